@@ -20,7 +20,6 @@ from probox.analysis.intervals import Interval, interval_of
 from probox.analysis.resampling import assign_folds, drawn_images
 from probox.analysis.rescoring import golden_section
 from probox.calibration import fit
-from probox.calibration.learning import Learner
 from probox.measures.registry import measures_called
 from probox.measures.scoring.box_scores import energy_scores
 
@@ -63,20 +62,14 @@ def versions(
     methods: Mapping[str, str],
     folds: int,
     seed: int,
-    *,
-    learner: Learner | None = None,
 ) -> dict[str, probox.Detections]:
-    """Return the detections with other sigmas, by name: ``"constant, PDQ"`` for what methods call "constant".
-
-    `learner` is who learns, where all methods are "learned".
-    """
+    """Return the detections with other sigmas, by name: ``"constant, PDQ"`` for what methods call "constant"."""
     fitted: dict[str, probox.Detections | None] = {}
     for name, method in methods.items():
         for target in ("pdq", "nll"):
             options: dict[str, Any] = {"target": target, "folds": folds, "seed": seed, "resamples": 1}
-            options["learner"] = learner
             fitted[f"{name}, {target.upper()}"] = fit(truth, found, method=method, **options).held_out
-        fitted[f"{name}, energy"] = for_energy(truth, found, method, folds, seed, learner)
+        fitted[f"{name}, energy"] = for_energy(truth, found, method, folds, seed)
     lacking = [name for name, table in fitted.items() if table is None]
     if lacking:
         raise SystemExit(f"{found.source}: too few matched boxes to hold any out ({', '.join(lacking)})")
@@ -89,7 +82,6 @@ def for_energy(
     method: str,
     folds: int,
     seed: int,
-    learner: Learner | None = None,
 ) -> probox.Detections:
     """Return the detections calibrated for NLL, and then scaled for the lowest energy score, on other images each."""
     fold = assign_folds(len(truth.dataset), folds, seed)
@@ -98,7 +90,7 @@ def for_energy(
     for number in range(folds):
         seen = truth.select_images(truth.dataset.image_ids[fold != number])
         given = found.select(np.flatnonzero(fold_of != number))
-        shape = fit(seen, given, method=method, target="nll", folds=2, resamples=1, learner=learner).calibration
+        shape = fit(seen, given, method=method, target="nll", folds=2, resamples=1).calibration
         pairs = probox.evaluate(seen, shape.apply(given), measures=("energy",)).matched_pairs
 
         def loss(logarithm: float, pairs: Any = pairs) -> float:

@@ -2,7 +2,6 @@
 
     python -m benchmarks.spread TRUTH FILES_OR_FOLDERS...
     python -m benchmarks.spread TRUTH FOLDER --threshold 0.05 --json out.json
-    python -m benchmarks.spread TRUTH FOLDER --network
 
 Images are split into two halves by a seeded shuffle. What is fitted on one half is applied to the other, both ways, and
 measured on both together: no detection has sigmas from a fit that saw its image. A Markdown table has 95 % intervals by
@@ -21,11 +20,6 @@ and for all detectors:
 
 - learned is better than the best constant in PDQ and in the energy score;
 - of edges, 90 % intervals that were learned for NLL hold 87 to 93 %.
-
-With `--network` there is one row more: the head with a network, trained with the energy score, which it keeps where
-held-out images of the half that it is fitted on are for it. Said before the run:
-
-- the network is at least as good as learned in PDQ and in the energy score.
 
 A claim holds or fails by its number; "surely" is added where the 95 % interval does not cross the limit.
 """
@@ -54,7 +48,6 @@ from benchmarks.sigmas import (
     versions,
 )
 from probox.analysis.intervals import Interval
-from probox.calibration.learning import Learner
 
 KEYS = ("PDQ", "NLL", "energy", "coverage_90", "AUSE")
 HEADINGS = ("sigmas", "PDQ", "NLL", "energy", "edges in 90 %", "AUSE")
@@ -62,7 +55,7 @@ SHOWN = {"PDQ": (100.0, 2), "NLL": (1.0, 2), "energy": (1.0, 2), "coverage_90": 
 """Times and digits of each column."""
 
 HALVES = 2
-ROWS = ("plain", "own", "constant", "calibrated", "learned from the box", "learned", "network")
+ROWS = ("plain", "own", "constant", "calibrated", "learned from the box", "learned")
 DIFFERENCES = ("own", "constant", "calibrated", "learned from the box")
 """What learned is compared with."""
 
@@ -70,13 +63,8 @@ LIMITS = (0.87, 0.93)
 """Between these the coverage of 90 % is to lie."""
 
 
-def all_versions(
-    truth: probox.GroundTruth, found: probox.Detections, seed: int, learner: Learner | None = None
-) -> dict[str, probox.Detections]:
+def all_versions(truth: probox.GroundTruth, found: probox.Detections, seed: int) -> dict[str, probox.Detections]:
     """Return the detections with other sigmas, each fitted on the half of the images that it is not in."""
-    if learner is not None:
-        network = versions(truth, found, {"network": "learned"}, HALVES, seed, learner=learner)
-        return all_versions(truth, found, seed) | network
     plain = found.replace(covariances=None)
     if not has_sigmas(found):
         methods = {"constant": "constant", "learned": "learned"}
@@ -91,9 +79,7 @@ def version_of(row: str, key: str) -> str:
     return row if row in ("plain", "own") else f"{row}, {FITTED_FOR[key]}"
 
 
-def measured(
-    truth: probox.GroundTruth, file: Path, threshold: float, seed: int, learner: Learner | None = None
-) -> dict[str, Any]:
+def measured(truth: probox.GroundTruth, file: Path, threshold: float, seed: int) -> dict[str, Any]:
     """Return the numbers of a file, the rows of its table, and its claims."""
     started = time.perf_counter()
     found = probox.read_detections(file, truth)
@@ -101,7 +87,7 @@ def measured(
     measures = tuple(MEASURE_OF[key] for key in KEYS)
     evaluations = {
         name: probox.evaluate(truth, table, measures=measures)
-        for name, table in all_versions(truth, found, seed, learner).items()
+        for name, table in all_versions(truth, found, seed).items()
     }
     told = {name: evaluation.intervals(seed=seed) for name, evaluation in evaluations.items()}
     rows = [row for row in ROWS if version_of(row, "PDQ") in evaluations]
@@ -112,7 +98,6 @@ def measured(
         return {key: above(key, *of, seed) for key, of in tables.items()}
 
     differences = {row: minus("learned", row) for row in DIFFERENCES if row in rows}
-    network = minus("network", "learned") if learner is not None else None
     return {
         "file": file.name,
         "title": file.name.split(".")[0].replace("_", " "),
@@ -122,9 +107,8 @@ def measured(
         "pairs": len(evaluations["plain"].matched_pairs),
         "numbers": {row: {key: own.to_dict() for key, own in of.items()} for row, of in numbers.items()},
         "learned minus": {row: {key: own.to_dict() for key, own in of.items()} for row, of in differences.items()},
-        "network minus learned": None if network is None else {key: own.to_dict() for key, own in network.items()},
-        "table": list(table_rows(numbers, differences, network)),
-        "claims": list(claims(numbers["learned"], differences, network)),
+        "table": list(table_rows(numbers, differences)),
+        "claims": list(claims(numbers["learned"], differences)),
         "seconds": time.perf_counter() - started,
     }
 
@@ -132,7 +116,6 @@ def measured(
 def table_rows(
     numbers: dict[str, dict[str, Interval]],
     differences: dict[str, dict[str, Interval]],
-    network: dict[str, Interval] | None = None,
 ) -> Iterator[list[str]]:
     """Yield the cells of each row, from what the sigmas are on."""
     for row, own in numbers.items():
@@ -140,14 +123,11 @@ def table_rows(
         yield [row, *("" if key in empty else cell(own[key], *SHOWN[key]) for key in KEYS)]
     for row, own in differences.items():
         yield [f"learned - {row}", *(cell(own[key], *SHOWN[key], signed=True) for key in KEYS)]
-    if network is not None:
-        yield ["network - learned", *(cell(network[key], *SHOWN[key], signed=True) for key in KEYS)]
 
 
 def claims(
     learned: dict[str, Interval],
     differences: dict[str, dict[str, Interval]],
-    network: dict[str, Interval] | None = None,
 ) -> Iterator[tuple[str, str]]:
     """Yield each claim of a file and whether it holds."""
     if "calibrated" in differences:
@@ -161,9 +141,6 @@ def claims(
     beyond = coverage.high < LIMITS[0] or coverage.low > LIMITS[1]
     sure = all(inside) or beyond
     yield "90 % of an edge hold 87 to 93 %", ("holds" if inside[0] else "fails") + (", surely" if sure else "")
-    if network is not None:
-        yield "PDQ of network is at least that of learned", verdict(network["PDQ"], 1)
-        yield "energy of network is at most that of learned", verdict(network["energy"], -1)
 
 
 def verdict(difference: Interval, sign: int, *, strictly: bool = False) -> str:
@@ -189,17 +166,11 @@ def print_results(results: Sequence[dict[str, Any]]) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = command_line(__doc__, "halves and bootstrap")
-    parser.add_argument("--network", action="store_true", help="add the head with a network, which needs torch")
     options = parser.parse_args(arguments)
-    learner = None
-    if options.network:
-        from probox.torch import NetworkLearner
-
-        learner = NetworkLearner(loss="energy", seed=options.seed)
     truth = probox.read_truth(options.truth)
     results = []
     for file in files_of(options.detections):
-        results.append(measured(truth, file, options.threshold, options.seed, learner))
+        results.append(measured(truth, file, options.threshold, options.seed))
         print(f"{file.name}: {results[-1]['seconds']:.0f} s", file=sys.stderr)
     print_results(results)
     if options.json:

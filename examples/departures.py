@@ -13,7 +13,7 @@ import numpy as np
 
 import probox
 from probox import Convention, Detections, GroundTruth
-from probox.experiments import SimulatedDetector, square_scene, synthetic_truth
+from probox_experiments import SimulatedDetector, square_scene, synthetic_truth
 
 SQUARE = np.array([50.0, 50.0, 109.0, 109.0])
 """The object: 60 x 60 pixels in the middle of 160 x 160; a box ends with its last pixel."""

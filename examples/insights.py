@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 import probox
-from probox.experiments.insights import CONSTANT, PLAIN, judge_insights
+from probox_experiments.insights import CONSTANT, PLAIN, judge_insights
 
 TITLES = {
     "1": "PDQ exposes the differences between probabilistic and plain detectors",

@@ -18,8 +18,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import probox
-from probox.experiments.training.rendering import render
-from probox.experiments.training.scenes import CLASSES, SIDE, Scenes, draw_scenes
+from probox_experiments.training.rendering import render
+from probox_experiments.training.scenes import CLASSES, SIDE, Scenes, draw_scenes
 
 Floats = npt.NDArray[np.float32]
 

@@ -17,7 +17,7 @@ FEWEST = 8
 
 def some_of(number: int) -> int:
     """Return how many of so many examples are tried: all of them with `--slow`."""
-    # The profile is chosen by tests/conftest.py before test files are read; only the quick one has fewer than 100.
+    # The profile is chosen by conftest.py before test files are read; only the quick one has fewer than 100.
     quick = settings.default is not None and settings.default.max_examples < 100
     return max(min(number, FEWEST), round(PART * number)) if quick else number
 

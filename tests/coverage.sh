@@ -15,6 +15,7 @@ install 'scikit-build-core>=0.10' 'nanobind>=2.2' 'cmake>=3.21' ninja coverage p
 # Loops are neither unrolled nor inlined, so that a line of the page is a line of the source. Each thread counts for itself.
 CXXFLAGS="--coverage -fprofile-update=atomic -O1 -fno-inline" LDFLAGS="--coverage" \
   install --no-build-isolation -Cbuild-dir="$out/kernel" -Ccmake.build-type=None -e '.[test]'
+install -e ./experiments
 if [ "${PROBOX_FRAMEWORKS:-1}" != 0 ]; then
   install "$(grep '^torch==' tests/frameworks.txt)" && install -r tests/frameworks.txt && install --no-deps nudenet ||
     echo "Detector frameworks could not be installed: their tests are skipped" >&2

@@ -21,7 +21,7 @@ mkdir -p build
 cat build/lowest.txt
 install=("$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps)
 "${install[@]}" --only-binary :all: -r build/lowest.txt
-"${install[@]}" .
+"${install[@]}" . ./experiments
 "$venv/bin/python" -m pip check
 # What old packages warn of is their own use of others that are newer.
 exec "$venv/bin/python" -m pytest -W ignore::DeprecationWarning --numprocesses auto --dist loadfile "$@"

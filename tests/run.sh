@@ -27,7 +27,7 @@ if [ "${PROBOX_FRAMEWORKS:-1}" != 0 ]; then
   $pip download --no-deps --retries 1 --timeout 20 --dest build/torch "$(grep '^torch==' tests/frameworks.txt)" &
   torch=$!
 fi
-$install ".[test]"
+$install ".[test]" ./experiments
 $here/ruff check .
 $here/ruff format --check .
 # The type checker takes a minute of one processor, and knows nothing of frameworks: it runs beside what follows, and has

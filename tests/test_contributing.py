@@ -7,8 +7,10 @@ import doctest
 import importlib
 import importlib.util
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 import types
 from collections.abc import Callable
@@ -21,11 +23,12 @@ from tests.test_rooms import FLOORS
 
 import probox
 from probox.cli import main
-from probox.experiments import running
 from probox.plots import Plots
 from probox.tables.results import Verdict
+from probox_experiments import running
 
 ROOT = Path(__file__).resolve().parents[1]
+ROOTS = (ROOT / "src" / "probox", ROOT / "experiments" / "src")
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
@@ -48,12 +51,14 @@ def read_example(section: str) -> Example:
     return Example(title, dict(blocks))
 
 
-SECTIONS = re.split(r"^### ", TEXT.split("\n## How to work here")[0], flags=re.M)[1:]
+EXAMPLE_PART, PLUGIN_PART = TEXT.split("\n## How to work here")[0].split("\n## Parts of other")
+SECTIONS = re.split(r"^### ", EXAMPLE_PART, flags=re.M)[1:]
 EXAMPLES = {example.title: example for example in map(read_example, SECTIONS)}
+PLUGIN = read_example(PLUGIN_PART)
 
 
 def dotted(path: str) -> str:
-    return path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return path.rpartition("src/")[2].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def changed(source: str, change: str) -> str:
@@ -131,9 +136,14 @@ def run_documented(title: str, run: Run) -> None:
         status, out, err = run(*words)
         assert (program, status) == ("probox", 0), err
         said += [line.rstrip() for line in (out + err).splitlines()]
-    for line in EXAMPLES[title].blocks["text"].splitlines():
+    check_shown(EXAMPLES[title].blocks["text"], said)
+
+
+def check_shown(text: str, printed: list[str]) -> None:
+    """Compare what the document shows with what was printed; "..." stands for anything."""
+    for line in text.splitlines():
         pattern = ".*".join(map(re.escape, line.split("...")))
-        assert any(re.fullmatch(pattern, one) for one in said), f"{line!r} is not in {said}"
+        assert any(re.fullmatch(pattern, one) for one in printed), f"{line!r} is not in {printed}"
 
 
 def answer(run: Run, *words: object) -> Any:
@@ -198,21 +208,12 @@ def test_a_format(add: Add, run: Run, tmp_path: Path) -> None:
 def test_a_detector_family(add: Add, run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
-    image = pytest.importorskip("PIL.Image")
-    from tests.detect.graphs import fixed_outputs
-
+    pytest.importorskip("PIL.Image")
     from probox.detect.families import choose_family
     from probox.detect.runtime import Detector
 
     add("A detector family", "FAMILIES")
-    corners, scores = np.zeros((1, 2, 4), np.float32), np.zeros((1, 2, 3), np.float32)
-    corners[0, 0], scores[0, 0] = [8, 4, 24, 12], [0.1, 0.7, 0.2]
-    variances = np.log(np.array([[[1, 4, 9, 16], [1, 1, 1, 1]]], np.float32))
-    outputs = {"corners": corners, "log_variances": variances, "scores": scores}
-    fixed_outputs(tmp_path / "corners.onnx", {"image": [1, 3, 64, 64]}, outputs)
-    (tmp_path / "photos").mkdir()
-    image.fromarray(np.full((100, 200, 3), 90, np.uint8)).save(tmp_path / "photos" / "7.png")
-    (tmp_path / "names.txt").write_text("cup\ndog\ncar\n")
+    make_corners_graph(tmp_path)
     run_documented("A detector family", run)
 
     # An input pixel is 200 / 64 pixels of the image.
@@ -224,6 +225,21 @@ def test_a_detector_family(add: Add, run: Run, tmp_path: Path) -> None:
     np.testing.assert_allclose(found["covars"], scale * np.array([np.diag([1, 4]), np.diag([9, 16])]), rtol=1e-6)
     signature = Detector(tmp_path / "corners.onnx", classes=("cup", "dog", "car")).family.signature
     assert choose_family(signature, "auto", ("cup", "dog", "car")).name == "corners"
+
+
+def make_corners_graph(folder: Path) -> None:
+    """Write the graph of a detector of the family of the example, a photo, and the names of the classes."""
+    image = pytest.importorskip("PIL.Image")
+    from tests.detect.graphs import fixed_outputs
+
+    corners, scores = np.zeros((1, 2, 4), np.float32), np.zeros((1, 2, 3), np.float32)
+    corners[0, 0], scores[0, 0] = [8, 4, 24, 12], [0.1, 0.7, 0.2]
+    variances = np.log(np.array([[[1, 4, 9, 16], [1, 1, 1, 1]]], np.float32))
+    outputs = {"corners": corners, "log_variances": variances, "scores": scores}
+    fixed_outputs(folder / "corners.onnx", {"image": [1, 3, 64, 64]}, outputs)
+    (folder / "photos").mkdir()
+    image.fromarray(np.full((100, 200, 3), 90, np.uint8)).save(folder / "photos" / "7.png")
+    (folder / "names.txt").write_text("cup\ndog\ncar\n")
 
 
 @pytest.mark.slow
@@ -259,6 +275,41 @@ def test_an_experiment(add: Add, run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert (told["claims"], told["holds"]) == (1, 0)
 
 
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder into which the distribution of the document was installed."""
+    pytest.importorskip("hatchling")
+    source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
+    (source / "probox_mine").mkdir()
+    (source / "probox_mine" / "__init__.py").touch()
+    (source / "pyproject.toml").write_text(PLUGIN.blocks["toml"], encoding="utf-8")
+    (source / PLUGIN.file("python")).write_text(PLUGIN.blocks["python"], encoding="utf-8")
+    for title in ("A measure", "A format", "A detector family"):
+        name = Path(EXAMPLES[title].file("python")).name
+        (source / "probox_mine" / name).write_text(EXAMPLES[title].blocks["python"], encoding="utf-8")
+    options = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, "--target", str(site), str(source)], check=True)
+    return site
+
+
+def test_a_distribution_adds_parts(plugin: Path, demo_files: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    make_corners_graph(tmp_path)
+    (tmp_path / "demo").symlink_to(demo_files)
+    env = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(plugin), os.environ.get("PYTHONPATH", "")]),
+        "COLUMNS": "100",
+    }
+    lines: list[str] = []
+    for command in PLUGIN.blocks["sh"].splitlines():
+        program, *words = shlex.split(command)
+        done = subprocess.run(
+            [sys.executable, "-m", program, *words], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+        )
+        lines += [line.rstrip() for line in (done.stdout + done.stderr).splitlines()]
+    check_shown(PLUGIN.blocks["text"], lines)
+
+
 # --- the rest of the document ---
 
 
@@ -272,7 +323,7 @@ def test_the_table_counts_the_files_that_are_touched() -> None:
     assert [name for name, _, _ in told] == [title[0].lower() + title[1:] for title in EXAMPLES]
     for (_, registry, count), example in zip(told, EXAMPLES.values(), strict=True):
         files = [example.file(language) for language in ("python", "diff")]
-        assert files[1] == f"src/probox/{registry}"
+        assert (ROOT / files[1]) in {root / registry for root in ROOTS}
         assert int(count) == len(set(files))
 
 
@@ -295,4 +346,4 @@ def test_files_that_are_named_are_there() -> None:
     named = re.findall(r"`([\w/]+\.(?:py|pyi|hpp|js|sh))`", prose)
     assert len(named) > 30
     for name in named:
-        assert any((root / name).exists() for root in (ROOT, ROOT / "src" / "probox")), name
+        assert any((root / name).exists() for root in (ROOT, *ROOTS)), name

@@ -12,19 +12,21 @@ from pathlib import Path
 import pytest
 
 import probox
+import probox_experiments
 
 pytestmark = pytest.mark.usefixtures("one_demo")
 
 NEED_TORCH = (
     "probox.torch",
-    *(f"probox.experiments.training.{m}" for m in ("detector", "finding", "fitting", "point")),
+    *(f"probox_experiments.training.{m}" for m in ("detector", "finding", "fitting", "point")),
 )
 LEFT_OUT = ("probox.detect.torchvision", *(() if find_spec("torch") else NEED_TORCH))
 """Modules that import what may not be there."""
 
 MODULES = sorted(
     module.name
-    for module in pkgutil.walk_packages(probox.__path__, "probox.", onerror=lambda name: None)
+    for package in (probox, probox_experiments)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.", onerror=lambda name: None)
     if not module.name.endswith("._core") and not module.name.startswith(LEFT_OUT)
 )
 
@@ -32,7 +34,7 @@ MODULES = sorted(
 CODE = re.compile(r"^```(?:python|pycon)\n.*?^```|`[^`\n]+`", re.M | re.S)
 
 
-@pytest.mark.parametrize("name", ["probox", *MODULES])
+@pytest.mark.parametrize("name", ["probox", "probox_experiments", *MODULES])
 def test_examples_of_a_module(name):
     failed, _ = doctest.testmod(importlib.import_module(name))
     assert failed == 0
@@ -40,7 +42,7 @@ def test_examples_of_a_module(name):
 
 def test_there_are_examples():
     finder = doctest.DocTestFinder()
-    modules = [importlib.import_module(name) for name in ["probox", *MODULES]]
+    modules = [importlib.import_module(name) for name in ["probox", "probox_experiments", *MODULES]]
     assert sum(len(test.examples) > 0 for module in modules for test in finder.find(module)) >= 25
 
 
@@ -50,10 +52,10 @@ def test_names_in_the_documents_exist():
         name
         for document in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
         for text in CODE.findall(document.read_text(encoding="utf-8"))
-        if not text.startswith("```python\n# src/")  # what CONTRIBUTING.md adds to probox is not there
-        for name in re.findall(r"(?<![\w./])probox(?:\.[A-Za-z_]\w*)+", text)
+        if not re.match(r"```python\n# [\w/]+\.py\n", text)  # what CONTRIBUTING.md adds to probox is not there
+        for name in re.findall(r"(?<![\w./])probox(?:_experiments)?(?:\.[A-Za-z_]\w*)+", text)
     }
     assert {"probox.evaluate", "probox.measures.pdq.definition"} <= named
     for name in sorted(named):
-        if not name.startswith(LEFT_OUT):
+        if not name.startswith((*LEFT_OUT, "probox.commands", "probox.detectors")):  # groups of entry points
             pkgutil.resolve_name(name)

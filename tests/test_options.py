@@ -76,15 +76,15 @@ def test_commands_take_every_word(names: tuple[str, ...]) -> None:
 
 
 def test_no_command_scores_without_these_options() -> None:
-    """All that call an evaluation have them but the built-in scene and experiments, whose claims are of presets."""
+    """All that call an evaluation have them but the built-in scene."""
     scoring = set()
     for path in Path(probox.cli.__file__).parent.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
         if named & {"evaluate", "evaluate_parquet", "fit", "perform", "TruthToScore"}:
             scoring.add(path.stem)
-            assert ("scoring_options" in named) == (path.stem not in ("cluster", "demo", "experiment", "scoring"))
-    assert scoring == {"calibrate", "cluster", "demo", "draw", "evaluate", "experiment", "scoring", "table"}
+            assert ("scoring_options" in named) == (path.stem not in ("cluster", "demo", "scoring"))
+    assert scoring == {"calibrate", "cluster", "demo", "draw", "evaluate", "scoring", "table"}
 
 
 TRUTH = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48), 9: (64, 48)}, [7, 9], [[10, 20, 40, 40]] * 2, [0, 0])

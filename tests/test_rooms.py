@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -28,7 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("distributed",),
     ("plots",),
     ("explorer",),
-    ("demo", "experiments"),
+    ("demo",),
     ("cli",),
     ("__init__", "__main__"),
 )
@@ -97,6 +98,12 @@ def test_upward_imports_wait_for_a_call(name: str) -> None:
 def test_an_upward_import_would_be_seen() -> None:
     source = "def f():\n    from probox.cli import main\n    import probox.plots.style\nfrom probox import evaluate\n"
     assert list(imported(source)) == [(4, "evaluate"), (2, "cli"), (3, "plots")]
+
+
+def test_probox_knows_nothing_of_distributions_that_add_to_it() -> None:
+    imports = re.compile(r"^\s*(?:from|import) (probox_\w+)", re.M)
+    assert [path for path in MODULES if imports.search(path.read_text(encoding="utf-8"))] == []
+    assert imports.search("def f():\n    from probox_experiments import claims\n")
 
 
 def test_no_function_hides_its_module() -> None:

@@ -34,8 +34,9 @@ python -m pip install --quiet --disable-pip-version-check --only-binary :all: "$
 mkdir "$work/there"
 git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$work/there"
 cd "$work/there"
+python -m pip install --quiet --disable-pip-version-check ./experiments
 python -c "import probox, sys; assert probox.__file__.startswith(sys.prefix), probox.__file__"
 stable=
 case $wheel in *-abi3-*) stable=--stable ;; esac
 python tests/smoke.py $stable
-PROBOX_SHARED=${PROBOX_SHARED:-$root/../shared} python -m pytest --numprocesses auto --dist loadfile "${@:-tests}"
+PROBOX_SHARED=${PROBOX_SHARED:-$root/../shared} python -m pytest --numprocesses auto --dist loadfile "$@"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from probox import Detections, GroundTruth
-from probox.experiments.simulate import SimulatedDetector
+from probox_experiments.simulate import SimulatedDetector
 
 __all__ = ["CLASSES", "boxes_truth", "simulated"]
 

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from benchmarks.mutants.mutant import Mutant, patched, swapped
 from probox.convention import Convention
 from probox.evaluation.run import evaluate
-from probox.experiments import running
-from probox.experiments.scenes import fingerprint
 from probox.measures import boxes as box_measures
 from probox.measures.boxes import definition as boxes
 from probox.measures.boxes.matching import IOU_THRESHOLDS
@@ -25,6 +23,8 @@ from probox.measures.boxes.optimal_lrp import GRID
 from probox.measures.pdq import definition as pdq
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox_experiments import running
+from probox_experiments.scenes import fingerprint
 
 __all__ = ["Measuring", "box_numbers", "pdq_numbers"]
 
@@ -112,7 +112,7 @@ class Measuring:
         measures: Sequence[str],
         threads: int | None,
     ) -> Numbers:
-        """Return the numbers of measures, as `probox.experiments.running.summary_of` does."""
+        """Return the numbers of measures, as `probox_experiments.running.summary_of` does."""
         self._digests.clear()  # objects of the last call may be gone, and their addresses used again
         of_boxes = self._mutant is not None and self._mutant.of_boxes
         about = (fingerprint(truth), self._digest(found))
@@ -165,7 +165,7 @@ class Measuring:
 
 def _users_of(name: str) -> list[ModuleType]:
     """Return the modules in which experiments may find a function of the box measures."""
-    experiments = [module for key, module in sys.modules.items() if key.startswith("probox.experiments.")]
+    experiments = [module for key, module in sys.modules.items() if key.startswith("probox_experiments.")]
     true = getattr(box_measures, name)
     return [box_measures, *(module for module in experiments if getattr(module, name, None) is true)]
 

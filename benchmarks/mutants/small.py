@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.mutants.mutant import swapped
-from probox.experiments.experiment import Experiment
-from probox.experiments.running import Run
-from probox.experiments.scenes import evenly, square_scene
-from probox.experiments.table import ResultTable
 from probox.tables.groundtruth import GroundTruth
+from probox_experiments.experiment import Experiment
+from probox_experiments.running import Run
+from probox_experiments.scenes import evenly, square_scene
+from probox_experiments.table import ResultTable
 
 __all__ = ["SMALL", "measure_small", "small_settings", "small_truth"]
 

@@ -12,9 +12,9 @@ import numpy as np
 from benchmarks.mutants.measuring import Measuring
 from benchmarks.mutants.mutant import Mutant
 from benchmarks.mutants.small import measure_small
-from probox.experiments.claims import Claim
-from probox.experiments.experiment import Experiment
 from probox.tables.groundtruth import GroundTruth
+from probox_experiments.claims import Claim
+from probox_experiments.experiment import Experiment
 
 __all__ = ["Judged", "Trial", "Trials", "try_mutants"]
 

@@ -208,7 +208,7 @@ PAGES: dict[str, Page] = {
         further=(
             ("What the head returns", "Nobody makes it by hand: the head does.", ("probox.torch.head.CornerSpread",)),
         ),
-        first=("GaussianCorners", "ppdq_loss", "nll_loss", "energy_score_loss", "SpreadNetwork"),
+        first=("GaussianCorners", "ppdq_loss", "nll_loss", "energy_score_loss"),
     ),
     "api/calibration": Page(
         "Calibration",
@@ -299,18 +299,18 @@ PAGES: dict[str, Page] = {
         (
             "probox.demo.make_demo",
             "probox.demo.Demo",
-            "probox.experiments.SimulatedDetector",
-            "probox.experiments.synthetic_truth",
+            "probox_experiments.SimulatedDetector",
+            "probox_experiments.synthetic_truth",
         ),
         further=(
             (
                 "Experiments",
-                "[The experiments](../experiments.md) are functions of `probox.experiments`. Each returns a table, by "
+                "[The experiments](../experiments.md) are functions of `probox_experiments`. Each returns a table, by "
                 "which its claims are judged.",
                 (
-                    "probox.experiments.Experiment",
-                    "probox.experiments.ResultTable",
-                    "probox.experiments.Claim",
+                    "probox_experiments.Experiment",
+                    "probox_experiments.ResultTable",
+                    "probox_experiments.Claim",
                 ),
             ),
         ),

@@ -79,28 +79,3 @@ def test_claims_are_judged() -> None:
         assert got["90 % of an edge hold 87 to 93 %"] == said
     assert got["PDQ is above that of constant"] == "holds, surely"
     assert got["energy is below that of constant"] == "fails, surely"
-
-
-@pytest.mark.slow
-@pytest.mark.torch
-def test_a_network_is_a_row_and_two_claims(demo_files: Path) -> None:
-    pytest.importorskip("torch")
-    from probox.torch import NetworkLearner
-
-    truth = probox.read_truth(demo_files / "truth.json")
-    learner = NetworkLearner(hidden=(2,), folds=2, decay=100.0)
-    got = measured(truth, demo_files / "sure.json", 0.5, seed=0, learner=learner)
-    assert [row[0] for row in got["table"]] == [
-        "plain", "constant", "learned", "network", "learned - constant", "network - learned",
-    ]  # fmt: skip
-    values = {row: {key: number["value"] for key, number in of.items()} for row, of in got["numbers"].items()}
-    for key in KEYS:
-        difference = got["network minus learned"][key]["value"]
-        assert difference == pytest.approx(values["network"][key] - values["learned"][key])
-    assert [claim for claim, _ in got["claims"][-2:]] == [
-        "PDQ of network is at least that of learned", "energy of network is at most that of learned",
-    ]  # fmt: skip
-    worse = {key: interval(-1, -2, -0.5) for key in KEYS}
-    said = dict(claims({"coverage_90": interval(0.9, 0.8, 1)}, {"constant": worse}, worse))
-    assert said["PDQ of network is at least that of learned"] == "fails, surely"
-    assert said["energy of network is at most that of learned"] == "holds, surely"

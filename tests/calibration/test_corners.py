@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from tests.worlds import CLASSES, boxes_truth, simulated
 
-import probox
 from probox import Detections, GroundTruth, InputError
 from probox.calibration import Calibration
 from probox.calibration.corners import (
@@ -28,6 +27,7 @@ from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of
 from probox.calibration.isotonic import Curve
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.spread_law import Slope, SpreadLaw
+from probox_experiments import SimulatedDetector
 
 
 def given(sigma: float, sides: float | np.ndarray, names: np.ndarray) -> Given:
@@ -56,7 +56,7 @@ def test_a_scale_of_two_is_found(truth: GroundTruth, target: str) -> None:
 
 def test_correlated_corners_are_scaled_by_their_joint_distance(truth: GroundTruth) -> None:
     covariance = np.array([[9.0, 6.0], [6.0, 9.0]])
-    found = probox.experiments.SimulatedDetector(
+    found = SimulatedDetector(
         corner_variance=covariance, reported_variance=covariance / 4
     ).detect(truth, seed=3)  # fmt: skip
     mapping = fitted(truth, found, "scale")
@@ -92,7 +92,7 @@ def test_coverage_is_exact_on_what_it_was_fitted_on(truth: GroundTruth) -> None:
 
 def test_edges_are_told_apart(truth: GroundTruth) -> None:
     wrong = np.array([[[9.0, 0], [0, 1]], [[4, 0], [0, 16]]])
-    found = probox.experiments.SimulatedDetector(corner_variance=wrong, reported_variance=4.0).detect(truth, seed=2)
+    found = SimulatedDetector(corner_variance=wrong, reported_variance=4.0).detect(truth, seed=2)
     mapping = fitted(truth, found, "edge-scale")
     assert isinstance(mapping, EdgeScale)
     assert mapping.factors == pytest.approx((1.5, 0.5, 1.0, 2.0), rel=0.1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,6 @@ from probox.calibration.isotonic import Curve
 from probox.calibration.labels import LabelMap, NoLabelMap, ScoreCurves, Temperature
 from probox.calibration.spread_features import feature_names
 from probox.calibration.spread_law import Slope, SpreadLaw
-from probox.calibration.spread_network import Layer, Network
 
 CURVE = Curve((0.01, 0.1 / 3), (0.02, 0.5))
 
@@ -38,14 +36,6 @@ def law(own_sigmas: bool) -> SpreadLaw:
     return SpreadLaw(-2.0 / 3, (0.1, -0.2, 1 / 7, 0.0), tuple(slopes), (("cup", 0.3), ("Ümlaut\n", -0.1)))
 
 
-NETWORK = Network(
-    (
-        Layer(((0.1, -1 / 3, 2.0), (1e-17, 0.0, 5.0)), (0.5, -0.25)),
-        Layer(((1.0, 2.0),), (1 / 7,)),
-        Layer(((0.3,),), (-1e5,)),
-    )
-)
-
 CORNERS: list[CornerMap] = [
     Scale(1 / 3),
     EdgeScale((1.0, 2.0, 3.0, 0.1)),
@@ -54,7 +44,6 @@ CORNERS: list[CornerMap] = [
     Constant(0.07),
     Conformal(3.1 / box_reach(0.9), 0.1, 3.1),
     Learned(law(own_sigmas=False)),
-    Learned(dataclasses.replace(law(own_sigmas=False), network=NETWORK)),
     Learned(law(own_sigmas=True)),
 ]
 LABELS: list[LabelMap] = [NoLabelMap(), Temperature(1.25), ScoreCurves(CURVE, (("cup", Curve((0.0,), (1.0,))),))]
@@ -138,43 +127,9 @@ def learned(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any
     return change_both
 
 
-def network(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    """Return what puts a learned map with a network into a file, and then changes something in it."""
-
-    def change_both(content: dict[str, Any]) -> None:
-        content["corners"] = Calibration(corners=CORNERS[-2]).to_json()["corners"]
-        change(content)
-
-    return change_both
-
-
 WRONG = {
-    "corners.network: expected a list, but got None": network(put("corners", "network", None)),
-    "corners.network: expected at least two layers, but got 1": network(drop("corners", "network", slice(1, 3))),
-    "corners.network\\[0\\]: expected an object, but got 1": network(put("corners", "network", 0, 1)),
-    'corners.network\\[2\\]: expected a key "biases"': network(drop("corners", "network", 2, "biases")),
-    "corners.network\\[1\\]: expected no key 'tanh'": network(put("corners", "network", 1, "tanh", 1)),
-    "corners.network\\[1\\].biases: expected at least one unit": network(put("corners", "network", 1, "biases", [])),
-    "corners.network\\[0\\].biases\\[1\\]: expected a number, but got '1'": network(
-        put("corners", "network", 0, "biases", 1, "1")
-    ),
-    "corners.network\\[2\\].biases: expected one unit in the last layer, but got 2": network(
-        put("corners", "network", 2, "biases", [0, 0])
-    ),
-    "corners.network\\[0\\].weights: expected a list of 2, but got one of 1": network(
-        drop("corners", "network", 0, "weights", 0)
-    ),
-    "corners.network\\[0\\].weights\\[1\\]: expected a list of 3, but got one of 4": network(
-        put("corners", "network", 0, "weights", 1, [1, 2, 3, 4])
-    ),
-    "corners.network\\[1\\].weights\\[0\\]: expected a list of 2, but got one of 3": network(
-        put("corners", "network", 1, "weights", 0, [1, 2, 3])
-    ),
-    "corners.network\\[0\\].weights\\[1\\]\\[2\\]: expected a number from -1e\\+06 to 1e\\+06": network(
-        put("corners", "network", 0, "weights", 1, 2, 2e6)
-    ),
     "corners.border: expected one of keep, pin, but got 'clip'": put("corners", "border", "clip"),
-    "corners: expected no key 'networks', only .* classes, border, network": network(put("corners", "networks", [])),
+    "corners: expected no key 'network', only .* classes, border": learned(put("corners", "network", [])),
     'corners: expected a key "level"': learned(drop("corners", "level")),
     "corners.level: expected a number from -13.82 to 13.82, but got 14": learned(put("corners", "level", 14)),
     "corners.level: expected a number, but got '-1'": learned(put("corners", "level", "-1")),

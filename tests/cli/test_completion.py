@@ -49,7 +49,7 @@ def test_commands_come_without_being_imported() -> None:
         [sys.executable, "-c", text], env={**os.environ, **asked}, capture_output=True, text=True, check=True
     )
     *lines, modules = done.stdout.splitlines()
-    assert lines == [f"plain,{name}" for name in COMMANDS]
+    assert lines[: len(COMMANDS)] == [f"plain,{name}" for name in COMMANDS]
     assert "'probox.cli'" in modules
     assert "numpy" not in modules
     assert "probox.cli.evaluate" not in modules

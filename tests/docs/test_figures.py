@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from probox.experiments import EXPERIMENTS
+from probox_experiments import EXPERIMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "docs" / "figures"

@@ -18,16 +18,17 @@ import probox
 # Help texts, made once, name the standard measures: they are made before the toy is one of them.
 import probox.cli.evaluate
 import probox.cli.table
-from probox import Evaluation, InputError, experiments
+import probox_experiments as experiments
+from probox import Evaluation, InputError
 from probox.cli import main
 from probox.demo import Demo
 from probox.evaluation.grouped import COUNTS
 from probox.evaluation.text import STYLES
-from probox.experiments.figures import measure_lines
 from probox.explorer.payload import index_payload
 from probox.measures import registry
 from probox.measures.measure import Column, Measure
 from probox.tables.results import Verdict
+from probox_experiments.figures import measure_lines
 
 EVERY = pytest.mark.parametrize("measure", [*registry.MEASURES, TOY], ids=lambda measure: measure.name)
 

@@ -33,7 +33,7 @@ from probox.errors import InputError
 from probox.evaluation.any_result import AnyResult
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure
-from probox.measures.registry import MEASURES
+from probox.measures.registry import all_measures
 from probox.support.mapping import Mapper, here
 
 __all__ = ["Comparison", "Difference", "PairOfResults", "compare"]
@@ -252,7 +252,7 @@ def compare(
 def _not_in_all(results: Mapping[str, Evaluation]) -> list[str]:
     """Return which measures were passed over, since only some results hold them."""
     alone: dict[tuple[str, ...], list[str]] = {}
-    for measure in MEASURES:
+    for measure in all_measures():
         holders = tuple(name for name, result in results.items() if measure.name in result.measures)
         if 0 < len(holders) < len(results):
             alone.setdefault(holders, []).append(measure.name)

@@ -22,7 +22,7 @@ from probox.analysis.what_if import (
     with_truth_boxes,
 )
 from probox.evaluation.result import Evaluation
-from probox.measures.registry import MEASURES
+from probox.measures.registry import all_measures
 from probox.support.mapping import Mapper
 
 __all__ = [
@@ -79,7 +79,7 @@ def every_number(case: Case) -> tuple[dict[str, float], list[str]]:
     numbers: dict[str, float] = {}
     remarks: list[str] = []
     kept = evaluation.detections.label_probs is not None
-    for measure in (measure for measure in MEASURES if not measure.standard):
+    for measure in (measure for measure in all_measures() if not measure.standard):
         if "labels" in measure.needs and not kept:
             numbers.update(measure.nothing())
             remarks.append(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from probox.analysis.budget import PARTS
 from probox.evaluation.text import format_value
 from probox.measures.measure import Column
-from probox.measures.registry import MEASURES, measures_called
+from probox.measures.registry import all_measures, measures_called
 from probox.support.csv_rows import csv_lines
 from probox.support.grids import grid
 
@@ -96,7 +96,7 @@ def _what_if(diagnosis: Diagnosis) -> Rows:
 
 def _thresholds(diagnosis: Diagnosis) -> Rows:
     """Return a row per measure: where it is best, its own number now and there, then those of standard measures."""
-    others = [measure.headline for measure in MEASURES if measure.standard]
+    others = [measure.headline for measure in all_measures() if measure.standard]
     others = [c for c in others if all(c.key in b.summary for b in diagnosis.best_thresholds)]
     rows = [["best for", "labels above", "now -> there", *(column.heading or column.key for column in others)]]
     for best in diagnosis.best_thresholds:

@@ -17,7 +17,7 @@ from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.measure import Measure, Resampled, Weights
-from probox.measures.registry import MEASURES, measures_called, named_measures
+from probox.measures.registry import all_measures, measures_called, named_measures
 
 __all__ = [
     "MORE_SWAPS",
@@ -126,7 +126,7 @@ def measures_to_resample(
     Measures that cannot be resampled are left out where nobody named them.
     """
     if names is None:
-        held = [measure for measure in MEASURES if all(measure.name in result.measures for result in results)]
+        held = [measure for measure in all_measures() if all(measure.name in result.measures for result in results)]
         lacking = [measure.name for measure in held if measure.resampled is None]
         notes = (f"no intervals of {', '.join(lacking)}: nobody has said how to resample it",) if lacking else ()
         return tuple(measure for measure in held if measure.resampled is not None), notes

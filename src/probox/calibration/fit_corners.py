@@ -21,7 +21,6 @@ from probox.calibration.corners import (
 from probox.calibration.fit_learned import fit_learned
 from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of, squared_distances
 from probox.calibration.isotonic import Curve, fit_curve
-from probox.calibration.learning import Learner
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.search import STEP, lattice_maximum
 from probox.calibration.words import count_of_classes
@@ -72,7 +71,6 @@ def fit_corners(
     quality: Quality | None = None,
     level: float = 0.9,
     alpha: float = 0.1,
-    learner: Learner | None = None,
 ) -> CornerFit:
     """Return the map of a method that suits matched boxes best.
 
@@ -90,8 +88,6 @@ def fit_corners(
         Coverage: which central interval of an edge is to hold its share.
     alpha : float
         Conformal: the share of objects that the box may miss.
-    learner : Learner, optional
-        Learned: who learns the law.
     """
     if scales_sigmas(method, pairs):
         pairs = pairs.take(pairs.usable)
@@ -100,7 +96,7 @@ def fit_corners(
     if method == "conformal":
         return CornerFit(_conformal(pairs, alpha), few)
     height = height_for(target, level)
-    shape, notes = _learned(pairs, height, learner) if method == "learned" else _SHAPES[method](pairs, height)
+    shape, notes = _learned(pairs, height) if method == "learned" else _SHAPES[method](pairs, height)
     if target == "pdq":
         assert quality is not None
         shape = _highest(shape, quality)
@@ -217,8 +213,8 @@ def _isotonic(pairs: FittingPairs, height: Height) -> Shaped:
     return shape.scaled(height(_errors(pairs, shape))), ()
 
 
-def _learned(pairs: FittingPairs, height: Height, learner: Learner | None) -> Shaped:
-    shape, fitted = fit_learned(pairs, own_sigmas=scales_sigmas("learned", pairs), learner=learner)
+def _learned(pairs: FittingPairs, height: Height) -> Shaped:
+    shape, fitted = fit_learned(pairs, own_sigmas=scales_sigmas("learned", pairs))
     names = ", ".join(own.name for own in shape.law.slopes)
     note = f"sigmas are learned from {names} and class, with a ridge of {fitted.ridge:g}"
     return shape.scaled(height(_errors(pairs, shape))), (note, *fitted.notes)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from probox.calibration.learned import Learned
-from probox.calibration.learning import EdgeErrors, Learner, LinearLearner
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.spread_features import edge_features, feature_names
-from probox.calibration.spread_fit import LawFit
+from probox.calibration.spread_fit import LawFit, fit_law
 from probox.errors import InputError
 from probox.measures.matched import FEW_PAIRS
 
 __all__ = ["check_pairs", "fit_learned"]
 
 
-def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, learner: Learner | None = None) -> tuple[Learned, LawFit]:
+def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, **choices: Any) -> tuple[Learned, LawFit]:
     """Return the map that suits matched boxes best, up to a factor, and how its law was fitted.
 
     Parameters
@@ -24,22 +25,16 @@ def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, learner: Learner | Non
         Matched boxes; edges that are not free do not count.
     own_sigmas : bool
         Whether the detector's own sigmas are to be learned from.
-    learner : Learner, optional
-        Who learns the law. Default: a linear one.
+    **choices
+        `ridge`, `folds` and `seed` of `probox.calibration.spread_fit.fit_law`.
     """
     check_pairs(len(pairs))
     given = pairs.given
-    errors = EdgeErrors(
-        features=edge_features(given, own_sigmas),
-        residuals=np.where(pairs.free, pairs.residuals, np.nan),
-        sides=pairs.sides,
-        names=feature_names(own_sigmas),
-        classes=given.classes,
-        images=pairs.image_rows,
-        boxes=pairs.boxes,
-        image_sizes=pairs.image_sizes,
-    )
-    fitted = (learner or LinearLearner())(errors)
+    errors = np.where(pairs.free, pairs.residuals, np.nan) / pairs.sides
+    fitted = fit_law(
+        edge_features(given, own_sigmas), errors, feature_names(own_sigmas), classes=given.classes,
+        images=pairs.image_rows, **choices,
+    )  # fmt: skip
     return Learned(fitted.law), fitted
 
 

@@ -16,7 +16,6 @@ from probox.calibration.fit_corners import CORNER_METHODS
 from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.gain import Change, Gain, columns, compare
 from probox.calibration.held_out import Fit, HeldOut, Job, Numbers, fits_by, fitted
-from probox.calibration.learning import Learner
 from probox.calibration.pdq_curve import PdqCurve
 from probox.calibration.record import TARGETS, Calibration
 from probox.convention import Convention
@@ -70,7 +69,6 @@ def fit(
     seed: int = 0,
     alpha: float = 0.1,
     level: float = 0.9,
-    learner: Learner | None = None,
     border: Border = "keep",
     convention: str | Convention | None = None,
     resamples: int = 1000,
@@ -105,8 +103,6 @@ def fit(
         Conformal: the share of objects that the central box may miss. Also the level of the box coverage that is told.
     level : float
         For coverage: the central interval of an edge that is to hold its share.
-    learner : callable, optional
-        Learned: who learns the law. Default: a linear one; `probox.torch.NetworkLearner` adds a network.
     border : {"keep", "pin"}
         ``keep`` the calibrated std of edges at the image border, or for target ``"pdq"`` ``pin`` it
         (`probox.fusion.keep_inside`), which is PDQ-optimal and overconfident.
@@ -143,13 +139,9 @@ def fit(
     check_border(border)
     if border == "pin" and target != "pdq":
         raise InputError(f'border="pin" is for PDQ, not for {target}', remedy='leave border out, or use target="pdq"')
-    if learner is not None and method != "learned":
-        raise InputError(f"a learner is for what is learned, not for {method}", remedy='use method="learned"')
-    if learner is not None and not callable(learner):
-        raise InputError(f"expected learner to be callable, but got {learner!r:.40}")
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
     truth, found = read_inputs(truth, found, "fit", images=images, repair=repair)
-    job = Job(truth, found, method, labels, target, alpha, level, threads, learner, border)
+    job = Job(truth, found, method, labels, target, alpha, level, threads, border)
     job.check_covariances()
     job.curve = PdqCurve(truth, found, chosen, threads=threads, border=border) if target == "pdq" else None
     parts = min(folds, len(truth.dataset))

@@ -14,7 +14,6 @@ from probox.calibration.fit_corners import ON_ONE_LATTICE, CornerFit, fit_corner
 from probox.calibration.fit_labels import LabelFit, fit_labels, ignorances, label_targets
 from probox.calibration.gain import corner_parts
 from probox.calibration.labels import background_columns, with_background
-from probox.calibration.learning import Learner
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.pdq_curve import PdqCurve, pdq_by_image
 from probox.calibration.record import Calibration
@@ -48,11 +47,10 @@ class Job:
         alpha: float,
         level: float,
         threads: int | None,
-        learner: Learner | None = None,
         border: str = "keep",
     ) -> None:
         self.border = border
-        self.truth, self.found, self.threads, self.learner = truth, found, threads, learner
+        self.truth, self.found, self.threads = truth, found, threads
         self.method, self.labels, self.target = method, labels, target
         self.levels = {"alpha": alpha, "level": level}
         self.pairs = FittingPairs.of(truth, found, threads=threads)
@@ -128,9 +126,8 @@ class Job:
             return curve.pdq(mapping, images)
 
         return fit_corners(
-            self.pairs.take(here), method, self.target, quality=quality if curve else None,
-            learner=self.learner, **self.levels,
-        )  # fmt: skip
+            self.pairs.take(here), method, self.target, quality=quality if curve else None, **self.levels
+        )
 
 
 Fit = tuple[CornerFit, LabelFit]

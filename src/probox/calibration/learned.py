@@ -52,8 +52,4 @@ class Learned:
         steep = sorted(self.law.slopes, key=lambda own: -abs(own.slope))
         share = 100 * math.exp(self.law.level)
         factors = ", ".join(f"{own.name} x {math.exp(own.slope):.2f}" for own in steep)
-        said = f"sigmas are {share:.2g} % of the sides on average; a standard deviation more of {factors}"
-        if self.law.network is None:
-            return said
-        units = " and ".join(map(str, self.law.network.hidden))
-        return f"{said}; what is not linear is up to a network of {units} hidden units"
+        return f"sigmas are {share:.2g} % of the sides on average; a standard deviation more of {factors}"

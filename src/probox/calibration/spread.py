@@ -13,11 +13,11 @@ from probox.calibration.fit_corners import height_for, suited, with_free_edges
 from probox.calibration.fit_learned import check_pairs, fit_learned
 from probox.calibration.given import Given
 from probox.calibration.learned import Learned
-from probox.calibration.learning import EdgeErrors, Learner, LinearLearner
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.pdq_curve import PdqCurve
 from probox.calibration.record import TARGETS, Calibration
 from probox.calibration.spread_arrays import checked_array, checked_features, checked_sides
+from probox.calibration.spread_fit import fit_law
 from probox.calibration.spread_law import SpreadLaw
 from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
@@ -161,8 +161,8 @@ class SpreadHead:
             self._fit_arrays(features, residuals, sides, images)
         return self
 
-    def _learner(self) -> Learner:
-        return LinearLearner(self.ridge, self.folds, self.seed)
+    def _choices(self) -> dict[str, Any]:
+        return {"ridge": self.ridge, "folds": self.folds, "seed": self.seed}
 
     def _fit_tables(self, found: Detections, truth: GroundTruth) -> None:
         pairs = FittingPairs.of(truth, found)
@@ -176,7 +176,7 @@ class SpreadHead:
                 )
             pairs = pairs.take(pairs.usable)
         pairs = with_free_edges(pairs)
-        shape, fitted = fit_learned(pairs, own_sigmas=own, learner=self._learner())
+        shape, fitted = fit_learned(pairs, own_sigmas=own, **self._choices())
         quality = None
         if self.target == "pdq":
             convention = resolve_convention("reference" if self.convention is None else self.convention)
@@ -208,8 +208,8 @@ class SpreadHead:
         some = np.asarray(np.isfinite(away).any(axis=1))
         check_pairs(int(some.sum()))
         names = tuple(f"feature {number + 1}" for number in range(x.shape[2]))
-        errors = EdgeErrors(features=x, residuals=away, sides=sides, names=names, images=images)
-        fitted = self._learner()(errors.take(some))
+        own = None if images is None else images[some]
+        fitted = fit_law(x[some], away[some] / sides[some], names, images=own, **self._choices())
         z = away / sides / fitted.law.relative_sigmas(x)
         self.law_ = fitted.law.scaled(height_for(self.target, self.level)(z[np.isfinite(z)]))
         self.mapping_, self.ridge_, self.n_features_in_ = None, fitted.ridge, x.shape[2]

@@ -1,4 +1,4 @@
-"""A law of spread: the logarithm of an edge's relative sigma is linear in features of the edge, but for a network."""
+"""A law of spread: the logarithm of an edge's relative sigma is linear in features of the edge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from probox.calibration.spread_network import Network
 from probox.tables.labels import canonical_name
 
 __all__ = ["LARGEST", "REACH", "Slope", "SpreadLaw"]
@@ -36,8 +35,6 @@ class Slope:
 class SpreadLaw:
     """ln(sigma / side) = level + edge + class + sum of slope * (feature - mean) / scale, each level beyond `REACH`.
 
-    What is not linear a network may add: its inputs are (feature - mean) / scale, level beyond `REACH` too.
-
     Parameters
     ----------
     level : float
@@ -48,15 +45,12 @@ class SpreadLaw:
         What features add.
     classes : tuple of (str, float)
         What classes add; any other adds nothing.
-    network : Network, optional
-        What is added besides.
     """
 
     level: float
     edges: tuple[float, float, float, float]
     slopes: tuple[Slope, ...]
     classes: tuple[tuple[str, float], ...] = ()
-    network: Network | None = None
 
     def relative_sigmas(self, features: Floats, classes: npt.NDArray[np.str_] | None = None) -> Floats:
         """Return sigma / side of the four edges, (N, 4), from features (N, 4, F)."""
@@ -64,8 +58,6 @@ class SpreadLaw:
         inputs = self.inputs(features)
         for column, own in enumerate(self.slopes):
             logarithms += own.slope * inputs[:, :, column]
-        if self.network is not None:
-            logarithms += self.network(inputs)
         if classes is not None and self.classes:
             known = {canonical_name(name): value for name, value in self.classes}
             names, inverse = np.unique(classes, return_inverse=True)

@@ -25,7 +25,6 @@ from probox.calibration.labels import LabelMap, NoLabelMap, ScoreCurves, Tempera
 from probox.calibration.record import TARGETS, Calibration
 from probox.calibration.spread_features import SIGMA_FEATURES, feature_names
 from probox.calibration.spread_law import Slope, SpreadLaw
-from probox.calibration.spread_network import Layer, Network
 from probox.errors import InputError
 from probox.files.output import json_bytes, write_files
 from probox.files.reading import Paths, file_head, read_bytes
@@ -103,13 +102,7 @@ def _corners(mapping: CornerMap) -> dict[str, Any]:
 def _law(law: SpreadLaw) -> dict[str, Any]:
     slopes = {own.name: {"mean": own.mean, "scale": own.scale, "slope": own.slope} for own in law.slopes}
     edges = dict(zip(EDGES, law.edges, strict=True))
-    written: dict[str, Any] = {"level": law.level, "edges": edges, "features": slopes, "classes": dict(law.classes)}
-    if law.network is not None:
-        written["network"] = [
-            {"weights": [list(row) for row in layer.weights], "biases": list(layer.biases)}
-            for layer in law.network.layers
-        ]
-    return written
+    return {"level": law.level, "edges": edges, "features": slopes, "classes": dict(law.classes)}
 
 
 def _labels(mapping: LabelMap) -> dict[str, Any]:
@@ -152,7 +145,7 @@ def from_json(content: Any, *, file: str | None = None) -> Calibration:
 
 def _read_corners(entry: _Entry) -> tuple[CornerMap, str]:
     method = entry.choice("method", tuple(_CORNER_KEYS))
-    entry.require("method", "for", *_CORNER_KEYS[method], optional=("border", *_OPTIONAL_KEYS.get(method, ())))
+    entry.require("method", "for", *_CORNER_KEYS[method], optional=("border",))
     target = entry.choice("for", TARGETS)
     if method == "scale":
         return Scale(entry["factor"].factor()), target
@@ -186,26 +179,7 @@ def _read_law(entry: _Entry) -> SpreadLaw:
         own.require("mean", "scale", "slope")
         slopes.append(Slope(name, own["mean"].number(), own["scale"].factor(), own["slope"].logarithm()))
     classes = tuple((name, own.logarithm()) for name, own in entry["classes"].items())
-    network = _read_network(entry["network"], len(names)) if "network" in entry.mapping() else None
-    return SpreadLaw(entry["level"].logarithm(), (x1, y1, x2, y2), tuple(slopes), classes, network)
-
-
-def _read_network(entry: _Entry, inputs: int) -> Network:
-    layers = []
-    parts = entry.entries()
-    if len(parts) < 2:
-        entry.fail(f"expected at least two layers, but got {len(parts)}")
-    for part in parts:
-        part.require("weights", "biases")
-        biases = tuple(own.weight() for own in part["biases"].entries())
-        if not biases:
-            part["biases"].fail("expected at least one unit")
-        if part is parts[-1] and len(biases) != 1:
-            part["biases"].fail(f"expected one unit in the last layer, but got {len(biases)}")
-        rows = part["weights"].entries(len(biases))
-        layers.append(Layer(tuple(tuple(own.weight() for own in row.entries(inputs)) for row in rows), biases))
-        inputs = len(biases)
-    return Network(tuple(layers))
+    return SpreadLaw(entry["level"].logarithm(), (x1, y1, x2, y2), tuple(slopes), classes)
 
 
 _CORNER_KEYS: dict[str, tuple[str, ...]] = {
@@ -217,9 +191,6 @@ _CORNER_KEYS: dict[str, tuple[str, ...]] = {
     "constant": ("share",),
     "conformal": ("factor", "alpha", "reach"),
 }
-
-
-_OPTIONAL_KEYS: dict[str, tuple[str, ...]] = {"learned": ("network",)}
 
 
 def _read_labels(entry: _Entry) -> LabelMap:
@@ -310,20 +281,6 @@ class _Entry:
         if not abs(value) <= most:
             self.fail(f"expected a number from {-most:.4g} to {most:.4g}, but got {value:g}")
         return value
-
-    def weight(self) -> float:
-        value = self.number()
-        if not abs(value) <= LARGEST:
-            self.fail(f"expected a number from {-LARGEST:g} to {LARGEST:g}, but got {value:g}")
-        return value
-
-    def entries(self, length: int | None = None) -> list[_Entry]:
-        """Return the entries of a list, of this length if one is given."""
-        if not isinstance(self.value, list):
-            self.fail(f"expected a list, but got {self.value!r:.40}")
-        if length is not None and len(self.value) != length:
-            self.fail(f"expected a list of {length}, but got one of {len(self.value)}")
-        return [_Entry(own, f"{self.place}[{at}]", self.file) for at, own in enumerate(self.value)]
 
     def curve(self, *, above_zero: bool = False, most: float = LARGEST) -> Curve:
         if not isinstance(self.value, list) or not self.value:

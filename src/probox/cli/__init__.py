@@ -1,4 +1,4 @@
-"""The command line: one module per command, loaded when it is called."""
+"""The command line: one module per command, loaded when it is called. Other distributions add to `probox.commands`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -14,11 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from probox.errors import ProboxError
+from probox.errors import InputError, ProboxError
+from probox.support.optional import pip_command
+from probox.support.plugins import PluginWarning, find_plugins, load_plugin, name_distribution
 from probox.support.words import nearest_word, printable
 from probox.version import __version__
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from click.shell_completion import CompletionItem
 
 __all__ = ["main"]
@@ -38,12 +43,25 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fuse": ("probox.cli.fuse", "Fuse the files of several detectors into one."),
     "calibrate": ("probox.cli.calibrate", "Fit sigmas and labels on some images, apply them to others."),
     "rank": ("probox.cli.rank", "Which images to annotate next, without truth."),
-    "experiment": ("probox.cli.experiment", "Run the paper's controlled experiments and check its claims."),
     "draw": ("probox.cli.draw", "Pictures of images with their objects and detections."),
     "plot": ("probox.cli.plot", "Plots of one evaluation or several."),
     "report": ("probox.cli.report", "A page to wander through: tables, plots and every image."),
     "completion": ("probox.cli.completion", "Print what makes a shell complete all of this with Tab."),
 }
+
+INSTALLED_BY = {"experiment": "./experiments"}
+"""Commands of other distributions of this project, and what pip installs them from in a clone."""
+
+
+def _added_commands() -> dict[str, EntryPoint]:
+    """Return the commands of other distributions by name; nothing is imported from them."""
+    return {entry.name: entry for entry in find_plugins("probox.commands") if entry.name not in COMMANDS}
+
+
+def _help_texts() -> dict[str, str]:
+    """Return what the list of commands says of each."""
+    added = {name: f"Added by {name_distribution(entry)}." for name, entry in _added_commands().items()}
+    return {name: text for name, (_, text) in COMMANDS.items()} | added
 
 
 ALLOCATIONS = 50_000
@@ -55,14 +73,22 @@ class _Commands(click.Group):
     """A group that knows its commands by name and imports them on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(_help_texts())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(COMMANDS[cmd_name][0])
-        command: click.Command = module.command
-        return command
+        command: click.Command
+        if cmd_name in COMMANDS:
+            command = import_module(COMMANDS[cmd_name][0]).command
+            return command
+        if (entry := _added_commands().get(cmd_name)) is not None:
+            command = load_plugin(entry, click.Command)
+            return command
+        if cmd_name in INSTALLED_BY and not ctx.resilient_parsing:
+            raise InputError(
+                f"{cmd_name} is a command of another distribution",
+                remedy=f"install it in a clone of probox with: {pip_command()} install {INSTALLED_BY[cmd_name]}",
+            )
+        return None
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with _end_with_reader():  # --help and --version print here
@@ -76,7 +102,7 @@ class _Commands(click.Group):
         from click.shell_completion import CompletionItem
 
         # The group's own way would import every command for its help.
-        there = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        there = [CompletionItem(name, help=text) for name, text in _help_texts().items() if name.startswith(incomplete)]
         return there + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
@@ -85,14 +111,14 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            near = nearest_word(args[0], COMMANDS)
+            near = nearest_word(args[0], [*_help_texts(), *INSTALLED_BY])
             if near is None or near in error.message:
                 raise
             raise click.UsageError(f"{error.message} Did you mean {near}?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl(list(_help_texts().items()))
 
 
 @contextmanager
@@ -143,7 +169,7 @@ def main(args: list[str] | None = None) -> None:
     usual = gc.get_threshold()
     gc.set_threshold(ALLOCATIONS, *usual[1:])
     try:
-        with _exit_on_sigterm():
+        with _exit_on_sigterm(), _warn_in_one_line():
             _main(args)
     finally:
         gc.set_threshold(*usual)
@@ -161,6 +187,25 @@ def _exit_on_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def _warn_in_one_line() -> Iterator[None]:
+    """Print warnings about parts of other distributions as the command line prints messages."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if not issubclass(category, PluginWarning):
+            usual(message, category, *place, **more)
+            return
+        with suppress(OSError):  # standard error has no reader
+            click.echo(f"probox: warning: {printable(str(message))}", err=True)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 def _replace_closed_streams() -> None:

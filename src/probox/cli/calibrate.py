@@ -21,27 +21,7 @@ from probox.errors import InputError
 if TYPE_CHECKING:
     from probox.calibration import Change, Fitted
     from probox.calibration.gain import NumberColumn
-    from probox.calibration.learning import Learner
     from probox.formats.format import DetectionFormat
-
-
-NETWORK_LOSSES = ("nll", "energy", "crps", "ppdq")
-"""What a network can be trained with, for help that does not wait for torch."""
-
-
-class Widths(click.ParamType):  # type: ignore[type-arg]  # older releases of click take none
-    """How many units layers have: whole numbers with commas between them."""
-
-    name = "units"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """Return the numbers."""
-        if isinstance(value, tuple):
-            return value
-        parts = str(value).split(",")
-        if not all(part.isascii() and part.isdigit() and 0 < len(part) < 6 for part in parts):
-            self.fail(f"{value!r:.40} is no list of whole numbers such as 32 or 32,16", param, ctx)
-        return tuple(map(int, parts))
 
 
 @click.group("calibrate")
@@ -89,17 +69,6 @@ def command() -> None:
     help="For coverage: the interval of an edge that is to hold its share.",
 )
 @click.option(
-    "--hidden",
-    type=Widths(),
-    metavar="UNITS",
-    help="Learned: add a network with layers of so many units, such as 32 or 32,16. Needs torch.",
-)
-@click.option(
-    "--loss",
-    type=click.Choice(NETWORK_LOSSES),
-    help="Learned: add a network, trained with this loss. Needs torch.  [default: nll if there is --hidden]",
-)
-@click.option(
     "--held-out",
     type=PathOrUrl(dir_okay=False),
     metavar="FILE",
@@ -118,8 +87,6 @@ def fit_command(
     dask: str | None,
     as_json: bool,
     held_out: Path | None,
-    hidden: tuple[int, ...] | None,
-    loss: str | None,
     **choices: Any,
 ) -> None:
     """Fit a calibration to DETECTIONS of the images of TRUTH, and tell what it is worth on images held out.
@@ -144,7 +111,7 @@ def fit_command(
     \b
     probox calibrate fit truth.json detections.json --out calibration.json
     probox calibrate fit truth.json detections.json --method isotonic --for nll --out calibration.json
-    probox calibrate fit truth.json detections.json --method learned --loss energy --out calibration.json
+    probox calibrate fit truth.json detections.json --method learned --out calibration.json
     probox calibrate fit truth.json detections.json --out calibration.json --held-out calibrated.coco.json
     probox calibrate fit truth.json detections.json --method learned --dask local --out calibration.json
     """
@@ -158,8 +125,6 @@ def fit_command(
     if held_out is not None:
         check_output(held_out)
         check_not_input(held_out, (truth, detections, out))
-    if hidden is not None or loss is not None:
-        choices["learner"] = _network_learner(choices["method"], hidden, loss, choices["seed"])
     started = time.perf_counter()
     table, found = scoring.read(truth, detections, "fit")
     with mappers_at(dask) as mappers, progress_bar("fits", quiet=as_json) as progress:
@@ -235,17 +200,6 @@ def apply_command(calibration: str, detections: str, out: Path, truth: str | Non
     for text in notes:
         note(f"note: {text}")
     note(f"wrote {len(calibrated):,} detections to {out} ({form.title}): {fitted}")
-
-
-def _network_learner(method: str, hidden: tuple[int, ...] | None, loss: str | None, seed: int) -> Learner:
-    """Return who learns a law with a network."""
-    if method != "learned":
-        given = " and ".join(name for name, value in (("--hidden", hidden), ("--loss", loss)) if value is not None)
-        raise InputError(f"{given} {'are' if ' ' in given else 'is'} for --method learned, not for {method}")
-    from probox.torch import NetworkLearner
-
-    given_ones: dict[str, Any] = {"hidden": hidden, "loss": loss}
-    return NetworkLearner(seed=seed, **{name: value for name, value in given_ones.items() if value is not None})
 
 
 def _format_to_write(out: Path, given: DetectionFormat) -> DetectionFormat:

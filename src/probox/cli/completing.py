@@ -1,4 +1,4 @@
-"""What a shell is offered where click alone would not know: names of experiments, lists of measures, NAME=FILE."""
+"""What a shell is offered where click alone would not know: lists of measures, NAME=FILE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["complete_experiments", "complete_files", "complete_measures", "complete_named"]
+__all__ = ["complete_files", "complete_measures", "complete_named"]
 
 
 def complete_files(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
@@ -51,13 +51,3 @@ def complete_measures(context: click.Context, parameter: click.Parameter, text: 
     return [
         CompletionItem(chosen + name) for name in names if name.startswith(start.strip().lower()) and name not in before
     ]
-
-
-def complete_experiments(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
-    """Complete the name of an experiment."""
-    from click.shell_completion import CompletionItem
-
-    from probox.experiments import EXPERIMENTS
-
-    found = [CompletionItem(experiment.name, help=experiment.varied) for experiment in EXPERIMENTS]
-    return [item for item in (*found, CompletionItem("all")) if item.value.startswith(text)]

@@ -16,7 +16,7 @@ from probox.cli.completing import complete_files
 from probox.cli.console import in_flags, note, print_json, progress_bar
 from probox.cli.dask_choice import client_at, dask_option
 from probox.cli.output import PathOrUrl, border_option, optional_detections_option
-from probox.detect.families import FAMILIES, LABELS, describe_thresholds
+from probox.detect.families import LABELS, all_families, describe_thresholds
 from probox.detect.families.yolov8 import YoloV8
 from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
 from probox.detect.opening import DEVICES
@@ -66,7 +66,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
 @click.option(
     "--shards", type=click.IntRange(min=1), metavar="N", help="Make --out a folder of N Parquet files, with an index."
 )
-@click.option("--family", type=click.Choice(["auto", *FAMILIES]), default="auto", help="Kind of detector.")
+@click.option("--family", type=click.Choice(["auto", *all_families()]), default="auto", help="Kind of detector.")
 @click.option(
     "--uncertainty", type=click.Choice(UNCERTAINTIES), default=Options.uncertainty, help="Where covariances come from."
 )

@@ -160,7 +160,7 @@ def with_measures(
     evaluated: Measured, groups: Groups, grouped: Callable[[Measure], Callable[[Any], Groups] | None]
 ) -> Groups:
     """Return groups with what the measures say of each."""
-    for measure in registry.MEASURES:
+    for measure in registry.all_measures():
         summaries = grouped(measure)
         asked = measure.name in evaluated.measures
         if summaries is None or not (asked or measure.standard):
@@ -177,7 +177,7 @@ def image_table(evaluated: Measured, measures: Collection[str], counts: dict[str
     columns: ImageColumns = {"image_id": evaluated.dataset.image_ids, **counts}
     shown = set(columns)
     sums: ImageColumns = {}
-    for measure in registry.MEASURES:
+    for measure in registry.all_measures():
         if measure.per_image is not None and measure.name in measures:
             own, keys = measure.per_image(evaluated), {column.key for column in measure.columns}
             columns.update({key: values for key, values in own.items() if key in keys})
@@ -214,5 +214,7 @@ def _count_columns(group: str, rows: Sequence[tuple[str, Summary]]) -> list[Colu
 
 def _is_count(key: str) -> bool:
     return key in COUNTS or any(
-        column.key == key and column.unit == "count" for measure in registry.MEASURES for column in measure.columns
+        column.key == key and column.unit == "count"
+        for measure in registry.all_measures()
+        for column in measure.columns
     )

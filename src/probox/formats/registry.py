@@ -1,8 +1,12 @@
-"""The formats that probox knows. A new one is a module with its `Format`, and a line in `FORMATS`."""
+"""The formats that probox knows. A new one is a module with its `Format`, and a line in `FORMATS`.
+
+Other distributions add formats through the entry-point group `probox.formats`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TypeVar
 
 from probox.errors import InputError
@@ -16,9 +20,11 @@ from probox.formats.parquet.format import PARQUET_DETECTIONS, PARQUET_TRUTH
 from probox.formats.rvc1.format import RVC1_DETECTIONS, RVC1_TRUTH
 from probox.formats.voc.format import VOC_DETECTIONS, VOC_TRUTH
 from probox.formats.yolo.format import YOLO_DETECTIONS, YOLO_TRUTH
+from probox.support.plugins import load_plugins
 
 __all__ = [
     "FORMATS",
+    "all_formats",
     "detection_formats",
     "endings_in_words",
     "format_of_detections",
@@ -44,7 +50,7 @@ FORMATS: tuple[TruthFormat | DetectionFormat, ...] = (
     PARQUET_DETECTIONS,
     PARQUET_TRUTH,
 )
-"""In the order in which they are asked whether a file is theirs: the strictest first."""
+"""probox's own, in the order in which they are asked whether a file is theirs: the strictest first."""
 
 SomeFormat = TypeVar("SomeFormat", bound=Format)
 
@@ -52,14 +58,31 @@ _STARTS_WITH = 30
 """So many characters of a file that no format takes are shown."""
 
 
+def all_formats() -> tuple[TruthFormat | DetectionFormat, ...]:
+    """Return all formats, those of other distributions last."""
+    return (*FORMATS, *_plugin_formats())
+
+
+@cache
+def _plugin_formats() -> tuple[TruthFormat | DetectionFormat, ...]:
+    taken = (name for form in FORMATS for name in _names_of(form))
+    return load_plugins("probox.formats", Format, _names_of, taken)
+
+
+def _names_of(form: Format) -> tuple[str, ...]:
+    """Return what no other format of the same table may have: the name, and endings of file names."""
+    table = "truth" if isinstance(form, TruthFormat) else "detections"
+    return tuple(f"{name} ({table})" for name in (form.name, *form.suffixes))
+
+
 def truth_formats() -> list[TruthFormat]:
     """Return the formats of ground truth."""
-    return [form for form in FORMATS if isinstance(form, TruthFormat)]
+    return [form for form in all_formats() if isinstance(form, TruthFormat)]
 
 
 def detection_formats() -> list[DetectionFormat]:
     """Return the formats of detections."""
-    return [form for form in FORMATS if isinstance(form, DetectionFormat)]
+    return [form for form in all_formats() if isinstance(form, DetectionFormat)]
 
 
 def format_of_truth(source: Source) -> TruthFormat:
@@ -100,7 +123,7 @@ def endings_in_words() -> str:
 
 def last_endings() -> list[str]:
     """Return what names of files may end in: ``.gz``, ``.json`` and so on."""
-    endings = [f".{suffix.rsplit('.', 1)[-1]}" for form in FORMATS for suffix in form.suffixes]
+    endings = [f".{suffix.rsplit('.', 1)[-1]}" for form in all_formats() for suffix in form.suffixes]
     return list(dict.fromkeys([".gz", *endings]))
 
 

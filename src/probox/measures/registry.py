@@ -1,12 +1,14 @@
 """Every measure there is. A new one is a module that makes a `Measure`, and a line here.
 
-Evaluations, tables, the command line, stored results, the explorer and the experiments learn of it from here.
+Evaluations, tables, the command line, stored results, the explorer and the experiments learn of it from here. Other
+distributions add measures through the entry-point group `probox.measures`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from functools import cache
 from typing import Any
 
 from probox.errors import InputError
@@ -20,11 +22,13 @@ from probox.measures.scoring.edge_measures import COVERAGE, CRPS, ENCE, MQCE, PI
 from probox.measures.scoring.object_measures import OCE
 from probox.measures.scoring.pair_measures import BRIER, ENERGY, IGNORANCE, NEES, NLL
 from probox.measures.scoring.sense_measures import AUSE, SPEARMAN
+from probox.support.plugins import load_plugins
 from probox.support.words import nearest_word
 
 __all__ = [
     "COCO_REMEDY",
     "MEASURES",
+    "all_measures",
     "in_table_order",
     "measure_names",
     "measures_called",
@@ -61,21 +65,36 @@ MEASURES: tuple[Measure, ...] = (
     SPEARMAN,
     PMB_NLL,
 )
-"""In the order in which summaries have them."""
+"""probox's own, in the order in which summaries have them; `all_measures` has those of other distributions too."""
 
 
 _COCO = re.compile(r"m?a[pr]((@|_|-| )?(\.?\d[\d.:-]*|s|m|l|small|medium|large))?")
 COCO_REMEDY = 'COCO\'s twelve numbers come with map: write measures="map" and call result.coco()'
 
 
+def all_measures() -> tuple[Measure, ...]:
+    """Return all measures, those of other distributions last."""
+    return (*MEASURES, *_plugin_measures())
+
+
+@cache
+def _plugin_measures() -> tuple[Measure, ...]:
+    taken = (name for measure in MEASURES for name in _names_of(measure))
+    return load_plugins("probox.measures", Measure, _names_of, taken)
+
+
+def _names_of(measure: Measure) -> tuple[str, ...]:
+    return (measure.name, *(column.key for column in measure.columns))
+
+
 def measure_names() -> tuple[str, ...]:
     """Return the names of all measures."""
-    return tuple(measure.name for measure in MEASURES)
+    return tuple(measure.name for measure in all_measures())
 
 
 def standard_names() -> tuple[str, ...]:
     """Return the names of the measures that are taken where nobody says which."""
-    return tuple(measure.name for measure in MEASURES if measure.standard)
+    return tuple(measure.name for measure in all_measures() if measure.standard)
 
 
 def named_measures(measures: str | Iterable[str] | None) -> tuple[str, ...]:
@@ -104,7 +123,7 @@ def named_measures(measures: str | Iterable[str] | None) -> tuple[str, ...]:
 
 def measures_called(names: Collection[str]) -> tuple[Measure, ...]:
     """Return the measures of these names, in the registry's order."""
-    return tuple(measure for measure in MEASURES if measure.name in names)
+    return tuple(measure for measure in all_measures() if measure.name in names)
 
 
 def need_pairs(names: Collection[str]) -> bool:
@@ -119,12 +138,12 @@ def need_labels(names: Collection[str]) -> bool:
 
 def in_table_order() -> tuple[Measure, ...]:
     """Return all measures as tables have them; the paper's Table 1 has PDQ last."""
-    return tuple(sorted(MEASURES, key=lambda measure: not measure.leads))
+    return tuple(sorted(all_measures(), key=lambda measure: not measure.leads))
 
 
 def standard_columns() -> frozenset[str]:
     """Return the keys of the columns that tables show where nobody says what to measure."""
-    return frozenset(column.key for measure in MEASURES if measure.standard for column in measure.table_columns)
+    return frozenset(column.key for measure in all_measures() if measure.standard for column in measure.table_columns)
 
 
 def table_columns() -> tuple[Column, ...]:

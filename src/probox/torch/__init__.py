@@ -16,17 +16,13 @@ from probox.torch.head import GaussianCorners  # noqa: E402
 from probox.torch.pmb import pmb_nll_loss  # noqa: E402
 from probox.torch.ppdq import ppdq_loss  # noqa: E402
 from probox.torch.spatial import background, foreground, spatial_quality  # noqa: E402
-from probox.torch.spread import NetworkLearner, SpreadNetwork, fit_spread  # noqa: E402
 
 __all__ = [
     "GaussianCorners",
-    "NetworkLearner",
-    "SpreadNetwork",
     "background",
     "crps_loss",
     "dmm_loss",
     "energy_score_loss",
-    "fit_spread",
     "foreground",
     "nll_loss",
     "pmb_nll_loss",

@@ -1,11 +1,13 @@
 """Families of detectors: what each wants as input, and what its outputs mean.
 
 A new one is a module with a subclass of `Family`, listed in `FAMILIES`; the command line offers what is listed.
+Other distributions add families through the entry-point group `probox.detectors`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -23,10 +25,11 @@ from probox.detect.families.yolo import YoloV3, YoloV5, YoloX
 from probox.detect.families.yolov8 import YoloV8, YoloV8Seg
 from probox.detect.graph import Graph
 from probox.errors import InputError
+from probox.support.plugins import load_plugins
 
 __all__ = [
-    "FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "choose_family",
-    "describe_thresholds",
+    "FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "all_families",
+    "choose_family", "describe_thresholds",
 ]  # fmt: skip
 
 FAMILIES: dict[str, type[Family]] = {
@@ -55,7 +58,18 @@ FAMILIES: dict[str, type[Family]] = {
         Torchvision,
     )
 }
-"""Every family by name: a module each, or one for its dialects, and its place here."""
+"""probox's own families by name: a module each, or one for its dialects, and its place here."""
+
+
+def all_families() -> dict[str, type[Family]]:
+    """Return all families by name, those of other distributions last."""
+    return FAMILIES | {family.name: family for family in _plugin_families()}
+
+
+@cache
+def _plugin_families() -> tuple[type[Family], ...]:
+    taken = ["auto", *FAMILIES]
+    return load_plugins("probox.detectors", Family, lambda family: (family.name,), taken, subclasses=True)
 
 
 def describe_thresholds() -> str:
@@ -65,7 +79,7 @@ def describe_thresholds() -> str:
     '0.45 (yolov5), 0.5 (yolov3), 0.6 (ssd, nanodet, nanodet-plus, picodet), 0.65 (yolox), 0.7 (yolov8, yolov8-seg)'
     """
     by_threshold: dict[float, list[str]] = {}
-    for name, family in FAMILIES.items():
+    for name, family in all_families().items():
         if not family.suppresses:
             by_threshold.setdefault(family.nms_iou, []).append(name)
     return ", ".join(f"{iou:g} ({', '.join(names)})" for iou, names in sorted(by_threshold.items()))
@@ -86,7 +100,7 @@ def choose_family(
     signature : Signature
         The graph's inputs and outputs.
     name : str
-        One of `FAMILIES`, or ``auto``.
+        One of `all_families`, or ``auto``.
     classes : sequence of str, optional
         Class names in the order of the graph's scores. Default: what the export says, or COCO's.
     size : (width, height), optional
@@ -94,14 +108,15 @@ def choose_family(
     graph : Graph, optional
         The graph, for tensors inside it.
     """
-    if name != "auto" and name not in FAMILIES:
-        raise InputError(f"expected family to be auto or one of {', '.join(FAMILIES)}, but got {name!r}")
+    families = all_families()
+    if name != "auto" and name not in families:
+        raise InputError(f"expected family to be auto or one of {', '.join(families)}, but got {name!r}")
     check_inputs(signature)
     check_task(signature)
     given = Given(signature, classes, size, graph)
     if name != "auto":
-        return _make_family(FAMILIES[name], given)
-    fitting = [family for family in FAMILIES.values() if family.recognises(signature, graph)]
+        return _make_family(families[name], given)
+    fitting = [family for family in families.values() if family.recognises(signature, graph)]
     if len(fitting) == 1:
         return _make_family(fitting[0], given)
     made: list[Family] = []
@@ -114,8 +129,8 @@ def choose_family(
             likely.append(f"{kind.name} ({error.problem})")
     if len(made) == 1:
         return made[0]
-    likely = likely or [family.name for family in FAMILIES.values() if family.matches(signature)]
-    these = " or ".join(likely) or "none of " + ", ".join(FAMILIES)
+    likely = likely or [family.name for family in families.values() if family.matches(signature)]
+    these = " or ".join(likely) or "none of " + ", ".join(families)
     remedy = "name the detector's family" + (", or give the names of its classes" if fitting and not made else "")
     raise InputError(f"can't tell the family from the outputs {signature.describe()}: {these} would fit", remedy=remedy)
 

@@ -1,0 +1,288 @@
+"""Which measure notices what? Twenty changes for the worse, and what every measure makes of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.measures.registry import measure_names
+from probox.tables.groundtruth import GroundTruth
+from probox_experiments.beyond.honest import HonestDetector
+from probox_experiments.beyond.notice_figure import draw_notice
+from probox_experiments.beyond.noticing import BASE, LIMIT, Matrix, blind, listed, noticed, repeated, unchanged
+from probox_experiments.beyond.perturbations import BOXES, CONFIDENCE, COUNTS, PERTURBATIONS, SIGMAS
+from probox_experiments.claims import EXACT, Claim, not_measured
+from probox_experiments.experiment import Experiment
+from probox_experiments.running import Run
+from probox_experiments.scenes import fingerprint, first_images, pixel_aligned, synthetic_truth
+from probox_experiments.table import ResultTable, column_of, presets_in
+
+__all__ = ["WHICH_NOTICES_WHAT", "which_notices_what"]
+
+FACTORS = ("sigmas x 1/4", "sigmas x 1/2", "sigmas x 2", "sigmas x 4")
+OF_PLAIN_BOXES = ("mAP", "moLRP")
+OF_LABELS = ("Brier", "ignorance", "D-ECE@50/10w", "LaECE@50/25w", "LaACE@50", "OCE@50", "QGC@50", "MUE@50")
+PROPER = ("NLL", "energy", "CRPS")
+HONESTY = ("NEES", "coverage_90", "PIT", "M-QCE", "ENCE/10m", "sharpness")
+ORDER = ("AUSE", "Spearman")
+OF_PAIRS = (*PROPER, *HONESTY, "Brier", "ignorance", *ORDER)
+"""Measures that look at matched pairs and nothing else."""
+SHARPENED, LESS_SURE, UNSURE, SURE = "labels sharpened", "confidences x 0.8", "false, unsure", "false, sure"
+
+
+def which_notices_what(
+    truth: GroundTruth | None = None,
+    *,
+    perturbations: Sequence[str] | None = None,
+    images: int = 60,
+    repeats: int = 8,
+    seed: int = 0,
+    run: Run | None = None,
+) -> ResultTable:
+    """Change the detections of an honest detector in one thing at a time, and measure them by all measures.
+
+    Parameters
+    ----------
+    truth : GroundTruth, optional
+        Default: `synthetic_truth`.
+    perturbations : sequence of str, optional
+        Some of the names of `PERTURBATIONS`. Default: all.
+    images : int
+        The first so many images are used.
+    repeats, seed : int
+        How often detections are drawn, and where that begins. All perturbations of a repeat change the same detections.
+    run : Run, optional
+        Threads, progress, checkpoint.
+
+    Returns
+    -------
+    ResultTable
+        `perturbation` ("none" first), `repeat`; the headline of every measure by its key, PDQ, `pPDQ` and `TP` under
+        every preset.
+    """
+    run = run or Run()
+    known = {perturbation.name: perturbation for perturbation in PERTURBATIONS}
+    names = list(known) if perturbations is None else list(perturbations)
+    for name in names:
+        if name not in known:
+            raise InputError(f"unknown perturbation {name!r}", remedy=f"choose from: {', '.join(known)}")
+    objects = pixel_aligned(first_images(synthetic_truth() if truth is None else truth, images))
+
+    def point(perturbation: str, repeat: int) -> dict[str, float]:
+        drawn = HonestDetector().detect(objects, seed=[seed, repeat])
+        if perturbation != BASE:
+            drawn = known[perturbation].change(drawn, objects, np.random.default_rng([seed, repeat, 1]))
+        return run.measure(objects, drawn.found, also=("pPDQ", "TP"), measures=measure_names())
+
+    points = [{"perturbation": name, "repeat": repeat} for repeat in range(repeats) for name in [BASE, *names]]
+    return run.table(
+        "which-notices-what",
+        points,
+        point,
+        truth=fingerprint(objects),
+        seed=seed,
+        all_measures=list(measure_names()),
+    )
+
+
+def _numbers(table: ResultTable) -> Claim:
+    """Judge that there is something to compare: cells without numbers are left out of all other claims."""
+    claim = "PDQ is a number whatever is done"
+    columns = presets_in(table)
+    if not columns or not len(table):
+        return not_measured(claim, "PDQ")
+    missing = {preset: float(np.isnan(table[column]).sum()) for preset, column in columns.items()}
+    shown = ", ".join(f"{count:g} under `{preset}`" for preset, count in missing.items())
+    return Claim(claim, not any(missing.values()), f"not a number: {shown}", "none", missing)
+
+
+def claims_of_notice(table: ResultTable) -> list[Claim]:
+    """Judge what follows from the definitions of the measures, and what was hoped for."""
+    matrix = Matrix(table)
+    boxes, sigmas, counts = ([one.name for one in group] for group in (BOXES, SIGMAS, COUNTS))
+    every = [one.name for one in PERTURBATIONS]
+    return [
+        _numbers(table),
+        unchanged(
+            "Measures of plain boxes and of labels give the same number whatever becomes of sigmas",
+            matrix,
+            {(*OF_PLAIN_BOXES, *OF_LABELS): sigmas},
+        ),
+        noticed(
+            "Sigmas a quarter, half, twice or four times what they should be are noticed by PDQ, proper scores and "
+            "measures of honesty",
+            matrix,
+            {("PDQ", *PROPER, *HONESTY, "PMB_NLL"): FACTORS},
+        ),
+        unchanged(
+            "AUSE and Spearman's correlation see no factor common to all sigmas, and no correlation of x and y",
+            matrix,
+            {ORDER: (*FACTORS, "correlated")},
+        ),
+        noticed(
+            "AUSE and Spearman's correlation get worse by sigmas that are shuffled or all alike",
+            matrix,
+            {ORDER: ("sigmas shuffled", "sigmas constant")},
+            harm=1,
+        ),
+        unchanged(
+            "mAP does not see lower confidences in the same order; mAP and moLRP do not see unsure false positives",
+            matrix,
+            {("mAP",): (LESS_SURE, UNSURE), ("moLRP",): (UNSURE,)},
+        ),
+        blind(
+            "Measures of matched pairs do not notice duplicates, misses and false positives",
+            matrix,
+            {OF_PAIRS: counts},
+        ),
+        noticed(
+            "PDQ, mAP, moLRP, QGC and PMB-NLL get worse by duplicates, misses and sure false positives, OCE by misses",
+            matrix,
+            {("PDQ", *OF_PLAIN_BOXES, "QGC@50", "PMB_NLL"): ("duplicates", "misses", SURE), ("OCE@50",): ("misses",)},
+            harm=1,
+        ),
+        _root_of_confidence(matrix, sums=False),
+        _root_of_confidence(matrix, sums=True),
+        noticed(
+            "PDQ gets better by sharpened labels",
+            matrix,
+            {("PDQ",): (SHARPENED,)},
+            harm=-1,
+            explanation="If classes have probabilities q, sum q sqrt(p) is greatest for p as q squared, which is what "
+            "a temperature of 1/2 makes of q: PDQ pays for labels that are surer than they should be.",
+        ),
+        noticed(
+            "Brier score and ignorance of matched pairs get better by sharpened labels",
+            matrix,
+            {("Brier", "ignorance"): (SHARPENED,)},
+            harm=-1,
+            explanation="Pairs are made within classes: of all labels, these scores see those that are right, and of "
+            "these the surest is the best.",
+        ),
+        noticed(
+            "QGC, LaACE and MUE get better by unsure false positives",
+            matrix,
+            {("QGC@50", "LaACE@50", "MUE@50"): (UNSURE,)},
+            harm=-1,
+            explanation="They are means over detections: nonsense that is unsure of itself is right about itself.",
+        ),
+        noticed("PMB-NLL gets worse by every change", matrix, {("PMB_NLL",): every}, harm=1),
+        noticed(
+            "NLL and energy score get worse by every change of boxes and sigmas, CRPS by all but the correlation",
+            matrix,
+            {
+                ("NLL", "energy"): [*boxes, *sigmas],
+                ("CRPS",): [name for name in (*boxes, *sigmas) if name != "correlated"],
+            },
+            harm=1,
+        ),
+        noticed("PDQ notices every change", matrix, {("PDQ",): every}),
+        noticed(
+            "PDQ gets worse by every change but that of sharpened labels",
+            matrix,
+            {("PDQ",): [name for name in every if name != SHARPENED]},
+            harm=1,
+            explanation="The foreground loss looks at the pixels of an object, which does not fill its box, the "
+            "background loss at everything outside of the box. A box that is drawn in loses few pixels of the object, "
+            "and has less outside that could be wrong. Objects that fill their boxes gain little by it, or nothing.",
+        ),
+        _each_is_noticed(matrix),
+        _each_is_blind(matrix),
+        _never_better(matrix),
+    ]
+
+
+def _root_of_confidence(matrix: Matrix, *, sums: bool) -> Claim:
+    """Return the claim about PDQ, or the sum of pPDQ, under confidences that all are lower by one factor."""
+    what = "The sum of the matches' pPDQ" if sums else "PDQ"
+    claim = f"{what} under confidences x {CONFIDENCE:g} is sqrt({CONFIDENCE:g}) of what it was"
+    required = f"at most {EXACT:g} of it off"
+    apart = {}
+    for preset, column in presets_in(matrix.table, "pPDQ" if sums else "PDQ").items():
+        before, after = matrix.values(column, LESS_SURE)
+        if sums:
+            pairs_before, pairs_after = matrix.values(column_of("TP", preset), LESS_SURE)
+            before, after = before * pairs_before, after * pairs_after
+        if len(before):
+            apart[preset] = float(np.abs(after / before - math.sqrt(CONFIDENCE)).max())
+    if not apart:
+        return not_measured(claim, required)
+    explanation = (
+        "A match counts however low its quality. Under `paper`, which has no least quality, rounding decides whether a "
+        "pair of quality 1e-100 is a match, and each match takes a false positive and a miss away."
+    )
+    return Claim(
+        claim,
+        all(value <= EXACT for value in apart.values()),
+        "largest distance: " + ", ".join(f"{value:.2g} under `{preset}`" for preset, value in apart.items()),
+        required,
+        apart,
+        "" if sums else explanation,
+    )
+
+
+def _each_is_noticed(matrix: Matrix) -> Claim:
+    claim = "Every change is noticed by a measure other than PDQ and PMB-NLL"
+    required = f"|z| of at least {LIMIT:g} for one of them at least"
+    others = [name for name in matrix.measures if not name.startswith("PDQ") and name != "PMB_NLL"]
+    cells = {name: matrix.cells(others, [name]) for name in matrix.perturbations}
+    seen = {name: sum(cell.seen for cell in of) for name, of in cells.items() if of}
+    if not seen or not repeated(matrix):
+        return not_measured(claim, required)
+    least = min(seen, key=lambda name: seen[name])
+    measured = f"fewest, {seen[least]} of {len(cells[least])}, notice `{least}`"
+    return Claim(claim, min(seen.values()) > 0, measured, required, {k: float(v) for k, v in seen.items()})
+
+
+def _each_is_blind(matrix: Matrix) -> Claim:
+    claim = "Every measure but PDQ and PMB-NLL fails to notice some change"
+    required = f"|z| below {LIMIT:g} for one change at least"
+    seen = {}
+    for measure in matrix.measures:
+        cells = [cell for cell in matrix.every() if cell.measure == measure]
+        if cells:
+            seen[measure] = (sum(cell.seen for cell in cells), len(cells))
+    others = {name: of for name, of in seen.items() if not name.startswith("PDQ") and name != "PMB_NLL"}
+    if not others or not repeated(matrix):
+        return not_measured(claim, required)
+    ranked = sorted(seen.items(), key=lambda item: -item[1][0])
+    return Claim(
+        claim,
+        all(count < of for count, of in others.values()),
+        "noticed: " + ", ".join(f"{name} {count} of {of}" for name, (count, of) in ranked),
+        required,
+        {name: float(count) for name, (count, _) in ranked},
+    )
+
+
+def _never_better(matrix: Matrix) -> Claim:
+    claim = "NLL, energy score, CRPS and PMB-NLL get better by no change"
+    required = f"none of their cells has |z| of at least {LIMIT:g} for the better"
+    cells = matrix.cells((*PROPER, "PMB_NLL"), matrix.perturbations)
+    if not cells or not repeated(matrix):
+        return not_measured(claim, required)
+    better = [cell for cell in matrix.every() if cell.better]
+    wrong = [cell for cell in cells if cell.better]
+    return Claim(
+        claim,
+        not wrong,
+        f"{len(wrong)} of {len(cells)} cells{': ' * bool(wrong)}{listed(wrong)}",
+        required,
+        {f"{cell.measure} by {cell.perturbation}": cell.z for cell in better},
+        f"Numbers that get better though the detector got worse: {', '.join(map(str, better)) or 'none'}.",
+    )
+
+
+WHICH_NOTICES_WHAT = Experiment(
+    name="which-notices-what",
+    section="none: ours",
+    varied="one thing at a time of an honest detector, in twenty ways, for all measures",
+    claim="what each measure can see and what it cannot, as its definition says",
+    function=which_notices_what,
+    judge=claims_of_notice,
+    draw=draw_notice,
+    takes=("truth", "repeats", "seed"),
+)

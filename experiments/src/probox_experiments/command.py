@@ -1,0 +1,272 @@
+"""`probox experiment`: the paper's controlled experiments."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from probox.cli.console import note, print_json, progress_bar, results
+from probox.convention import PRESETS as CONVENTIONS
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from probox_experiments.experiment import Experiment
+    from probox_experiments.outcome import Outcome, Setting
+
+FAILED = 3
+"""The exit status of a run in which a claim does not hold, if that was asked for."""
+STYLES = {True: "green", False: "bold red", None: "dim"}
+
+
+def complete_experiments(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
+    """Complete the name of an experiment."""
+    from click.shell_completion import CompletionItem
+
+    from probox_experiments import EXPERIMENTS
+
+    found = [CompletionItem(experiment.name, help=experiment.varied) for experiment in EXPERIMENTS]
+    return [item for item in (*found, CompletionItem("all")) if item.value.startswith(text)]
+
+
+@click.group("experiment")
+def command() -> None:
+    """Run the paper's controlled experiments, and ours, and check their claims.
+
+    \b
+    probox experiment list
+    probox experiment run translation scaling
+    probox experiment run all --out experiments
+    """
+
+
+@command.command("list", short_help="What each experiment varies and claims, and its settings.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def list_command(as_json: bool) -> None:
+    """List the experiments: what each varies, what is claimed, and which settings it has.
+
+    \b
+    probox experiment list
+    """
+    from probox_experiments.registry import EXPERIMENTS
+    from probox_experiments.settings import settable
+
+    if as_json:
+        fields = ("name", "section", "varied", "claim")
+        print_json(
+            {
+                "experiments": [
+                    {name: getattr(experiment, name) for name in fields}
+                    | {"takes_truth": "truth" in experiment.takes, "in_all": experiment.in_all}
+                    | {"settings": settable(experiment)}
+                    | {"extra": experiment.extra or None}
+                    for experiment in EXPERIMENTS
+                ]
+            }
+        )
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("name", "paper", "what is varied, and the claim"):
+        table.add_column(title, no_wrap=title != "what is varied, and the claim")
+    for experiment in EXPERIMENTS:
+        words = Text(experiment.varied).append(f"\n{experiment.claim}", style="dim")
+        remarks = [f"needs {experiment.extra}"] * bool(experiment.extra) + ["not part of all"] * (not experiment.in_all)
+        settings = settable(experiment)
+        for line in (", ".join(remarks), f"--set {', '.join(settings)}" if settings else ""):
+            if line:
+                words.append(f"\n{line}", style="dim")
+        table.add_row(experiment.name, experiment.section, words)
+    results().print(table)
+
+
+# Of the options of scoring only what experiments can be judged under: the rest is for --set.
+@command.command("run")
+@click.argument("names", nargs=-1, required=True, metavar="NAME... | all", shell_complete=complete_experiments)
+@click.option(
+    "--truth", type=click.Path(), metavar="FILE", help="Your ground truth, for the experiments on many images."
+)
+@click.option(
+    "--detections",
+    type=click.Path(),
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Your detections of it, for the experiments on detectors; repeat for more.",
+)
+@click.option("--repeats", type=click.IntRange(min=1), metavar="N", help="Repeat random draws N times.")
+@click.option("--images", type=click.IntRange(min=1), metavar="N", help="Use the first N images of the truth.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where random draws start.")
+@click.option(
+    "--preset",
+    "presets",
+    type=click.Choice(list(CONVENTIONS)),
+    multiple=True,
+    help="Measure PDQ under this preset; repeat for more.  [default: reference and paper]",
+)
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Change a setting of the experiments, or a constant of the measure; repeat for more.",
+)
+@click.option("--strict", is_flag=True, help="Exit with status 3 if a claim does not hold.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
+@click.option(
+    "--out", type=click.Path(), default="experiments", show_default=True, metavar="DIR", help="Where results go."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def run_command(
+    names: tuple[str, ...],
+    truth: str | None,
+    detections: tuple[str, ...],
+    repeats: int | None,
+    images: int | None,
+    seed: int,
+    presets: tuple[str, ...],
+    changes: tuple[str, ...],
+    strict: bool,
+    threads: int | None,
+    out: str,
+    as_json: bool,
+) -> int:
+    """Run experiments, draw them and check their claims.
+
+    Each writes NAME.csv, NAME.json, NAME.png and NAME.svg into the folder, with the version, command, seed, data and
+    paper that its numbers come from; `all` also writes index.html and index.md with every figure, claim and verdict.
+    They appear together when the last is done, and replace those of an earlier run. A run that was stopped goes on
+    where it was when started again with the same --out. Without --truth the experiments on many images use made-up
+    ones. What needs PyTorch or minutes is not part of `all`.
+
+    \b
+    probox experiment run all --strict
+    probox experiment run spatial-uncertainty --truth instances_val2017.json --repeats 20
+    probox experiment run constant-sigma --truth mine.json --detections ours=found.json
+    probox experiment run assignment scaling --preset paper --set epsilon=1e-10
+    probox experiment run training training-scenes
+    """
+    from probox.errors import InputError
+    from probox.files.folder import output_folder
+    from probox_experiments.experiment import TooFewImagesError
+    from probox_experiments.figures import style
+    from probox_experiments.outcome import KEPT, Setting, check_extras, file_names, find_experiments, perform
+    from probox_experiments.page import PAGES, write_page
+    from probox_experiments.running import PRESETS
+    from probox_experiments.settings import parse_settings
+
+    try:
+        chosen = find_experiments(names)
+        parsed = parse_settings(changes, chosen)
+    except InputError as error:
+        raise click.UsageError(str(error)) from None
+    if detections and truth is None:
+        raise click.UsageError("--detections needs --truth: what was to be detected")
+    style()  # says what is missing before anything is measured
+    check_extras(chosen)
+    started = time.perf_counter()
+    setting = Setting(
+        **_tables(truth, detections, chosen),
+        images=images,
+        repeats=repeats,
+        seed=seed,
+        presets=tuple(dict.fromkeys(presets)) or PRESETS,
+        changes=parsed,
+        typed=changes,
+    )
+    fixed = [experiment.name for experiment in chosen if experiment.own_presets]
+    if fixed and (presets or parsed.convention):
+        note(f"note: {', '.join(fixed)} measure under `reference` and `paper` as they are, whatever is set")
+    outcomes: list[Outcome] = []
+    written = None
+    files = [name for experiment in chosen for name in file_names(experiment)] + [*PAGES] * ("all" in names)
+    with output_folder(out, "experiment", names=files, carry=KEPT) as folder:
+        for experiment in chosen:
+            began = time.perf_counter()
+            try:
+                with progress_bar(experiment.name, quiet=as_json) as progress:
+                    outcomes.append(perform(experiment, folder, setting, threads=threads, progress=progress))
+            except TooFewImagesError as error:
+                if len(chosen) == 1:
+                    raise
+                note(f"{experiment.name}: left out: {error}")
+                continue
+            note(f"{experiment.name}: {time.perf_counter() - began:.1f} s")
+        if "all" in names:
+            about = f"Experiments on many images: {setting.describe()}. PDQ is measured under {_presets(setting)}."
+            written = write_page(outcomes, folder, about)
+    _report(outcomes, setting, out, written, time.perf_counter() - started, as_json)
+    return FAILED if strict and any(outcome.holds is False for outcome in outcomes) else 0
+
+
+def _tables(truth: str | None, detections: tuple[str, ...], chosen: list[Experiment]) -> dict[str, Any]:
+    """Return the tables of files; those that no experiment uses are named."""
+    from probox.cli.naming import parse_named, titles_of
+    from probox.formats import read_detections, read_truth
+
+    if truth is None:
+        return {}
+    for path, use in [(truth, "truth"), *((path, "detectors") for path in detections)]:
+        if not any(use in experiment.takes for experiment in chosen):
+            note(f"note: {path} is not used by {', '.join(experiment.name for experiment in chosen)}")
+    table = read_truth(truth)
+    if not detections:
+        return {"truth": table}
+    named = parse_named(detections)
+    found = [read_detections(entry.path, table) for entry in named]
+    return {"truth": table, "detectors": dict(zip(titles_of(named), found, strict=True))}
+
+
+def _presets(setting: Setting) -> str:
+    changed = f" with {', '.join(setting.typed)}" if setting.typed else ""
+    return " and ".join(f"`{preset}`" for preset in setting.presets) + changed
+
+
+def _report(
+    outcomes: list[Outcome],
+    setting: Setting,
+    out: str,
+    written: tuple[Path, Path] | None,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    from probox_experiments.page import summary_line
+
+    if as_json:
+        claims = [claim for outcome in outcomes for claim in outcome.claims]
+        answer: dict[str, Any] = {
+            "experiments": [outcome.to_dict() for outcome in outcomes],
+            "claims": len(claims),
+            "holds": sum(claim.holds is True for claim in claims),
+            "not_measured": sum(claim.holds is None for claim in claims),
+            "ran_on": setting.describe(),
+            "page": None if written is None else {"markdown": str(written[0]), "html": str(written[1])},
+            "seconds": seconds,
+        }
+        print_json(answer)
+        return
+    results().print(_claim_table(outcomes))
+    note(f"{summary_line(outcomes)}; {seconds:.1f} s; written to {written[1] if written else out}")
+
+
+def _claim_table(outcomes: list[Outcome]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("experiment", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("claim, and what was measured", overflow="fold")
+    for outcome in outcomes:
+        for row, claim in enumerate(outcome.claims):
+            word = Text(claim.verdict, style=STYLES[claim.holds])
+            shown = claim.measured if claim.holds is not None else f"required: {claim.required}"
+            words = Text(claim.claim).append(f"\n{shown}", style="dim")
+            if claim.explanation and not claim.holds:
+                words.append(f"\n{claim.explanation}")
+            table.add_row(outcome.experiment.name if row == 0 else "", word, words)
+    return table

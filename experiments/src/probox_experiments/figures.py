@@ -1,0 +1,326 @@
+"""The experiments' figures: one look for all, and a measure has the same colour in every one."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.measures.measure import Column
+from probox.measures.pdq.measure import PDQ
+from probox.measures.registry import in_table_order
+from probox.support.optional import require
+from probox_experiments.table import ResultTable, presets_in
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "draw_box",
+    "draw_curves",
+    "draw_families",
+    "draw_fewer_images",
+    "draw_label_coco",
+    "measure_lines",
+    "new_figure",
+    "pictures",
+]
+
+# Okabe and Ito's palette: told apart with any kind of colour vision, and in print by line style and marker.
+BLUE, VERMILION, GREEN, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#6B6B6B"
+
+LINES: Mapping[str, Mapping[str, Any]] = {
+    # The later ones have the smaller markers, so that curves that coincide all stay visible.
+    "mAP": {"color": VERMILION, "ls": (0, (5, 2)), "marker": "s", "ms": 7.4, "lw": 1.6, "mfc": "white"},
+    "moLRP": {"color": GREEN, "ls": (0, (1, 1.2)), "marker": "^", "ms": 5.4, "lw": 1.8, "mfc": "white"},
+    "PDQ": {"color": BLUE, "ls": "-", "marker": "o", "ms": 3.2, "lw": 1.8},
+}
+OTHER_PRESETS: Sequence[Mapping[str, Any]] = (
+    {"lw": 1.0, "ls": (0, (4, 1.6)), "marker": ""},
+    {"lw": 1.0, "ls": (0, (1, 1.2)), "marker": ""},
+)
+"""How PDQ's line changes for the second preset and the third."""
+CLOSED_FORM = "closed form of mAP"
+ONE_LINE = 0.005
+"""How far lines may be apart that look like one."""
+OTHER_LINES: Sequence[Mapping[str, Any]] = (
+    {"color": ORANGE, "ls": "-.", "marker": "D", "ms": 4.2, "lw": 1.6, "mfc": "white"},
+    {"color": SKY, "ls": "--", "marker": "v", "ms": 5.4, "lw": 1.6, "mfc": "white"},
+    {"color": GREY, "ls": ":", "marker": "P", "ms": 5.4, "lw": 1.6, "mfc": "white"},
+)
+"""How measures are drawn that have no line of their own above."""
+
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.7,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "xtick.color": "#333333",
+    "ytick.color": "#333333",
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "svg.hashsalt": "probox",  # the same figure is the same file
+    "axes.formatter.use_mathtext": False,
+    "text.usetex": False,
+}
+WIDTH, HEIGHT = 4.8, 3.3
+
+
+def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
+    """Return an empty figure, in inches, whose text stays text when it is saved."""
+    _matplotlib()
+    from probox.pictures.saving import TextFigure
+
+    return TextFigure(figsize=(width, height), layout="constrained")
+
+
+def style() -> Any:
+    """Return the context in which all figures are drawn and written."""
+    return _matplotlib().rc_context(STYLE)
+
+
+def _matplotlib() -> Any:
+    return require("matplotlib", extra="report", purpose="figures need")
+
+
+def pictures(figure: Figure) -> tuple[bytes, bytes]:
+    """Return the figure as PNG and SVG; the same figure gives the same bytes."""
+    png, svg = io.BytesIO(), io.BytesIO()
+    with style():
+        figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return png.getvalue(), svg.getvalue()
+
+
+def _score_axis(axes: Axes) -> None:
+    axes.set_ylim(-0.04, 1.07)
+    axes.set_yticks(np.linspace(0, 1, 6))
+    axes.set_ylabel("score")
+
+
+def measure_lines() -> list[tuple[Column, dict[str, Any]]]:
+    """Return the standard measures that are shares, each with how its line is drawn; PDQ comes last, on top."""
+    others = cycle(OTHER_LINES)
+    lines = []
+    for column in (measure.headline for measure in in_table_order() if measure.standard):
+        if column.unit == "per cent":
+            label = f"1 \N{MINUS SIGN} {column.key}" if column.complement else column.key
+            lines.append((column, {"label": label, **(LINES.get(column.key) or next(others))}))
+    return lines
+
+
+def shown(table: ResultTable, column: Column) -> npt.NDArray[np.float64]:
+    """Return a measure as tables show it: an error as a quality where its column says so."""
+    return 1 - table[column.key] if column.complement else table[column.key]
+
+
+def pdq_lines(table: ResultTable) -> list[tuple[str, dict[str, Any]]]:
+    """Return the columns of PDQ under each preset, in the order they are drawn in, and how their lines look.
+
+    The first one looks as PDQ always does, the others are thin and dashed. Those that lie on one line everywhere are
+    drawn once, and named together.
+    """
+    columns = presets_in(table, PDQ.headline.key)
+    looks = dict(LINES[PDQ.headline.key])
+    if len(columns) > 1:
+        scores = np.stack([table[column] for column in columns.values()])
+        if np.ptp(scores, axis=0).max(initial=0.0) <= ONE_LINE:
+            return [
+                (
+                    next(iter(columns.values())),
+                    {**looks, "label": f"PDQ, {'both' if len(columns) == 2 else 'all'} presets"},
+                )
+            ]
+    lines = []
+    for (preset, column), style in zip(columns.items(), ({}, *OTHER_PRESETS), strict=False):
+        alone = len(columns) == 1 and preset == "reference"
+        lines.append((column, {**looks, **style, "label": "PDQ" if alone else f"PDQ, {preset}"}))
+    return lines
+
+
+def draw_curves(
+    table: ResultTable,
+    x: str,
+    *,
+    title: str,
+    xlabel: str,
+    measures: Sequence[str] | None = None,
+    reciprocal: bool = False,
+    integers: bool = False,
+    legend: str = "upper right",
+) -> Figure:
+    """Draw some measures or all, averaged over repeats, against one setting; `reciprocal` adds 1/x for comparison."""
+    figure = new_figure()
+    axes = figure.add_subplot()
+    _draw_scores(axes, table, x, measures=measures, reciprocal=reciprocal, integers=integers)
+    axes.set_xlabel(xlabel)
+    axes.set_title(title)
+    _legend(axes, legend)
+    return figure
+
+
+def _draw_scores(
+    axes: Axes,
+    table: ResultTable,
+    x: str,
+    *,
+    measures: Sequence[str] | None = None,
+    reciprocal: bool = False,
+    integers: bool = False,
+) -> None:
+    """Draw what `draw_curves` draws, without words."""
+    averaged = table.mean_over("repeat") if "repeat" in table.columns else table
+    setting = averaged[x]
+    if reciprocal:
+        axes.plot(setting, 1 / setting, color="#D0D0D0", lw=7, label="1/n", zorder=1.5, solid_capstyle="round")
+    for values, line in _score_lines(averaged, measures):
+        axes.plot(setting, values, **line, mew=1.2, markevery=1 if len(setting) < 15 else 2)
+    _score_axis(axes)
+    if measures is not None and len(measures) == 1:
+        axes.set_ylabel(measures[0])
+    if integers:
+        axes.set_xticks(setting)
+
+
+def _score_lines(
+    table: ResultTable, measures: Sequence[str] | None = None
+) -> Iterator[tuple[npt.NDArray[np.float64], dict[str, Any]]]:
+    """Yield the values of some measures or all that were measured, each with its line; PDQ under every preset."""
+    for column, line in measure_lines():
+        if measures is not None and column.key not in measures:
+            continue
+        if column.key == PDQ.headline.key:
+            for name, looks in pdq_lines(table):
+                yield table[name], looks
+        elif column.key in table:
+            yield shown(table, column), line
+
+
+def draw_fewer_images(table: ResultTable) -> Figure:
+    """Draw duplicates on the paper's part of the images, and how the excess over 1/n depends on how many there are."""
+    figure = new_figure(7.4, 3.4)
+    left, right = figure.subplots(1, 2)
+    few = int(table["images"][0])
+    _draw_scores(left, table.where(images=few), "detections", reciprocal=True, integers=True)
+    left.set_xlabel("perfect detections per object, n")
+    left.set_title(f"Duplicates of every object, {few:,} images")
+
+    duplicated = table.take(table["detections"] > 1)
+    excess = duplicated.replace(
+        **{name: duplicated[name] - 1 / duplicated["detections"] for name in presets_in(table).values()},
+        **{name: duplicated[name] - 1 / duplicated["detections"] for name in ("mAP", "closed_form")},
+        moLRP=duplicated["moLRP"] + 1 / duplicated["detections"],
+    )
+    means = excess.mean_over("detections")
+    if len(means):
+        means = means.take(np.argsort(means["images"], kind="stable"))
+        right.axhline(0.0, color="#C9C9C9", lw=0.8, zorder=0.5)
+        right.plot(
+            means["images"], means["closed_form"], color="#D0D0D0", lw=7, label=CLOSED_FORM, zorder=1.5,
+            solid_capstyle="round",
+        )  # fmt: skip
+        for values, line in _score_lines(means):
+            right.plot(means["images"], values, **line, mew=1.2)
+        right.set_xscale("log")
+        counts = means["images"].tolist()
+        apart = [count for count in counts if not any(count < other < 1.5 * count for other in counts)]
+        right.set_xticks(apart, [f"{count:,}" for count in apart])
+        right.minorticks_off()
+        right.legend(handles=[line for line in right.lines if line.get_label() == CLOSED_FORM], loc="center left")
+    right.set_xlabel("images")
+    right.set_ylabel("excess over 1/n, mean over n > 1")
+    right.set_title("Excess by number of images")
+    _legend(left, "upper right")
+    return figure
+
+
+def draw_label_coco(table: ResultTable) -> Figure:
+    """Draw the measures against the probability of the true class, and where it stops being the largest."""
+    figure = draw_curves(
+        table,
+        "probability",
+        title="Label probability, perfect boxes",
+        xlabel="probability of the true class",
+        legend="lower right",
+    )
+    lost = table.where(largest=False)
+    if len(lost):
+        figure.axes[0].annotate(
+            "the true class is no\nlonger the largest",
+            (float(lost["probability"].max()), 0.0),
+            xytext=(0.13, 0.07),
+            fontsize=8.5,
+            color="#333333",
+            va="center",
+            arrowprops={"arrowstyle": "->", "color": GREY, "shrinkB": 7},
+        )
+    return figure
+
+
+def _legend(axes: Axes, place: Any) -> None:
+    """Name the curves, PDQ first; an empty place: not at all."""
+    handles, labels = axes.get_legend_handles_labels()
+    if place:
+        axes.legend(handles[::-1], labels[::-1], loc=place)
+
+
+def draw_families(table: ResultTable, x: str, *, title: str, xlabel: str, perfect: float) -> Figure:
+    """Draw PDQ against a setting for several variances, dark for plain boxes, and the other measures."""
+    figure = new_figure(4.8, 4.6)
+    axes = figure.add_subplot()
+    axes.axvline(perfect, color="#C9C9C9", lw=0.8, zorder=0.5)
+    variances = sorted(set(table["variance"].tolist()))
+    plain = table.where(variance=variances[0])
+    first, *others = list(presets_in(table).items()) or [("", "")]
+    for variance, shade in zip(variances, shades_of_blue(len(variances)), strict=True):
+        part = table.where(variance=variance)
+        label = "PDQ, plain box" if variance == 0 else f"PDQ, variance {variance:g}"
+        if first[1]:
+            axes.plot(part[x], part[first[1]], color=shade, lw=1.8, label=label)
+        for (_, column), style in zip(others, OTHER_PRESETS, strict=False):
+            axes.plot(part[x], part[column], color=shade, lw=style["lw"], ls=style["ls"])
+    for (preset, _), style in zip(others, OTHER_PRESETS, strict=False):
+        axes.plot([], [], color=BLUE, lw=style["lw"], ls=style["ls"], label=f"the same under {preset}")
+    for values, line in _score_lines(plain, [column.key for column, _ in measure_lines() if column != PDQ.headline]):
+        plainly = {key: value for key, value in line.items() if key not in ("marker", "ms", "mfc")}
+        axes.plot(plain[x], values, **plainly)
+    _score_axis(axes)
+    axes.set_xlabel(xlabel)
+    axes.set_title(title)
+    figure.legend(loc="outside lower center", ncols=2, handlelength=2.2)
+    return figure
+
+
+def shades_of_blue(count: int) -> list[tuple[float, float, float]]:
+    """Return shades from dark to light around PDQ's blue, far enough apart to be told in grey as well."""
+    dark, middle, light = np.array([0.0, 0.14, 0.27]), np.array([0.0, 0.447, 0.698]), np.array([0.50, 0.77, 0.93])
+    steps = np.linspace(0, 2, count)
+    return [
+        tuple((dark + (middle - dark) * t if t <= 1 else middle + (light - middle) * (t - 1)).tolist()) for t in steps
+    ]
+
+
+def draw_box(axes: Axes, box: npt.NDArray[np.float64], colour: str, width: float, **style: Any) -> None:
+    """Draw the outline of a box."""
+    from matplotlib.patches import Rectangle
+
+    x1, y1, x2, y2 = box
+    axes.add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, ec=colour, lw=width, **style))

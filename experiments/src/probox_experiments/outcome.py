@@ -1,0 +1,309 @@
+"""An experiment from start to end: measured, judged, drawn and written."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from probox.convention import ALIASES
+from probox.errors import InputError
+from probox.files.folder import OutputFolder
+from probox.support.optional import check_installed
+from probox.support.plain_json import plain_json
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.version import __version__
+from probox_experiments import registry
+from probox_experiments.claims import Claim, all_hold, verdict_words
+from probox_experiments.experiment import Experiment, TooFewImagesError
+from probox_experiments.figures import pictures, style
+from probox_experiments.provenance import PAPER, Provenance, code_digest
+from probox_experiments.running import PRESETS, Run
+from probox_experiments.scenes import fingerprint, first_images, synthetic_truth
+from probox_experiments.settings import Changes, settable
+from probox_experiments.table import ResultTable
+
+__all__ = ["Outcome", "Setting", "check_extras", "file_names", "find_experiments", "perform", "where_in_paper"]
+
+KEPT = ".points"
+"""The folder, in the one of the results, that keeps finished points."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What experiments are run on, and how.
+
+    Parameters
+    ----------
+    truth : GroundTruth, optional
+        For the experiments that the paper ran on COCO. Default: `synthetic_truth`.
+    detectors : mapping of str to Detections, optional
+        Detections of that truth, for the experiments about detectors. Default: made-up ones.
+    images : int, optional
+        Use the first so many images of it, or make so many.
+    repeats : int, optional
+        How often random draws are repeated. Default: each experiment's own.
+    seed : int
+        Where they start.
+    presets : sequence of str
+        The presets that PDQ is measured under.
+    changes : Changes
+        What is changed in them, and in the experiments' own settings.
+    typed : sequence of str
+        The texts that asked for these changes.
+    """
+
+    truth: GroundTruth | None = None
+    detectors: Mapping[str, Detections] | None = None
+    images: int | None = None
+    repeats: int | None = None
+    seed: int = 0
+    presets: Sequence[str] = PRESETS
+    changes: Changes = dataclasses.field(default_factory=Changes)
+    typed: Sequence[str] = ()
+
+    @functools.cached_property
+    def objects(self) -> GroundTruth:
+        """The truth to use."""
+        if self.truth is None:
+            return synthetic_truth() if self.images is None else synthetic_truth(self.images)
+        chosen = first_images(self.truth, self.images)
+        if not len(chosen):
+            raise InputError(
+                f"expected objects to detect, but the {len(chosen.image_ids)} images have none",
+                file=chosen.source or None,
+                remedy="use more images, or leave the truth out to run on made-up ones",
+            )
+        return chosen
+
+    def describe(self) -> str:
+        """Return in words what the experiments on many images ran on."""
+        return f"{self._images()}, seed {self.seed}"
+
+    def _images(self, objects: GroundTruth | None = None) -> str:
+        used = self.objects if objects is None else objects
+        source = "made-up images" if self.truth is None else f"images of {Path(used.source).name or 'a given truth'}"
+        return f"{len(used.image_ids):,} {source} with {len(used):,} objects"
+
+    def _used(self, experiment: Experiment) -> GroundTruth:
+        """Return the truth of the images that an experiment looks at: some take the first few by themselves."""
+        given = {**settable(experiment), **self._own_settings(experiment)}
+        alone = "images" in given and not ("detectors" in experiment.takes and self.detectors)
+        return first_images(self.objects, given["images"]) if alone else self.objects
+
+    def _own_settings(self, experiment: Experiment) -> dict[str, Any]:
+        """Return the settings that somebody chose; --images goes for an experiment's own number of images, too."""
+        asked = {"images": self.images} if self.images is not None and "images" in settable(experiment) else {}
+        return asked | self.changes.for_experiment(experiment)
+
+    def found(self) -> dict[str, Detections] | None:
+        """Return the detections in the images that are used."""
+        if self.detectors is None:
+            return None
+        ids = self.objects.image_ids
+        return {name: table.select(np.isin(table.image_ids, ids)) for name, table in self.detectors.items()}
+
+    def arguments(self, experiment: Experiment, run: Run) -> dict[str, Any]:
+        """Return what an experiment's function is called with."""
+        arguments: dict[str, Any] = {"run": run, **self._own_settings(experiment)}
+        if "truth" in experiment.takes:
+            arguments["truth"] = self.objects
+        if "detectors" in experiment.takes:
+            arguments["detectors"] = self.found()
+        if "repeats" in experiment.takes and self.repeats is not None:
+            arguments["repeats"] = self.repeats
+        if "seed" in experiment.takes:
+            arguments["seed"] = self.seed
+        return arguments
+
+    def provenance(self, experiment: Experiment) -> Provenance:
+        """Return where an experiment's numbers come from: of all settings those that it depends on."""
+        takes, words = experiment.takes, [f"probox experiment run {experiment.name}"]
+        if "truth" in takes:
+            words += [] if self.truth is None else [f"--truth {shlex.quote(Path(self.truth.source).name)}"]
+            words += [] if self.images is None else [f"--images {self.images}"]
+        if "detectors" in takes and self.detectors is not None:
+            named = [f"{name}={Path(table.source).name}" for name, table in self.detectors.items()]
+            words += [f"--detections {shlex.quote(text)}" for text in named]
+        words += [f"--repeats {self.repeats}"] * ("repeats" in takes and self.repeats is not None)
+        words += [f"--seed {self.seed}"] * ("seed" in takes and self.seed != 0)
+        if tuple(self.presets) != PRESETS and not experiment.own_presets:
+            words += [f"--preset {preset}" for preset in self.presets]
+        own = self.changes.for_experiment(experiment)
+        own |= {} if experiment.own_presets else self.changes.convention
+        words += [f"--set {shlex.quote(text)}" for text in self.typed if _name_of(text) in own]
+        data = "scenes of its own"
+        if "truth" in takes:
+            used = self._used(experiment)
+            data = f"{self._images(used)}, sha256 {fingerprint(used)}"
+        if "detectors" in takes and self.detectors is not None:
+            data += "".join(f"; {name}, sha256 {fingerprint(table)}" for name, table in self.detectors.items())
+        return Provenance(
+            probox=__version__,
+            code=code_digest(),
+            command=" ".join(words),
+            seed=self.seed if "seed" in takes else 0,
+            data=data,
+            paper=f"{PAPER}; {where_in_paper(experiment.section)}",
+        )
+
+
+def _name_of(text: str) -> str:
+    name = text.partition("=")[0].strip()
+    return ALIASES.get(name, name)
+
+
+def where_in_paper(section: str) -> str:
+    """Return a place in the paper in words.
+
+    >>> where_in_paper("B.1"), where_in_paper("figure 3"), where_in_paper("none: ours")
+    ('section B.1', 'figure 3', 'not in it: ours')
+    """
+    if section.startswith("none"):
+        return section.replace("none", "not in it", 1)
+    return section if section.startswith("figure") else f"section {section}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What an experiment gave.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Which one.
+    table : ResultTable
+        What was measured.
+    claims : list of Claim
+        What became of the claims.
+    provenance : Provenance
+        Where the numbers come from.
+    files : dict of str to Path
+        The files by their endings: ``csv``, ``json``, ``png``, ``svg``.
+    picture : bytes
+        The SVG file's content.
+    """
+
+    experiment: Experiment
+    table: ResultTable
+    claims: list[Claim]
+    provenance: Provenance
+    files: dict[str, Path]
+    picture: bytes
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether all claims hold that were measured; None if none was."""
+        return all_hold(self.claims)
+
+    @property
+    def verdict(self) -> str:
+        """In words what became of the claims: all of them alike, or how many hold."""
+        measured = [claim.holds for claim in self.claims if claim.holds is not None]
+        alike = len(set(measured)) <= 1
+        return verdict_words(self.holds) if alike else f"{sum(measured)} of {len(measured)} hold"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON can hold it."""
+        files = {"files": {ending: str(path) for ending, path in self.files.items()}}
+        return _described(self.experiment, self.table, self.claims, self.provenance) | files
+
+
+def _described(
+    experiment: Experiment, table: ResultTable, claims: list[Claim], provenance: Provenance
+) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "paper": experiment.section,
+        "claim": experiment.claim,
+        "holds": all_hold(claims),
+        "verdicts": [dataclasses.asdict(claim) for claim in claims],
+        "provenance": provenance.to_dict(),
+        "settings": list(table.settings),
+        "rows": list(table.rows()),
+    }
+
+
+def find_experiments(names: tuple[str, ...]) -> list[Experiment]:
+    """Return the experiments of these names, each once, in the order of the paper; `all` is all that say so."""
+    known = [experiment.name for experiment in registry.EXPERIMENTS]
+    for name in names:
+        if name != "all" and name not in known:
+            raise InputError(f"unknown experiment {name!r}", remedy=f"choose from: all, {', '.join(known)}")
+    return [
+        experiment
+        for experiment in registry.EXPERIMENTS
+        if ("all" in names and experiment.in_all) or experiment.name in names
+    ]
+
+
+def check_extras(experiments: Sequence[Experiment]) -> None:
+    """Raise, saying how to get it, if a package is missing that one of these needs."""
+    for experiment in experiments:
+        if experiment.extra:
+            check_installed([experiment.extra], extra=experiment.extra, purpose=f"experiment {experiment.name} needs")
+
+
+def perform(
+    experiment: Experiment,
+    folder: OutputFolder,
+    setting: Setting,
+    *,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Outcome:
+    """Run an experiment and write its table and figure into a folder; points that are kept there are not repeated."""
+    run = Run(
+        threads=threads,
+        progress=progress,
+        keep=folder.target / KEPT,
+        presets=setting.presets,
+        changes=setting.changes.convention,
+    )
+    with _settings_named(experiment, setting):
+        table = experiment.function(**setting.arguments(experiment, run))
+        claims = experiment.judge(table)
+        with style():
+            figure = experiment.draw(table)
+        png, svg = pictures(figure)
+    provenance = setting.provenance(experiment)
+    described = plain_json(_described(experiment, table, claims, provenance))
+    # The same in every row: a file may be split, or put beside others, and still says where each row comes from.
+    whole = table.replace(**{name: [value] * len(table) for name, value in provenance.to_dict().items()})
+    contents = {
+        "csv": whole.to_csv().encode(),
+        "json": (json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(),
+        "png": png,
+        "svg": svg,
+    }
+    files = {ending: folder.write(f"{experiment.name}.{ending}", content) for ending, content in contents.items()}
+    return Outcome(experiment=experiment, table=table, claims=claims, provenance=provenance, files=files, picture=svg)
+
+
+@contextmanager
+def _settings_named(experiment: Experiment, setting: Setting) -> Iterator[None]:
+    """Say which settings somebody chose if an experiment cannot be run with them: not every value makes sense."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        of_a_file = isinstance(error, InputError) and error.file is not None
+        if not setting.changes.for_experiment(experiment) or of_a_file or isinstance(error, TooFewImagesError):
+            raise
+        reason = "out of memory" if isinstance(error, MemoryError) else error
+        raise InputError(
+            f"experiment {experiment.name} cannot be run with {', '.join(setting.typed)}: {reason}",
+            remedy="`probox experiment list --json` shows the usual values",
+        ) from error
+
+
+def file_names(experiment: Experiment) -> list[str]:
+    """Return the names of the files that an experiment writes."""
+    return [f"{experiment.name}.{ending}" for ending in ("csv", "json", "png", "svg")]

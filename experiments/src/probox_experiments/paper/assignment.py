@@ -1,0 +1,383 @@
+"""Who is assigned to whom: PDQ's largest total, greedily by pPDQ, or by confidence as in mAP (section 5.4)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.results import PairTable
+from probox_experiments.claims import Claim, equals, not_measured
+from probox_experiments.experiment import Experiment
+from probox_experiments.figures import BLUE, GREY, ORANGE, VERMILION, new_figure
+from probox_experiments.paper.crowds import CROWDS, crowded_truth
+from probox_experiments.peaks import mean_of
+from probox_experiments.running import Run
+from probox_experiments.scenes import fingerprint, first_images, square_scene, synthetic_truth
+from probox_experiments.simulate import SimulatedDetector
+from probox_experiments.table import ResultTable, column_of, presets_in
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from probox.evaluation.result import Evaluation
+
+__all__ = ["ASSIGNMENT", "assignment"]
+
+WAYS = ("PDQ", "greedy", "confidence")
+"""As PDQ under test does; the best pair that is left, again and again; the surest detection first, its best object."""
+
+COUNTS = ("TP", "FP", "FN")
+ROUNDING = 1e-9
+
+# Objects lie on the same pixels, one of each class from the first; a row per detection with its label probabilities.
+# Spatial quality is 1, so pPDQ is the square root of the label probability.
+LABELS = {
+    "two or one": (2, ((0.51, 0.49, 0.0), (0.49, 0.0, 0.50))),
+    "total or PDQ": (3, ((0.01, 0.2025, 0.0, 0.7875), (0.0, 0.36, 0.2025, 0.4375), (0.0, 0.0, 0.01, 0.99))),
+}
+# One object: a sure detection that gives every pixel 0.5, and a perfectly placed one of probability 0.9.
+SURER = "surer or better"
+EXPECTED: dict[str, dict[str, tuple[float, int, int, int]]] = {
+    # PDQ, TP, FP, FN
+    "two or one": {
+        "PDQ": (0.7, 2, 0, 0),
+        "greedy": (0.51**0.5 / 3, 1, 1, 1),
+        "confidence": (0.51**0.5 / 3, 1, 1, 1),
+    },
+    SURER: {
+        "PDQ": (0.9**0.5 / 2, 1, 1, 0),
+        "greedy": (0.9**0.5 / 2, 1, 1, 0),
+        "confidence": (0.5**0.5 / 2, 1, 1, 0),
+    },
+    "total or PDQ": {
+        "PDQ": ((0.45 + 0.45) / 4, 2, 1, 1),
+        "greedy": ((0.6 + 0.1 + 0.1) / 3, 3, 0, 0),
+        "confidence": ((0.1 + 0.45) / 4, 2, 1, 1),
+    },
+}
+SENTENCES = {
+    "two or one": "Where the best pair leaves nothing for the others, PDQ takes two that are nearly as good: 0.7 with "
+    "2 TP; greedy has sqrt(0.51)/3 with 1 TP, 1 FP and 1 FN",
+    SURER: "A better placed detection goes before a surer one: sqrt(0.9)/2, by confidence sqrt(0.5)/2",
+    "total or PDQ": "What is as large as possible is the total pPDQ, not PDQ: a total of 0.9 is PDQ 0.225 with 2 TP, "
+    "and greedy's 0.8 is PDQ 0.267 with 3 TP",
+}
+
+
+def assignment(
+    truth: GroundTruth | None = None,
+    *,
+    crowds: Sequence[int] = CROWDS,
+    corner_variance: float = 100.0,
+    images: int = 40,
+    repeats: int = 5,
+    seed: int = 0,
+    run: Run | None = None,
+) -> ResultTable:
+    """Assign detections in three ways: in small scenes, in crowds, and on images of a truth.
+
+    Parameters
+    ----------
+    truth : GroundTruth, optional
+        Default: `synthetic_truth`.
+    crowds : sequence of int
+        Objects per image, in the made-up images with many objects of one class.
+    corner_variance : float
+        Of the corners of the detections, true and reported, in square pixels. In crowds, whose objects are 24 pixels
+        wide, errors of 10 pixels take a detection halfway to the next object.
+    images : int
+        Use the first so many of the truth.
+    repeats, seed : int
+        How often errors and label probabilities are drawn, in crowds the objects too; where they start.
+    run : Run, optional
+        Threads, progress, checkpoint.
+
+    Returns
+    -------
+    ResultTable
+        `scene` (a small one, ``crowd`` or ``truth``), `objects` (per image), `repeat`, `assigned` (`WAYS`);
+        `PDQ`, `pPDQ`, `TP`, `FP`, `FN` and those of other presets; under the first preset `other_partners`
+        (detections that PDQ gives another object, or none) in `other_images`.
+    """
+    run = run or Run()
+    objects = first_images(synthetic_truth() if truth is None else truth, images)
+    also = ("pPDQ", *COUNTS)
+    keys = ("PDQ", *also)
+    detector = SimulatedDetector(corner_variance=corner_variance, reported_variance=corner_variance)
+    greedy = dataclasses.replace(run, changes={**run.changes, "assignment": "greedy"})
+
+    def made(scene: str, count: float, repeat: int) -> tuple[GroundTruth, Detections]:
+        if scene in EXPECTED:
+            return small_scene(scene)
+        crowd = scene == "crowd"
+        draws = [seed, repeat, int(count)] if crowd else [seed, repeat]
+        there = crowded_truth(int(count), seed=[*draws, 1]) if crowd else objects
+        return there, unsure_labels(detector.detect(there, seed=draws), [*draws, 2])
+
+    def point(scene: str, objects: float, repeat: int, assigned: str) -> dict[str, float]:
+        there, found = made(scene, objects, repeat)
+        if assigned == "PDQ":
+            return run.measure(there, found, also=also, measures=()) | {"other_partners": 0.0, "other_images": 0.0}
+        # Which pairs are made can only be asked of tables; PDQ of an assignment that probox has comes from the run.
+        presets = list(run.presets) if assigned == "confidence" else list(run.presets)[:1]
+        results = _evaluated(dataclasses.replace(run, presets=presets), there, found)
+        other = {preset: _assigned_anew(result, assigned) for preset, result in results.items()}
+        if assigned == "greedy":
+            numbers = greedy.measure(there, found, also=also, measures=())
+        else:
+            summaries = {preset: result.summary() for preset, result in other.items()}
+            numbers = {column_of(key, preset): float(summaries[preset][key]) for preset in presets for key in keys}
+        return numbers | _differing(results[presets[0]], other[presets[0]])
+
+    settings: list[dict[str, Any]] = [
+        {"scene": scene, "objects": float(len(small_scene(scene)[0])), "repeat": 0} for scene in EXPECTED
+    ]
+    each = len(objects) / max(len(objects.image_ids), 1)
+    for repeat in range(repeats):
+        settings += [{"scene": "crowd", "objects": float(count), "repeat": repeat} for count in crowds]
+        settings.append({"scene": "truth", "objects": each, "repeat": repeat})
+    points = [{**setting, "assigned": way} for setting in settings for way in WAYS]
+    circumstances: dict[str, Any] = {"corner_variance": corner_variance, "seed": seed}
+    return run.table("assignment", points, point, truth=fingerprint(objects), **circumstances)
+
+
+def small_scene(name: str) -> tuple[GroundTruth, Detections]:
+    """Return a few objects on the same pixels of one image, and detections of them."""
+    if name == SURER:
+        truth = square_scene(20, 40, classes=2)
+        inside = truth.masks.to_array(0, 40, 40)
+        labels: tuple[tuple[float, ...], ...] = ((1.0, 0.0), (0.9, 0.1))
+        heatmaps = (np.where(inside, 0.5, 0.0), np.where(inside, 1.0, 0.0))
+    else:
+        count, labels = LABELS[name]
+        one = square_scene(20, 40, classes=len(labels[0]))
+        truth = one.take(np.zeros(count, np.int64)).replace(labels=np.arange(count), ids=None)
+        heatmaps = None
+    found = Detections(
+        classes=truth.classes,
+        image_ids=np.repeat(truth.image_ids, len(labels)),
+        boxes=np.repeat(truth.masks.boxes[:1], len(labels), axis=0).astype(np.float64),
+        label_probs=np.array(labels, np.float32),
+        heatmaps=heatmaps,
+    )
+    return truth, found
+
+
+def unsure_labels(found: Detections, seed: Sequence[int]) -> Detections:
+    """Return sure detections with a probability between 0.3 and 1 for their class, and the rest for the next one."""
+    count, classes = found.label_probs.shape
+    each, labels = np.arange(count), found.label_probs.argmax(axis=1)
+    probability = np.random.default_rng(seed).uniform(0.3, 1.0, count)
+    label_probs = np.zeros((count, classes), np.float32)
+    label_probs[each, (labels + 1) % classes] = 1.0 - probability
+    label_probs[each, labels] = probability
+    return found.replace(label_probs=label_probs, labels=None, scores=None)
+
+
+def _evaluated(run: Run, truth: GroundTruth, found: Detections) -> dict[str, Evaluation]:
+    """Return evaluations with all their pairs, from which to choose in a way that is not one of PDQ's."""
+    from probox.evaluation.run import evaluate
+
+    return {
+        preset: evaluate(truth, found, convention=convention, measures=["pdq"], threads=run.threads)
+        for preset, convention in run.conventions().items()
+    }
+
+
+def _assigned_anew(result: Evaluation, way: str) -> Evaluation:
+    """Return the evaluation with partners chosen in turn; the pairs that are left have no rivals in any way."""
+    quality = result.pairs.quality("pPDQ")
+    confidence = result.detections.confidences[result.pairs.detections]
+    order = (
+        np.lexsort((-quality, result.pairs.detections, -confidence))
+        if way == "confidence"
+        else np.argsort(-quality, kind="stable")
+    )
+    return dataclasses.replace(result, pairs=take_in_turn(result.pairs, order)).rematched()
+
+
+def take_in_turn(pairs: PairTable, order: npt.NDArray[np.int64]) -> PairTable:
+    """Return the pairs that are made if each is made in its turn, whenever both are still free."""
+    met: set[int] = set()
+    taken: set[int] = set()
+    kept: list[int] = []
+    detections, objects = pairs.detections.tolist(), pairs.objects.tolist()
+    for row in order.tolist():
+        detection, there = detections[row], objects[row]
+        if detection not in met and there not in taken:
+            met.add(detection)
+            taken.add(there)
+            kept.append(row)
+    return pairs.take(np.sort(np.array(kept, np.int64)))
+
+
+def _differing(one: Evaluation, other: Evaluation) -> dict[str, float]:
+    rows = one.detections.partners != other.detections.partners
+    images = np.unique(one.detections.image_rows[rows])
+    return {"other_partners": float(rows.sum()), "other_images": float(len(images))}
+
+
+def claims_of_assignment(table: ResultTable) -> list[Claim]:
+    """Judge the small scenes by their known numbers, and totals and leads where many objects are close."""
+    crowd = table.where(scene="crowd")
+    densest = crowd.where(objects=crowd["objects"].max()) if len(crowd) else crowd
+    return [
+        *(_small_scene_claim(table.where(scene=scene), scene) for scene in EXPECTED),
+        _largest_total(table),
+        _leads(densest, "greedy", "In the densest crowd PDQ loses by a greedy assignment"),
+        _leads(densest, "confidence", "It loses by an assignment in order of confidence"),
+    ]
+
+
+def _small_scene_claim(rows: ResultTable, scene: str) -> Claim:
+    known = [EXPECTED[scene][way] for way in rows["assigned"].tolist()]
+    columns = zip(*known, strict=True) if known else ((),) * 4
+    return equals(SENTENCES[scene], rows, dict(zip(("PDQ", *COUNTS), map(list, columns), strict=True)))
+
+
+def _largest_total(table: ResultTable) -> Claim:
+    claim = "No other assignment has a larger total pPDQ, and some have a smaller one"
+    ways = {way: table.where(assigned=way) for way in WAYS}
+    if not len(ways["PDQ"]) or len({len(rows) for rows in ways.values()}) > 1 or not presets_in(table, "pPDQ"):
+        return not_measured(claim, "every scene in all three ways")
+    leads = {
+        preset: np.stack([_totals(ways["PDQ"], preset) - _totals(ways[way], preset) for way in WAYS[1:]])
+        for preset in presets_in(table, "pPDQ")
+    }
+    random = ~np.isin(ways["PDQ"]["scene"], list(EXPECTED))  # the others have claims of their own
+    holds = all(
+        bool(lead.min() >= -ROUNDING) and (not random.any() or bool((lead[:, random].max(axis=1) > ROUNDING).all()))
+        for lead in leads.values()
+    )
+    shown = [f"`{preset}` {lead.min():+.4f} to {lead.max():+.4f}" for preset, lead in leads.items()]
+    return Claim(
+        claim,
+        holds,
+        f"total pPDQ more than greedy or by confidence: {', '.join(shown)}; {_partners_in_words(ways['greedy'])}",
+        f"never less, to {ROUNDING:g}, and somewhere more than both, where errors are drawn",
+        {f"least lead, {preset}": float(lead.min()) for preset, lead in leads.items()}
+        | {f"largest lead, {preset}": float(lead.max()) for preset, lead in leads.items()},
+    )
+
+
+def _totals(rows: ResultTable, preset: str) -> npt.NDArray[np.float64]:
+    """Return the sum of pPDQ over true positives, of which the table has the mean; none add up to 0."""
+    count = rows[column_of("TP", preset)]
+    return np.where(count > 0, count * np.nan_to_num(rows[column_of("pPDQ", preset)]), 0.0)
+
+
+def _partners_in_words(greedy: ResultTable) -> str:
+    parts = []
+    for scene in ("crowd", "truth"):
+        rows = greedy.where(scene=scene)
+        for count in np.unique(rows["objects"]).tolist() if len(rows) else ():
+            part = rows.where(objects=count)
+            parts.append(f"{part['other_partners'].mean():.1f} in {part['other_images'].mean():.1f} images ({scene}, "
+                         f"{count:.3g} objects per image)")  # fmt: skip
+    return "detections with another partner if greedy, on average: " + (", ".join(parts) or "none tried")
+
+
+def _leads(rows: ResultTable, way: str, claim: str) -> Claim:
+    """Return the claim that PDQ is higher with its own assignment, by more than two standard errors over repeats."""
+    own, other = rows.where(assigned="PDQ"), rows.where(assigned=way)
+    columns = presets_in(rows)
+    if len(own) < 2 or len(own) != len(other) or not columns:
+        return not_measured(claim, "a crowd in two repeats or more")
+    numbers: dict[str, float] = {}
+    shown = []
+    holds = True
+    for preset, column in columns.items():
+        lead = own[column] - other[column]
+        mean, error = mean_of(lead)
+        holds &= mean > 2 * error
+        shown.append(f"`{preset}` {mean:.4f} ± {error:.4f} of {own[column].mean():.4f}")
+        numbers |= {f"lost, {preset}": mean, f"standard error, {preset}": error}
+    count = float(rows["objects"].max())
+    return Claim(
+        claim,
+        holds,
+        f"PDQ lost with {count:g} objects per image: {', '.join(shown)}",
+        "more than two standard errors",
+        numbers,
+    )
+
+
+def draw_assignment(table: ResultTable) -> Figure:
+    """Draw the pPDQ of two small scenes with who is assigned, and what other assignments cost in crowds."""
+    figure = new_figure(8.4, 3.4)
+    first, second, right = figure.subplots(1, 3, width_ratios=(0.9, 1.05, 1.3))
+    for axes, scene, title in ((first, "two or one", "Greedy loses"), (second, "total or PDQ", "Greedy wins")):
+        _draw_matrix(axes, scene, table.where(scene=scene))
+        axes.set_title(title)
+    crowd = table.where(scene="crowd")
+    styles = {"greedy": (VERMILION, "s"), "confidence": (GREY, "D")}
+    for preset, column in presets_in(crowd).items():
+        for way, (colour, marker) in styles.items():
+            counts = np.unique(crowd["objects"])
+            lost, errors = [], []
+            for count in counts.tolist():
+                rows = crowd.where(objects=count)
+                lead = rows.where(assigned="PDQ")[column] - rows.where(assigned=way)[column]
+                lost.append(mean_of(lead).value)
+                errors.append(float(np.nan_to_num(mean_of(lead).error)))
+            plain = preset == "reference"
+            name = {"greedy": "greedy", "confidence": "by confidence"}[way]
+            right.errorbar(
+                counts, lost, errors, color=colour, marker=marker if plain else "none", ms=5, mfc="white",
+                lw=1.6 if plain else 1.0, ls="-" if plain else "--", capsize=2,
+                label=name if plain else f"{name}, {preset}",
+            )  # fmt: skip
+    if len(crowd):
+        right.set_xscale("log")
+        ticks = np.unique(crowd["objects"]).tolist()
+        right.set_xticks(ticks, [f"{count:g}" for count in ticks])
+        right.minorticks_off()
+        right.legend(loc="upper left", fontsize=7.5)
+    right.set(xlabel="objects per image", ylabel="PDQ lost", title="What other ways cost in crowds")
+    return figure
+
+
+def _draw_matrix(axes: Axes, scene: str, rows: ResultTable) -> None:
+    """Draw pPDQ of objects (rows) and detections, rings around pairs of PDQ, squares around greedy ones."""
+    count, labels = LABELS[scene]
+    quality = np.sqrt(np.array(labels)[:, :count].T)
+    truth, found = small_scene(scene)
+    axes.imshow(quality, cmap="Greys", vmin=0, vmax=2.2)
+    for there, detection in np.ndindex(*quality.shape):
+        axes.text(detection, there, f"{quality[there, detection]:.2f}", ha="center", va="center", fontsize=8.5)
+    (result,) = _evaluated(Run(presets=("paper",)), truth, found).values()
+    marks = {"PDQ": (result, "o", BLUE, 22), "greedy": (_assigned_anew(result, "greedy"), "s", ORANGE, 24)}
+    words = {"PDQ": "rings: optimal", "greedy": "squares: greedy"}
+    lines = []
+    for way, (judged, marker, colour, size) in marks.items():
+        partners = judged.detections.partners
+        at = np.flatnonzero(partners >= 0)
+        axes.plot(at, partners[at], marker, ms=size, mfc="none", mec=colour, mew=1.8, ls="none")
+        pdq, tp = (
+            next((float(rows.where(assigned=way)[column][0]) for column in presets_in(rows, key).values()), np.nan)
+            for key in ("PDQ", "TP")
+        )
+        lines.append(f"{words[way]}, PDQ {pdq:.3f}, {tp:g} TP")
+    axes.set_xlabel("\n".join(lines), loc="left", fontsize=8)
+    axes.set_xticks(range(len(labels)), [f"D{number + 1}" for number in range(len(labels))])
+    axes.set_yticks(range(count), [chr(ord("A") + number) for number in range(count)])
+    axes.grid(False)
+
+
+ASSIGNMENT = Experiment(
+    name="assignment",
+    section="5.4",
+    varied="the way detections are assigned: largest total pPDQ, greedily, by confidence",
+    claim="the total pPDQ is as large as it can be; in crowds other ways cost PDQ",
+    function=assignment,
+    judge=claims_of_assignment,
+    draw=draw_assignment,
+    takes=("truth", "repeats", "seed"),
+)

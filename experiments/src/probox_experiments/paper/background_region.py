@@ -1,0 +1,285 @@
+"""The region where probability costs background quality: V of the paper's section 5.1, drawn as its figure 4."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.convention import Convention
+from probox.errors import InputError
+from probox.measures.pdq.heatmap import heatmap
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox_experiments.claims import EXACT, Claim, equals, not_measured
+from probox_experiments.experiment import Experiment
+from probox_experiments.figures import BLUE, GREY, ORANGE, draw_box, new_figure
+from probox_experiments.paper.by_hand import EPSILON, agrees, box_map, foreground_background, region_v
+from probox_experiments.running import Run
+from probox_experiments.table import ResultTable, column_of, presets_in
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["BACKGROUND_REGION", "background_costs"]
+
+WIDTH, HEIGHT = 150, 110
+BOX = (52.0, 34.0, 117.0, 88.0)
+COVARIANCES = (((25.0, 12.0), (12.0, 36.0)), ((81.0, -20.0), (-20.0, 30.0)))
+"""The detection with Gaussian corners: too far right and too low."""
+
+KEYS = ("foreground", "background", "spatial")
+
+
+def background_costs(
+    *,
+    inside: float = 0.75,
+    outside: float = 0.5,
+    pixels: Sequence[int] = (0, 250, 500, 1000, 2000, 4000),
+    run: Run | None = None,
+) -> ResultTable:
+    """Give probability to the pixels of an object, to the rest of its box, and to pixels outside of the box (figure 4).
+
+    Parameters
+    ----------
+    inside : float
+        The probability of every pixel of the object.
+    outside : float
+        That of the pixels outside the object's box, where any have some.
+    pixels : sequence of int
+        How many of these there are.
+    run : Run, optional
+        How points are measured.
+
+    Returns
+    -------
+    ResultTable
+        `detection`; of those that are given as maps `inside`, `corners` (probability in the object's box beside the
+        object), `outside` and `pixels`; `object` (its pixels); `PDQ`, `foreground`, `background`, `spatial`, and for
+        the box with Gaussian corners `by_hand_foreground` and so on, each also `..._paper`.
+    """
+    run = run or Run()
+    mask = diamond()
+    truth = GroundTruth.from_masks(["diamond"], [(1, [mask], [0])])
+    empty = region_v(np.ones(mask.shape), mask)
+    for count in pixels:
+        if not 0 <= count <= empty.sum():
+            raise InputError(f"expected between 0 and {empty.sum():,} pixels outside of the box, but got {count:,}")
+    scattered = np.random.default_rng(0).permutation(np.flatnonzero(empty))
+
+    def given(inside: float, corners: float, outside: float, pixels: float) -> npt.NDArray[np.float64]:
+        values = np.where(mask, inside, np.where(empty, 0.0, corners))
+        values.flat[scattered[: int(pixels)]] = outside
+        return values
+
+    def point(detection: str, **where: Any) -> dict[str, float]:
+        if detection == "Gaussian corners":
+            found, worked_out = gaussian_detection(), _worked_out(run, mask)
+        else:
+            found, worked_out = gaussian_detection(given(**where)), _worked_out(run, None)
+        return {"object": float(mask.sum()), **run.measure(truth, found, also=KEYS, measures=()), **worked_out}
+
+    rows: list[tuple[str, float, float, float, float]] = [("object alone", inside, 0.0, 0.0, 0.0)]
+    rows += [("whole box", inside, corners, 0.0, 0.0) for corners in (0.25, inside, 1.0)]
+    rows += [("pixels outside", inside, 0.0, outside, float(count)) for count in pixels]
+    rows += [
+        ("sure outside", inside, 0.0, 1.0, float(mask.sum() // 10)),
+        ("Gaussian corners", math.nan, math.nan, math.nan, math.nan),
+    ]
+    names = ("detection", "inside", "corners", "outside", "pixels")
+    return run.table("background-region", [dict(zip(names, row, strict=True)) for row in rows], point)
+
+
+def diamond() -> npt.NDArray[np.bool_]:
+    """Return the pixels of the object: a diamond, which fills half of its box."""
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH] + 0.5
+    return np.asarray(np.abs(x - 70.0) / 36.0 + np.abs(y - 52.0) / 30.0 < 1.0)
+
+
+def gaussian_detection(given: npt.NDArray[np.float64] | None = None) -> Detections:
+    """Return the detection with Gaussian corners, or with a map instead of them; it is sure of its label."""
+    return Detections(
+        classes=("diamond",),
+        image_ids=np.array([1]),
+        boxes=np.array([BOX]),
+        label_probs=np.ones((1, 1), np.float32),
+        covariances=np.array([COVARIANCES]),
+        heatmaps=None if given is None else (given,),
+    )
+
+
+def _worked_out(run: Run, mask: npt.NDArray[np.bool_] | None) -> dict[str, float]:
+    """Return both qualities of the Gaussian corners, by sums over S and V; the map of `paper` is by hand, too."""
+    worked_out = {}
+    for preset, convention in run.conventions().items():
+        probability = paper_map() if preset == "paper" else gaussian_map(convention)
+        both = (math.nan, math.nan) if mask is None else foreground_background(probability, mask)
+        for number, value in zip(KEYS[:2], both, strict=True):
+            worked_out[column_of(f"by_hand_{number}", preset)] = value
+    return worked_out
+
+
+def paper_map() -> npt.NDArray[np.float64]:
+    """Return the probability of every pixel under the detection with Gaussian corners, without the kernel."""
+    sigmas = [math.sqrt(corner[axis][axis]) for corner in COVARIANCES for axis in (0, 1)]
+    correlations = [corner[0][1] / math.sqrt(corner[0][0] * corner[1][1]) for corner in COVARIANCES]
+    return box_map(BOX, sigmas, correlations, WIDTH, HEIGHT)
+
+
+def gaussian_map(convention: Convention) -> npt.NDArray[np.float64]:
+    """Return the probability of every pixel under the detection with Gaussian corners."""
+    return heatmap(BOX, COVARIANCES, WIDTH, HEIGHT, convention)
+
+
+def claims_of_background_region(table: ResultTable) -> list[Claim]:
+    """Judge where probability costs nothing, where it costs, how much, and what the sum is divided by."""
+    maps = table.take(table["detection"] != "Gaussian corners")
+    within = maps.take(maps["pixels"] == 0)
+    beyond = maps.take((maps["detection"] == "pixels outside") & (maps["pixels"] > 0))
+    sure = maps.where(detection="sure outside")
+    return [
+        _costs_nothing(maps),
+        equals(
+            "A detection that stays within the object's box has background quality 1, however much of the box it takes",
+            within,
+            {"background": np.ones(len(within))},
+        ),
+        equals(
+            "m pixels of probability p outside the box make it (1 - p)^(m/n): the sum is divided by the object's n "
+            "pixels, not by the m of V",
+            beyond,
+            {"background": (1 - beyond["outside"]) ** (beyond["pixels"] / beyond["object"])},
+            explanation="Averaged over V it would be 1 - p, however many they are.",
+        ),
+        equals(
+            "Foreground quality is the geometric mean over the object's pixels alone, wherever else a detection lies",
+            maps,
+            {"foreground": maps["inside"]},
+        ),
+        equals(
+            "Where a detection is sure and wrong, each pixel costs e = 1e-14 to the power of 1/n",
+            sure,
+            {"background": EPSILON ** (sure["pixels"] / sure["object"])},
+        ),
+        agrees(
+            "With Gaussian corners both are the sums over the object's pixels and over V",
+            table,
+            ("foreground", "background"),
+        ),
+        _products(table),
+    ]
+
+
+def _costs_nothing(maps: ResultTable) -> Claim:
+    """Judge that rows which differ only in the box beside the object are alike."""
+    claim = "Probability in the box, but not on the object, costs nothing"
+    boxes = maps.take(maps["pixels"] == 0)
+    columns = [column for key in ("PDQ", *KEYS[:2]) for column in presets_in(boxes, key).values()]
+    if not columns or len(set(boxes["corners"].tolist())) < 2:
+        return not_measured(claim, "two detections that differ only there")
+    apart = float(np.max([np.ptp(boxes[column]) for column in columns]))  # NaN stays NaN
+    shares = ", ".join(f"{share:g}" for share in sorted(set(boxes["corners"].tolist())))
+    return Claim(
+        claim,
+        apart <= EXACT,
+        f"PDQ, foreground and background differ by at most {apart:.2g} where it is {shares}",
+        f"at most {EXACT:g}",
+        {"largest difference": apart},
+    )
+
+
+def _products(table: ResultTable) -> Claim:
+    """Judge Q_S = FG BG and, with a sure label, pPDQ = sqrt(Q_S)."""
+    claim = "Spatial quality is their product, and pPDQ of a sure label its square root"
+    apart: dict[str, float] = {}
+    for preset in presets_in(table):
+        pdq, foreground, background, spatial = (table[column_of(key, preset)] for key in ("PDQ", *KEYS))
+        apart[f"spatial under `{preset}`"] = float(np.abs(spatial - foreground * background).max(initial=0.0))
+        apart[f"PDQ under `{preset}`"] = float(np.abs(pdq - np.sqrt(foreground * background)).max(initial=0.0))
+    if not apart:
+        return not_measured(claim, "PDQ")
+    shown = ", ".join(f"{words} {value:.2g}" for words, value in apart.items())
+    holds = all(value <= EXACT for value in apart.values())
+    return Claim(claim, holds, f"largest distance: {shown}", f"at most {EXACT:g}", apart)
+
+
+def draw_background_region(table: ResultTable) -> Figure:
+    """Draw region V of the Gaussian corners, and background quality over the number of pixels in V."""
+    figure = new_figure(7.6, 3.4)
+    left, right = figure.subplots(1, 2, width_ratios=(1.35, 1))
+    _draw_region(figure, left)
+    _draw_cost(right, table)
+    return figure
+
+
+def _draw_region(figure: Figure, axes: Axes) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    mask = diamond()
+    probability = gaussian_map(Convention.preset("reference"))
+    v = region_v(probability, mask)
+    cost = np.where(v, -np.log(1.0 - np.where(v, probability, 0.0) + EPSILON), np.nan)
+    picture = np.ones((HEIGHT, WIDTH, 3))
+    picture[mask] = [0.62, 0.78, 0.90]
+    extent = (0, WIDTH, HEIGHT, 0)
+    axes.imshow(picture, extent=extent, interpolation="nearest")
+    reds = LinearSegmentedColormap.from_list("cost", ["#FBE3DD", "#C0281C", "#5E0B08"])
+    shade = axes.imshow(cost, extent=extent, interpolation="nearest", cmap=reds, vmin=0.0)
+    x, y = np.arange(WIDTH) + 0.5, np.arange(HEIGHT) + 0.5
+    axes.contour(x, y, mask, levels=[0.5], colors="#1A1A1A", linewidths=0.8)
+    axes.contour(x, y, probability > 0, levels=[0.5], colors=ORANGE, linewidths=1.8)
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    draw_box(axes, np.array([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1]), BLUE, 1.8)
+    axes.text(
+        columns[0] - 2, rows[-1] + 1, "object's box", color=BLUE, fontsize=8.5, fontweight="bold", rotation=90,
+        ha="right", va="bottom",
+    )  # fmt: skip
+    axes.text(
+        BOX[2] - 6, 13, "detection, P > 0 (reference)", color="#B07700", fontsize=8.5, ha="center", fontweight="bold"
+    )
+    axes.text(columns[-1] + 3, rows[-1] + 8, "V", color="white", fontsize=12, fontweight="bold")
+    axes.set(xlim=(20, WIDTH), ylim=(HEIGHT, 5))
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(False)
+    bar = figure.colorbar(shade, ax=axes, shrink=0.8, pad=0.02)
+    bar.set_label("\N{MINUS SIGN}log(1 \N{MINUS SIGN} P) of a pixel")
+    bar.ax.set_title(" ", loc="left")
+    axes.set_title("What counts as background")
+
+
+def _draw_cost(axes: Axes, table: ResultTable) -> None:
+    rows = table.where(detection="pixels outside")
+    axes.set_title("What it costs")
+    axes.set(xlabel="pixels of probability p in V, m", ylabel="background quality", ylim=(-0.04, 1.07))
+    if not len(rows):
+        return
+    p, n = float(rows["outside"][0]), float(rows["object"][0])
+    m = np.linspace(0, max(float(rows["pixels"].max()), 1.0), 200)
+    axes.plot(m, (1 - p) ** (m / n), color="#C9C9C9", lw=6, label=r"$(1-p)^{m/n}$", zorder=1)
+    axes.axhline(1 - p, color=GREY, lw=1.0, ls=(0, (4, 2)), label="averaged over V instead")
+    looks: dict[str, dict[str, Any]] = {
+        "reference": {"marker": "o", "ms": 5, "color": BLUE},
+        "paper": {"marker": "o", "ms": 9, "mfc": "none", "mec": BLUE, "mew": 1.0},
+    }
+    for preset, column in presets_in(rows, "background").items():
+        axes.plot(
+            rows["pixels"], rows[column], ls="none", label=f"measured, {preset}", **looks.get(preset, {"marker": "x"})
+        )
+    axes.text(0.03, 0.05, f"p = {p:g}, n = {n:,.0f}", transform=axes.transAxes, fontsize=8.5, color="#333333")
+    axes.legend(loc="upper right")
+
+
+BACKGROUND_REGION = Experiment(
+    name="background-region",
+    section="figure 4",
+    varied="probability on an object, in its box beside it, and on m pixels outside of the box",
+    claim="only outside of the box does it cost background quality, (1 - p)^(m/n)",
+    function=background_costs,
+    judge=claims_of_background_region,
+    draw=draw_background_region,
+)

@@ -1,0 +1,153 @@
+"""What a measure must say where it can be worked out by hand, and the claims that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.tables.groundtruth import GroundTruth
+from probox_experiments.claims import Claim, not_measured
+from probox_experiments.table import ResultTable, column_of, presets_in
+
+__all__ = ["box_scores", "duplicates_map", "pair_equals", "sampled_precision"]
+
+NOTHING = 1e-8
+"""The spatial quality that is 0, and those below it, but under `paper`."""
+ROUNDING = 1e-9
+"""What may be off, relatively, where float32 rounds nothing: under `paper`, and for probabilities of 0 and 1."""
+KEPT_PER_CLASS = 100
+"""How many detections of an image and class mAP looks at."""
+
+Floats = npt.NDArray[np.float64]
+
+
+def pair_equals(
+    claim: str,
+    table: ResultTable,
+    foreground: npt.ArrayLike,
+    background: npt.ArrayLike,
+    *,
+    presets: Collection[str] | None = None,
+    tolerance: float = ROUNDING,
+    explanation: str = "",
+) -> Claim:
+    """Return the claim that one sure detection of one object has known qualities, and PDQ the root of their product.
+
+    Parameters
+    ----------
+    claim : str
+        The sentence.
+    table : ResultTable
+        What was measured: PDQ, and foreground and background where they are there too.
+    foreground, background : array
+        The values, row by row. Where their product is so small that all presets but `paper` make it 0, there is no
+        true positive: PDQ must be 0 to the bit, and has no parts.
+    presets : collection of str, optional
+        Those to compare under. Default: all that were measured.
+    tolerance : float
+        How far off each may be, relative to its value.
+    explanation : str
+        Why, where that is not plain.
+
+    Examples
+    --------
+    >>> table = ResultTable({"PDQ": [0.1, 0.0], "foreground": [0.1, np.nan], "PDQ_paper": [0.1, 1e-5]})
+    >>> pair_equals("known", table, [0.1, 1e-5], [0.1, 1e-5]).measured
+    'largest distance, relative: PDQ 0, foreground 0; under `paper`: PDQ 0'
+    """
+    wanted = {"foreground": np.asarray(foreground, np.float64), "background": np.asarray(background, np.float64)}
+    product = wanted["foreground"] * wanted["background"]
+    apart: dict[str, dict[str, float]] = {}
+    for preset in presets_in(table):
+        if presets is not None and preset not in presets:
+            continue
+        scored = product > (0.0 if preset == "paper" else NOTHING)
+        expected = {"PDQ": np.where(scored, np.sqrt(product), 0.0), **wanted}
+        for key, values in expected.items():
+            column = column_of(key, preset)
+            compared = scored | (key == "PDQ")
+            if column in table and compared.any():
+                apart.setdefault(preset, {})[key] = _furthest(table[column][compared], values[compared])
+    required = f"at most {tolerance:g} of each value"
+    if not apart or not len(table):
+        return not_measured(claim, required)
+    words = [
+        ("" if preset == "reference" else f"under `{preset}`: ")
+        + ", ".join(f"{key} {value:.2g}" for key, value in distances.items())
+        for preset, distances in apart.items()
+    ]
+    return Claim(
+        claim,
+        all(value <= tolerance for distances in apart.values() for value in distances.values()),
+        "largest distance, relative: " + "; ".join(words),
+        required,
+        {f"{key}, {preset}": value for preset, distances in apart.items() for key, value in distances.items()},
+        explanation,
+    )
+
+
+def _furthest(measured: Floats, expected: Floats) -> float:
+    """Return the largest distance relative to what is expected; infinite where 0 is expected and not measured."""
+    distance = np.abs(measured - expected)
+    known = (expected > 0) | (distance == 0)
+    return float(np.where(known, distance / np.where(expected > 0, expected, 1.0), np.inf).max(initial=0.0))
+
+
+def box_scores(overlap: npt.ArrayLike) -> dict[str, Floats]:
+    """Return mAP and 1 - moLRP of one sure detection of one object by the IoU of their boxes.
+
+    >>> scores = box_scores([1.0, 0.62, 0.4])
+    >>> {name: values.round(3).tolist() for name, values in scores.items()}
+    {'mAP': [1.0, 0.3, 0.0], '1 - moLRP': [1.0, 0.24, 0.0]}
+    """
+    iou = np.asarray(overlap, np.float64)
+    thresholds = np.arange(10, 20) / 20
+    passed = iou[:, None] >= thresholds - 1e-12  # what equals a threshold passes it
+    return {"mAP": passed.mean(axis=1), "1 - moLRP": np.maximum(1 - (1 - iou) / (1 - 0.5), 0.0)}
+
+
+def duplicates_map(truth: GroundTruth, detections: int, order: Literal["objects", "rounds"] = "objects") -> float:
+    """Return mAP of perfect, sure detections, n of each object, one object or one round after the other.
+
+    The k-th object of a class is hit first by detection number
+
+        n (k - 1) + 1  object by object,     n m + (k - m)  round by round, with m objects in the images before,
+
+    so k over that number is its precision: above 1/n, and all the more the fewer objects came before. Two things are
+    left out, and both raise mAP a little: a duplicate may hit a neighbour of the same class, and crowd regions forgive
+    duplicates.
+
+    >>> from probox_experiments import square_scene
+    >>> duplicates_map(square_scene(), 5)
+    1.0
+    """
+    images = len(truth.image_ids)
+    places = (truth.labels * np.int64(images) + truth.image_rows)[~truth.crowd]
+    distinct, counts = np.unique(places, return_counts=True)
+    classes, begin = np.unique(distinct // max(images, 1), return_index=True)
+    averages = []
+    for in_images in np.split(counts, begin[1:]) if len(classes) else ():
+        kept = np.minimum(detections * in_images, KEPT_PER_CLASS)
+        before = np.cumsum(kept) - kept
+        apart = detections if order == "objects" else 1  # from one object's first detection to the next one's
+        last = kept if order == "objects" else np.minimum(in_images, kept)
+        ranks = [first + np.arange(1, count + 1, apart) for first, count in zip(before, last, strict=True)]
+        found = np.concatenate(ranks)
+        averages.append(sampled_precision(np.arange(1, len(found) + 1) / found, int(in_images.sum())).mean())
+    return float(np.mean(averages)) if averages else float("nan")
+
+
+def sampled_precision(precision: npt.ArrayLike, objects: int) -> Floats:
+    """Return the precision that is read at 101 recalls, from that at each object found so far, of so many.
+
+    >>> sampled_precision([1, 2 / 3, 3 / 5], 3)[[0, 33, 34, 66, 67, 100]].round(3).tolist()
+    [1.0, 1.0, 0.667, 0.667, 0.6, 0.6]
+    """
+    found = np.asarray(precision, np.float64)
+    highest = np.append(np.maximum.accumulate(found[::-1])[::-1], 0.0)  # beyond the last one: 0
+    # Which object reaches a recall of 0, 0.01 .. 1, compared as COCO's evaluator does: its 0.7 is more than 7/10.
+    reached = np.searchsorted(np.arange(1, objects + 1) / objects, np.linspace(0, 1, 101))
+    return np.asarray(highest[np.minimum(reached, len(found))])

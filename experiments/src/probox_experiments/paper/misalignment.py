@@ -1,0 +1,374 @@
+"""What the measures make of boxes in the wrong place or of the wrong size: appendix B.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from probox_experiments.claims import EXACT, Claim, equals, not_measured
+from probox_experiments.experiment import Experiment
+from probox_experiments.figures import draw_families
+from probox_experiments.paper.by_hand import EPSILON
+from probox_experiments.paper.closed_form import box_scores, pair_equals
+from probox_experiments.running import Run
+from probox_experiments.scenes import boxes_in_one_image, evenly, square_scene
+from probox_experiments.table import ResultTable, presets_in
+
+__all__ = ["SCALING", "TRANSLATION", "scaling", "translation"]
+
+VARIANCES = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+AREAS = tuple(round(side**2, 4) for side in evenly(0.5, 1.5, 51))  # sides of whole, even numbers of pixels
+SHIFTS = tuple(sorted((*evenly(-0.5, 0.5, 101), -0.0125, -0.0005, 0.0005, 0.0125)))  # whole pixels, and quarters
+NEAR_ZERO, LENIENT = 0.1, 0.5
+SNAPPED = 1.1e-5
+"""How far off qualities may be that lie between whole pixels: under `reference` those within 1.001e-5 of 1 become 1."""
+CLOSELY = 0.1
+"""How far a curve may be from another on average that it closely follows: the height of one of mAP's ten steps."""
+
+
+def translation(
+    *,
+    shifts: Sequence[float] = SHIFTS,
+    variances: Sequence[float] = VARIANCES,
+    side: int = 500,
+    image: int = 2000,
+    run: Run | None = None,
+) -> ResultTable:
+    """Shift a box left and right past a square object in the middle of an image.
+
+    Parameters
+    ----------
+    shifts : sequence of float
+        In widths of the object; negative ones go left.
+    variances : sequence of float
+        Reported variances of the corners; 0 is a plain box.
+    side, image : int
+        Width and height of object and image.
+    run : Run, optional
+        Threads, progress, checkpoint.
+
+    Returns
+    -------
+    ResultTable
+        `variance`, `shift`; `PDQ`, `foreground` and `background` under every preset, `mAP`, `moLRP`; `pixels`: how far
+        the box begins from where the object does; `inside`: whether all of the box lies in the image.
+    """
+
+    def moved(shift: float) -> npt.NDArray[np.float64]:
+        low = (image - side) // 2
+        left = low + shift * side
+        return np.array([left, low, left + side - 1, low + side - 1])
+
+    return _misplaced("translation", "shift", shifts, variances, moved, side, image, run or Run())
+
+
+def scaling(
+    *,
+    sizes: Sequence[float] = AREAS,
+    variances: Sequence[float] = VARIANCES,
+    side: int = 500,
+    image: int = 2000,
+    run: Run | None = None,
+) -> ResultTable:
+    """Grow and shrink a box around the middle of a square object.
+
+    Parameters
+    ----------
+    sizes : sequence of float
+        Area of the box over that of the object.
+    variances, side, image, run
+        As for `translation`.
+
+    Returns
+    -------
+    ResultTable
+        `variance`, `size`; then as for `translation`.
+    """
+
+    def resized(size: float) -> npt.NDArray[np.float64]:
+        grown = side * np.sqrt(size)
+        low = (image - side) // 2 + (side - grown) / 2
+        return np.array([low, low, low + grown - 1, low + grown - 1])
+
+    return _misplaced("scaling", "size", sizes, variances, resized, side, image, run or Run())
+
+
+def _misplaced(
+    experiment: str,
+    name: str,
+    values: Sequence[float],
+    variances: Sequence[float],
+    box_at: Callable[[float], npt.NDArray[np.float64]],
+    side: int,
+    image: int,
+    run: Run,
+) -> ResultTable:
+    """Measure one box per variance and value; `box_at` gives it in inclusive pixels."""
+    truth = square_scene(side, image)
+
+    def point(variance: float, **setting: float) -> dict[str, float]:
+        # Settings are rounded, and a pixel that lacks 1e-13 of itself would cost ten times less than a whole one.
+        box = box_at(setting[name]).round(6)
+        found = boxes_in_one_image(truth, box, variance=variance)
+        return {
+            **run.measure(truth, found, also=("foreground", "background")),
+            "pixels": float(np.abs(box[0] - truth.boxes[0, 0])),
+            "inside": bool(box.min() >= 0 and box.max() <= image - 1),
+        }
+
+    points = [{"variance": float(variance), name: float(value)} for variance in variances for value in values]
+    return run.table(experiment, points, point, at_once=True, side=side, image=image)
+
+
+def _on_whole_pixels(table: ResultTable) -> npt.NDArray[np.bool_]:
+    return np.asarray(table["inside"] & (table["pixels"] == table["pixels"].round()))
+
+
+def claims_of_translation(table: ResultTable) -> list[Claim]:
+    """Judge leniency to shifted boxes, and what exactly a shift costs."""
+    whole = table.take(_on_whole_pixels(table))
+    plain = whole.where(variance=0.0)
+    share = np.minimum(np.abs(plain["shift"]), 1.0)  # of the pixels: so many are missed, and as many beside the object
+    shift = np.minimum(np.abs(whole["shift"]), 1.0)
+    return [
+        _plain_box(
+            table, "shift", (-0.1, 0.1), "A plain box shifted by 10 %: PDQ is near 0, mAP and moLRP are lenient"
+        ),
+        pair_equals(
+            "With e = 1e-14, a plain box shifted by s widths has a foreground and a background quality of e^|s|, and "
+            "so has PDQ",
+            plain,
+            EPSILON**share,
+            EPSILON**share,
+            tolerance=EXACT,
+        ),
+        _between_pixels(table),
+        equals(
+            "mAP and moLRP follow from the IoU, (1 - |s|) / (1 + |s|): mAP is the share of the ten thresholds that it "
+            "reaches, moLRP is 2 (1 - IoU), or 1",
+            whole,
+            box_scores((1 - shift) / (1 + shift)),
+        ),
+        *_uncertain_boxes(table, "shift", 0.0),
+        *_following(table, "shift", 1000.0, "PDQ closely follows mAP and moLRP at variance 1000"),
+    ]
+
+
+def _between_pixels(table: ResultTable) -> Claim:
+    """Return the claim about shifts by k whole pixels and a fraction f: a column more is covered by 1 - f or by f."""
+    rows = table.where(variance=0.0, inside=True)
+    rows = rows.take(~_on_whole_pixels(rows) & (np.abs(rows["shift"]) < 1))
+    whole = np.floor(rows["pixels"])
+    side = rows["pixels"] / np.abs(rows["shift"])
+    quality = (EPSILON**whole * (1 - (rows["pixels"] - whole))) ** (1 / side)
+    return pair_equals(
+        "A plain box shifted by k pixels and a fraction f, past an object of L: foreground quality, background quality "
+        "and PDQ are each (e^k (1 - f))^(1/L)",
+        rows,
+        quality,
+        quality,
+        tolerance=SNAPPED,
+    )
+
+
+TRANSLATION = Experiment(
+    name="translation",
+    section="B.2",
+    varied="shift of a box left and right, for several variances and a plain box",
+    claim="PDQ is near 0 at 10 % for the plain box; more variance, more lenient, lower peak",
+    function=translation,
+    judge=claims_of_translation,
+    draw=partial(
+        draw_families,
+        x="shift",
+        title="A shifted box",
+        xlabel="shift, in widths of the object",
+        perfect=0.0,
+    ),
+)
+
+
+def claims_of_scaling(table: ResultTable) -> list[Claim]:
+    """Judge leniency to boxes of the wrong size, and what exactly that costs."""
+    whole = table.take(_on_whole_pixels(table))
+    plain = whole.where(variance=0.0)
+    return [
+        _plain_box(
+            table,
+            "size",
+            (0.81, 1.21),
+            "A plain box 10 % smaller or larger in width and height: PDQ is near 0, mAP and moLRP are lenient",
+            "10 % of the area is less of an error: half the pixels that a shift by 10 % gets wrong. PDQ is then "
+            f"{EPSILON**0.05:.2f}.",
+        ),
+        pair_equals(
+            "With e = 1e-14, a plain box of a times the object's area has a foreground quality of e^(1 - a) if it is "
+            "smaller, a background quality of e^(a - 1) if it is larger, the other one is 1, and PDQ is the root",
+            plain,
+            EPSILON ** np.maximum(1 - plain["size"], 0.0),
+            EPSILON ** np.maximum(plain["size"] - 1, 0.0),
+            tolerance=EXACT,
+        ),
+        equals(
+            "mAP and moLRP follow from the IoU, a or 1/a: mAP is the share of the ten thresholds that it reaches, "
+            "moLRP is 2 (1 - IoU), or 1",
+            whole,
+            box_scores(np.minimum(whole["size"], 1 / whole["size"])),
+        ),
+        *_uncertain_boxes(table, "size", 1.0),
+        *_following(table, "size", 100.0, "mAP and moLRP treat plain boxes as PDQ treats boxes of variance 100"),
+    ]
+
+
+SCALING = Experiment(
+    name="scaling",
+    section="B.2",
+    varied="size of a centred box, for several variances and a plain box",
+    claim="as for translation",
+    function=scaling,
+    judge=claims_of_scaling,
+    draw=partial(
+        draw_families,
+        x="size",
+        title="A box of the wrong size",
+        xlabel="area of the detection over that of the object",
+        perfect=1.0,
+    ),
+)
+
+
+def _plain_box(table: ResultTable, name: str, at: tuple[float, float], claim: str, explanation: str = "") -> Claim:
+    required = f"PDQ at most {NEAR_ZERO}, the others at least {LENIENT}"
+    plain = table.where(variance=0.0)
+    rows = plain.take(np.isin(plain[name], at))
+    columns = presets_in(rows)
+    if len(rows) < len(at) or not columns or "mAP" not in rows or "moLRP" not in rows:
+        return not_measured(claim, required)
+    pdq = max(float(rows[column].max()) for column in columns.values())
+    others = {"mAP": float(rows["mAP"].min()), "1 - moLRP": 1 - float(rows["moLRP"].max())}
+    return Claim(
+        claim,
+        pdq <= NEAR_ZERO and min(others.values()) >= LENIENT,
+        f"PDQ {pdq:.3f}, mAP {others['mAP']:.3f}, 1 - moLRP {others['1 - moLRP']:.3f} (the worse of both directions)",
+        required,
+        {"PDQ": pdq, **others},
+        explanation,
+    )
+
+
+def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Claim]:
+    """Return the claims about PDQ's curves growing wider and lower with the variance, under every preset."""
+    lenient = "The more uncertain the box, the more lenient is PDQ"
+    lower = "The more uncertain the box, the lower is the best PDQ it can reach"
+    variances = sorted(set(table["variance"].tolist()))
+    columns = presets_in(table)
+    curves = [table.where(variance=variance) for variance in variances]
+    if not columns or len(curves) < 2 or not all(perfect in curve[name] for curve in curves):
+        return [not_measured(claim, "several variances, at the object's own place too") for claim in (lenient, lower)]
+    peaks = {preset: [float(curve[column].max()) for curve in curves] for preset, column in columns.items()}
+    widths = {
+        preset: [half_width(curve[name], curve[column], perfect) for curve in curves]
+        for preset, column in columns.items()
+    }
+    at = f"(variances {', '.join(f'{variance:g}' for variance in variances)})"
+    lowest = Claim(
+        lower,
+        all(np.diff(peak).max() < 0 for peak in peaks.values()),
+        f"peaks {_by_preset(peaks)} {at}",
+        "lower with every variance, under every preset",
+        _named(peaks, variances, "peak"),
+    )
+    if any(np.isnan(width).any() for width in widths.values()):
+        return [not_measured(lenient, f"{name} so far from {perfect:g} that PDQ falls to half its peak"), lowest]
+    widest = Claim(
+        lenient,
+        all(np.diff(width).min() > 0 for width in widths.values()),
+        f"PDQ keeps half its peak up to {_by_preset(widths)} away {at}",
+        "wider with every variance, under every preset",
+        _named(widths, variances, "half width"),
+    )
+    return [widest, lowest]
+
+
+def _by_preset(numbers: dict[str, list[float]]) -> str:
+    return "; ".join(f"{', '.join(f'{n:.3f}' for n in row)} under `{preset}`" for preset, row in numbers.items())
+
+
+def _named(numbers: dict[str, list[float]], variances: Sequence[float], what: str) -> dict[str, float]:
+    return {
+        f"{what} at variance {variance:g}, {preset}": number
+        for preset, row in numbers.items()
+        for variance, number in zip(variances, row, strict=True)
+    }
+
+
+def half_width(setting: npt.NDArray[np.float64], score: npt.NDArray[np.float64], perfect: float) -> float:
+    """Return how far above `perfect` the setting can go until the score falls to half its peak; NaN if it never does.
+
+    >>> half_width(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.6, 0.0]), 0.0)  # 0.5 lies between the last two
+    1.1666666666666665
+    """
+    order = np.argsort(setting)
+    beyond = order[setting[order] >= perfect]
+    x, y = setting[beyond], score[beyond]
+    half = score.max() / 2
+    below = np.flatnonzero(y < half)
+    if not len(below) or below[0] == 0:
+        return float("nan")
+    i = int(below[0])
+    return float(x[i - 1] + (y[i - 1] - half) / (y[i - 1] - y[i]) * (x[i] - x[i - 1]) - perfect)
+
+
+def _following(table: ResultTable, name: str, expected: float, claim: str) -> list[Claim]:
+    """Return the claims that PDQ at one variance follows mAP and 1 - moLRP of the same boxes, and best there."""
+    columns = presets_in(table)
+    variances = sorted(set(table["variance"].tolist()))
+    best = f"No other variance follows mAP and moLRP more closely than {expected:g}"
+    required = f"at most {CLOSELY:g} from each of them on average"
+    if expected not in variances or not columns or "mAP" not in table or "moLRP" not in table:
+        return [not_measured(claim, required), not_measured(best, f"variance {expected:g} and others")]
+    claims = []
+    for preset, column in columns.items():
+        apart = {variance: _mean_distances(table.where(variance=variance), name, column) for variance in variances}
+        from_map, from_lrp = apart[expected]
+        claims.append(
+            Claim(
+                f"{claim} (preset `{preset}`)",
+                max(from_map, from_lrp) <= CLOSELY,
+                f"{from_map:.3f} from mAP, {from_lrp:.3f} from 1 - moLRP",
+                required,
+                {"from mAP": from_map, "from 1 - moLRP": from_lrp},
+                f"{CLOSELY:g} is the height of one of mAP's ten steps.",
+            )
+        )
+        means = {variance: float(np.mean(both)) for variance, both in apart.items()}
+        closest = min(means, key=lambda variance: means[variance])
+        claims.append(
+            Claim(
+                f"{best} (preset `{preset}`)",
+                closest == expected,
+                f"closest at variance {closest:g}; mean distance to both at each variance: "
+                + ", ".join(f"{variance:g}: {distance:.3f}" for variance, distance in means.items()),
+                f"the smallest one at variance {expected:g}",
+                {f"distance at variance {variance:g}": distance for variance, distance in means.items()},
+            )
+            if len(means) > 1
+            else not_measured(f"{best} (preset `{preset}`)", "several variances")
+        )
+    return claims
+
+
+def _mean_distances(rows: ResultTable, name: str, column: str) -> tuple[float, float]:
+    """Return how far PDQ is from mAP and from 1 - moLRP, on average along the setting, however its points lie."""
+    rows = rows.take(np.argsort(rows[name], kind="stable"))
+    steps = np.diff(rows[name])
+    weights = np.append(steps, 0.0) + np.append(0.0, steps)  # half of each step to both its ends
+    pdq = rows[column]
+    from_map, from_lrp = (
+        float(np.average(np.abs(pdq - other), weights=weights if steps.any() else None))
+        for other in (rows["mAP"], 1 - rows["moLRP"])
+    )
+    return from_map, from_lrp

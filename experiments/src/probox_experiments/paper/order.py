@@ -1,0 +1,258 @@
+"""Why mAP of duplicates lies above 1/n: the order of detections, and false ones that are hidden (appendices C.3, D)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.measures.boxes.matching import IOU_THRESHOLDS, MAX_DETECTIONS
+from probox.measures.boxes.mean_ap import average_precision
+from probox.tables.groundtruth import GroundTruth
+from probox_experiments.claims import Claim, equals, not_measured
+from probox_experiments.experiment import Experiment
+from probox_experiments.figures import BLUE, GREY, LINES, new_figure
+from probox_experiments.paper.closed_form import duplicates_map
+from probox_experiments.paper.plain_precision import (
+    after_the_last,
+    coco_rule,
+    find_hits,
+    mean_precision,
+    overlaps,
+    without_crowds,
+)
+from probox_experiments.peaks import mean_of
+from probox_experiments.running import Run
+from probox_experiments.scenes import fingerprint, pixel_aligned, square_scene, synthetic_truth
+from probox_experiments.simulate import Order, SimulatedDetector
+from probox_experiments.table import ResultTable, presets_in
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["DUPLICATES_ORDER", "duplicates_order"]
+
+ORDERS: tuple[Order, ...] = ("objects", "rounds", "shuffled")
+WORDS = {"objects": "object by object", "rounds": "round by round", "shuffled": "shuffled"}
+ROUNDING = 1e-9
+"""What two ways of computing the same mean precision may differ by: they add up in another order."""
+
+
+def duplicates_order(
+    truth: GroundTruth | None = None,
+    *,
+    times: Sequence[int] = (1, 2, 4),
+    repeats: int = 3,
+    seed: int = 0,
+    run: Run | None = None,
+) -> ResultTable:
+    """Detect every object perfectly and surely, n times, and hand the detections in in different orders.
+
+    So that everything follows from order alone, the truth is made plain first: without crowds, without objects that
+    overlap another one of their class by half, and without more objects of a class in an image than leave all their
+    detections among the 100 that mAP takes.
+
+    Parameters
+    ----------
+    truth : GroundTruth, optional
+        Default: `synthetic_truth`.
+    times : sequence of int
+        Detections of each object, n; 100 at most.
+    repeats, seed : int
+        How often detections are shuffled, and where that starts.
+    run : Run, optional
+        Threads, progress, checkpoint.
+
+    Returns
+    -------
+    ResultTable
+        `scene` (``three``: the paper's three objects with two detections each; ``many``: the truth), `order`,
+        `detections` of each object, `repeat`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`; mean precision computed plainly:
+        `smoothed` (as mAP reads it), `unhidden` (read after the last detection at each recall), `submission`
+        (as mAP reads it, but with equal scores in the order of submission whatever their image); `expected` (mAP by
+        its closed form, NaN if shuffled); `recorded` (the precision that mAP records at full recall, with one class).
+    """
+    run = run or Run()
+    if not all(1 <= n <= MAX_DETECTIONS for n in times):
+        raise InputError(
+            f"expected 1 to {MAX_DETECTIONS} detections per object, but got {', '.join(map(str, times))}",
+            remedy=f"mAP takes {MAX_DETECTIONS} detections of an image and class, so no more can be told apart",
+        )
+    objects = told_apart(synthetic_truth() if truth is None else truth, MAX_DETECTIONS // max(times, default=1))
+    scenes = {"three": square_scene(20, 100, extra=[[2, 2, 21, 21], [70, 70, 89, 89]]), "many": objects}
+
+    def point(scene: str, order: Order, detections: int, repeat: int) -> dict[str, float]:
+        there = scenes[scene]
+        found = SimulatedDetector(detections_per_object=detections, order=order).detect(there, seed=[seed, repeat])
+        hits = find_hits(there, found, coco_rule)
+        recorded = np.nan
+        if scene == "three":
+            recorded = float(average_precision(there, found).curve(there.classes[0], 0.5).precision[-1])
+        return run.measure(there, found) | {
+            "smoothed": mean_precision(hits),
+            "unhidden": mean_precision(hits, after_the_last),
+            "submission": mean_precision(hits, ties="submission"),
+            "expected": np.nan if order == "shuffled" else duplicates_map(there, detections, order),
+            "recorded": recorded,
+        }
+
+    points: list[dict[str, Any]] = [
+        {"scene": "three", "order": order, "detections": 2, "repeat": 0} for order in ("objects", "rounds")
+    ]
+    points += [
+        {"scene": "many", "order": order, "detections": int(n), "repeat": repeat}
+        for n in times
+        for order in ORDERS
+        for repeat in range(repeats if order == "shuffled" and n > 1 else 1)
+    ]
+    return run.table("duplicates-order", points, point, truth=fingerprint(objects), seed=seed)
+
+
+def told_apart(truth: GroundTruth, most: int) -> GroundTruth:
+    """Return the truth with boxes around pixels and with no two objects that a detection could be of equally.
+
+    Of the objects of one class in an image only those are left that overlap no earlier one by a half, the least that
+    mAP asks for, and only the first so many.
+    """
+    plain = pixel_aligned(without_crowds(truth))
+    boxes = np.concatenate([plain.boxes[:, :2], plain.extents], axis=1)
+    group = plain.image_rows * len(plain.classes) + plain.labels
+    order = np.argsort(group, kind="stable")
+    kept: list[int] = []
+    for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        over = np.triu(overlaps(boxes[rows], boxes[rows]) >= IOU_THRESHOLDS[0], k=1).any(axis=0)
+        kept += rows[~over][:most].tolist()
+    return plain.take(np.sort(np.array(kept, np.int64)))
+
+
+def claims_of_duplicates_order(table: ResultTable) -> list[Claim]:
+    """Judge the paper's example, both causes of mAP's excess, and that PDQ has none."""
+    share = 1 / table["detections"]
+    three = table.where(scene="three", order="objects")
+    by_object, by_round = table.where(order="objects"), table.where(order="rounds")
+    known = table.take(table["order"] != "shuffled")
+    return [
+        equals(
+            "With two detections of each of three objects the precision recorded at the third is 0.6, not 0.5",
+            three,
+            {"recorded": 0.6, "mAP": (34 * 1 + 33 * 2 / 3 + 34 * 3 / 5) / 101, "unhidden": 0.5},
+            ROUNDING,
+        ),
+        equals("mAP reads the highest precision at a recall or beyond", table, {"mAP": table["smoothed"]}, ROUNDING),
+        equals(
+            "mAP is the mean of k/(n(k - 1) + 1) object by object, and the mean of k/(nm + k - m), with m objects in "
+            "earlier images, round by round",
+            known,
+            {"mAP": known["expected"]},
+            ROUNDING,
+        ),
+        equals(
+            "Object by object only hidden false detections lift mAP: read after the last detection at each recall, "
+            "precision is 1/n",
+            by_object,
+            {"unhidden": 1 / by_object["detections"]},
+            ROUNDING,
+        ),
+        equals(
+            "Were equal scores ranked in order of submission, as the paper says, round by round would give 1",
+            by_round,
+            {"submission": np.ones(len(by_round))},
+            ROUNDING,
+            "All objects are then hit before any is detected again. COCO's evaluator, and so probox, ranks equal "
+            "scores image by image: on many images round by round gives less than 1.",
+        ),
+        _between(table.where(scene="many")),
+        equals(
+            "Order decides nothing in PDQ and moLRP: PDQ and 1 - moLRP are 1/n in every order",
+            table,
+            dict.fromkeys(("PDQ", "1 - moLRP"), share),
+        ),
+    ]
+
+
+def _between(many: ResultTable) -> Claim:
+    claim = "However detections are shuffled, mAP lies above that of object by object and below that of round by round"
+    rows = many.take(many["detections"] > 1)
+    counts = np.unique(rows["detections"])
+    parts = {n: {order: rows.where(detections=n, order=order)["mAP"] for order in ORDERS} for n in counts.tolist()}
+    if not parts or not all(len(part) for orders in parts.values() for part in orders.values()):
+        return not_measured(claim, "two detections per object or more, in all orders")
+    above = min(float((part["shuffled"] - part["objects"]).min()) for part in parts.values())
+    below = min(float((part["rounds"] - part["shuffled"]).min()) for part in parts.values())
+    numbers: dict[str, float] = {"least above": above, "least below": below}
+    shown = []
+    for n, part in parts.items():
+        mean, low, high = (float(part[order].mean()) for order in ("shuffled", "objects", "rounds"))
+        error = float(np.nan_to_num(mean_of(part["shuffled"]).error))
+        shown.append(f"n = {n}: {low:.4f} < {mean:.4f}{f' ± {error:.4f}' if error else ''} < {high:.4f}")
+        numbers |= {f"objects, n = {n}": low, f"shuffled, n = {n}": mean, f"rounds, n = {n}": high}
+    return Claim(
+        claim,
+        above > 0 and below > 0,
+        f"{'; '.join(shown)}, 1/n being {', '.join(f'{1 / n:.4f}' for n in parts)}",
+        "above and below in every repeat, for every n > 1",
+        numbers,
+        "No order hits the k-th object of a class later than object by object, and none earlier than round by round, "
+        "since images are ranked one after the other. Where no image has two objects of a class all orders are one.",
+    )
+
+
+def draw_duplicates_order(table: ResultTable) -> Figure:
+    """Draw mAP in each order and PDQ against n, and what mAP of the largest n is made of."""
+    figure = new_figure(7.4, 3.4)
+    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
+    many = table.where(scene="many").mean_over("repeat")
+    styles = {"objects": (0, (5, 2)), "rounds": "-", "shuffled": (0, (1, 1.2))}
+    counts = np.unique(many["detections"])
+    left.plot(counts, 1 / counts, color="#D0D0D0", lw=7, label="1/n", zorder=1.5, solid_capstyle="round")
+    for order, dashes in styles.items():
+        part = many.where(order=order)
+        line = {**LINES["mAP"], "ls": dashes, "ms": 5}
+        left.plot(part["detections"], part["mAP"], **line, mew=1.2, label=f"mAP, {WORDS[order]}")
+    for preset, column in presets_in(many).items():
+        part = many.where(order="objects")
+        line = dict(LINES["PDQ"]) if preset == "reference" else {"color": BLUE, "ls": "--", "lw": 1.0}
+        name = "PDQ, any order" if preset == "reference" else f"PDQ, {preset}"
+        left.plot(part["detections"], part[column], **line, label=name)
+    left.set(xlabel="perfect detections per object, n", ylabel="score", ylim=(-0.04, 1.07), xticks=counts)
+    left.set_title("Duplicates of every object")
+    left.legend(loc="best", fontsize=7.5, handlelength=4.5)
+
+    largest = many.where(detections=counts.max()) if len(counts) else many
+    heights = {order: largest.where(order=order) for order in ORDERS}
+    for place, order in enumerate(ORDERS):
+        part = heights[order]
+        if not len(part):
+            continue
+        bottom = 0.0
+        base = 1 / float(part["detections"][0])
+        pieces = (base, float(part["unhidden"][0]) - base, float(part["mAP"][0] - part["unhidden"][0]))
+        for piece, colour in zip(pieces, ("#D0D0D0", GREY, LINES["mAP"]["color"]), strict=True):
+            right.bar(place, piece, bottom=bottom, color=colour, width=0.62)
+            bottom += piece
+        right.text(place, bottom + 0.01, f"{bottom:.3f}", ha="center", va="bottom", fontsize=8.5)
+    right.set_xticks(range(len(ORDERS)), [WORDS[order].replace(" by ", " by\n") for order in ORDERS])
+    right.grid(False, axis="x")
+    right.set_ylabel("mAP")
+    right.set_ylim(0, 1.07)
+    right.set_title(f"What mAP is made of, n = {counts.max() if len(counts) else '?'}")
+    for colour, name in (
+        (LINES["mAP"]["color"], "hidden false detections"), (GREY, "order"), ("#D0D0D0", "1/n"),
+    ):  # fmt: skip
+        right.bar(0, 0, color=colour, label=name)
+    right.legend(loc="upper left", fontsize=7.5)
+    return figure
+
+
+DUPLICATES_ORDER = Experiment(
+    name="duplicates-order",
+    section="C.3, D",
+    varied="the order of n perfect detections per object",
+    claim="order and hidden false detections lift mAP above 1/n; PDQ is 1/n in any order",
+    function=duplicates_order,
+    judge=claims_of_duplicates_order,
+    draw=draw_duplicates_order,
+    takes=("truth", "repeats", "seed"),
+)

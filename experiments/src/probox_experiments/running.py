@@ -1,0 +1,197 @@
+"""Measuring the points of an experiment one after the other, and going on where a run was stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from probox.convention import Convention
+from probox.files.output import write_files
+from probox.files.staging import named_errors, sweep
+from probox.measures import registry
+from probox.measures.pdq.measure import PDQ
+from probox.support.parallel import thread_count
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.version import __version__
+from probox_experiments.provenance import code_digest
+from probox_experiments.table import ResultTable, column_of
+
+__all__ = ["PRESETS", "Run"]
+
+Progress = Callable[[int, int], None]
+
+PRESETS = ("reference", "paper")
+"""Those that claims are judged under, where nobody says which."""
+
+
+def summary_of(
+    truth: GroundTruth, found: Detections, convention: Convention, measures: Sequence[str], threads: int | None
+) -> dict[str, float]:
+    """Return the numbers of some measures. Every PDQ of an experiment comes from here."""
+    from probox.evaluation.run import evaluate
+
+    return evaluate(truth, found, convention=convention, measures=measures, threads=threads).summary()
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """How the points of an experiment are measured.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Default: as many as there are processors. No number depends on it.
+    progress : callable, optional
+        Called with the numbers of points done and in all.
+    keep : path, optional
+        A folder that keeps every finished point. A run with the same folder measures only what is not there yet
+        under the same circumstances: the same code, truth, seed, presets and settings.
+    presets : sequence of str
+        The presets that PDQ is measured under.
+    changes : mapping, optional
+        Fields of the convention to change in all of them.
+    """
+
+    threads: int | None = None
+    progress: Progress | None = None
+    keep: Path | None = None
+    presets: Sequence[str] = PRESETS
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.conventions()  # a wrong name is told now, not when hours have passed
+
+    def conventions(self) -> dict[str, Convention]:
+        """Return the presets and what they stand for, with the changes."""
+        return {preset: Convention.preset(preset, **self.changes) for preset in self.presets}
+
+    def measure(
+        self, truth: GroundTruth, found: Detections, *, also: Sequence[str] = (), measures: Sequence[str] | None = None
+    ) -> dict[str, float]:
+        """Return PDQ under every preset, and the headlines of other measures.
+
+        Parameters
+        ----------
+        truth, found : GroundTruth, Detections
+            What is measured.
+        also : sequence of str
+            More numbers of PDQ's summary, under every preset too: ``foreground``, ``background``, ``spatial``,
+            ``label``, ``pPDQ``, ``TP``, ``FP``, ``FN``.
+        measures : sequence of str, optional
+            The other measures, by name; by default mAP and LRP; none if empty.
+
+        Returns
+        -------
+        dict
+            Columns like ``PDQ``, ``PDQ_paper``, ``foreground``, ``foreground_paper``, ``mAP``, ``moLRP``.
+
+        Examples
+        --------
+        >>> from probox_experiments import SimulatedDetector, square_scene
+        >>> truth = square_scene()
+        >>> found = SimulatedDetector(label_probability=0.25).detect(truth)
+        >>> {name: round(value, 6) for name, value in Run().measure(truth, found).items()}
+        {'PDQ': 0.5, 'PDQ_paper': 0.5, 'mAP': 1.0, 'moLRP': 0.0}
+        >>> Run(presets=["paper"]).measure(truth, found, also=["TP"], measures=())
+        {'PDQ_paper': 0.5, 'TP_paper': 1.0}
+        """
+        names = registry.standard_names() if measures is None else measures
+        others = [measure for measure in registry.measures_called(names) if measure is not PDQ]
+        of_pdq: dict[str, float] = {}
+        of_others: dict[str, float] = {}
+        for preset, convention in self.conventions().items():
+            wanted = [] if of_others else others  # the same under every preset
+            summary = summary_of(truth, found, convention, [PDQ.name, *(m.name for m in wanted)], self.threads)
+            of_pdq |= {column_of(key, preset): float(summary[key]) for key in (PDQ.headline.key, *also)}
+            of_others |= {m.headline.key: float(summary[m.headline.key]) for m in wanted}
+        return of_pdq | of_others
+
+    def table(
+        self,
+        name: str,
+        points: Sequence[Mapping[str, Any]],
+        measure_point: Callable[..., Mapping[str, Any]],
+        *,
+        at_once: bool = False,
+        **circumstances: Any,
+    ) -> ResultTable:
+        """Return a row per point: its settings, and what `measure_point(**settings)` says.
+
+        With `at_once`, as many points are measured at the same time as there are threads, for those that use only one.
+        `circumstances` is everything else that the numbers depend on, such as the seed.
+        """
+        kept = None if self.keep is None else _Kept(self.keep, name, {**self._measured_how(), **circumstances})
+        known = {} if kept is None else kept.points
+        keys = [json.dumps(point, sort_keys=True) for point in points]
+        missing = {key: point for key, point in zip(keys, points, strict=True) if key not in known}  # each once
+        with _measured(measure_point, list(missing.values()), thread_count(self.threads) if at_once else 1) as measured:
+            for done, key in enumerate(keys):
+                if self.progress is not None:
+                    self.progress(done, len(points))
+                if key not in known:
+                    known[key] = dict(next(measured))
+                    if kept is not None:
+                        kept.add(key, known[key])
+        if self.progress is not None:
+            self.progress(len(points), len(points))
+        settings = list(points[0]) if points else []
+        return ResultTable.from_rows(
+            [{**point, **known[key]} for key, point in zip(keys, points, strict=True)], settings
+        )
+
+    def _measured_how(self) -> dict[str, Any]:
+        """Return all of this run that numbers depend on."""
+        made_by = {"probox": __version__, "code": code_digest(), "measures": registry.standard_names()}
+        return made_by | {"presets": list(self.presets), "set": dict(self.changes)}
+
+
+@contextmanager
+def _measured(
+    measure_point: Callable[..., Mapping[str, Any]], points: Sequence[Mapping[str, Any]], workers: int
+) -> Iterator[Iterator[Mapping[str, Any]]]:
+    """Give an iterator of what is measured at points, in their order; what has not begun at the end never does."""
+    if workers < 2:
+        yield (measure_point(**point) for point in points)
+        return
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool.map(lambda point: measure_point(**point), points)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Kept:
+    """Finished points in a file: a line that says what they belong to, then a line each."""
+
+    def __init__(self, folder: Path, name: str, circumstances: Mapping[str, Any]) -> None:
+        first = json.dumps({"experiment": name, **circumstances}, sort_keys=True)
+        self.path = folder / f"{name}-{hashlib.sha256(first.encode()).hexdigest()[:12]}.jsonl"
+        self.points: dict[str, dict[str, Any]] = {}
+        with named_errors(self.path):
+            folder.mkdir(parents=True, exist_ok=True)
+            sweep(folder)
+            text = self.path.read_bytes() if self.path.exists() else b""
+        lines = text.split(b"\n")
+        whole = [first.encode()]
+        for line in lines[1:-1] if lines[0] == whole[0] else ():
+            try:
+                entry = json.loads(line)
+                self.points[entry["point"]] = dict(entry["measured"])
+            except (ValueError, KeyError, TypeError):
+                break  # damaged from here on: measured again
+            whole.append(line)
+        # The last line may have no end: then the run was stopped while it was written.
+        kept = b"\n".join(whole) + b"\n"
+        if kept != text:
+            write_files({self.path: kept})
+
+    def add(self, key: str, measured: Mapping[str, Any]) -> None:
+        with named_errors(self.path), self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"point": key, "measured": measured}) + "\n")

@@ -1,0 +1,464 @@
+"""Every experiment, small: its numbers where they are known, and the paper's claim."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import run as run_process
+
+import numpy as np
+import pytest
+from tests.amounts import others_slow
+
+import probox_experiments as experiments
+from probox import GroundTruth
+from probox.formats import read_truth
+from probox_experiments import EXPERIMENTS, ResultTable
+from probox_experiments.figures import measure_lines, style
+from probox_experiments.scenes import evenly
+
+BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS if experiment.in_all}
+
+FEW_VARIANCES = (0, 100, 300, 1000)
+
+SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
+    "assignment": lambda truth: experiments.assignment(truth, crowds=(48,), images=2, repeats=2),
+    "spatial-uncertainty": lambda truth: experiments.spatial_uncertainty(
+        truth, true_variances=(3, 30), repeats=3, seed=1
+    ),
+    "label-uncertainty": lambda truth: experiments.label_uncertainty(probabilities=(0.2, 0.5, 1.0)),
+    "plane": lambda truth: experiments.plane(),
+    "background-region": lambda truth: experiments.background_costs(pixels=(0, 100, 1000)),
+    "table-1": lambda truth: experiments.table_1(share=0.001),
+    "stories": lambda truth: experiments.tell_stories(),
+    "box-probability": lambda truth: experiments.box_probability(probabilities=(0.1, 0.5, 1.0)),
+    "corner-variance": lambda truth: experiments.corner_variance(variances=(0, 1, 100, 1000), side=200, image=800),
+    "translation": lambda truth: experiments.translation(
+        shifts=(*evenly(-0.5, 0.5, 21), 0.0125), variances=FEW_VARIANCES
+    ),
+    "scaling": lambda truth: experiments.scaling(
+        sizes=(0.25, 0.36, 0.49, 0.64, 0.81, 0.9604, 1.0, 1.0404, 1.21, 1.44, 1.69, 1.96, 2.25), variances=FEW_VARIANCES
+    ),
+    "label-coco": lambda truth: experiments.label_coco(truth, probabilities=(0.0, 0.01, 0.02, 0.5, 1.0)),
+    "missed-small": lambda truth: experiments.missed_small(counts=(0, 1, 5)),
+    "missed-coco": lambda truth: experiments.missed_coco(truth, rates=(0.0, 0.3, 0.6), repeats=4),
+    "false-small": lambda truth: experiments.false_small(counts=(0, 1, 5)),
+    "duplicates": lambda truth: experiments.duplicates(times=(1, 2, 5)),
+    "false-positions": lambda truth: experiments.false_positions(counts=(0, 1, 4), repeats=8),
+    "lower-confidence": lambda truth: experiments.lower_confidence(counts=(0, 1, 5)),
+    "duplicates-coco": lambda truth: experiments.duplicates_coco(truth, times=(1, 2, 4)),
+    "duplicates-coco-100": lambda truth: experiments.duplicates_coco_100(truth, times=(1, 2, 4), subset=40, halvings=3),
+    "duplicates-order": lambda truth: experiments.duplicates_order(truth, times=(2,), repeats=1),
+    "duplicates-lower-coco": lambda truth: experiments.duplicates_lower_coco(truth, times=(1, 2, 4)),
+    "matching-rule": lambda truth: experiments.matching_rule(truth, crowds=(1, 48), repeats=2),
+    "precision-recall": lambda truth: experiments.precision_recall(),
+    "which-notices-what": lambda truth: experiments.which_notices_what(
+        truth, perturbations=("sigmas x 4", "false, unsure"), images=24, repeats=3
+    ),
+    "constant-sigma": lambda truth: experiments.constant_sigma(
+        truth, kinds=("all alike", "by size"), images=10, repeats=2, steps=4
+    ),
+    "proper": lambda truth: experiments.proper(
+        boxes=100, sides=(12,), shares=(0.8,), probabilities=(0.6, 0.7, 0.8, 0.9, 0.94, 0.98), repeats=3
+    ),
+    "segmentation": lambda truth: experiments.segmentation(
+        truth, ratios=(0.7, 1.0, 1.4), wide_ratios=(3.0,), objects=10, blob_count=4, repeats=2
+    ),
+}
+
+DENIED = {
+    "constant-sigma": ["Where errors grow with size, own sigmas do not beat one share of the side"],
+    "proper": [
+        "For Student errors of scale 3, PDQ under `paper` is best with one sigma of about 4.2 pixels",
+        "For Student errors of scale 3, the energy score is best with one sigma of about 3.6 pixels",
+    ],
+    "spatial-uncertainty": [
+        "PDQ peaks at the true variance (preset `reference`)",
+        "PDQ peaks at the true variance (preset `paper`)",
+    ],
+    "translation": [
+        "PDQ closely follows mAP and moLRP at variance 1000 (preset `paper`)",
+        "No other variance follows mAP and moLRP more closely than 1000 (preset `paper`)",
+    ],
+    "scaling": [
+        "mAP and moLRP treat plain boxes as PDQ treats boxes of variance 100 (preset `reference`)",
+        "No other variance follows mAP and moLRP more closely than 100 (preset `reference`)",
+    ],
+}
+"""What the paper says, or we said before, and the numbers deny: at any number of points."""
+
+
+@pytest.fixture(scope="module")
+def truth() -> GroundTruth:
+    return experiments.synthetic_truth(120)
+
+
+@pytest.fixture(scope="module")
+def tables(truth: GroundTruth) -> dict[str, ResultTable]:
+    return {name: measure(truth) for name, measure in SMALL.items()}
+
+
+def test_every_experiment_is_tried() -> None:
+    assert set(SMALL) == set(BY_NAME)
+    # Those of training are tried in test_training.py.
+    assert [one.name for one in EXPERIMENTS if not one.in_all] == ["training", "training-scenes"]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_papers_claim_holds(tables: dict[str, ResultTable], name: str) -> None:
+    verdicts = BY_NAME[name].judge(tables[name])
+    assert any(verdict.holds for verdict in verdicts)
+    for verdict in verdicts:
+        assert (verdict.holds is False) is (verdict.claim in DENIED.get(name, ())), str(verdict)
+        assert verdict.measured
+        assert verdict.required
+    assert len({verdict.claim for verdict in verdicts}) == len(verdicts)
+    assert set(DENIED.get(name, ())) <= {verdict.claim for verdict in verdicts}
+
+
+@pytest.mark.parametrize("presets", others_slow([("reference", "paper"), ("paper",), ("reference",)]))
+@pytest.mark.parametrize("name", SMALL)
+def test_a_figure_is_drawn(tables: dict[str, ResultTable], name: str, presets: tuple[str, ...]) -> None:
+    with style():
+        figure = BY_NAME[name].draw(only(tables[name], presets))
+    assert figure.axes
+    assert all(axes.get_title(loc="left") for axes in figure.axes)
+    for axes in figure.axes:  # a measure has the same colour everywhere
+        for line in axes.lines:
+            for _, drawn in measure_lines():
+                if line.get_label() == drawn["label"]:
+                    assert line.get_color() == drawn["color"]
+
+
+def only(table: ResultTable, presets: tuple[str, ...]) -> ResultTable:
+    """Return the table as a run with these presets would have made it."""
+    paper = {name for name in table.columns if name.endswith("_paper")}
+    plain = {name.removesuffix("_paper") for name in paper}
+    gone = (set() if "paper" in presets else paper) | (set() if "reference" in presets else plain)
+    return ResultTable({name: values for name, values in table.columns.items() if name not in gone}, table.settings)
+
+
+def pdq_labels(name: str, table: ResultTable) -> list[str]:
+    with style():
+        axes, *_ = BY_NAME[name].draw(table).axes
+    return [line.get_label() for line in axes.lines if line.get_label().startswith(("PDQ", "the same"))]
+
+
+def test_figures_show_both_presets_and_say_so(tables: dict[str, ResultTable]) -> None:
+    table = tables["duplicates"]
+    assert pdq_labels("duplicates", table) == ["PDQ, both presets"]
+    apart = table.replace(PDQ_paper=table["PDQ_paper"] + 0.01)
+    assert pdq_labels("duplicates", apart) == ["PDQ, reference", "PDQ, paper"]
+    assert pdq_labels("duplicates", only(table, ("reference",))) == ["PDQ"]
+    assert pdq_labels("duplicates", only(table, ("paper",))) == ["PDQ, paper"]
+    families = tables["translation"]
+    assert pdq_labels("translation", families)[-1] == "the same under paper"
+    assert pdq_labels("translation", only(families, ("paper",)))[-1] == "PDQ, variance 1000"
+    with style():
+        (axes,) = BY_NAME["translation"].draw(families).axes
+    drawn = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) > 2]
+    for column in ("PDQ", "PDQ_paper"):
+        wanted = families.where(variance=1000.0)[column]
+        assert any(np.array_equal(values, wanted) for values in drawn)
+
+
+@pytest.mark.parametrize("kept", ["first row", "paper", "reference", "nothing of PDQ"])
+@pytest.mark.parametrize("name", SMALL)
+def test_what_was_not_measured_is_not_denied(tables: dict[str, ResultTable], name: str, kept: str) -> None:
+    whole, judge = tables[name], BY_NAME[name].judge
+    parts = {
+        "first row": whole.take(np.arange(1)),
+        "paper": only(whole, ("paper",)),
+        "reference": only(whole, ("reference",)),
+        "nothing of PDQ": only(whole, ()),
+    }
+    denied = {verdict.claim for verdict in judge(whole) if verdict.holds is False}
+    verdicts = judge(parts[kept])
+    assert {verdict.claim for verdict in verdicts if verdict.holds is False} <= denied
+    if kept in ("paper", "reference") and "PDQ" in whole:
+        assert any(verdict.holds for verdict in verdicts)
+    if kept == "nothing of PDQ" and "PDQ" in whole:
+        assert any(verdict.holds is None for verdict in verdicts)
+
+
+@pytest.mark.parametrize("column", ["PDQ", "PDQ_paper"])
+@pytest.mark.parametrize("name", SMALL)
+def test_a_pdq_that_is_nothing_throughout_is_denied(tables: dict[str, ResultTable], name: str, column: str) -> None:
+    table, judge = tables[name], BY_NAME[name].judge
+    if column in table:
+        held = {verdict.claim for verdict in judge(table) if verdict.holds}
+        denied = {verdict.claim for verdict in judge(table.replace(**{column: np.full(len(table), np.nan)}))
+                  if verdict.holds is False}  # fmt: skip
+        assert held & denied
+
+
+def test_a_number_that_is_missing_is_not_passed_over(tables: dict[str, ResultTable]) -> None:
+    region = tables["background-region"]
+    torn = np.where(region["corners"] == 1, np.nan, region["foreground_paper"])
+    assert verdict_of("background-region", region.replace(foreground_paper=torn), "costs nothing") is False
+    told = tables["stories"]
+    torn = np.full(len(told), np.nan)
+    assert verdict_of("stories", told.replace(background_paper=torn), "pPDQ is the square root") is False
+    unmatched = told.replace(TP=np.zeros(len(told)), TP_paper=np.zeros(len(told)))
+    assert verdict_of("stories", unmatched, "pPDQ is the square root") is None
+
+
+def verdict_of(name: str, table: ResultTable, words: str) -> bool | None:
+    """Return what became of the one claim that has these words."""
+    (verdict,) = [verdict for verdict in BY_NAME[name].judge(table) if words in verdict.claim]
+    return verdict.holds
+
+
+def test_settings_that_a_claim_needs_may_be_missing(tables: dict[str, ResultTable]) -> None:
+    shifted = tables["translation"]
+    table = shifted.take(np.abs(shifted["shift"]) != 0.1)
+    assert verdict_of("translation", table, "shifted by 10 %") is None
+    assert verdict_of("translation", table, "e^|s|") is True
+    table = shifted.take(shifted["shift"] != 0.0)
+    assert verdict_of("translation", table, "the lower is the best PDQ") is None
+    table = shifted.take(np.abs(shifted["shift"]) <= 0.1)
+    assert verdict_of("translation", table, "the more lenient") is None  # at variance 1000 half is not reached
+    assert verdict_of("translation", table, "the lower is the best PDQ") is True
+    table = shifted.take(shifted["variance"] != 1000.0)
+    assert verdict_of("translation", table, "closely follows") is None
+    assert verdict_of("translation", table, "No other variance") is None
+    assert verdict_of("translation", table, "the more lenient") is True
+    table = shifted.take(shifted["variance"] != 0.0)
+    assert verdict_of("translation", table, "e^|s|") is None
+    assert verdict_of("translation", table, "follow from the IoU") is True
+    table = shifted.take(shifted["shift"] != 0.0125)
+    assert verdict_of("translation", table, "and a fraction f") is None
+    sized = tables["scaling"]
+    assert verdict_of("scaling", sized.take(sized["size"] != 1.21), "10 % smaller or larger") is None
+    repeated = tables["duplicates-coco-100"]
+    once = repeated.where(detections=1)
+    assert verdict_of("duplicates-coco-100", once, "every halving") is None
+    assert verdict_of("duplicates-coco-100", repeated.where(images=120), "larger than on all") is None
+    labels = tables["label-coco"]
+    assert verdict_of("label-coco", labels.where(largest=True), "Where another class") is None
+    assert verdict_of("label-coco", labels.where(largest=True), "change only where") is None
+    assert verdict_of("label-coco", labels.where(largest=False), "while that is the largest") is None
+
+
+def test_every_measure_has_a_line_of_its_own_pdq_on_top() -> None:
+    lines = measure_lines()
+    assert [line["label"] for _, line in lines] == ["mAP", "1 \N{MINUS SIGN} moLRP", "PDQ"]
+    assert len({line["color"] for _, line in lines}) == len({line["marker"] for _, line in lines}) == 3
+
+
+def test_known_numbers(tables: dict[str, ResultTable]) -> None:
+    def check(name: str, column: str, wanted: list[float], tolerance: float = 1e-6) -> None:
+        np.testing.assert_allclose(tables[name][column], wanted, atol=tolerance, rtol=0, err_msg=f"{name} {column}")
+
+    root = math.sqrt(0.9)
+    for preset in ("PDQ", "PDQ_paper"):
+        check("label-uncertainty", preset, [0.2**0.5, 0.5**0.5, 1.0])
+        check("box-probability", preset, [0.1**0.5, 0.5**0.5, 1.0])
+        check("missed-small", preset, [1, 1 / 2, 1 / 6])
+        check("false-small", preset, [root, root / 2, root / 6])
+        check("lower-confidence", preset, [1, 1 / 2, 1 / 6])
+        check("duplicates", preset, [1, 1 / 2, 1 / 5])
+        check("duplicates-coco", preset, [1, 1 / 2, 1 / 4])
+        check("duplicates-lower-coco", preset, [1, 1 / 2, 1 / 4])
+        check("label-coco", preset, [0, 0.1, 0.02**0.5, 0.5**0.5, 1], 1e-4)
+    check("missed-small", "mAP", [1, 51 / 101, 17 / 101])  # recalls 0 .. 0.50, 0 .. 0.16
+    check("missed-small", "moLRP", [0, 1 / 2, 5 / 6])
+    check("false-small", "mAP", [1, 1 / 2, 1 / 6])
+    check("duplicates", "mAP", [1, 1, 1])
+    check("duplicates", "moLRP", [0, 1 / 2, 4 / 5])
+    # A tenth of the pixels missed, and as many too many: each costs 1e-14 to the power of a tenth.
+    (row,) = tables["translation"].where(variance=0.0, shift=0.1).rows()
+    assert row["PDQ"] == row["PDQ_paper"] == pytest.approx(10**-1.4)
+    (row,) = tables["scaling"].where(variance=0.0, size=1.44).rows()
+    assert (row["foreground_paper"], row["background_paper"]) == (1.0, pytest.approx(1e-14**0.44))
+    (row,) = tables["plane"].rows()
+    assert row["PDQ"] == 0
+    assert row["PDQ_paper"] == pytest.approx(1e-14 ** ((1 - row["covered"]) / 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "change"),
+    [
+        ("spatial-uncertainty", "PDQ", lambda table: np.where(table["reported_variance"] == 3.0, 1.0, table["PDQ"])),
+        ("spatial-uncertainty", "PDQ_paper", lambda table: -table["PDQ_paper"]),
+        ("label-uncertainty", "PDQ", lambda table: table["PDQ"] + 1e-4),
+        ("label-uncertainty", "label", lambda table: np.sqrt(table["label"])),
+        ("label-uncertainty", "background_paper", lambda table: table["label"]),
+        ("label-uncertainty", "mAP", lambda table: table["mAP"] - 1e-3),
+        ("plane", "PDQ_paper", lambda table: table["PDQ_paper"] + 1e-3),
+        ("plane", "PDQ_paper", lambda table: table["PDQ_paper"] * 1.01),
+        ("plane", "PDQ", lambda table: table["PDQ_paper"]),
+        ("plane", "foreground_paper", lambda table: table["background_paper"]),
+        ("plane", "background_paper", lambda table: table["background_paper"] * 0.999),
+        ("plane", "AP50", lambda table: table["AP50"] - 0.5),
+        ("plane", "covered", lambda table: table["covered"] + 0.1),
+        ("background-region", "background", lambda table: table["background"] ** 1.001),
+        ("background-region", "foreground_paper", lambda table: np.full(len(table), 0.75)),
+        ("background-region", "PDQ", lambda table: np.where(table["corners"] == 1.0, 0.8, table["PDQ"])),
+        ("table-1", "printed_PDQ", lambda table: table["printed_PDQ"] + 0.1),
+        ("table-1", "printed_TP", lambda table: table["printed_TP"] - 1),
+        ("table-1", "printed_Sp", lambda table: table["printed_FG"] * table["printed_BG"] / 100),
+        ("table-1", "printed_mAP", lambda table: table["printed_mAP"][::-1]),
+        ("table-1", "PDQ_paper", lambda table: table["PDQ_paper"] * 1.001),
+        ("table-1", "FP", lambda table: table["FP"] + 1),
+        ("stories", "background_paper", lambda table: table["background_paper"] * 0.9999),
+        ("stories", "foreground", lambda table: table["foreground"] * 0.9999),
+        ("stories", "PDQ", lambda table: np.full(len(table), 0.5)),
+        ("stories", "PDQ_paper", lambda table: table["PDQ_paper"] + 1e-4 * np.arange(len(table))),
+        ("stories", "TP", lambda table: 1 - table["TP"]),
+        ("stories", "AP50", lambda table: table["AP50"] * 0.5),
+        ("stories", "IoU", lambda table: 1 - table["IoU"]),
+        ("box-probability", "PDQ", lambda table: np.ones(len(table))),
+        ("box-probability", "PDQ_paper", lambda table: table["probability"]),
+        ("box-probability", "foreground", lambda table: table["background"]),
+        ("box-probability", "moLRP", lambda table: table["moLRP"] + 0.1),
+        ("corner-variance", "PDQ_paper", lambda table: table["PDQ_paper"][::-1]),
+        ("corner-variance", "PDQ_paper", lambda table: table["PDQ"]),
+        ("corner-variance", "PDQ", lambda table: table["PDQ"] * 0.997),
+        ("corner-variance", "foreground_paper", lambda table: table["background_paper"]),
+        ("corner-variance", "background", lambda table: np.ones(len(table))),
+        ("translation", "PDQ", lambda table: np.sqrt(table["PDQ"])),
+        ("translation", "PDQ_paper", lambda table: np.ones(len(table))),
+        ("translation", "PDQ_paper", lambda table: table["PDQ"]),
+        ("translation", "background_paper", lambda table: np.ones(len(table))),
+        ("translation", "foreground", lambda table: table["foreground"] * 1.001),
+        (
+            "translation",
+            "background",
+            lambda table: np.where(table["shift"] == 0.0125, 1e-14**0.012, table["background"]),
+        ),
+        ("translation", "mAP", lambda table: np.where(table["shift"] == 0.25, 0.2, table["mAP"])),
+        ("translation", "moLRP", lambda table: table["moLRP"] / 2),
+        ("scaling", "mAP", lambda table: np.zeros(len(table))),
+        ("scaling", "foreground", lambda table: table["background"]),
+        ("scaling", "background_paper", lambda table: table["foreground_paper"]),
+        ("scaling", "PDQ_paper", lambda table: (table["foreground_paper"] + table["background_paper"]) / 2),
+        ("label-coco", "mAP", lambda table: table["PDQ"]),
+        ("label-coco", "moLRP", lambda table: np.zeros(len(table))),
+        ("label-coco", "PDQ", lambda table: table["probability"]),
+        ("label-coco", "PDQ_paper", lambda table: np.maximum(table["PDQ_paper"], 0.01)),
+        ("label-coco", "PDQ_paper", lambda table: np.where(table["largest"], table["PDQ_paper"], 0.0)),
+        ("missed-small", "mAP", lambda table: np.ones(len(table))),
+        ("missed-small", "mAP", lambda table: table["PDQ"]),
+        ("missed-small", "PDQ_paper", lambda table: table["mAP"]),
+        ("missed-small", "FN", lambda table: table["FP"]),
+        ("missed-small", "label_paper", lambda table: table["PDQ"]),
+        ("missed-coco", "PDQ", lambda table: table["PDQ"] ** 2),
+        ("missed-coco", "PDQ_paper", lambda table: 1 - table["rate"]),
+        ("missed-coco", "moLRP", lambda table: table["moLRP"] * 0.9),
+        ("false-small", "PDQ", lambda table: table["PDQ"] * 0.9),
+        ("false-small", "PDQ_paper", lambda table: table["mAP"]),
+        ("false-small", "FP_paper", lambda table: table["FN"]),
+        ("false-small", "moLRP", lambda table: table["moLRP"] * 0.99),
+        ("duplicates", "moLRP", lambda table: np.zeros(len(table))),
+        ("duplicates", "mAP", lambda table: table["PDQ"]),
+        ("lower-confidence", "PDQ", lambda table: np.ones(len(table))),
+        ("lower-confidence", "PDQ_paper", lambda table: 1 / (0.9 * table["false"] + 1)),
+        ("duplicates-coco", "mAP", lambda table: table["PDQ"]),
+        ("duplicates-coco", "PDQ", lambda table: table["mAP"]),
+        ("duplicates-coco", "PDQ_paper", lambda table: table["PDQ"] + 1e-4),
+        ("duplicates-coco-100", "mAP", lambda table: table["mAP"][::-1]),
+        ("duplicates-coco-100", "mAP", lambda table: table["mAP"] + 0.03 * (table["images"] == 120)),
+        ("duplicates-coco-100", "PDQ", lambda table: table["PDQ"] + 1e-4),
+        ("duplicates-coco-100", "moLRP", lambda table: 1 - table["mAP"]),
+        ("duplicates-lower-coco", "moLRP", lambda table: 1 - table["PDQ"]),
+        ("duplicates-lower-coco", "PDQ", lambda table: 1 / (0.9 * table["detections"] + 0.1)),
+        ("assignment", "PDQ", lambda table: table["PDQ"] - 1e-5),
+        ("assignment", "FN_paper", lambda table: np.zeros(len(table))),
+        ("assignment", "pPDQ_paper", lambda table: np.full(len(table), 0.5)),
+        ("false-positions", "PDQ_paper", lambda table: np.ones(len(table))),
+        ("false-positions", "mAP", lambda table: table["PDQ"]),
+        ("false-positions", "moLRP", lambda table: np.zeros(len(table))),
+        ("duplicates-order", "mAP", lambda table: table["unhidden"]),
+        ("duplicates-order", "PDQ", lambda table: table["mAP"]),
+        ("duplicates-order", "recorded", lambda table: np.full(len(table), 0.5)),
+        ("matching-rule", "mAP", lambda table: table["mAP_algorithm_1"]),
+        ("matching-rule", "ahead", lambda table: np.ones(len(table))),
+        ("precision-recall", "precision", lambda table: np.maximum(table["precision"], 0.7)),
+        ("precision-recall", "precision", lambda table: table["precision"] - 0.1 * (table["curve"] == "duplicates")),
+        ("which-notices-what", "mAP", lambda table: table["mAP"] + 1e-6 * (table["perturbation"] == "sigmas x 4")),
+        ("which-notices-what", "PDQ_paper", lambda table: np.full(len(table), 0.3)),
+        ("constant-sigma", "PDQ", lambda table: np.where(table["sigmas"] == "plain", 0.9, table["PDQ"])),
+        ("constant-sigma", "PDQ_paper", lambda table: np.where(table["sigmas"] == "own", 0.1, table["PDQ_paper"])),
+        ("proper", "PDQ", lambda table: table["PDQ"] + 1e-5),
+        ("proper", "PDQ_paper", lambda table: np.where(table["sigma"] > 3.3, 0.95, table["PDQ_paper"])),
+        ("proper", "NLL", lambda table: table["NLL"] + 0.2 * table["sigma"]),
+        ("proper", "Brier", lambda table: -table["Brier"]),
+        ("segmentation", "PDQ", lambda table: np.where(table["report"] == "Gaussian box", 0.9, table["PDQ"])),
+        ("segmentation", "PDQ_paper", lambda table: np.where(table["outside"] == "box", 0.9, table["PDQ_paper"])),
+        ("segmentation", "foreground", lambda table: table["background"]),
+        ("segmentation", "background_paper", lambda table: np.sqrt(table["background_paper"])),
+    ],
+)
+def test_a_claim_that_the_data_deny_does_not_hold(
+    tables: dict[str, ResultTable], name: str, column: str, change: Callable[[ResultTable], np.ndarray]
+) -> None:
+    table = tables[name]
+    held = {verdict.claim for verdict in BY_NAME[name].judge(table) if verdict.holds}
+    denied = BY_NAME[name].judge(table.replace(**{column: change(table)}))
+    assert any(verdict.holds is False and verdict.claim in held for verdict in denied)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "column", "change"),
+    [
+        ("plane", "below 1e-4", "PDQ", lambda table: table["PDQ_paper"] + 1e-4),
+        ("translation", "the lower is the best PDQ", "PDQ_paper", lambda table: 1.0 - np.abs(table["shift"])),
+        ("translation", "the more lenient", "PDQ", lambda table: 1 - 2 * np.abs(table["shift"])),
+        ("scaling", "10 % smaller or larger", "mAP", lambda table: np.where(table["size"] == 0.81, 0.4, 1.0)),
+        ("duplicates-coco", "lies above 1/n", "mAP", lambda table: 1 / table["detections"]),
+        ("duplicates-coco-100", "larger than on all", "mAP", lambda table: np.where(table["images"] == 40, 0.0, 1.0)),
+    ],
+)
+def test_a_sentence_is_denied_by_what_it_speaks_of(
+    tables: dict[str, ResultTable], name: str, words: str, column: str, change: Callable[[ResultTable], np.ndarray]
+) -> None:
+    table = tables[name]
+    assert verdict_of(name, table, words) is True
+    assert verdict_of(name, table.replace(**{column: change(table)}), words) is False
+
+
+def test_points_are_the_same_with_any_number_of_threads(truth: GroundTruth) -> None:
+    tables = [
+        experiments.spatial_uncertainty(
+            truth, true_variances=(10, 100), fine_steps=0, repeats=1, run=experiments.Run(threads=threads)
+        )
+        for threads in (1, 2)
+    ]
+    assert tables[0].to_csv() == tables[1].to_csv()
+
+
+def test_images_are_halved_beside_the_papers_part(tables: dict[str, ResultTable]) -> None:
+    table = tables["duplicates-coco-100"]
+    assert list(dict.fromkeys(table["images"].tolist())) == [40, 120, 60, 30, 15]
+    (verdict,) = [one for one in BY_NAME["duplicates-coco-100"].judge(table) if "every halving" in one.claim]
+    means = {
+        count: float((part["mAP"] - 1 / part["detections"])[part["detections"] > 1].mean())
+        for count in (120, 60, 40, 30, 15)
+        for part in [table.where(images=count)]
+    }
+    assert verdict.numbers == {f"mean excess on {count} images": mean for count, mean in means.items()}
+    fallen = table.replace(mAP=np.where(table["images"] == 30, table.where(images=60)["mAP"].mean(), table["mAP"]))
+    assert verdict_of("duplicates-coco-100", fallen, "every halving") is False
+
+
+def test_one_class_is_always_the_largest() -> None:
+    single = experiments.square_scene()
+    table = experiments.label_coco(single, probabilities=(0.0, 0.5, 1.0))
+    assert table["largest"].all()
+    tied = experiments.label_coco(experiments.square_scene(classes=2), probabilities=(0.25, 0.5, 0.75))
+    assert tied["probability"].tolist() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("name", ["label-coco", "missed-coco", "duplicates-coco-100", "duplicates-lower-coco"])
+def test_claims_hold_on_real_objects(coco_dir: Path, name: str) -> None:
+    real = read_truth(coco_dir / "val2017_masks_206.json")
+    for verdict in BY_NAME[name].judge(SMALL[name](real)):
+        assert verdict.holds, str(verdict)
+
+
+def test_nothing_is_drawn_before_it_is_asked_for() -> None:
+    code = "import probox_experiments, sys; sys.exit('matplotlib' in sys.modules or 'scipy' in sys.modules)"
+    assert run_process([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,177 @@
+"""The paper's insights, judged: each statement holds where it should, and fails where the numbers are turned round."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+import probox
+from probox.demo import make_demo
+from probox_experiments import insights
+from probox_experiments.claims import Claim
+from probox_experiments.insights import SIMILAR, UNAFFECTED, WEAK, judge_insights
+
+THRESHOLDS = (0.6, 0.3)
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, probox.Evaluation]:
+    demo = make_demo()
+    found = {**demo.detectors}
+    # Half of the plain detector's objects: a base network that is worse in every way.
+    found["worse"] = found["sure"].select(range(0, len(found["sure"]), 2))
+    found["worse unsure"] = found["unsure"].select(range(0, len(found["unsure"]), 2))
+    return {name: probox.evaluate(demo.truth, each, measures=["pdq", "map", "lrp"]) for name, each in found.items()}
+
+
+def judged(**detectors: dict[str, probox.Evaluation]) -> dict[str, list[Claim]]:
+    return judge_insights(detectors, thresholds=THRESHOLDS, replicates=100)
+
+
+def by_words(claims: list[Claim], words: str) -> Claim:
+    return next(claim for claim in claims if words in claim.claim)
+
+
+def test_probabilistic_boxes_have_more_pdq_and_the_same_map(results: dict[str, probox.Evaluation]) -> None:
+    claims = judged(demo={"plain": results["sure"], "own": results["unsure"]})["1"]
+    assert all(claim.holds for claim in claims)
+    higher = by_words(claims, "PDQ of the probabilistic")
+    apart = {
+        f"demo, own ({t:g})": results["unsure"].at_threshold(t).pdq - results["sure"].at_threshold(t).pdq
+        for t in THRESHOLDS
+    }
+    assert higher.numbers == pytest.approx(apart, abs=1e-12)
+    turned = judged(demo={"plain": results["unsure"], "own": results["sure"]})["1"]
+    assert not by_words(turned, "PDQ of the probabilistic").holds
+    assert not by_words(turned, "Spatial").holds
+
+
+def test_another_detector_is_not_similar(results: dict[str, probox.Evaluation]) -> None:
+    claims = judged(demo={"plain": results["sure"], "own": results["worse unsure"]})["1"]
+    for words, key in (("similar mAP", "mAP"), ("similar moLRP", "moLRP")):
+        claim = by_words(claims, words)
+        ends = [results[name].at_threshold(0.6).summary()[key] for name in ("worse unsure", "sure")]
+        assert abs(ends[0] - ends[1]) > SIMILAR[key]
+        assert not claim.holds
+        assert claim.required.startswith({"mAP": "at most 1.9 points", "moLRP": "at most 1.3 points"}[key])
+        assert claim.numbers["demo, own (0.6)"] == pytest.approx(ends[0] - ends[1], abs=1e-12)
+
+
+def test_the_control_is_what_must_be_beaten(results: dict[str, probox.Evaluation]) -> None:
+    variants = {"plain": results["sure"], "own": results["unsure"]}
+    without = judged(demo=variants)["1"]
+    assert not any("constant" in claim.claim for claim in without)
+    beaten = judged(demo={**variants, "constant": results["sure"]})["1"]
+    assert by_words(beaten, "constant").holds
+    equal = judged(demo={**variants, "constant": results["unsure"]})["1"]
+    assert not by_words(equal, "constant").holds
+    assert by_words(equal, "constant").numbers["demo, own (0.6)"] == 0.0
+
+
+def test_the_better_base_need_not_lead(results: dict[str, probox.Evaluation]) -> None:
+    good = {"plain": results["sure"], "own": results["unsure"]}
+    bad = {"plain": results["worse"], "own": results["worse unsure"]}
+    words = "more accurate base network"
+    claim = by_words(judged(good=good, bad=bad)["1"], words)
+    assert claim.holds
+    assert claim.numbers == {"agree": 2, "pairs": 2}
+    swapped = by_words(
+        judged(good={**good, "own": results["worse"]}, bad={**bad, "own": results["unsure"]})["1"], words
+    )
+    assert not swapped.holds
+    assert "bad, own" in swapped.measured.split(" leads ")[0]
+    assert not any(words in claim.claim for claim in judged(good=good)["1"])
+
+
+def test_best_labels_and_worst_places(results: dict[str, probox.Evaluation]) -> None:
+    plain = {name: {"plain": results[name]} for name in ("sure", "unsure")}
+    (claim,) = judged(**plain)["2"]
+    labels, places = ({n: results[n].at_threshold(0.6).summary()[k] for n in plain} for k in ("label", "spatial"))
+    best, worst = max(labels, key=labels.__getitem__), min(places, key=places.__getitem__)
+    assert claim.holds == (best == worst)
+    assert f"the best labels are {best}'s" in claim.measured
+    assert f"the worst places {worst}'s" in claim.measured
+    assert judged(sure=plain["sure"])["2"] == []
+
+
+def test_weak_places(results: dict[str, probox.Evaluation]) -> None:
+    below, weak = judged(demo={"plain": results["sure"]})["3"]
+    assert below.holds
+    assert not weak.holds  # 31.6 % here
+    assert weak.numbers["highest spatial"] > 0.176
+
+
+def test_a_lower_threshold(results: dict[str, probox.Evaluation]) -> None:
+    claims = judged(demo={"plain": results["sure"], "own": results["unsure"]})["4"]
+    assert by_words(claims, "PDQ falls").holds
+    own = by_words(claims, "PDQ falls").numbers["demo, own"]
+    ends = [results["unsure"].at_threshold(threshold).pdq for threshold in THRESHOLDS]
+    assert own == pytest.approx(ends[1] - ends[0], abs=1e-12)
+    assert own < 0
+    assert by_words(claims, "false positives multiply").numbers["least"] > 1
+    change = by_words(claims, "moLRP").numbers["demo, own"]
+    assert by_words(claims, "moLRP").holds == (abs(change) <= UNAFFECTED)
+    rising = judge_insights({"demo": {"plain": results["sure"]}}, thresholds=(0.3, 0.6), replicates=100)["4"]
+    assert not by_words(rising, "PDQ falls").holds
+
+
+def test_what_is_plain_must_be_named(results: dict[str, probox.Evaluation]) -> None:
+    with pytest.raises(probox.InputError, match="expected a result called 'plain' of demo"):
+        judged(demo={"own": results["sure"]})
+
+
+TABLE_1 = {  # Hall et al. (2020): mAP, mLRP, spatial quality at 0.5, then at 0.05
+    "SSD-300": ((15.0, 14.3, 9.7), (19.3, 16.0, 6.4)),
+    "YOLOv3": ((29.7, 30.8, 6.2), (30.1, 27.7, 5.1)),
+    "FRCNN R": ((32.8, 29.1, 10.3), (34.3, 29.1, 9.5)),
+    "FRCNN R+FPN": ((34.6, 31.2, 16.9), (37.0, 30.4, 15.8)),
+    "FRCNN X+FPN": ((37.4, 32.7, 17.6), (39.0, 32.1, 16.7)),
+}
+SSD_WITH_DROPOUT, PROB_FRCNN = ((15.8, 15.6), (19.5, 16.6)), (35.5, 32.2)
+
+
+def test_limits_are_the_papers_own() -> None:
+    pairs = [(PROB_FRCNN, TABLE_1["FRCNN X+FPN"][0])]
+    pairs += zip(SSD_WITH_DROPOUT, TABLE_1["SSD-300"], strict=True)
+    for column, key in enumerate(("mAP", "moLRP")):
+        assert SIMILAR[key] == pytest.approx(max(abs(own[column] - plain[column]) for own, plain in pairs) / 100)
+    assert pytest.approx(max(abs(high[1] - low[1]) for high, low in TABLE_1.values()) / 100) == UNAFFECTED
+    places = [row[2] / 100 for rows in TABLE_1.values() for row in rows]
+    assert pytest.approx((min(places), max(places))) == WEAK
+
+
+def test_one_row_against_it_is_enough() -> None:
+    def change(value: float, low: float, high: float) -> dict:
+        return {"PDQ": SimpleNamespace(difference=SimpleNamespace(value=value, low=low, high=high))}
+
+    sure, unsure = change(0.02, 0.01, 0.03), change(0.02, -0.01, 0.05)
+    assert insights._above("higher", {"a": sure}, "PDQ").holds
+    assert not insights._above("higher", {"a": sure, "b": unsure}, "PDQ").holds
+    assert insights._above("lower", {"a": change(-0.02, -0.03, -0.01)}, "PDQ", sign=-1).holds
+    assert not insights._above("lower", {"a": change(-0.02, -0.05, 0.01)}, "PDQ", sign=-1).holds
+    weak, strong = (
+        SimpleNamespace(variant="plain", value={"spatial": spatial, "label": 0.9}.__getitem__) for spatial in (0.1, 0.2)
+    )
+    assert insights._weak_places([weak])[1].holds
+    assert not insights._weak_places([weak, strong])[1].holds
+
+
+def test_false_positives_must_multiply_in_every_row() -> None:
+    rows = [
+        SimpleNamespace(detector=detector, variant="plain", threshold=threshold, count=count)
+        for detector, counts in {"a": (10, 50), "b": (10, 9)}.items()
+        for threshold, count in zip((0.5, 0.05), counts, strict=True)
+    ]
+
+    def difference(first: SimpleNamespace, second: SimpleNamespace) -> dict:
+        number = SimpleNamespace(
+            first=SimpleNamespace(value=first.count), second=SimpleNamespace(value=second.count),
+            difference=SimpleNamespace(value=0.0, low=0.0, high=0.0),
+        )  # fmt: skip
+        return dict.fromkeys(("FP", "mAP", "moLRP", "PDQ"), number)
+
+    multiply = insights._counts_false_positives(rows, (0.5, 0.05), difference)[0]
+    assert not multiply.holds
+    assert multiply.numbers == {"least": 0.9, "most": 5.0}
+    assert insights._counts_false_positives(rows[:2], (0.5, 0.05), difference)[0].holds
