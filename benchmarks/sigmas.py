@@ -21,7 +21,7 @@ from probox.analysis.resampling import assign_folds, drawn_images
 from probox.analysis.rescoring import golden_section
 from probox.calibration import fit
 from probox.measures.registry import measures_called
-from probox.measures.scoring.box_scores import energy_scores
+from probox.measures.scoring.scores import energy_scores
 
 __all__ = [
     "FITTED_FOR",

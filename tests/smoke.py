@@ -56,7 +56,7 @@ def check_numbers() -> None:
     import numpy as np
 
     from probox import Convention, _core
-    from probox.measures.pdq.heatmap import heatmap
+    from probox.measures.pdq.kernel import heatmap
 
     golden = HERE / "golden" / "heatmaps"
     expected = np.load(golden / "expected.npz")

@@ -21,12 +21,12 @@ import probox.cli
 from probox import Convention, InputError
 from probox.calibration import fit
 from probox.cli import cli
-from probox.convention import ALIASES, PRESETS
+from probox.convention import PRESETS
 from probox.errors import KeywordError
 from probox.options import OPTIONS, WORDS, Settings
 
 FUNCTIONS = (probox.evaluate, probox.evaluate_parquet, probox.Evaluator, probox.PDQ, fit)
-SCORING = {("evaluate",): (), ("table",): (), ("calibrate", "fit"): ("set_covariance",), ("draw",): ()}
+SCORING = {("evaluate",): (), ("table",): (), ("calibrate", "fit"): ("fixed_variance",), ("draw",): ()}
 """Commands that score files, and what has no meaning for them."""
 
 GENERAL = {"preset", "repair", "threads"}
@@ -42,8 +42,6 @@ def command_of(names: tuple[str, ...]) -> click.Command:
 def test_keywords_are_fields_and_are_written_down_once() -> None:
     fields = {field.name for field in dataclasses.fields(Convention)}
     assert {option.field for option in OPTIONS} <= fields
-    assert set(ALIASES.values()) <= fields
-    assert not set(ALIASES) & fields
     assert tuple(Settings.__annotations__) == WORDS
 
 
@@ -68,7 +66,7 @@ def test_commands_take_every_word(names: tuple[str, ...]) -> None:
         if option.field in SCORING[names]:
             assert option.field not in options
             continue
-        assert options[option.field].opts == [f"--{word.replace('_', '-')}" for word in option.words]
+        assert options[option.field].opts == [f"--{option.field.replace('_', '-')}"]
         assert options[option.field].help.startswith(option.help)  # `auto` is for some commands alone
     assert set(options) >= GENERAL
     shared = {"images", "measures"} & set(options)
@@ -99,17 +97,17 @@ def scored(**words: Any) -> probox.Evaluation:
 
 def test_words_make_the_convention() -> None:
     words: dict[str, Any] = {
-        "preset": "paper", "assignment": "greedy", "background": "mask", "box_truth": True, "set_cov": 4.0,
+        "preset": "paper", "assignment": "greedy", "background": "mask", "box_truth": True, "fixed_variance": 4.0,
         "label_threshold": 0.5, "label_weight": 0.25, "clip": "corners", "object_filter": True,
     }  # fmt: skip
     want = Convention.preset(words.pop("preset"), **words)
-    assert want.set_covariance == 4.0
+    assert want.fixed_variance == 4.0
     assert scored(preset="paper", **words).convention == want
     assert scored(convention="paper", **words).convention == want
     assert scored(convention=PRESETS["paper"].replace(label_weight=0.9), **words).convention == want
     assert probox.Evaluator(["cup"], preset="paper", **words).convention == want
     assert scored(**dict.fromkeys(WORDS)).convention == scored().convention == PRESETS["reference"]
-    assert scored(set_covariance=4).convention == scored(set_cov=np.float32(4)).convention
+    assert scored(fixed_variance=4).convention == scored(fixed_variance=np.float32(4)).convention
 
 
 def test_measures_in_a_text() -> None:
@@ -140,10 +138,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "another field": ({"epsilon": 1e-12}, r'give convention=probox.Convention.preset\("reference", epsilon=...\)'),
     "a method": ({"per_class": True}, r"call result.per_class\(\)"),
     "two starts": ({"preset": "paper", "convention": "paper"}, "expected `preset` or `convention`, but got both"),
-    "two spellings": (
-        {"set_cov": 1, "set_covariance": 1},
-        "set_covariance is given twice; leave out one of set_cov and",
-    ),
     "off by None": (
         {"convention": Convention(label_threshold=0.5), "label_threshold": None},
         "label_threshold=None does not take away the convention's label_threshold of 0.5",
@@ -173,7 +167,7 @@ def test_an_unknown_keyword_is_also_what_python_would_raise() -> None:
     assert isinstance(pickle.loads(pickle.dumps(caught.value)), KeywordError)
 
 
-def test_a_set_covariance_leaves_nothing_to_calibrate() -> None:
-    for words in ({"set_cov": 4}, {"convention": Convention(set_covariance=4)}):
-        with pytest.raises(InputError, match="with a set covariance of 4 no sigma matters"):
+def test_a_fixed_variance_leaves_nothing_to_calibrate() -> None:
+    for words in ({"fixed_variance": 4}, {"convention": Convention(fixed_variance=4)}):
+        with pytest.raises(InputError, match="a fixed variance of 4 leaves no std to fit"):
             fit(TRUTH, FOUND, **words)

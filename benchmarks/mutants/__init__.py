@@ -3,9 +3,9 @@
     python -m benchmarks.mutants [--mutants NAME...] [--experiments NAME...] [--out docs/mutants.md] [--json FILE]
 
 Each mutant is the measure with one thing wrong. Every experiment of `probox_experiments` is run, small, with the
-measure in plain NumPy (`probox.measures.pdq.definition`, `probox.measures.boxes.definition`) in place of the compiled
-kernel, once as it is and once with each mutant. A claim that holds as it is and fails with a mutant sees that mutant.
-A mutant that no claim sees is named, and the command ends with status 1.
+measure in plain NumPy (`probox.measures.pdq.definition`, `probox.measures.boxes.box_definition`) in place of the
+compiled kernel, once as it is and once with each mutant. A claim that holds as it is and fails with a mutant sees
+that mutant. A mutant that no claim sees is named, and the command ends with status 1.
 """
 
 from benchmarks.mutants.mutant import IDENTITY, Mutant, patched

@@ -17,7 +17,7 @@ from benchmarks.mutants.mutant import Mutant, patched, swapped
 from probox.convention import Convention
 from probox.evaluation.run import evaluate
 from probox.measures import boxes as box_measures
-from probox.measures.boxes import definition as boxes
+from probox.measures.boxes import box_definition as boxes
 from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.boxes.optimal_lrp import GRID
 from probox.measures.pdq import definition as pdq

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from probox.measures.boxes import definition as boxes
+from probox.measures.boxes import box_definition as boxes
 from probox.measures.pdq import definition as pdq
-from probox.measures.pdq import definition_heatmap as space
+from probox.measures.pdq import heatmap_definition as space
 
 __all__ = ["IDENTITY", "Mutant", "patched", "swapped"]
 

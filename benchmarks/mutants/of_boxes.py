@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.mutants.mutant import Broken, Mutant
-from probox.measures.boxes import definition as boxes
-from probox.measures.boxes.definition import Outcome
+from probox.measures.boxes import box_definition as boxes
+from probox.measures.boxes.box_definition import Outcome
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 

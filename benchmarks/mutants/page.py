@@ -30,7 +30,7 @@ def as_markdown(trials: Trials, truth: GroundTruth, command: str) -> str:
         "",
         f"- {len(trials.mutants)} mutants, {len(trials.true)} experiments, {held} claims that hold with the true one.",
         "- The measures are the plain definitions (`probox.measures.pdq.definition`,",
-        "  `probox.measures.boxes.definition`), not the compiled kernel; a test compares the two.",
+        "  `probox.measures.boxes.box_definition`), not the compiled kernel; a test compares the two.",
         "- PDQ is measured under the presets `reference` and `paper`.",
         "- Experiments are run small, because the definitions look at every pixel of every map. Those on many images",
         f"  have {len(truth.image_ids)} images of {width} x {height} pixels with {len(truth)} objects; settings are at",

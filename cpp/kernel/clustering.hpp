@@ -1,5 +1,5 @@
 // Which boxes belong together: sequential clustering and non-maximum suppression.
-// `probox/fusion/definition.py` is the same in plain Python; both must give the same rows.
+// `probox/fusion/fusion_definition.py` is the same in plain Python; both must give the same rows.
 #pragma once
 
 #include <algorithm>

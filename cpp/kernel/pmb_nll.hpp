@@ -1,5 +1,5 @@
 // The negative log likelihood of an image's objects when its detections are a Poisson multi-Bernoulli (PMB) density.
-// Readable: src/probox/measures/pmb/definition.py.
+// Readable: src/probox/measures/pmb_definition.py.
 #pragma once
 
 #include <algorithm>

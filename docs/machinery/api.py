@@ -274,11 +274,11 @@ PAGES: dict[str, Page] = {
             "probox.measures.registry",
             "probox.measures.measure",
             "probox.measures.pdq.definition",
-            "probox.measures.pdq.definition_heatmap",
-            "probox.measures.boxes.definition",
-            "probox.measures.scoring.definition",
-            "probox.measures.pmb.definition",
-            "probox.fusion.definition",
+            "probox.measures.pdq.heatmap_definition",
+            "probox.measures.boxes.box_definition",
+            "probox.measures.scoring.score_definition",
+            "probox.measures.pmb_definition",
+            "probox.fusion.fusion_definition",
         ),
         further=(
             (
@@ -286,8 +286,8 @@ PAGES: dict[str, Page] = {
                 "Of all detections, matched or not: examples on the [pages of the measures](../measures/index.md) "
                 "begin with it. Those of matched pairs begin with `probox.measures.matched.MatchedPairs`.",
                 (
-                    "probox.measures.scoring.detection_rows.outcomes",
-                    "probox.measures.scoring.detection_rows.Outcomes",
+                    "probox.measures.scoring.score_rows.outcomes",
+                    "probox.measures.scoring.score_rows.Outcomes",
                 ),
             ),
         ),

@@ -9,7 +9,7 @@ import pytest
 
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.measures.pdq.definition_heatmap import bivariate_cdf, heatmap
+from probox.measures.pdq.heatmap_definition import bivariate_cdf, heatmap
 from probox_experiments import EXPERIMENTS, ResultTable, Run, background_costs, running, table_1, tell_stories
 from probox_experiments.paper.by_hand import agrees, box_map, two_normals
 from probox_experiments.paper.story_scenes import SCENES, Told, scene_truth

@@ -15,8 +15,8 @@ def command(name: str, *texts: str, **setting: object) -> str:
 
 
 def test_a_command_names_what_its_numbers_depend_on() -> None:
-    texts = ("set_cov=4", "times=1,2", "shifts=0,0.1")
-    assert command("duplicates", *texts) == "probox experiment run duplicates --set set_cov=4 --set times=1,2"
+    texts = ("fixed_variance=4", "times=1,2", "shifts=0,0.1")
+    assert command("duplicates", *texts) == "probox experiment run duplicates --set fixed_variance=4 --set times=1,2"
     assert command("duplicates", presets=("reference", "paper")) == "probox experiment run duplicates"
     assert command("duplicates", presets=("paper", "challenge")).endswith("--preset paper --preset challenge")
     assert command("plane", seed=3, images=7, repeats=2) == "probox experiment run plane"

@@ -10,7 +10,7 @@ import pytest
 
 from probox import InputError
 from probox.convention import Convention
-from probox.measures.pdq.heatmap import heatmap
+from probox.measures.pdq.kernel import heatmap
 from probox_experiments import ResultTable, Run, proper
 from probox_experiments.beyond.properness.claims import FORESEEN, best_sigmas, claims_of_errors, claims_of_proper
 from probox_experiments.beyond.properness.label_claims import best_probability, best_reports

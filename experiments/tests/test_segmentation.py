@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from probox import GroundTruth, InputError
-from probox.measures.scoring.normal import normal_cdf
+from probox.measures.scoring.scores import normal_cdf
 from probox_experiments import ResultTable, Run, segmentation, synthetic_truth
 from probox_experiments.beyond.segmenting.claims import claims_of_segmentation
 from probox_experiments.beyond.segmenting.scenes import (

@@ -176,7 +176,7 @@ def optimal_lrp(
     thresholds: _Float64,
 ) -> _Float64: ...
 
-# ---- PMB-NLL, as probox.measures.pmb.definition says it: cpp/bindings/pmb_nll.cpp
+# ---- PMB-NLL, as probox.measures.pmb_definition says it: cpp/bindings/pmb_nll.cpp
 
 def k_best_assignments(costs: _Float64, alone: _Float64, k: int) -> tuple[_Int32, _Float64]: ...
 def pmb_nll(
@@ -230,7 +230,7 @@ def resampled_lrp(
     threads: int,
 ) -> _Float64: ...
 
-# ---- Clustering, as probox.fusion.definition says it: cpp/bindings/clustering.cpp
+# ---- Clustering, as probox.fusion.fusion_definition says it: cpp/bindings/clustering.cpp
 
 def cluster_sequentially(
     boxes: _Float64,

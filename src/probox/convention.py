@@ -18,8 +18,6 @@ import numpy as np
 from probox.errors import InputError, KeywordError
 from probox.support.words import nearest_word
 
-__all__ = ["ALIASES", "CHOICES", "PRESETS", "Convention", "named_fields", "resolve_convention"]
-
 Assignment = Literal["optimal", "greedy"]
 Background = Literal["box", "mask"]
 Clip = Literal["none", "corners"]
@@ -31,9 +29,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "clip": get_args(Clip),
 }
 """The fields that are one of a few words, and these words."""
-
-ALIASES = {"set_cov": "set_covariance"}
-"""Short words for fields, understood wherever a field may be named, and the fields."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,7 +74,7 @@ class Convention:
         The background of an object is everything outside its box, or outside its mask.
     box_truth : bool
         Replace every object's mask by its annotated box.
-    set_covariance : float or None
+    fixed_variance : float or None
         Give every box this corner variance (in square pixels) on both axes, instead of its own.
     label_threshold : float, "auto" or None
         Keep detections whose highest label probability is greater. ``"auto"``: PDQ alone, by a threshold that
@@ -110,7 +105,7 @@ class Convention:
     assignment: Assignment = "optimal"
     background: Background = "box"
     box_truth: bool = False
-    set_covariance: float | None = None
+    fixed_variance: float | None = None
     label_threshold: LabelThreshold | None = None
     clip: Clip = "none"
     object_filter: bool | None = None
@@ -130,8 +125,8 @@ class Convention:
                 raise InputError(f"expected {name} to be {words}, got {getattr(self, name)!r}")
         if not 0.0 <= self.label_weight <= 1.0:
             raise InputError(f"expected label_weight between 0 and 1, got {self.label_weight!r}")
-        if self.set_covariance is not None and not 0.0 <= self.set_covariance < float("inf"):
-            raise InputError(f"expected set_covariance to be at least 0 and finite, got {self.set_covariance!r}")
+        if self.fixed_variance is not None and not 0.0 <= self.fixed_variance < float("inf"):
+            raise InputError(f"expected fixed_variance to be at least 0 and finite, got {self.fixed_variance!r}")
         if self.fixed_threshold is not None and not 0.0 <= self.fixed_threshold <= 1.0:
             raise InputError(f"expected label_threshold between 0 and 1, got {self.label_threshold!r}")
         # Below, float64 loses digits; above, log(1 + epsilon) of pixels without probability would begin to count.
@@ -180,7 +175,15 @@ class Convention:
 
     def replace(self, **changes: Any) -> Convention:
         """Return a copy with these fields changed; itself if there are none, since nobody can change it."""
-        return dataclasses.replace(self, **named_fields(changes)) if changes else self
+        if not changes:
+            return self
+        known = [field.name for field in dataclasses.fields(self)]
+        for name in changes:
+            if name not in known:
+                near = nearest_word(name, known)
+                remedy = f"did you mean {near}?" if near else f"the fields are {', '.join(known)}"
+                raise KeywordError(f"a convention has no field `{name}`", remedy=remedy)
+        return dataclasses.replace(self, **changes)
 
     def for_rules(self, rules: str) -> Convention:
         """Return a copy in which nothing is left to the rules of the data set, ``"coco"`` or ``"challenge"``."""
@@ -216,30 +219,6 @@ class Convention:
         if unknown:
             raise InputError(f"unknown convention field {unknown[0]!r}", remedy="use a newer probox to read this")
         return cls(**fields)
-
-
-def named_fields(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return changes by the names of fields, in whichever words they were given.
-
-    >>> named_fields({"set_cov": 4.0})
-    {'set_covariance': 4.0}
-    """
-    known = [field.name for field in dataclasses.fields(Convention)]
-    fields: dict[str, Any] = {}
-    for word, value in changes.items():
-        name = ALIASES.get(word, word)
-        if name not in known:
-            near = nearest_word(word, [*known, *ALIASES])
-            remedy = f"did you mean {near}?" if near else f"the fields are {', '.join(known)}"
-            raise KeywordError(f"a convention has no field `{word}`", remedy=remedy)
-        if name in fields:
-            raise InputError(f"{name} is given twice", remedy=f"leave out one of {_both(name)}")
-        fields[name] = value
-    return fields
-
-
-def _both(name: str) -> str:
-    return " and ".join([*(short for short, field in ALIASES.items() if field == name), name])
 
 
 def _in_words(name: str, value: Any) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar
 
 from probox.convention import (
-    ALIASES,
     Assignment,
     Background,
     Clip,
@@ -22,8 +21,6 @@ from probox.convention import (
 )
 from probox.errors import InputError, KeywordError
 from probox.support.words import nearest_word
-
-__all__ = ["OPTIONS", "Option", "Settings", "resolve_settings", "takes_settings"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,21 +32,12 @@ class Option:
     metavar: str | None = None
     highest: float | None = None
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Return what it may be called, the usual word first.
-
-        >>> Option("set_covariance", "").words, Option("clip", "").words
-        (('set_cov', 'set_covariance'), ('clip',))
-        """
-        return (*(word for word, field in ALIASES.items() if field == self.field), self.field)
-
 
 OPTIONS: tuple[Option, ...] = (
     Option("assignment", "How detections meet objects."),
     Option("background", "The background lies outside an object's box or mask."),
     Option("box_truth", "Use annotated boxes in place of masks."),
-    Option("set_covariance", "Give every corner the variance V (square pixels).", "V"),
+    Option("fixed_variance", "Give every corner the variance V (square pixels).", "V"),
     Option("label_threshold", "Keep detections with a label probability above T.", "T", 1.0),
     Option("label_weight", "Weight of the label in pPDQ, 0 to 1 [default: 0.5].", "W", 1.0),
     Option("clip", "Move corners outside the image onto its border."),
@@ -65,15 +53,14 @@ class Settings(TypedDict, total=False):
     assignment: Assignment | None
     background: Background | None
     box_truth: bool | None
-    set_cov: float | None
-    set_covariance: float | None
+    fixed_variance: float | None
     label_threshold: LabelThreshold | None
     label_weight: float | None
     clip: Clip | None
     object_filter: bool | None
 
 
-WORDS: tuple[str, ...] = ("preset", *(word for option in OPTIONS for word in option.words))
+WORDS: tuple[str, ...] = ("preset", *(option.field for option in OPTIONS))
 """Every keyword."""
 
 _ELSEWHERE = {
@@ -127,8 +114,8 @@ def resolve_settings(
     Examples
     --------
     >>> import probox
-    >>> resolve_settings(probox.evaluate, None, {"preset": "paper", "set_cov": 4}).describe()
-    'paper, set covariance 4'
+    >>> resolve_settings(probox.evaluate, None, {"preset": "paper", "fixed_variance": 4}).describe()
+    'paper, fixed variance 4'
     """
     for word in settings:
         if word not in WORDS:
@@ -144,8 +131,8 @@ def resolve_settings(
         else resolve_convention("reference" if convention is None else convention)
     )
     for word, value in settings.items():
-        own = getattr(start, ALIASES.get(word, word), None)
-        if value is None and own is not None and getattr(_PLAIN, ALIASES.get(word, word), None) is None:
+        own = getattr(start, word, None)
+        if value is None and own is not None and getattr(_PLAIN, word, None) is None:
             # None is "not given" here and "off" in a Convention: where these differ, nobody can tell which is meant.
             raise InputError(
                 f"{word}=None does not take away the convention's {word} of {own!r}",

@@ -194,7 +194,7 @@ def test_used_like_a_metric_of_torchmetrics() -> None:
     assert metric.sync() is metric  # alone
 
 
-@pytest.mark.parametrize("options", [{}, {"preset": "paper"}, {"set_covariance": 30.0}])
+@pytest.mark.parametrize("options", [{}, {"preset": "paper"}, {"fixed_variance": 30.0}])
 def test_sizes_that_nobody_says(options: dict[str, Any]) -> None:
     """Where nothing touches the border, the size of an image does not matter."""
     preds, target = some_images(8, covariances=True)

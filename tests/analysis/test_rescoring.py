@@ -21,7 +21,7 @@ def random_world(seed):
 
 
 CONVENTIONS = [
-    "reference", "paper", "challenge", Convention(box_truth=True), Convention(set_covariance=9.0),
+    "reference", "paper", "challenge", Convention(box_truth=True), Convention(fixed_variance=9.0),
     Convention(clip="corners"), Convention(label_threshold=0.4),
 ]  # fmt: skip
 
@@ -83,8 +83,8 @@ def test_what_is_not_kept_is_told():
         scene_of(evaluate(*random_world(0), measures=("map",)))
 
 
-def test_a_set_covariance_is_what_was_scored():
-    result = evaluate(*random_world(0), convention=Convention(set_covariance=9.0))
+def test_a_fixed_variance_is_what_was_scored():
+    result = evaluate(*random_world(0), convention=Convention(fixed_variance=9.0))
     np.testing.assert_array_equal(result.detections.covariances[0], np.tile(9 * np.eye(2), (2, 1, 1)))
 
 

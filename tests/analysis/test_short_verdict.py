@@ -14,7 +14,7 @@ from probox.analysis.budget import budget_of
 from probox.analysis.short_verdict import short_verdict
 from probox.analysis.sweep import find_rematches
 from probox.analysis.thresholds import best_pdq, best_threshold
-from probox.measures.scoring.pair_rows import with_density
+from probox.measures.scoring.score_rows import with_density
 
 LONG = ("Constant-variance baseline",)
 

@@ -13,7 +13,7 @@ from probox.analysis.rescoring import pixel_covariances, scene_of
 from probox.analysis.skill import RULES, skill_of, skill_of_pdq
 from probox.fusion.gaussian import keep_inside
 from probox.measures.registry import measures_called
-from probox.measures.scoring.box_scores import negative_log_likelihoods
+from probox.measures.scoring.scores import negative_log_likelihoods
 from probox.tables.covariances import constant_covariances
 
 

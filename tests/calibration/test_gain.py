@@ -22,7 +22,7 @@ from probox.calibration.gain import COLUMNS, compare, corner_parts
 from probox.calibration.held_out import Job
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.pdq_curve import PdqCurve, pdq_parts, shortlist
-from probox.measures.scoring.definition import energy_score, negative_log_likelihood
+from probox.measures.scoring.score_definition import energy_score, negative_log_likelihood
 
 
 def test_corner_numbers_are_their_definitions() -> None:

@@ -85,8 +85,6 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
 def test_a_knot_stands_in_a_line(tmp_path: Path) -> None:
     Calibration(corners=CORNERS[3]).save(tmp_path / "c.json")
     assert "   [0.01, 0.02],\n" in (tmp_path / "c.json").read_text()
-    Calibration(corners=CORNERS[-2]).save(tmp_path / "c.json")
-    assert "    [1e-17, 0.0, 5.0]\n" in (tmp_path / "c.json").read_text()
 
 
 def test_names_that_look_like_numbers_stay(tmp_path: Path) -> None:

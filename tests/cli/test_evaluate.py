@@ -152,7 +152,8 @@ def test_missing_files_and_folders_that_are_files(mixed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [["--set-cov", "-1"], ["--label-weight", "2"], ["--label-threshold", "nan"], ["--threads", "0"], ["--x"]]
+    "options",
+    [["--fixed-variance", "-1"], ["--label-weight", "2"], ["--label-threshold", "nan"], ["--threads", "0"], ["--x"]],
 )
 def test_wrong_usage_exits_2(mixed, options):
     done = probox("evaluate", *mixed, *options)

@@ -15,8 +15,8 @@ from probox import Convention, InputError
 
 WORDS: dict[str, dict[str, Any]] = {
     "most": {
-        "preset": "challenge", "assignment": "greedy", "background": "mask", "set_cov": 3.0, "label_threshold": 0.4,
-        "label_weight": 0.6, "clip": "corners", "object_filter": True,
+        "preset": "challenge", "assignment": "greedy", "background": "mask", "fixed_variance": 3.0,
+        "label_threshold": 0.4, "label_weight": 0.6, "clip": "corners", "object_filter": True,
     },
     "others": {"preset": "paper", "box_truth": True, "label_threshold": 0.4, "object_filter": True, "clip": "corners"},
 }  # fmt: skip
@@ -77,7 +77,7 @@ def test_commands_give_the_numbers_of_python(
     places = {"TRUTH": files[0], "FOUND": files[1]}
     line = [places.get(word, word) for word in COMMANDS[command]]
     if command == "calibrate":
-        words = {word: value for word, value in words.items() if word != "set_cov"}
+        words = {word: value for word, value in words.items() if word != "fixed_variance"}
     some = probox.read_truth(files[0]).image_ids[:30].tolist()
     typed = ["--repair", "--threads", "1", *flags(words)]
     want = pdq(files, words)
@@ -102,12 +102,6 @@ def test_commands_give_the_numbers_of_python(
     assert "use --repair" in err
 
 
-def test_both_spellings_of_a_variance(capsys: pytest.CaptureFixture[str], golden_dir: Path) -> None:
-    files = [golden_dir / "mixed" / "ground_truth.json", golden_dir / "mixed" / "detections.json"]
-    said = [run(capsys, "table", *files, flag, "3", "--json")[1] for flag in ("--set-cov", "--set-covariance")]
-    assert said[0] == said[1]
-
-
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -116,11 +110,14 @@ def test_both_spellings_of_a_variance(capsys: pytest.CaptureFixture[str], golden
             ["draw", "RESULT", "--out", "p", "--preset", "paper"],
             "--preset says how to judge .* a result was judged",
         ),
-        (["draw", "d.json", "--out", "p", "--set-cov", "3"], "--set-cov says how to judge .* without --truth none is"),
-        (["calibrate", "fit", "t", "d", "--out", "c", "--set-cov", "3"], "No such option"),
+        (
+            ["draw", "d.json", "--out", "p", "--fixed-variance", "3"],
+            "--fixed-variance says how to judge .* without --truth none is",
+        ),
+        (["calibrate", "fit", "t", "d", "--out", "c", "--fixed-variance", "3"], "No such option"),
         (["evaluate", "t", "d", "--label-weight", "2"], "Invalid value for '--label-weight': 2.0 is not in the range"),
         (["evaluate", "t", "d", "--label-threshold", "2"], "'--label-threshold': 2.0 is not in the range 0.0<=x<=1.0"),
-        (["evaluate", "t", "d", "--set-cov", "-1"], "'--set-cov' / '--set-covariance': -1.0 is not in the range x>=0"),
+        (["evaluate", "t", "d", "--fixed-variance", "-1"], "'--fixed-variance': -1.0 is not in the range x>=0"),
         (["table", "t", "d", "--measures", "enrgy"], "Did you mean energy?"),
     ],
 )

@@ -16,7 +16,7 @@ from probox.errors import InputError
 from probox.formats import read_detections
 from probox.formats.writing import write_detections
 from probox.fusion import Spread
-from probox.fusion.definition import box_iou, cluster_sequentially, suppress
+from probox.fusion.fusion_definition import box_iou, cluster_sequentially, suppress
 from probox.fusion.gaussian import keep_inside
 
 from .test_uncertainty import CLASSES, IMAGE, SIZE, Scripted, _candidates

@@ -78,7 +78,7 @@ def test_workers_with_another_current_folder_find_relative_paths(
     "settings",
     [
         {"label_threshold": 0.5},
-        {"preset": "paper", "set_cov": 9.0},
+        {"preset": "paper", "fixed_variance": 9.0},
         {"measures": "map"},
         {"measures": ["coverage", "nll"], "clip": "corners"},
     ],

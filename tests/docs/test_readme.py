@@ -66,7 +66,7 @@ def test_lines_for_a_notebook(folder: Path) -> None:
     parts = [truth.select_images([image_id]) for image_id in truth.image_ids[:3].tolist()]
     space: dict[str, Any] = {
         "image_ids": truth.image_ids[:3],
-        "other": probox.evaluate(truth, found, set_cov=9),
+        "other": probox.evaluate(truth, found, fixed_variance=9),
         "classes": truth.classes,
         "boxes": np.concatenate([found.boxes[:, :2], found.extents], axis=1),
         "scores": found.scores,

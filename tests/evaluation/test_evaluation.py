@@ -255,7 +255,7 @@ def test_inputs_are_never_changed():
     truth, found = random_world(11)
     before = [array.copy() for array in (truth.boxes, truth.masks.runs, found.boxes, found.label_probs)]
     for _ in range(2):
-        evaluate(truth, found, convention=Convention(clip="corners", set_covariance=3.0, box_truth=True))
+        evaluate(truth, found, convention=Convention(clip="corners", fixed_variance=3.0, box_truth=True))
     for array, copy in zip((truth.boxes, truth.masks.runs, found.boxes, found.label_probs), before, strict=True):
         np.testing.assert_array_equal(array, copy)
         assert not array.flags.writeable

@@ -21,7 +21,7 @@ import probox
 from probox import Convention, Detections, Evaluator, GroundTruth, InputError, evaluate
 from probox.analysis.validation import validate
 from probox.measures.pdq import definition
-from probox.measures.pdq.heatmap import heatmap as kernel_heatmap
+from probox.measures.pdq.kernel import heatmap as kernel_heatmap
 
 CUP = GroundTruth.from_boxes(["cup"], {1: (60, 50)}, [1], [[20, 15, 40, 35]], [0])
 
@@ -105,7 +105,7 @@ def test_q6_classes_and_sizes_are_taken_as_they_are():
 def test_q7_inputs_are_never_changed():
     truth, found = random_world(8)
     first = evaluate(truth, found).summary()
-    evaluate(truth, found, convention=Convention(box_truth=True, clip="corners", set_covariance=9.0))
+    evaluate(truth, found, convention=Convention(box_truth=True, clip="corners", fixed_variance=9.0))
     np.testing.assert_equal(evaluate(truth, found).summary(), first)
     for column in (truth.boxes, truth.masks.runs, found.boxes, found.label_probs):
         with pytest.raises(ValueError, match="read-only"):

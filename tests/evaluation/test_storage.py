@@ -66,7 +66,7 @@ CHANGES = {
     "name": "mine", "epsilon": 1e-12, "region_of_interest": False, "rough_sigmas": 4.5, "mahalanobis": 3.0,
     "min_determinant": 1e-7, "min_probability": 0.01, "single_precision": False, "snap_zero": 1e-7,
     "snap_one": 1e-4, "min_quality": 1e-3, "sum_zero_is_plain": False, "label_weight": 0.25, "assignment": "greedy",
-    "background": "mask", "box_truth": True, "set_covariance": 2.5, "label_threshold": 0.1, "clip": "corners",
+    "background": "mask", "box_truth": True, "fixed_variance": 2.5, "label_threshold": 0.1, "clip": "corners",
     "object_filter": True, "min_width": 3, "min_height": 4, "min_pixels": 5, "confidence_denominator": True,
 }  # fmt: skip
 

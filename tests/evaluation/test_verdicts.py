@@ -13,7 +13,7 @@ from tests.strategies import worlds
 import probox
 from probox import _core
 from probox.evaluation.verdicts import matched_columns
-from probox.measures.pdq.assignment import assign
+from probox.measures.pdq.kernel import assign
 from probox.tables.results import QUALITIES, PairTable, Verdict, unmatched
 
 

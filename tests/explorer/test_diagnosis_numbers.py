@@ -21,10 +21,15 @@ from probox.analysis.what_if import duplicates, what_if_matched
 from probox.explorer.payload import index_payload
 from probox.explorer.why import outcome_spans
 from probox.measures.matched import EDGES
-from probox.measures.scoring.honesty import coverage, edge_levels, pit_histogram, pit_values
-from probox.measures.scoring.informative import ause, sparsification, spearman
-from probox.measures.scoring.score_calibration import calibration_errors
-from probox.measures.scoring.sense_measures import relative_edges
+from probox.measures.scoring.calibration_metrics import (
+    calibration_errors,
+    coverage,
+    edge_levels,
+    pit_histogram,
+    pit_values,
+)
+from probox.measures.scoring.pair_measures import relative_edges
+from probox.measures.scoring.ranking_metrics import ause, sparsification, spearman
 from probox.plots.coverage import SHARES, coverage_curves
 from probox.plots.pairs import caption_of_edges, sigmas_of_edges, why_no_sigma
 from probox.plots.reliability import score_bins

@@ -12,7 +12,7 @@ from tests.strategies import random_mask, random_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
 from probox.explorer.payload import chunk_payloads, index_payload
-from probox.measures.pdq.heatmap import heatmap
+from probox.measures.pdq.kernel import heatmap
 
 pytestmark = needs_node
 

@@ -15,7 +15,7 @@ from probox.explorer.page import write_report
 from probox.explorer.resampling import box_intervals
 from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
-from probox.measures.pdq.measure import PDQ
+from probox.measures.pdq.pdq_measure import PDQ
 
 pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
 

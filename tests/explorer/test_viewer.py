@@ -13,7 +13,7 @@ import probox
 from probox import Evaluation
 from probox.demo import Demo
 from probox.explorer.page import write_report
-from probox.measures.pdq.heatmap import heatmap
+from probox.measures.pdq.kernel import heatmap
 from probox.tables.results import Verdict
 
 pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py

@@ -13,9 +13,9 @@ from probox.analysis.budget import PARTS, budget_of
 from probox.analysis.short_verdict import short_verdict
 from probox.analysis.what_if import what_if_matched
 from probox.explorer.page import write_report
-from probox.measures.scoring.honesty import coverage, edge_levels, pit_histogram, pit_values
-from probox.measures.scoring.informative import ause, spearman
-from probox.measures.scoring.sense_measures import relative_edges
+from probox.measures.scoring.calibration_metrics import coverage, edge_levels, pit_histogram, pit_values
+from probox.measures.scoring.pair_measures import relative_edges
+from probox.measures.scoring.ranking_metrics import ause, spearman
 from probox.plots.coverage import coverage_curves
 from probox.plots.pairs import sigmas_of_edges
 from probox.plots.reliability import score_bins

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probox import _core as core
-from probox.fusion import clustering, definition
+from probox.fusion import clustering, fusion_definition
 
 
 @st.composite
@@ -32,7 +32,7 @@ def test_sequential_clusters_equal_the_definition(sets: tuple, iou: float, affin
         "label_probs": probs if affinity == "similar" else None,
         "label_similarity": 0.6,
     }
-    expected = definition.cluster_sequentially(boxes, iou, **choices)
+    expected = fusion_definition.cluster_sequentially(boxes, iou, **choices)
     np.testing.assert_array_equal(core.cluster_sequentially(boxes, iou, **choices), expected)
 
 
@@ -42,14 +42,14 @@ def test_suppression_and_members_equal_the_definition(
 ) -> None:
     boxes, labels, _, order = sets
     groups = np.zeros_like(labels) if class_agnostic else labels
-    expected = definition.suppress(boxes, groups, order, iou)
+    expected = fusion_definition.suppress(boxes, groups, order, iou)
     stands_for = core.suppress(boxes, groups, order, iou)
     np.testing.assert_array_equal(stands_for, expected)
     survivors = np.flatnonzero(stands_for == np.arange(len(boxes)))
     ours = core.members_of_survivors(
         boxes=boxes, groups=groups, stands_for=stands_for, survivors=survivors, iou=cluster_iou
     )
-    theirs = definition.members_of_survivors(boxes, groups, expected, survivors, cluster_iou)
+    theirs = fusion_definition.members_of_survivors(boxes, groups, expected, survivors, cluster_iou)
     np.testing.assert_array_equal(ours[0], theirs[0])
     np.testing.assert_array_equal(ours[1], theirs[1])
 
@@ -64,13 +64,13 @@ def test_survivors_do_not_overlap_and_suppressed_boxes_do(sets: tuple, iou: floa
     for a in survivors:
         for b in survivors:
             if a != b and labels[a] == labels[b]:
-                assert definition.box_iou(boxes[a], boxes[b]) <= iou
+                assert fusion_definition.box_iou(boxes[a], boxes[b]) <= iou
     for row, by in enumerate(stands_for):
         if by != row:
             assert stands_for[by] == by
             assert rank[by] < rank[row]
             assert labels[by] == labels[row]
-            assert definition.box_iou(boxes[by], boxes[row]) > iou
+            assert fusion_definition.box_iou(boxes[by], boxes[row]) > iou
 
 
 def test_a_box_joins_the_best_of_several_clusters() -> None:
@@ -80,8 +80,8 @@ def test_a_box_joins_the_best_of_several_clusters() -> None:
 
 def test_of_equally_good_clusters_the_earliest_wins() -> None:
     boxes = np.array([[0, 0, 10, 10], [8, 0, 18, 10], [4, 0, 14, 10]], np.float64)
-    assert definition.box_iou(boxes[0], boxes[2]) == definition.box_iou(boxes[1], boxes[2]) == 6 / 14
-    for cluster in (clustering.cluster_sequentially, definition.cluster_sequentially):
+    assert fusion_definition.box_iou(boxes[0], boxes[2]) == fusion_definition.box_iou(boxes[1], boxes[2]) == 6 / 14
+    for cluster in (clustering.cluster_sequentially, fusion_definition.cluster_sequentially):
         assert cluster(boxes, 6 / 14).tolist() == [0, 1, 0]  # and an overlap of exactly the bound is enough
         assert cluster(boxes, float(np.nextafter(6 / 14, 1))).tolist() == [0, 1, 2]
 
@@ -89,7 +89,7 @@ def test_of_equally_good_clusters_the_earliest_wins() -> None:
 def test_affinity_is_to_the_clusters_mean_not_its_first_member() -> None:
     # Each box overlaps the one before by 9/11, the last overlaps the first by 6/14 only.
     boxes = np.array([[x, 0, x + 10, 10] for x in range(5)], np.float64)
-    assert definition.box_iou(boxes[0], boxes[4]) < 0.5
+    assert fusion_definition.box_iou(boxes[0], boxes[4]) < 0.5
     assert clustering.cluster_sequentially(boxes, 0.5).tolist() == [0, 0, 0, 0, 0]
 
 

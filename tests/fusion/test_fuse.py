@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probox.errors import InputError
-from probox.fusion import definition, fuse_candidates, fuse_samples
+from probox.fusion import fuse_candidates, fuse_samples, fusion_definition
 
 CLASSES = ("cup", "dog", "car")
 
@@ -78,7 +78,7 @@ def test_samples_equal_a_brute_force_version(seed: int, affinity: str, absent_co
         min_members=2, min_std=0.0, shrinkage=0.0,
     )  # fmt: skip
     flat_boxes, flat_probs = np.concatenate(boxes), np.concatenate(probs)
-    cluster = definition.cluster_sequentially(
+    cluster = fusion_definition.cluster_sequentially(
         flat_boxes, 0.7,
         flat_probs.argmax(axis=1) if affinity == "same" else None,
         flat_probs if affinity == "similar" else None, 0.5,
@@ -112,14 +112,14 @@ def test_candidates_equal_a_brute_force_version(seed: int, class_agnostic: bool)
     suppressed: list[int] = []
     for row in order:
         rivals = [other for other in alive if class_agnostic or winner[other] == winner[row]]
-        hit = any(definition.box_iou(boxes[row], boxes[other]) > 0.5 for other in rivals)
+        hit = any(fusion_definition.box_iou(boxes[row], boxes[other]) > 0.5 for other in rivals)
         (suppressed if hit else alive).append(row)
     assert len(fused) == min(5, len(alive))
     for position, survivor in enumerate(alive[:5]):
         members = [survivor] + [
             row for row in suppressed
             if (class_agnostic or winner[row] == winner[survivor])
-            and definition.box_iou(boxes[row], boxes[survivor]) > 0.75
+            and fusion_definition.box_iou(boxes[row], boxes[survivor]) > 0.75
         ]  # fmt: skip
         np.testing.assert_allclose(fused.boxes[position], np.average(boxes[members], axis=0, weights=best[members]))
         np.testing.assert_allclose(fused.label_probs[position], scores[survivor], rtol=1e-6)

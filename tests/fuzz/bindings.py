@@ -19,8 +19,7 @@ import probox
 from probox import Convention, Detections, GroundTruth, _core
 from probox.formats.coco.writing import write_coco_results
 from probox.formats.rvc1.writing import write_rvc1
-from probox.measures.pdq.heatmap import heatmap
-from probox.measures.pdq.pairs import pair_tables
+from probox.measures.pdq.kernel import heatmap, pair_tables
 
 from . import seeds
 from .hostile import FLOATS, hostile_array, hostile_value

@@ -102,5 +102,5 @@ def test_heatmaps_are_plain():
     truth, found = scene()
     given = [np.full((80, 100), 0.5), *[None] * 4]
     assert evaluate(truth, found.replace(heatmaps=given)).matched_pairs.plain.tolist() == [True, True]
-    set_ = evaluate(truth, found.replace(heatmaps=given), convention=Convention(set_covariance=4.0))
+    set_ = evaluate(truth, found.replace(heatmaps=given), convention=Convention(fixed_variance=4.0))
     assert set_.detections.covariances.any(axis=(1, 2, 3)).tolist() == [False, True, True, True, True]

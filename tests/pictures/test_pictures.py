@@ -391,10 +391,10 @@ def test_labels_of_a_crowded_scene_stay_apart_and_inside() -> None:
     assert sum(one.width * one.height for one in labels) < 0.2 * limits.width * limits.height
 
 
-def test_set_covariance_and_clipping_are_shown_as_they_were_scored() -> None:
+def test_fixed_variance_and_clipping_are_shown_as_they_were_scored() -> None:
     truth = GroundTruth.from_boxes(["cup"], {1: (100, 80)}, [1], [[10, 10, 60, 60]], [0])
     found = Detections(classes=["cup"], image_ids=[1], boxes=[[-8, 10, 130, 60]], label_probs=[[0.9]])
-    convention = probox.Convention(set_covariance=9.0, clip="corners")
+    convention = probox.Convention(fixed_variance=9.0, clip="corners")
     axes = probox.draw(probox.evaluate(truth, found, convention=convention), 1)
     x1, _, x2, _ = extents(tagged(axes, "corner-0-0")["corner-0-0-1"])
     assert x2 - x1 == pytest.approx(6.0)

@@ -15,8 +15,8 @@ from tests.amounts import examples
 torch = pytest.importorskip("torch")
 
 from probox import InputError  # noqa: E402
-from probox.measures.scoring import definition  # noqa: E402
-from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods  # noqa: E402
+from probox.measures.scoring import score_definition  # noqa: E402
+from probox.measures.scoring.scores import energy_scores, negative_log_likelihoods  # noqa: E402
 from probox.torch import box_losses  # noqa: E402
 from probox.torch.box_losses import crps_loss, dmm_loss, energy_score_loss, nll_loss  # noqa: E402
 
@@ -74,7 +74,7 @@ def uncorrelated(case: dict[str, Any]) -> dict[str, Any]:
 @examples(15)
 def test_energy_is_the_definition(seed: int) -> None:
     case = corners_for(seed, 2)
-    wanted = [definition.energy_score(r, c) for r, c in zip(case["residuals"], case["covariances"], strict=True)]
+    wanted = [score_definition.energy_score(r, c) for r, c in zip(case["residuals"], case["covariances"], strict=True)]
     np.testing.assert_allclose(values_of(energy_score_loss, case), wanted, rtol=1e-9)
 
 
@@ -84,7 +84,8 @@ def test_nll_is_the_definition(seed: int) -> None:
     case = corners_for(seed, 4)
     found = values_of(nll_loss, case)
     wanted = [
-        definition.negative_log_likelihood(r, c) for r, c in zip(case["residuals"], case["covariances"], strict=True)
+        score_definition.negative_log_likelihood(r, c)
+        for r, c in zip(case["residuals"], case["covariances"], strict=True)
     ]
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from probox.measures.pdq.definition_heatmap import bivariate_cdf
+from probox.measures.pdq.heatmap_definition import bivariate_cdf
 
 torch = pytest.importorskip("torch")
 

@@ -15,8 +15,8 @@ from tests.amounts import examples
 from tests.measures.pmb.worlds import Image, by_kernel, golden_image, golden_numbers, random_image
 
 from probox import Dataset, InputError
-from probox.measures.pmb.definition import MIN_PROBABILITY
-from probox.measures.pmb.images import log_floors
+from probox.measures.pmb_definition import MIN_PROBABILITY
+from probox.measures.pmb_nll import log_floors
 
 torch = pytest.importorskip("torch")
 

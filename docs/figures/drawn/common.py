@@ -12,7 +12,7 @@ import numpy as np
 
 import probox
 from probox.demo import make_demo
-from probox.measures.scoring.detection_rows import outcomes
+from probox.measures.scoring.score_rows import outcomes
 from probox.pictures.style import LIGHT
 from probox.plots.base import subplots
 

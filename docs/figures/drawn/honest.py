@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 
 from drawn.common import COLOURS, INK, beside, blocks, constant_sigma, evaluate, figure, panels, simulated
-from probox.measures.scoring.bins import Bins, Sorted
-from probox.measures.scoring.covariances import squared_distances
-from probox.measures.scoring.edge_scores import crps
-from probox.measures.scoring.honesty import box_levels, coverage, edge_levels, nees, pit_histogram, pit_values
-from probox.measures.scoring.normal import chi2_4_cdf
-from probox.measures.scoring.sigma_bins import ence
+from probox.measures.scoring.calibration_metrics import (
+    Bins,
+    SortedColumns,
+    box_levels,
+    coverage,
+    edge_levels,
+    ence,
+    nees,
+    pit_histogram,
+    pit_values,
+)
+from probox.measures.scoring.scores import chi2_4_cdf, crps, squared_distances
 
 FORECASTERS = {"right": 1.0, "too sure: sigma halved": 0.5, "too unsure: sigma doubled": 2.0}
 
@@ -104,7 +110,9 @@ def draw_ence() -> Any:
     timid *= np.sqrt(np.square(errors / timid).mean())  # right on the whole
     fig, axes = panels(1, (6.6, 3.9))
     for number, (label, claim) in enumerate({"right": sigmas, "small too large,\nlarge too small": timid}.items()):
-        n, variances, squares = (column[0] for column in Sorted(claim, [claim**2, errors**2]).sums(Bins(10, "mass")))
+        n, variances, squares = (
+            column[0] for column in SortedColumns(claim, [claim**2, errors**2]).sums(Bins(10, "mass"))
+        )
         z = np.square(errors / claim).mean()
         words = f"{label}\nENCE {ence(errors, claim, Bins(10, 'mass')):.2f}, mean z² {z:.2f}"
         axes.plot(np.sqrt(variances / n), np.sqrt(squares / n), "o-", color=COLOURS[number], markersize=5, label=words)

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from drawn.common import COLOURS, INK, beside, blocks, changed, demo, evaluate, figure, mark_least, panels, simulated
-from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
-from probox.measures.scoring.edge_scores import crps
-from probox.measures.scoring.normal import normal_cdf
+from probox.measures.scoring.scores import crps, energy_scores, negative_log_likelihoods, normal_cdf
 
 
 @figure("nll")

@@ -8,11 +8,18 @@ import numpy as np
 
 import probox
 from drawn.common import COLOURS, DATA, INK, beside, demo, evaluate, figure, in_order_of_score, mark_least, panels
-from probox.measures.boxes.definition import overlaps
-from probox.measures.scoring.bins import Bins, Sorted
-from probox.measures.scoring.detection_rows import outcomes
-from probox.measures.scoring.object_calibration import object_brier_scores
-from probox.measures.scoring.score_calibration import UNIT, d_ece, laace, laece, qgc_losses
+from probox.measures.boxes.box_definition import overlaps
+from probox.measures.scoring.calibration_metrics import (
+    UNIT,
+    Bins,
+    SortedColumns,
+    d_ece,
+    laace,
+    laece,
+    object_brier_scores,
+    qgc_losses,
+)
+from probox.measures.scoring.score_rows import outcomes
 from probox.plots import Plots
 from probox.plots.base import subplots
 
@@ -27,7 +34,7 @@ def draw_laece() -> Any:
     scores, _, ious, labels = in_order_of_score()
     name = "leaf"
     own = labels == demo().truth.classes.index(name)
-    n, mean_score, mean_iou = (c[0] for c in Sorted(scores[own], [scores[own], ious[own]], UNIT).sums(Bins(25)))
+    n, mean_score, mean_iou = (c[0] for c in SortedColumns(scores[own], [scores[own], ious[own]], UNIT).sums(Bins(25)))
     some = n > 0
     fig, axes = panels(1, (6.6, 3.9))
     axes.plot([0, 1], [0, 1], color=INK, linewidth=1.0, alpha=0.6)
@@ -137,7 +144,7 @@ def draw_eight() -> Any:
     ]  # fmt: skip
     fig, grid = subplots(2, 4, (10.4, 5.6), sharex=True, sharey=True)
     for axes, (words, bins, ends, right) in zip(grid.ravel(), ways, strict=True):
-        n, outcome, sums = (c[0] for c in Sorted(scores, [right.astype(float), scores], ends).sums(bins))
+        n, outcome, sums = (c[0] for c in SortedColumns(scores, [right.astype(float), scores], ends).sums(bins))
         x, y = sums[n > 0] / n[n > 0], outcome[n > 0] / n[n > 0]
         axes.plot([0, 1], [0, 1], color=INK, linewidth=1.0, alpha=0.6)
         axes.vlines(x, x, y, color=COLOURS[1], linewidth=2.5, alpha=0.7)

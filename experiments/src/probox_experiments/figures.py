@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.measures.measure import Column
-from probox.measures.pdq.measure import PDQ
+from probox.measures.pdq.pdq_measure import PDQ
 from probox.measures.registry import in_table_order
 from probox.support.optional import require
 from probox_experiments.table import ResultTable, presets_in

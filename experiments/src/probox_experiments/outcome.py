@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from probox.convention import ALIASES
 from probox.errors import InputError
 from probox.files.folder import OutputFolder
 from probox.support.optional import check_installed
@@ -157,8 +156,7 @@ class Setting:
 
 
 def _name_of(text: str) -> str:
-    name = text.partition("=")[0].strip()
-    return ALIASES.get(name, name)
+    return text.partition("=")[0].strip()
 
 
 def where_in_paper(section: str) -> str:

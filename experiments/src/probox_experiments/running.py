@@ -15,7 +15,7 @@ from probox.convention import Convention
 from probox.files.output import write_files
 from probox.files.staging import named_errors, sweep
 from probox.measures import registry
-from probox.measures.pdq.measure import PDQ
+from probox.measures.pdq.pdq_measure import PDQ
 from probox.support.parallel import thread_count
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth

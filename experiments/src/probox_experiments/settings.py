@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from probox.convention import ALIASES, CHOICES, Convention
+from probox.convention import CHOICES, Convention
 from probox.errors import InputError
 from probox.support.words import nearest_word
 from probox_experiments.experiment import Experiment
@@ -73,7 +73,7 @@ def parse_settings(texts: Sequence[str], experiments: Sequence[Experiment]) -> C
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name:
             raise InputError(f"expected name=value, got {text!r:.80}", remedy="write epsilon=1e-10, or times=1,2,4")
-        field = of_measure.get(ALIASES.get(name, name))
+        field = of_measure.get(name)
         if name in changes.convention or name in changes.experiments:
             raise InputError(f"{name} is set twice", remedy="set it once")
         if field is not None:

@@ -244,7 +244,7 @@ class PDQ:
                 f"{unsized} images do not say their size: taken for large enough to hold everything in them; give "
                 "image_size if boxes lie at the border"
             )
-        least = self._convention.set_covariance or 0.0
+        least = self._convention.fixed_variance or 0.0
         shapes = [size or large_enough(seen, least) for seen, size in zip(images, sizes, strict=True)]
         dataset = Dataset.from_sizes(classes, dict(zip(ids, shapes, strict=True)))
         order = np.argsort(np.array(ids, np.int64), kind="stable")

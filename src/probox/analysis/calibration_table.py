@@ -15,10 +15,10 @@ from probox.analysis.resampling import drawn_images
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs, at_border
-from probox.measures.scoring.edge_scores import crps
-from probox.measures.scoring.honesty import ONE_STD, coverage, edge_levels, error_factor, rms_z
-from probox.measures.scoring.pair_rows import with_sigma
-from probox.measures.weighted import weighted_quantile
+from probox.measures.measure import weighted_quantile
+from probox.measures.scoring.calibration_metrics import ONE_STD, coverage, edge_levels, error_factor, rms_z
+from probox.measures.scoring.score_rows import with_sigma
+from probox.measures.scoring.scores import crps
 
 __all__ = [
     "OUTLIER",
@@ -118,7 +118,7 @@ class ErrorFactor:
     Parameters
     ----------
     factor : Interval
-        `probox.measures.scoring.honesty.error_factor` of all edges.
+        `probox.measures.scoring.calibration_metrics.error_factor` of all edges.
     edges, pairs, images : int
         How many edges were judged, of how many pairs, and how many images there are.
     rms_z : float

@@ -11,7 +11,7 @@ from probox.errors import InputError
 from probox.evaluation.oddities.checks import check_coverage
 from probox.evaluation.oddities.columns import Columns
 from probox.evaluation.result import Evaluation
-from probox.measures.pdq.resampling import pdq_per_image
+from probox.measures.pdq.pdq_measure import pdq_per_image
 
 __all__ = ["CHOICES", "choose_images", "find_images", "lost_points", "seen_images"]
 

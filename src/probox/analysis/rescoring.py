@@ -111,7 +111,7 @@ def scene_of(evaluation: Evaluation, *, threads: int | None = None) -> Scene:
         covariances=found.covariances,
     )
     # Masks and covariances are those that were scored, and what a threshold left out is gone.
-    convention = evaluation.convention.replace(box_truth=False, set_covariance=None, label_threshold=None)
+    convention = evaluation.convention.replace(box_truth=False, fixed_variance=None, label_threshold=None)
     return Scene(truth, detections, found.costs, convention, threads)
 
 

@@ -14,7 +14,7 @@ from probox.evaluation.any_result import AnyResult
 
 __all__ = ["check_same_truth", "describe_differences", "side_by_side"]
 
-CHANGES_DETECTIONS = ("label_threshold", "set_covariance")
+CHANGES_DETECTIONS = ("label_threshold", "fixed_variance")
 """Fields of a convention that change the detections and not how they are measured: these may differ."""
 
 

@@ -16,7 +16,7 @@ from probox.analysis.sweep import Rematches
 from probox.analysis.thresholds import best_pdq
 from probox.analysis.verdict import verdict_of
 from probox.evaluation.result import Evaluation
-from probox.measures.scoring.pair_rows import with_density
+from probox.measures.scoring.score_rows import with_density
 
 __all__ = ["MOST_PAIRS", "short_verdict"]
 

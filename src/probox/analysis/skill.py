@@ -38,11 +38,17 @@ from probox.analysis.resampling import drawn_images
 from probox.analysis.rescoring import golden_section, pixel_covariances
 from probox.evaluation.result import Evaluation
 from probox.measures.matched import MatchedPairs
-from probox.measures.pdq.measure import PDQ
-from probox.measures.scoring.box_scores import EXACT, QUICK, energy_scores, negative_log_likelihoods
-from probox.measures.scoring.covariances import edge_variances, invertible
-from probox.measures.scoring.edge_scores import crps
-from probox.measures.weighted import weighted_sums
+from probox.measures.measure import weighted_sums
+from probox.measures.pdq.pdq_measure import PDQ
+from probox.measures.scoring.scores import (
+    EXACT,
+    QUICK,
+    crps,
+    edge_variances,
+    energy_scores,
+    invertible,
+    negative_log_likelihoods,
+)
 from probox.tables.covariances import constant_covariances
 
 __all__ = ["RULES", "Skill", "skill_of", "skill_of_pdq"]

@@ -28,7 +28,7 @@ from probox.analysis.calibration_table import edge_rows, last_pixels
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.matched import MatchedPairs
-from probox.measures.scoring.covariances import invertible, squared_distances
+from probox.measures.scoring.scores import invertible, squared_distances
 from probox.tables.results import Verdict
 
 __all__ = ["KINDS", "Stories", "Story", "stories"]

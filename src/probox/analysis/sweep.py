@@ -18,7 +18,7 @@ import numpy.typing as npt
 from probox.analysis.states import States, state_sizes, states_above
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.pdq.assignment import assign
+from probox.measures.pdq.kernel import assign
 from probox.tables.results import Verdict
 
 __all__ = ["Histories", "Rematches", "find_rematches", "match_histories", "threshold_curve"]

@@ -14,7 +14,7 @@ from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.threshold_choice import ThresholdChoice
 from probox.measures.measure import Measure
-from probox.measures.pdq.measure import PDQ
+from probox.measures.pdq.pdq_measure import PDQ
 from probox.measures.registry import measure_names, measures_called
 
 __all__ = ["GRID", "BestThreshold", "best_pdq", "best_threshold", "cross_fit_threshold"]

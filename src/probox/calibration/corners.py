@@ -6,7 +6,6 @@ import dataclasses
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.calibration.gaussians import with_sigmas
 from probox.calibration.given import Given
@@ -15,6 +14,7 @@ from probox.calibration.learned import Learned
 from probox.calibration.words import count_of_classes
 from probox.fusion.gaussian import keep_inside
 from probox.measures.matched import EDGES
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.boxes import extents_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -34,8 +34,6 @@ __all__ = [
     "describe",
     "left_as_they_are",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 class CornerMap(Protocol):
@@ -180,7 +178,7 @@ class Conformal(_AllAlike):
         raise NotImplementedError("a conformal factor is what it is")
 
 
-def left_as_they_are(found: Detections, mapping: CornerMap) -> npt.NDArray[np.bool_]:
+def left_as_they_are(found: Detections, mapping: CornerMap) -> Bools:
     """Return which detections a map does not touch: heatmaps and, if it scales covariances, plain boxes."""
     left = found.has_heatmap
     if mapping.needs_covariances:
@@ -203,7 +201,7 @@ def calibrated(found: Detections, mapping: CornerMap, dataset: Dataset | None = 
     return found.replace(boxes=boxes, covariances=covariances, extents=extents)
 
 
-def calibrated_covariances(found: Detections, mapping: CornerMap, changed: npt.NDArray[np.int64]) -> Floats:
+def calibrated_covariances(found: Detections, mapping: CornerMap, changed: Ints) -> Floats:
     """Return the covariances of detections after a map of these rows."""
     old: Floats = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances
     given = old[changed] if mapping.needs_covariances else np.zeros((len(changed), 2, 2, 2))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.calibration.pairs import FittingPairs
-from probox.measures.scoring.box_scores import negative_log_likelihoods
+from probox.measures.scoring.scores import negative_log_likelihoods
+from probox.support.types import Bools
 from probox.tables.detections import Detections
 
 __all__ = ["MUCH_NLL", "notes_on_nll", "notes_on_threshold"]
@@ -28,7 +28,7 @@ def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs, border:
     return (f"{said}: sigmas are fitted for {'PDQ' if target == 'pdq' else target}, not for NLL{pinned}",)
 
 
-def _nll_growth(before: FittingPairs, after: FittingPairs, rows: npt.NDArray[np.bool_]) -> float:
+def _nll_growth(before: FittingPairs, after: FittingPairs, rows: Bools) -> float:
     if not rows.any():
         return float("nan")
     old, new = (

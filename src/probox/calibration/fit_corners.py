@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.calibration.corners import (
     ClassScale,
@@ -26,6 +25,7 @@ from probox.calibration.search import STEP, lattice_maximum
 from probox.calibration.words import count_of_classes
 from probox.errors import InputError
 from probox.measures.matched import EDGES, FEW_PAIRS
+from probox.support.types import Floats
 from probox.support.words import some_names
 
 __all__ = [
@@ -51,7 +51,6 @@ MIDDLE = 0.68
 LEAST_SHARE = 1e-3
 """No curve of relative sigmas falls below this share of a side."""
 
-Floats = npt.NDArray[np.float64]
 Quality = Callable[[CornerMap], float]
 
 

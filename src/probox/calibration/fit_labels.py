@@ -6,7 +6,6 @@ import dataclasses
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.calibration.isotonic import Curve, fit_curve
 from probox.calibration.labels import (
@@ -25,6 +24,7 @@ from probox.calibration.search import BOUND, lattice_maximum
 from probox.calibration.words import count_of_classes
 from probox.errors import InputError
 from probox.measures.matched import FEW_PAIRS
+from probox.support.types import Floats, Ints
 from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.labels import column_of_each, probabilities_of
@@ -37,9 +37,6 @@ LABEL_METHODS = ("none", "temperature", "isotonic")
 TEMPERATURE_STEP = 0.005
 """Temperatures are searched for half a per cent apart."""
 
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
-
 
 @dataclasses.dataclass(frozen=True)
 class LabelFit:
@@ -49,7 +46,7 @@ class LabelFit:
     notes: tuple[str, ...] = ()
 
 
-def label_targets(pairs: FittingPairs, found: Detections, classes: tuple[str, ...]) -> Rows:
+def label_targets(pairs: FittingPairs, found: Detections, classes: tuple[str, ...]) -> Ints:
     """Return for each detection the column of its true class; the number of columns for background, -1 for none.
 
     A matched detection's is its object's class, if the detector has it; one that met nothing ought to have said
@@ -61,7 +58,7 @@ def label_targets(pairs: FittingPairs, found: Detections, classes: tuple[str, ..
     return targets.astype(np.int64)
 
 
-def ignorances(probs: Floats, targets: Rows, background: Rows) -> Floats:
+def ignorances(probs: Floats, targets: Ints, background: Ints) -> Floats:
     """Return -ln p of the target, at least `FLOOR` being counted; `probs` have background as their last column.
 
     Columns of the detector that mean background count as background too.
@@ -73,7 +70,7 @@ def ignorances(probs: Floats, targets: Rows, background: Rows) -> Floats:
     return -np.log(np.clip(hit, FLOOR, 1.0))
 
 
-def fit_labels(pairs: FittingPairs, found: Detections, targets: Rows, rows: Rows, method: str) -> LabelFit:
+def fit_labels(pairs: FittingPairs, found: Detections, targets: Ints, rows: Ints, method: str) -> LabelFit:
     """Return the map of a method that suits these rows of detections best."""
     if method == "none":
         return LabelFit(NoLabelMap())
@@ -85,7 +82,7 @@ def fit_labels(pairs: FittingPairs, found: Detections, targets: Rows, rows: Rows
     return _score_curves(pairs, found, used)
 
 
-def _temperature(found: Detections, targets: Rows, rows: Rows) -> LabelFit:
+def _temperature(found: Detections, targets: Ints, rows: Ints) -> LabelFit:
     probs = with_background(found.label_probs[rows])
     background = background_columns(found.classes)
     logs, wanted = log_probabilities(probs), targets[rows]
@@ -106,7 +103,7 @@ def _temperature(found: Detections, targets: Rows, rows: Rows) -> LabelFit:
     return LabelFit(Temperature(temperature), tuple(notes))
 
 
-def _score_curves(pairs: FittingPairs, found: Detections, rows: Rows) -> LabelFit:
+def _score_curves(pairs: FittingPairs, found: Detections, rows: Ints) -> LabelFit:
     scores = probabilities_of(found.label_probs[rows], found.labels[rows])
     right = (pairs.outcomes[rows] == Outcome.MATCHED).astype(np.float64)
     labels = found.labels[rows]

@@ -118,7 +118,7 @@ def fit(
         Who makes the fits and measures them. Default: this process; `probox.distributed` has a cluster do it.
     **settings
         ``preset``, ``label_threshold`` and so on, as for `probox.evaluate`: they say how PDQ is measured. Not
-        ``set_cov``, by which sigmas would not matter.
+        ``fixed_variance``, by which sigmas would not matter.
 
     Examples
     --------
@@ -130,10 +130,10 @@ def fit(
     sigmas times 1.11
     """
     chosen = resolve_settings(fit, convention, settings)
-    if chosen.set_covariance is not None:
+    if chosen.fixed_variance is not None:
         raise InputError(
-            f"with a set covariance of {chosen.set_covariance:g} no sigma matters, so there is nothing to fit",
-            remedy="leave set_cov out",
+            f"a fixed variance of {chosen.fixed_variance:g} leaves no std to fit",
+            remedy="leave fixed_variance out",
         )
     target = _checked_choices(method, labels, target)
     check_border(border)

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.analysis.intervals import interval_of
 from probox.analysis.resampling import drawn_images
 from probox.calibration.gaussians import box_reach, edge_reach
 from probox.calibration.pairs import FittingPairs
-from probox.measures.measure import Weights
-from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
-from probox.measures.scoring.honesty import ONE_STD, error_factor
-from probox.measures.weighted import weighted_quantile, weighted_sums
+from probox.measures.measure import Weights, weighted_quantile, weighted_sums
+from probox.measures.scoring.calibration_metrics import ONE_STD, error_factor
+from probox.measures.scoring.scores import energy_scores, negative_log_likelihoods
+from probox.support.types import Floats
 
 __all__ = ["COLUMNS", "Change", "Gain", "NumberColumn", "compare", "corner_parts"]
 
@@ -25,8 +24,6 @@ LEVELS = (0.68, 0.9)
 
 Z68 = "z68"
 """The key of the error factor of edges, whose parts are not sums but |z| of each edge with its image."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)

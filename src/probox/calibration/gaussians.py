@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from probox.measures.scoring.covariances import edge_variances
-from probox.measures.scoring.normal import normal_quantile
+from probox.measures.scoring.scores import edge_variances, normal_quantile
+from probox.support.types import Bools, Floats
 
 __all__ = ["box_reach", "edge_reach", "sigmas_of", "squared_distances", "with_sigmas"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def sigmas_of(covariances: Floats) -> Floats:
@@ -35,7 +32,7 @@ def with_sigmas(covariances: Floats, sigmas: Floats) -> Floats:
     return np.asarray(changed)
 
 
-def squared_distances(residuals: Floats, covariances: Floats, free: npt.NDArray[np.bool_]) -> Floats:
+def squared_distances(residuals: Floats, covariances: Floats, free: Bools) -> Floats:
     """Return r' Sigma^-1 r over the edges that are free, those that are not being integrated out, (K,).
 
     Parameters

@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.calibration.gaussians import sigmas_of
+from probox.support.types import Floats, Ints
 from probox.tables.boxes import extents_of
 from probox.tables.detections import Detections
 
 __all__ = ["Given"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,7 +37,7 @@ class Given:
     scores: Floats
 
     @classmethod
-    def of(cls, found: Detections, rows: npt.NDArray[np.int64], covariances: Floats) -> Given:
+    def of(cls, found: Detections, rows: Ints, covariances: Floats) -> Given:
         """Return what these rows of a table say, with covariances that may be others than the table's."""
         return cls(
             sigmas=sigmas_of(covariances),

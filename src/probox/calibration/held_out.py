@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.calibration.corners import CornerMap
 from probox.calibration.fit_corners import ON_ONE_LATTICE, CornerFit, fit_corners, scales_sigmas
@@ -20,16 +19,14 @@ from probox.calibration.record import Calibration
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.fusion.gaussian import pinned_edges
-from probox.measures.scoring.covariances import edge_variances
-from probox.measures.scoring.pair_rows import border_notes
+from probox.measures.scoring.score_rows import border_notes
+from probox.measures.scoring.scores import edge_variances
 from probox.support.mapping import Mapper, here
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["Fit", "Fits", "HeldOut", "Job", "Numbers", "fits_by", "fitted"]
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 class Job:
@@ -105,11 +102,11 @@ class Job:
             ("matched boxes", len(used)),
         )
 
-    def fit_on(self, method: str, images: Flags) -> tuple[CornerFit, LabelFit]:
+    def fit_on(self, method: str, images: Bools) -> tuple[CornerFit, LabelFit]:
         """Return what suits these images best by a method for corners, and by the job's own for labels."""
         return self._corners(method, images), self._labels(images)
 
-    def _labels(self, images: Flags) -> LabelFit:
+    def _labels(self, images: Bools) -> LabelFit:
         """Return what suits the labels in these images best, found once for a method and its control."""
         key = images.tobytes()
         if key not in self._label_fits:
@@ -117,7 +114,7 @@ class Job:
             self._label_fits[key] = fit_labels(self.pairs, self.found, self.targets, rows, self.labels)
         return self._label_fits[key]
 
-    def _corners(self, method: str, images: Flags) -> CornerFit:
+    def _corners(self, method: str, images: Bools) -> CornerFit:
         here = images[self.pairs.image_rows]
         curve = self.curve
 
@@ -137,7 +134,7 @@ class Fits(NamedTuple):
     """Fits by one method for corners, each to some images, that are made together."""
 
     method: str
-    images: tuple[Flags, ...]
+    images: tuple[Bools, ...]
 
 
 def fitted(fits: Fits, job: Job) -> list[Fit | InputError]:
@@ -151,7 +148,7 @@ def fitted(fits: Fits, job: Job) -> list[Fit | InputError]:
     return made
 
 
-def fits_by(method: str, images: Sequence[Flags], at_once: int) -> list[Fits]:
+def fits_by(method: str, images: Sequence[Bools], at_once: int) -> list[Fits]:
     """Return a fit to each of some choices of images, in pieces that may be worked on at once.
 
     Fits that search among the same maps, which are measured once for all, stay together where others would measure
@@ -196,7 +193,7 @@ class HeldOut:
         job: Job,
         convention: Convention,
         alpha: float,
-        fold_of_image: npt.NDArray[np.int64],
+        fold_of_image: Ints,
         mapper: Mapper = here,
     ) -> None:
         self.job, self.convention, self.alpha = job, convention, alpha

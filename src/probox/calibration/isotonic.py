@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.measures.matched import FEW_PAIRS
+from probox.support.types import Floats
 
 __all__ = ["Curve", "fit_curve", "pool_adjacent_violators"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def pool_adjacent_violators(values: Floats, weights: Floats) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.calibration.isotonic import Curve
+from probox.support.types import Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.labels import BACKGROUND_NAMES, canonical_name, probabilities_of
 
@@ -16,8 +17,6 @@ __all__ = ["FLOOR", "LabelMap", "NoLabelMap", "ScoreCurves", "Temperature", "wit
 
 FLOOR = 1e-6
 """Probabilities count as at least this much in ignorance: a certain mistake costs much, but not without bound."""
-
-Floats = npt.NDArray[np.float64]
 
 
 class LabelMap(Protocol):
@@ -121,7 +120,7 @@ def tempered(logs: Floats, temperature: float) -> Floats:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def background_columns(classes: tuple[str, ...]) -> npt.NDArray[np.int64]:
+def background_columns(classes: tuple[str, ...]) -> Ints:
     """Return the columns that mean "no object"."""
     return np.array([at for at, name in enumerate(classes) if canonical_name(name) in BACKGROUND_NAMES], np.int64)
 

@@ -7,16 +7,14 @@ import math
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.calibration.given import Given
 from probox.calibration.spread_features import SIGMA_FEATURES, edge_features
 from probox.calibration.spread_law import SpreadLaw
+from probox.support.types import Floats
 from probox.tables.labels import canonical_name
 
 __all__ = ["Learned"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)

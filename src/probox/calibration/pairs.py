@@ -11,14 +11,12 @@ from probox.calibration.gaussians import sigmas_of
 from probox.calibration.given import Given
 from probox.measures.boxes.matching import match_boxes
 from probox.measures.matched import at_border
-from probox.measures.scoring.covariances import invertible
+from probox.measures.scoring.scores import invertible
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["FittingPairs", "Outcome"]
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 
 class Outcome:
@@ -36,7 +34,7 @@ class FittingPairs:
     Parameters
     ----------
     detections, objects : (K,) int64
-        Rows of the tables.
+        Ints of the tables.
     image_rows : (K,) int64
         The image of each pair, as a row of the truth's data set.
     labels : (K,) int32
@@ -63,19 +61,19 @@ class FittingPairs:
         For every detection of the table, one of `Outcome`.
     """
 
-    detections: Rows
-    objects: Rows
-    image_rows: Rows
+    detections: Ints
+    objects: Ints
+    image_rows: Ints
     labels: npt.NDArray[np.int32]
     residuals: Floats
     sides: Floats
     boxes: Floats
     image_sizes: Floats
     covariances: Floats
-    free: npt.NDArray[np.bool_]
+    free: Bools
     names: npt.NDArray[np.str_]
     scores: Floats
-    usable: npt.NDArray[np.bool_]
+    usable: Bools
     outcomes: npt.NDArray[np.uint8]
 
     def __len__(self) -> int:
@@ -118,7 +116,7 @@ class FittingPairs:
             outcomes=outcomes,
         )
 
-    def take(self, rows: npt.NDArray[np.bool_] | Rows) -> FittingPairs:
+    def take(self, rows: Bools | Ints) -> FittingPairs:
         """Return these pairs alone; outcomes stay those of all detections."""
         columns = {name: values[rows] for name, values in vars(self).items() if name != "outcomes"}
         return dataclasses.replace(self, **columns)

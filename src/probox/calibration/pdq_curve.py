@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.calibration.corners import CornerMap, calibrated
 from probox.calibration.labels import background_columns
 from probox.convention import Convention
 from probox.evaluation.result import Evaluation
 from probox.evaluation.run import evaluate
-from probox.measures.pdq.resampling import sums_per_image
+from probox.measures.pdq.pdq_measure import sums_per_image
 from probox.support.mapping import Mapper, here
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels
@@ -25,9 +25,6 @@ PIECES = 3
 
 PER_OBJECT = 2
 """How many detections of an object take part in a search: those that overlap it most, by box and label."""
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 def pdq_parts(evaluation: Evaluation) -> Floats:
@@ -102,13 +99,13 @@ class PdqCurve:
             self._known[mapping] = parts
         return self._known[mapping]
 
-    def pdq(self, mapping: CornerMap, images: Flags) -> float:
+    def pdq(self, mapping: CornerMap, images: Bools) -> float:
         """Return the PDQ of these images, 0 where there is nothing to score."""
         total, counted = self.parts(mapping)[images].sum(axis=0)
         return float(total / counted) if counted else 0.0
 
 
-def shortlist(truth: GroundTruth, found: Detections, rows: npt.NDArray[np.int64], taken: Flags) -> Flags:
+def shortlist(truth: GroundTruth, found: Detections, rows: Ints, taken: Bools) -> Bools:
     """Return which detections are among the `PER_OBJECT` of an object with the highest IoU times root of label.
 
     Parameters

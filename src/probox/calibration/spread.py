@@ -21,6 +21,7 @@ from probox.calibration.spread_fit import fit_law
 from probox.calibration.spread_law import SpreadLaw
 from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
+from probox.support.types import Floats
 from probox.tables.arguments import check_tables, expect
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["SpreadHead", "fit_spread"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class SpreadHead:

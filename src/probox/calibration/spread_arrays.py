@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.support.types import Floats
 
 __all__ = ["checked_array", "checked_features", "checked_sides"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def checked_array(values: Any, name: str, shape: tuple[int, ...], *, missing: bool = False) -> Floats:

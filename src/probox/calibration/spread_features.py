@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.calibration.given import Given
+from probox.support.types import Floats
 
 __all__ = ["BOX_FEATURES", "SIGMA_FEATURES", "edge_features", "feature_names"]
 
@@ -22,8 +22,6 @@ LEAST_ODDS = 1e-3
 
 LEAST = 1e-6
 """Sides and relative sigmas below this count as this, so that they have a logarithm."""
-
-Floats = npt.NDArray[np.float64]
 
 
 def feature_names(own_sigmas: bool) -> tuple[str, ...]:

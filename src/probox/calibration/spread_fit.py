@@ -20,6 +20,7 @@ import numpy.typing as npt
 from probox.analysis.resampling import assign_folds
 from probox.calibration.spread_law import Slope, SpreadLaw, standardised
 from probox.errors import InputError
+from probox.support.types import Bools, Floats, Ints
 
 __all__ = ["DIGITS", "NU", "OFFSET_RIDGE", "RIDGES", "LawFit", "fit_law"]
 
@@ -48,9 +49,6 @@ NEAR = 1e-8
 DIGITS = 10
 """Significant digits of what is fitted: enough for anybody, and few enough to be the same on every machine."""
 
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
-
 
 @dataclasses.dataclass(frozen=True)
 class LawFit:
@@ -67,7 +65,7 @@ def fit_law(
     names: tuple[str, ...],
     *,
     classes: npt.NDArray[np.str_] | None = None,
-    images: Rows | None = None,
+    images: Ints | None = None,
     ridge: float | None = None,
     folds: int = 5,
     seed: int = 0,
@@ -142,10 +140,10 @@ class _Problem:
     columns: Floats
     errors: Floats
     """ln(e^2 / NU)."""
-    classes: Rows | None
+    classes: Ints | None
     class_count: int
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> _Problem:
+    def take(self, rows: Bools) -> _Problem:
         classes = None if self.classes is None else self.classes[rows]
         return _Problem(self.columns[rows], self.errors[rows], classes, self.class_count)
 
@@ -217,7 +215,7 @@ class _Problem:
         return gradient, step
 
 
-def _chosen_ridge(problem: _Problem, groups: Rows, folds: int, seed: int) -> float:
+def _chosen_ridge(problem: _Problem, groups: Ints, folds: int, seed: int) -> float:
     """Return the ridge of least loss on images held out; of ridges that are as good the largest."""
     count = int(groups.max()) + 1
     parts = min(folds, count)

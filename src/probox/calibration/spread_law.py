@@ -8,6 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from probox.support.types import Floats
 from probox.tables.labels import canonical_name
 
 __all__ = ["LARGEST", "REACH", "Slope", "SpreadLaw"]
@@ -17,8 +18,6 @@ REACH = 2.0
 
 LARGEST = 1e6
 """No sigma is more than so many sides, or less than one over it."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -75,8 +75,8 @@ def command() -> None:
     help="Write the detections too, each calibrated by a fit that has not seen its image.",
 )
 @border_option
-# Not --set-cov: with one variance for all corners there are no sigmas to fit.
-@scoring_options(leave_out=["set_covariance"])
+# Not --fixed-variance: with one variance for all corners there are no sigmas to fit.
+@scoring_options(leave_out=["fixed_variance"])
 @dask_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def fit_command(

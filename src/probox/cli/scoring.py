@@ -137,18 +137,18 @@ def _all_options(*, auto: bool) -> dict[str, Callable[[Callable[..., Any]], Call
 
 def _click_option(option: Option, *, auto: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option of a field: a choice among words, a number, a flag, or a switch that may be left alone."""
-    flags = [f"--{word.replace('_', '-')}" for word in option.words]
+    flag = f"--{option.field.replace('_', '-')}"
     shared: dict[str, Any] = {"help": option.help, "default": None}
     if option.field in CHOICES:
-        return click.option(*flags, option.field, type=click.Choice(CHOICES[option.field]), **shared)
+        return click.option(flag, option.field, type=click.Choice(CHOICES[option.field]), **shared)
     if option.field == "label_threshold":
         return label_threshold_option(option.help, auto=auto)
     if option.metavar is not None:
         kind = click.FloatRange(0.0, option.highest)
-        return click.option(*flags, option.field, type=kind, metavar=option.metavar, **shared)
+        return click.option(flag, option.field, type=kind, metavar=option.metavar, **shared)
     if getattr(Convention, option.field) is None:
-        return click.option(*(f"{flag}/--no-{flag[2:]}" for flag in flags), option.field, **shared)
-    return click.option(*flags, option.field, is_flag=True, **shared)
+        return click.option(f"{flag}/--no-{flag[2:]}", option.field, **shared)
+    return click.option(flag, option.field, is_flag=True, **shared)
 
 
 class _LabelThreshold(click.FloatRange):

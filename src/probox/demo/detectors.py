@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from probox.demo.scene import Scene
-from probox.demo.shapes import Floats
+from probox.support.types import Floats
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 

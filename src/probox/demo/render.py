@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.demo.scene import Scene, Thing
-from probox.demo.shapes import Floats
+from probox.support.types import Floats
 
 __all__ = ["render"]
 

@@ -7,7 +7,8 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from probox.demo.shapes import SHAPES, Floats, distance
+from probox.demo.shapes import SHAPES, distance
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
@@ -66,7 +67,7 @@ class Scene:
         depth = np.clip((across + along - self.shade_edge) / 60.0 + 0.5, 0.0, 1.0)
         return np.asarray(depth * depth * (3.0 - 2.0 * depth), dtype=np.float64)
 
-    def visible(self) -> tuple[npt.NDArray[np.int64], Floats]:
+    def visible(self) -> tuple[Ints, Floats]:
         """Return whose each pixel is (the thing's number, or -1), and which share of each thing can be seen."""
         owner = np.full((self.height, self.width), -1)
         whole = np.zeros(len(self.things))
@@ -133,7 +134,7 @@ def _place(style: str, width: int, height: int, radius: float, random: np.random
 def ground_truth(scenes: list[Scene]) -> tuple[GroundTruth, Floats]:
     """Return the visible things of all scenes, and how much of each can be seen; slivers are left out."""
     rows: list[tuple[int, int, float]] = []  # image, class, share that can be seen
-    cuts: list[npt.NDArray[np.bool_]] = []
+    cuts: list[Bools] = []
     corners: list[tuple[int, int]] = []
     for image, scene in enumerate(scenes):
         owner, shares = scene.visible()

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
+
+from probox.support.types import Floats
 
 __all__ = ["SHAPES", "Floats", "distance"]
 
-Floats = npt.NDArray[np.float64]
 Shape = Callable[[Floats, Floats, np.random.Generator], Floats]
 
 

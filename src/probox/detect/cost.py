@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.boxes.definition import match_greedily, overlaps
+from probox.measures.boxes.box_definition import match_greedily, overlaps
 from probox.tables.detections import Detections
 
 __all__ = ["Cost", "mask_cost", "pair_scores"]

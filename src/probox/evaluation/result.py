@@ -31,11 +31,9 @@ from probox.measures import registry
 from probox.measures.boxes.matching import BoxMatches, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecision
 from probox.measures.boxes.optimal_lrp import LRP
-from probox.measures.groups import by_class, by_size
 from probox.measures.matched import MatchedPairs
-from probox.measures.measure import Measure
-from probox.measures.pdq.measure import pdq_summary
-from probox.measures.pdq.resampling import sums_per_image
+from probox.measures.measure import Measure, by_class, by_size
+from probox.measures.pdq.pdq_measure import pdq_summary, sums_per_image
 from probox.support.mapping import Mapper, here
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset

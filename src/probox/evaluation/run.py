@@ -18,8 +18,7 @@ from probox.evaluation.notes import empty_mask_note, threshold_note, unknown_ima
 from probox.evaluation.result import Evaluation
 from probox.evaluation.verdicts import matched_columns
 from probox.files.reading import Paths
-from probox.measures.pdq.heatmap import plain_rows
-from probox.measures.pdq.pairs import score_pairs
+from probox.measures.pdq.kernel import plain_rows, score_pairs
 from probox.measures.registry import measure_names, named_measures, need_pairs
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.parallel import thread_count, threads_at_most
@@ -88,7 +87,7 @@ def evaluate(
         The background of an object is everything outside its box, or outside its mask.
     box_truth : bool, optional
         Replace every object's mask by its annotated box.
-    set_cov, set_covariance : float, optional
+    fixed_variance : float, optional
         Give every corner this variance (square pixels) on both axes, instead of its own.
     label_threshold : float or "auto", optional
         Keep detections whose highest label probability is greater. ``"auto"``: for PDQ alone, by a threshold that is
@@ -355,8 +354,8 @@ def _detection_table(
     n = len(kept)
     given = kept.has_heatmap
     covariances = np.zeros((n, 2, 2, 2))
-    if convention.set_covariance is not None:
-        covariances[~given] = np.eye(2) * convention.set_covariance
+    if convention.fixed_variance is not None:
+        covariances[~given] = np.eye(2) * convention.fixed_variance
     elif kept.covariances is not None:
         # Which sums count as 0 is a matter of the convention; the table says what was scored.
         plain = plain_rows(kept.covariances, convention)

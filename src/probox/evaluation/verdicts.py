@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.convention import Convention
-from probox.measures.pdq.assignment import assign
+from probox.measures.pdq.kernel import assign
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdict
 
 __all__ = ["judge", "matched_columns"]

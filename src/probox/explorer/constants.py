@@ -11,7 +11,7 @@ from probox.explorer.why import why_constants
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
-from probox.measures.pdq.definition_heatmap import EDGE
+from probox.measures.pdq.heatmap_definition import EDGE
 from probox.plots.confusion import MOST_CLASSES
 from probox.plots.scatter import LEVELS
 from probox.tables.results import QUALITIES, Verdict

@@ -20,8 +20,8 @@ from probox.explorer.resampling import box_intervals, obstacles
 from probox.explorer.why import why_payload
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Column, Measure
-from probox.measures.pdq.heatmap import plain_rows
-from probox.measures.pdq.measure import PDQ
+from probox.measures.pdq.kernel import plain_rows
+from probox.measures.pdq.pdq_measure import PDQ
 from probox.measures.registry import in_table_order
 from probox.pictures.view import scored_boxes, scored_covariances
 from probox.support.parallel import thread_count

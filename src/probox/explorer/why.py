@@ -20,12 +20,10 @@ from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.explorer.packing import number, packed
 from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs
-from probox.measures.scoring.covariances import invertible
-from probox.measures.scoring.detection_rows import IOU
-from probox.measures.scoring.honesty import PIT_BINS, box_levels, edge_levels, pit_values
-from probox.measures.scoring.normal import normal_quantile
-from probox.measures.scoring.pair_rows import with_sigma
-from probox.measures.scoring.sense_measures import relative_edges
+from probox.measures.scoring.calibration_metrics import PIT_BINS, box_levels, edge_levels, pit_values
+from probox.measures.scoring.pair_measures import relative_edges
+from probox.measures.scoring.score_rows import IOU, with_sigma
+from probox.measures.scoring.scores import invertible, normal_quantile
 from probox.plots.budget import SEGMENTS
 from probox.plots.coverage import SHARES
 from probox.plots.pit import BAND, SHAPES

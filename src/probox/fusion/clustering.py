@@ -1,29 +1,26 @@
 """Which boxes belong together: the kernel's clustering.
 
-`probox.fusion.definition` says in plain Python what each function returns; both give the same rows.
+`probox.fusion.fusion_definition` says in plain Python what each function returns; both give the same rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from probox._core import cluster_sequentially, members_of_survivors, suppress
+from probox.support.types import Floats, Ints
 
 __all__ = ["cluster_sequentially", "members_of_survivors", "suppress", "survivors_of"]
 
-Boxes = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
-
 
 def survivors_of(
-    boxes: Boxes,
-    scores: npt.NDArray[np.float64],
-    labels: Rows,
+    boxes: Floats,
+    scores: Floats,
+    labels: Ints,
     iou: float,
     class_agnostic: bool = False,
     max_detections: int | None = None,
-) -> tuple[Rows, Rows]:
+) -> tuple[Ints, Ints]:
     """Return the row that stands for each candidate after non-maximum suppression, and the survivors, best first."""
     order = np.argsort(-scores, kind="stable")
     groups = np.zeros_like(labels) if class_agnostic else labels

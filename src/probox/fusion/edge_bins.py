@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.support.types import Floats
 from probox.tables.distributions import softmax
 
 __all__ = ["bin_values", "edges_of"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def bin_values(bins: int, reach: float, scale: float) -> Floats:

@@ -9,12 +9,11 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.fusion.gaussian import Border, apply_border, floor_std
+from probox.support.types import Floats
 from probox.tables.detections import Detections
 from probox.tables.distributions import limit_to_distribution, softmax
 
 __all__ = ["edge_corners", "edge_moments", "from_edge_distributions"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def edge_moments(probabilities: npt.ArrayLike, bins: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:

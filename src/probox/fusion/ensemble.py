@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.fusion.fuse import fuse_samples
+from probox.support.types import Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.labels import align_labels
 
@@ -92,5 +92,5 @@ def joined(parts: Sequence[Detections], classes: Sequence[str]) -> Detections:
     return Detections(classes=tuple(classes), **columns)
 
 
-def _covariances(member: Detections, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _covariances(member: Detections, rows: Ints) -> Floats:
     return np.zeros((len(rows), 2, 2, 2)) if member.covariances is None else member.covariances[rows]

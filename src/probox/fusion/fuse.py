@@ -11,6 +11,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.fusion.clustering import cluster_sequentially, members_of_survivors, survivors_of
 from probox.fusion.gaussian import Border, Spread, apply_border, cluster_gaussians, floor_std
+from probox.support.types import Floats, Ints
 from probox.tables.arrays import to_numpy
 from probox.tables.columns import frozen
 from probox.tables.detections import Detections
@@ -18,7 +19,6 @@ from probox.tables.distributions import limit_to_distribution
 
 __all__ = ["LABEL_AFFINITIES", "fuse_candidates", "fuse_samples"]
 
-Floats = npt.NDArray[np.float64]
 LabelAffinity = Literal["same", "similar", "none"]
 LABEL_AFFINITIES: tuple[str, ...] = get_args(LabelAffinity)
 
@@ -243,11 +243,11 @@ def _check_values(boxes: Floats, probs: Floats, image_id: int) -> None:
         )
 
 
-def _winners(probs: Floats) -> npt.NDArray[np.int64]:
+def _winners(probs: Floats) -> Ints:
     return probs.argmax(axis=1).astype(np.int64) if probs.shape[1] else np.zeros(len(probs), np.int64)
 
 
-def _sum_by_cluster(values: Floats, cluster: npt.NDArray[np.int64], clusters: int) -> Floats:
+def _sum_by_cluster(values: Floats, cluster: Ints, clusters: int) -> Floats:
     if clusters == 0:
         return np.zeros((0, values.shape[1]))
     order = np.argsort(cluster, kind="stable")
@@ -259,7 +259,7 @@ def _detections(
     boxes: Floats,
     covariances: Floats,
     probs: Floats,
-    labels: npt.NDArray[np.int64] | None,
+    labels: Ints | None,
     classes: Sequence[str],
     image_id: int,
     image_size: tuple[float, float] | None,

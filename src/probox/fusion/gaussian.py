@@ -7,9 +7,9 @@ import math
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.support.types import Bools, Floats, Ints
 
 __all__ = [
     "BORDERS",
@@ -24,8 +24,6 @@ __all__ = [
     "pinned_note",
 ]
 
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 Border = Literal["keep", "pin"]
 BORDERS: tuple[str, ...] = get_args(Border)
 """What happens to corners at the image border, see `apply_border`."""
@@ -183,7 +181,7 @@ def keep_inside(
     return np.concatenate([top_left, bottom_right], axis=1), limited
 
 
-def pinned_edges(boxes: Floats, covariances: Floats, image_size: tuple[float, float] | Floats) -> npt.NDArray[np.bool_]:
+def pinned_edges(boxes: Floats, covariances: Floats, image_size: tuple[float, float] | Floats) -> Bools:
     """Return which edges x1, y1, x2, y2 have exactly the std that `keep_inside` allows them, (N, 4).
 
     >>> boxes, covariances = keep_inside(np.array([[-3.0, 20.0, 60.0, 80.0]]), np.full((1, 2, 2, 2), 16.0), (100, 100))
@@ -208,7 +206,7 @@ def pinned_note(boxes: Floats, covariances: Floats, image_size: Floats) -> str:
 def cluster_gaussians(
     boxes: Floats,
     weights: Floats,
-    cluster: Rows,
+    cluster: Ints,
     clusters: int,
     covariances: Floats | None = None,
 ) -> tuple[Floats, Floats, Floats]:

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.support.types import Floats
 from probox.tables.box_formats import CORNERS_OF
 
 __all__ = ["Parametrisation", "convert_boxes"]
 
-Floats = npt.NDArray[np.float64]
 Parametrisation = Literal["corners", "centre-size", "centre-log-size", "edge-distances"]
 
 # Rows are the coordinates of the name, columns x1, y1, x2, y2: centre-size = matrix @ corners.

@@ -15,14 +15,13 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.measures.boxes.matching import IOU_THRESHOLDS, BoxMatches, match_columns
-from probox.measures.scoring.covariances import edge_variances
+from probox.measures.scoring.scores import edge_variances
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.columns import Table, column
 from probox.tables.results import DetectionTable, ObjectTable, Verdict
 
 if TYPE_CHECKING:
     from probox.measures.measure import Evaluated
-
-__all__ = ["BORDER", "EDGES", "FEW_PAIRS", "MatchedPairs", "Pairing", "at_border", "matches_at", "overlaps"]
 
 Pairing = Literal["coco", "pdq"]
 
@@ -83,19 +82,19 @@ class MatchedPairs(Table):
 
     adopts: ClassVar[bool] = True
 
-    detections: npt.NDArray[np.int64] = column(np.int64)
-    objects: npt.NDArray[np.int64] = column(np.int64)
-    image_rows: npt.NDArray[np.int64] = column(np.int64)
-    residuals: npt.NDArray[np.float64] = column(np.float64, 4)
-    covariances: npt.NDArray[np.float64] = column(np.float64, 2, 2, 2)
-    plain: npt.NDArray[np.bool_] = column(np.bool_)
+    detections: Ints = column(np.int64)
+    objects: Ints = column(np.int64)
+    image_rows: Ints = column(np.int64)
+    residuals: Floats = column(np.float64, 4)
+    covariances: Floats = column(np.float64, 2, 2, 2)
+    plain: Bools = column(np.bool_)
     label_probs: npt.NDArray[np.float32] | None = column(np.float32, "classes", optional=True)
     labels: npt.NDArray[np.int32] = column(np.int32)
-    scores: npt.NDArray[np.float64] = column(np.float64)
-    ious: npt.NDArray[np.float64] = column(np.float64)
-    sides: npt.NDArray[np.float64] = column(np.float64, 2)
-    truncated: npt.NDArray[np.bool_] = column(np.bool_, 4)
-    areas: npt.NDArray[np.float64] = column(np.float64)
+    scores: Floats = column(np.float64)
+    ious: Floats = column(np.float64)
+    sides: Floats = column(np.float64, 2)
+    truncated: Bools = column(np.bool_, 4)
+    areas: Floats = column(np.float64)
     pairing: str = ""
 
     @classmethod
@@ -120,9 +119,7 @@ class MatchedPairs(Table):
         return cls.of_rows(evaluated, found, there, f"COCO IoU {iou:g}")
 
     @classmethod
-    def of_rows(
-        cls, evaluated: Evaluated, found: npt.NDArray[np.int64], there: npt.NDArray[np.int64], pairing: str
-    ) -> MatchedPairs:
+    def of_rows(cls, evaluated: Evaluated, found: Ints, there: Ints, pairing: str) -> MatchedPairs:
         """Return the pairs of these rows of detections and objects; `pairing` says how they were chosen."""
         detections, objects = evaluated.detections, evaluated.objects
         boxes, truths = detections.boxes[found], objects.boxes[there]
@@ -146,12 +143,12 @@ class MatchedPairs(Table):
         )
 
     @property
-    def variances(self) -> npt.NDArray[np.float64]:
+    def variances(self) -> Floats:
         """Return the variance of each edge, (K, 4)."""
         return edge_variances(self.covariances)
 
 
-def _coco_rows(evaluated: Evaluated, iou: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _coco_rows(evaluated: Evaluated, iou: float) -> tuple[Ints, Ints]:
     """Return the rows of detections and of the objects that they match; crowds match nobody."""
     if isinstance(iou, bool) or not isinstance(iou, int | float | np.number) or not 0.0 < iou <= 1.0:
         raise InputError(f"expected iou to be a number above 0, at most 1, got {iou!r:.40}")
@@ -171,9 +168,7 @@ def matches_at(evaluated: Evaluated, iou: float) -> BoxMatches:
     return match_columns(evaluated.dataset, evaluated.detections, evaluated.objects, iou_thresholds=np.array([iou]))
 
 
-def at_border(
-    truths: npt.NDArray[np.float64], shapes: npt.NDArray[np.integer | np.floating], margin: float = BORDER
-) -> npt.NDArray[np.bool_]:
+def at_border(truths: Floats, shapes: npt.NDArray[np.integer | np.floating], margin: float = BORDER) -> Bools:
     """Return which edges lie within `margin` pixels of the border of images of these widths and heights, (K, 4).
 
     Metrics, diagnosis and calibration leave out these edges of objects and no others. There the ground truth gives the
@@ -186,9 +181,9 @@ def at_border(
 def overlaps(
     detections: DetectionTable,
     objects: ObjectTable,
-    found: npt.NDArray[np.int64],
-    there: npt.NDArray[np.int64],
-) -> npt.NDArray[np.float64]:
+    found: Ints,
+    there: Ints,
+) -> Floats:
     """Return the IoU of boxes row by row, from stated widths and heights, as COCO's matching computes it."""
     mine, theirs = detections.boxes[found], objects.boxes[there]
     my_extent, their_extent = detections.extents[found], objects.extents[there]

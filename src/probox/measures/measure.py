@@ -1,4 +1,4 @@
-"""What a measure is: its columns, and how its numbers follow from an evaluation."""
+"""What a measure is: its columns, and how its numbers follow from an evaluation, its groups or weighted images."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
+from probox.measures.boxes.matching import AREA_RANGES, SIZES
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import Dataset
 from probox.tables.results import DetectionTable, ObjectTable
 
-if TYPE_CHECKING:  # they bring measures of their own, which are made of what is here
+if TYPE_CHECKING:
     from probox.measures.boxes.matching import BoxMatches
     from probox.measures.boxes.mean_ap import AveragePrecision
     from probox.measures.boxes.optimal_lrp import LRP
@@ -32,9 +34,12 @@ __all__ = [
     "Summary",
     "Unit",
     "Weights",
+    "by_class",
+    "by_size",
     "groups_by_label",
     "groups_of",
 ]
+
 
 _NO_LABEL = -2
 """A label that nothing has: -1 is that of detections that name no class."""
@@ -79,9 +84,9 @@ class Evaluated(Judged, Protocol):
     @property
     def matched_pairs(self) -> MatchedPairs: ...
     @property
-    def object_images(self) -> npt.NDArray[np.int64]: ...
+    def object_images(self) -> Ints: ...
     @property
-    def image_sums(self) -> dict[str, npt.NDArray[np.float64]]: ...
+    def image_sums(self) -> dict[str, Floats]: ...
 
 
 Summary = dict[str, float]
@@ -94,7 +99,7 @@ ImageColumns = dict[str, npt.NDArray[Any]]
 """A number for each image, by the keys of a measure's columns; also what adds up to them, by names of its own."""
 
 
-def groups_of(names: Sequence[str], columns: Mapping[str, npt.NDArray[np.float64]]) -> Groups:
+def groups_of(names: Sequence[str], columns: Mapping[str, Floats]) -> Groups:
     """Return a summary for each name from columns with a number for each.
 
     >>> groups_of(["cup", "dog"], {"AP50": np.array([0.5, 0.25])})
@@ -116,7 +121,7 @@ def groups_by_label(classes: Sequence[str], present: npt.NDArray[Any], summary_o
 Weights = npt.NDArray[np.int64]
 """How often each image counts, (R, images): one row per resampling of the images."""
 
-Resampled = dict[str, npt.NDArray[np.float64]]
+Resampled = dict[str, Floats]
 """The numbers of R resamplings for each of a measure's columns, by the column's key."""
 
 
@@ -227,7 +232,7 @@ class Measure:
     leads: bool = False
     standard: bool = True
     resampled: Callable[[Evaluated, Weights], Resampled] | None = None
-    resampled_classes: Callable[[Evaluated, Weights], tuple[Resampled, npt.NDArray[np.float64]]] | None = None
+    resampled_classes: Callable[[Evaluated, Weights], tuple[Resampled, Floats]] | None = None
     remarks: Callable[[Evaluated], Sequence[str]] | None = None
 
     @property
@@ -243,3 +248,103 @@ class Measure:
     def nothing(self) -> Summary:
         """Return the summary of what was not measured: counts of 0, else NaN."""
         return {column.key: 0 if column.unit == "count" else math.nan for column in self.columns}
+
+
+AT_ONCE = 4_000_000
+"""Counts of values that are held at a time."""
+
+
+def weighted_sums(weights: Weights, columns: npt.ArrayLike) -> Floats:
+    """Return the sum of each column over images, (K, R), for each row of weights.
+
+    Not a product of matrices: what that gives may depend on the number of threads, and on what other rows there are.
+
+    Parameters
+    ----------
+    weights : (R, images)
+        How often each image counts.
+    columns : (K, images)
+        What to add up.
+
+    >>> weighted_sums(np.array([[2, 0], [1, 1]]), [[1.0, 10.0]]).tolist()
+    [[2.0, 11.0]]
+    """
+    # In the order of memory images come one after another: sums are over them, whatever rows there are.
+    counts, numbers = (np.ascontiguousarray(values, dtype=np.float64) for values in (weights, columns))
+    return np.asarray(np.einsum("ri,ki->kr", counts, numbers))
+
+
+def weighted_quantile(weights: npt.NDArray[np.number], rows: Ints, values: Floats, q: float) -> Floats:
+    """Return the quantile of values at probability q, (R,), for each row of weights; NaN where nothing counts.
+
+    It is the least value that at least a fraction q of the values does not exceed, ``numpy.quantile`` with
+    ``method="inverted_cdf"``.
+
+    Parameters
+    ----------
+    weights : (R, images)
+        How often each image counts.
+    rows : (K,)
+        The image of each value.
+    values : (K,)
+        The values.
+    q : float
+        Between 0 and 1.
+
+    >>> weighted_quantile(np.array([[2, 0], [1, 1], [0, 0]]), np.array([0, 0, 1]), np.array([3.0, 1, 2]), 0.6).tolist()
+    [3.0, 2.0, nan]
+    """
+    order = np.argsort(values, kind="stable")
+    rows, ordered = rows[order], np.append(values[order], np.nan)
+    step = max(1, AT_ONCE // max(1, len(rows)))
+    found = []
+    for start in range(0, len(weights), step):
+        counts = np.cumsum(weights[start : start + step][:, rows], axis=1)
+        total = counts[:, -1:] if len(rows) else np.zeros((len(counts), 1))
+        place = np.where(total[:, 0] > 0, (counts < q * total).sum(axis=1), len(rows))
+        found.append(ordered[place])
+    return np.concatenate([np.zeros(0), *found])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Part:
+    """Some of an evaluation's objects and detections."""
+
+    convention: Convention
+    detections: DetectionTable
+    objects: ObjectTable
+
+
+def by_class(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Groups:
+    """Return the summary of each class; a false positive belongs to the class that the detector names."""
+    found, there = evaluated.detections.labels, evaluated.objects.labels
+    return groups_by_label(
+        evaluated.classes,
+        np.concatenate([found, there]),
+        lambda label: summary(_part(evaluated, found == label, there == label)),
+    )
+
+
+def by_size(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Groups:
+    """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
+
+    The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium.
+    """
+    width, height = evaluated.detections.extents.T
+    sizes = {}
+    for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):
+        found = (width * height >= low) & (width * height <= high)
+        there = (evaluated.objects.areas >= low) & (evaluated.objects.areas <= high)
+        sizes[name] = summary(_part(evaluated, found, there))
+    return sizes
+
+
+def _part(evaluated: Evaluated, found: Bools, there: Bools) -> _Part:
+    """Return some objects with their matches, and of the detections that match nothing those in `found`."""
+    partner = evaluated.detections.partners
+    chosen = np.where(partner >= 0, there[partner] if len(there) else False, found)
+    return _Part(
+        evaluated.convention,
+        evaluated.detections.take(np.flatnonzero(chosen)),
+        evaluated.objects.take(np.flatnonzero(there)),
+    )

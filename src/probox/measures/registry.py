@@ -15,13 +15,24 @@ from probox.errors import InputError
 from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.measure import Column, Measure
-from probox.measures.pdq.measure import PDQ
-from probox.measures.pmb.measure import PMB_NLL
-from probox.measures.scoring.detection_measures import D_ECE, LAACE, LAECE, MUE, QGC
-from probox.measures.scoring.edge_measures import COVERAGE, CRPS, ENCE, MQCE, PIT, SHARPNESS
-from probox.measures.scoring.object_measures import OCE
-from probox.measures.scoring.pair_measures import BRIER, ENERGY, IGNORANCE, NEES, NLL
-from probox.measures.scoring.sense_measures import AUSE, SPEARMAN
+from probox.measures.pdq.pdq_measure import PDQ
+from probox.measures.pmb_nll import PMB_NLL
+from probox.measures.scoring.detection_measures import D_ECE, LAACE, LAECE, MUE, OCE, QGC
+from probox.measures.scoring.pair_measures import (
+    AUSE,
+    BRIER,
+    COVERAGE,
+    CRPS,
+    ENCE,
+    ENERGY,
+    IGNORANCE,
+    MQCE,
+    NEES,
+    NLL,
+    PIT,
+    SHARPNESS,
+    SPEARMAN,
+)
 from probox.support.plugins import load_plugins
 from probox.support.words import nearest_word
 

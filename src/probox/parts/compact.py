@@ -34,7 +34,7 @@ from probox.measures.boxes.matching import SIZES, BoxMatches
 from probox.measures.boxes.mean_ap import AveragePrecision
 from probox.measures.boxes.optimal_lrp import LRP
 from probox.measures.measure import Groups, Measure
-from probox.measures.pdq.measure import PDQ
+from probox.measures.pdq.pdq_measure import PDQ
 from probox.parts.box_columns import BoxColumns, joined_boxes
 from probox.parts.keep import Keep, kept_measures
 from probox.parts.totals import COUNTED, LEVELS, SUMMED, Total, Totals, totals_of

@@ -14,7 +14,7 @@ from probox.analysis.thresholds import best_pdq
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.pdq.heatmap import heatmap
+from probox.measures.pdq.kernel import heatmap
 from probox.pictures.style import Palette
 from probox.tables.detections import Detections
 from probox.tables.masks import Masks
@@ -238,9 +238,9 @@ def scored_boxes(
 
 def scored_covariances(convention: Convention, covariances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the covariances that were scored: the detector's, or the one that the convention sets."""
-    if convention.set_covariance is None:
+    if convention.fixed_variance is None:
         return covariances
-    return np.ascontiguousarray(np.broadcast_to(np.eye(2) * convention.set_covariance, covariances.shape))
+    return np.ascontiguousarray(np.broadcast_to(np.eye(2) * convention.fixed_variance, covariances.shape))
 
 
 def _local(partner: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probox.measures.matched import MatchedPairs
-from probox.measures.scoring.covariances import invertible
-from probox.measures.scoring.honesty import box_levels, coverage, edge_levels
+from probox.measures.scoring.calibration_metrics import box_levels, coverage, edge_levels
+from probox.measures.scoring.scores import invertible
 from probox.plots.base import Plot, Results, colour_of, new_axes, styled
 from probox.plots.legends import add_legend_beside, short_names
 from probox.plots.pairs import (

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.measures.matched import FEW_PAIRS, MatchedPairs
-from probox.measures.scoring.pair_rows import with_sigma
+from probox.measures.scoring.score_rows import with_sigma
 from probox.plots.base import Results
 from probox.plots.legends import short_names
 from probox.support.words import with_count

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from probox.measures.matched import EDGES, MatchedPairs
-from probox.measures.scoring.honesty import PIT_BINS, pit_histogram, pit_values
-from probox.measures.scoring.normal import normal_quantile
+from probox.measures.scoring.calibration_metrics import PIT_BINS, pit_histogram, pit_values
+from probox.measures.scoring.scores import normal_quantile
 from probox.plots.base import Plot, Results, colour_of, styled, subplots
 from probox.plots.legends import add_figure_legend
 from probox.plots.pairs import (

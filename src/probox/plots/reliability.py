@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.evaluation.result import Evaluation
-from probox.measures.scoring.bins import Sorted
+from probox.measures.scoring.calibration_metrics import UNIT, SortedColumns, calibration_errors
 from probox.measures.scoring.detection_measures import D_ECE_BINS
-from probox.measures.scoring.detection_rows import IOU, outcomes
-from probox.measures.scoring.names import full_name
-from probox.measures.scoring.score_calibration import UNIT, calibration_errors
+from probox.measures.scoring.score_rows import IOU, full_name, outcomes
 from probox.plots.base import Plot, Results, colour_of, no_formulas, scale_counts, styled, subplots
 from probox.plots.legends import add_legend_beside, short_names
 from probox.plots.pairs import add_caption, few_words, put_words
@@ -89,7 +87,7 @@ def score_bins(evaluation: Evaluation) -> tuple[FloatArray, FloatArray, FloatArr
     """Return how many detections are in each bin of scores, how many of them are hits, and the sum of their scores."""
     judged = outcomes(evaluation, IOU)
     scores = evaluation.detections.scores[judged.detections]
-    n, hits, sums = Sorted(scores, [judged.hits.astype(np.float64), scores], UNIT).sums(BINS)
+    n, hits, sums = SortedColumns(scores, [judged.hits.astype(np.float64), scores], UNIT).sums(BINS)
     return n[0], hits[0], sums[0]
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probox.measures.scoring.bins import Bins, Sorted
-from probox.measures.scoring.informative import spearman
-from probox.measures.scoring.sense_measures import relative_edges
+from probox.measures.scoring.calibration_metrics import Bins, SortedColumns
+from probox.measures.scoring.pair_measures import relative_edges
+from probox.measures.scoring.ranking_metrics import spearman
 from probox.plots.base import Plot, Results, colour_of, new_axes, styled
 from probox.plots.legends import add_legend_beside, short_names
 from probox.plots.pairs import (
@@ -86,7 +86,9 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
 
 def binned(sigma: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the root mean squares of sigma and of error in each bin of sigma that holds something."""
-    n, variances, squares = (found[0] for found in Sorted(sigma, [np.square(sigma), np.square(error)]).sums(BINS))
+    n, variances, squares = (
+        found[0] for found in SortedColumns(sigma, [np.square(sigma), np.square(error)]).sums(BINS)
+    )
     there = n > 0
     return np.sqrt(variances[there] / n[there]), np.sqrt(squares[there] / n[there])
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probox.measures.scoring.informative import ause, sparsification
-from probox.measures.scoring.sense_measures import relative_edges
+from probox.measures.scoring.pair_measures import relative_edges
+from probox.measures.scoring.ranking_metrics import ause, sparsification
 from probox.plots.base import Plot, Results, colour_of, new_axes, styled
 from probox.plots.legends import add_legend_beside, short_names
 from probox.plots.pairs import CUT, add_caption, caption_of_edges, put_words, why_no_sigma

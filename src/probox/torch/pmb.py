@@ -5,7 +5,7 @@
         [product over unmatched detections of p_i(background)]
         [product over unmatched objects of lambda(y_j, c_j)]
 
-It is the number of `probox.measures.pmb.definition`, to the last choice. Which assignments are the most likely ones is
+It is the number of `probox.measures.pmb_definition`, to the last choice. Which assignments are the most likely ones is
 asked of the kernel, without gradients; their likelihoods are then summed with them.
 """
 
@@ -19,7 +19,7 @@ import torch
 
 from probox import _core
 from probox.errors import InputError
-from probox.measures.pmb.definition import ASSIGNMENTS, CLUTTER, MIN_PROBABILITY
+from probox.measures.pmb_definition import ASSIGNMENTS, CLUTTER, MIN_PROBABILITY
 from probox.torch.arguments import Corners, Reduction, checked, corners_of, reduced, truth_boxes_of
 from probox.torch.box_losses import nll_terms
 

@@ -17,8 +17,8 @@ def hold(folder: Path) -> dict[str, Any]:
 
     def check(space: dict[str, Any]) -> None:
         published, plain = space["published"], space["plain"]
-        assert published.convention == Convention(label_threshold=0.5, set_covariance=10)
-        assert published.convention.describe() == "reference, set covariance 10, label threshold 0.5"
+        assert published.convention == Convention(label_threshold=0.5, fixed_variance=10)
+        assert published.convention.describe() == "reference, fixed variance 10, label threshold 0.5"
         assert plain.convention == Convention.preset("paper", assignment="greedy")
         assert plain.measures == ("pdq", "map")
 

@@ -159,7 +159,7 @@ def test_a_variance_that_the_convention_replaces_is_not_judged(good: Any) -> Non
     from probox import Convention
 
     truth, found = good
-    replaced = Convention.preset("reference", set_covariance=10.0)
+    replaced = Convention.preset("reference", fixed_variance=10.0)
     assert kinds(evaluate(truth, rooted(found), convention=replaced, measures=("map",))) == []
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.amounts import others_slow
-from tests.evaluation.equal import assert_equal
 from tests.strategies import random_world
 
 import probox
@@ -27,17 +26,6 @@ from probox.evaluation.storage import COLUMNS, WORDS, canonical, save_evaluation
 from .conftest import refused
 
 # --- what comes back ---
-
-
-@pytest.mark.parametrize("name", ["first", "third", "fourth"])
-def test_results_of_earlier_formats_still_load(evaluation: Evaluation, name: str) -> None:
-    """What was saved before columns had the names of today; the digest depends on the order of columns in files.
-
-    Label probabilities are kept since the fourth.
-    """
-    saved = evaluation if name == "fourth" else without_labels(evaluation)
-    # They were scored by kernels that rounded otherwise.
-    assert_equal(Evaluation.load(Path(__file__).parent / "saved" / name), saved, rtol=1e-8)
 
 
 def test_results_of_the_fifth_format_still_load(tmp_path: Path, evaluation: Evaluation) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
 from probox.formats import read_detections, read_rvc1, read_rvc1_truth, write_rvc1
-from probox.measures.pdq.pairs import pair_tables
+from probox.measures.pdq.kernel import pair_tables
 from probox.pictures.view import view_of_image
 
 Write = Callable[..., Path]

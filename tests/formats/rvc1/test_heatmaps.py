@@ -15,8 +15,8 @@ import probox
 from probox import InputError
 from probox.formats import read_detections, write_rvc1
 from probox.formats.rvc1.heatmaps import StoredHeatmap
-from probox.measures.pdq import kernel_tables
-from probox.measures.pdq.pairs import score_pairs
+from probox.measures.pdq import kernel
+from probox.measures.pdq.kernel import score_pairs
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -131,7 +131,7 @@ def test_portions_give_the_same_pairs(
     whole = score_pairs(truth, truth.masks, found, convention)
     assert len(whole) > 7
     for bytes_at_once in (1, 8 * 600, 3 * 8 * 600):
-        monkeypatch.setattr(kernel_tables, "_MAP_BYTES", bytes_at_once)
+        monkeypatch.setattr(kernel, "_MAP_BYTES", bytes_at_once)
         parts = score_pairs(truth, truth.masks, found, convention)
         np.testing.assert_array_equal(parts.detections, whole.detections)
         np.testing.assert_array_equal(parts.objects, whole.objects)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from probox import Detections, GroundTruth, evaluate
-from probox.measures.boxes import AveragePrecision, average_precision, definition, lrp, lrp_curve, match_boxes
+from probox.measures.boxes import AveragePrecision, average_precision, box_definition, lrp, lrp_curve, match_boxes
 from probox.measures.boxes.matching import AREA_RANGES, IOU_THRESHOLDS
 
 SMALL, LARGE = 32.0**2, 96.0**2
@@ -53,7 +53,7 @@ def test_an_object_counts_by_its_annotated_area_both_ends_included(coco_twelve, 
     np.testing.assert_allclose(list(ours.summary().values()), coco_twelve(truth, found), rtol=0, atol=1e-12)
     defined = [not np.isnan(value) for value in (ours.map, ours.ap_small, ours.ap_medium, ours.ap_large)]
     assert defined == [bool(count) for count in counts]
-    expected = definition.coco_numbers(truth, found)
+    expected = box_definition.coco_numbers(truth, found)
     np.testing.assert_allclose(list(ours.summary().values()), list(expected.values()), rtol=0, atol=1e-12)
 
 
@@ -105,7 +105,7 @@ def test_an_overlap_of_exactly_the_threshold_matches(coco_evaluate, twentieths):
     theirs = coco_evaluate(truth, found).evalImgs[0]["dtMatches"][:, 0] > 0
     assert theirs.tolist() == expected
     assert [bool(matches.matched[0, 0] >> bit & 1) for bit in range(10)] == expected
-    outcomes = [definition.class_outcome(truth, found, 0, "all", threshold) for threshold in IOU_THRESHOLDS]
+    outcomes = [box_definition.class_outcome(truth, found, 0, "all", threshold) for threshold in IOU_THRESHOLDS]
     assert [bool(outcome.right[0]) for outcome in outcomes] == expected
 
 

@@ -16,7 +16,7 @@ from tests.strategies import random_world
 import probox
 from probox import Detections, Evaluation, GroundTruth
 from probox.analysis.image_ranking import CHOICES, choose_images
-from probox.measures.boxes import images
+from probox.measures.boxes import matching
 
 KEYS = ("mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn")
 
@@ -35,7 +35,7 @@ def test_an_image_has_the_numbers_that_it_has_alone(drawn: tuple[GroundTruth, De
     """Crowds, ties, areas that are not the boxes', empty images, more than 100 detections; groups in parts."""
     result = probox.evaluate(*drawn, measures=["map", "lrp"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(images, "_GROUPS", groups)
+        patch.setattr(matching, "_GROUPS", groups)
         check_each_image_alone(result)
 
 
@@ -98,7 +98,7 @@ def test_no_objects_and_no_detections() -> None:
 def test_what_nobody_asked_for_is_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, found = cups_and_dogs()
     result = probox.evaluate(truth, found, measures=["pdq"])
-    monkeypatch.setattr(images, "_groups", None)  # whoever calls it fails
+    monkeypatch.setattr(matching, "_groups", None)  # whoever calls it fails
     table = result.per_image()
     assert np.isnan(table["mAP"]).all()
     assert "mAP" not in table.flat().columns

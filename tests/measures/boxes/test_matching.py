@@ -9,7 +9,7 @@ import pytest
 from pycocotools import mask as coco_mask
 
 from probox import Detections, GroundTruth, InputError
-from probox.measures.boxes import average_precision, definition, match_boxes
+from probox.measures.boxes import average_precision, box_definition, match_boxes
 
 SIZE = {1: (400, 400), 2: (400, 400)}
 
@@ -42,7 +42,7 @@ def test_overlaps_are_pycocotools_to_the_last_bit():
     )
     found = dataclasses.replace(found_of(boxes[300:], np.linspace(1, 0, 100)), extents=sizes[300:])
     expected = coco_mask.iou(xywh[300:], xywh[:30], truth.crowd.astype(np.uint8))
-    np.testing.assert_array_equal(definition.overlaps(xywh[300:], xywh[:30], truth.crowd), expected)
+    np.testing.assert_array_equal(box_definition.overlaps(xywh[300:], xywh[:30], truth.crowd), expected)
     matches = match_boxes(truth, found)
     rows = np.flatnonzero(matches.matched_objects >= 0)
     assert len(rows) > 20

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.amounts import examples
 
 from probox import Detections, GroundTruth, Masks
-from probox.measures.boxes import LRP, AveragePrecision, BoxMatches, definition, lrp_curve, match_boxes
+from probox.measures.boxes import LRP, AveragePrecision, BoxMatches, box_definition, lrp_curve, match_boxes
 from probox.tables.dataset import Dataset
 
 CLASSES = ("cup", "dog", "tv")
@@ -94,7 +94,7 @@ def test_curves_are_those_of_pycocotools(coco_evaluate, pair):
 @given(tables())
 @examples(20)
 def test_twelve_numbers_are_those_of_the_definition(pair):
-    expected = definition.coco_numbers(*pair)
+    expected = box_definition.coco_numbers(*pair)
     found = AveragePrecision.from_matches(match_boxes(*pair)).summary()
     assert found.keys() == expected.keys()
     np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=0, atol=1e-12)
@@ -107,9 +107,9 @@ def test_lrp_is_that_of_a_sweep_from_scratch(pair, size):
     column = ("all", "small", "medium", "large").index(size)
     grid, exact = LRP.from_matches(matches), LRP.from_matches(matches, variant="exact")
     for row, name in enumerate(CLASSES):
-        outcome = definition.class_outcome(*pair, row, size, 0.5)
+        outcome = box_definition.class_outcome(*pair, row, size, 0.5)
         for ours, thresholds in ((grid, np.linspace(0, 1, 101)), (exact, np.unique(outcome.score))):
-            least, errors = definition.optimal_lrp(outcome, thresholds)
+            least, errors = box_definition.optimal_lrp(outcome, thresholds)
             assert ours.olrp[row, column] == pytest.approx(least, rel=0, abs=1e-12, nan_ok=True)
             curve = lrp_curve(matches, name, size=size, variant=ours.variant)
             if errors:

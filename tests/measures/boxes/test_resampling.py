@@ -11,10 +11,10 @@ from tests.measures.boxes.test_properties import tables
 
 from probox import Detections, GroundTruth
 from probox.measures.boxes import LRP, AveragePrecision, BoxMatches, match_boxes
-from probox.measures.boxes.definition import copied_images
+from probox.measures.boxes.box_definition import copied_images
+from probox.measures.boxes.matching import mean_over_classes, resampled_lrp, resampled_precision
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
-from probox.measures.boxes.resampling import mean_over_classes, resampled_lrp, resampled_precision
 from probox.tables.dataset import Dataset
 
 

@@ -26,7 +26,7 @@ GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 
 MODES: dict[str, dict[str, Any]] = {
     "": {},
-    "set_cov_10": {"set_covariance": 10.0},
+    "set_cov_10": {"fixed_variance": 10.0},
     "bbox_gt": {"box_truth": True},
     "greedy": {"assignment": "greedy"},
     "segment": {"background": "mask"},

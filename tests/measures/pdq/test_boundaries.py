@@ -10,8 +10,8 @@ import pytest
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
 from probox.measures.pdq import definition
-from probox.measures.pdq.heatmap import heatmap as kernel_heatmap
-from probox.measures.pdq.pairs import pair_tables
+from probox.measures.pdq.kernel import heatmap as kernel_heatmap
+from probox.measures.pdq.kernel import pair_tables
 
 PAPER = Convention.preset("paper")
 COLUMNS = ("overall", "spatial", "label", "fg", "bg")
@@ -195,7 +195,7 @@ PUBLISHED = {
     "name": "reference", "epsilon": 1e-14, "region_of_interest": True, "rough_sigmas": 5.0, "mahalanobis": 3.439,
     "min_determinant": 1e-8, "min_probability": 0.0027, "single_precision": True, "snap_zero": 1e-8,
     "snap_one": 1.001e-5, "min_quality": 2.0**-25, "label_weight": 0.5,
-    "assignment": "optimal", "background": "box", "box_truth": False, "set_covariance": None, "label_threshold": None,
+    "assignment": "optimal", "background": "box", "box_truth": False, "fixed_variance": None, "label_threshold": None,
     "clip": "none", "object_filter": None, "min_width": 10, "min_height": 10, "min_pixels": 100,
     "confidence_denominator": False,
 }  # fmt: skip
@@ -230,7 +230,7 @@ def test_an_unknown_preset_is_refused() -> None:
         ("epsilon", [1e-300, 1e-9], [next_to(1e-300, BELOW), next_to(1e-9, ABOVE), 0.0, np.nan]),
         ("label_weight", [0.0, 1.0], [-1e-12, next_to(1.0, ABOVE), np.nan]),
         ("label_threshold", [0.0, 1.0, None], [-1e-12, next_to(1.0, ABOVE), np.nan]),
-        ("set_covariance", [0.0, 1e300, None], [-1e-12, np.inf, np.nan]),
+        ("fixed_variance", [0.0, 1e300, None], [-1e-12, np.inf, np.nan]),
         ("assignment", ["optimal", "greedy"], ["best", ""]),
         ("background", ["box", "mask"], ["none", ""]),
         ("clip", ["none", "corners"], ["box", ""]),

@@ -285,8 +285,8 @@ CASES = [
     ),
     Case("box_truth", (False, True), annotated_larger(), PERFECT, with_foreground(in_annotated_box(annotated_larger())),
          base=PAPER),
-    Case("set_covariance", (None, 4.0), certain_or_not(None), PERFECT, like(certain_or_not(4.0))),
-    Case("set_covariance", (4.0, 0.0), certain_or_not(9.0), like(certain_or_not(4.0)), PERFECT, label="0 is plain"),
+    Case("fixed_variance", (None, 4.0), certain_or_not(None), PERFECT, like(certain_or_not(4.0))),
+    Case("fixed_variance", (4.0, 0.0), certain_or_not(9.0), like(certain_or_not(4.0)), PERFECT, label="0 is plain"),
     Case(
         "label_threshold", (None, 0.25), three_confidences(),
         {"PDQ": 0.75**0.5 / 3, "FP": 2}, {"PDQ": 0.75**0.5 / 2, "FP": 1},

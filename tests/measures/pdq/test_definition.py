@@ -13,7 +13,7 @@ from tests.measures.pdq.golden import TABLES, Case, case_names, matches_of, read
 
 from probox.convention import Convention
 from probox.measures.pdq import definition
-from probox.measures.pdq.definition_heatmap import corner_map, plain_cover, region_of_interest
+from probox.measures.pdq.heatmap_definition import corner_map, plain_cover, region_of_interest
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -404,14 +404,14 @@ def test_label_threshold_counts_the_background_and_is_strict() -> None:
     assert (score.tp, score.fp, score.fn) == (1, 0, 1)
 
 
-def test_set_covariance() -> None:
+def test_fixed_variance() -> None:
     truth, found = scene()
-    blurred = definition.evaluate(truth, found, REFERENCE.replace(set_covariance=1.0))
+    blurred = definition.evaluate(truth, found, REFERENCE.replace(fixed_variance=1.0))
     own = definition.heatmap(found.boxes[0], UNIT, 80, 60, REFERENCE)
     mask = truth.masks.to_array(0, 60, 80)
     foreground, _ = definition.losses(own, mask, (10, 10, 29, 29), REFERENCE)
     assert blurred.images[0].tables["fg"][0, 0] == pytest.approx(np.exp(foreground / 400))
-    plain = definition.evaluate(truth, found, REFERENCE.replace(set_covariance=0.0))
+    plain = definition.evaluate(truth, found, REFERENCE.replace(fixed_variance=0.0))
     assert plain.spatial == 1
 
 

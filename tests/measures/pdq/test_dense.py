@@ -11,9 +11,7 @@ from tests.strategies import random_covariance, random_mask
 
 from probox import Convention, Detections, GroundTruth, _core, evaluate
 from probox.measures.pdq import definition
-from probox.measures.pdq.kernel_tables import KernelTables
-from probox.measures.pdq.pairs import pair_tables, score_pairs
-from probox.measures.pdq.settings import settings_of
+from probox.measures.pdq.kernel import KernelTables, pair_tables, score_pairs, settings_of
 from probox.tables.results import PairTable
 
 FEW = 7

@@ -11,8 +11,7 @@ from tests.amounts import examples
 from probox import Convention, Detections, GroundTruth, _core, evaluate
 from probox.errors import InputError
 from probox.measures.pdq import definition
-from probox.measures.pdq.heatmap import heatmap
-from probox.measures.pdq.pairs import pair_tables
+from probox.measures.pdq.kernel import heatmap, pair_tables
 
 CLASSES = ("cup", "dog")
 PRESETS = ("reference", "paper", "challenge")

@@ -13,8 +13,7 @@ from tests.amounts import examples
 from tests.strategies import random_covariance, random_world
 
 from probox import Convention, Detections, GroundTruth, _core
-from probox.measures.pdq.heatmap import heatmap
-from probox.measures.pdq.pairs import pair_tables, score_pairs
+from probox.measures.pdq.kernel import heatmap, pair_tables, score_pairs
 
 SETS = _core.instruction_sets()
 

@@ -17,7 +17,7 @@ LIMIT = 60
 
 SCENE = """
 from probox import Detections, GroundTruth, evaluate
-from probox.measures.pdq.pairs import pair_tables
+from probox.measures.pdq.kernel import pair_tables
 from probox import Convention
 rng = np.random.default_rng(0)
 n = 20000

@@ -14,8 +14,7 @@ from tests.strategies import random_covariance, random_world, worlds
 
 from probox import Convention, Detections, GroundTruth, _core, evaluate
 from probox.measures.pdq import definition
-from probox.measures.pdq.heatmap import heatmap
-from probox.measures.pdq.pairs import pair_tables
+from probox.measures.pdq.kernel import heatmap, pair_tables
 
 CASES = golden.case_names()
 COUNTS = ("TP", "FP", "FN")
@@ -101,7 +100,7 @@ CHOICES = st.fixed_dictionaries(
         "assignment": st.sampled_from(["optimal", "greedy"]),
         "background": st.sampled_from(["box", "mask"]),
         "box_truth": st.booleans(),
-        "set_covariance": st.sampled_from([0.0, 0.3, 10.0]),
+        "fixed_variance": st.sampled_from([0.0, 0.3, 10.0]),
         "label_threshold": st.sampled_from([0.0, 0.3, 0.6, 1.0]),
         "label_weight": st.sampled_from([0.0, 0.25, 0.5, 1.0]),
         "clip": st.sampled_from(["none", "corners"]),
@@ -112,7 +111,7 @@ CHOICES = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("preset", ["reference", "paper", "challenge"])
 @examples(60)
-@example(world=random_world(1186), choices={"set_covariance": 0.0, "label_threshold": 0.6})
+@example(world=random_world(1186), choices={"fixed_variance": 0.0, "label_threshold": 0.6})
 @given(world=worlds, choices=CHOICES)
 def test_scores_equal_the_definition(preset, world, choices):
     truth, found = world

@@ -9,9 +9,8 @@ import pytest
 from tests.strategies import random_world
 
 from probox import Convention, Detections, GroundTruth, InputError, _core, evaluate
-from probox.measures.pdq import pairs
-from probox.measures.pdq.kernel_tables import KernelTables
-from probox.measures.pdq.settings import reach_sigmas, settings_of
+from probox.measures.pdq import kernel
+from probox.measures.pdq.kernel import KernelTables, reach_sigmas, settings_of
 
 
 def columns() -> dict[str, dict[str, object]]:
@@ -114,11 +113,11 @@ def test_too_many_pairs_name_the_image() -> None:
 def test_a_user_is_told_of_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = GroundTruth.from_boxes(["cup"], dict.fromkeys((3, 5), (20, 20)), [5, 5, 5], [[2, 2, 9, 9]] * 3, [0] * 3)
     found = Detections(classes=["cup"], image_ids=[3, 5, 5], boxes=[[2, 2, 10, 10]] * 3, label_probs=np.ones((3, 1)))
-    monkeypatch.setattr(pairs, "MAX_PAIRS", 1 << 2)
+    monkeypatch.setattr(kernel, "MAX_PAIRS", 1 << 2)
     expected = r"^image 5: 3 objects and 2 detections make more than 2\^2 pairs with a quality"
     with pytest.raises(InputError, match=expected):
         evaluate(truth, found)
-    monkeypatch.setattr(pairs, "MAX_PAIRS", 6)
+    monkeypatch.setattr(kernel, "MAX_PAIRS", 6)
     assert len(evaluate(truth, found).pairs) == 6
 
 

@@ -16,8 +16,7 @@ from probox import Evaluation
 from probox.convention import Convention
 from probox.evaluation.joining import join_evaluations
 from probox.measures.measure import Summary
-from probox.measures.pdq.measure import PDQ, pdq_summary
-from probox.measures.pdq.resampling import pdq_resampled
+from probox.measures.pdq.pdq_measure import PDQ, pdq_resampled, pdq_summary
 
 
 def copied(evaluation: Evaluation, counts: list[int]) -> Summary:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.measures.pmb.worlds import Image, by_kernel, corners, golden_image, golden_numbers, random_image
 
-from probox.measures.pmb.definition import (
+from probox.measures.pmb_definition import (
     ASSIGNMENTS,
     CLUTTER,
     MIN_PROBABILITY,
@@ -22,7 +22,7 @@ from probox.measures.pmb.definition import (
     log_density,
     pmb_nll_of_image,
 )
-from probox.measures.pmb.images import NUMBERS
+from probox.measures.pmb_nll import NUMBERS
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.amounts import examples
 
 from probox import _core
-from probox.measures.pmb.definition import all_assignments
+from probox.measures.pmb_definition import all_assignments
 
 
 @st.composite

@@ -21,9 +21,8 @@ from probox import Detections, Evaluation, GroundTruth
 from probox.cli import main
 from probox.demo import Demo
 from probox.measures.measure import Summary
-from probox.measures.pmb.definition import SetDensity, pmb_nll_of_image
-from probox.measures.pmb.images import log_floors, pmb_of_images
-from probox.measures.pmb.measure import MEANS, PMB_NLL
+from probox.measures.pmb_definition import SetDensity, pmb_nll_of_image
+from probox.measures.pmb_nll import MEANS, PMB_NLL, log_floors, pmb_of_images
 from probox.tables.labels import align_labels
 
 CLASSES = ("cup", "dog", "hat")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from probox import _core
-from probox.measures.pmb.definition import (
+from probox.measures.pmb_definition import (
     ASSIGNMENTS,
     CLUTTER,
     MIN_DETERMINANT,
@@ -19,7 +19,7 @@ from probox.measures.pmb.definition import (
     SetDensity,
     pmb_nll_of_image,
 )
-from probox.measures.pmb.images import NUMBERS
+from probox.measures.pmb_nll import NUMBERS
 
 
 @dataclasses.dataclass

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.boxes.definition import match_greedily, overlaps
+from probox.measures.boxes.box_definition import match_greedily, overlaps
 
 FILE = Path(__file__).resolve().parents[2] / "golden" / "uncertainty" / "packages.json"
 EDGES = ("x1", "y1", "x2", "y2")

@@ -13,9 +13,17 @@ from scipy import integrate, stats
 from tests.amounts import examples, others_slow
 
 from probox import InputError
-from probox.measures.scoring import definition, edge_scores
-from probox.measures.scoring.box_scores import QUICK, energy_scores, mean_lengths, negative_log_likelihoods
-from probox.measures.scoring.covariances import edge_variances, invertible, log_determinants, squared_distances
+from probox.measures.scoring import score_definition, scores
+from probox.measures.scoring.scores import (
+    QUICK,
+    edge_variances,
+    energy_scores,
+    invertible,
+    log_determinants,
+    mean_lengths,
+    negative_log_likelihoods,
+    squared_distances,
+)
 
 
 def random_boxes(seed: int, n: int = 4, low: float = 1e-3, high: float = 1e3) -> tuple[np.ndarray, np.ndarray]:
@@ -37,9 +45,9 @@ def test_scores_are_those_of_the_definition(seed: int) -> None:
     nll, energy = negative_log_likelihoods(residuals, covariances), energy_scores(residuals, covariances)
     for row in range(len(residuals)):
         one = residuals[row], covariances[row]
-        assert nll[row] == pytest.approx(definition.negative_log_likelihood(*one), rel=1e-9, abs=1e-9)
+        assert nll[row] == pytest.approx(score_definition.negative_log_likelihood(*one), rel=1e-9, abs=1e-9)
         size = np.linalg.norm(np.append(residuals[row], np.sqrt(edge_variances(covariances[row][None]))))
-        assert energy[row] == pytest.approx(definition.energy_score(*one), rel=0, abs=1e-11 * size)
+        assert energy[row] == pytest.approx(score_definition.energy_score(*one), rel=0, abs=1e-11 * size)
 
 
 def gauss_legendre(mean: np.ndarray, variances: np.ndarray) -> float:
@@ -61,7 +69,7 @@ def test_mean_lengths_are_those_of_finer_steps_and_of_another_rule(small: float,
         for direction in np.eye(4)[:2]:
             mean = shift * direction
             length = mean_lengths(mean[None], variances[None])[0]
-            assert length == pytest.approx(definition.mean_length(mean, np.diag(variances), 0.1), rel=2e-12)
+            assert length == pytest.approx(score_definition.mean_length(mean, np.diag(variances), 0.1), rel=2e-12)
             if small >= 0.1:
                 assert length == pytest.approx(gauss_legendre(mean, variances), rel=1e-10)
 
@@ -78,7 +86,7 @@ def test_the_energy_score_is_what_samples_say() -> None:
     residuals, covariances = random_boxes(5, 3, low=0.5, high=5.0)
     rng = np.random.default_rng(0)
     for r, corners, score in zip(residuals, covariances, energy_scores(residuals, covariances), strict=True):
-        z, other = rng.multivariate_normal(np.zeros(4), definition.whole_covariance(corners), (2, 50_000))
+        z, other = rng.multivariate_normal(np.zeros(4), score_definition.whole_covariance(corners), (2, 50_000))
         near, apart = np.linalg.norm(z - r, axis=1), np.linalg.norm(z - other, axis=1)
         error = math.sqrt((near.var() + 0.25 * apart.var()) / len(z))
         assert abs(near.mean() - 0.5 * apart.mean() - score) < 4 * error
@@ -88,7 +96,7 @@ def test_the_energy_score_of_one_edge_is_its_crps() -> None:
     rng = np.random.default_rng(1)
     r, s = rng.normal(size=50), rng.uniform(0.1, 3.0, 50)
     one = mean_lengths(r[:, None], s[:, None] ** 2) - 0.5 * mean_lengths(np.zeros((50, 1)), 2 * s[:, None] ** 2)
-    np.testing.assert_allclose(one, edge_scores.crps(r, s), atol=1e-10)
+    np.testing.assert_allclose(one, scores.crps(r, s), atol=1e-10)
 
 
 def test_the_energy_score_of_a_plain_box_is_the_distance() -> None:
@@ -115,7 +123,7 @@ def test_distances_and_determinants_are_those_of_the_whole_matrix(seed: int) -> 
     for r, corners, distance, log in zip(
         residuals, covariances, squared_distances(residuals, covariances), log_determinants(covariances), strict=True
     ):
-        whole = definition.whole_covariance(corners)
+        whole = score_definition.whole_covariance(corners)
         assert distance == pytest.approx(r @ np.linalg.solve(whole, r), rel=1e-8)
         assert log == pytest.approx(np.linalg.slogdet(whole)[1], abs=1e-8)
 
@@ -159,13 +167,12 @@ def test_crps_is_the_integral_of_squared_differences(seed: int) -> None:
     r, s = rng.normal() * 2, float(np.exp(rng.normal()))
     left = integrate.quad(lambda x: NormalDist().cdf(x / s) ** 2, -12 * s - abs(r), r, limit=200)[0]
     right = integrate.quad(lambda x: NormalDist().cdf(-x / s) ** 2, r, 12 * s + abs(r), limit=200)[0]
-    assert edge_scores.crps(np.array([r]), np.array([s]))[0] == pytest.approx(left + right, abs=1e-6)
+    assert scores.crps(np.array([r]), np.array([s]))[0] == pytest.approx(left + right, abs=1e-6)
 
 
 def test_edges_of_plain_boxes() -> None:
-    np.testing.assert_array_equal(edge_scores.crps(np.array([-2.0, 3.0]), np.zeros(2)), [2.0, 3.0])
-    np.testing.assert_array_equal(edge_scores.interval_scores(np.array([-2.0]), np.zeros(1), 0.9), [pytest.approx(40)])
-    assert edge_scores.interval_widths(np.ones(1), 0.95)[0] == pytest.approx(2 * 1.959963985)
+    np.testing.assert_array_equal(scores.crps(np.array([-2.0, 3.0]), np.zeros(2)), [2.0, 3.0])
+    assert scores.interval_widths(np.ones(1), 0.95)[0] == pytest.approx(2 * 1.959963985)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from tests.measures.scoring.packages import EDGES, extents, matched, oracle, packages, pairs, shared
 
-from probox.measures.scoring import box_scores, definition, edge_scores, honesty, labels, score_calibration, sigma_bins
-from probox.measures.scoring.bins import Bins
-from probox.measures.scoring.covariances import edge_variances
-from probox.measures.scoring.object_calibration import object_brier_scores
-from probox.measures.scoring.separation import minimum_uncertainty_error
+from probox.measures.scoring import calibration_metrics, score_definition, scores
+from probox.measures.scoring.calibration_metrics import Bins, object_brier_scores
+from probox.measures.scoring.ranking_metrics import minimum_uncertainty_error
+from probox.measures.scoring.scores import edge_variances
 
 RESIDUALS, COVARIANCES, PROBS, LABELS = pairs()
 SIGMAS = np.sqrt(edge_variances(COVARIANCES))
@@ -26,69 +25,51 @@ def same(number: object) -> object:
 
 
 def test_boxes_have_the_formulas_scores() -> None:
-    assert box_scores.energy_scores(RESIDUALS, COVARIANCES).mean() == same(OWN["energy score exact (mean)"])
+    assert scores.energy_scores(RESIDUALS, COVARIANCES).mean() == same(OWN["energy score exact (mean)"])
     for floor, key in ((0.0, "nll mean"), (0.01, "nll mean with probdet's +0.01 I")):
-        assert box_scores.negative_log_likelihoods(RESIDUALS, COVARIANCES, floor=floor).mean() == same(OWN[key])
+        assert scores.negative_log_likelihoods(RESIDUALS, COVARIANCES, floor=floor).mean() == same(OWN[key])
     assert OWN["nll mean"] == same(NETCAL["NLL joint"])
-    assert honesty.nees(RESIDUALS, COVARIANCES) == same(OWN["NEES mean (chi2_4 -> 4)"])
+    assert calibration_metrics.nees(RESIDUALS, COVARIANCES) == same(OWN["NEES mean (chi2_4 -> 4)"])
 
 
 def test_edges_have_the_scores_of_other_packages() -> None:
     for package, key in (("scoringrules", "crps_normal"), ("properscoring", "crps_gaussian")):
         expected = oracle(package)[f"{key} mean per coordinate"]
-        assert edge_scores.crps(RESIDUALS, SIGMAS).mean(axis=0) == same(expected)
-    expected = oracle("scoringrules")["logs_normal mean per coordinate"]
-    assert edge_scores.log_scores(RESIDUALS, SIGMAS).mean(axis=0) == same(expected)
-    assert expected == same(NETCAL["NLL per coordinate"])
-    expected = oracle("scoringrules")["interval_score alpha .1 mean per coordinate"]
-    assert edge_scores.interval_scores(RESIDUALS, SIGMAS, 0.9).mean(axis=0) == same(expected)
-    assert edge_scores.interval_widths(SIGMAS, 0.9).mean(axis=0) == same(NETCAL["MPIW q=.9"])
-    losses = edge_scores.folded_pinball_losses(RESIDUALS, SIGMAS, honesty.MQCE_LEVELS)
-    assert losses.mean() == same(NETCAL["Pinball q=.05..95 mean"])
+        assert scores.crps(RESIDUALS, SIGMAS).mean(axis=0) == same(expected)
+    assert scores.interval_widths(SIGMAS, 0.9).mean(axis=0) == same(NETCAL["MPIW q=.9"])
 
 
 @pytest.mark.parametrize(("column", "edge"), list(enumerate(EDGES)))
 def test_an_edge_has_the_numbers_of_the_uncertainty_toolbox(column: int, edge: str) -> None:
     expected, r, s = UCT[edge], RESIDUALS[:, column], SIGMAS[:, column]
-    errors = honesty.curve_errors(honesty.edge_levels(r, s))
-    assert errors["mean"] == same(expected["ma_cal"])
-    assert errors["root_mean_square"] == same(expected["rms_cal"])
-    assert errors["area"] == same(expected["miscal_area"])
     assert np.sqrt(np.square(s).mean()) == same(expected["sharp"])
-    assert edge_scores.crps(r, s).mean() == same(expected["crps"])
-    assert edge_scores.log_scores(r, s).mean() == same(expected["nll"])
-    levels = np.linspace(0.01, 0.99, 99)
-    assert edge_scores.pinball_losses(r, s, levels).mean() == same(expected["check"])
-    scores = [edge_scores.interval_scores(r, s, float(share)).mean() for share in levels]
-    assert np.mean(scores) == same(expected["interval"])
+    assert scores.crps(r, s).mean() == same(expected["crps"])
 
 
 @pytest.mark.parametrize(("column", "edge"), list(enumerate(EDGES)))
 def test_an_edge_has_the_calibration_of_netcal(column: int, edge: str) -> None:
     r, s = RESIDUALS[:, column], SIGMAS[:, column]
-    levels = honesty.edge_levels(r, s)
-    assert honesty.coverage(levels, 0.9) == same(NETCAL["PICP q=.9"][column])
-    assert honesty.mean_quantile_error(levels) == same(NETCAL["M-QCE q=.05..95 per coordinate"][column])
-    assert sigma_bins.conditional_quantile_error(levels, s, Bins(5)) == same(
-        NETCAL["C-QCE 5 bins per coordinate"][column]
-    )
-    assert sigma_bins.ence(r, s, Bins(5)) == same(NETCAL["ENCE 5 bins"][column])
-    assert definition.ence(r.tolist(), s.tolist(), 5) == same(NETCAL["ENCE 5 bins"][column])
-    assert sigma_bins.uce(r, s, Bins(5)) == same(NETCAL["UCE 5 bins"][column])
-    assert honesty.rms_z(r / s) == same(NETCAL["VarianceScaling theta"][column])
-    assert honesty.rms_z(r / s) == same(OWN["variance scale theta per coordinate"][column])
+    levels = calibration_metrics.edge_levels(r, s)
+    assert calibration_metrics.coverage(levels, 0.9) == same(NETCAL["PICP q=.9"][column])
+    assert calibration_metrics.mean_quantile_error(levels) == same(NETCAL["M-QCE q=.05..95 per coordinate"][column])
+    assert calibration_metrics.ence(r, s, Bins(5)) == same(NETCAL["ENCE 5 bins"][column])
+    assert score_definition.ence(r.tolist(), s.tolist(), 5) == same(NETCAL["ENCE 5 bins"][column])
+    assert calibration_metrics.rms_z(r / s) == same(NETCAL["VarianceScaling theta"][column])
+    assert calibration_metrics.rms_z(r / s) == same(OWN["variance scale theta per coordinate"][column])
 
 
 def test_boxes_have_the_quantile_error_of_netcal() -> None:
-    assert honesty.mean_quantile_error(honesty.box_levels(RESIDUALS, COVARIANCES)) == same(NETCAL["M-QCE joint"])
+    assert calibration_metrics.mean_quantile_error(calibration_metrics.box_levels(RESIDUALS, COVARIANCES)) == same(
+        NETCAL["M-QCE joint"]
+    )
 
 
 # --- labels and scores ---
 
 
 def test_labels_have_the_formulas_scores() -> None:
-    assert labels.brier_scores(PROBS, LABELS).mean() == same(OWN["Brier mean over TPs (sum over classes)"])
-    assert labels.ignorances(PROBS, LABELS).mean() == same(OWN["ignorance mean over TPs"])
+    assert scores.brier_scores(PROBS, LABELS).mean() == same(OWN["Brier mean over TPs (sum over classes)"])
+    assert scores.ignorances(PROBS, LABELS).mean() == same(OWN["ignorance mean over TPs"])
 
 
 def test_the_matches_are_those_of_the_file() -> None:
@@ -121,8 +102,8 @@ def test_d_ece_is_what_each_package_means_by_it(
     pairing: str, bins: Bins, ends: tuple[float, float] | None, expected: float
 ) -> None:
     scores, _, hits, _ = matched(0.5, alone=pairing == "alone")
-    assert score_calibration.d_ece(scores, hits, bins, ends=ends) == same(expected)
-    assert definition.d_ece(scores.tolist(), hits.tolist(), bins.number, bins.kind, ends) == same(expected)
+    assert calibration_metrics.d_ece(scores, hits, bins, ends=ends) == same(expected)
+    assert score_definition.d_ece(scores.tolist(), hits.tolist(), bins.number, bins.kind, ends) == same(expected)
 
 
 def test_one_name_means_many_numbers() -> None:
@@ -136,19 +117,19 @@ def test_one_name_means_many_numbers() -> None:
 )
 def test_laece_is_that_of_its_authors(threshold: float, key: str) -> None:
     scores, named, _, ious = matched(threshold)
-    assert score_calibration.laece(scores, ious, named, Bins(25)) == same(FIVEAI[key])
-    assert definition.laece(scores.tolist(), ious.tolist(), named.tolist(), 25) == same(FIVEAI[key])
+    assert calibration_metrics.laece(scores, ious, named, Bins(25)) == same(FIVEAI[key])
+    assert score_definition.laece(scores.tolist(), ious.tolist(), named.tolist(), 25) == same(FIVEAI[key])
 
 
 def test_laace_is_that_of_its_authors() -> None:
     scores, named, _, ious = matched(0.0)
-    assert score_calibration.laace(scores, ious, named) == same(FIVEAI["LaACE_0"])
+    assert calibration_metrics.laace(scores, ious, named) == same(FIVEAI["LaACE_0"])
 
 
 @pytest.mark.parametrize(("pairing", "key"), [("greedy", "laece greedy .5"), ("alone", "laece independent .5")])
 def test_laece_between_the_least_and_the_greatest_score_is_that_of_uq_detr(pairing: str, key: str) -> None:
     scores, named, _, ious = matched(0.5, alone=pairing == "alone")
-    assert score_calibration.laece(scores, ious, named, Bins(25), ends=None) == same(UQ_DETR[key])
+    assert calibration_metrics.laece(scores, ious, named, Bins(25), ends=None) == same(UQ_DETR[key])
 
 
 def test_qgc_is_that_of_the_formula() -> None:
@@ -156,8 +137,8 @@ def test_qgc_is_that_of_the_formula() -> None:
     conde = oracle("Conde")
     objects = sum(len(image["truth_labels"]) for image in packages()["images"])
     assert objects - hits.sum() == conde["FN"]
-    assert score_calibration.qgc(scores, hits, conde["FN"]) == same(conde["QGC avg"])
-    assert definition.qgc(scores.tolist(), hits.tolist(), conde["FN"]) == same(conde["QGC avg"])
+    assert calibration_metrics.qgc(scores, hits, conde["FN"]) == same(conde["QGC avg"])
+    assert score_definition.qgc(scores.tolist(), hits.tolist(), conde["FN"]) == same(conde["QGC avg"])
 
 
 def test_oce_is_that_of_uq_detr() -> None:
@@ -166,7 +147,7 @@ def test_oce_is_that_of_uq_detr() -> None:
         probs, there = np.asarray(image["label_probs"]).reshape(-1, 3), np.array(image["truth_labels"], int)
         found = extents(image["boxes"])
         losses.append(object_brier_scores(found, probs, extents(image["truth_boxes"]), there, ious=(0.5, 0.75)))
-        plain += [definition.oce(shared(image).T, probs, there.tolist(), iou) for iou in (0.5, 0.75)]
+        plain += [score_definition.oce(shared(image).T, probs, there.tolist(), iou) for iou in (0.5, 0.75)]
     assert np.concatenate(losses).mean() == same(UQ_DETR["oce(.5,.75) mean"])
     assert np.mean(np.concatenate(plain)) == same(UQ_DETR["oce(.5,.75) mean"])
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probox.measures.boxes.definition import overlaps
-from probox.measures.scoring import definition, object_calibration
-from probox.measures.scoring.labels import brier_scores, entropies, ignorances
-from probox.measures.scoring.object_calibration import object_brier_scores
+from probox.measures.boxes.box_definition import overlaps
+from probox.measures.scoring import calibration_metrics, score_definition
+from probox.measures.scoring.calibration_metrics import object_brier_scores
+from probox.measures.scoring.scores import brier_scores, entropies, ignorances
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -42,9 +42,9 @@ def test_objects_have_the_losses_of_the_definition(at_a_time: int, seed: int) ->
     n, m = (int(k) for k in rng.integers(0, 6, 2))
     found, there = (np.concatenate([rng.uniform(0, 4, (k, 2)), rng.uniform(4, 9, (k, 2))], axis=1) for k in (n, m))
     probs, labels = rng.dirichlet(np.ones(4), n)[:, :3], rng.integers(0, 3, m)
-    with mock.patch.object(object_calibration, "_MOST_OVERLAPS", at_a_time):
+    with mock.patch.object(calibration_metrics, "_MOST_OVERLAPS", at_a_time):
         losses = object_brier_scores(found, probs, there, labels, ious=(0.3, 0.6))
     assert losses.shape == (m, 2)
     shared = overlaps(found, there, np.zeros(m, bool)).T
     for column, iou in enumerate((0.3, 0.6)):
-        assert losses[:, column] == pytest.approx(definition.oce(shared, probs, labels.tolist(), iou))
+        assert losses[:, column] == pytest.approx(score_definition.oce(shared, probs, labels.tolist(), iou))

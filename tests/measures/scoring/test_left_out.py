@@ -16,17 +16,9 @@ from probox import Evaluation
 from probox.cli import main
 from probox.measures.matched import EDGES
 from probox.measures.measure import Measure
-from probox.measures.scoring import (
-    box_scores,
-    detection_measures,
-    honesty,
-    informative,
-    score_calibration,
-    separation,
-    sigma_bins,
-)
-from probox.measures.scoring.bins import Bins
-from probox.measures.scoring.covariances import edge_variances
+from probox.measures.scoring import calibration_metrics, detection_measures, ranking_metrics, scores
+from probox.measures.scoring.calibration_metrics import Bins
+from probox.measures.scoring.scores import edge_variances
 
 EVERY = pytest.mark.parametrize("measure", OURS, ids=lambda measure: measure.name)
 
@@ -58,19 +50,27 @@ def test_plain_boxes_are_left_out_and_counted() -> None:
     r, c = pairs.residuals[5:], pairs.covariances[5:]
     sigmas = np.sqrt(edge_variances(c))
     assert numbers["NLL_pairs"] == 9
-    assert numbers["NLL"] == pytest.approx(box_scores.negative_log_likelihoods(r, c).mean())
-    assert numbers["NEES"] == pytest.approx(honesty.nees(r, c))
-    assert numbers["coverage_68_joint"] == pytest.approx(honesty.coverage(honesty.box_levels(r, c), 0.68))
-    assert numbers["coverage_68"] == pytest.approx(honesty.coverage(honesty.edge_levels(r, sigmas), 0.68))
-    assert numbers["M-QCE"] == pytest.approx(honesty.mean_quantile_error(honesty.box_levels(r, c)))
-    assert numbers["PIT"] == pytest.approx(honesty.pit_distance(honesty.pit_histogram(honesty.pit_values(r, sigmas))))
-    assert numbers["ENCE/10m_y2"] == pytest.approx(sigma_bins.ence(r[:, 3], sigmas[:, 3], Bins(10, "mass")))
+    assert numbers["NLL"] == pytest.approx(scores.negative_log_likelihoods(r, c).mean())
+    assert numbers["NEES"] == pytest.approx(calibration_metrics.nees(r, c))
+    assert numbers["coverage_68_joint"] == pytest.approx(
+        calibration_metrics.coverage(calibration_metrics.box_levels(r, c), 0.68)
+    )
+    assert numbers["coverage_68"] == pytest.approx(
+        calibration_metrics.coverage(calibration_metrics.edge_levels(r, sigmas), 0.68)
+    )
+    assert numbers["M-QCE"] == pytest.approx(
+        calibration_metrics.mean_quantile_error(calibration_metrics.box_levels(r, c))
+    )
+    assert numbers["PIT"] == pytest.approx(
+        calibration_metrics.pit_distance(calibration_metrics.pit_histogram(calibration_metrics.pit_values(r, sigmas)))
+    )
+    assert numbers["ENCE/10m_y2"] == pytest.approx(calibration_metrics.ence(r[:, 3], sigmas[:, 3], Bins(10, "mass")))
     sides = pairs.sides[5:][:, [0, 1, 0, 1]]
     relative = (sigmas / sides).ravel(), (np.abs(r) / sides).ravel()
-    assert numbers["AUSE"] == pytest.approx(informative.ause(*relative))
-    assert numbers["Spearman"] == pytest.approx(informative.spearman(*relative))
+    assert numbers["AUSE"] == pytest.approx(ranking_metrics.ause(*relative))
+    assert numbers["Spearman"] == pytest.approx(ranking_metrics.spearman(*relative))
     distances = np.linalg.norm(pairs.residuals[:5], axis=1)
-    assert numbers["energy"] == pytest.approx(np.append(distances, box_scores.energy_scores(r, c)).mean())
+    assert numbers["energy"] == pytest.approx(np.append(distances, scores.energy_scores(r, c)).mean())
     text = "5 of 14 pairs are plain boxes, whose covariance is 0: what needs one leaves them out"
     assert text in some.notes
     assert "5 of 14 pairs are plain boxes: their energy score and CRPS are distances" in some.notes
@@ -115,11 +115,13 @@ def test_truncated_edges_with_a_sigma_are_left_out_too() -> None:
     assert not pairs.plain.any()
     r, sigmas = pairs.residuals[kept], np.sqrt(pairs.variances[kept])
     sides = pairs.sides[:, [0, 1, 0, 1]][kept]
-    assert numbers["coverage_50"] == pytest.approx(honesty.coverage(honesty.edge_levels(r, sigmas), 0.5))
-    assert numbers["AUSE"] == pytest.approx(informative.ause(sigmas / sides, np.abs(r) / sides))
+    assert numbers["coverage_50"] == pytest.approx(
+        calibration_metrics.coverage(calibration_metrics.edge_levels(r, sigmas), 0.5)
+    )
+    assert numbers["AUSE"] == pytest.approx(ranking_metrics.ause(sigmas / sides, np.abs(r) / sides))
     column = np.flatnonzero(pairs.truncated.any(axis=0))[0]
     own = kept[:, column]
-    expected = sigma_bins.ence(pairs.residuals[own, column], np.sqrt(pairs.variances[own, column]), Bins(5))
+    expected = calibration_metrics.ence(pairs.residuals[own, column], np.sqrt(pairs.variances[own, column]), Bins(5))
     assert numbers[f"ENCE/5w_{EDGES[column]}"] == pytest.approx(expected)
 
 
@@ -159,9 +161,9 @@ def test_crowds_and_unknown_classes_are_left_out_and_counted() -> None:
     assert "1 of 5 detections lie in crowds and are left out of scores' calibration" in result.notes
     hits = np.array([True, False, False, True])
     scores = result.detections.scores[[0, 1, 2, 4]]
-    assert result.summary()["D-ECE@50/10w"] == pytest.approx(score_calibration.d_ece(scores, hits, Bins(10)))
-    assert result.summary()["QGC@50"] == pytest.approx(score_calibration.qgc(scores, hits, 0))
-    assert result.summary()["MUE@50"] == separation.minimum_uncertainty_error(1 - scores, hits)
+    assert result.summary()["D-ECE@50/10w"] == pytest.approx(calibration_metrics.d_ece(scores, hits, Bins(10)))
+    assert result.summary()["QGC@50"] == pytest.approx(calibration_metrics.qgc(scores, hits, 0))
+    assert result.summary()["MUE@50"] == ranking_metrics.minimum_uncertainty_error(1 - scores, hits)
     alien = found.replace(classes=["cup", "alien"], label_probs=[*found.label_probs[:4], [0.0, 0.5]])
     notes = probox.evaluate(truth, alien, measures=["d-ece"]).notes
     text = "1 of 5 detections name none of the truth's classes and are left out of scores' calibration"
@@ -197,9 +199,9 @@ def test_a_class_without_objects_is_not_in_the_mean_of_classes() -> None:
     ious[result.matched_pairs.detections] = result.matched_pairs.ious
     kept = labels != 1
     assert 0 < kept.sum() < len(kept)
-    expected = score_calibration.laace(scores[kept], ious[kept], labels[kept])
+    expected = calibration_metrics.laace(scores[kept], ious[kept], labels[kept])
     assert result.summary()["LaACE@50"] == pytest.approx(expected)
-    expected = score_calibration.laece(scores[kept], ious[kept], labels[kept], Bins(25))
+    expected = calibration_metrics.laece(scores[kept], ious[kept], labels[kept], Bins(25))
     assert result.summary()["LaECE@50/25w"] == pytest.approx(expected)
 
 
@@ -208,7 +210,7 @@ def test_a_hit_has_the_size_of_its_object_whatever_its_own_box() -> None:
     large = truth.replace(areas=np.full(len(truth), 96.0**2 + 1))
     result = probox.evaluate(large, found, measures=["d-ece"])
     scores = result.detections.scores[result.matched_pairs.detections]
-    expected = score_calibration.d_ece(scores, np.ones(len(scores), bool), Bins(10))
+    expected = calibration_metrics.d_ece(scores, np.ones(len(scores), bool), Bins(10))
     assert result.per_size()["large"]["D-ECE@50/10w"] == pytest.approx(expected)
 
 

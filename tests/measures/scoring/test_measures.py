@@ -17,10 +17,9 @@ import probox
 from probox import Detections, Evaluation, GroundTruth
 from probox.demo import Demo
 from probox.measures.measure import Measure
-from probox.measures.scoring import honesty, informative, rows, score_calibration, separation, sigma_bins
-from probox.measures.scoring.bins import Bins
-from probox.measures.scoring.covariances import log_determinants
-from probox.measures.scoring.labels import entropies
+from probox.measures.scoring import calibration_metrics, ranking_metrics, score_rows
+from probox.measures.scoring.calibration_metrics import Bins
+from probox.measures.scoring.scores import entropies, log_determinants
 
 EVERY = pytest.mark.parametrize("measure", OURS, ids=lambda measure: measure.name)
 
@@ -74,23 +73,27 @@ def test_an_evaluation_has_the_golden_numbers(golden: Evaluation) -> None:
 def test_single_edges_have_numbers_of_their_own(golden: Evaluation) -> None:
     pairs, numbers = golden.matched_pairs, golden.summary()
     sigmas = np.sqrt(pairs.variances)
-    pit = honesty.pit_values(pairs.residuals, sigmas)
-    for number, share in enumerate(honesty.pit_histogram(pit)):
+    pit = calibration_metrics.pit_values(pairs.residuals, sigmas)
+    for number, share in enumerate(calibration_metrics.pit_histogram(pit)):
         assert numbers[f"PIT_bin{number + 1}"] == pytest.approx(share)
     for column, edge in enumerate(("x1", "y1", "x2", "y2")):
         r, s = pairs.residuals[:, column], sigmas[:, column]
         side = pairs.sides[:, column % 2]
-        levels = honesty.edge_levels(r, s)
+        levels = calibration_metrics.edge_levels(r, s)
         assert numbers[f"PIT_mean_{edge}"] == pytest.approx(pit[:, column].mean())
-        assert numbers[f"PIT_{edge}"] == pytest.approx(honesty.pit_distance(honesty.pit_histogram(pit[:, column])))
+        assert numbers[f"PIT_{edge}"] == pytest.approx(
+            calibration_metrics.pit_distance(calibration_metrics.pit_histogram(pit[:, column]))
+        )
         for share in (50, 68, 90, 95):
-            assert numbers[f"coverage_{share}_{edge}"] == pytest.approx(honesty.coverage(levels, share / 100))
-        assert numbers[f"AUSE_{edge}"] == pytest.approx(informative.ause(s / side, np.abs(r) / side))
-        assert numbers[f"Spearman_{edge}"] == pytest.approx(informative.spearman(s / side, np.abs(r) / side))
-        assert numbers[f"ENCE/10m_{edge}"] == pytest.approx(sigma_bins.ence(r, s, Bins(10, "mass")))
+            assert numbers[f"coverage_{share}_{edge}"] == pytest.approx(
+                calibration_metrics.coverage(levels, share / 100)
+            )
+        assert numbers[f"AUSE_{edge}"] == pytest.approx(ranking_metrics.ause(s / side, np.abs(r) / side))
+        assert numbers[f"Spearman_{edge}"] == pytest.approx(ranking_metrics.spearman(s / side, np.abs(r) / side))
+        assert numbers[f"ENCE/10m_{edge}"] == pytest.approx(calibration_metrics.ence(r, s, Bins(10, "mass")))
     for share in (50, 68, 90, 95):
-        levels = honesty.box_levels(pairs.residuals, pairs.covariances)
-        assert numbers[f"coverage_{share}_joint"] == pytest.approx(honesty.coverage(levels, share / 100))
+        levels = calibration_metrics.box_levels(pairs.residuals, pairs.covariances)
+        assert numbers[f"coverage_{share}_joint"] == pytest.approx(calibration_metrics.coverage(levels, share / 100))
     assert numbers["ENCE/10m"] == pytest.approx(np.mean([numbers[f"ENCE/10m_{e}"] for e in ("x1", "y1", "x2", "y2")]))
 
 
@@ -100,7 +103,7 @@ def test_other_uncertainties_tell_hits_apart(golden: Evaluation) -> None:
     assert table.label_probs is not None
     by = {"_entropy": entropies(table.label_probs), "_logdet": log_determinants(table.covariances)}
     for part, uncertainties in by.items():
-        assert numbers[f"MUE@50{part}"] == separation.minimum_uncertainty_error(uncertainties, hits)
+        assert numbers[f"MUE@50{part}"] == ranking_metrics.minimum_uncertainty_error(uncertainties, hits)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.5, 2.0])
@@ -147,11 +150,11 @@ def test_classes_are_those_of_the_part(measure: Measure, golden: Evaluation) -> 
     truth, found = world()
     assert measure.per_class is not None
     for label, (name, numbers) in enumerate(measure.per_class(golden).items()):
-        rows = np.flatnonzero(found.label_probs.argmax(axis=1) == label)
+        score_rows = np.flatnonzero(found.label_probs.argmax(axis=1) == label)
         if measure.name == "oce":  # every detection that overlaps an object counts
-            rows = np.arange(len(found))
+            score_rows = np.arange(len(found))
         part = truth.take(np.flatnonzero(truth.labels == label))
-        alone = probox.evaluate(part, found.take(rows), measures=[measure.name]).summary()
+        alone = probox.evaluate(part, found.take(score_rows), measures=[measure.name]).summary()
         assert name == CLASSES[label]
         assert numbers == pytest.approx(alone, abs=1e-9, nan_ok=True)
 
@@ -173,7 +176,7 @@ def test_a_pair_has_the_size_of_its_object_and_a_false_positive_its_own(golden: 
     areas[pairs.detections] = pairs.areas
     hits = np.isin(np.arange(len(areas)), pairs.detections)
     own = areas <= 32**2
-    expected = score_calibration.d_ece(golden.detections.scores[own], hits[own], Bins(10))
+    expected = calibration_metrics.d_ece(golden.detections.scores[own], hits[own], Bins(10))
     assert golden.per_size()["small"]["D-ECE@50/10w"] == pytest.approx(expected)
 
 
@@ -244,7 +247,7 @@ def test_resamplings_are_made_some_at_a_time(golden: Evaluation, monkeypatch: py
     for measure in OURS:
         assert measure.resampled is not None
         whole = measure.resampled(golden, weights)
-        monkeypatch.setattr(rows, "AT_ONCE", 50)
+        monkeypatch.setattr(score_rows, "AT_ONCE", 50)
         parts = measure.resampled(golden, weights)
         monkeypatch.undo()
         for key, values in whole.items():

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probox.measures.boxes.definition import match_greedily, overlaps
-from probox.measures.scoring import edge_scores, honesty, score_calibration, sigma_bins
-from probox.measures.scoring.bins import Bins
-from probox.measures.scoring.object_calibration import object_brier_scores
+from probox.measures.boxes.box_definition import match_greedily, overlaps
+from probox.measures.scoring import calibration_metrics, scores
+from probox.measures.scoring.calibration_metrics import Bins, object_brier_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
@@ -41,26 +40,7 @@ def scored(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_scoringrules(seed: int) -> None:
     sr = package("scoringrules")
     r, s = edges(seed)
-    np.testing.assert_allclose(edge_scores.crps(r, s), sr.crps_normal(r, np.zeros(200), s), atol=1e-9)
-    np.testing.assert_allclose(edge_scores.log_scores(r, s), sr.logs_normal(r, np.zeros(200), s), atol=1e-9)
-    half = 0.5 * edge_scores.interval_widths(s, 0.8)
-    np.testing.assert_allclose(
-        edge_scores.interval_scores(r, s, 0.8), sr.interval_score(r, -half, half, 0.2), atol=1e-9
-    )
-
-
-@SEEDS
-def test_uncertainty_toolbox(seed: int) -> None:
-    uct = package("uncertainty_toolbox")
-    r, s = edges(seed)
-    zeros = np.zeros(200)
-    errors = honesty.curve_errors(honesty.edge_levels(r, s))
-    assert errors["mean"] == pytest.approx(uct.mean_absolute_calibration_error(zeros, s, r), abs=1e-9)
-    assert errors["root_mean_square"] == pytest.approx(uct.root_mean_squared_calibration_error(zeros, s, r), abs=1e-9)
-    assert errors["area"] == pytest.approx(uct.miscalibration_area(zeros, s, r), abs=1e-9)
-    assert np.sqrt(np.square(s).mean()) == pytest.approx(uct.sharpness(s), abs=1e-9)
-    levels = np.linspace(0.01, 0.99, 99)
-    assert edge_scores.pinball_losses(r, s, levels).mean() == pytest.approx(uct.check_score(zeros, s, r), abs=1e-9)
+    np.testing.assert_allclose(scores.crps(r, s), sr.crps_normal(r, np.zeros(200), s), atol=1e-9)
 
 
 @SEEDS
@@ -68,10 +48,11 @@ def test_netcal(seed: int) -> None:
     regression = package("netcal.metrics.regression")
     r, s = edges(seed)
     given = (np.zeros(200), s), r
-    assert sigma_bins.ence(r, s, Bins(8)) == pytest.approx(one(regression.ENCE(8).measure(*given)), abs=1e-9)
-    assert sigma_bins.uce(r, s, Bins(8)) == pytest.approx(one(regression.UCE(8).measure(*given)), abs=1e-9)
-    expected = regression.QCE(8, marginal=True).measure(*given, q=honesty.MQCE_LEVELS)
-    assert honesty.mean_quantile_error(honesty.edge_levels(r, s)) == pytest.approx(one(expected), abs=1e-9)
+    assert calibration_metrics.ence(r, s, Bins(8)) == pytest.approx(one(regression.ENCE(8).measure(*given)), abs=1e-9)
+    expected = regression.QCE(8, marginal=True).measure(*given, q=calibration_metrics.MQCE_LEVELS)
+    assert calibration_metrics.mean_quantile_error(calibration_metrics.edge_levels(r, s)) == pytest.approx(
+        one(expected), abs=1e-9
+    )
 
 
 @SEEDS
@@ -80,7 +61,7 @@ def test_hotcoco(seed: int) -> None:
     scores, hits = scored(seed)
     for number in (10, 15, 25):
         expected = metrics.calibration_error(scores.tolist(), hits.tolist(), number)[0]
-        assert score_calibration.d_ece(scores, hits, Bins(number)) == pytest.approx(expected, abs=1e-9)
+        assert calibration_metrics.d_ece(scores, hits, Bins(number)) == pytest.approx(expected, abs=1e-9)
 
 
 @SEEDS
@@ -106,6 +87,6 @@ def test_uq_detr(seed: int) -> None:
     expected = uq.oce(found, there).score
     assert np.concatenate(losses).mean() == pytest.approx(expected, abs=1e-9)
     expected = uq.dece(found, there, tp_criterion="greedy").score
-    assert score_calibration.d_ece(scores, best > 0, Bins(25), ends=None) == pytest.approx(expected, abs=1e-9)
+    assert calibration_metrics.d_ece(scores, best > 0, Bins(25), ends=None) == pytest.approx(expected, abs=1e-9)
     expected = uq.laece(found, there, tp_criterion="greedy").score
-    assert score_calibration.laece(scores, best, named, Bins(25), ends=None) == pytest.approx(expected, abs=1e-9)
+    assert calibration_metrics.laece(scores, best, named, Bins(25), ends=None) == pytest.approx(expected, abs=1e-9)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.measures.measure import Column
-from probox.measures.pdq.measure import PDQ
+from probox.measures.pdq.pdq_measure import PDQ
 from probox.measures.registry import MEASURES
 from probox_experiments.claims import Claim, not_measured
 from probox_experiments.peaks import mean_of

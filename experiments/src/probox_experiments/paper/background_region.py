@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.measures.pdq.heatmap import heatmap
+from probox.measures.pdq.kernel import heatmap
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import EXACT, Claim, equals, not_measured

@@ -64,7 +64,7 @@ class Columns:
     def of_evaluation(cls, evaluation: Evaluation) -> Columns:
         """Return the columns of what was scored."""
         objects, found = evaluation.objects, evaluation.detections
-        own = evaluation.convention.set_covariance is None and found.covariances.any()
+        own = evaluation.convention.fixed_variance is None and found.covariances.any()
         return cls(
             **_of_objects(evaluation.dataset, objects, evaluation.masks),
             image_rows=found.image_rows,

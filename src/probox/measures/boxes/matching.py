@@ -1,17 +1,23 @@
-"""COCO's greedy matching of detections with objects, kept so that every box measure follows from it."""
+"""COCO's greedy matching of detections with objects, kept so that every box measure follows from it.
+
+Matches are made image by image. So those of a single image are at hand, and a resampling changes only how often each
+detection and object counts. Copies of an image are images of their own that stand side by side, as if they had
+neighbouring ids; `box_definition.copied_images` makes such copies, and the numbers here are the same without any.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.support.parallel import threads_for
+from probox.support.parallel import thread_count, threads_for
+from probox.support.types import Floats, Ints
 from probox.support.words import with_count
 from probox.tables.arguments import check_tables
 from probox.tables.dataset import Dataset
@@ -19,8 +25,6 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import column_of_each
 from probox.tables.results import DetectionTable, ObjectTable
-
-__all__ = ["AREA_RANGES", "IOU_THRESHOLDS", "MAX_DETECTIONS", "SIZES", "BoxMatches", "match_boxes"]
 
 IOU_THRESHOLDS = np.linspace(0.5, 0.95, 10)
 """The overlaps at which COCO matches; LRP uses the first."""
@@ -86,12 +90,12 @@ class BoxMatches:
     images: int
     image_rows: npt.NDArray[np.int32]
     labels: npt.NDArray[np.int32]
-    scores: npt.NDArray[np.float64]
+    scores: Floats
     ranks: npt.NDArray[np.int32]
     numbers: npt.NDArray[np.int32]
     matched: npt.NDArray[np.uint16]
     ignored: npt.NDArray[np.uint16]
-    ious: npt.NDArray[np.float64]
+    ious: Floats
     matched_objects: npt.NDArray[np.int32]
     object_labels: npt.NDArray[np.int32]
     object_counts: npt.NDArray[np.uint8]
@@ -110,14 +114,14 @@ class BoxMatches:
         counts = {"detection": len(self), "object": len(self.object_labels), "image": self.images}
         return f"BoxMatches({', '.join(with_count(n, noun) for noun, n in counts.items())})"
 
-    def objects_per_class(self) -> npt.NDArray[np.int64]:
+    def objects_per_class(self) -> Ints:
         """Return how many objects of each class count in each area range, (C, 4)."""
         kinds = len(_RANGES_OF_BITS)  # of objects: in which of the area ranges they count
         places = self.object_labels.astype(np.int64) * kinds + self.object_counts
         counts = np.bincount(places, minlength=len(self.classes) * kinds).reshape(-1, kinds)
         return np.asarray(counts @ _RANGES_OF_BITS)
 
-    def by_score(self, threads: int | None = None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def by_score(self, threads: int | None = None) -> tuple[Ints, Ints]:
         """Return rows by class, then descending score (ties by image, then rank), and where each class starts."""
         return _core.score_order(self.labels, self.scores, len(self.classes), threads_for(len(self), threads))
 
@@ -164,11 +168,11 @@ def match_boxes(
 class Named(NamedTuple):
     """The columns of detections that boxes are matched by, image rows and labels being the truth's."""
 
-    image_rows: npt.NDArray[np.int64]
+    image_rows: Ints
     labels: npt.NDArray[np.int32]
-    boxes: npt.NDArray[np.float64]
-    extents: npt.NDArray[np.float64]
-    scores: npt.NDArray[np.float64]
+    boxes: Floats
+    extents: Floats
+    scores: Floats
 
 
 def match_columns(
@@ -177,7 +181,7 @@ def match_columns(
     there: GroundTruth | ObjectTable,
     *,
     threads: int | None = None,
-    iou_thresholds: npt.NDArray[np.float64] = IOU_THRESHOLDS,
+    iou_thresholds: Floats = IOU_THRESHOLDS,
 ) -> BoxMatches:
     """Match detections that name image rows and classes of the data set (-1: none of them), as `match_boxes` does."""
     columns = _core.match_boxes(
@@ -209,7 +213,7 @@ def match_columns(
     )
 
 
-def mean_of_defined(values: npt.NDArray[np.float64]) -> float:
+def mean_of_defined(values: Floats) -> float:
     """Return the mean of what is not NaN; NaN when nothing is left."""
     defined = values[~np.isnan(values)]
     # What `mean` computes; its own checks take longer than adding up a few classes.
@@ -229,3 +233,189 @@ def class_index(classes: Sequence[str], name: str) -> int:
     if row < 0:
         raise InputError(f"there is no class {name!r}", remedy=f"choose one of {', '.join(classes)}")
     return row
+
+
+EVERY_THRESHOLD = np.uint16(2 ** len(IOU_THRESHOLDS) - 1)
+"""A bit for each."""
+
+
+def resampled_precision(
+    matches: BoxMatches, object_images: Ints, weights: Ints, recall_points: Floats, *, threads: int | None = None
+) -> Floats:
+    """Return each replicate's average precision by IoU threshold and class, (R, 10, C), objects of all sizes counting.
+
+    Parameters
+    ----------
+    matches : BoxMatches
+        What became of detections and objects.
+    object_images : (M,) int64
+        The row of each object's image.
+    weights : (R, I) int64
+        How often each image counts in each replicate.
+    recall_points : array of float
+        Where precision is read off, ascending.
+    threads : int, optional
+        Default: as many as the process may use. The result is the same to the bit for any number.
+    """
+    return _core.resampled_precision(
+        **_by_class(matches, object_images, threads),
+        weights=np.ascontiguousarray(weights, np.int64),
+        thresholds=len(IOU_THRESHOLDS),
+        recall_points=recall_points,
+        threads=thread_count(threads),
+    )
+
+
+def resampled_lrp(
+    matches: BoxMatches, object_images: Ints, weights: Ints, score_thresholds: Floats, *, threads: int | None = None
+) -> Floats:
+    """Return each replicate's optimal LRP of each class and its components loc, fp and fn, (R, C, 4).
+
+    Parameters are those of `resampled_precision`; the optimum is sought among `score_thresholds`, which ascend.
+    """
+    columns = _by_class(matches, object_images, threads)
+    right = columns["right"] & 1 == 1  # at the first IoU threshold
+    return _core.resampled_lrp(
+        **columns,
+        weights=np.ascontiguousarray(weights, np.int64),
+        errors=np.where(right, 1.0 - matches.ious[:, 0], 0.0),
+        score_thresholds=score_thresholds,
+        slack=1.0 - float(IOU_THRESHOLDS[0]),
+        threads=thread_count(threads),
+    )
+
+
+def mean_over_classes(values: Floats) -> Floats:
+    """Return the mean over the last axis of what is not NaN; NaN where nothing is left."""
+    defined = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        mean: Floats = np.where(defined, values, 0.0).sum(axis=-1) / defined.sum(axis=-1)
+    return mean
+
+
+def _by_class(matches: BoxMatches, object_images: Ints, threads: int | None) -> dict[str, Any]:
+    """Return what the kernel reads, objects of all sizes counting: detections by score, and the images of objects."""
+    order, offsets = matches.by_score(threads)
+    matched, ignored = matches.matched[:, 0], matches.ignored[:, 0]
+    counted = np.flatnonzero(matches.object_counts & 1)
+    counted = counted[np.argsort(matches.object_labels[counted], kind="stable")]
+    per_class = np.bincount(matches.object_labels[counted], minlength=len(matches.classes))
+    return {
+        "order": order,
+        "offsets": offsets,
+        "image_rows": matches.image_rows,
+        "scores": matches.scores,
+        "right": matched & ~ignored,
+        "wrong": ~(matched | ignored) & EVERY_THRESHOLD,
+        "object_offsets": np.concatenate([[0], np.cumsum(per_class)]).astype(np.int64),
+        "object_images": object_images[counted].astype(np.int32),
+    }
+
+
+_GROUPS = 50_000  # at a time: each takes a number per score threshold
+
+
+def image_precision(matches: BoxMatches, object_images: Ints, recall_points: Floats) -> Floats:
+    """Return each image's average precision by IoU threshold, and in the last row of all, (11, I).
+
+    Parameters
+    ----------
+    matches : BoxMatches
+        What became of detections and objects.
+    object_images : (M,) int64
+        The row of each object's image.
+    recall_points : array of float
+        Where precision is read off, ascending.
+    """
+    groups = _groups(matches, object_images)
+    parts = [
+        _core.resampled_precision(
+            **part.columns, thresholds=len(IOU_THRESHOLDS), recall_points=recall_points, threads=1
+        )[0]
+        for part in _parts(matches, groups)
+    ]
+    precision = np.concatenate([np.zeros((len(IOU_THRESHOLDS), 0)), *parts], axis=1)
+    return _means(np.concatenate([precision, precision.mean(axis=0, keepdims=True)]), groups.images, matches.images)
+
+
+def image_lrp(matches: BoxMatches, object_images: Ints, score_thresholds: Floats) -> Floats:
+    """Return the mean over each image's classes of optimal LRP and its components loc, fp and fn, (4, I).
+
+    Parameters are those of `image_precision`; the optimum of a class in an image is sought among `score_thresholds`.
+    """
+    groups = _groups(matches, object_images)
+    parts = []
+    for part in _parts(matches, groups):
+        right = part.columns["right"] & 1 == 1  # at the first IoU threshold
+        optimum = _core.resampled_lrp(
+            **part.columns,
+            errors=np.where(right, 1.0 - matches.ious[part.rows, 0], 0.0),
+            score_thresholds=score_thresholds,
+            slack=1.0 - float(IOU_THRESHOLDS[0]),
+            threads=1,
+        )
+        parts.append(optimum[0].T)
+    return _means(np.concatenate([np.zeros((4, 0)), *parts], axis=1), groups.images, matches.images)
+
+
+class _Groups(NamedTuple):
+    """The classes that have objects in an image, image by image; objects of all sizes count."""
+
+    images: Ints
+    objects: Ints
+    """How many objects of the class the image has."""
+    first: Ints
+    """The first of its rows in the matches: those of an image and class stand together, from the highest score down."""
+    last: Ints
+    """The row after its last."""
+
+
+def _groups(matches: BoxMatches, object_images: Ints) -> _Groups:
+    classes = max(len(matches.classes), 1)
+    counted = matches.object_counts & 1 == 1
+    keys, objects = np.unique(
+        object_images[counted].astype(np.int64) * classes + matches.object_labels[counted], return_counts=True
+    )
+    found = matches.image_rows.astype(np.int64) * classes + matches.labels
+    first, last = (np.searchsorted(found, keys, side=side) for side in ("left", "right"))
+    return _Groups(keys // classes, objects, first, last)
+
+
+class _Part(NamedTuple):
+    rows: Ints
+    columns: dict[str, Any]
+
+
+def _parts(matches: BoxMatches, groups: _Groups) -> list[_Part]:
+    """Return what the kernel reads, some groups at a time: each group is a class, and all count once."""
+    starts = range(0, len(groups.images), _GROUPS)
+    return [_part(matches, _Groups(*(column[start : start + _GROUPS] for column in groups))) for start in starts]
+
+
+def _part(matches: BoxMatches, groups: _Groups) -> _Part:
+    lengths = groups.last - groups.first
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    rows = np.arange(offsets[-1]) + np.repeat(groups.first - offsets[:-1], lengths)
+    matched, ignored = matches.matched[rows, 0], matches.ignored[rows, 0]
+    columns = {
+        "order": np.arange(len(rows)),
+        "offsets": offsets,
+        "image_rows": np.zeros(len(rows), np.int32),
+        "scores": matches.scores[rows],
+        "right": matched & ~ignored,
+        "wrong": ~(matched | ignored) & EVERY_THRESHOLD,
+        "object_offsets": np.concatenate([[0], np.cumsum(groups.objects)]),
+        "object_images": np.zeros(groups.objects.sum(), np.int32),
+        "weights": np.ones((1, 1), np.int64),
+    }
+    return _Part(rows, columns)
+
+
+def _means(values: Floats, images: Ints, count: int) -> Floats:
+    """Return the means over each image's groups of what is not NaN; NaN where nothing is left."""
+    means = np.full((len(values), count), np.nan)
+    for row, own in enumerate(values):
+        defined = ~np.isnan(own)
+        sums, numbers = np.bincount(images[defined], own[defined], count), np.bincount(images[defined], minlength=count)
+        np.divide(sums, numbers, out=means[row], where=numbers > 0)
+    return means

@@ -13,17 +13,18 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.measures.boxes.images import image_precision
 from probox.measures.boxes.matching import (
     IOU_THRESHOLDS,
     SIZES,
     BoxMatches,
     class_index,
+    image_precision,
     match_boxes,
     mean_of_defined,
+    mean_over_classes,
+    resampled_precision,
     size_index,
 )
-from probox.measures.boxes.resampling import mean_over_classes, resampled_precision
 from probox.measures.measure import (
     Column,
     Evaluated,
@@ -36,18 +37,9 @@ from probox.measures.measure import (
     groups_of,
 )
 from probox.support.parallel import threads_for
+from probox.support.types import Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-
-__all__ = [
-    "COCO_LABELS",
-    "LIMITS",
-    "MEAN_AP",
-    "RECALL_POINTS",
-    "AveragePrecision",
-    "PrecisionRecallCurve",
-    "average_precision",
-]
 
 RECALL_POINTS = np.linspace(0.0, 1.0, 101)
 """Where precision is read off."""
@@ -72,7 +64,7 @@ _AVERAGES = (slice(None), slice(0, 1), slice(5, 6))
 _CLASSES_AT_ONCE = 256
 """Classes whose tables of precision exist at a time."""
 
-Tables = Callable[[int, int], tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]]
+Tables = Callable[[int, int], tuple[Floats, Floats, Floats]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,9 +81,9 @@ class PrecisionRecallCurve:
         The score at which the recall is reached; NaN where it is not.
     """
 
-    recall: npt.NDArray[np.float64]
-    precision: npt.NDArray[np.float64]
-    score: npt.NDArray[np.float64]
+    recall: Floats
+    precision: Floats
+    score: Floats
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,9 +115,9 @@ class AveragePrecision:
     """
 
     classes: tuple[str, ...]
-    objects: npt.NDArray[np.int64]
-    recall: npt.NDArray[np.float64]
-    ap: npt.NDArray[np.float64]
+    objects: Ints
+    recall: Floats
+    ap: Floats
     tables: Tables
 
     @classmethod
@@ -136,7 +128,7 @@ class AveragePrecision:
         return cls.from_tables(matches.classes, objects, partial(_tables, matches, order, offsets, objects, threads))
 
     @classmethod
-    def from_tables(cls, classes: tuple[str, ...], objects: npt.NDArray[np.int64], tables: Tables) -> AveragePrecision:
+    def from_tables(cls, classes: tuple[str, ...], objects: Ints, tables: Tables) -> AveragePrecision:
         """Return the measure of the tables of precision, of which only those of some classes exist at a time.
 
         The tables of a class take 65 kB; those of all classes would let a small file with many class names take all
@@ -155,12 +147,12 @@ class AveragePrecision:
         return cls(classes=classes, objects=objects, recall=recall, ap=ap, tables=tables)
 
     @property
-    def precision(self) -> npt.NDArray[np.float64]:
+    def precision(self) -> Floats:
         """Interpolated precision by IoU threshold, recall, class, area range, (10, 101, C, 4); 32 kB per class."""
         return self.tables(0, len(self.classes))[0]
 
     @property
-    def score(self) -> npt.NDArray[np.float64]:
+    def score(self) -> Floats:
         """The score at which that recall is reached, NaN where it is not, (10, 101, C, 4); 32 kB per class."""
         return self.tables(0, len(self.classes))[1]
 
@@ -224,13 +216,13 @@ class AveragePrecision:
         """Average recall on large objects."""
         return mean_of_defined(self._ar("large"))
 
-    def _ap(self, size: str = "all", threshold: int | None = None) -> npt.NDArray[np.float64]:
+    def _ap(self, size: str = "all", threshold: int | None = None) -> Floats:
         """Return each class's average precision, over all IoU thresholds or at the first (0) or sixth (5)."""
         return self.ap[{None: 0, 0: 1, 5: 2}[threshold], :, size_index(size)]
 
-    def _ar(self, size: str = "all", limit: int = -1) -> npt.NDArray[np.float64]:
+    def _ar(self, size: str = "all", limit: int = -1) -> Floats:
         """Return each class's average recall."""
-        per_class: npt.NDArray[np.float64] = self.recall[:, :, size_index(size), limit].mean(axis=0)
+        per_class: Floats = self.recall[:, :, size_index(size), limit].mean(axis=0)
         return per_class
 
     def summary(self) -> dict[str, float]:
@@ -300,13 +292,13 @@ class AveragePrecision:
 
 def _tables(
     matches: BoxMatches,
-    order: npt.NDArray[np.int64],
-    offsets: npt.NDArray[np.int64],
-    objects: npt.NDArray[np.int64],
+    order: Ints,
+    offsets: Ints,
+    objects: Ints,
     threads: int | None,
     start: int,
     stop: int,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+) -> tuple[Floats, Floats, Floats]:
     """Return precision, score and recall of a range of classes; `order` and `offsets` are those of all classes."""
     own = offsets[start : stop + 1]
     return _core.precision_at_recall(
@@ -370,7 +362,7 @@ def _per_image(evaluated: Evaluated) -> ImageColumns:
     return {"mAP": precision[-1], "AP50": precision[0], "AP75": precision[5]}
 
 
-def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, npt.NDArray[np.float64]]:
+def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, Floats]:
     precision = resampled_precision(evaluated.box_matches, evaluated.object_images, weights, RECALL_POINTS)
     of_classes = precision.mean(axis=1)
     numbers = {

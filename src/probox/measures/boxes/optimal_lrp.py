@@ -11,34 +11,22 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.measures.boxes.images import image_lrp
 from probox.measures.boxes.matching import (
     IOU_THRESHOLDS,
     SIZES,
     BoxMatches,
     class_index,
+    image_lrp,
     match_boxes,
     mean_of_defined,
+    mean_over_classes,
+    resampled_lrp,
     size_index,
 )
-from probox.measures.boxes.resampling import mean_over_classes, resampled_lrp
 from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Measure, Resampled, Weights, groups_of
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-
-__all__ = [
-    "GRID",
-    "LRP",
-    "OPTIMAL_LRP",
-    "LRPCurve",
-    "Rated",
-    "Variant",
-    "curve_of_totals",
-    "lrp",
-    "lrp_curve",
-    "thresholds_kept",
-    "totals_of_rows",
-]
 
 Variant = Literal["grid", "exact"]
 
@@ -71,14 +59,14 @@ class LRPCurve:
         1 - recall; NaN without objects.
     """
 
-    score: npt.NDArray[np.float64]
-    true_positives: npt.NDArray[np.int64]
-    false_positives: npt.NDArray[np.int64]
-    objects: npt.NDArray[np.int64]
-    lrp: npt.NDArray[np.float64]
-    loc: npt.NDArray[np.float64]
-    fp: npt.NDArray[np.float64]
-    fn: npt.NDArray[np.float64]
+    score: Floats
+    true_positives: Ints
+    false_positives: Ints
+    objects: Ints
+    lrp: Floats
+    loc: Floats
+    fp: Floats
+    fn: Floats
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -111,12 +99,12 @@ class LRP:
 
     variant: Variant
     classes: tuple[str, ...]
-    objects: npt.NDArray[np.int64]
-    olrp: npt.NDArray[np.float64]
-    olrp_loc: npt.NDArray[np.float64]
-    olrp_fp: npt.NDArray[np.float64]
-    olrp_fn: npt.NDArray[np.float64]
-    thresholds: npt.NDArray[np.float64]
+    objects: Ints
+    olrp: Floats
+    olrp_loc: Floats
+    olrp_fp: Floats
+    olrp_fn: Floats
+    thresholds: Floats
 
     @classmethod
     def from_matches(cls, matches: BoxMatches, *, variant: Variant = "grid", threads: int | None = None) -> LRP:
@@ -135,9 +123,9 @@ class LRP:
     def _on_grid(
         cls,
         matches: BoxMatches,
-        order: npt.NDArray[np.int64],
-        offsets: npt.NDArray[np.int64],
-        objects: npt.NDArray[np.int64],
+        order: Ints,
+        offsets: Ints,
+        objects: Ints,
     ) -> LRP:
         """Return what `from_curves` gives of all classes' curves, to the bit, without making them."""
         lrp, loc, fp, fn, thresholds = _core.optimal_lrp(
@@ -167,7 +155,7 @@ class LRP:
         cls,
         curves: Iterable[LRPCurve],
         classes: tuple[str, ...],
-        objects: npt.NDArray[np.int64],
+        objects: Ints,
         variant: Variant = "grid",
     ) -> LRP:
         """Return the optima of each class's curves, which have one row per area range."""
@@ -284,23 +272,21 @@ def lrp_curve(matches: BoxMatches, name: str, *, size: str = "all", variant: Var
     return LRPCurve(score=whole.score, **rows)
 
 
-def _sweep(
-    matches: BoxMatches, rows: npt.NDArray[np.int64], objects: npt.NDArray[np.int64], variant: Variant
-) -> LRPCurve:
+def _sweep(matches: BoxMatches, rows: Ints, objects: Ints, variant: Variant) -> LRPCurve:
     """Return the curves of one class, `rows` its detections from the highest score down, one per area range."""
     score = matches.scores[rows]
     thresholds, kept = thresholds_kept(score, variant)
     return curve_of_totals(thresholds, objects, *totals_of_rows(matches_of_rows(matches, rows), kept))
 
 
-Rated = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.float64]]
+Rated = tuple[Bools, Bools, Floats]
 """Right, wrong, and 1 - IoU of the right, (n, 4) each, of some detections from the highest score down."""
 
 _AT_ONCE = 1 << 18
 """Detections whose outcomes are looked at together: a class may have more of them than memory has room for."""
 
 
-def matches_of_rows(matches: BoxMatches, rows: npt.NDArray[np.int64]) -> Iterator[Rated]:
+def matches_of_rows(matches: BoxMatches, rows: Ints) -> Iterator[Rated]:
     """Yield what became of detections at the first overlap, some at a time."""
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
@@ -309,7 +295,7 @@ def matches_of_rows(matches: BoxMatches, rows: npt.NDArray[np.int64]) -> Iterato
         yield right, ~matched & ~ignored, np.where(right, 1.0 - matches.ious[some], 0.0)
 
 
-def totals_of_rows(parts: Iterable[Rated], kept: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:
+def totals_of_rows(parts: Iterable[Rated], kept: Ints) -> list[npt.NDArray[Any]]:
     """Return the sums of right, wrong and misplaced over the first `kept` detections, (4, S) each.
 
     One after the other, as if there were one part: the bits do not depend on how they are divided.
@@ -328,11 +314,11 @@ def totals_of_rows(parts: Iterable[Rated], kept: npt.NDArray[np.int64]) -> list[
 
 
 def curve_of_totals(
-    thresholds: npt.NDArray[np.float64],
-    objects: npt.NDArray[np.int64],
-    tp: npt.NDArray[np.int64],
-    fp: npt.NDArray[np.int64],
-    misplaced: npt.NDArray[np.float64],
+    thresholds: Floats,
+    objects: Ints,
+    tp: Ints,
+    fp: Ints,
+    misplaced: Floats,
 ) -> LRPCurve:
     """Return the curves of one class, one per area range, from what is kept at each threshold."""
     n = objects[:, None]
@@ -355,9 +341,7 @@ def curve_of_totals(
     )
 
 
-def thresholds_kept(
-    score: npt.NDArray[np.float64], variant: Variant
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def thresholds_kept(score: Floats, variant: Variant) -> tuple[Floats, Ints]:
     """Return the score thresholds, ascending, and how many of the descending scores each keeps."""
     if variant == "grid":
         return GRID.copy(), np.searchsorted(-score, -GRID, side="right")
@@ -391,7 +375,7 @@ def _per_image(evaluated: Evaluated) -> ImageColumns:
     return dict(zip(_PARTS, means, strict=True))
 
 
-def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, npt.NDArray[np.float64]]:
+def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, Floats]:
     optimum = resampled_lrp(evaluated.box_matches, evaluated.object_images, weights, GRID)
     numbers = {key: mean_over_classes(optimum[:, :, part]) for part, key in enumerate(_PARTS)}
     return numbers, optimum[:, :, 0]

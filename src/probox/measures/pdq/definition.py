@@ -4,7 +4,7 @@ Nothing here is tuned. Every pixel of every map is computed, every pair of an ob
 is looked at. The fast kernel is tested against this module, and this module against the reference.
 
 Hall et al., "Probabilistic Object Detection: Definition and Evaluation", WACV 2020. The spatial
-probability of a pixel, its section 4, is in `probox.measures.pdq.definition_heatmap`; the rest, section 5, is here.
+probability of a pixel, its section 4, is in `probox.measures.pdq.heatmap_definition`; the rest, section 5, is here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
-from probox.measures.pdq.definition_heatmap import bivariate_cdf, heatmap, precision
+from probox.measures.pdq.heatmap_definition import bivariate_cdf, heatmap, precision
 from probox.support.optional import require
+from probox.support.types import Bools
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import BACKGROUND_NAMES, align_labels
@@ -35,14 +36,14 @@ __all__ = [
     "score_image",
 ]
 
-Floats = npt.NDArray[Any]
+Array = npt.NDArray[Any]
 
 
 # --- the quality of a pair ------------------------------------------------------------------------------------------
 
 
 def losses(
-    probability: Floats, mask: npt.NDArray[np.bool_], box: tuple[int, int, int, int], convention: Convention
+    probability: Array, mask: Bools, box: tuple[int, int, int, int], convention: Convention
 ) -> tuple[float, float]:
     """Return the sums of log probabilities over an object's foreground and over its background.
 
@@ -81,12 +82,12 @@ def qualities(foreground: float, background: float, pixels: int, convention: Con
 
 
 def pair_tables(
-    truth_masks: list[npt.NDArray[np.bool_]],
-    heatmaps: list[Floats],
+    truth_masks: list[Bools],
+    heatmaps: list[Array],
     label_probs: npt.ArrayLike,
     classes: npt.ArrayLike,
     convention: Convention,
-) -> dict[str, Floats]:
+) -> dict[str, Array]:
     """Return the qualities of every object with every detection of an image.
 
     Parameters
@@ -133,7 +134,7 @@ def geometric_mean(spatial: float, label: float, label_weight: float) -> float:
     return float(spatial ** (1.0 - label_weight) * label**label_weight)
 
 
-def tight_box(mask: npt.NDArray[np.bool_]) -> tuple[int, int, int, int]:
+def tight_box(mask: Bools) -> tuple[int, int, int, int]:
     """Return the smallest inclusive box ``x0, y0, x1, y1`` around a mask's pixels."""
     columns, rows = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
     return int(columns[0]), int(rows[0]), int(columns[-1]), int(rows[-1])
@@ -142,7 +143,7 @@ def tight_box(mask: npt.NDArray[np.bool_]) -> tuple[int, int, int, int]:
 # --- assignment and score -------------------------------------------------------------------------------------------
 
 
-def assign(overall: Floats, how: str = "optimal") -> list[tuple[int, int]]:
+def assign(overall: Array, how: str = "optimal") -> list[tuple[int, int]]:
     """Return the (object, detection) pairs that are matched, all of quality above 0, by object.
 
     ``optimal`` makes the sum of their qualities as large as possible (Kuhn, 1955); ``greedy`` takes the
@@ -184,7 +185,7 @@ class ImageScore(NamedTuple):
     `matches` are the true positives, `passed_over` the matches with ignored objects, which count nowhere.
     """
 
-    tables: dict[str, Floats]
+    tables: dict[str, Array]
     matches: list[Match]
     passed_over: list[Match]
     false_positives: list[int]
@@ -207,8 +208,8 @@ class Score(NamedTuple):
 
 
 def score_image(
-    truth_masks: list[npt.NDArray[np.bool_]],
-    heatmaps: list[Floats],
+    truth_masks: list[Bools],
+    heatmaps: list[Array],
     label_probs: npt.ArrayLike,
     classes: npt.ArrayLike,
     convention: Convention,
@@ -233,7 +234,7 @@ def score_image(
     )
 
 
-def is_small(mask: npt.NDArray[np.bool_], convention: Convention) -> bool:
+def is_small(mask: Bools, convention: Convention) -> bool:
     """Return whether the object filter ignores an object; width and height are the box's x1 - x0 and y1 - y0."""
     x0, y0, x1, y1 = tight_box(mask)
     narrow, flat = x1 - x0 <= convention.min_width, y1 - y0 <= convention.min_height
@@ -290,7 +291,7 @@ def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> S
     )
 
 
-def detection_heatmap(found: Detections, row: int, width: int, height: int, convention: Convention) -> Floats:
+def detection_heatmap(found: Detections, row: int, width: int, height: int, convention: Convention) -> Array:
     """Return a detection's heatmap: the one it brings along, in the convention's precision, or that of its box."""
     given = None if found.heatmaps is None else found.heatmaps[row]
     if given is not None:
@@ -300,6 +301,6 @@ def detection_heatmap(found: Detections, row: int, width: int, height: int, conv
     if convention.clip == "corners":
         # The last pixel, not the image's width: a bottom-right corner there has the whole image up and left of it.
         box = np.clip(box, 0.0, [width - 1, height - 1, width - 1, height - 1])
-    if convention.set_covariance is not None:
-        covariances = np.broadcast_to(convention.set_covariance * np.eye(2), (2, 2, 2))
+    if convention.fixed_variance is not None:
+        covariances = np.broadcast_to(convention.fixed_variance * np.eye(2), (2, 2, 2))
     return heatmap(box, covariances, width, height, convention)

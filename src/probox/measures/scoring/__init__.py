@@ -1,4 +1,1 @@
-"""Is uncertainty honest, and is it worth anything? Scoring rules, calibration, and what sigmas know.
-
-Modules of plain functions over arrays, then the measures made of them.
-"""
+"""Scoring rules, calibration and ranking metrics: plain functions over arrays, then the measures made of them."""

@@ -1,4 +1,4 @@
-"""Measures of all detections: D-ECE, LaECE, LaACE, QGC and MUE; their names carry pairing and bins."""
+"""Measures of all detections and objects: D-ECE, LaECE, LaACE, QGC, MUE and OCE; names carry pairing and bins."""
 
 from __future__ import annotations
 
@@ -8,20 +8,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.measures.matched import FEW_PAIRS
 from probox.measures.measure import Column, Evaluated, Measure, Resampled
-from probox.measures.scoring.bins import Bins, Sorted
-from probox.measures.scoring.covariances import invertible, log_determinants
-from probox.measures.scoring.detection_rows import IOU, outcomes, remarks_of_detections
-from probox.measures.scoring.labels import entropies, remarks_of_scores, without_background
-from probox.measures.scoring.names import full_name, overlap_words
-from probox.measures.scoring.rows import Rows, counted_mean, measure_of_rows
-from probox.measures.scoring.runs import Runs
-from probox.measures.scoring.score_calibration import UNIT, calibration_errors, qgc_losses
-from probox.measures.scoring.separation import prepared_mue
-
-__all__ = ["D_ECE", "D_ECE_BINS", "LAACE", "LAECE", "LAECE_BINS", "MUE", "QGC"]
-
-FloatArray = npt.NDArray[np.float64]
+from probox.measures.scoring.calibration_metrics import (
+    MISSED,
+    UNIT,
+    Bins,
+    SortedColumns,
+    calibration_errors,
+    object_brier_scores,
+    qgc_losses,
+)
+from probox.measures.scoring.ranking_metrics import Runs, prepare_mue
+from probox.measures.scoring.score_rows import (
+    IOU,
+    Rows,
+    counted_mean,
+    describe_overlap,
+    full_name,
+    measure_of_rows,
+    outcomes,
+    remarks_of_detections,
+)
+from probox.measures.scoring.scores import (
+    entropies,
+    invertible,
+    log_determinants,
+    remarks_of_scores,
+    without_background,
+)
+from probox.support.types import Floats, Ints
 
 D_ECE_BINS = (Bins(10), Bins(15), Bins(25), Bins(10, "mass"), Bins(15, "mass"))
 """The first is the measure's own."""
@@ -32,7 +48,7 @@ LAECE_BINS = Bins(25)
 LA_IOUS = (IOU, 0.0)
 """Overlaps of LaECE and LaACE: that of all other measures, and that of LaECE_0 and LaACE_0."""
 
-PAIRS = overlap_words(IOU)
+PAIRS = describe_overlap(IOU)
 
 
 def _detections(evaluated: Evaluated, iou: float = IOU) -> Rows:
@@ -66,9 +82,9 @@ def _with_objects(evaluated: Evaluated, iou: float = IOU) -> Rows:
 # --- D-ECE ---
 
 
-def _d_ece(rows: Rows, counts: FloatArray) -> Resampled:
+def _d_ece(rows: Rows, counts: Floats) -> Resampled:
     scores = rows["scores"]
-    table = Sorted(scores, [rows["hits"] - scores], UNIT)
+    table = SortedColumns(scores, [rows["hits"] - scores], UNIT)
     return {
         full_name("D-ECE", iou=IOU, bins=bins): calibration_errors(*table.sums(bins, counts)) for bins in D_ECE_BINS
     }
@@ -91,7 +107,6 @@ D_ECE = measure_of_rows(
     remarks=remarks_of_detections,
 )
 
-
 # --- LaECE and LaACE ---
 
 
@@ -108,13 +123,13 @@ def _at_each_overlap(evaluated: Evaluated) -> Rows:
     )
 
 
-Gaps = Callable[[Rows], tuple[npt.NDArray[np.int64], FloatArray]]
+Gaps = Callable[[Rows], tuple[Ints, Floats]]
 """Which cell each detection is in (its class times `CELLS`, plus its bin), and its gap, which is summed in the cell."""
 
 CELLS = LAECE_BINS.number
 
 
-def _class_mean(rows: Rows, counts: FloatArray, gaps: Gaps) -> FloatArray:
+def _class_mean(rows: Rows, counts: Floats, gaps: Gaps) -> Floats:
     """Return the mean over classes, those that have objects and detections, of the mean |gap| of their cells."""
     there = rows["there"]
     found, objects = rows.take(~there), Runs(rows.labels[there])
@@ -130,18 +145,18 @@ def _class_mean(rows: Rows, counts: FloatArray, gaps: Gaps) -> FloatArray:
     both = (n > 0) & (objects.sums(counts[:, there])[:, column] > 0)
     shares = np.divide(errors, n, out=np.zeros_like(errors), where=both)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means: FloatArray = shares.sum(axis=1) / both.sum(axis=1)
+        means: Floats = shares.sum(axis=1) / both.sum(axis=1)
     return means
 
 
-def _gaps_in_bins(found: Rows) -> tuple[npt.NDArray[np.int64], FloatArray]:
+def _gaps_in_bins(found: Rows) -> tuple[Ints, Floats]:
     """IoU - score, summed in bins of each class."""
     scores = found["scores"]
     (edges,) = LAECE_BINS.inner_edges(scores, np.ones((1, len(scores))), UNIT)
     return found.labels * CELLS + np.searchsorted(edges, scores, side="right"), found["ious"] - scores
 
 
-def _gaps_alone(found: Rows) -> tuple[npt.NDArray[np.int64], FloatArray]:
+def _gaps_alone(found: Rows) -> tuple[Ints, Floats]:
     """|IoU - score|, summed over each class."""
     return found.labels.astype(np.int64) * CELLS, np.abs(found["ious"] - found["scores"])
 
@@ -149,7 +164,7 @@ def _gaps_alone(found: Rows) -> tuple[npt.NDArray[np.int64], FloatArray]:
 def _label_aware(name: str, title: str, gaps: Gaps, bins: Bins | None, hint: str) -> Measure:
     keys = [full_name(title, iou=iou, bins=bins) for iou in LA_IOUS]
 
-    def numbers(rows: Rows, counts: FloatArray) -> Resampled:
+    def numbers(rows: Rows, counts: Floats) -> Resampled:
         parts = [rows["overlap"] == number for number in range(len(LA_IOUS))]
         return {key: _class_mean(rows.take(part), counts[:, part], gaps) for key, part in zip(keys, parts, strict=True)}
 
@@ -160,7 +175,7 @@ def _label_aware(name: str, title: str, gaps: Gaps, bins: Bins | None, hint: str
                 key=key,
                 heading=title if key == keys[0] else None,
                 better="low",
-                hint=f"{hint}, mean of classes; {overlap_words(iou)}",
+                hint=f"{hint}, mean of classes; {describe_overlap(iou)}",
             )
             for key, iou in zip(keys, LA_IOUS, strict=True)
         ],
@@ -175,11 +190,10 @@ LAECE = _label_aware("laece", "LaECE", _gaps_in_bins, LAECE_BINS, f"|IoU - score
 
 LAACE = _label_aware("laace", "LaACE", _gaps_alone, None, "|IoU - score| of each detection")
 
-
 # --- QGC ---
 
 
-def _qgc(rows: Rows, counts: FloatArray) -> Resampled:
+def _qgc(rows: Rows, counts: Floats) -> Resampled:
     there, missed = rows["there"], rows["missed"]
     losses = np.where(there, 1.0, qgc_losses(rows["scores"], rows["hits"]))
     means = counted_mean(counts, losses[:, None], (~there | missed)[:, None])
@@ -201,7 +215,6 @@ QGC = measure_of_rows(
     needs={"boxes"},
     remarks=remarks_of_detections,
 )
-
 
 # --- MUE ---
 
@@ -231,11 +244,11 @@ def _with_uncertainties(evaluated: Evaluated) -> Rows:
     return Rows(found.image_rows, found.labels, found.areas, columns)
 
 
-def _mue(rows: Rows, counts: FloatArray) -> Resampled:
+def _mue(rows: Rows, counts: Floats) -> Resampled:
     numbers = {}
     for column, key in MUE_KEYS.items():
         kept = ~np.isnan(rows[column])
-        numbers[key] = prepared_mue(rows[column][kept], rows["hits"][kept])(counts[:, kept])
+        numbers[key] = prepare_mue(rows[column][kept], rows["hits"][kept])(counts[:, kept])
     return numbers
 
 
@@ -262,4 +275,62 @@ MUE = measure_of_rows(
     _mue,
     needs={"boxes", "labels"},
     remarks=_remarks_of_mue,
+)
+
+OCE_IOUS = (0.5, 0.75)
+"""Its authors take the mean of both; the first is the measure's own."""
+
+
+def _object_rows(evaluated: Evaluated) -> Rows:
+    """Return objects, no crowds; none where label probabilities were not kept."""
+    found, objects = evaluated.detections, evaluated.objects
+    probs = None if found.label_probs is None else without_background(found.label_probs, evaluated.classes)
+    there = np.flatnonzero(~objects.crowd) if probs is not None else np.zeros(0, np.int64)
+    losses = np.full((len(there), len(OCE_IOUS)), MISSED)
+    images = objects.image_rows[there]
+    starts, ends = evaluated.dataset.offsets(images), evaluated.dataset.offsets(found.image_rows)
+    for image in np.unique(images).tolist():
+        mine = slice(starts[image], starts[image + 1])
+        theirs = slice(ends[image], ends[image + 1])
+        rows = there[mine]
+        assert probs is not None
+        losses[mine] = object_brier_scores(
+            np.concatenate([found.boxes[theirs, :2], found.extents[theirs]], axis=1),
+            probs[theirs],
+            np.concatenate([objects.boxes[rows, :2], objects.extents[rows]], axis=1),
+            objects.labels[rows],
+            ious=OCE_IOUS,
+        )
+    return Rows(images, objects.labels[there], objects.areas[there], {"losses": losses})
+
+
+def _oce(rows: Rows, counts: Floats) -> Resampled:
+    means = counted_mean(counts, rows["losses"])
+    return {full_name("OCE", iou=iou): means[:, column] for column, iou in enumerate(OCE_IOUS)}
+
+
+def _remarks_of_oce(evaluated: Evaluated) -> list[str]:
+    if evaluated.detections.label_probs is None:
+        return ["label probabilities were not kept; evaluate anew for OCE"]
+    n = int((~evaluated.objects.crowd).sum())
+    few = [f"only {n} objects are scored: fewer than {FEW_PAIRS} say little"] if n < FEW_PAIRS else []
+    return [*remarks_of_scores(evaluated), *few]
+
+
+OCE = measure_of_rows(
+    "oce",
+    [
+        Column(
+            key=full_name("OCE", iou=iou),
+            heading="OCE" if iou == OCE_IOUS[0] else None,
+            unit="plain",
+            better="low",
+            hint=f"Brier score of the mean label of detections that overlap an object, IoU {iou:g}; 1 without any",
+        )
+        for iou in OCE_IOUS
+    ],
+    _object_rows,
+    _oce,
+    needs={"labels"},
+    remarks=_remarks_of_oce,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probox.convention import Convention
-from probox.measures.pdq.heatmap import heatmap
+from probox.measures.pdq.kernel import heatmap
 from probox_experiments.beyond.segmenting.claims import scores
 from probox_experiments.beyond.segmenting.scenes import REPORTS, Shapes, detections
 from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, VERMILION, new_figure

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.scoring.normal import normal_cdf
+from probox.measures.scoring.scores import normal_cdf
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["box_iou", "cluster_sequentially", "label_overlap", "members_of_survivors", "suppress"]
+from probox.support.types import Floats, Ints
 
-Boxes = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
+__all__ = ["box_iou", "cluster_sequentially", "label_overlap", "members_of_survivors", "suppress"]
 
 
 def box_iou(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
@@ -40,24 +39,24 @@ def label_overlap(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def cluster_sequentially(
-    boxes: Boxes,
+    boxes: Floats,
     iou: float,
-    labels: Rows | None = None,
-    label_probs: npt.NDArray[np.float64] | None = None,
+    labels: Ints | None = None,
+    label_probs: Floats | None = None,
     label_similarity: float = 0.0,
-) -> Rows:
+) -> Ints:
     """Return the cluster of each box by the basic sequential algorithmic scheme (BSAS).
 
-    Boxes are taken in the given order. Each joins the cluster whose mean box it overlaps most, if that IoU is at
+    Floats are taken in the given order. Each joins the cluster whose mean box it overlaps most, if that IoU is at
     least `iou`, or else starts a cluster of its own; the earliest of equally good clusters wins. Only clusters with
     the same label are considered where `labels` are given, and only those whose mean label distribution overlaps by
     at least `label_similarity` where `label_probs` are given.
     """
     cluster_of = np.zeros(len(boxes), np.int64)
-    sums: list[Boxes] = []
+    sums: list[Floats] = []
     counts: list[int] = []
     label_of: list[int] = []
-    label_sums: list[npt.NDArray[np.float64]] = []
+    label_sums: list[Floats] = []
     for row, box in enumerate(boxes):
         best, best_iou = -1, -1.0
         for cluster, count in enumerate(counts):
@@ -82,10 +81,10 @@ def cluster_sequentially(
     return cluster_of
 
 
-def suppress(boxes: Boxes, groups: Rows, order: Rows, iou: float) -> Rows:
+def suppress(boxes: Floats, groups: Ints, order: Ints, iou: float) -> Ints:
     """Return, for each box, the row of the box that stands for it after non-maximum suppression.
 
-    Boxes are taken in `order`, best first. One whose IoU with an earlier survivor of its group is above `iou` is
+    Floats are taken in `order`, best first. One whose IoU with an earlier survivor of its group is above `iou` is
     suppressed by the first such survivor; every other box survives and stands for itself.
     """
     stands_for = np.zeros(len(boxes), np.int64)
@@ -102,8 +101,8 @@ def suppress(boxes: Boxes, groups: Rows, order: Rows, iou: float) -> Rows:
 
 
 def members_of_survivors(
-    boxes: Boxes, groups: Rows, stands_for: Rows, survivors: Rows, iou: float
-) -> tuple[Rows, Rows]:
+    boxes: Floats, groups: Ints, stands_for: Ints, survivors: Ints, iou: float
+) -> tuple[Ints, Ints]:
     """Return, for each survivor, itself and all suppressed boxes of its group that overlap it by more than `iou`.
 
     Returns

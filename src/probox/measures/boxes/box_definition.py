@@ -13,18 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.measures.boxes.matching import AREA_RANGES, SIZES, BoxMatches
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["Outcome", "class_outcome", "coco_numbers", "copied_images", "match_greedily", "optimal_lrp", "overlaps"]
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 RANGES = dict(zip(SIZES, AREA_RANGES.tolist(), strict=True))
 
 
-def overlaps(found: Floats, truth: Floats, crowd: Flags) -> Floats:
+def overlaps(found: Floats, truth: Floats, crowd: Bools) -> Floats:
     """Return the IoU of boxes ``x, y, w, h``, detections in rows, objects in columns.
 
     For a crowd: the share of the detection that lies in it.
@@ -38,7 +37,7 @@ def overlaps(found: Floats, truth: Floats, crowd: Flags) -> Floats:
     return np.divide(both, either, out=np.zeros_like(both), where=meet)
 
 
-def match_greedily(ious: Floats, threshold: float, ignored: Flags, crowd: Flags) -> npt.NDArray[np.int64]:
+def match_greedily(ious: Floats, threshold: float, ignored: Bools, crowd: Bools) -> Ints:
     """Return the object that each detection gets, or -1; detections (rows) come in order of score."""
     taken = np.zeros(ious.shape[1], bool)
     match = np.full(ious.shape[0], -1)
@@ -58,8 +57,8 @@ class Outcome:
     """The detections of one class by descending score: right, wrong (neither: ignored), IoU; and how many objects."""
 
     score: Floats
-    right: Flags
-    wrong: Flags
+    right: Bools
+    wrong: Bools
     iou: Floats
     objects: int
 
@@ -69,7 +68,7 @@ def class_outcome(
 ) -> Outcome:
     """Match the detections of one class in every image, and put the images' outcomes together."""
     low, high = RANGES[size]
-    columns: list[tuple[Floats, Flags, Flags, Floats]] = []
+    columns: list[tuple[Floats, Bools, Bools, Floats]] = []
     objects = 0
     named, scores = found.named_classes(truth.classes)
     for in_truth, in_found in _images(truth, found, label, named):
@@ -103,7 +102,7 @@ def class_outcome(
 
 def _images(
     truth: GroundTruth, found: Detections, label: int, named: npt.NDArray[np.int32]
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+) -> Iterator[tuple[Ints, Ints]]:
     """Yield, image by image, the rows of the class's objects and of the detections that name it."""
     for row, image_id in enumerate(truth.image_ids):
         yield (
@@ -167,18 +166,16 @@ def optimal_lrp(outcome: Outcome, thresholds: Floats) -> tuple[float, dict[float
     return min(errors.values(), default=1.0), errors
 
 
-def copied_images(
-    matches: BoxMatches, object_images: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
-) -> BoxMatches:
+def copied_images(matches: BoxMatches, object_images: Ints, counts: Ints) -> BoxMatches:
     """Return the matches of a data set in which image i is there ``counts[i]`` times.
 
     Copies stand side by side, so they come after what was before their image and before what was after it: no two
     different images change places, and equal scores of different images stay in the order they had.
     """
     first_copy = np.cumsum(counts) - counts
-    found: list[npt.NDArray[np.int64]] = []
-    there: list[npt.NDArray[np.int64]] = []
-    image_rows: list[npt.NDArray[np.int64]] = []
+    found: list[Ints] = []
+    there: list[Ints] = []
+    image_rows: list[Ints] = []
     for image, count in enumerate(counts.tolist()):
         of_image = np.flatnonzero(matches.image_rows == image)
         for copy in range(count):

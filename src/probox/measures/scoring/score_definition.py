@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+
+from probox.support.types import Floats
 
 __all__ = [
     "ause",
@@ -30,17 +31,15 @@ __all__ = [
     "spearman",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
-
-def whole_covariance(corners: FloatArray) -> FloatArray:
+def whole_covariance(corners: Floats) -> Floats:
     """Return the 4 x 4 covariance of x1, y1, x2, y2 from the two corners' 2 x 2 ones."""
     whole = np.zeros((4, 4))
     whole[:2, :2], whole[2:, 2:] = corners
     return whole
 
 
-def negative_log_likelihood(residual: FloatArray, corners: FloatArray) -> float:
+def negative_log_likelihood(residual: Floats, corners: Floats) -> float:
     """Return 1/2 r' Sigma^-1 r + 1/2 ln det(2 pi Sigma) of one box."""
     sigma = whole_covariance(corners)
     sign, log_det = np.linalg.slogdet(2.0 * math.pi * sigma)
@@ -48,7 +47,7 @@ def negative_log_likelihood(residual: FloatArray, corners: FloatArray) -> float:
     return float(0.5 * residual @ np.linalg.solve(sigma, residual) + 0.5 * log_det)
 
 
-def mean_length(mean: FloatArray, covariance: FloatArray, step: float = 0.1) -> float:
+def mean_length(mean: Floats, covariance: Floats, step: float = 0.1) -> float:
     """Return E|X| of X ~ N(m, Sigma): the integral over s > 0, with s = e^t, by equal steps in t.
 
     The integrand falls off exponentially on both sides, so that equal steps are as exact as they are many.
@@ -63,7 +62,7 @@ def mean_length(mean: FloatArray, covariance: FloatArray, step: float = 0.1) -> 
     return total * step / math.sqrt(math.pi)
 
 
-def energy_score(residual: FloatArray, corners: FloatArray) -> float:
+def energy_score(residual: Floats, corners: Floats) -> float:
     """Return E|Z - y| - 1/2 E|Z - Z'| of one box."""
     sigma = whole_covariance(corners)
     return mean_length(residual, sigma) - 0.5 * mean_length(np.zeros(4), 2.0 * sigma)
@@ -75,7 +74,7 @@ def edge_coverage(residuals: Sequence[float], sigmas: Sequence[float], share: fl
     return sum(inside) / len(inside)
 
 
-def box_coverage(residuals: FloatArray, covariances: FloatArray, share: float) -> float:
+def box_coverage(residuals: Floats, covariances: Floats, share: float) -> float:
     """Return how many of 1 boxes have their truth in the ellipsoid that should hold `share`."""
     inside = 0
     for residual, corners in zip(residuals, covariances, strict=True):
@@ -161,7 +160,7 @@ def qgc(scores: Sequence[float], hits: Sequence[bool], missed: int) -> float:
     return (sum(losses) + missed) / (len(losses) + missed)
 
 
-def oce(overlaps: FloatArray, probs: FloatArray, labels: Sequence[int], threshold: float) -> list[float]:
+def oce(overlaps: Floats, probs: Floats, labels: Sequence[int], threshold: float) -> list[float]:
     """Return each object's loss; `overlaps` has objects in rows, detections in columns."""
     losses = []
     for row, label in zip(overlaps, labels, strict=True):

@@ -1,8 +1,9 @@
-"""From the tables to the kernel: what it is handed, image by image, and what would take too much memory."""
+"""The compiled kernel on tables: settings, columns, qualities of pairs, assignment and heatmaps."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,61 @@ import numpy.typing as npt
 from probox import _core
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.measures.pdq.heatmap import plain_rows
-from probox.measures.pdq.settings import reach_sigmas
+from probox.support.parallel import thread_count, threads_for
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels
 from probox.tables.masks import Masks
+from probox.tables.results import PairTable
 
-__all__ = ["KernelTables"]
+_AS_GOOD_AS_ALL = 9.5
+"""Standard deviations beyond which a Gaussian has 1e-21 of its mass: nothing to the equations."""
+
+
+def reach_sigmas(convention: Convention) -> float:
+    """Return within how many standard deviations of its mean a corner's distribution is computed."""
+    return convention.rough_sigmas if convention.region_of_interest else _AS_GOOD_AS_ALL
+
+
+def settings_of(convention: Convention) -> _core.Settings:
+    """Return the kernel's settings, every one of them from the convention."""
+    return _core.Settings(
+        epsilon=convention.epsilon,
+        region_of_interest=convention.region_of_interest,
+        reach_sigmas=reach_sigmas(convention),
+        mahalanobis=convention.mahalanobis,
+        min_determinant=convention.min_determinant,
+        min_probability=convention.min_probability,
+        single_precision=convention.single_precision,
+        snap_zero=convention.snap_zero,
+        snap_one=convention.snap_one,
+        min_quality=convention.min_quality,
+        label_weight=convention.label_weight,
+        mask_background=convention.background == "mask",
+    )
+
+
+def heatmap(
+    box: npt.ArrayLike,
+    covariances: npt.ArrayLike | None,
+    width: int,
+    height: int,
+    convention: Convention,
+) -> Floats:
+    """Return P(x in S), the probability of every pixel of a width x height image to belong to the detected object."""
+    corners = np.ascontiguousarray(box, dtype=np.float64)
+    given = np.zeros((0, 2, 2)) if covariances is None else np.ascontiguousarray(covariances, dtype=np.float64)
+    if given.size and plain_rows(given[None], convention)[0]:
+        given = np.zeros((0, 2, 2))
+    return _core.heatmap(settings_of(convention), box=corners, covariances=given, width=width, height=height)
+
+
+def plain_rows(covariances: Floats, convention: Convention) -> Bools:
+    """Return which detections count as boxes without spatial uncertainty."""
+    flat = covariances.reshape(len(covariances), 8)
+    return np.asarray(~flat.any(axis=1) if convention.sum_zero_is_plain is False else flat.sum(axis=1) == 0.0)
+
 
 _MAX_VALUES = 1 << 26
 """How many pixels of a Gaussian box may have a probability of their own: all those of an image up to this size."""
@@ -36,11 +84,11 @@ class KernelTables:
         masks: Masks,
         found: Detections,
         convention: Convention,
-        image_rows: npt.NDArray[np.int64] | None = None,
+        image_rows: Ints | None = None,
     ) -> None:
         rows = truth.dataset.rows_of(found.image_ids) if image_rows is None else image_rows
         self.truth = truth
-        self.objects: npt.NDArray[np.int64] | None = None  # None: all of them
+        self.objects: Ints | None = None  # None: all of them
         self.masks, self.labels, object_rows = masks, truth.labels, truth.image_rows
         if not masks.pixels.all():
             self.objects = np.flatnonzero(masks.pixels > 0)
@@ -55,8 +103,8 @@ class KernelTables:
         self.label_probs = align_labels(found.label_probs, found.classes, truth.classes)
         self.covariances = np.zeros((0, 2, 2, 2)) if found.covariances is None else found.covariances
         self.kinds = np.zeros(len(found), np.uint8)
-        if convention.set_covariance is not None:
-            variance = np.eye(2) * convention.set_covariance
+        if convention.fixed_variance is not None:
+            variance = np.eye(2) * convention.fixed_variance
             self.covariances = np.ascontiguousarray(np.broadcast_to(variance, (len(found), 2, 2, 2)))
         if len(self.covariances):
             plain = plain_rows(self.covariances, convention)
@@ -78,7 +126,7 @@ class KernelTables:
                     remedy="store heatmaps at the image's size",
                 )
 
-    def _check_extent(self, rows: npt.NDArray[np.int64], found: Detections, convention: Convention) -> None:
+    def _check_extent(self, rows: Ints, found: Detections, convention: Convention) -> None:
         """Raise if a Gaussian box is so unsure, in so large an image, that its heatmap would take gigabytes."""
         images = self.truth.dataset
         if int(images.widths.max(initial=0)) * int(images.heights.max(initial=0)) <= _MAX_VALUES:
@@ -183,3 +231,136 @@ def _probabilities(values: npt.NDArray[Any], precision: type[np.floating[Any]]) 
     """Return a stored heatmap as probabilities of the kernel's precision; uint8 counts in 255ths."""
     as_float = np.ascontiguousarray(values, dtype=precision)
     return as_float / precision(255) if values.dtype == np.uint8 else as_float
+
+
+MAX_PAIRS = 1 << 24
+"""How many pairs with a quality an image may have."""
+
+_PairColumns = tuple[Ints, Ints, Floats]
+
+
+def score_pairs(
+    truth: GroundTruth,
+    masks: Masks,
+    found: Detections,
+    convention: Convention,
+    *,
+    image_rows: Ints | None = None,
+    threads: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> PairTable:
+    """Return the pairs with any quality.
+
+    Parameters
+    ----------
+    truth : GroundTruth
+        The objects.
+    masks : Masks
+        Their pixels: `truth.masks`, or boxes in their place.
+    found : Detections
+        Detections of the truth's images only, sorted by image.
+    convention : Convention
+        The measure's constants; of its choices only those about pixels matter here.
+    image_rows : (N,) int64, optional
+        The detections' rows of images, where they are known already.
+    threads : int
+        How many threads share the work, pieces of one image included. The result does not depend on it.
+    progress : callable, optional
+        Called with the numbers of images done and in all.
+    """
+    tables = KernelTables(truth, masks, found, convention, image_rows)
+    settings = settings_of(convention)
+    images = len(truth.image_ids)
+    threads = _threads_that_pay(tables, threads)
+    # Several calls, so that a bar can move and Ctrl-C is heard, but none so small that starting threads costs more.
+    pieces = min(images, 64, 1 + len(found) // 2000)
+    edges = np.linspace(0, images, pieces + 1).astype(int).tolist() if pieces != 1 else [0, images]
+    parts: list[_PairColumns] = []
+    for begin, end in itertools.pairwise(tables.refined(edges)):
+        parts.append(_score(tables, begin, end, settings, threads))
+        if progress is not None:
+            progress(end, images)
+    if not parts:
+        return PairTable.none()
+    columns = parts[0]
+    if len(parts) > 1:
+        detections, objects, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))
+        columns = detections, objects, qualities
+    return PairTable(detections=columns[0], objects=columns[1], qualities=columns[2])
+
+
+def _threads_that_pay(tables: KernelTables, threads: int) -> int:
+    """Return how many threads to use: plain boxes cost as little as rows of a table, others far more."""
+    return threads_for(len(tables.kinds), threads) if (tables.kinds == _core.PLAIN).all() else threads
+
+
+def _score(tables: KernelTables, begin: int, end: int, settings: _core.Settings, threads: int) -> _PairColumns:
+    """Return detection, object and qualities of the pairs of images begin..end - 1."""
+    parts: list[_PairColumns] = []
+    for rows in tables.portions(begin, end):
+        try:
+            detection, obj, qualities = _core.score_images(
+                settings, *tables.of_images(begin, end, rows), max_pairs=MAX_PAIRS, threads=threads
+            )
+        except _core.TooManyPairsError as error:
+            raise _too_many_pairs(tables, begin + error.args[0]) from None
+        detection = detection + rows.start if rows.start else detection
+        first = int(tables.object_offsets[begin])
+        obj = obj + first if first else obj
+        parts.append((detection, obj if tables.objects is None else tables.objects[obj], qualities))
+    if len(parts) == 1:
+        return parts[0]
+    detection, obj, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((detection, obj))  # one image in several portions: as the kernel would have listed its pairs
+    return detection[order], obj[order], qualities[order]
+
+
+def _too_many_pairs(tables: KernelTables, image: int) -> InputError:
+    """Return what to say of an image whose objects and detections nearly all meet."""
+    truth, rows = tables.truth, tables.detections_of(image, image + 1)
+    objects = int(tables.object_offsets[image + 1] - tables.object_offsets[image])
+    return InputError(
+        f"{objects:,} objects and {rows.stop - rows.start:,} detections make more than "
+        f"2^{MAX_PAIRS.bit_length() - 1} pairs with a quality",
+        file=truth.source or None,
+        image=int(truth.image_ids[image]),
+        remedy="leave out detections of low score, or what stands there many times",
+    )
+
+
+def pair_tables(truth: GroundTruth, found: Detections, convention: Convention, image: int) -> Floats:
+    """Return the five qualities of every pair of one image (row `image`), objects x detections x 5, zeros included.
+
+    Objects without pixels have no row.
+    """
+    masks = truth.as_box_masks() if convention.box_truth else truth.masks
+    tables = KernelTables(truth, masks, found, convention.for_rules(truth.dataset.rules))
+    return _core.pair_qualities(settings_of(convention), *tables.of_images(image, image + 1))
+
+
+def assign(pair_image: Ints, pairs: PairTable, how: str, rows: Ints | None = None) -> Bools:
+    """Return which pairs are matches.
+
+    Parameters
+    ----------
+    pair_image : (K,) int64
+        The image of each pair, ascending.
+    pairs : PairTable
+        Their qualities.
+    how : {"optimal", "greedy"}
+        Largest total pPDQ, or the best remaining pair again and again.
+    rows : (K,) int64, optional
+        Rows of the pairs to choose from, each as often as it takes part. Default: all, once.
+    """
+    chosen: slice | Ints = slice(None) if rows is None else rows
+    changes = np.flatnonzero(pair_image[1:] != pair_image[:-1]) + 1
+    edges = ([0], changes, [len(pair_image)]) if len(pair_image) else ([0],)
+    matched: Bools = _core.assign_pairs(
+        offsets=np.concatenate(edges),
+        detections=pairs.detections[chosen],
+        objects=pairs.objects[chosen],
+        qualities=np.ascontiguousarray(pairs.qualities[chosen, 0]),
+        greedy=how == "greedy",
+        threads=thread_count(None),
+    )
+    return matched

@@ -17,7 +17,7 @@ from probox.support.optional import require
 
 __all__ = ["bivariate_cdf", "corner_map", "gaussian_cdf", "heatmap", "is_plain", "plain_heatmap", "region_of_interest"]
 
-Floats = npt.NDArray[Any]
+Array = npt.NDArray[Any]
 
 EDGE = 1e-14
 """How far before an edge a corner's distribution is read: a corner without variance that lies exactly on an edge
@@ -26,7 +26,7 @@ belongs to the pixel after it, and at 0 to the image. (From 128 pixels on, float
 
 def heatmap(
     box: npt.ArrayLike, covariances: npt.ArrayLike | None, width: int, height: int, convention: Convention
-) -> Floats:
+) -> Array:
     """Return P(x in S) of every pixel: how likely the detected box covers it.
 
     Of a box with Gaussian corners (X1, Y1) and (X2, Y2), pixel (x, y), the square from x to x + 1 and y to y + 1,
@@ -65,7 +65,7 @@ def heatmap(
     # The bottom-right corner is the top-left one of the image turned by half a turn; a point keeps its
     # covariance when both axes change sign.
     turned = corner_map((width - (x2 + 1), height - (y2 + 1)), second, width, height, convention)
-    product: Floats = np.minimum(top_left * turned[::-1, ::-1], 1)
+    product: Array = np.minimum(top_left * turned[::-1, ::-1], 1)
     product[product < product.dtype.type(convention.min_probability)] = 0
     return product
 
@@ -78,16 +78,16 @@ def is_plain(covariances: npt.ArrayLike | None, convention: Convention) -> bool:
     return not values.any() if convention.sum_zero_is_plain is False else bool(values.sum() == 0)
 
 
-def plain_heatmap(box: tuple[float, float, float, float], width: int, height: int, convention: Convention) -> Floats:
+def plain_heatmap(box: tuple[float, float, float, float], width: int, height: int, convention: Convention) -> Array:
     """Return the heatmap of a box without covariances: an outer product of what it covers per axis, never cut."""
     x1, y1, x2, y2 = box
     kind = precision(convention)
     rows, columns = plain_cover(y1, y2, height).astype(kind), plain_cover(x1, x2, width).astype(kind)
-    cover: Floats = np.multiply.outer(rows, columns)
+    cover: Array = np.multiply.outer(rows, columns)
     return cover
 
 
-def plain_cover(low: float, high: float, size: int) -> Floats:
+def plain_cover(low: float, high: float, size: int) -> Array:
     """Return how much of each pixel of one axis the interval covers.
 
     Pixels ceil(low)..floor(high) count as covered, one pixel on either side as the fraction that sticks
@@ -95,7 +95,7 @@ def plain_cover(low: float, high: float, size: int) -> Floats:
     """
     pixels = np.arange(size)
     first, last = np.ceil(low), np.floor(high)
-    cover: Floats = ((pixels >= first) & (pixels <= last)).astype(np.float64)
+    cover: Array = ((pixels >= first) & (pixels <= last)).astype(np.float64)
     cover[pixels == first - 1] = first - low
     cover[pixels == last + 1] = high - last
     return cover
@@ -108,7 +108,7 @@ def precision(convention: Convention) -> type[np.floating[Any]]:
 
 def corner_map(
     mean: tuple[float, float], covariance: npt.ArrayLike, width: int, height: int, convention: Convention
-) -> Floats:
+) -> Array:
     """Return, for every pixel, how likely a Gaussian corner lies in the image, left of and above its far corner.
 
         P1(x, y) = Pr(0 <= X < x + 1, 0 <= Y < y + 1)
@@ -157,13 +157,13 @@ def corner_map(
     return cut(result, convention)
 
 
-def cut(values: Floats, convention: Convention) -> Floats:
+def cut(values: Array, convention: Convention) -> Array:
     """Return the map with probabilities below the convention's smallest one set to 0."""
     return np.where(values < values.dtype.type(convention.min_probability), values.dtype.type(0), values)
 
 
 def region_of_interest(
-    mean: tuple[float, float], covariance: Floats, width: int, height: int, convention: Convention
+    mean: tuple[float, float], covariance: Array, width: int, height: int, convention: Convention
 ) -> tuple[int, int, int, int] | None:
     """Return the inclusive pixels ``x0, y0, x1, y1`` where a corner's map is computed; None if there are none.
 
@@ -205,30 +205,30 @@ def region_of_interest(
     return x0 + int(columns[0]), y0 + int(rows[0]), x0 + int(columns[-1]), y0 + int(rows[-1])
 
 
-def gaussian_cdf(x: npt.ArrayLike, y: npt.ArrayLike, mean: tuple[float, float], covariance: Floats) -> Floats:
+def gaussian_cdf(x: npt.ArrayLike, y: npt.ArrayLike, mean: tuple[float, float], covariance: Array) -> Array:
     """Return Pr(X <= x, Y <= y) of a Gaussian with any positive semi-definite covariance.
 
     An axis without variance is a step at its mean.
     """
     sigma_x, sigma_y = deviations(covariance)
-    h, k = standardised(x, mean[0], sigma_x), standardised(y, mean[1], sigma_y)
+    h, k = standardise(x, mean[0], sigma_x), standardise(y, mean[1], sigma_y)
     rho = covariance[0, 1] / (sigma_x * sigma_y) if sigma_x > 0 and sigma_y > 0 else 0.0
     return bivariate_cdf(h, k, float(np.clip(rho, -1.0, 1.0)))
 
 
-def deviations(covariance: Floats) -> tuple[float, float]:
+def deviations(covariance: Array) -> tuple[float, float]:
     """Return the standard deviations of both axes; a variance that rounding left below 0 counts as 0."""
     x, y = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return float(x), float(y)
 
 
-def standardised(values: npt.ArrayLike, mean: float, sigma: float) -> Floats:
+def standardise(values: npt.ArrayLike, mean: float, sigma: float) -> Array:
     """Return (values - mean) / sigma, and plus or minus infinity where sigma is 0."""
     offset = np.asarray(values, dtype=np.float64) - mean
     return offset / sigma if sigma > 0 else np.where(offset >= 0, np.inf, -np.inf)
 
 
-def bivariate_cdf(h: npt.ArrayLike, k: npt.ArrayLike, rho: float) -> Floats:
+def bivariate_cdf(h: npt.ArrayLike, k: npt.ArrayLike, rho: float) -> Array:
     """Return Pr(X <= h, Y <= k) of two standard normal variables with correlation `rho`.
 
     With Owen's T function and a(u, v) = (v - rho u) / (u sqrt(1 - rho^2)),

@@ -44,6 +44,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from probox.support.types import Floats
+
 __all__ = [
     "ASSIGNMENTS",
     "CLUTTER",
@@ -68,7 +70,6 @@ MIN_PROBABILITY = 1e-6
 MIN_DETERMINANT = 1e-12
 """A corner has a density if the determinant of its correlations, 1 - rho^2, is above this."""
 
-Floats = npt.NDArray[np.float64]
 Assignment = tuple[int, ...]
 """The detection of each object, or -1."""
 

@@ -1,0 +1,108 @@
+"""PDQ as a measure: from verdicts and qualities to its numbers, of all, single and resampled images."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.measures.measure import (
+    Column,
+    Evaluated,
+    ImageColumns,
+    Judged,
+    Measure,
+    Resampled,
+    Summary,
+    Weights,
+    by_class,
+    by_size,
+    weighted_sums,
+)
+from probox.support.types import Floats, Ints
+from probox.tables.results import QUALITIES, Verdict
+
+
+def sums_per_image(evaluated: Evaluated) -> dict[str, Floats]:
+    """Return what PDQ adds up, image by image: the qualities of true positives, TP, FP, FN, and what FP cost."""
+    detections, images = evaluated.detections, len(evaluated.dataset)
+    hit, wrong = detections.verdicts == Verdict.TP, detections.verdicts == Verdict.FP
+    missed = evaluated.objects.verdicts == Verdict.FN
+    sums = {
+        name: _sum_by_image(detections.image_rows[hit], detections.quality(name)[hit], images) for name in QUALITIES
+    }
+    sums["TP"] = _sum_by_image(detections.image_rows[hit], None, images)
+    sums["FP"] = _sum_by_image(detections.image_rows[wrong], None, images)
+    sums["FN"] = _sum_by_image(evaluated.objects.image_rows[missed], None, images)
+    by_confidence = evaluated.convention.confidence_denominator
+    sums["cost"] = (
+        _sum_by_image(detections.image_rows[wrong], detections.costs[wrong], images) if by_confidence else sums["FP"]
+    )
+    return sums
+
+
+def pdq_per_image(evaluated: Evaluated) -> ImageColumns:
+    """Return PDQ and its parts for each image, and the sums of the qualities, which add up over images."""
+    sums = evaluated.image_sums
+    with np.errstate(invalid="ignore", divide="ignore"):
+        columns = {"PDQ": sums["pPDQ"] / (sums["TP"] + sums["cost"] + sums["FN"])}
+        columns.update({name: sums[name] / sums["TP"] for name in QUALITIES})
+    counts = {name: sums[name].astype(np.int64) for name in ("TP", "FP", "FN")}
+    return {**columns, **counts, **{f"sum_{name}": sums[name] for name in QUALITIES}}
+
+
+def pdq_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
+    """Return PDQ and its parts for each row of weights, which say how often each image counts."""
+    sums = evaluated.image_sums
+    total = dict(zip(sums, weighted_sums(weights, list(sums.values())), strict=True))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        numbers = {"PDQ": total["pPDQ"] / (total["TP"] + total["cost"] + total["FN"])}
+        numbers.update({name: total[name] / total["TP"] for name in QUALITIES})
+    return numbers | {name: total[name] for name in ("TP", "FP", "FN")}
+
+
+def _sum_by_image(rows: Ints, values: npt.NDArray[np.floating] | None, images: int) -> Floats:
+    return np.bincount(rows, values, images).astype(np.float64)
+
+
+def pdq_summary(judged: Judged) -> Summary:
+    """Return PDQ, the averages of the qualities over true positives, and the counts.
+
+    PDQ is the sum of the true positives' pPDQ over TP + FP + FN. What divides by zero is NaN.
+    """
+    detections, objects = judged.detections, judged.objects
+    hit = detections.verdicts == Verdict.TP
+    wrong = detections.verdicts == Verdict.FP
+    tp, fp, fn = int(hit.sum()), int(wrong.sum()), int((objects.verdicts == Verdict.FN).sum())
+    # fsum is exact, so the order of rows cannot change a bit of the result.
+    sums = {name: math.fsum(detections.quality(name)[hit]) for name in QUALITIES}
+    false = math.fsum(detections.costs[wrong].tolist()) if judged.convention.confidence_denominator else fp
+    counted = tp + false + fn
+    summary = {"PDQ": sums["pPDQ"] / counted if counted else math.nan}
+    summary.update({name: sums[name] / tp if tp else math.nan for name in QUALITIES})
+    summary.update({"TP": tp, "FP": fp, "FN": fn})
+    return summary
+
+
+PDQ = Measure(
+    name="pdq",
+    needs=frozenset({"pairs"}),
+    columns=(
+        Column(key="PDQ", heading="PDQ", hint="probability-based detection quality"),
+        Column(key="pPDQ", heading="pPDQ", hint="mean pairwise quality of true positives"),
+        Column(key="spatial", heading="Sp", hint="mean spatial quality of true positives"),
+        Column(key="label", heading="Lbl", hint="mean label quality of true positives"),
+        Column(key="foreground", heading="FG", hint="mean foreground quality of true positives"),
+        Column(key="background", heading="BG", hint="mean background quality of true positives"),
+        Column(key="TP", heading="TP", unit="count", hint="true positives"),
+        Column(key="FP", heading="FP", unit="count", better="low", hint="false positives"),
+        Column(key="FN", heading="FN", unit="count", better="low", hint="missed objects"),
+    ),
+    summary=pdq_summary,
+    per_class=partial(by_class, pdq_summary),
+    per_size=partial(by_size, pdq_summary),
+    per_image=pdq_per_image,
+    resampled=pdq_resampled,
+)

@@ -1,0 +1,307 @@
+"""PMB-NLL as a measure: the mean over images of what `probox.measures.pmb_definition` defines, and its parts.
+
+The mean is over all images of the data set, also those without objects or detections. By the formula, an object that
+no detection is near costs thousands, and an image with too few detections is infinitely unlikely; then there is no
+mean, and a note says in how many images. So that there is a number for every detector, `PMB_NLL_floored` has a floor
+under the intensity of the clutter: that of 1e-6 objects in an image, spread evenly over all its boxes and classes. It
+is what the clamp of probabilities is to labels: such an object costs about 42 in an image of 640 x 480 pixels and 80
+classes. Parts are those under the floor.
+
+Boxes are the annotated ones. Crowds are no objects; what was found in them is unmatched.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.measures.measure import Column, Evaluated, Measure, Resampled, Summary, Weights, weighted_sums
+from probox.measures.pmb_definition import ASSIGNMENTS, CLUTTER, MIN_DETERMINANT, MIN_PROBABILITY
+from probox.support.parallel import thread_count
+from probox.support.types import Bools, Floats, Ints
+from probox.tables.dataset import Dataset
+from probox.tables.labels import background_classes, scores_alone
+
+NUMBERS = (
+    "nll",
+    "matched_box",
+    "matched_label",
+    "unmatched",
+    "missed",
+    "expected",
+    "assignments",
+    "missed_objects",
+    "floored_objects",
+)
+"""The kernel's numbers of an image, in its order; `ImageNLL` has the same."""
+
+LITTLE_BACKGROUND = 1e-3
+"""What a detection leaves for background is little below this: unmatched it costs 7 and more."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class PmbImages:
+    """PMB-NLL of the images of an evaluation, with what it could not use: one number for each image.
+
+    Parameters
+    ----------
+    floored : (N, 9) float64
+        `NUMBERS` of each image, with the floor.
+    plain : (N,) float64
+        PMB-NLL without it; infinite where nothing explains all objects.
+    objects, detections, dense : (N,) int64
+        How many objects (crowds are none), detections, and detections that have a density.
+    sure, firm : (N,) int64
+        How many detections may be matched, and how many of these leave little for background.
+    scores_alone : (N,) int64
+        How many detections state a score and nothing about other classes.
+    crowds : (N,) int64
+        How many crowds were left out.
+    """
+
+    floored: Floats
+    plain: Floats
+    objects: Ints
+    detections: Ints
+    dense: Ints
+    sure: Ints
+    firm: Ints
+    scores_alone: Ints
+    crowds: Ints
+
+    def number(self, name: str) -> Floats:
+        """Return one of `NUMBERS` of each image."""
+        column: Floats = self.floored[:, NUMBERS.index(name)]
+        return column
+
+    def defined(self, weights: Floats) -> Bools:
+        """Return of each row of weights (R, N) whether there is a number: an image, and a density if any detection."""
+        found, dense = (weights @ np.stack([self.detections, self.dense], axis=1).astype(np.float64)).T
+        return np.asarray((weights.sum(axis=1) > 0) & ((dense > 0) | (found == 0)), dtype=bool)
+
+
+_kept: WeakKeyDictionary[Evaluated, PmbImages] = WeakKeyDictionary()
+
+
+def pmb_of_images(evaluated: Evaluated) -> PmbImages | None:
+    """Return PMB-NLL of each image; None if the evaluation has not kept label probabilities.
+
+    It is measured once: summary, remarks and replicates all read it.
+    """
+    if evaluated not in _kept:
+        measured = _measure(evaluated)
+        if measured is None:
+            return None
+        _kept[evaluated] = measured
+    return _kept[evaluated]
+
+
+def log_floors(dataset: Dataset, classes: int) -> Floats:
+    """Return the floor of ln lambda in each image: 1e-6 objects, spread evenly over its boxes and the classes.
+
+    In an image of W x H pixels the boxes with x1 <= x2 and y1 <= y2 fill W^2 / 2 * H^2 / 2 pixels^4.
+    """
+    width, height = dataset.shapes.astype(np.float64).T
+    with np.errstate(divide="ignore"):
+        floors: Floats = np.log(MIN_PROBABILITY) - np.log(classes) - 2.0 * (np.log(width) + np.log(height))
+    return floors + math.log(4.0)
+
+
+def _measure(evaluated: Evaluated) -> PmbImages | None:
+    found, there, dataset = evaluated.detections, evaluated.objects, evaluated.dataset
+    if found.label_probs is None:
+        return None
+    label_probs, alone = _claims(found.label_probs, found.labels, evaluated.classes)
+    kept = np.flatnonzero(~there.crowd)
+    offsets = dataset.offsets(found.image_rows)
+    object_offsets = dataset.offsets(there.image_rows[kept])
+    real = int((~background_classes(evaluated.classes)).sum())
+    floors = log_floors(dataset, max(real, 1))
+
+    def run(log_floors: Floats) -> Floats:
+        return _core.pmb_nll(
+            offsets=offsets,
+            boxes=np.ascontiguousarray(found.boxes),
+            covariances=np.ascontiguousarray(found.covariances),
+            label_probs=label_probs,
+            object_offsets=object_offsets,
+            object_boxes=np.ascontiguousarray(there.boxes[kept]),
+            object_labels=np.ascontiguousarray(there.labels[kept]),
+            log_floors=log_floors,
+            clutter=CLUTTER,
+            min_probability=MIN_PROBABILITY,
+            min_determinant=MIN_DETERMINANT,
+            assignments=ASSIGNMENTS,
+            threads=thread_count(None),
+        )
+
+    def per_image(rows: Ints, chosen: Bools) -> Ints:
+        return np.bincount(rows[chosen], minlength=len(dataset)).astype(np.int64)
+
+    sure = label_probs.max(axis=1, initial=0.0) > np.float32(CLUTTER)
+    firm = sure & (1.0 - label_probs.sum(axis=1, dtype=np.float64) < LITTLE_BACKGROUND)
+    everywhere = np.ones(len(found), bool)
+    return PmbImages(
+        floored=run(floors),
+        plain=run(np.full(len(dataset), -np.inf))[:, 0],
+        objects=np.diff(object_offsets),
+        detections=per_image(found.image_rows, everywhere),
+        dense=per_image(found.image_rows, _dense(found.covariances)),
+        sure=per_image(found.image_rows, sure),
+        firm=per_image(found.image_rows, firm),
+        scores_alone=per_image(found.image_rows, alone),
+        crowds=per_image(there.image_rows, there.crowd),
+    )
+
+
+def _claims(
+    label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32], classes: Sequence[str]
+) -> tuple[npt.NDArray[np.float32], Bools]:
+    """Return the probabilities of classes that detections claim, and which detections state a score alone.
+
+    Background is no class, whatever the truth lists; and what was shared out is taken back, see `scores_alone`.
+    """
+    background, alone = background_classes(classes), scores_alone(label_probs, labels, classes)
+    rows = np.flatnonzero(alone)
+    if not background.any() and not len(rows):
+        return np.ascontiguousarray(label_probs), alone
+    claims = label_probs.copy()
+    claims[rows] = 0.0
+    claims[rows, labels[rows]] = label_probs[rows, labels[rows]]
+    claims[:, background] = 0.0
+    return claims, alone
+
+
+def _dense(covariances: Floats) -> Bools:
+    """Return which detections have a density, as the definition has it."""
+    a, b, d = covariances[..., 0, 0], covariances[..., 0, 1], covariances[..., 1, 1]
+    corners = (a > 0) & (d > 0) & (a * d - b * b > MIN_DETERMINANT * a * d)
+    return np.asarray(corners.all(axis=1), dtype=bool)
+
+
+MEANS = {
+    "PMB_NLL_floored": "nll",
+    "PMB_box": "matched_box",
+    "PMB_label": "matched_label",
+    "PMB_unmatched": "unmatched",
+    "PMB_missed": "missed",
+    "PMB_clutter": "expected",
+}
+"""The columns that are means over images, and what of."""
+
+
+def pmb_summary(evaluated: Evaluated) -> Summary:
+    """Return the means over images, and how many objects and images needed the floor."""
+    images = pmb_of_images(evaluated)
+    if images is None or not images.defined(np.ones((1, len(images.objects))))[0]:
+        return PMB_NLL.nothing()
+    n = len(images.objects)
+    # fsum is exact, so the order of images cannot change a bit of the result.
+    infinite = int(np.isinf(images.plain).sum())
+    summary: Summary = {"PMB_NLL": math.nan if infinite else math.fsum(images.plain) / n}
+    summary |= {key: math.fsum(images.number(name)) / n for key, name in MEANS.items()}
+    summary["PMB_at_floor"] = int(images.number("floored_objects").sum())
+    summary["PMB_infinite"] = infinite
+    return summary
+
+
+def pmb_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
+    """Return the summary of images that count `weights` (R, images) times, (R,) of each number."""
+    images = pmb_of_images(evaluated)
+    if images is None:
+        return {key: np.full(len(weights), value) for key, value in PMB_NLL.nothing().items()}
+    counted = weights.astype(np.float64)
+    defined = images.defined(counted)
+    total = np.where(defined, counted.sum(axis=1), np.nan)
+    infinite = np.isinf(images.plain)
+    columns = [images.number(name) for name in MEANS.values()]
+    columns += [np.where(infinite, 0.0, images.plain), images.number("floored_objects"), infinite]
+    *means, unfloored, floored, lost = weighted_sums(weights, columns)
+    replicates = {"PMB_NLL": np.where(lost > 0, np.nan, unfloored / total)}
+    replicates |= {key: values / total for key, values in zip(MEANS, means, strict=True)}
+    replicates["PMB_at_floor"] = np.where(defined, floored, 0.0)
+    replicates["PMB_infinite"] = np.where(defined, lost, 0.0)
+    return replicates
+
+
+def pmb_remarks(evaluated: Evaluated) -> Sequence[str]:
+    """Say what PMB-NLL could not use, and what it replaced."""
+    images = pmb_of_images(evaluated)
+    if images is None:
+        return ("PMB-NLL: this result has kept no label probabilities, so there is none; evaluate anew",)
+    found, dense = int(images.detections.sum()), int(images.dense.sum())
+    if found and not dense:
+        return (
+            f"PMB-NLL: none of {found:,} detections has a density (plain boxes, heatmaps, singular covariances), "
+            "so there is none; give covariances",
+        )
+    return [remark for remark in _remarks(images, found, dense) if remark]
+
+
+def _remarks(images: PmbImages, found: int, dense: int) -> list[str]:
+    objects, floored = int(images.objects.sum()), int(images.number("floored_objects").sum())
+    infinite, n = int(np.isinf(images.plain).sum()), len(images.plain)
+    alone, crowds = int(images.scores_alone.sum()), int(images.crowds.sum())
+    sure, firm = int(images.sure.sum()), int(images.firm.sum())
+    without = f"infinite in {infinite:,} of {n:,} images" if infinite else f"{math.fsum(images.plain) / max(n, 1):.2f}"
+    return [
+        f"PMB-NLL: {floored:,} of {objects:,} objects are far from every detection, or in images with too few: it is "
+        f"{without}, but {math.fsum(images.number('nll')) / max(n, 1):.2f} with a floor of 1e-6 objects spread evenly "
+        "over the image"
+        if floored
+        else "",
+        f"PMB-NLL: {found - dense:,} of {found:,} detections have no density (plain boxes, heatmaps, singular "
+        "covariances) and are matched with nothing"
+        if dense < found
+        else "",
+        f"PMB-NLL: {alone:,} of {found:,} detections state one score alone; what it leaves of 1 is taken for "
+        "background, not for the other classes"
+        if alone
+        else "",
+        f"PMB-NLL: {firm:,} of {sure:,} detections above 0.1 leave less than {LITTLE_BACKGROUND:g} for background; "
+        "each that is right about nothing costs 7 to 14"
+        if 2 * firm > sure
+        else "",
+        f"PMB-NLL: {crowds:,} crowds are left out, what was found in them is unmatched" if crowds else "",
+    ]
+
+
+PMB_NLL = Measure(
+    name="pmb-nll",
+    needs=frozenset({"labels"}),
+    columns=(
+        Column(
+            key="PMB_NLL",
+            heading="PMB-NLL",
+            unit="plain",
+            symbol="nats",
+            better="low",
+            hint="negative log likelihood of an image's objects, mean over images",
+        ),
+        Column(
+            key="PMB_NLL_floored",
+            heading="PMB-NLL_floored",
+            unit="plain",
+            symbol="nats",
+            better="low",
+            hint="the same where objects that no detection explains stand at a floor",
+        ),
+        Column(key="PMB_box", unit="plain", better="low"),
+        Column(key="PMB_label", unit="plain", better="low"),
+        Column(key="PMB_unmatched", unit="plain", better="low"),
+        Column(key="PMB_missed", unit="plain", better="low"),
+        Column(key="PMB_clutter", unit="plain", better="low"),
+        Column(key="PMB_at_floor", unit="count", better="low"),
+        Column(key="PMB_infinite", unit="count", better="low"),
+    ),
+    summary=pmb_summary,
+    resampled=pmb_resampled,
+    remarks=pmb_remarks,
+    standard=False,
+)
