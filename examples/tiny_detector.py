@@ -18,8 +18,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import probox
-from probox_experiments.training.rendering import render
-from probox_experiments.training.scenes import CLASSES, SIDE, Scenes, draw_scenes
+from probox_experiments.training.scenes import CLASSES, SIDE, Scenes, draw_scenes, render
 
 Floats = npt.NDArray[np.float32]
 

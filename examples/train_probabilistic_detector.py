@@ -22,8 +22,7 @@ from torch.nn import functional
 import probox
 from probox.formats.writing import write_detections
 from probox.torch import GaussianCorners, ppdq_loss
-from probox_experiments.training.rendering import render
-from probox_experiments.training.scenes import CLASSES, SIDE, Scenes, draw_scenes
+from probox_experiments.training.scenes import CLASSES, SIDE, Scenes, draw_scenes, render
 
 STRIDE, CHANNELS = 8, 48
 CELLS = SIDE // STRIDE

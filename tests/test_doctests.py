@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("one_demo")
 
 NEED_TORCH = (
     "probox.torch",
-    *(f"probox_experiments.training.{m}" for m in ("detector", "finding", "fitting", "point")),
+    *(f"probox_experiments.training.{m}" for m in ("detector", "fitting")),
 )
 LEFT_OUT = ("probox.detect.torchvision", *(() if find_spec("torch") else NEED_TORCH))
 """Modules that import what may not be there."""

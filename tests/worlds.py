@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from probox import Detections, GroundTruth
-from probox_experiments.simulate import SimulatedDetector
+from probox_experiments.synthetic import SimulatedDetector
 
 __all__ = ["CLASSES", "boxes_truth", "simulated"]
 

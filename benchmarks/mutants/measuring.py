@@ -21,10 +21,12 @@ from probox.measures.boxes import box_definition as boxes
 from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.boxes.optimal_lrp import GRID
 from probox.measures.pdq import definition as pdq
+from probox.measures.pdq.kernel import heatmap as kernel_heatmap
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments import running
-from probox_experiments.scenes import fingerprint
+from probox_experiments.paper import closed_form
+from probox_experiments.synthetic import fingerprint
 
 __all__ = ["Measuring", "box_numbers", "pdq_numbers"]
 
@@ -92,6 +94,8 @@ class Measuring:
         self._mutant = mutant
         with ExitStack() as stack:
             stack.enter_context(swapped(running, "summary_of", self.summary_of))
+            # What is expected must not have the mutant in it: the kernel's map stands in for the definition's.
+            stack.enter_context(swapped(closed_form, "heatmap", kernel_heatmap))
             if mutant is None or not mutant.of_space:
                 stack.enter_context(swapped(pdq, "detection_heatmap", self._remembered(pdq.detection_heatmap)))
             if mutant is not None:

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from benchmarks.mutants.mutant import swapped
 from probox.tables.groundtruth import GroundTruth
+from probox_experiments.claims import ResultTable
 from probox_experiments.experiment import Experiment
 from probox_experiments.running import Run
-from probox_experiments.scenes import evenly, square_scene
-from probox_experiments.table import ResultTable
+from probox_experiments.synthetic import evenly, square_scene
 
 __all__ = ["SMALL", "measure_small", "small_settings", "small_truth"]
 

@@ -16,15 +16,14 @@ from probox_experiments.paper.assignment import (
     EXPECTED,
     LABELS,
     WAYS,
-    _assigned_anew,
-    _evaluated,
+    _assign_again,
+    _evaluate,
     claims_of_assignment,
     small_scene,
     take_in_turn,
     unsure_labels,
 )
-from probox_experiments.paper.crowds import crowded_truth
-from probox_experiments.simulate import SimulatedDetector
+from probox_experiments.synthetic import SimulatedDetector, crowded_truth
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +54,13 @@ def test_what_is_measured_as_greedy_is_greedy() -> None:
     truth = crowded_truth(40, in_all=80, seed=3)
     found = unsure_labels(SimulatedDetector(corner_variance=100, reported_variance=100).detect(truth, seed=3), [3])
     run = Run(presets=["reference"])
-    (result,) = _evaluated(run, truth, found).values()
+    (result,) = _evaluate(run, truth, found).values()
     greedy = dataclasses.replace(run, changes={"assignment": "greedy"}).measure(truth, found, also=["TP"], measures=())
-    anew = _assigned_anew(result, "greedy")
+    anew = _assign_again(result, "greedy")
     assert anew.summary()["PDQ"] == pytest.approx(greedy["PDQ"], abs=1e-12)
     assert anew.tp == greedy["TP"]
     assert anew.pdq < result.pdq
-    by_confidence = _assigned_anew(result, "confidence")
+    by_confidence = _assign_again(result, "confidence")
     # The surest detection has the best object of all that it could have.
     surest = int(result.detections.confidences.argmax())
     quality = result.pairs.quality("pPDQ")[result.pairs.detections == surest]

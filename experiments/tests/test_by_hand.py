@@ -7,12 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from probox.convention import Convention
 from probox.errors import InputError
-from probox.measures.pdq.heatmap_definition import bivariate_cdf, heatmap
 from probox_experiments import EXPERIMENTS, ResultTable, Run, background_costs, running, table_1, tell_stories
-from probox_experiments.paper.by_hand import agrees, box_map, two_normals
-from probox_experiments.paper.story_scenes import SCENES, Told, scene_truth
+from probox_experiments.paper.closed_form import agrees
+from probox_experiments.paper.story_scenes import SCENES, Story, scene_truth
 from probox_experiments.paper.table1 import ROWS
 
 JUDGES = {experiment.name: experiment.judge for experiment in EXPERIMENTS}
@@ -28,28 +26,12 @@ def tables() -> dict[str, ResultTable]:
     return {name: measure(Run()) for name, measure in SMALL.items()}
 
 
-@pytest.mark.parametrize("correlation", [-0.9, 0.0, 0.6])
-def test_two_normals_are_those_of_the_definition(correlation: float) -> None:
-    x, y = np.linspace(-4, 4, 9), np.linspace(-3, 5, 7)
-    np.testing.assert_allclose(
-        two_normals(x, y, correlation), bivariate_cdf(x[None, :], y[:, None], correlation), atol=1e-13, rtol=0
-    )
-
-
-def test_a_map_by_hand_is_that_of_the_definition() -> None:
-    box, sigmas, correlations = [3.25, 4.5, 14.75, 11.0], [1.5, 2.0, 3.0, 0.75], [0.7, -0.5]
-    pairs = zip(sigmas[::2], sigmas[1::2], correlations, strict=True)
-    covariances = [[[x * x, r * x * y], [r * x * y, y * y]] for x, y, r in pairs]
-    wanted = heatmap(box, covariances, 20, 16, Convention.preset("paper"))
-    np.testing.assert_allclose(box_map(box, sigmas, correlations, 20, 16), wanted, atol=1e-13, rtol=0)
-
-
 def test_told_detections_are_what_they_are_said_to_be() -> None:
-    told = Told("a", "b", "square", (2, -3, 4, 0), (1, 2, 3, 4), (0.5, 0.0))
+    told = Story("a", "b", "square", (2, -3, 4, 0), (1, 2, 3, 4), (0.5, 0.0))
     assert told.box.tolist() == [38, 43, 103, 99]
     assert told.covariances.tolist() == [[[1, 1], [1, 4]], [[9, 0], [0, 16]]]
     assert told.overlap == pytest.approx(60 * 57 / (66 * 57 + 60 * 60 - 60 * 57))
-    assert Told("a", "b", "square", (0, 0, 0, 0)).probability_map().sum() == SCENES["square"]().sum() == 3600
+    assert Story("a", "b", "square", (0, 0, 0, 0)).probability_map().sum() == SCENES["square"]().sum() == 3600
     for name, scene in SCENES.items():
         assert scene_truth(name).masks.pixels.tolist() == [scene().sum()]
 

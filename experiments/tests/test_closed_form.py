@@ -11,11 +11,15 @@ import probox_experiments as experiments
 from probox import GroundTruth
 from probox_experiments import Experiment, ResultTable, Run, SimulatedDetector, square_scene
 from probox_experiments.paper.closed_form import box_scores, duplicates_map, pair_equals
-from probox_experiments.paper.labels import LABEL_UNCERTAINTY
+from probox_experiments.paper.duplicates import DUPLICATES_COCO_100
 from probox_experiments.paper.misalignment import SCALING, TRANSLATION, half_width
-from probox_experiments.paper.perfect_boxes import BOX_PROBABILITY, CORNER_VARIANCE, integral_qualities
-from probox_experiments.paper.plane import PLANE, coverage_of_quality, quality_of_coverage
-from probox_experiments.paper.repeats import DUPLICATES_COCO_100
+from probox_experiments.paper.perfect_boxes import (
+    BOX_PROBABILITY,
+    CORNER_VARIANCE,
+    LABEL_UNCERTAINTY,
+    integral_qualities,
+)
+from probox_experiments.paper.pixel_regions import PLANE, coverage_of_quality, quality_of_coverage
 
 
 def verdict_of(experiment: Experiment, table: ResultTable, words: str) -> bool | None:

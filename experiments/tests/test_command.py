@@ -14,7 +14,7 @@ import pytest
 from probox.cli import main
 from probox.version import __version__
 from probox_experiments import EXPERIMENTS, synthetic_truth
-from probox_experiments.scenes import fingerprint
+from probox_experiments.synthetic import fingerprint
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 IN_ALL = [experiment.name for experiment in EXPERIMENTS if experiment.in_all]

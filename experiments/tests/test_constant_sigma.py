@@ -11,19 +11,23 @@ import pytest
 
 from probox import Detections, GroundTruth, InputError
 from probox_experiments import ResultTable, Run, constant_sigma, synthetic_truth
-from probox_experiments.beyond.constant_claims import (
+from probox_experiments.beyond.constant_sigma import (
     CONSTANT,
+    KINDS,
     OWN,
     PLAIN,
     SHARE,
     SHUFFLED,
+    MeasuredImages,
+    _inside,
+    _search_constant,
+    _version,
     claims_of_constant_sigma,
-    estimated,
+    draw_constant_sigma,
+    drawn_with,
+    estimate_contrast,
 )
-from probox_experiments.beyond.constant_figure import draw_constant_sigma
-from probox_experiments.beyond.constant_sigma import Scene, _inside, _searched, _version
-from probox_experiments.beyond.error_kinds import KINDS, drawn_with
-from probox_experiments.scenes import classes_within_images
+from probox_experiments.synthetic import classes_within_images
 
 QUICK = Run(presets=["reference"])
 
@@ -76,14 +80,14 @@ def test_a_kind_of_detector_is_sure_of_its_labels() -> None:
 def test_the_constant_of_a_half_is_found_on_the_other() -> None:
     truth = grid()
     sigmas = np.where(truth.image_rows % 2 == 0, 2.0, 10.0)
-    scene = Scene(truth, erring(truth, sigmas), None, np.arange(8))
-    even, odd = (_searched(QUICK, scene, CONSTANT, half, 7) for half in (0, 1))
+    scene = MeasuredImages(truth, erring(truth, sigmas), None, np.arange(8))
+    even, odd = (_search_constant(QUICK, scene, CONSTANT, half, 7) for half in (0, 1))
     assert even == pytest.approx(10.0, rel=0.35)  # used on even images, where 2 would be right
     assert odd == pytest.approx(2.0, rel=0.35)
     used = _version(scene, CONSTANT, (even, odd), np.random.default_rng(0)).covariances
     assert used is not None
     np.testing.assert_allclose(used[:, 0, 0, 0], np.where(truth.image_rows % 2 == 0, even, odd) ** 2)
-    even, odd = (_searched(QUICK, scene, SHARE, half, 7) for half in (0, 1))
+    even, odd = (_search_constant(QUICK, scene, SHARE, half, 7) for half in (0, 1))
     assert even == pytest.approx(10.0 / 60, rel=0.4)
     assert odd == pytest.approx(2.0 / 60, rel=0.4)
 
@@ -124,11 +128,11 @@ def rows_of(numbers: dict[str, list[float]], counts: dict[str, list[int]] | None
 
 def test_repeats_of_one_size_have_a_mean_and_its_standard_error() -> None:
     table = rows_of({OWN: [0.5, 0.6, 0.7, 0.4], PLAIN: [0.1, 0.1, 0.3, 0.1]})
-    own = estimated(table, "mine", "reference", itemgetter(OWN), OWN)
+    own = estimate_contrast(table, "mine", "reference", itemgetter(OWN), OWN)
     assert own is not None
     assert own.value == pytest.approx(0.55)
     assert own.error == pytest.approx(np.std([0.5, 0.6, 0.7, 0.4], ddof=1) / 2)
-    gain = estimated(table, "mine", "reference", lambda pdq: pdq[OWN] - pdq[PLAIN], OWN, PLAIN)
+    gain = estimate_contrast(table, "mine", "reference", lambda pdq: pdq[OWN] - pdq[PLAIN], OWN, PLAIN)
     assert gain is not None
     assert gain.value == pytest.approx(0.4)
     assert gain.error == pytest.approx(np.std([0.4, 0.5, 0.4, 0.3], ddof=1) / 2)
@@ -137,7 +141,7 @@ def test_repeats_of_one_size_have_a_mean_and_its_standard_error() -> None:
 
 def test_parts_count_by_their_size() -> None:
     table = rows_of({OWN: [0.5, 1.0, math.nan]}, {OWN: [30, 10, 0]})
-    whole = estimated(table, "mine", "reference", itemgetter(OWN), OWN)
+    whole = estimate_contrast(table, "mine", "reference", itemgetter(OWN), OWN)
     assert whole is not None
     assert whole.value == pytest.approx(25 / 40)
     left_out = np.array([1.0, 0.5, 25 / 40])
@@ -146,12 +150,12 @@ def test_parts_count_by_their_size() -> None:
 
 def test_what_is_missing_is_not_estimated() -> None:
     table = rows_of({OWN: [0.5, 0.6], PLAIN: [0.1]})
-    alone = estimated(table, "mine", "reference", itemgetter(PLAIN), PLAIN)
+    alone = estimate_contrast(table, "mine", "reference", itemgetter(PLAIN), PLAIN)
     assert alone is not None
     assert (alone.value, math.isnan(alone.error)) == (0.1, True)
     assert claims_of_constant_sigma(rows_of({PLAIN: [0.1], CONSTANT: [0.2]}))[0].holds is None
-    assert estimated(table, "mine", "reference", itemgetter(SHARE), SHARE) is None
-    assert estimated(table, "mine", "reference", itemgetter(OWN), OWN, PLAIN) is None
+    assert estimate_contrast(table, "mine", "reference", itemgetter(SHARE), SHARE) is None
+    assert estimate_contrast(table, "mine", "reference", itemgetter(OWN), OWN, PLAIN) is None
     assert {claim.holds for claim in claims_of_constant_sigma(ResultTable({}))} == {None}
 
 
@@ -190,7 +194,7 @@ def test_given_detections_are_compared_part_by_part() -> None:
     assert sorted(set(table["repeat"].tolist())) == [0, 1, 2, 3]
     # Parts add up to the whole.
     for name, found in detectors.items():
-        whole = estimated(table, name, "reference", itemgetter(PLAIN), PLAIN)
+        whole = estimate_contrast(table, name, "reference", itemgetter(PLAIN), PLAIN)
         assert whole is not None
         expected = QUICK.measure(truth, found.replace(covariances=None), measures=())["PDQ"]
         assert whole.value == pytest.approx(expected, abs=1e-12)

@@ -17,7 +17,7 @@ from probox import GroundTruth
 from probox.formats import read_truth
 from probox_experiments import EXPERIMENTS, ResultTable
 from probox_experiments.figures import measure_lines, style
-from probox_experiments.scenes import evenly
+from probox_experiments.synthetic import evenly
 
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS if experiment.in_all}
 

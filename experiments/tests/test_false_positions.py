@@ -8,7 +8,7 @@ import pytest
 from probox.errors import InputError
 from probox_experiments import Run, false_positions
 from probox_experiments.figures import style
-from probox_experiments.paper.false_positions import (
+from probox_experiments.paper.misses import (
     FALSE_POSITIONS,
     boxes_beside,
     claims_of_false_positions,

@@ -26,7 +26,7 @@ from probox.measures import boxes as box_measures
 from probox.measures.pdq import definition
 from probox_experiments import EXPERIMENTS, Experiment, ResultTable, Run, SimulatedDetector, running
 from probox_experiments.claims import Claim, equals, not_measured
-from probox_experiments.scenes import boxes_in_one_image, square_scene
+from probox_experiments.synthetic import boxes_in_one_image, square_scene
 
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 MUTANT = {mutant.name: mutant for mutant in MUTANTS}

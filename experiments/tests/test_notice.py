@@ -12,12 +12,10 @@ from probox import GroundTruth, InputError
 from probox.measures.registry import MEASURES
 from probox_experiments import ResultTable, Run, synthetic_truth, which_notices_what
 from probox_experiments.beyond import notice
-from probox_experiments.beyond.honest import CLEAR, Drawn, HonestDetector, boxes_of_nothing, label_rows
-from probox_experiments.beyond.notice import claims_of_notice
-from probox_experiments.beyond.notice_figure import draw_notice
-from probox_experiments.beyond.noticing import LIMIT, MOST, Matrix
-from probox_experiments.beyond.perturbations import BOXES, COUNTS, LABELS, PERTURBATIONS, SIGMAS
-from probox_experiments.scenes import pixel_aligned
+from probox_experiments.beyond.calibrated_detector import CLEAR, CalibratedDetector, Drawn, boxes_of_nothing, label_rows
+from probox_experiments.beyond.notice import claims_of_notice, draw_notice
+from probox_experiments.beyond.perturbations import BOXES, COUNTS, LABELS, LIMIT, MOST, PERTURBATIONS, SIGMAS, Matrix
+from probox_experiments.synthetic import pixel_aligned
 
 NAMES = [one.name for one in PERTURBATIONS]
 CHANGES = {one.name: one.change for one in PERTURBATIONS}
@@ -30,7 +28,7 @@ def truth() -> GroundTruth:
 
 @pytest.fixture(scope="module")
 def drawn(truth: GroundTruth) -> Drawn:
-    return HonestDetector().detect(truth, seed=[0, 0])
+    return CalibratedDetector().detect(truth, seed=[0, 0])
 
 
 def sigmas_of(drawn: Drawn) -> np.ndarray:
@@ -118,7 +116,7 @@ def test_any_truth_can_be_detected() -> None:
         names = ["a", "b", "c"][:count]
         scene = GroundTruth.from_boxes(names, {1: (100, 80), 2: (90, 60)}, [1, 1], [[5, 5, 40, 40]] * 2, [0, count - 1])
         for repeat in range(3):
-            base = HonestDetector().detect(scene, seed=repeat)
+            base = CalibratedDetector().detect(scene, seed=repeat)
             for change in CHANGES.values():
                 change(base, scene, np.random.default_rng(repeat))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from probox_experiments import EXPERIMENTS
+from probox_experiments.experiment import parse_settings
 from probox_experiments.outcome import Setting
-from probox_experiments.settings import parse_settings
 
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 

@@ -10,12 +10,10 @@ from tests.explorer.browser import Browser
 from tests.pictures.test_saving import font_kinds
 
 from probox_experiments import EXPERIMENTS
-from probox_experiments.claims import Claim
+from probox_experiments.claims import Claim, ResultTable
 from probox_experiments.figures import new_figure, pictures
-from probox_experiments.outcome import Outcome
-from probox_experiments.page import html_page
-from probox_experiments.provenance import Provenance
-from probox_experiments.table import ResultTable
+from probox_experiments.outcome import Outcome, html_page
+from probox_experiments.running import Provenance
 
 WORDS = "PDQ of 0.123456 is at most that of `preset_with_a_name_of_forty_letters_in_all` at 1e-06, " * 2
 

@@ -15,24 +15,25 @@ from probox_experiments import Run, duplicates_order, matching_rule, pixel_align
 from probox_experiments.claims import Claim
 from probox_experiments.figures import style
 from probox_experiments.paper.closed_form import duplicates_map
-from probox_experiments.paper.crowds import crowded_truth
-from probox_experiments.paper.matching_rule import MATCHING_RULE, SCENES, claims_of_matching_rule
-from probox_experiments.paper.order import (
+from probox_experiments.paper.duplicates import (
     DUPLICATES_ORDER,
     ORDERS,
     claims_of_duplicates_order,
-    told_apart,
+    keep_distinct,
 )
-from probox_experiments.paper.plain_precision import (
+from probox_experiments.paper.matching_rule import (
+    MATCHING_RULE,
+    SCENES,
     after_the_last,
     algorithm_1,
+    claims_of_matching_rule,
     coco_rule,
     find_hits,
     highest_from_there,
     mean_precision,
     without_crowds,
 )
-from probox_experiments.simulate import SimulatedDetector
+from probox_experiments.synthetic import SimulatedDetector, crowded_truth
 
 ONE_PRESET = Run(presets=["reference"])
 
@@ -150,10 +151,10 @@ def test_only_objects_that_can_be_told_apart_are_left() -> None:
     truth = square_scene(50, 100, classes=2, extra=boxes)
     truth = truth.replace(labels=[0, 0, 0, 0, 1, 0, 0], crowd=[False] * 5 + [True, False], ids=np.arange(7))
     assert without_crowds(truth).ids.tolist() == [0, 1, 2, 3, 4, 6]
-    assert told_apart(truth, 100).ids.tolist() == [0, 1, 3, 4, 6]
-    assert told_apart(truth, 2).ids.tolist() == [0, 1, 4]
+    assert keep_distinct(truth, 100).ids.tolist() == [0, 1, 3, 4, 6]
+    assert keep_distinct(truth, 2).ids.tolist() == [0, 1, 4]
     annotated = truth.replace(boxes=truth.boxes + np.array([0, 0, 0.5, 0.5]), extents=None)
-    assert (told_apart(annotated, 100).boxes == told_apart(truth, 100).boxes).all()
+    assert (keep_distinct(annotated, 100).boxes == keep_distinct(truth, 100).boxes).all()
 
 
 def test_closed_forms() -> None:

@@ -12,19 +12,23 @@ from probox import InputError
 from probox.convention import Convention
 from probox.measures.pdq.kernel import heatmap
 from probox_experiments import ResultTable, Run, proper
-from probox_experiments.beyond.properness.claims import FORESEEN, best_sigmas, claims_of_errors, claims_of_proper
-from probox_experiments.beyond.properness.label_claims import best_probability, best_reports
-from probox_experiments.beyond.properness.scenes import (
+from probox_experiments.beyond.proper_claims import (
     ERRORS,
+    FORESEEN,
     LAST_PIXEL,
     NAMED,
     SCALE,
+    best_probability,
+    best_reports,
+    best_sigmas,
+    claims_of_errors,
+    claims_of_proper,
+    draw_labels,
     drawn_around_boxes,
-    labelled,
-    reported,
+    report_sigma,
 )
-from probox_experiments.peaks import mean_of, peak_of
-from probox_experiments.training.summary import claim_list, read_table
+from probox_experiments.claims import mean_of, peak_of
+from probox_experiments.training.comparison import claim_list, read_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,7 +73,7 @@ def test_objects_of_few_sigmas_have_a_pixel_at_least() -> None:
 def test_the_report_of_the_true_sigma_is_the_true_probability_of_every_pixel() -> None:
     """What a proper score is about: objects drawn around a box cover a pixel as often as its report says."""
     truth, means = drawn_around_boxes("gaussian", 20, 4000, (0, 0))
-    found, size = reported(means, SCALE), int(truth.dataset.widths[0])
+    found, size = report_sigma(means, SCALE), int(truth.dataset.widths[0])
     assert found.covariances is not None
     columns, middle = np.arange(size)[:, None], size // 2
     x1, x2 = truth.masks.boxes[:, 0], truth.masks.boxes[:, 2]
@@ -109,10 +113,10 @@ def test_labels_of_perfect_boxes(table: ResultTable) -> None:
     likelier = table.where(study="label", named=NAMED[1])
     assert best_reports(likelier, "ignorance") == {0.6: 0.94, 0.8: 0.94}
     np.testing.assert_allclose(best_probability([0.5, 0.6, 0.8, 1.0]), [0.5, 36 / 52, 64 / 68, 1.0])
-    truth, found = labelled(0.8, 0.7, NAMED[1])
+    truth, found = draw_labels(0.8, 0.7, NAMED[1])
     assert np.bincount(truth.labels).tolist() == [16, 4]
     assert (found.labels == 0).all()
-    assert labelled(0.8, 0.3, NAMED[1])[1].labels.all()
+    assert draw_labels(0.8, 0.3, NAMED[1])[1].labels.all()
 
 
 def test_what_was_not_measured_is_not_judged(table: ResultTable) -> None:
@@ -134,7 +138,7 @@ def test_what_was_not_measured_is_not_judged(table: ResultTable) -> None:
 
 def test_other_settings_can_be_judged_and_drawn() -> None:
     pytest.importorskip("matplotlib")
-    from probox_experiments.beyond.properness.experiment import PROPER
+    from probox_experiments.beyond.proper import PROPER
     from probox_experiments.figures import style
 
     run = Run(presets=["paper"])

@@ -103,7 +103,7 @@ def test_a_wrong_preset_or_constant_is_told_at_once() -> None:
 
 
 def test_the_digest_is_of_the_packages_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from probox_experiments import provenance
+    from probox_experiments import running as provenance
 
     real = provenance.code_digest()
     assert real == provenance.code_digest.__wrapped__()

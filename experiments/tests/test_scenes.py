@@ -10,7 +10,7 @@ import pytest
 import probox
 from probox import InputError
 from probox_experiments import SimulatedDetector, pixel_aligned, square_scene, synthetic_truth
-from probox_experiments.scenes import (
+from probox_experiments.synthetic import (
     border_squares,
     classes_within_images,
     evenly,

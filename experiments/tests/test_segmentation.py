@@ -10,8 +10,8 @@ import pytest
 from probox import GroundTruth, InputError
 from probox.measures.scoring.scores import normal_cdf
 from probox_experiments import ResultTable, Run, segmentation, synthetic_truth
-from probox_experiments.beyond.segmenting.claims import claims_of_segmentation
-from probox_experiments.beyond.segmenting.scenes import (
+from probox_experiments.beyond.segmentation import claims_of_segmentation
+from probox_experiments.beyond.segmentation_scenes import (
     REPORTS,
     Shapes,
     _phi,
@@ -32,8 +32,8 @@ def ell() -> np.ndarray:
 
 def test_probabilities_are_how_often_a_moved_mask_covers_a_pixel() -> None:
     shapes = Shapes([ell()] * 1500, 2.0)
-    scene = shapes.moved([5])
-    (once,) = Shapes([ell()], 2.0).moved([5]).probabilities(2.0)
+    scene = shapes.move([5])
+    (once,) = Shapes([ell()], 2.0).move([5]).probabilities(2.0)
     share = np.mean(scene.found, axis=0)
     there = shapes.truth.masks.to_array(0, *share.shape)
     # Seen from the truth instead of from the detection: the same blur, around the mask that is there.
@@ -74,7 +74,7 @@ def test_phi_is_looked_up_closely() -> None:
 
 
 def test_reports_are_of_what_is_seen() -> None:
-    scene = Shapes([ell()], 2.0).moved([1])
+    scene = Shapes([ell()], 2.0).move([1])
     y, x = np.nonzero(scene.found[0])
     box = [x.min(), y.min(), x.max(), y.max()]
     sure, gaussian, mask, unsure = (detections(scene, report, 2.0) for report in REPORTS)
@@ -133,7 +133,7 @@ def test_objects_that_fill_their_boxes_have_no_outline_to_report(boxes_only: Res
 
 def test_tables_of_other_settings_can_be_judged_and_drawn(boxes_only: ResultTable) -> None:
     pytest.importorskip("matplotlib")
-    from probox_experiments.beyond.segmenting.experiment import SEGMENTATION
+    from probox_experiments.beyond.segmentation import SEGMENTATION
     from probox_experiments.figures import style
 
     for table in (boxes_only, boxes_only.where(scene="perfect")):

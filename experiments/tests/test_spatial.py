@@ -7,8 +7,7 @@ import pytest
 
 from probox import GroundTruth
 from probox_experiments import ResultTable, Run, spatial_uncertainty, square_scene
-from probox_experiments.paper.spatial import SPATIAL_UNCERTAINTY
-from probox_experiments.paper.spatial_peaks import near_truth, peaks_of
+from probox_experiments.paper.spatial import SPATIAL_UNCERTAINTY, near_truth, peaks_of
 
 TRUE = (1.0, 3.0, 10.0)
 FINE = tuple(1.3**step for step in range(-4, 5))

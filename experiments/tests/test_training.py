@@ -15,15 +15,27 @@ import pytest
 from probox.cli import main
 from probox_experiments import ResultTable, Run
 from probox_experiments.figures import style
-from probox_experiments.training.arms import ARMS, PPDQ_ARMS, find_arm
-from probox_experiments.training.experiment import TRAINING, training
+from probox_experiments.training.arms import (
+    ARMS,
+    LEVELS,
+    PPDQ_ARMS,
+    Settings,
+    coverage_column,
+    find_arm,
+    interval_of,
+    level_column,
+)
+from probox_experiments.training.comparison import (
+    TRAINING,
+    arm_table,
+    claim_list,
+    read_rows,
+    read_table,
+    seed_table,
+    training,
+)
 from probox_experiments.training.gallery import TRAINING_SCENES, training_scenes
-from probox_experiments.training.intervals import interval_of
-from probox_experiments.training.measuring import LEVELS, coverage_column, level_column
-from probox_experiments.training.once import once
 from probox_experiments.training.scenes import KINDS, draw_scenes
-from probox_experiments.training.settings import Settings
-from probox_experiments.training.summary import arm_table, claim_list, read_rows, read_table, seed_table
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Settings(steps=20, warm=5, batch=8, images=60, validation=20, test=30)
@@ -54,8 +66,7 @@ def test_points_are_measured_kept_and_the_same_for_any_number_of_threads(tmp_pat
     kept = training(arms=arms, repeats=1, settings=TINY, run=Run(threads=1, keep=tmp_path))
     assert kept.to_csv() == table.to_csv()
 
-    from probox_experiments.training.fitting import fit
-    from probox_experiments.training.point import one_thread
+    from probox_experiments.training.fitting import fit, one_thread
 
     with one_thread():
         first, again = (fit(find_arm("ppdq-log"), 0, TINY) for _ in range(2))
@@ -260,24 +271,6 @@ def test_intervals_are_students() -> None:
     assert found.mean == 3.0
     assert found.high - found.mean == pytest.approx(2.776 * np.sqrt(2.5) / np.sqrt(5), abs=1e-3)
     assert interval_of([1.0]).high == math.inf
-
-
-def test_what_is_asked_for_twice_is_made_once_and_a_failure_is_forgotten() -> None:
-    asked: list[int] = []
-
-    @once(keep=1)
-    def made(number: int) -> int:
-        asked.append(number)
-        if number < 0:
-            raise ValueError
-        return 2 * number
-
-    assert [made(1), made(1), made(2), made(1)] == [2, 2, 4, 2]
-    assert asked == [1, 2, 1]
-    for _ in range(2):
-        with pytest.raises(ValueError):
-            made(-1)
-    assert asked[-2:] == [-1, -1]
 
 
 def test_points_measured_at_once_keep_their_order_and_are_taken_up_again(tmp_path: Path) -> None:

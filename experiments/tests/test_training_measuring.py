@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from probox import Detections
-from probox_experiments.training.measuring import best_sigma, measure_found
+from probox_experiments.training.arms import best_sigma, measure_found
 from probox_experiments.training.scenes import CLASSES, OCCLUDED, SHARP, Scenes, draw_scenes
 
 

@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 
 from probox import Detections, InputError, evaluate
-from probox_experiments.training.rendering import OUTLINE, render
 from probox_experiments.training.scenes import (
     BLURRED,
     CLASSES,
     FADED,
     KINDS,
     OCCLUDED,
+    OUTLINE,
     SHARP,
     SHARP_SIGMA,
     SIDE,
     SIGMAS,
     Scenes,
     draw_scenes,
+    render,
 )
 
 

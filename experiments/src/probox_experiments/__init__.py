@@ -11,30 +11,30 @@ studies of your own.
 
 from probox_experiments.beyond.constant_sigma import constant_sigma
 from probox_experiments.beyond.notice import which_notices_what
-from probox_experiments.beyond.properness.experiment import proper
-from probox_experiments.beyond.segmenting.experiment import segmentation
-from probox_experiments.claims import Claim
+from probox_experiments.beyond.proper import proper
+from probox_experiments.beyond.segmentation import segmentation
+from probox_experiments.claims import Claim, ResultTable
 from probox_experiments.experiment import Experiment
 from probox_experiments.paper.assignment import assignment
-from probox_experiments.paper.background_region import background_costs
-from probox_experiments.paper.false_positions import false_positions
-from probox_experiments.paper.labels import label_coco, label_uncertainty
+from probox_experiments.paper.duplicates import (
+    duplicates,
+    duplicates_coco,
+    duplicates_coco_100,
+    duplicates_lower_coco,
+    duplicates_order,
+)
 from probox_experiments.paper.matching_rule import matching_rule
 from probox_experiments.paper.misalignment import scaling, translation
-from probox_experiments.paper.misses import false_small, lower_confidence, missed_coco, missed_small
-from probox_experiments.paper.order import duplicates_order
-from probox_experiments.paper.perfect_boxes import box_probability, corner_variance
-from probox_experiments.paper.plane import plane
-from probox_experiments.paper.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
+from probox_experiments.paper.misses import false_positions, false_small, lower_confidence, missed_coco, missed_small
+from probox_experiments.paper.perfect_boxes import box_probability, corner_variance, label_coco, label_uncertainty
+from probox_experiments.paper.pixel_regions import background_costs, plane
 from probox_experiments.paper.spatial import spatial_uncertainty
 from probox_experiments.paper.stories import tell_stories
 from probox_experiments.paper.table1 import table_1
 from probox_experiments.paper.worked_example import precision_recall
 from probox_experiments.registry import EXPERIMENTS
 from probox_experiments.running import Run
-from probox_experiments.scenes import pixel_aligned, square_scene, synthetic_truth
-from probox_experiments.simulate import SimulatedDetector
-from probox_experiments.table import ResultTable
+from probox_experiments.synthetic import SimulatedDetector, pixel_aligned, square_scene, synthetic_truth
 
 __all__ = [
     "EXPERIMENTS",

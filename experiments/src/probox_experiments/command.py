@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from probox_experiments.experiment import Experiment
     from probox_experiments.outcome import Outcome, Setting
 
+
 FAILED = 3
 """The exit status of a run in which a claim does not hold, if that was asked for."""
 STYLES = {True: "green", False: "bold red", None: "dim"}
@@ -51,8 +52,8 @@ def list_command(as_json: bool) -> None:
     \b
     probox experiment list
     """
+    from probox_experiments.experiment import settable
     from probox_experiments.registry import EXPERIMENTS
-    from probox_experiments.settings import settable
 
     if as_json:
         fields = ("name", "section", "varied", "claim")
@@ -152,12 +153,19 @@ def run_command(
     """
     from probox.errors import InputError
     from probox.files.folder import output_folder
-    from probox_experiments.experiment import TooFewImagesError
+    from probox_experiments.experiment import TooFewImagesError, parse_settings
     from probox_experiments.figures import style
-    from probox_experiments.outcome import KEPT, Setting, check_extras, file_names, find_experiments, perform
-    from probox_experiments.page import PAGES, write_page
+    from probox_experiments.outcome import (
+        KEPT,
+        PAGES,
+        Setting,
+        check_extras,
+        file_names,
+        find_experiments,
+        perform,
+        write_page,
+    )
     from probox_experiments.running import PRESETS
-    from probox_experiments.settings import parse_settings
 
     try:
         chosen = find_experiments(names)
@@ -234,7 +242,7 @@ def _report(
     seconds: float,
     as_json: bool,
 ) -> None:
-    from probox_experiments.page import summary_line
+    from probox_experiments.outcome import summary_line
 
     if as_json:
         claims = [claim for outcome in outcomes for claim in outcome.claims]

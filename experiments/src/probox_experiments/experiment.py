@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+from probox.convention import CHOICES, Convention
 from probox.errors import InputError
-from probox_experiments.claims import Claim
-from probox_experiments.table import ResultTable
+from probox.support.words import nearest_word
+from probox_experiments.claims import Claim, ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Experiment", "TooFewImagesError"]
+
+# --- What describes an experiment: each has one beside its code, and `registry` lists them ---
 
 
 class TooFewImagesError(InputError):
@@ -61,3 +64,130 @@ class Experiment:
     extra: str = ""
     in_all: bool = True
     own_presets: bool = False
+
+
+# --- Settings of experiments and of the measure as text, ``name=value`` ---
+
+ELSEWHERE = {"truth": "--truth", "detectors": "--detections", "repeats": "--repeats", "seed": "--seed"}
+"""What has an option of its own."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Changes:
+    """What texts ask to be changed.
+
+    Parameters
+    ----------
+    convention : dict
+        Fields of the convention.
+    experiments : dict
+        Settings of experiments, each for all of them that have it.
+    """
+
+    convention: dict[str, Any] = dataclasses.field(default_factory=dict)
+    experiments: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def for_experiment(self, experiment: Experiment) -> dict[str, Any]:
+        """Return the settings that an experiment has."""
+        own = settable(experiment)
+        return {name: value for name, value in self.experiments.items() if name in own}
+
+
+def settable(experiment: Experiment) -> dict[str, Any]:
+    """Return the settings of an experiment that can be written as text, with what they are by default.
+
+    >>> from probox_experiments.paper.duplicates import DUPLICATES
+    >>> settable(DUPLICATES)
+    {'times': (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)}
+    """
+    signature = inspect.signature(experiment.function)
+    return {
+        name: entry.default
+        for name, entry in signature.parameters.items()
+        if name not in ELSEWHERE and name != "run" and isinstance(entry.default, bool | int | float | str | tuple)
+    }
+
+
+def parse_settings(texts: Sequence[str], experiments: Sequence[Experiment]) -> Changes:
+    """Return what texts like ``epsilon=1e-10`` or ``times=1,2,4`` ask for.
+
+    A name is a field of `Convention`, which changes the measure in every preset, or a setting of one of the
+    experiments. Values are written as Python writes them; sequences between commas.
+
+    Examples
+    --------
+    >>> from probox_experiments import EXPERIMENTS
+    >>> parse_settings(["assignment=greedy", "true_variances=1,10", "fine_steps=0"], EXPERIMENTS)
+    Changes(convention={'assignment': 'greedy'}, experiments={'true_variances': (1.0, 10.0), 'fine_steps': 0})
+    """
+    changes = Changes()
+    of_measure = {field.name: field for field in dataclasses.fields(Convention) if field.name != "name"}
+    of_experiments = {name: value for one in reversed(experiments) for name, value in settable(one).items()}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not name:
+            raise InputError(f"expected name=value, got {text!r:.80}", remedy="write epsilon=1e-10, or times=1,2,4")
+        field = of_measure.get(name)
+        if name in changes.convention or name in changes.experiments:
+            raise InputError(f"{name} is set twice", remedy="set it once")
+        if field is not None:
+            changes.convention[field.name] = _field_value(field, value)
+        elif name in of_experiments:
+            changes.experiments[name] = _value_like(of_experiments[name], name, value)
+        else:
+            raise _reject_unknown(name, [*of_experiments, *of_measure])
+    Convention.preset("reference", **changes.convention)  # says which value is none
+    return changes
+
+
+def _reject_unknown(name: str, known: Sequence[str]) -> InputError:
+    if name in ELSEWHERE:
+        return InputError(f"{name} is not set like this", remedy=f"use {ELSEWHERE[name]}")
+    near = nearest_word(name, known)
+    return InputError(
+        f"neither these experiments nor the measure have a setting {name!r:.80}",
+        remedy=f"did you mean {near}?" if near else f"choose from: {', '.join(known)}",
+    )
+
+
+def _field_value(field: dataclasses.Field[Any], value: str) -> Any:
+    """Return the value of a convention's field, of the type of its default."""
+    if value.lower() == "none" and field.default is None:
+        return None
+    if field.name in CHOICES:
+        return value
+    if isinstance(field.default, bool) or field.name in ("object_filter", "sum_zero_is_plain"):
+        return _one(_flag, field.name, value)
+    return _one(int if isinstance(field.default, int) else float, field.name, value)
+
+
+def _value_like(default: Any, name: str, value: str) -> Any:
+    """Return a value of the type of a default, which is as its writer meant it."""
+    if not isinstance(default, tuple):
+        return _one(_kind(default), name, value)
+    # An empty sequence says nothing of its entries; all that are empty by default hold numbers.
+    kind = _kind(default[0]) if default else float
+    if any(isinstance(entry, float) for entry in default):
+        kind = float
+    values = tuple(_one(kind, name, part.strip()) for part in value.split(",") if part.strip())
+    if default and not values:
+        raise InputError(f"expected {name} to have a value at least", remedy=f"write {name}={default[0]}")
+    return values
+
+
+def _kind(default: Any) -> Callable[[str], Any]:
+    return _flag if isinstance(default, bool) else type(default)
+
+
+def _one(kind: Callable[[str], Any], name: str, value: str) -> Any:
+    words = {int: "a whole number", float: "a number", _flag: "true or false"}
+    try:
+        return kind(value)
+    except ValueError:
+        raise InputError(f"expected {name} to be {words.get(kind, 'text')}, got {value!r:.40}") from None
+
+
+def _flag(value: str) -> bool:
+    if value.lower() not in ("true", "false", "yes", "no"):
+        raise ValueError(value)
+    return value.lower() in ("true", "yes")

@@ -14,22 +14,12 @@ from probox.measures.measure import Column
 from probox.measures.pdq.pdq_measure import PDQ
 from probox.measures.registry import in_table_order
 from probox.support.optional import require
-from probox_experiments.table import ResultTable, presets_in
+from probox_experiments.claims import ResultTable, presets_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "draw_box",
-    "draw_curves",
-    "draw_families",
-    "draw_fewer_images",
-    "draw_label_coco",
-    "measure_lines",
-    "new_figure",
-    "pictures",
-]
 
 # Okabe and Ito's palette: told apart with any kind of colour vision, and in print by line style and marker.
 BLUE, VERMILION, GREEN, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#6B6B6B"

@@ -22,8 +22,6 @@ from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox_experiments.claims import Claim
 
-__all__ = ["CONSTANT", "PLAIN", "judge_insights"]
-
 PLAIN = "plain"
 """The variant that claims to be certain."""
 CONSTANT = "constant"

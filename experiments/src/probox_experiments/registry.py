@@ -2,62 +2,61 @@
 
 from __future__ import annotations
 
-from probox_experiments.beyond import constant_sigma, notice
-from probox_experiments.beyond.properness.experiment import PROPER
-from probox_experiments.beyond.segmenting.experiment import SEGMENTATION
+from probox_experiments.beyond.constant_sigma import CONSTANT_SIGMA
+from probox_experiments.beyond.notice import WHICH_NOTICES_WHAT
+from probox_experiments.beyond.proper import PROPER
+from probox_experiments.beyond.segmentation import SEGMENTATION
 from probox_experiments.experiment import Experiment
-from probox_experiments.paper import (
-    assignment,
-    background_region,
-    false_positions,
-    labels,
-    matching_rule,
-    misalignment,
-    misses,
-    order,
-    perfect_boxes,
-    plane,
-    repeats,
-    spatial,
-    stories,
-    table1,
-    worked_example,
+from probox_experiments.paper.assignment import ASSIGNMENT
+from probox_experiments.paper.duplicates import (
+    DUPLICATES,
+    DUPLICATES_COCO,
+    DUPLICATES_COCO_100,
+    DUPLICATES_LOWER_COCO,
+    DUPLICATES_ORDER,
 )
-from probox_experiments.training import experiment as training
-from probox_experiments.training import gallery
-
-__all__ = ["EXPERIMENTS"]
+from probox_experiments.paper.matching_rule import MATCHING_RULE
+from probox_experiments.paper.misalignment import SCALING, TRANSLATION
+from probox_experiments.paper.misses import FALSE_POSITIONS, FALSE_SMALL, LOWER_CONFIDENCE, MISSED_COCO, MISSED_SMALL
+from probox_experiments.paper.perfect_boxes import BOX_PROBABILITY, CORNER_VARIANCE, LABEL_COCO, LABEL_UNCERTAINTY
+from probox_experiments.paper.pixel_regions import BACKGROUND_REGION, PLANE
+from probox_experiments.paper.spatial import SPATIAL_UNCERTAINTY
+from probox_experiments.paper.stories import STORIES
+from probox_experiments.paper.table1 import TABLE_1
+from probox_experiments.paper.worked_example import PRECISION_RECALL
+from probox_experiments.training.comparison import TRAINING
+from probox_experiments.training.gallery import TRAINING_SCENES
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    plane.PLANE,
-    background_region.BACKGROUND_REGION,
-    assignment.ASSIGNMENT,
-    spatial.SPATIAL_UNCERTAINTY,
-    labels.LABEL_UNCERTAINTY,
-    table1.TABLE_1,
-    stories.STORIES,
-    perfect_boxes.BOX_PROBABILITY,
-    perfect_boxes.CORNER_VARIANCE,
-    misalignment.TRANSLATION,
-    misalignment.SCALING,
-    labels.LABEL_COCO,
-    misses.MISSED_SMALL,
-    misses.MISSED_COCO,
-    misses.FALSE_SMALL,
-    repeats.DUPLICATES,
-    false_positions.FALSE_POSITIONS,
-    misses.LOWER_CONFIDENCE,
-    repeats.DUPLICATES_COCO,
-    order.DUPLICATES_ORDER,
-    repeats.DUPLICATES_COCO_100,
-    repeats.DUPLICATES_LOWER_COCO,
-    worked_example.PRECISION_RECALL,
-    matching_rule.MATCHING_RULE,
-    notice.WHICH_NOTICES_WHAT,
+    PLANE,
+    BACKGROUND_REGION,
+    ASSIGNMENT,
+    SPATIAL_UNCERTAINTY,
+    LABEL_UNCERTAINTY,
+    TABLE_1,
+    STORIES,
+    BOX_PROBABILITY,
+    CORNER_VARIANCE,
+    TRANSLATION,
+    SCALING,
+    LABEL_COCO,
+    MISSED_SMALL,
+    MISSED_COCO,
+    FALSE_SMALL,
+    DUPLICATES,
+    FALSE_POSITIONS,
+    LOWER_CONFIDENCE,
+    DUPLICATES_COCO,
+    DUPLICATES_ORDER,
+    DUPLICATES_COCO_100,
+    DUPLICATES_LOWER_COCO,
+    PRECISION_RECALL,
+    MATCHING_RULE,
+    WHICH_NOTICES_WHAT,
     PROPER,
-    constant_sigma.CONSTANT_SIGMA,
+    CONSTANT_SIGMA,
     SEGMENTATION,
-    training.TRAINING,
-    gallery.TRAINING_SCENES,
+    TRAINING,
+    TRAINING_SCENES,
 )
 """The paper's experiments, in the order of the paper, then ours."""

@@ -11,7 +11,9 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from math import isnan
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,20 +25,342 @@ from probox.fusion.gaussian import keep_inside
 from probox.tables.covariances import constant_covariances
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.beyond.constant_claims import CONSTANT, OWN, PLAIN, SHARE, SHUFFLED, claims_of_constant_sigma
-from probox_experiments.beyond.constant_figure import draw_constant_sigma
-from probox_experiments.beyond.error_kinds import KINDS, drawn_with
+from probox_experiments.claims import Claim, ResultTable, column_of, not_measured, presets_in
 from probox_experiments.experiment import Experiment, TooFewImagesError
+from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, VERMILION, new_figure
 from probox_experiments.running import Run
-from probox_experiments.scenes import classes_within_images, fingerprint, first_images, synthetic_truth
-from probox_experiments.table import ResultTable, column_of
+from probox_experiments.synthetic import classes_within_images, fingerprint, first_images, synthetic_truth
 
-__all__ = ["CONSTANT_SIGMA", "constant_sigma"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --- Detectors whose corners err in known ways, and who know it ---
+
+Floats = npt.NDArray[np.float64]
+Kind = Callable[[np.random.Generator, Floats], tuple[Floats, Floats]]
+"""Takes random numbers and the sides of boxes (N, 2); returns errors and sigmas of x1, y1, x2, y2, (N, 4) each."""
+
+ALIKE, SIZE, TWO, HEAVY = "all alike", "by size", "two kinds", "heavy tails"
+
+SIGMA = 4.0
+SIDE_SHARE, LEAST = 0.06, 0.5
+SHARP, BLURRED = 2.0, 8.0
+SCALE, FREEDOM = 3.0, 3.0
+
+
+def _alike(rng: np.random.Generator, sides: Floats) -> tuple[Floats, Floats]:
+    return _gaussian(rng, np.full((len(sides), 4), SIGMA))
+
+
+def _by_size(rng: np.random.Generator, sides: Floats) -> tuple[Floats, Floats]:
+    return _gaussian(rng, np.maximum(SIDE_SHARE * np.tile(sides, 2), LEAST))
+
+
+def _two_kinds(rng: np.random.Generator, sides: Floats) -> tuple[Floats, Floats]:
+    sigma = np.where(rng.random(len(sides)) < 0.5, SHARP, BLURRED)
+    return _gaussian(rng, np.tile(sigma[:, None], 4))
+
+
+def _heavy(rng: np.random.Generator, sides: Floats) -> tuple[Floats, Floats]:
+    """Return errors of Student's t, and its standard deviation: honest, and no Gaussian."""
+    errors = SCALE * rng.standard_t(FREEDOM, (len(sides), 4))
+    return errors, np.full((len(sides), 4), SCALE * np.sqrt(FREEDOM / (FREEDOM - 2.0)))
+
+
+def _gaussian(rng: np.random.Generator, sigmas: Floats) -> tuple[Floats, Floats]:
+    return sigmas * rng.standard_normal(sigmas.shape), sigmas
+
+
+KINDS: Mapping[str, Kind] = {ALIKE: _alike, SIZE: _by_size, TWO: _two_kinds, HEAVY: _heavy}
+"""Sigmas of 4 pixels; of 0.06 of the side; of 2 or 8 pixels by chance; errors of Student's t with 3 degrees of freedom
+and a scale of 3 pixels, whose standard deviation is 5.2."""
+
+
+def drawn_with(kind: Kind, truth: GroundTruth, rng: np.random.Generator) -> Detections:
+    """Return one detection of every object, sure of its class, whose corners err in one way and report how much."""
+    rows = np.flatnonzero(~truth.crowd)
+    corners = truth.masks.boxes[rows].astype(np.float64)
+    errors, sigmas = kind(rng, corners[:, 2:] - corners[:, :2] + 1.0)
+    boxes = corners + errors
+    boxes = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
+    return Detections(
+        classes=truth.classes,
+        image_ids=truth.image_ids[truth.image_rows[rows]],
+        boxes=boxes,
+        label_probs=np.eye(len(truth.classes), dtype=np.float32)[truth.labels[rows]],
+        covariances=np.square(sigmas).reshape(-1, 2, 2)[..., None] * np.eye(2),
+    )
+
+
+# --- What is claimed of one constant sigma, and how sure the numbers are ---
+
+PLAIN, CONSTANT, SHARE, OWN, SHUFFLED = "plain", "constant", "share", "own", "shuffled"
+SURE = 2.0
+"""A difference counts if it is more than so many standard errors."""
+MOST = 0.5
+"""The share of the gain that is most of it."""
+
+Contrast = Callable[[Mapping[str, float]], float]
+
+
+class Estimate(NamedTuple):
+    """A number and its standard error."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:+.4f} ± {self.error:.4f}"
+
+    @property
+    def above(self) -> bool:
+        """Return whether it is surely above 0."""
+        return self.value > SURE * self.error
+
+
+def estimate_contrast(
+    table: ResultTable, detector: str, preset: str, contrast: Contrast, *needed: str
+) -> Estimate | None:
+    """Return a contrast of PDQ by sigmas, with the jackknife's standard error; None if something is not there.
+
+    PDQ of all repeats, or of all parts of the images, is the sum of their pPDQ over the sum of their TP, FP and FN.
+    Each is left out in turn. For repeats of the same size this is the mean, and its standard error with ddof 1; one
+    alone has none (NaN).
+
+    Parameters
+    ----------
+    table : ResultTable
+        Of `constant_sigma`.
+    detector, preset : str
+        Whose PDQ.
+    contrast : callable
+        Takes PDQ by sigmas, returns a number.
+    needed : str
+        The sigmas that it needs.
+    """
+    sums: dict[str, tuple[Floats, Floats]] = {}
+    of = table.where(detector=detector)
+    column = column_of("PDQ", preset)
+    for sigmas in needed:
+        rows = of.where(sigmas=sigmas)
+        counted = sum(rows[column_of(key, preset)] for key in ("TP", "FP", "FN")) if len(rows) else np.zeros(0)
+        counted = np.asarray(counted, np.float64)
+        if not counted.sum() > 0:
+            return None
+        sums[sigmas] = np.where(counted > 0, np.nan_to_num(rows[column]), 0.0) * counted, counted
+    count = len(next(iter(sums.values()))[0])
+    if any(len(quality) != count for quality, _ in sums.values()):
+        return None
+
+    def without(row: int | None) -> float:
+        kept = np.arange(count) != (-1 if row is None else row)
+        return contrast({name: float(q[kept].sum() / n[kept].sum()) for name, (q, n) in sums.items()})
+
+    if count < 2:
+        return Estimate(without(None), math.nan)
+    left_out = np.array([without(row) for row in range(count)])
+    spread = np.square(left_out - left_out.mean()).sum()
+    return Estimate(without(None), math.sqrt((count - 1) / count * spread))
+
+
+def _above(one: str, other: str) -> tuple[Contrast, str, str]:
+    return lambda pdq: pdq[one] - pdq[other], one, other
+
+
+def _share_of_gain(pdq: Mapping[str, float]) -> float:
+    gain = pdq[OWN] - pdq[PLAIN]
+    return (pdq[CONSTANT] - pdq[PLAIN]) / gain if gain else math.nan
+
+
+def claims_of_constant_sigma(table: ResultTable) -> list[Claim]:
+    """Judge what a constant sigma is worth: of simulated errors what was foreseen, of detectors what they need."""
+    names = list(dict.fromkeys(table["detector"].tolist())) if len(table) else []
+    kinds = [name for name in names if name in KINDS]
+    claims = _of_kinds(table, kinds) if kinds or not names else []
+    return [*claims, *(claim for name in names if name not in KINDS for claim in _of_detector(table, name))]
+
+
+def _of_kinds(table: ResultTable, kinds: Sequence[str]) -> list[Claim]:
+    return [
+        _claim_difference(
+            "One constant sigma beats plain boxes, however corners err", table, kinds, _above(CONSTANT, PLAIN)
+        ),
+        _claim_difference(
+            "Where all corners err alike, own sigmas do not beat one constant",
+            table,
+            [kind for kind in kinds if kind == ALIKE],
+            _above(OWN, CONSTANT),
+            surely=False,
+        ),
+        _claim_difference(
+            "Where errors grow with size, or are of two kinds, own sigmas beat one constant",
+            table,
+            [kind for kind in kinds if kind in (SIZE, TWO)],
+            _above(OWN, CONSTANT),
+        ),
+        _claim_difference(
+            "Where errors grow with size, own sigmas do not beat one share of the side",
+            table,
+            [kind for kind in kinds if kind == SIZE],
+            _above(OWN, SHARE),
+            surely=False,
+            explanation="The simulated detector knows the true side of an object, the share is of a side that errs.",
+        ),
+        _claim_difference(
+            "Where errors have heavy tails, one constant that PDQ chose beats their standard deviation",
+            table,
+            [kind for kind in kinds if kind == HEAVY],
+            _above(CONSTANT, OWN),
+        ),
+        _claim_difference(
+            "Own sigmas that are shuffled do not beat one constant",
+            table,
+            kinds,
+            _above(SHUFFLED, CONSTANT),
+            surely=False,
+        ),
+        _most_of_the_gain("One constant", "however corners err", table, kinds),
+    ]
+
+
+def _of_detector(table: ResultTable, name: str) -> list[Claim]:
+    claims = [
+        _claim_difference(f"{name}: one constant sigma beats plain boxes", table, [name], _above(CONSTANT, PLAIN))
+    ]
+    if len(table.where(detector=name, sigmas=OWN)):
+        claims += [
+            _claim_difference(f"{name}: own sigmas beat one constant", table, [name], _above(OWN, CONSTANT)),
+            _claim_difference(f"{name}: own sigmas beat one share of the side", table, [name], _above(OWN, SHARE)),
+            _claim_difference(
+                f"{name}: own sigmas that are shuffled do not beat one constant",
+                table,
+                [name],
+                _above(SHUFFLED, CONSTANT),
+                surely=False,
+            ),
+            _most_of_the_gain(f"{name}: one constant", "", table, [name]),
+        ]
+    return claims
+
+
+def _estimates(
+    table: ResultTable, names: Sequence[str], contrast: Contrast, *needed: str
+) -> dict[tuple[str, str], Estimate]:
+    found = {
+        (name, preset): estimate_contrast(table, name, preset, contrast, *needed)
+        for name in names
+        for preset in presets_in(table)
+    }
+    return {key: one for key, one in found.items() if one is not None and not math.isnan(one.error)}
+
+
+def _claim_difference(
+    claim: str,
+    table: ResultTable,
+    names: Sequence[str],
+    difference: tuple[Contrast, str, str],
+    *,
+    surely: bool = True,
+    explanation: str = "",
+) -> Claim:
+    """Return the claim that a difference of PDQ is surely above 0, or, if not `surely`, that it is not."""
+    contrast, *needed = difference
+    what = f"{needed[0]} - {needed[1]}"
+    required = f"{what} {'above' if surely else 'at most'} {SURE:g} standard errors"
+    found = _estimates(table, names, contrast, *needed)
+    if not found:
+        return not_measured(claim, required)
+    return Claim(
+        claim,
+        all(estimate.above == surely for estimate in found.values()),
+        f"{what}: " + _list_estimates(found),
+        required,
+        {f"{name}, {preset}": estimate.value for (name, preset), estimate in found.items()},
+        explanation,
+    )
+
+
+def _most_of_the_gain(who: str, when: str, table: ResultTable, names: Sequence[str]) -> Claim:
+    claim = f"{who} has at least half of what own sigmas gain over plain boxes{', ' * bool(when)}{when}"
+    required = f"share of the gain less {SURE:g} standard errors at least {MOST:g}"
+    found = _estimates(table, names, _share_of_gain, PLAIN, CONSTANT, OWN)
+    if not found:
+        return not_measured(claim, required)
+    return Claim(
+        claim,
+        all(estimate.value - SURE * estimate.error >= MOST for estimate in found.values()),
+        "(constant - plain) / (own - plain): "
+        + ", ".join(f"{name} `{preset}` {e.value:.3f} ± {e.error:.3f}" for (name, preset), e in found.items()),
+        required,
+        {f"{name}, {preset}": estimate.value for (name, preset), estimate in found.items()},
+    )
+
+
+def _list_estimates(found: Mapping[tuple[str, str], Estimate]) -> str:
+    return ", ".join(f"{name} `{preset}` {estimate}" for (name, preset), estimate in found.items())
+
+
+# --- PDQ of the same boxes with and without sigmas, as a picture ---
+
+LOOKS: Mapping[str, tuple[str, str, str]] = {
+    PLAIN: ("plain boxes", GREY, "s"),
+    SHUFFLED: ("own sigmas, shuffled", VERMILION, "x"),
+    CONSTANT: ("one sigma in pixels", ORANGE, "D"),
+    SHARE: ("one share of the side", GREEN, "^"),
+    OWN: ("own sigmas", BLUE, "o"),
+}
+"""What each is called, its colour and its marker."""
+
+
+def draw_constant_sigma(table: ResultTable) -> Figure:
+    """Draw PDQ of each detector with each kind of sigmas and two standard errors; a panel for each preset."""
+    names = list(dict.fromkeys(table["detector"].tolist()))
+    presets = presets_in(table)
+    figure = new_figure(max(4.4 * len(presets), 5.0), 1.5 + 0.62 * len(names))
+    panels = figure.subplots(1, max(len(presets), 1), sharey=True, squeeze=False)[0]
+    for axes, preset in zip(panels, presets or {"reference": ""}, strict=True):
+        _panel(axes, table, names, preset)
+    drawn: dict[str, Any] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        drawn |= dict(zip(labels, handles, strict=True))
+    figure.legend(
+        drawn.values(), drawn.keys(), loc="outside lower center", ncols=5, columnspacing=1.2, handlelength=1.2
+    )
+    return figure
+
+
+def _panel(axes: Axes, table: ResultTable, names: list[str], preset: str) -> None:
+    for place, (sigmas, (label, colour, marker)) in enumerate(LOOKS.items()):
+        found = [estimate_contrast(table, name, preset, itemgetter(sigmas), sigmas) for name in names]
+        rows = [row for row, one in enumerate(found) if one is not None]
+        if not rows:
+            continue
+        axes.errorbar(
+            [one.value for one in found if one is not None],
+            [row + 0.13 * (place - 2) for row in rows],
+            xerr=[0.0 if isnan(one.error) else 2.0 * one.error for one in found if one is not None],
+            fmt=marker,
+            color=colour,
+            ms=5.0,
+            mew=1.4,
+            lw=1.2,
+            label=label,
+        )
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(left=0.0)
+    axes.set_xlabel("PDQ")
+    axes.set_title(f"PDQ by sigmas, preset {preset}")
+
+
+# --- What is one constant sigma worth? Plain boxes, one sigma for all corners, and a detector's own ---
 
 PIXELS = (0.5, 64.0)
 """Between these the best sigma in pixels is sought."""
 
-Floats = npt.NDArray[np.float64]
 Control = Callable[[Floats, Any], Floats]
 
 CONTROLS: Mapping[str, tuple[Control, tuple[float, float]]] = {
@@ -47,7 +371,7 @@ CONTROLS: Mapping[str, tuple[Control, tuple[float, float]]] = {
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Scene:
+class MeasuredImages:
     """Detections and the images that they are of, those that are measured and those that a control is found on."""
 
     truth: GroundTruth
@@ -104,11 +428,11 @@ def constant_sigma(
     if detectors is None:
         objects = classes_within_images(first_images(objects, images))
         count, names = repeats, _known(kinds)
-        scenes = partial(_simulated, objects, seed)
+        scenes = partial(_simulate, objects, seed)
         given = {}
     else:
         count, names = _parts(objects, parts), list(detectors)
-        scenes = partial(_given, objects, _checked(detectors, objects), count)
+        scenes = partial(_given, objects, _check_detectors(detectors, objects), count)
         given = {name: fingerprint(found) for name, found in detectors.items()}
     if len(objects.image_ids) < 4:
         raise TooFewImagesError(
@@ -126,7 +450,10 @@ def constant_sigma(
                 # Parts of given images share what was found on each half.
                 key = (detector, sigmas, preset, repeat if detectors is None else -1)
                 if key not in known:
-                    known[key] = _searched(alone, scene, sigmas, 0, steps), _searched(alone, scene, sigmas, 1, steps)
+                    known[key] = (
+                        _search_constant(alone, scene, sigmas, 0, steps),
+                        _search_constant(alone, scene, sigmas, 1, steps),
+                    )
                 chosen = known[key]
             found = _version(
                 scene, sigmas, chosen, np.random.default_rng([seed, repeat if detectors is None else 0, 2])
@@ -156,15 +483,17 @@ def constant_sigma(
     )
 
 
-def _simulated(truth: GroundTruth, seed: int, detector: str, repeat: int) -> Scene:
+def _simulate(truth: GroundTruth, seed: int, detector: str, repeat: int) -> MeasuredImages:
     found = drawn_with(KINDS[detector], truth, np.random.default_rng([seed, repeat]))
-    return Scene(truth, found, found.covariances, np.arange(len(truth.image_ids)))
+    return MeasuredImages(truth, found, found.covariances, np.arange(len(truth.image_ids)))
 
 
-def _given(truth: GroundTruth, detectors: Mapping[str, Detections], parts: int, detector: str, repeat: int) -> Scene:
+def _given(
+    truth: GroundTruth, detectors: Mapping[str, Detections], parts: int, detector: str, repeat: int
+) -> MeasuredImages:
     found = detectors[detector]
     own = found.covariances if _has_sigmas(found) else None
-    return Scene(truth, found, own, np.arange(repeat, len(truth.image_ids), parts))
+    return MeasuredImages(truth, found, own, np.arange(repeat, len(truth.image_ids), parts))
 
 
 def _has_sigmas(found: Detections) -> bool:
@@ -186,7 +515,7 @@ def _parts(truth: GroundTruth, parts: int) -> int:
     return max(min(parts, len(truth.image_ids) // 2 * 2), 2)
 
 
-def _checked(detectors: Mapping[str, Detections], truth: GroundTruth) -> dict[str, Detections]:
+def _check_detectors(detectors: Mapping[str, Detections], truth: GroundTruth) -> dict[str, Detections]:
     """Return the detections in the truth's images; raise if there are none, or heatmaps, which have no sigma."""
     kept = {}
     for name, found in detectors.items():
@@ -203,7 +532,7 @@ def _checked(detectors: Mapping[str, Detections], truth: GroundTruth) -> dict[st
     return kept
 
 
-def _version(scene: Scene, sigmas: str, chosen: tuple[float, float], rng: np.random.Generator) -> Detections:
+def _version(scene: MeasuredImages, sigmas: str, chosen: tuple[float, float], rng: np.random.Generator) -> Detections:
     """Return the detections with the sigmas that are asked for."""
     found = scene.found
     if sigmas == PLAIN:
@@ -224,7 +553,7 @@ def _inside(truth: GroundTruth, found: Detections, covariances: Floats) -> Detec
     return found.replace(boxes=boxes, covariances=kept, extents=None)
 
 
-def _searched(run: Run, scene: Scene, control: str, half: int, steps: int) -> float:
+def _search_constant(run: Run, scene: MeasuredImages, control: str, half: int, steps: int) -> float:
     """Return the constant for one half of the images: the one with the highest PDQ on the other half."""
     (preset,) = run.presets
     make, (least, most) = CONTROLS[control]

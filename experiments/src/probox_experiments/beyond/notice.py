@@ -4,23 +4,145 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from probox.errors import InputError
 from probox.measures.registry import measure_names
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.beyond.honest import HonestDetector
-from probox_experiments.beyond.notice_figure import draw_notice
-from probox_experiments.beyond.noticing import BASE, LIMIT, Matrix, blind, listed, noticed, repeated, unchanged
-from probox_experiments.beyond.perturbations import BOXES, CONFIDENCE, COUNTS, PERTURBATIONS, SIGMAS
-from probox_experiments.claims import EXACT, Claim, not_measured
+from probox_experiments.beyond.calibrated_detector import CalibratedDetector
+from probox_experiments.beyond.perturbations import (
+    BASE,
+    BOXES,
+    CONFIDENCE,
+    COUNTS,
+    LABELS,
+    LIMIT,
+    PERTURBATIONS,
+    SIGMAS,
+    Cell,
+    Matrix,
+    claim_blind,
+    claim_noticed,
+    claim_unchanged,
+    has_repeats,
+    list_cells,
+)
+from probox_experiments.claims import EXACT, Claim, ResultTable, column_of, not_measured, presets_in
 from probox_experiments.experiment import Experiment
+from probox_experiments.figures import BLUE, GREY, VERMILION, new_figure
 from probox_experiments.running import Run
-from probox_experiments.scenes import fingerprint, first_images, pixel_aligned, synthetic_truth
-from probox_experiments.table import ResultTable, column_of, presets_in
+from probox_experiments.synthetic import fingerprint, first_images, pixel_aligned, synthetic_truth
 
-__all__ = ["WHICH_NOTICES_WHAT", "which_notices_what"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --- The matrix of perturbations and measures as a picture ---
+
+FULL = 100.0
+"""From so many standard errors on colours are full, and numbers are not told apart."""
+PALEST = 0.25
+"""How much of its colour a cell has that has just been noticed."""
+
+
+def draw_notice(table: ResultTable) -> Figure:
+    """Draw a row for each change and a column for each measure: z in each cell, coloured where it is noticed."""
+    matrix = Matrix(table)
+    rows, columns = matrix.perturbations, matrix.measures
+    figure = new_figure(2.2 + 0.39 * max(len(columns), 14), 1.9 + 0.27 * max(len(rows), 4))
+    axes = figure.add_subplot()
+    axes.grid(visible=False)
+    for y, row in enumerate(rows):
+        for x, column in enumerate(columns):
+            _draw_cell(axes, x, y, matrix[column, row])
+    _draw_groups(axes, rows, len(columns))
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xticks(range(len(columns)), [_heading(column) for column in columns], rotation=60, ha="left", va="bottom")
+    axes.set_yticks(range(len(rows)), rows)
+    axes.tick_params(length=0, pad=2, top=False, bottom=False, labeltop=True, labelbottom=False)
+    for tick in axes.get_xticklabels():
+        tick.set_rotation_mode("anchor")
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_title(f"What notices what: paired differences in standard errors over {matrix.repeats} repeats", pad=10)
+    _draw_legend(figure)
+    return figure
+
+
+def _draw_cell(axes: Axes, x: int, y: int, cell: Cell) -> None:
+    from matplotlib.patches import Rectangle
+
+    strength = _strength(cell)
+    colour = {1: BLUE, -1: VERMILION, 0: GREY}[cell.harm]
+    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fc="#FFFFFF", ec="#E4E4E4", lw=0.6))
+    if strength:
+        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fc=colour, ec="white", lw=0.6, alpha=strength))
+    ink = "white" if strength > 0.62 else "#333333" if cell.seen else "#8A8A8A"
+    axes.text(x, y + 0.02, _words(cell.z), ha="center", va="center", fontsize=6.8, color=ink)
+
+
+def _strength(cell: Cell) -> float:
+    """Return how much colour a cell has: none below the limit, then by the logarithm of z."""
+    if not cell.seen:
+        return 0.0
+    share = math.log(min(abs(cell.z), FULL) / LIMIT) / math.log(FULL / LIMIT)
+    return PALEST + (1.0 - PALEST) * share
+
+
+def _words(z: float) -> str:
+    """Return z as a cell shows it.
+
+    >>> _words(0.0), _words(-0.31), _words(14.2), _words(999.0), _words(float("nan"))
+    ('0', '.3', '14', '99+', '')
+    """
+    if math.isnan(z):
+        return ""
+    size = abs(z)
+    if size == 0.0:
+        return "0"
+    if size < 0.95:
+        return f"{size:.1f}".removeprefix("0") if size >= 0.05 else "<.1"
+    return f"{size:.0f}" if size < FULL - 0.5 else "99+"
+
+
+def _heading(column: str) -> str:
+    """Return the name of a measure without its bins and overlaps; PDQ with its preset.
+
+    >>> _heading("D-ECE@50/10w"), _heading("PDQ_paper"), _heading("PMB_NLL"), _heading("coverage_90")
+    ('D-ECE', 'PDQ, paper', 'PMB-NLL', 'coverage')
+    """
+    if column.startswith("PDQ_"):
+        return f"PDQ, {column.removeprefix('PDQ_')}"
+    return column.split("@")[0].split("/")[0].replace("coverage_90", "coverage").replace("_", "-")
+
+
+def _draw_groups(axes: Axes, rows: tuple[str, ...], columns: int) -> None:
+    """Draw lines between changes of boxes, sigmas, labels and counts."""
+    end = 0
+    for group in (BOXES, SIGMAS, LABELS, COUNTS):
+        end += sum(one.name in rows for one in group)
+        if 0 < end < len(rows):
+            axes.plot([-0.5, columns - 0.5], [end - 0.5, end - 0.5], color="#333333", lw=1.0, solid_capstyle="butt")
+
+
+def _draw_legend(figure: Figure) -> None:
+    from matplotlib.patches import Patch
+
+    looks = (
+        (BLUE, "noticed, the number got worse"),
+        (VERMILION, "noticed, but the number got better"),
+        (GREY, "noticed, neither is better"),
+    )
+    handles = [Patch(fc=colour, ec="none", alpha=0.8, label=words) for colour, words in looks]
+    handles.append(Patch(fc="white", ec="#C9C9C9", label=f"below {LIMIT:g}: not noticed; 0: the same number"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, handlelength=1.2, columnspacing=1.4)
+
+
+# --- Which measure notices what? Twenty changes for the worse, and what every measure makes of each ---
 
 FACTORS = ("sigmas x 1/4", "sigmas x 1/2", "sigmas x 2", "sigmas x 4")
 OF_PLAIN_BOXES = ("mAP", "moLRP")
@@ -72,7 +194,7 @@ def which_notices_what(
     objects = pixel_aligned(first_images(synthetic_truth() if truth is None else truth, images))
 
     def point(perturbation: str, repeat: int) -> dict[str, float]:
-        drawn = HonestDetector().detect(objects, seed=[seed, repeat])
+        drawn = CalibratedDetector().detect(objects, seed=[seed, repeat])
         if perturbation != BASE:
             drawn = known[perturbation].change(drawn, objects, np.random.default_rng([seed, repeat, 1]))
         return run.measure(objects, drawn.found, also=("pPDQ", "TP"), measures=measure_names())
@@ -106,39 +228,39 @@ def claims_of_notice(table: ResultTable) -> list[Claim]:
     every = [one.name for one in PERTURBATIONS]
     return [
         _numbers(table),
-        unchanged(
+        claim_unchanged(
             "Measures of plain boxes and of labels give the same number whatever becomes of sigmas",
             matrix,
             {(*OF_PLAIN_BOXES, *OF_LABELS): sigmas},
         ),
-        noticed(
+        claim_noticed(
             "Sigmas a quarter, half, twice or four times what they should be are noticed by PDQ, proper scores and "
             "measures of honesty",
             matrix,
             {("PDQ", *PROPER, *HONESTY, "PMB_NLL"): FACTORS},
         ),
-        unchanged(
+        claim_unchanged(
             "AUSE and Spearman's correlation see no factor common to all sigmas, and no correlation of x and y",
             matrix,
             {ORDER: (*FACTORS, "correlated")},
         ),
-        noticed(
+        claim_noticed(
             "AUSE and Spearman's correlation get worse by sigmas that are shuffled or all alike",
             matrix,
             {ORDER: ("sigmas shuffled", "sigmas constant")},
             harm=1,
         ),
-        unchanged(
+        claim_unchanged(
             "mAP does not see lower confidences in the same order; mAP and moLRP do not see unsure false positives",
             matrix,
             {("mAP",): (LESS_SURE, UNSURE), ("moLRP",): (UNSURE,)},
         ),
-        blind(
+        claim_blind(
             "Measures of matched pairs do not notice duplicates, misses and false positives",
             matrix,
             {OF_PAIRS: counts},
         ),
-        noticed(
+        claim_noticed(
             "PDQ, mAP, moLRP, QGC and PMB-NLL get worse by duplicates, misses and sure false positives, OCE by misses",
             matrix,
             {("PDQ", *OF_PLAIN_BOXES, "QGC@50", "PMB_NLL"): ("duplicates", "misses", SURE), ("OCE@50",): ("misses",)},
@@ -146,7 +268,7 @@ def claims_of_notice(table: ResultTable) -> list[Claim]:
         ),
         _root_of_confidence(matrix, sums=False),
         _root_of_confidence(matrix, sums=True),
-        noticed(
+        claim_noticed(
             "PDQ gets better by sharpened labels",
             matrix,
             {("PDQ",): (SHARPENED,)},
@@ -154,7 +276,7 @@ def claims_of_notice(table: ResultTable) -> list[Claim]:
             explanation="If classes have probabilities q, sum q sqrt(p) is greatest for p as q squared, which is what "
             "a temperature of 1/2 makes of q: PDQ pays for labels that are surer than they should be.",
         ),
-        noticed(
+        claim_noticed(
             "Brier score and ignorance of matched pairs get better by sharpened labels",
             matrix,
             {("Brier", "ignorance"): (SHARPENED,)},
@@ -162,15 +284,15 @@ def claims_of_notice(table: ResultTable) -> list[Claim]:
             explanation="Pairs are made within classes: of all labels, these scores see those that are right, and of "
             "these the surest is the best.",
         ),
-        noticed(
+        claim_noticed(
             "QGC, LaACE and MUE get better by unsure false positives",
             matrix,
             {("QGC@50", "LaACE@50", "MUE@50"): (UNSURE,)},
             harm=-1,
             explanation="They are means over detections: nonsense that is unsure of itself is right about itself.",
         ),
-        noticed("PMB-NLL gets worse by every change", matrix, {("PMB_NLL",): every}, harm=1),
-        noticed(
+        claim_noticed("PMB-NLL gets worse by every change", matrix, {("PMB_NLL",): every}, harm=1),
+        claim_noticed(
             "NLL and energy score get worse by every change of boxes and sigmas, CRPS by all but the correlation",
             matrix,
             {
@@ -179,8 +301,8 @@ def claims_of_notice(table: ResultTable) -> list[Claim]:
             },
             harm=1,
         ),
-        noticed("PDQ notices every change", matrix, {("PDQ",): every}),
-        noticed(
+        claim_noticed("PDQ notices every change", matrix, {("PDQ",): every}),
+        claim_noticed(
             "PDQ gets worse by every change but that of sharpened labels",
             matrix,
             {("PDQ",): [name for name in every if name != SHARPENED]},
@@ -230,7 +352,7 @@ def _each_is_noticed(matrix: Matrix) -> Claim:
     others = [name for name in matrix.measures if not name.startswith("PDQ") and name != "PMB_NLL"]
     cells = {name: matrix.cells(others, [name]) for name in matrix.perturbations}
     seen = {name: sum(cell.seen for cell in of) for name, of in cells.items() if of}
-    if not seen or not repeated(matrix):
+    if not seen or not has_repeats(matrix):
         return not_measured(claim, required)
     least = min(seen, key=lambda name: seen[name])
     measured = f"fewest, {seen[least]} of {len(cells[least])}, notice `{least}`"
@@ -246,7 +368,7 @@ def _each_is_blind(matrix: Matrix) -> Claim:
         if cells:
             seen[measure] = (sum(cell.seen for cell in cells), len(cells))
     others = {name: of for name, of in seen.items() if not name.startswith("PDQ") and name != "PMB_NLL"}
-    if not others or not repeated(matrix):
+    if not others or not has_repeats(matrix):
         return not_measured(claim, required)
     ranked = sorted(seen.items(), key=lambda item: -item[1][0])
     return Claim(
@@ -262,14 +384,14 @@ def _never_better(matrix: Matrix) -> Claim:
     claim = "NLL, energy score, CRPS and PMB-NLL get better by no change"
     required = f"none of their cells has |z| of at least {LIMIT:g} for the better"
     cells = matrix.cells((*PROPER, "PMB_NLL"), matrix.perturbations)
-    if not cells or not repeated(matrix):
+    if not cells or not has_repeats(matrix):
         return not_measured(claim, required)
     better = [cell for cell in matrix.every() if cell.better]
     wrong = [cell for cell in cells if cell.better]
     return Claim(
         claim,
         not wrong,
-        f"{len(wrong)} of {len(cells)} cells{': ' * bool(wrong)}{listed(wrong)}",
+        f"{len(wrong)} of {len(cells)} cells{': ' * bool(wrong)}{list_cells(wrong)}",
         required,
         {f"{cell.measure} by {cell.perturbation}": cell.z for cell in better},
         f"Numbers that get better though the detector got worse: {', '.join(map(str, better)) or 'none'}.",

@@ -12,15 +12,19 @@ import numpy.typing as npt
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.results import PairTable
-from probox_experiments.claims import Claim, equals, not_measured
+from probox_experiments.claims import Claim, ResultTable, column_of, equals, mean_of, not_measured, presets_in
 from probox_experiments.experiment import Experiment
 from probox_experiments.figures import BLUE, GREY, ORANGE, VERMILION, new_figure
-from probox_experiments.paper.crowds import CROWDS, crowded_truth
-from probox_experiments.peaks import mean_of
 from probox_experiments.running import Run
-from probox_experiments.scenes import fingerprint, first_images, square_scene, synthetic_truth
-from probox_experiments.simulate import SimulatedDetector
-from probox_experiments.table import ResultTable, column_of, presets_in
+from probox_experiments.synthetic import (
+    CROWDS,
+    SimulatedDetector,
+    crowded_truth,
+    fingerprint,
+    first_images,
+    square_scene,
+    synthetic_truth,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +32,6 @@ if TYPE_CHECKING:
 
     from probox.evaluation.result import Evaluation
 
-__all__ = ["ASSIGNMENT", "assignment"]
 
 WAYS = ("PDQ", "greedy", "confidence")
 """As PDQ under test does; the best pair that is left, again and again; the surest detection first, its best object."""
@@ -127,8 +130,8 @@ def assignment(
             return run.measure(there, found, also=also, measures=()) | {"other_partners": 0.0, "other_images": 0.0}
         # Which pairs are made can only be asked of tables; PDQ of an assignment that probox has comes from the run.
         presets = list(run.presets) if assigned == "confidence" else list(run.presets)[:1]
-        results = _evaluated(dataclasses.replace(run, presets=presets), there, found)
-        other = {preset: _assigned_anew(result, assigned) for preset, result in results.items()}
+        results = _evaluate(dataclasses.replace(run, presets=presets), there, found)
+        other = {preset: _assign_again(result, assigned) for preset, result in results.items()}
         if assigned == "greedy":
             numbers = greedy.measure(there, found, also=also, measures=())
         else:
@@ -181,7 +184,7 @@ def unsure_labels(found: Detections, seed: Sequence[int]) -> Detections:
     return found.replace(label_probs=label_probs, labels=None, scores=None)
 
 
-def _evaluated(run: Run, truth: GroundTruth, found: Detections) -> dict[str, Evaluation]:
+def _evaluate(run: Run, truth: GroundTruth, found: Detections) -> dict[str, Evaluation]:
     """Return evaluations with all their pairs, from which to choose in a way that is not one of PDQ's."""
     from probox.evaluation.run import evaluate
 
@@ -191,7 +194,7 @@ def _evaluated(run: Run, truth: GroundTruth, found: Detections) -> dict[str, Eva
     }
 
 
-def _assigned_anew(result: Evaluation, way: str) -> Evaluation:
+def _assign_again(result: Evaluation, way: str) -> Evaluation:
     """Return the evaluation with partners chosen in turn; the pairs that are left have no rivals in any way."""
     quality = result.pairs.quality("pPDQ")
     confidence = result.detections.confidences[result.pairs.detections]
@@ -352,8 +355,8 @@ def _draw_matrix(axes: Axes, scene: str, rows: ResultTable) -> None:
     axes.imshow(quality, cmap="Greys", vmin=0, vmax=2.2)
     for there, detection in np.ndindex(*quality.shape):
         axes.text(detection, there, f"{quality[there, detection]:.2f}", ha="center", va="center", fontsize=8.5)
-    (result,) = _evaluated(Run(presets=("paper",)), truth, found).values()
-    marks = {"PDQ": (result, "o", BLUE, 22), "greedy": (_assigned_anew(result, "greedy"), "s", ORANGE, 24)}
+    (result,) = _evaluate(Run(presets=("paper",)), truth, found).values()
+    marks = {"PDQ": (result, "o", BLUE, 22), "greedy": (_assign_again(result, "greedy"), "s", ORANGE, 24)}
     words = {"PDQ": "rings: optimal", "greedy": "squares: greedy"}
     lines = []
     for way, (judged, marker, colour, size) in marks.items():

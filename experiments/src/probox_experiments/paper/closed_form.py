@@ -2,17 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.convention import Convention
+from probox.measures.pdq.heatmap_definition import heatmap
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.claims import Claim, not_measured
-from probox_experiments.table import ResultTable, column_of, presets_in
+from probox_experiments.claims import Claim, ResultTable, close_enough, column_of, not_measured, presets_in
 
-__all__ = ["box_scores", "duplicates_map", "pair_equals", "sampled_precision"]
+# --- The qualities of one object and one detection, worked out again in plain NumPy ---
+
+# Written down again and not taken from the convention: a wrong constant there must not be expected here.
+EPSILON = 1e-14
+"""What the paper keeps logarithms finite with: a pixel that is surely wrong costs a factor of this, to the power of its
+share of the object's pixels."""
+
+Floats = npt.NDArray[np.float64]
+
+
+def box_map(box: npt.ArrayLike, covariances: npt.ArrayLike, width: int, height: int) -> Floats:
+    """Return the probability of every pixel as preset `paper` has it, by the plain definition, not the kernel.
+
+    A box from 2 to 6 covers its pixels, and each pixel beside them with probability 1/2.
+
+    >>> box_map([2, 2, 6, 6], 0.0625 * np.broadcast_to(np.eye(2), (2, 2, 2)), 9, 9)[4].round(3).tolist()
+    [0.0, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0]
+    """
+    return np.asarray(heatmap(box, covariances, width, height, Convention.preset("paper")), dtype=np.float64)
+
+
+def region_v(probability: Floats, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the paper's region V: the pixels with some probability outside the box around the object's pixels."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    outside = np.ones(mask.shape, dtype=bool)
+    outside[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = False
+    return outside & (probability > 0)
+
+
+def foreground_background(probability: npt.ArrayLike, mask: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Return exp(-L_FG) and exp(-L_BG) of an object with these pixels (equations 2 and 3 of the paper).
+
+    >>> mask = np.zeros((3, 4), bool); mask[1, 1:3] = True
+    >>> probability = np.where(mask, 0.25, 0.0); probability[0, 0] = 0.75
+    >>> [round(value, 6) for value in foreground_background(probability, mask)]
+    [0.25, 0.5]
+    """
+    values = np.asarray(probability, dtype=np.float64)
+    missed = np.log(values[mask] + EPSILON).mean()
+    # To double precision, a pixel of next to no probability costs nothing.
+    wrong = np.log(1.0 - values[region_v(values, mask) & (values > 1e-17)] + EPSILON).sum() / mask.sum()
+    return min(math.exp(missed), 1.0), min(math.exp(wrong), 1.0)
+
+
+def agrees(claim: str, table: ResultTable, numbers: Sequence[str]) -> Claim:
+    """Return the claim that numbers are what was worked out, which columns like ``by_hand_foreground_paper`` hold.
+
+    A row in which nothing was worked out (NaN) is left out; one in which nothing was measured counts against it.
+    """
+    apart: dict[str, float] = {}
+    for number in numbers:
+        for preset, column in presets_in(table, number).items():
+            expected = column_of(f"by_hand_{number}", preset)
+            known = ~np.isnan(table[expected]) if expected in table else np.zeros(len(table), dtype=bool)
+            if known.any():
+                distance = np.abs(table[column] - table[expected])[known]
+                apart[f"{number} under `{preset}`"] = float(distance.max())  # NaN stays NaN
+    if not apart:
+        return not_measured(claim, f"{' and '.join(numbers)} under a preset for which they were worked out")
+    return close_enough(claim, apart)
+
+
+# --- What a measure must say where it can be worked out by hand, and the claims that it does ---
 
 NOTHING = 1e-8
 """The spatial quality that is 0, and those below it, but under `paper`."""
@@ -20,8 +84,6 @@ ROUNDING = 1e-9
 """What may be off, relatively, where float32 rounds nothing: under `paper`, and for probabilities of 0 and 1."""
 KEPT_PER_CLASS = 100
 """How many detections of an image and class mAP looks at."""
-
-Floats = npt.NDArray[np.float64]
 
 
 def pair_equals(

@@ -8,16 +8,12 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from probox_experiments.claims import EXACT, Claim, equals, not_measured
+from probox_experiments.claims import EXACT, Claim, ResultTable, equals, not_measured, presets_in
 from probox_experiments.experiment import Experiment
 from probox_experiments.figures import draw_families
-from probox_experiments.paper.by_hand import EPSILON
-from probox_experiments.paper.closed_form import box_scores, pair_equals
+from probox_experiments.paper.closed_form import EPSILON, box_scores, pair_equals
 from probox_experiments.running import Run
-from probox_experiments.scenes import boxes_in_one_image, evenly, square_scene
-from probox_experiments.table import ResultTable, presets_in
-
-__all__ = ["SCALING", "TRANSLATION", "scaling", "translation"]
+from probox_experiments.synthetic import boxes_in_one_image, evenly, square_scene
 
 VARIANCES = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 AREAS = tuple(round(side**2, 4) for side in evenly(0.5, 1.5, 51))  # sides of whole, even numbers of pixels
@@ -57,12 +53,12 @@ def translation(
         the box begins from where the object does; `inside`: whether all of the box lies in the image.
     """
 
-    def moved(shift: float) -> npt.NDArray[np.float64]:
+    def shift_box(shift: float) -> npt.NDArray[np.float64]:
         low = (image - side) // 2
         left = low + shift * side
         return np.array([left, low, left + side - 1, low + side - 1])
 
-    return _misplaced("translation", "shift", shifts, variances, moved, side, image, run or Run())
+    return _measure_boxes("translation", "shift", shifts, variances, shift_box, side, image, run or Run())
 
 
 def scaling(
@@ -88,15 +84,15 @@ def scaling(
         `variance`, `size`; then as for `translation`.
     """
 
-    def resized(size: float) -> npt.NDArray[np.float64]:
+    def resize_box(size: float) -> npt.NDArray[np.float64]:
         grown = side * np.sqrt(size)
         low = (image - side) // 2 + (side - grown) / 2
         return np.array([low, low, low + grown - 1, low + grown - 1])
 
-    return _misplaced("scaling", "size", sizes, variances, resized, side, image, run or Run())
+    return _measure_boxes("scaling", "size", sizes, variances, resize_box, side, image, run or Run())
 
 
-def _misplaced(
+def _measure_boxes(
     experiment: str,
     name: str,
     values: Sequence[float],
@@ -279,7 +275,7 @@ def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Clai
         all(np.diff(peak).max() < 0 for peak in peaks.values()),
         f"peaks {_by_preset(peaks)} {at}",
         "lower with every variance, under every preset",
-        _named(peaks, variances, "peak"),
+        _name_numbers(peaks, variances, "peak"),
     )
     if any(np.isnan(width).any() for width in widths.values()):
         return [not_measured(lenient, f"{name} so far from {perfect:g} that PDQ falls to half its peak"), lowest]
@@ -288,7 +284,7 @@ def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Clai
         all(np.diff(width).min() > 0 for width in widths.values()),
         f"PDQ keeps half its peak up to {_by_preset(widths)} away {at}",
         "wider with every variance, under every preset",
-        _named(widths, variances, "half width"),
+        _name_numbers(widths, variances, "half width"),
     )
     return [widest, lowest]
 
@@ -297,7 +293,7 @@ def _by_preset(numbers: dict[str, list[float]]) -> str:
     return "; ".join(f"{', '.join(f'{n:.3f}' for n in row)} under `{preset}`" for preset, row in numbers.items())
 
 
-def _named(numbers: dict[str, list[float]], variances: Sequence[float], what: str) -> dict[str, float]:
+def _name_numbers(numbers: dict[str, list[float]], variances: Sequence[float], what: str) -> dict[str, float]:
     return {
         f"{what} at variance {variance:g}, {preset}": number
         for preset, row in numbers.items()

@@ -3,23 +3,137 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.claims import Claim, not_measured
+from probox_experiments.claims import Claim, Mean, ResultTable, mean_of, not_measured, peak_of, presets_in
 from probox_experiments.experiment import Experiment
-from probox_experiments.paper.spatial_figure import draw_spatial_uncertainty
-from probox_experiments.paper.spatial_peaks import as_ratio, peaks_of, scores_of
+from probox_experiments.figures import GREY, new_figure
 from probox_experiments.running import Run
-from probox_experiments.scenes import classes_within_images, fingerprint, synthetic_truth
-from probox_experiments.simulate import SimulatedDetector
-from probox_experiments.table import ResultTable, presets_in
+from probox_experiments.synthetic import SimulatedDetector, classes_within_images, fingerprint, synthetic_truth
 
-__all__ = ["SPATIAL_UNCERTAINTY", "spatial_uncertainty"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --- Where PDQ peaks around each true variance, on the finer grid of reported ones ---
 
 Floats = npt.NDArray[np.float64]
+
+NEARBY = 2.9
+"""A reported variance within this factor of the true one belongs to the finer grid around it: four steps of 1.3, not
+a step of three."""
+
+
+def scores_of(table: ResultTable, column: str, true: float) -> tuple[Floats, Floats]:
+    """Return the reported variances of a true one, rising, and their scores, (repeats, reported)."""
+    rows = table.where(true_variance=true)
+    reported, repeats = np.unique(rows["reported_variance"]), np.unique(rows["repeat"])
+    scores = np.full((len(repeats), len(reported)), np.nan)
+    at = np.searchsorted(repeats, rows["repeat"]), np.searchsorted(reported, rows["reported_variance"])
+    scores[at] = rows[column]
+    return reported, scores
+
+
+def near_truth(reported: Floats, true: float) -> npt.NDArray[np.bool_]:
+    """Return which reported variances belong to the finer grid around a true one."""
+    return (reported * NEARBY >= true) & (reported <= true * NEARBY)
+
+
+def peaks_of(table: ResultTable, column: str) -> dict[float, Mean]:
+    """Return the logarithm of peak over truth, for each true variance that has a finer grid around it."""
+    peaks = {}
+    for true in np.unique(table["true_variance"]).tolist():
+        reported, scores = scores_of(table, column, true)
+        fine = near_truth(reported, true)
+        if fine.sum() >= 3 and not np.isnan(scores[:, fine]).any():
+            peaks[true] = mean_of([np.log(peak_of(reported[fine], score[fine]) / true) for score in scores])
+    return peaks
+
+
+def as_ratio(peak: Mean) -> str:
+    """Return peak over truth with its standard error.
+
+    >>> as_ratio(Mean(0.0953, 0.02))
+    '1.10 ± 0.02'
+    """
+    ratio = float(np.exp(peak.value))
+    return f"{ratio:.2f} ± {ratio * peak.error:.2f}"
+
+
+# --- The figure of spatial uncertainty: the paper's lines, and how PDQ peaks around each true variance ---
+
+LOOKS = {"reference": "-", "paper": (0, (3, 1.5)), "challenge": (0, (1, 1.2))}
+
+
+def draw_spatial_uncertainty(table: ResultTable) -> Figure:
+    """Draw a line per reported variance over the true one, a ring where both match; and PDQ around each true one."""
+    from matplotlib import colormaps
+
+    figure = new_figure(9.4, 4.3)
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1))
+    true = np.unique(table["true_variance"])
+    colours = dict(zip(true.tolist(), colormaps["viridis"](np.linspace(0.0, 0.88, len(true))), strict=True))
+    for preset, column in presets_in(table).items():
+        _lines(left, table, column, preset, colours)
+        _around(right, table, column, preset, colours)
+    left.set_xscale("log")
+    left.set_xticks(true, [f"{value:g}" for value in true])
+    left.minorticks_off()
+    left.set_ylim(bottom=0)
+    left.set_xlabel("true variance of the corners (square pixels)")
+    left.set_ylabel("PDQ")
+    left.set_title("PDQ rewards honest spatial uncertainty")
+    right.axvline(1.0, color="#C9C9C9", lw=0.9, zorder=0.5)
+    right.set_xscale("log")
+    ticks = (0.4, 0.6, 0.8, 1, 1.5, 2, 2.5)
+    right.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    right.minorticks_off()
+    right.set_xlabel("reported variance over the true one")
+    right.set_ylabel("PDQ less its highest")
+    right.set_title("Around each true variance, and where it peaks")
+    marks = [left.plot([], [], color=colour, lw=1.8, label=f"{variance:g}")[0] for variance, colour in colours.items()]
+    styles = [left.plot([], [], color=GREY, lw=1.6, ls=LOOKS[name], label=name)[0] for name in presets_in(table)]
+    ring = left.plot([], [], "o", ms=8, mfc="none", mec=GREY, mew=1.4, label="reported = true", ls="none")
+    peak = left.plot([], [], "v", ms=6, color=GREY, label="fitted peak", ls="none")
+    figure.legend(
+        handles=[*marks, *styles, *ring, *peak],
+        loc="outside lower center",
+        ncols=5,
+        title="colour: reported variance (left), true variance (right)",
+    )
+    return figure
+
+
+def _lines(axes: Axes, table: ResultTable, column: str, preset: str, colours: dict[float, object]) -> None:
+    means = table.mean_over("repeat")
+    for variance, colour in colours.items():
+        line = means.where(reported_variance=variance)
+        line = line.take(np.argsort(line["true_variance"]))
+        axes.plot(line["true_variance"], line[column], color=colour, lw=1.6, ls=LOOKS[preset])
+        match = line.where(true_variance=variance)
+        axes.plot(match["true_variance"], match[column], "o", ms=10, mfc="none", mec=colour, mew=1.4)
+
+
+def _around(axes: Axes, table: ResultTable, column: str, preset: str, colours: dict[float, object]) -> None:
+    peaks = peaks_of(table, column)
+    for true, peak in peaks.items():
+        reported, scores = scores_of(table, column, true)
+        near = near_truth(reported, true)
+        height = scores[:, near].mean(axis=0)
+        top = height.max()
+        axes.plot(reported[near] / true, height - top, color=colours[true], lw=1.6, ls=LOOKS[preset])
+        ratio = np.exp(peak.value)
+        level = np.interp(peak.value, np.log(reported[near] / true), height - top)
+        axes.plot(ratio, level, "v", ms=6, color=colours[true], mec="white", mew=0.6, zorder=4)
+
+
+# --- What PDQ makes of spatial uncertainty: section 6 of the paper, top of figure 5 ---
+
 
 VARIANCES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Ours: the paper does not print the values on its axis."""
@@ -71,7 +185,7 @@ def spatial_uncertainty(
         detector = SimulatedDetector(corner_variance=true_variance, reported_variance=reported_variance)
         return run.measure(objects, detector.detect(objects, seed=[seed, repeat]), measures=())
 
-    def reported(true: float) -> list[float]:
+    def list_reported(true: float) -> list[float]:
         around = [round(true * STEP**step, 9) for step in range(-fine_steps, fine_steps + 1)]
         return sorted({float(value) for value in reported_variances or (*true_variances, *around)})
 
@@ -79,7 +193,7 @@ def spatial_uncertainty(
         {"true_variance": float(true), "reported_variance": variance, "repeat": repeat}
         for repeat in range(repeats)
         for true in true_variances
-        for variance in reported(true)
+        for variance in list_reported(true)
     ]
     return run.table("spatial-uncertainty", points, point, truth=fingerprint(objects), seed=seed)
 

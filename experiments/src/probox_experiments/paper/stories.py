@@ -13,15 +13,19 @@ from typing import Any
 import numpy as np
 
 from probox.errors import InputError
-from probox_experiments.claims import EXACT, Claim, close_enough, not_measured
+from probox_experiments.claims import EXACT, Claim, ResultTable, close_enough, column_of, not_measured, presets_in
 from probox_experiments.experiment import Experiment
-from probox_experiments.paper.by_hand import agrees, foreground_background
-from probox_experiments.paper.story_figure import draw_stories
-from probox_experiments.paper.story_scenes import EDGES, SCENES, Told, all_told, detections, scene_truth
+from probox_experiments.paper.closed_form import agrees, foreground_background
+from probox_experiments.paper.story_scenes import (
+    EDGES,
+    SCENES,
+    Story,
+    detections,
+    draw_stories,
+    list_stories,
+    scene_truth,
+)
 from probox_experiments.running import Run
-from probox_experiments.table import ResultTable, column_of, presets_in
-
-__all__ = ["STORIES", "tell_stories"]
 
 BOTH = "both"
 TOLD_OF_LABELS = ("chair", "pizza")
@@ -61,7 +65,7 @@ def tell_stories(
     if not 0.0 < correlation < 1.0:
         raise InputError(f"expected correlation between 0 and 1, but got {correlation:g}")
     run = run or Run()
-    each_told = all_told(sure, error, correlation)
+    each_told = list_stories(sure, error, correlation)
     told = {(one.story, one.detection): [one] for one in each_told}
     told |= {(story, BOTH): [one for one in each_told if one.story == story] for story in TOLD_OF_LABELS}
 
@@ -69,13 +73,13 @@ def tell_stories(
         shown = told[story, detection]
         truth, found = scene_truth(shown[0].scene), detections(shown)
         measured = run.measure(truth, found, also=NUMBERS, measures=())
-        return {**_described(shown, run), **measured, **_worked_out(shown, run)}
+        return {**_describe(shown, run), **measured, **_worked_out(shown, run)}
 
     points = [{"story": story, "detection": detection} for story, detection in told]
     return run.table("stories", points, point, sure=sure, error=error, correlation=correlation)
 
 
-def _described(told: Sequence[Told], run: Run) -> dict[str, float]:
+def _describe(told: Sequence[Story], run: Run) -> dict[str, float]:
     """Return what the detection is; nothing if it is two at once."""
     from probox.measures.boxes import average_precision
 
@@ -95,7 +99,7 @@ def _described(told: Sequence[Told], run: Run) -> dict[str, float]:
     }
 
 
-def _worked_out(told: Sequence[Told], run: Run) -> dict[str, float]:
+def _worked_out(told: Sequence[Story], run: Run) -> dict[str, float]:
     """Return foreground and background quality of a single detection under `paper`, by hand."""
     if "paper" not in run.presets:
         return {}
@@ -316,11 +320,11 @@ def _labels(table: ResultTable) -> list[Claim]:
             "1",
             {"lowest AP50": min(ap50)},
         ),
-        _matched(table),
+        _claim_matched(table),
     ]
 
 
-def _matched(table: ResultTable) -> Claim:
+def _claim_matched(table: ResultTable) -> Claim:
     """Judge that of two detections the better placed is matched, where mAP takes the surer."""
     claim = "Labels: of both at once the better box is matched, not the surer label, and PDQ is half of its pPDQ"
     apart: dict[str, float] = {}

@@ -16,16 +16,14 @@ from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
-from probox_experiments.claims import Claim, equals, not_measured
+from probox_experiments.claims import Claim, ResultTable, equals, not_measured
 from probox_experiments.experiment import Experiment
 from probox_experiments.figures import BLUE, GREY, VERMILION, new_figure
 from probox_experiments.running import Run
-from probox_experiments.table import ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["TABLE_1", "table_1"]
 
 OBJECTS, CROWDS = 36_781, 446
 """What the annotations of COCO's val2017 are: so many, of which so many are crowd regions."""
@@ -147,7 +145,7 @@ def claims_of_table_1(table: ResultTable) -> list[Claim]:
     ]
 
 
-def computed(table: ResultTable) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def compute_pdq(table: ResultTable) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return PDQ in per cent from the other printed numbers, and how far rounding may put it from the printed one."""
     tp, fp, fn = (table[f"printed_{name}"] for name in ("TP", "FP", "FN"))
     found = tp / (tp + fp + fn)
@@ -160,7 +158,7 @@ def _names(table: ResultTable) -> list[str]:
 
 def _pdq_from_counts(table: ResultTable) -> Claim:
     """PDQ is the sum of pPDQ over all that was counted (equation 6)."""
-    values, allowed = computed(table)
+    values, allowed = compute_pdq(table)
     apart = np.abs(table["printed_PDQ"] - values)
     kept, worst = int((apart <= allowed).sum()), int(np.argmax(apart / allowed))
     return Claim(
@@ -281,7 +279,7 @@ def _insights(table: ResultTable) -> list[Claim]:
 
 def draw_table_1(table: ResultTable) -> Figure:
     """Draw how far the printed PDQ of each row is from that of its other numbers, beside what rounding allows."""
-    values, allowed = computed(table)
+    values, allowed = compute_pdq(table)
     printed = table["printed_PDQ"]
     rows = np.arange(len(table))
     figure = new_figure(7.4, 3.7)

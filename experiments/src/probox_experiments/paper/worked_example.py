@@ -8,21 +8,18 @@ import numpy as np
 
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.claims import Claim, not_measured
+from probox_experiments.claims import Claim, ResultTable, not_measured
 from probox_experiments.experiment import Experiment
 from probox_experiments.figures import GREY, ORANGE, SKY, VERMILION, draw_box, new_figure
 from probox_experiments.paper.closed_form import sampled_precision
-from probox_experiments.paper.plain_precision import coco_rule, overlaps
+from probox_experiments.paper.matching_rule import coco_rule, overlaps
 from probox_experiments.running import Run
-from probox_experiments.scenes import pixel_aligned
-from probox_experiments.simulate import SimulatedDetector
-from probox_experiments.table import ResultTable
+from probox_experiments.synthetic import SimulatedDetector, pixel_aligned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["PRECISION_RECALL", "precision_recall", "worked_example"]
 
 OBJECTS = ((30, 40, 130, 140), (170, 30, 250, 150), (290, 50, 390, 130), (60, 190, 150, 280), (260, 180, 370, 290))
 FOUND = (

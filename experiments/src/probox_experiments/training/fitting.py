@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,18 +13,27 @@ import torch
 from torch.nn import functional
 
 import probox.torch as losses
-from probox_experiments.training.arms import Arm
-from probox_experiments.training.detector import CELLS, STRIDE, SmallDetector, as_seen
-from probox_experiments.training.once import once
-from probox_experiments.training.rendering import render
-from probox_experiments.training.scenes import SIDE, Scenes, draw_scenes
-from probox_experiments.training.settings import Settings
-from probox_experiments.training.targets import UNASKED, Targets, make_targets
+from probox.tables.detections import Detections
+from probox.torch.threads import one_thread
+from probox_experiments.training.arms import Arm, Settings, best_sigma, find_arm, measure_found
+from probox_experiments.training.detector import (
+    CELLS,
+    STRIDE,
+    UNASKED,
+    SmallDetector,
+    Targets,
+    as_seen,
+    find,
+    make_targets,
+    with_sigma,
+)
+from probox_experiments.training.scenes import SIDE, Scenes, draw_scenes, render
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Chosen", "box_loss", "fit", "pictures_of"]
+
+# --- Training the detector: the same network, data, steps and optimiser for every arm, but for the loss of boxes ---
 
 OBJECT_WEIGHT = 0.2
 ROUGH_WEIGHT = 0.1
@@ -34,6 +44,8 @@ RISE = 0.15
 
 START = threading.Lock()
 """Held while weights are drawn: torch has one generator for all that are trained at once."""
+DRAWING = threading.Lock()
+"""Held while scenes are drawn: arms that are trained at once wait for them, and do not draw them again."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +66,7 @@ def pictures_of(count: int, seed: int) -> tuple[Scenes, npt.NDArray[np.uint8]]:
     return scenes, render(scenes)
 
 
-@once(keep=2)
+@lru_cache(maxsize=2)
 def lesson(count: int, seed: int) -> Lesson:
     """Return scenes to learn from; they are kept for a while, since all arms of a seed learn from the same."""
     scenes, pictures = pictures_of(count, seed)
@@ -101,7 +113,8 @@ def box_loss(arm: Arm, chosen: Chosen, *, warm: bool = False) -> Tensor:
 
 def fit(arm: Arm, seed: int, settings: Settings) -> SmallDetector:
     """Return a detector trained from scratch; the same seed gives the same scenes, start and order in all arms."""
-    learned = lesson(settings.images, settings.train_seed(seed))
+    with DRAWING:
+        learned = lesson(settings.images, settings.train_seed(seed))
     generator = np.random.default_rng([seed, 22])
     # The generator of torch is everybody's: it is left as it was.
     with START, torch.random.fork_rng(devices=[]):
@@ -152,3 +165,39 @@ def _loss(
         + ROUGH_WEIGHT * rough.float()
         + weight * box_loss(arm, chosen, warm=warm)
     )
+
+
+# --- One arm and one seed: trained, looked at, measured ---
+
+
+def measure_arm(arm: Arm, seed: int, settings: Settings) -> dict[str, float]:
+    """Train an arm and return what is measured of it on test scenes."""
+    scenes, found, sigma = found_by(arm, seed, settings)
+    return {**measure_found(scenes, found, threads=1), "one_sigma": sigma}
+
+
+def found_by(arm: Arm, seed: int, settings: Settings) -> tuple[Scenes, Detections, float]:
+    """Return test scenes, what a trained arm detects in them, and the one sigma of its edges; NaN if it has none."""
+    with one_thread():
+        detector = train(arm.loss, arm.name if arm.loss else "l1", seed, settings)
+        scenes, pictures = draw_pictures(settings.test, settings.test_seed(seed))
+        found = find(detector, pictures)
+        if arm.spread == "learned":
+            return scenes, found, float("nan")
+        if arm.spread == "none":
+            return scenes, with_sigma(found, None), float("nan")
+        validation, others = draw_pictures(settings.validation, settings.validation_seed(seed))
+        sigma = best_sigma(validation, find(detector, others))
+        return scenes, with_sigma(found, sigma), sigma
+
+
+@lru_cache(maxsize=64)
+def train(loss: str, name: str, seed: int, settings: Settings) -> SmallDetector:
+    """Return a trained detector; arms that differ only in what becomes of it share it."""
+    return fit(find_arm(name), seed, settings)
+
+
+@lru_cache(maxsize=4)
+def draw_pictures(count: int, seed: int) -> tuple[Scenes, npt.NDArray[np.uint8]]:
+    """Return scenes and their pictures, which all arms of a seed share."""
+    return pictures_of(count, seed)

@@ -9,23 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.support.optional import require
-from probox_experiments.claims import Claim
+from probox_experiments.claims import Claim, ResultTable
 from probox_experiments.experiment import Experiment
 from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, VERMILION, new_figure
 from probox_experiments.running import Run
-from probox_experiments.table import ResultTable
-from probox_experiments.training.arms import PPDQ_ARMS, find_arm
-from probox_experiments.training.experiment import EXTRA
-from probox_experiments.training.rendering import OUTLINE, render
-from probox_experiments.training.scenes import KINDS, OCCLUDED, SHARP, SIDE, draw_scenes
-from probox_experiments.training.settings import Settings
-from probox_experiments.training.verdicts import CORRELATION, WIDER
+from probox_experiments.training.arms import PPDQ_ARMS, Settings, find_arm
+from probox_experiments.training.comparison import CORRELATION, EXTRA, WIDER
+from probox_experiments.training.scenes import KINDS, OCCLUDED, OUTLINE, SHARP, SIDE, draw_scenes, render
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["TRAINING_SCENES", "training_scenes"]
 
 SHOWN = 4
 """So many scenes are drawn."""
@@ -51,8 +46,8 @@ def training_scenes(
     """
     require("torch", extra=EXTRA, purpose="experiment training-scenes needs")
     from probox.evaluation.run import evaluate
-    from probox_experiments.training.measuring import Edges
-    from probox_experiments.training.point import found_by
+    from probox_experiments.training.arms import Edges
+    from probox_experiments.training.fitting import found_by
 
     run, chosen = run or Run(), settings or Settings()
     rows: list[dict[str, Any]] = []

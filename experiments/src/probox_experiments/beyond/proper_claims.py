@@ -3,19 +3,221 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from probox_experiments.beyond.properness.label_claims import claims_of_labels
-from probox_experiments.beyond.properness.scenes import LOW, SCALE
-from probox_experiments.claims import Claim, not_measured
-from probox_experiments.peaks import Mean, mean_of, peak_of
-from probox_experiments.table import ResultTable, column_of, presets_in
+from probox.tables.dataset import Dataset
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
+from probox_experiments.claims import (
+    Claim,
+    Mean,
+    ResultTable,
+    column_of,
+    equals,
+    mean_of,
+    not_measured,
+    peak_of,
+    presets_in,
+)
 
-__all__ = ["best_ratios", "best_sigmas", "claims_of_errors", "claims_of_proper", "foreseen_share"]
+# --- Detections whose errors and labels follow distributions that we know ---
 
 Floats = npt.NDArray[np.float64]
+
+SCALE = 3.0
+"""Of the errors of all four edges, in pixels: sigma of Gaussian ones."""
+FREEDOM = 2.5
+"""Degrees of freedom of Student's t: its variance is 5 times the squared scale, and has no variance itself."""
+
+ERRORS: Mapping[str, Callable[[np.random.Generator, tuple[int, ...]], Floats]] = {
+    "gaussian": lambda rng, shape: rng.standard_normal(shape),
+    "laplace": lambda rng, shape: rng.laplace(size=shape),
+    "student": lambda rng, shape: rng.standard_t(FREEDOM, shape),
+}
+"""The distributions of errors, of scale 1."""
+
+
+def _steps(step: float, first: int, last: int) -> tuple[float, ...]:
+    return tuple(round(SCALE * math.exp(step * number), 4) for number in range(first, last + 1))
+
+
+SIGMAS = {"gaussian": _steps(0.08, -2, 2), "laplace": _steps(0.1, 1, 7), "student": _steps(0.12, 1, 10)}
+"""The sigmas to try, around what scores may ask for."""
+
+MARGIN = 150
+"""From a box to the border of its image, in pixels."""
+LAST_PIXEL = np.array([0.0, 0.0, 1.0, 1.0])
+"""Boxes end with their last pixel, one before their far edges."""
+LOW = frozenset(("NLL", "energy", "CRPS", "PMB_NLL", "Brier", "ignorance"))
+"""Of these scores, less is better."""
+NAMED = ("object's", "likelier")
+"""Which class detections name: with the object's own, whoever pairs by class finds every object."""
+OBJECTS = 20
+"""Of the study of labels; shares are multiples of one in so many."""
+
+
+def drawn_around_boxes(errors: str, side: int, boxes: int, seed: tuple[int, int]) -> tuple[GroundTruth, Floats]:
+    """Return objects, and the boxes (x1, y1, x2, y2, the far edges) around which their edges were drawn."""
+    rng = np.random.default_rng([*seed, list(ERRORS).index(errors), side])
+    image = side + 2 * MARGIN
+    first = MARGIN + rng.random((boxes, 1, 2))  # anywhere in a pixel
+    means = np.concatenate([first, first + side], axis=1)
+    edges = (means + SCALE * ERRORS[errors](rng, means.shape)).clip(0, image)
+    while (turned := edges[:, 1] - edges[:, 0] < 1).any():  # an object has a pixel at least
+        row, axis = np.nonzero(turned)
+        again = means[row, :, axis] + SCALE * ERRORS[errors](rng, (len(row), 2))
+        edges[row, :, axis] = again.clip(0, image)
+    corners = edges.reshape(-1, 4)
+    touched = np.concatenate([np.floor(corners[:, :2]), np.ceil(corners[:, 2:]) - 1], axis=1)
+    truth = GroundTruth(
+        dataset=Dataset(
+            classes=("object",),
+            image_ids=np.arange(boxes),
+            widths=np.full(boxes, image),
+            heights=np.full(boxes, image),
+        ),
+        image_rows=np.arange(boxes),
+        labels=np.zeros(boxes, np.int32),
+        boxes=corners - LAST_PIXEL,
+        extents=corners[:, 2:] - corners[:, :2],
+        masks=Masks.from_boxes(touched.astype(np.int32)),
+    )
+    return truth, means.reshape(-1, 4)
+
+
+def report_sigma(means: Floats, sigma: float) -> Detections:
+    return Detections(
+        classes=("object",),
+        image_ids=np.arange(len(means)),
+        boxes=means - LAST_PIXEL,
+        extents=means[:, 2:] - means[:, :2],
+        label_probs=np.ones((len(means), 1), np.float32),
+        covariances=np.broadcast_to(sigma**2 * np.eye(2), (len(means), 2, 2, 2)),
+    )
+
+
+def draw_labels(share: float, probability: float, named: str) -> tuple[GroundTruth, Detections]:
+    """Return objects of class A, a share of them, and of class B, with perfect boxes that all say the same of both."""
+    labels = (np.arange(OBJECTS) >= round(share * OBJECTS)).astype(np.int32)
+    pixels = np.tile(np.array([4, 4, 7, 7], np.int32), (OBJECTS, 1))
+    each = np.arange(OBJECTS)
+    truth = GroundTruth(
+        dataset=Dataset(classes=("A", "B"), image_ids=each, widths=np.full(OBJECTS, 12), heights=np.full(OBJECTS, 12)),
+        image_rows=each,
+        labels=labels,
+        boxes=pixels + LAST_PIXEL,
+        masks=Masks.from_boxes(pixels),
+    )
+    found = Detections(
+        classes=truth.classes,
+        image_ids=each,
+        boxes=pixels.astype(np.float64),
+        extents=np.full((OBJECTS, 2), 4.0),
+        label_probs=np.tile([probability, 1 - probability], (OBJECTS, 1)),
+        labels=labels if named == NAMED[0] else np.full(OBJECTS, int(probability < 0.5), np.int32),
+    )
+    return truth, found
+
+
+# --- What was foreseen of reported label probabilities, and what became of it ---
+
+
+def best_probability(share: npt.ArrayLike) -> Floats:
+    """Return the p that makes q sqrt(p) + (1 - q) sqrt(1 - p) most, for a class that is right with probability q."""
+    q = np.asarray(share, dtype=np.float64)
+    return np.asarray(q**2 / (q**2 + (1 - q) ** 2))
+
+
+def claims_of_labels(table: ResultTable) -> list[Claim]:
+    """Judge which reported probability PDQ, Brier score and ignorance ask for."""
+    labels = table.where(study="label")
+    rows, likelier = labels.where(named=NAMED[0]), labels.where(named=NAMED[1])
+    q, p = labels["share"], labels["probability"]
+    return [
+        equals(
+            "Of perfect boxes whose class is A with probability q, and reported with p, PDQ is q sqrt(p) + (1 - q) "
+            "sqrt(1 - p)",
+            labels,
+            {"PDQ": q * np.sqrt(p) + (1 - q) * np.sqrt(1 - p)},
+        ),
+        _label_choice(
+            "PDQ is best with p = q^2 / (q^2 + (1 - q)^2), not with q: it is not proper, and rewards overconfidence",
+            rows,
+            list(presets_in(rows).values()),
+            best_probability,
+            _price_of_honesty(rows),
+        ),
+        _label_choice("Brier score and ignorance are best with p = q", rows, ["Brier", "ignorance"], np.asarray),
+        _label_choice(
+            "Where pairs are sought among detections that name the object's class, and these name the likelier one, "
+            "Brier score and ignorance are best with the surest p",
+            likelier.take(likelier["share"] > 0.5),
+            ["Brier", "ignorance"],
+            lambda share: np.full(np.shape(share), likelier["probability"].max(initial=0.0)),
+            "Objects of the other class are in no pair, so what is said of them costs nothing.",
+        ),
+    ]
+
+
+def best_reports(rows: ResultTable, score: str) -> dict[float, float]:
+    """Return the reported probability with the best score for each share."""
+    sign = -1.0 if score in LOW else 1.0
+    best = {}
+    for share in np.unique(rows["share"]).tolist():
+        one = rows.where(share=share)
+        best[share] = float(one["probability"][np.argmax(sign * one[score])])
+    return best
+
+
+def _label_choice(
+    words: str,
+    rows: ResultTable,
+    scores: Sequence[str],
+    foreseen: Callable[[Floats], Floats],
+    explanation: str = "",
+) -> Claim:
+    """Return the claim that scores are best with the foreseen probability, as far as the grid can tell."""
+    grid = np.unique(rows["probability"])
+    if len(grid) < 3 or not scores:
+        return not_measured(words, "three probabilities or more")
+    step = float(np.diff(grid).max())
+    told, off = [], {}
+    for score in scores:
+        best = best_reports(rows, score)
+        wanted = foreseen(np.array(list(best)))
+        off[score] = float(np.abs(np.array(list(best.values())) - wanted).max())
+        told.append(f"{score}: " + ", ".join(f"{p:g} for q = {q:g}" for q, p in best.items()))
+    return Claim(
+        words,
+        all(distance <= step * (1 + 1e-9) for distance in off.values()),
+        "; ".join(told),
+        f"the foreseen p, at most a step of {step:.3g} off",
+        {f"farthest off, {score}": distance for score, distance in off.items()},
+        explanation,
+    )
+
+
+def _price_of_honesty(rows: ResultTable) -> str:
+    """Return in words what reporting q costs at most, of the shares that are among the probabilities."""
+    lost: dict[float, float] = {}
+    for column in presets_in(rows).values():
+        for share in np.unique(rows["share"]).tolist():
+            one = rows.where(share=share)
+            honest = one[column][np.isclose(one["probability"], share)]
+            if len(honest):
+                lost[share] = max(lost.get(share, 0.0), 1 - float(honest[0]) / float(one[column].max()))
+    if not lost:
+        return ""
+    worst = max(lost, key=lambda share: lost[share])
+    return f"Reporting q itself costs up to {100 * lost[worst]:.2g} % of PDQ, most where q is {worst:g}."
+
+
+# --- What was foreseen of scores that are proper and of those that are not, and what became of it ---
+
 
 PROPER_SCORES = ("NLL", "energy", "CRPS", "PMB_NLL", "log_pPDQ")
 """Those that should be best at the truth where errors are Gaussian."""

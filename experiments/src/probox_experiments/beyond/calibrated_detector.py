@@ -14,9 +14,7 @@ import numpy.typing as npt
 
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.scenes import pixel_aligned
-
-__all__ = ["Drawn", "HonestDetector", "boxes_of_nothing", "label_rows", "made_of"]
+from probox_experiments.synthetic import pixel_aligned
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -64,7 +62,7 @@ class Drawn:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class HonestDetector:
+class CalibratedDetector:
     """Detects most objects of a ground truth, with errors of its corners and labels that it is honest about.
 
     - **Corners** have Gaussian errors. Their sigma is a share of the box's side, which differs from object to object,
@@ -94,7 +92,7 @@ class HonestDetector:
     Examples
     --------
     >>> from probox_experiments import synthetic_truth
-    >>> drawn = HonestDetector().detect(synthetic_truth(20), seed=1)
+    >>> drawn = CalibratedDetector().detect(synthetic_truth(20), seed=1)
     >>> drawn.found
     Detections(156 detections in 20 images, 80 classes, 156 probabilistic)
     """

@@ -15,20 +15,6 @@ from probox.measures.scoring.scores import normal_cdf
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = [
-    "BOXES",
-    "MASKS",
-    "REPORTS",
-    "Scene",
-    "Shapes",
-    "blobs",
-    "combs",
-    "detections",
-    "empty_part",
-    "outline",
-    "shapes_of",
-]
-
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
@@ -68,7 +54,7 @@ class Scene:
     probabilities: Callable[[float], list[Floats]]
 
 
-def _blurred(mask: Mask, sigma: float) -> Floats:
+def _blur(mask: Mask, sigma: float) -> Floats:
     """Return the mean of a mask that is moved by whole pixels: a Gaussian of this sigma on both axes, rounded."""
     height, width = mask.shape
     steps = np.arange(max(height, width))
@@ -141,10 +127,10 @@ class Shapes:
         """Return the masks in images of their own."""
         return _own_images([np.pad(mask, self.margin) for mask in self.masks])
 
-    def blurred(self, sigma: float) -> list[Floats]:
+    def blur(self, sigma: float) -> list[Floats]:
         """Return the masks with a second margin, moved by errors of this sigma, on average."""
         if self._kept.get("sigma") != sigma:  # the last one, which all repeats ask for in turn
-            self._kept.update(sigma=sigma, maps=[_blurred(np.pad(mask, 2 * self.margin), sigma) for mask in self.masks])
+            self._kept.update(sigma=sigma, maps=[_blur(np.pad(mask, 2 * self.margin), sigma) for mask in self.masks])
         maps: list[Floats] = self._kept["maps"]
         return maps
 
@@ -152,7 +138,7 @@ class Shapes:
     def _kept(self) -> dict[str, Any]:
         return {}
 
-    def moved(self, seed: Sequence[int]) -> Scene:
+    def move(self, seed: Sequence[int]) -> Scene:
         """Return a scene whose detector sees every mask moved as a whole, by whole pixels, a Gaussian rounded."""
         margin = self.margin
         drawn = np.random.default_rng(seed).normal(0.0, self.error, (len(self.masks), 2))
@@ -166,7 +152,7 @@ class Shapes:
             ]
 
         found = seen(np.pad(mask, 2 * margin) for mask in self.masks)
-        return Scene(self.truth, found, lambda sigma: seen(self.blurred(sigma)))
+        return Scene(self.truth, found, lambda sigma: seen(self.blur(sigma)))
 
 
 def blobs(count: int, error: float, seed: Sequence[int]) -> Scene:
@@ -248,7 +234,7 @@ def outline(truth: GroundTruth, error: float) -> float:
     for row, (width, height) in enumerate(truth.dataset.shapes.tolist()):
         mask = truth.masks.to_array(row, height, width)
         x1, y1, x2, y2 = _box(mask)
-        gradient = np.hypot(*np.gradient(_blurred(mask, error)))
+        gradient = np.hypot(*np.gradient(_blur(mask, error)))
         lengths[row] = np.array([gradient.sum(), 2.0 * (x2 - x1 + y2 - y1 + 2)]) / mask.sum()
     own, of_boxes = lengths.sum(axis=0)
     return float(own / of_boxes)

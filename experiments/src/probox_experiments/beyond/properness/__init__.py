@@ -1,1 +1,0 @@
-"""Which reports scores ask for where the truth is known: experiment `proper`."""

@@ -1,1 +1,0 @@
-"""Uncertain masks against uncertain boxes: experiment `segmentation`."""

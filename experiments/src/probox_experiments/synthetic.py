@@ -1,0 +1,456 @@
+"""Ground truths to experiment on: one square, a plane, and photographs' worth of made-up objects."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.parts.identity import hash_of_table
+from probox.tables.covariances import smallest_eigenvalues
+from probox.tables.dataset import Dataset
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks, box_pixels
+
+# --- Ground truths to experiment on: one square, a plane, and photographs' worth of made-up objects ---
+
+CLASSES = 80
+OBJECTS_PER_IMAGE = 7.36
+SHAPES = ((640, 480), (640, 427), (480, 640), (500, 375), (427, 640))
+SHAPE_SHARES = (0.42, 0.26, 0.14, 0.12, 0.06)
+
+
+def synthetic_truth(images: int = 250, seed: int = 0) -> GroundTruth:
+    """Return made-up images whose objects are as many, as large and as unevenly named as COCO's.
+
+    COCO's validation images hold 7.4 objects of 2.9 classes on average, half of the images at most 4, one in
+    a hundred more than 34; the side of an object relative to its image's is log-normal around 0.11; a third of
+    them are small, medium and large each; one object in five is cut by the image's border. Objects here are
+    ellipses, so that pixels and boxes differ.
+
+    Parameters
+    ----------
+    images : int
+        How many.
+    seed : int
+        The same seed gives the same truth.
+
+    Examples
+    --------
+    >>> synthetic_truth(100)
+    GroundTruth(100 images, 757 objects, 80 classes)
+    """
+    if images < 1:
+        raise InputError(f"expected at least one image, but got {images}")
+    rng = np.random.default_rng([seed, 1])
+    shapes = np.array(SHAPES)[rng.choice(len(SHAPES), images, p=SHAPE_SHARES)]
+    counts = np.where(rng.random(images) < 0.01, 0, rng.geometric(1.0 / OBJECTS_PER_IMAGE, images))
+    owner = np.repeat(np.arange(images), counts)
+    labels = _clustered_labels(rng, counts)
+    size = shapes[owner].astype(np.float64)
+    side = np.exp(rng.normal(-2.2, 1.05, len(owner))).clip(0.006, 0.97) * np.sqrt(size.prod(axis=1))
+    stretch = np.exp(0.5 * rng.normal(-0.13, 0.7, len(owner)))
+    extent = np.stack([side * stretch, side / stretch], axis=1).clip(3.0, 0.97 * size)
+    # Anywhere in the image for some, which the border may cut; whole inside for the others.
+    free = rng.random(len(owner)) < 0.55
+    room = np.where(free[:, None], size, size - extent)
+    centre = rng.random((len(owner), 2)) * room + (size - room) / 2
+    masks = _ellipses(centre, extent / 2, shapes[owner])
+    inclusive = masks.boxes.astype(np.float64)
+    return GroundTruth(
+        dataset=Dataset(
+            classes=tuple(f"class {number:02d}" for number in range(1, CLASSES + 1)),
+            image_ids=np.arange(1, images + 1),
+            widths=shapes[:, 0],
+            heights=shapes[:, 1],
+        ),
+        image_rows=owner,
+        labels=labels,
+        boxes=inclusive + np.array([0.0, 0.0, 1.0, 1.0]),
+        masks=masks,
+    )
+
+
+def _clustered_labels(rng: np.random.Generator, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Return classes for the objects of each image: few per image, some common, many rare."""
+    weights = 1.0 / np.arange(1, CLASSES + 1)
+    weights[0] *= 2.0  # people
+    weights /= weights.sum()
+    labels = [
+        rng.choice(rng.choice(CLASSES, 1 + rng.poisson(2.1), replace=False, p=weights), count)
+        for count in counts.tolist()
+    ]
+    return np.concatenate([*labels, np.zeros(0)]).astype(np.int32)
+
+
+def _ellipses(centres: npt.NDArray[np.float64], radii: npt.NDArray[np.float64], shapes: npt.NDArray[np.int64]) -> Masks:
+    """Return the pixels of ellipses whose centre lies inside; each has the pixel under its centre at least."""
+    boxes = np.zeros((len(centres), 4), np.int32)
+    pixels = np.zeros(len(centres), np.int64)
+    offsets = np.zeros(len(centres) + 1, np.int64)
+    parts: list[npt.NDArray[np.int32]] = [np.zeros((0, 3), np.int32)]
+    for row, ((cx, cy), (a, b), (width, height)) in enumerate(zip(centres, radii, shapes, strict=True)):
+        y = np.arange(max(int(cy - b), 0), min(int(cy + b) + 1, height))
+        half = a * np.sqrt(np.maximum(1.0 - ((y + 0.5 - cy) / b) ** 2, 0.0))
+        begin = np.maximum(np.ceil(cx - half - 0.5), 0).astype(np.int64)
+        end = np.minimum(np.floor(cx + half - 0.5) + 1, width).astype(np.int64)
+        kept = end > begin
+        if not kept.any():
+            y, begin = np.array([int(cy)]), np.array([int(cx)])
+            end, kept = begin + 1, np.array([True])
+        y, begin, end = y[kept], begin[kept], end[kept]
+        boxes[row] = begin.min(), y[0], end.max() - 1, y[-1]
+        pixels[row] = (end - begin).sum()
+        if pixels[row] < box_pixels(boxes[row]):
+            parts.append(np.stack([y, begin, end], axis=1).astype(np.int32))
+            offsets[row + 1] = len(y)
+    return Masks(boxes, pixels, np.cumsum(offsets), np.concatenate(parts))
+
+
+def square_scene(side: int = 500, image: int = 2000, classes: int = 1, extra: npt.ArrayLike = ()) -> GroundTruth:
+    """Return one square object in the middle of a square image, of the first of `classes` classes.
+
+    `extra`, (N, 4) inclusive pixel boxes, are further objects of that class.
+    """
+    low = (image - side) // 2
+    square = [[low, low, low + side - 1, low + side - 1]]
+    boxes = np.concatenate([np.array(square), np.asarray(extra, dtype=np.int64).reshape(-1, 4)]).astype(np.int32)
+    return GroundTruth(
+        dataset=Dataset(
+            classes=tuple(f"class {number}" for number in range(1, classes + 1)),
+            image_ids=np.array([1]),
+            widths=np.array([image]),
+            heights=np.array([image]),
+        ),
+        image_rows=np.zeros(len(boxes), np.int64),
+        labels=np.zeros(len(boxes), np.int32),
+        boxes=boxes + np.array([0.0, 0.0, 1.0, 1.0]),
+        masks=Masks.from_boxes(boxes),
+    )
+
+
+def border_squares(count: int, image: int, side: int = 2) -> npt.NDArray[np.int64]:
+    """Return small squares evenly spread along the border of a square image, as inclusive pixel boxes."""
+    last = image - side
+    along = np.round(np.arange(count) * (4 * last / max(count, 1))).astype(np.int64)
+    edge, step = along // last, along % last
+    # Clockwise from the top-left corner.
+    x = np.choose(edge, [step, np.full(count, last), last - step, np.zeros(count, np.int64)])
+    y = np.choose(edge, [np.zeros(count, np.int64), step, np.full(count, last), last - step])
+    return np.stack([x, y, x + side - 1, y + side - 1], axis=1)
+
+
+def boxes_in_one_image(
+    truth: GroundTruth, boxes: npt.ArrayLike, probabilities: Sequence[float] = (1.0,), variance: float = 0.0
+) -> Detections:
+    """Return detections of a truth with one image and one class, from inclusive pixel boxes."""
+    corners = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
+    return Detections(
+        classes=truth.classes,
+        image_ids=np.repeat(truth.image_ids, len(corners)),
+        boxes=corners,
+        extents=corners[:, 2:] - corners[:, :2] + 1.0,
+        label_probs=np.array(probabilities, np.float32)[:, None],
+        covariances=np.broadcast_to(variance * np.eye(2), (len(corners), 2, 2, 2)) if variance else None,
+    )
+
+
+def evenly(first: float, last: float, count: int) -> tuple[float, ...]:
+    """Return evenly spaced settings, rounded so that 0.1 is 0.1.
+
+    >>> evenly(0, 1, 6)
+    (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    """
+    return tuple(round(value, 9) for value in np.linspace(first, last, count).tolist())
+
+
+PROBABILITIES = evenly(0.05, 1.0, 20)
+"""Those that experiments go through."""
+
+
+def plane_scene() -> GroundTruth:
+    """Return a plane seen from the side: a thin body, a tall fin, and much empty space in its box."""
+    width, height = 640, 320
+    ys, xs = np.mgrid[0:height, 0:width] + 0.5
+    # x runs from the tail to the nose, y upwards from the middle of the body.
+    x, y = xs - 50.0, 220.0 - ys
+    top = 16.0 * np.sqrt(np.clip((540.0 - x) / 75.0, 0.0, 1.0))
+    bottom = np.minimum(
+        16.0 * np.clip((540.0 - x) / 60.0, 0.0, 1.0) ** 0.4, -10.0 + 26.0 * np.clip(x / 170.0, 0.0, 1.0)
+    )
+    body = (x > 0) & (x < 540) & (y < top) & (y > -bottom)
+    fin = (y > 10) & (y < 120) & (x > 30 - 0.22 * (y - 16)) & (x < 108 - 0.80 * (y - 16))
+    tailplane = (y < 11) & (y > -7) & (x > -6 + 2.1 * (y - 4)) & (x < 84 + 3.6 * (y - 4))
+    wing = (y < -4) & (y > -46) & (x > 216 + 2.2 * y) & (x < 330 + 3.6 * y)
+    engine = ((x - 252) / 32) ** 2 + ((y + 27) / 10) ** 2 < 1
+    return GroundTruth.from_masks(["plane"], [(1, [body | fin | tailplane | wing | engine], [0])])
+
+
+def pixel_aligned(truth: GroundTruth) -> GroundTruth:
+    """Return the truth with the box around each object's pixels in place of the annotated one.
+
+    PDQ goes by pixels, mAP and moLRP by annotated boxes, which need not agree to the pixel. Only if they do is
+    there a detection that is perfect for all three.
+    """
+    boxes = truth.masks.boxes + np.array([0.0, 0.0, 1.0, 1.0])
+    return truth.replace(boxes=boxes, extents=None)
+
+
+def first_images(truth: GroundTruth, count: int | None) -> GroundTruth:
+    """Return the truth of the first `count` images; None: of all."""
+    if count is None or count >= len(truth.image_ids):
+        return truth
+    if count < 1:
+        raise InputError(f"expected at least one image, but got {count}")
+    return truth.select_images(truth.image_ids[:count])
+
+
+def classes_within_images(truth: GroundTruth) -> GroundTruth:
+    """Return the truth with classes numbered anew in each image: as few as the most varied image has.
+
+    Whether two objects of an image are of one class stays as it was, and that is all PDQ asks where every
+    detection is sure of its class: 80 columns of label probabilities become a dozen.
+    """
+    pairs = truth.image_rows * len(truth.classes) + truth.labels
+    distinct, place = np.unique(pairs, return_inverse=True)
+    first = np.searchsorted(distinct, np.arange(len(truth.image_ids)) * len(truth.classes))
+    number = place.reshape(-1) - first[truth.image_rows]
+    count = int(number.max(initial=0)) + 1
+    classes = tuple(f"class {column + 1} of the image" for column in range(count))
+    return truth.replace(
+        dataset=truth.dataset.replace(classes=classes, category_ids=None), labels=number.astype(np.int32)
+    )
+
+
+def fingerprint(table: GroundTruth | Detections) -> str:
+    """Return a short text that differs between truths, or detections, that differ."""
+    return hash_of_table(table)[:16]
+
+
+# --- A detector that errs exactly as told: what a measure says about it can be compared with what was told ---
+
+Order = Literal["objects", "rounds", "shuffled"]
+Place = Literal["border", "anywhere"]
+Variance = float | npt.ArrayLike
+Seed = int | Sequence[int]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimulatedDetector:
+    """Detects every object of a ground truth, with errors of known kind and size.
+
+    A perfect detection is the box around an object's pixels, with probability 1 for its class. From there,
+    the corners ``c1`` and ``c2`` of the box are drawn from Gaussians, and the detector reports another (or
+    the same) covariance for them:
+
+        c_k ~ N(corner k of the object, corner_variance),     reported: N(c_k, reported_variance)
+
+    Where a draw turns a small box inside out, its corners change places, so that it stays a box.
+
+    Parameters
+    ----------
+    corner_variance : float, (2, 2) or (2, 2, 2) array
+        The true covariance of the corner errors, in square pixels: a variance on both axes, a covariance for
+        both corners, or one for each. Default 0: no error.
+    reported_variance : float, (2, 2) or (2, 2, 2) array
+        The covariance that the detector reports. Default 0: plain boxes.
+    label_probability : float
+        The probability of an object's class; the others share the rest evenly.
+    duplicate_probability : float, optional
+        The same for the second and all further detections of an object. Default: as the first.
+    detections_per_object : int
+        How often each object is detected; the corner errors of its detections are independent.
+    miss_rate : float
+        The probability that an object is not detected at all.
+    false_per_image : int
+        How many detections of nothing each image gets, of random classes.
+    false_probability : float
+        Their label probability.
+    false_size : int
+        Their width and height in pixels; images that are smaller get smaller ones.
+    false_place : {"border", "anywhere"}
+        Whether they lie along the border of the image.
+    order : {"objects", "rounds", "shuffled"}
+        All detections of the first object, then all of the second ...; or the first detection of every object,
+        then the second ...; or any order. False detections come last unless shuffled. Order decides between
+        equal scores in mAP, and nothing in PDQ.
+
+    Examples
+    --------
+    >>> import probox
+    >>> truth = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
+    >>> detector = SimulatedDetector(corner_variance=4, reported_variance=4, label_probability=0.9)
+    >>> found = detector.detect(truth, seed=1)
+    >>> found
+    Detections(1 detection in 1 image, 1 class, 1 probabilistic)
+    >>> found.boxes.round(2).tolist()
+    [[11.64, 20.66, 37.39, 41.81]]
+    """
+
+    corner_variance: Variance = 0.0
+    reported_variance: Variance = 0.0
+    label_probability: float = 1.0
+    duplicate_probability: float | None = None
+    detections_per_object: int = 1
+    miss_rate: float = 0.0
+    false_per_image: int = 0
+    false_probability: float = 1.0
+    false_size: int = 2
+    false_place: Place = "border"
+    order: Order = "objects"
+
+    def __post_init__(self) -> None:
+        for name in ("label_probability", "duplicate_probability", "miss_rate", "false_probability"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 <= value <= 1.0:
+                raise InputError(f"expected {name} between 0 and 1, but got {value!r}")
+        for name, least in (("detections_per_object", 1), ("false_per_image", 0), ("false_size", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"expected {name} to be at least {least}, but got {getattr(self, name)!r}")
+        if self.order not in ("objects", "rounds", "shuffled"):
+            raise InputError(f"expected order to be 'objects', 'rounds' or 'shuffled', but got {self.order!r}")
+        if self.false_place not in ("border", "anywhere"):
+            raise InputError(f"expected false_place to be 'border' or 'anywhere', but got {self.false_place!r}")
+        for name in ("corner_variance", "reported_variance"):
+            _covariances(getattr(self, name), name)
+
+    def detect(self, truth: GroundTruth, seed: Seed = 0) -> Detections:
+        """Return detections of all images; the same seed gives the same ones.
+
+        Detectors that differ in `corner_variance` alone err in the same directions under the same seed, which
+        makes small differences between them visible with few repeats.
+        """
+        rng = np.random.default_rng(seed)
+        seen = np.flatnonzero(rng.random(len(truth)) >= self.miss_rate)
+        rows, turn = self._rows(seen)
+        boxes = truth.masks.boxes[rows] + self._corner_errors(rng, len(rows))
+        boxes = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
+        later = self.label_probability if self.duplicate_probability is None else self.duplicate_probability
+        images, labels = truth.image_rows[rows], truth.labels[rows]
+        probabilities = np.where(turn == 0, self.label_probability, later)
+        if self.false_per_image:
+            false_images = np.repeat(np.arange(len(truth.image_ids)), self.false_per_image)
+            boxes = np.concatenate([boxes, self._false_boxes(rng, truth, false_images)])
+            images = np.concatenate([images, false_images])
+            labels = np.concatenate([labels, rng.integers(0, len(truth.classes), len(false_images), dtype=np.int32)])
+            probabilities = np.concatenate([probabilities, np.full(len(false_images), self.false_probability)])
+        if self.order == "shuffled":
+            shuffled = rng.permutation(len(boxes))
+            boxes, images, labels = boxes[shuffled], images[shuffled], labels[shuffled]
+            probabilities = probabilities[shuffled]
+        reported = _covariances(self.reported_variance, "reported_variance")
+        return Detections(
+            classes=truth.classes,
+            image_ids=truth.image_ids[images],
+            boxes=boxes,
+            # A box ends with its last pixel, so it is one wider than its corners are apart.
+            extents=boxes[:, 2:] - boxes[:, :2] + 1.0,
+            label_probs=_label_probs(labels, probabilities, len(truth.classes)),
+            covariances=np.broadcast_to(reported, (len(boxes), 2, 2, 2)) if reported.any() else None,
+        )
+
+    def _rows(self, seen: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the object of each detection, and how many detections of that object go before it."""
+        times = self.detections_per_object
+        if self.order == "rounds":
+            return np.tile(seen, times), np.repeat(np.arange(times), len(seen))
+        return np.repeat(seen, times), np.tile(np.arange(times), len(seen))
+
+    def _corner_errors(self, rng: np.random.Generator, count: int) -> npt.NDArray[np.float64]:
+        covariances = _covariances(self.corner_variance, "corner_variance")
+        if not covariances.any():
+            return np.zeros((count, 4))
+        values, vectors = np.linalg.eigh(covariances)
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]  # roots @ roots.T is the covariance
+        draws = rng.standard_normal((count, 2, 2))
+        return np.asarray(np.einsum("kij,nkj->nki", roots, draws).reshape(count, 4))
+
+    def _false_boxes(
+        self, rng: np.random.Generator, truth: GroundTruth, images: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        size = np.stack([truth.dataset.widths, truth.dataset.heights], axis=1)[images]
+        side = np.minimum(self.false_size, size)
+        low = rng.integers(0, size - side + 1)
+        if self.false_place == "border":
+            axis = rng.integers(0, 2, len(images))
+            end = rng.integers(0, 2, len(images))
+            each = np.arange(len(images))
+            low[each, axis] = end * (size - side)[each, axis]
+        return np.concatenate([low, low + side - 1], axis=1).astype(np.float64)
+
+
+def _covariances(value: Variance, name: str) -> npt.NDArray[np.float64]:
+    """Return the (2, 2, 2) covariances of both corners that a variance, one matrix or two stand for."""
+    given = np.asarray(value, dtype=np.float64)
+    if given.ndim == 0:
+        given = given * np.eye(2)
+    if given.shape not in ((2, 2), (2, 2, 2)):
+        shape = " x ".join(map(str, given.shape))
+        raise InputError(f"expected {name} to be a number, or of shape 2 x 2 or 2 x 2 x 2, but got {shape}")
+    both = np.array(np.broadcast_to(given, (2, 2, 2)))
+    symmetric = np.allclose(both, np.swapaxes(both, 1, 2))
+    if not np.isfinite(both).all() or not symmetric or smallest_eigenvalues(both).min() < -1e-9 * np.abs(both).max():
+        raise InputError(f"expected {name} to be a variance or covariances, but got {given.tolist()}")
+    return both
+
+
+def _label_probs(
+    labels: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float64], classes: int
+) -> npt.NDArray[np.float32]:
+    """Return label distributions: each row's class gets its probability, the others share the rest evenly."""
+    probs = np.zeros((len(labels), classes), np.float32)
+    if classes > 1 and np.any(probabilities < 1.0):
+        probs[:] = ((1.0 - probabilities) / (classes - 1))[:, None]
+    probs[np.arange(len(labels)), labels] = probabilities
+    return probs
+
+
+# --- Images that are more or less crowded, all else equal: where it matters who is assigned to whom ---
+
+CROWDS = (1, 4, 16, 48)
+"""Objects per image that experiments go through; mAP, which takes 100 detections of a class, takes two of each."""
+
+
+def crowded_truth(objects: int, *, in_all: int = 192, side: int = 24, image: int = 200, seed: Seed = 0) -> GroundTruth:
+    """Return square objects anywhere in square images, over each other if it so happens.
+
+    They are of the first of two classes; detectors may say that they are of the other.
+
+    Parameters
+    ----------
+    objects : int
+        How many in each image.
+    in_all : int
+        How many there are at least: the fewer in an image, the more images.
+    side, image : int
+        Width and height of objects and images.
+    seed : int or sequence of int
+        The same seed gives the same truth.
+
+    Examples
+    --------
+    >>> crowded_truth(48)
+    GroundTruth(4 images, 192 objects, 2 classes)
+    """
+    if objects < 1 or in_all < 1:
+        raise InputError(f"expected at least one object, but got {objects} per image and {in_all} in all")
+    images = -(-in_all // objects)
+    low = np.random.default_rng(seed).integers(0, image - side + 1, (images * objects, 2))
+    boxes = np.concatenate([low, low + side - 1], axis=1).astype(np.int32)
+    return GroundTruth(
+        dataset=Dataset(
+            classes=("thing", "other thing"),
+            image_ids=np.arange(1, images + 1),
+            widths=np.full(images, image),
+            heights=np.full(images, image),
+        ),
+        image_rows=np.repeat(np.arange(images), objects),
+        labels=np.zeros(len(boxes), np.int32),
+        boxes=boxes + np.array([0.0, 0.0, 1.0, 1.0]),
+        masks=Masks.from_boxes(boxes),
+    )

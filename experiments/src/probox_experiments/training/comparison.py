@@ -1,0 +1,462 @@
+"""Can one train with PDQ itself? One small detector, eight losses of its boxes, scenes of known ambiguity."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.support.optional import require
+from probox_experiments.claims import Claim, ResultTable, not_measured
+from probox_experiments.experiment import Experiment
+from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, SKY, VERMILION, new_figure
+from probox_experiments.running import Run
+from probox_experiments.training.arms import (
+    ARMS,
+    LEVELS,
+    PPDQ_ARMS,
+    Arm,
+    Interval,
+    Settings,
+    find_arm,
+    interval_of,
+    level_column,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --- Claims, written down before anything was measured, and judged with intervals over seeds ---
+
+MARGIN = 0.005
+"""Half a point: what counts as the same PDQ or mAP, if the difference is not sure to be a loss at that."""
+CORRELATION = 0.9
+WIDER = 0.95
+COVERAGE, COVERAGE_OFF = 0.9, 0.02
+CONTROL = "l1-constant"
+
+PRESETS = {"PDQ": "reference", "PDQ_paper": "paper"}
+
+WHY_SIGMAS = (
+    "-log pPDQ is, but for the division by the object's pixels, the log score of every pixel, whose expectation is "
+    "best at the right sigma. Dividing by the pixels lets truths that came out small count more, and asks for a little "
+    "more; 1 - pPDQ lets pairs that fit badly count less, and asks for less: both the more so the smaller an object is "
+    "against its sigmas (`proper`). What the detector itself errs comes on top of the scenes' sigmas and asks for "
+    "larger ones."
+)
+
+
+def claims_of_training(table: ResultTable) -> list[Claim]:
+    """Judge both forms of the loss."""
+    claims: list[Claim] = []
+    names = set(table["arm"].tolist())
+    for form in PPDQ_ARMS:
+        if form in names:
+            others = [arm.name for arm in ARMS if arm.name in names and arm.name not in PPDQ_ARMS]
+            claims += [
+                _at_least_every_other(table, form, others),
+                _same_boxes(table, form, others),
+                *([_more_than_a_constant(table, form)] if CONTROL in names else []),
+                _sigmas_are_right(table, form),
+                _occluded_is_wider(table, form),
+                _coverage(table, form),
+            ]
+    if len(set(table["seed"].tolist())) < 2:
+        return [not_measured(claim.claim, "an interval over seeds: two repeats or more") for claim in claims]
+    return claims
+
+
+def _column(table: ResultTable, arm: str, column: str) -> npt.NDArray[np.float64]:
+    """Return a column of an arm by seed."""
+    rows = table.where(arm=arm)
+    return np.asarray(rows[column][np.argsort(rows["seed"])], dtype=np.float64)
+
+
+def _difference(table: ResultTable, form: str, other: str, column: str) -> Interval:
+    """Return the difference of two arms, seed by seed."""
+    return interval_of(_column(table, form, column) - _column(table, other, column))
+
+
+def _numbers(what: str, of: Interval) -> dict[str, float]:
+    return {what: of.mean, f"{what}, low": of.low, f"{what}, high": of.high}
+
+
+def _at_least_every_other(table: ResultTable, form: str, others: list[str]) -> Claim:
+    differences = {(column, arm): _difference(table, form, arm, column) for column in PRESETS for arm in others}
+    worse = [key for key, of in differences.items() if of.high < 0 or of.low < -MARGIN]
+    shown = "; ".join(
+        f"`{preset}`: " + ", ".join(f"{arm} {differences[column, arm].in_points()}" for arm in others)
+        for column, preset in PRESETS.items()
+    )
+    lost = ", ".join(f"{find_arm(arm).title} (`{PRESETS[column]}`)" for column, arm in worse)
+    return Claim(
+        f"Trained with {find_arm(form).title}, PDQ is at least that of every other arm",
+        not worse and bool(others),
+        f"more than other arms by, in points, with 95 % intervals over seeds: {shown}",
+        f"of every other arm, under both presets, no interval below 0, and none that reaches below -{100 * MARGIN:g}",
+        {
+            name: value
+            for (column, arm), of in differences.items()
+            for name, value in _numbers(f"{column} more than {arm}", of).items()
+        },
+        f"Not so against: {lost}." if worse else "",
+    )
+
+
+def _same_boxes(table: ResultTable, form: str, others: list[str]) -> Claim:
+    differences = {arm: _difference(table, form, arm, "mAP") for arm in others}
+    return Claim(
+        f"Trained with {find_arm(form).title}, mAP is at most {100 * MARGIN:g} points below that of any other arm",
+        bool(others) and all(of.low >= -MARGIN for of in differences.values()),
+        "mAP, more than other arms by, in points: "
+        + ", ".join(f"{arm} {of.in_points()}" for arm, of in differences.items()),
+        f"no interval that reaches below -{100 * MARGIN:g}",
+        {
+            name: value
+            for arm, of in differences.items()
+            for name, value in _numbers(f"mAP more than {arm}", of).items()
+        },
+    )
+
+
+def _more_than_a_constant(table: ResultTable, form: str) -> Claim:
+    differences = {column: _difference(table, form, CONTROL, column) for column in PRESETS}
+    return Claim(
+        f"Trained with {find_arm(form).title}, PDQ is higher than with L1 and the best one sigma for all",
+        all(of.low > 0 for of in differences.values()),
+        "more by, in points: "
+        + ", ".join(f"{of.in_points()} (`{PRESETS[column]}`)" for column, of in differences.items()),
+        "both intervals above 0",
+        {name: value for column, of in differences.items() for name, value in _numbers(column, of).items()},
+    )
+
+
+def _sigmas_are_right(table: ResultTable, form: str) -> Claim:
+    judged = interval_of(_column(table, form, "log_sigma_correlation"))
+    beside = interval_of(_column(table, form, "sigma_correlation"))
+    ratio = interval_of(_column(table, form, "sigma_ratio"))
+    return Claim(
+        f"Trained with {find_arm(form).title}, predicted and true sigma correlate above {CORRELATION:g}",
+        judged.low > CORRELATION,
+        f"correlation of their logarithms {judged}; of the sigmas {beside}; median of predicted over true {ratio}",
+        f"interval of the logarithms' above {CORRELATION:g}",
+        _numbers("log sigma correlation", judged) | _numbers("sigma correlation", beside) | _numbers("ratio", ratio),
+    )
+
+
+def _occluded_is_wider(table: ResultTable, form: str) -> Claim:
+    share = interval_of(_column(table, form, "occluded_wider"))
+    hidden, seen = (interval_of(_column(table, form, name)).mean for name in ("occluded_sigma", "sharp_sigma"))
+    return Claim(
+        f"Trained with {find_arm(form).title}, a corner's ellipse is longer across an occluded edge than a sharp one",
+        share.low > WIDER,
+        f"share of corners with one of each {share}; mean sigma {hidden:.2f} and {seen:.2f} pixels",
+        f"interval above {WIDER:g}",
+        _numbers("share", share) | {"occluded": hidden, "sharp": seen},
+    )
+
+
+def _coverage(table: ResultTable, form: str) -> Claim:
+    share = interval_of(_column(table, form, "coverage_90"))
+    return Claim(
+        f"Trained with {find_arm(form).title}, 90 % intervals hold 90 % of true edges, within 2 points",
+        abs(share.low - COVERAGE) <= COVERAGE_OFF and abs(share.high - COVERAGE) <= COVERAGE_OFF,
+        f"{share}",
+        f"interval between {COVERAGE - COVERAGE_OFF:.2f} and {COVERAGE + COVERAGE_OFF:.2f}",
+        _numbers("coverage", share),
+        WHY_SIGMAS,
+    )
+
+
+# --- The figure of the training experiment: PDQ of every arm, whether its sigmas are right, and what they cover ---
+
+COLOURS = {
+    "l1": GREY,
+    "l1-constant": GREY,
+    "nll": VERMILION,
+    "energy": ORANGE,
+    "crps": GREEN,
+    "dmm": "#CC79A7",
+    "ppdq-log": BLUE,
+    "ppdq-plain": SKY,
+}
+ROOM = 2.0
+"""Points of PDQ beyond the axis: an arm that is farther off than the others together is named at the border."""
+FAR = 10.0
+"""A difference of more points is written, not drawn."""
+
+
+def draw_training(table: ResultTable) -> Figure:
+    """Draw PDQ by arm with every seed, predicted against true sigma, and the coverage of 90 % intervals."""
+    arms = [arm for arm in ARMS if arm.name in set(table["arm"].tolist())]
+    figure = new_figure(9.6, 6.6)
+    grid = figure.add_gridspec(2, 2, width_ratios=[1.25, 1.0], height_ratios=[1.0, 0.92])
+    _by_arm(figure.add_subplot(grid[0, 0]), table, arms, "PDQ", "PDQ by loss, test scenes", far="l1")
+    _sigmas(figure.add_subplot(grid[0, 1]), table, arms)
+    _differences(figure.add_subplot(grid[1, 0]), table, arms)
+    spread = [arm for arm in arms if arm.spread != "none"]
+    coverage = figure.add_subplot(grid[1, 1])
+    coverage.axvspan(88, 92, color="#EDEDED", zorder=0.5)
+    coverage.axvline(90, color=GREY, lw=0.9, zorder=0.6)
+    _by_arm(coverage, table, spread, "coverage_90", "What 90 % intervals hold", label="true edges inside (%)")
+    return figure
+
+
+def _by_arm(
+    axes: Axes, table: ResultTable, arms: list[Arm], column: str, title: str, *, label: str = "", far: str = ""
+) -> None:
+    """Draw a row of points per arm, one for each seed, and their mean with its interval."""
+    rest = [100.0 * table.where(arm=arm.name)[column] for arm in arms if arm.name != far]
+    low = min((values.min() for values in rest), default=0.0)
+    for row, arm in enumerate(arms):
+        values = 100.0 * table.where(arm=arm.name)[column]
+        colour = COLOURS[arm.name]
+        mean = interval_of(values)
+        if arm.name == far and rest and values.max() < low - ROOM:
+            words = f"\N{LEFTWARDS ARROW} {mean.mean:.1f}"
+            axes.text(0.01, row, words, transform=axes.get_yaxis_transform(), color=colour, fontsize=8.5, va="center")
+            continue
+        axes.plot(values, np.full(len(values), row + 0.22), "o", ms=3.2, color=colour, alpha=0.65, mew=0)
+        if len(values) > 1:
+            axes.plot([mean.low, mean.high], [row - 0.08] * 2, color=colour, lw=2.2, solid_capstyle="round")
+        axes.plot(mean.mean, row - 0.08, "D", ms=5, color=colour)
+    axes.set_yticks(range(len(arms)), [arm.title for arm in arms])
+    axes.set_ylim(len(arms) - 0.4, -0.6)
+    axes.set_xlabel(label or f"{column} (%): seeds, and their mean with its 95 % interval")
+    axes.set_title(title)
+
+
+def _differences(axes: Axes, table: ResultTable, arms: list[Arm]) -> None:
+    """Draw how much PDQ and mAP of each arm differ from those of the reference arm with the same seed."""
+    names = [arm.name for arm in arms]
+    beside = next((name for name in PPDQ_ARMS if name in names), names[0])
+    axes.axvline(0, color=GREY, lw=0.9, zorder=0.6)
+    own = table.where(arm=beside)
+    for row, arm in enumerate(arms):
+        if arm.name == beside:
+            continue
+        rows = table.where(arm=arm.name)
+        for column, colour, up in (("PDQ", BLUE, -0.16), ("mAP", VERMILION, 0.16)):
+            values = 100.0 * (rows[column] - own[column])
+            mean = interval_of(values)
+            if abs(mean.mean) > FAR:
+                words = f"{column} {mean.mean:+.1f}"
+                axes.text(
+                    0.02, row + up, words, transform=axes.get_yaxis_transform(), color=colour, fontsize=8, va="center"
+                )
+                continue
+            axes.plot(values, np.full(len(values), row + up), "o", ms=2.8, color=colour, alpha=0.5, mew=0)
+            if len(values) > 1:
+                axes.plot([mean.low, mean.high], [row + up] * 2, color=colour, lw=2.0, solid_capstyle="round")
+            axes.plot(mean.mean, row + up, "D", ms=4.4, color=colour, label=column if row == len(arms) - 1 else None)
+    axes.set_yticks(range(len(arms)), [arm.title for arm in arms])
+    axes.set_ylim(len(arms) - 0.4, -0.6)
+    title = next(arm.title for arm in arms if arm.name == beside)
+    axes.set_xlabel(f"points more than {title} of the same seed, with 95 % intervals")
+    axes.set_title("Differences, seed by seed")
+    axes.legend(loc="lower left", handlelength=1.0)
+
+
+def _sigmas(axes: Axes, table: ResultTable, arms: list[Arm]) -> None:
+    """Draw the mean predicted sigma against the true one, a line per arm that learns it."""
+    true = np.array([float(level_column(number).removeprefix("sigma_at_")) for number in range(len(LEVELS) - 1)])
+    axes.plot([0.4, 4.0], [0.4, 4.0], color="#C9C9C9", lw=4, label="right", solid_capstyle="round", zorder=1)
+    for arm in arms:
+        if arm.spread != "learned":
+            continue
+        rows = table.where(arm=arm.name)
+        predicted = np.array([rows[level_column(number)].mean() for number in range(len(LEVELS) - 1)])
+        own: dict[str, Any] = {"color": COLOURS[arm.name], "label": arm.title}
+        bold = arm.name in PPDQ_ARMS or arm.name == "nll"
+        axes.plot(true, predicted, marker="o", ms=3.6 if bold else 2.6, lw=1.8 if bold else 1.0, **own)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    ticks = [0.5, 1.0, 2.0, 3.0]
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_minor_formatter("")
+        axis.set_ticks([], minor=True)
+    axes.set_xlabel("true sigma of an edge (pixels)")
+    axes.set_ylabel("predicted sigma")
+    axes.set_title("Predicted and true sigma")
+    axes.legend(loc="upper left", fontsize=7.5, handlelength=1.8)
+
+
+# --- Can one train with PDQ itself? One small detector, eight losses of its boxes, scenes of known ambiguity ---
+
+EXTRA = "torch"
+NAMES = tuple(arm.name for arm in ARMS)
+
+
+def training(
+    *,
+    arms: Sequence[str] = NAMES,
+    repeats: int = 5,
+    seed: int = 0,
+    settings: Settings | None = None,
+    run: Run | None = None,
+) -> ResultTable:
+    """Train the same detector with several losses of its boxes and their spread, several times.
+
+    Parameters
+    ----------
+    arms : sequence of str
+        Which of `probox_experiments.training.arms.ARMS`.
+    repeats : int
+        How many seeds. All arms of a seed begin with the same weights and see the same scenes in the same order.
+    seed : int
+        Seeds are 100 * seed, 100 * seed + 1, ...
+    settings : Settings, optional
+        How long, how fast and on how much.
+    run : Run, optional
+        Threads, progress, checkpoint. Every training uses one thread, so that no number depends on how many there are;
+        as many are trained at once as there are threads.
+
+    Returns
+    -------
+    ResultTable
+        `seed`, `arm`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`, and what `measuring.measure_found` says of sigmas.
+    """
+    torch = require("torch", extra=EXTRA, purpose="experiment training needs")
+    from probox_experiments.training.fitting import measure_arm
+
+    run, chosen = run or Run(), settings or Settings()
+    used = {name: dataclasses.asdict(find_arm(name)) for name in arms}
+    # The arm that takes over another's boxes comes last: by then they have been trained.
+    ordered = sorted(arms, key=lambda name: find_arm(name).spread == "constant")
+    points = [{"seed": 100 * seed + number, "arm": name} for number in range(repeats) for name in ordered]
+
+    def point(seed: int, arm: str) -> dict[str, float]:
+        return measure_arm(find_arm(arm), seed, chosen)
+
+    return run.table(
+        "training",
+        points,
+        point,
+        at_once=True,
+        settings=dataclasses.asdict(chosen),
+        arms=used,
+        torch=torch.__version__,
+    )
+
+
+TRAINING = Experiment(
+    name="training",
+    section="none: ours",
+    varied="the loss of boxes and their spread, of one small detector that is trained from scratch",
+    claim="training with pPDQ gives at least the PDQ of every other loss at the same mAP, and the right sigmas",
+    function=training,
+    judge=claims_of_training,
+    draw=draw_training,
+    takes=("repeats", "seed"),
+    extra=EXTRA,
+    in_all=False,
+    own_presets=True,
+)
+
+
+# --- The table of the training experiment as Markdown: from its CSV file to what a page shows ---
+
+Row = Mapping[str, str]
+
+COLUMNS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "PDQ": ("PDQ", lambda value: f"{100 * value:.2f}"),
+    "PDQ_paper": ("PDQ, `paper`", lambda value: f"{100 * value:.2f}"),
+    "mAP": ("mAP", lambda value: f"{100 * value:.2f}"),
+    "moLRP": ("moLRP", lambda value: f"{100 * value:.2f}"),
+    "log_sigma_correlation": ("correlation", lambda value: f"{value:.3f}"),
+    "sigma_ratio": ("ratio", lambda value: f"{value:.3f}"),
+    "coverage_90": ("90 % hold", lambda value: f"{100 * value:.1f}"),
+    "NLL": ("NLL", lambda value: f"{value:.3f}"),
+    "energy": ("energy", lambda value: f"{value:.3f}"),
+    "occluded_wider": ("occluded longer", lambda value: f"{100 * value:.1f}"),
+}
+"""What is shown of the columns, and how; of plain boxes much is nothing."""
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of the experiment's CSV file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def read_table(path: Path) -> ResultTable:
+    """Return the table of an experiment's CSV file; columns of numbers are numbers."""
+    rows = read_rows(path)
+    return ResultTable({name: _parse_column([row[name] for row in rows]) for name in rows[0]})
+
+
+def _parse_column(texts: Sequence[str]) -> list[float] | list[str]:
+    try:
+        return [_number(text) for text in texts]
+    except ValueError:
+        return list(texts)
+
+
+def claim_list(claims: Sequence[Claim]) -> str:
+    """Return a list of claims with what became of them."""
+    return "\n".join(
+        f"- **{claim.verdict.capitalize()}**: {claim.claim}. Measured: {claim.measured}. Required: {claim.required}."
+        for claim in claims
+    )
+
+
+def arm_table(rows: Sequence[Row]) -> str:
+    """Return a line per arm: means over seeds, and of PDQ and mAP the half of the 95 % interval."""
+    lines = _head("loss")
+    for arm in ARMS:
+        own = [row for row in rows if row["arm"] == arm.name]
+        if own:
+            lines.append(_line([arm.title], [_mean(name, [_number(row[name]) for row in own]) for name in COLUMNS]))
+    return "\n".join(lines)
+
+
+def seed_table(rows: Sequence[Row]) -> str:
+    """Return a line per arm and seed."""
+    lines = _head("loss", "seed")
+    for arm in ARMS:
+        for row in rows:
+            if row["arm"] == arm.name:
+                shown = [_shown(name, _number(row[name])) for name in COLUMNS]
+                lines.append(_line([arm.title, row["seed"]], shown))
+    return "\n".join(lines)
+
+
+def _head(*first: str) -> list[str]:
+    names = [title for title, _ in COLUMNS.values()]
+    return [_line(first, names), _line(["---"] * len(first), ["---:"] * len(names))]
+
+
+def _line(first: Sequence[str], rest: Sequence[str]) -> str:
+    return f"| {' | '.join([*first, *rest])} |"
+
+
+def _number(text: str) -> float:
+    return float(text) if text else math.nan
+
+
+def _shown(name: str, value: float) -> str:
+    return "" if math.isnan(value) else COLUMNS[name][1](value)
+
+
+def _mean(name: str, values: Sequence[float]) -> str:
+    mean = interval_of(values)
+    text = _shown(name, mean.mean)
+    if name in ("PDQ", "PDQ_paper", "mAP") and math.isfinite(mean.high):
+        text += f" \N{PLUS-MINUS SIGN} {100 * (mean.high - mean.mean):.2f}"
+    return text
+
+
+if __name__ == "__main__":
+    given = read_rows(Path(sys.argv[1]))
+    judged = claim_list(claims_of_training(read_table(Path(sys.argv[1]))))
+    print(f"{arm_table(given)}\n\n{judged}\n\n{seed_table(given)}")
