@@ -34,10 +34,10 @@ Score = Callable[[Any], list[float]]
 
 def probox() -> tuple[Load, Score]:
     """Read with probox's readers, score with `average_precision`."""
-    from probox import average_precision, read_coco, read_detections
+    from probox import average_precision, read_detections, read_truth
 
     def load(truth_file: str, detections_file: str) -> Any:
-        truth = read_coco(truth_file)
+        truth = read_truth(truth_file)
         return truth, read_detections(detections_file, truth)
 
     def score(tables: Any) -> list[float]:

@@ -104,29 +104,15 @@ PAGES: dict[str, Page] = {
     ),
     "api/reading": Page(
         "Reading and writing files",
-        "`probox.read_truth` and `probox.read_detections` tell formats by their content; the others are for one format "
-        "each, and `probox.write_parquet`, `probox.formats.write_coco_results` and `probox.formats.write_rvc1` "
+        "`probox.read_truth` and `probox.read_detections` tell formats by their content, or take their names; "
+        "`probox.write_parquet`, `probox.formats.write_coco_results` and `probox.formats.write_rvc1` "
         "write. [Formats](../formats.md) says what the files look like.",
         _probox(
             "read_truth",
             "read_detections",
-            "read_coco",
-            "read_coco_results",
-            "read_rvc1_truth",
-            "read_rvc1",
-            "read_parquet_truth",
-            "read_parquet",
             "write_parquet",
             "formats.write_coco_results",
             "formats.write_rvc1",
-            "read_yolo_truth",
-            "read_yolo",
-            "read_voc_truth",
-            "read_voc",
-            "read_kitti_truth",
-            "read_kitti",
-            "read_open_images_truth",
-            "read_open_images",
         ),
     ),
     "api/tables": Page(

@@ -76,52 +76,10 @@ from .evaluation.run import (
 )
 from .evaluation.streaming import evaluate_parquet as evaluate_parquet
 from .formats import (
-    read_coco as read_coco,
-)
-from .formats import (
-    read_coco_results as read_coco_results,
-)
-from .formats import (
     read_detections as read_detections,
 )
 from .formats import (
-    read_kitti as read_kitti,
-)
-from .formats import (
-    read_kitti_truth as read_kitti_truth,
-)
-from .formats import (
-    read_open_images as read_open_images,
-)
-from .formats import (
-    read_open_images_truth as read_open_images_truth,
-)
-from .formats import (
-    read_parquet as read_parquet,
-)
-from .formats import (
-    read_parquet_truth as read_parquet_truth,
-)
-from .formats import (
-    read_rvc1 as read_rvc1,
-)
-from .formats import (
-    read_rvc1_truth as read_rvc1_truth,
-)
-from .formats import (
     read_truth as read_truth,
-)
-from .formats import (
-    read_voc as read_voc,
-)
-from .formats import (
-    read_voc_truth as read_voc_truth,
-)
-from .formats import (
-    read_yolo as read_yolo,
-)
-from .formats import (
-    read_yolo_truth as read_yolo_truth,
 )
 from .formats import (
     write_parquet as write_parquet,

@@ -107,7 +107,7 @@ def assert_equal(one: probox.Evaluation, other: probox.Evaluation) -> None:
 def test_numbers_are_those_of_the_files(tmp_path: Path, kinds: tuple[str, ...], preset: str) -> None:
     batch = some_images(8, **dict.fromkeys(kinds, True))
     truth_file, found_file = coco_files(tmp_path, batch)
-    truth = probox.read_coco(truth_file)
+    truth = probox.read_truth(truth_file)
     found = probox.read_detections(found_file, truth)
     expected = probox.evaluate(truth, found, convention=probox.Convention.preset(preset, label_threshold=0.45))
     metric = filled(batch, preset=preset, label_threshold=0.45)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from tests.formats.parquet.tables import by_image
+from tests.readers import read_parquet
 
 from probox.cli import main
-from probox.formats import read_detections, read_parquet, read_truth
+from probox.formats import read_detections, read_truth
 from probox.formats.parquet.sets import open_detections, open_truth
 
 pytest.importorskip("pyarrow")
@@ -100,7 +101,7 @@ def test_what_is_refused(capsys: pytest.CaptureFixture[str], sets: Path, demo_fi
     (found / "part-00001-of-00003.parquet").unlink()
     status, _, err = run(capsys, "evaluate", sets / "truth", found)
     assert status == 1
-    assert "found/part-00001-of-00003.parquet: is missing, but the index of the set lists it" in err
+    assert "found/part-00001-of-00003.parquet: is missing: the set is not complete" in err
 
 
 def test_urls_arrive_unharmed(capsys: pytest.CaptureFixture[str], sets: Path, demo_files: Path) -> None:

@@ -271,7 +271,7 @@ def test_draws_rvc1_detections_alone(capsys: pytest.CaptureFixture[str], golden_
 
 def test_heatmaps_are_read_again(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
     folder = golden_dir / "probseg"
-    truth = probox.read_coco(folder / "ground_truth.json")
+    truth = probox.read_truth(folder / "ground_truth.json")
     found = probox.read_detections(folder / "detections.json", truth)
     probox.evaluate(truth, found).save(tmp_path / "r")
     with_maps = ["--detections", folder / "detections.json"]
@@ -406,7 +406,7 @@ def test_report_shows_the_truths_masks_where_boxes_were_scored(
 def test_results_of_different_truths_do_not_share_a_page(
     capsys: pytest.CaptureFixture[str], demo_files: Path, golden_dir: Path, tmp_path: Path
 ) -> None:
-    truth = probox.read_coco(golden_dir / "bbox" / "ground_truth.json")
+    truth = probox.read_truth(golden_dir / "bbox" / "ground_truth.json")
     found = probox.read_detections(golden_dir / "bbox" / "detections.json", truth)
     probox.evaluate(truth, found).save(tmp_path / "other")
     code, _, err = run(capsys, "report", demo_files / "results" / "sure", tmp_path / "other", "--out", tmp_path / "r")

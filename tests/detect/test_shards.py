@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.readers import read_parquet
 
 from probox.cli import main
-from probox.formats import read_parquet
 from probox.formats.parquet.sets import open_detections
 
 pytest.importorskip("pyarrow")

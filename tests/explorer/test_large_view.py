@@ -47,7 +47,7 @@ def calm(browser: Browser, *, reduced: bool) -> None:
 def test_given_heatmaps_appear_without_a_pointer(
     browser: Browser, golden_dir: Path, tmp_path: Path, embed: bool
 ) -> None:
-    truth = probox.read_coco(golden_dir / "probseg" / "ground_truth.json")
+    truth = probox.read_truth(golden_dir / "probseg" / "ground_truth.json")
     found = probox.read_detections(golden_dir / "probseg" / "detections.json", truth)
     result = probox.evaluate(truth, found)
     path, _ = write_report({"segmentation": result}, tmp_path / "r", detections=[found], embed=embed)

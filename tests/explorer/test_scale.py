@@ -30,7 +30,7 @@ def surer_than(path: Path, truth: GroundTruth, score: float, target: Path) -> De
 
 @pytest.mark.slow
 def test_report_of_three_real_detectors_with_photos(coco_dir: Path, tmp_path: Path, browser: Browser) -> None:
-    truth = probox.read_coco(coco_dir / "val2017_masks_206.json")
+    truth = probox.read_truth(coco_dir / "val2017_masks_206.json")
     found = {
         name: surer_than(coco_dir / "results" / f"{name}_2881.json.gz", truth, 0.05, tmp_path / f"{name}.json")
         for name in ("ssdlite_mbv2", "yolox_nano")
@@ -48,7 +48,7 @@ def test_report_of_three_real_detectors_with_photos(coco_dir: Path, tmp_path: Pa
 @pytest.fixture(scope="module")
 def all_of_val2017(coco_dir: Path) -> Evaluation:
     """Return all 5,000 images with one jittered detection per object, corners of 1 to 15 px."""
-    truth = probox.read_coco(coco_dir / "val2017_boxes.json")
+    truth = probox.read_truth(coco_dir / "val2017_boxes.json")
     rng = np.random.default_rng(0)
     sigma = rng.uniform(1, 15, len(truth))
     corners = truth.boxes + rng.normal(0, 1, (len(truth), 4)) * sigma[:, None]

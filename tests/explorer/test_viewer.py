@@ -209,7 +209,7 @@ def test_one_file_holds_it_all(
 
 
 def test_given_heatmaps_are_shown(browser: Browser, golden_dir: Path, tmp_path: Path) -> None:
-    truth = probox.read_coco(golden_dir / "probseg" / "ground_truth.json")
+    truth = probox.read_truth(golden_dir / "probseg" / "ground_truth.json")
     found = probox.read_detections(golden_dir / "probseg" / "detections.json", truth)
     path, _ = write_report({"segmentation": probox.evaluate(truth, found)}, tmp_path / "r", detections=[found])
     image_id = int(found.image_ids[0])

@@ -16,10 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.amounts import examples
+from tests.readers import read_coco
 
 from probox import GroundTruth, InputError
 from probox.analysis.validation import validate
-from probox.formats import read_coco, read_detections, read_truth
+from probox.formats import read_detections, read_truth
 
 from .conftest import TRUTH
 
@@ -104,7 +105,7 @@ def test_a_file_that_grows_without_end_is_refused(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(files, "_ALWAYS_FINE", 1 << 20)
     path = tmp_path / "bomb.json.gz"
-    path.write_bytes(gzip.compress(b"[" + b" " * (1 << 24)))
+    path.write_bytes(gzip.compress(b"{" + b" " * (1 << 24)))
     with pytest.raises(InputError, match=r"expands to more than .* decompress it first if you trust it"):
         read_coco(path)
 

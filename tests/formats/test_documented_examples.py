@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
-
-from probox.formats import read_coco, read_coco_results, read_rvc1, read_rvc1_truth
+from tests.readers import read_coco, read_coco_results, read_rvc1, read_rvc1_truth
 
 from .rvc1.test_png import encode
 

@@ -242,7 +242,7 @@ def test_a_high_and_a_wide_image_are_read(tmp_path: Path) -> None:
     edges = [[0, 0, width, 0, width, height, 0, height]]
     path = tmp_path / "truth.json"
     path.write_text(json.dumps(truth_of(width, height, [{"size": [height, width], "counts": counts}] * 2000 + [edges])))
-    masks = probox.read_coco(path).masks
+    masks = probox.read_truth(path).masks
     assert (masks.pixels[:2000] == height * (width - 10)).all()
     np.testing.assert_array_equal(masks.runs[:2], [[0, 2, 999992], [1, 2, 999992]])
     assert len(masks.runs) == 2000 * height

@@ -213,3 +213,26 @@ def test_truth_that_is_none(tmp_path: Path) -> None:
         read_truth(given(5, tmp_path / "five.json"))
     with pytest.raises(InputError, match="expected COCO ground truth, but got a list; this looks like COCO results"):
         read_truth(given([], tmp_path / "list.json"))
+
+
+def test_a_format_can_be_named(golden_dir: Path) -> None:
+    truth = read_truth(golden_dir / "bbox" / "ground_truth.json", "coco")
+    found = read_detections(golden_dir / "bbox" / "detections.json", truth, format="rvc1")
+    assert len(found) == len(read_detections(golden_dir / "bbox" / "detections.json", truth))
+    names = "use one of coco, kitti, openimages, parquet, rvc1, voc, yolo"
+    with pytest.raises(InputError, match=f"unknown format 'cocoa'; {names}"):
+        read_truth(golden_dir / "bbox" / "ground_truth.json", "cocoa")
+    with pytest.raises(InputError, match=f"unknown format 'csv'; {names}"):
+        read_detections(golden_dir / "bbox" / "detections.json", truth, "csv")
+
+
+def test_keywords_are_checked_against_the_format(golden_dir: Path) -> None:
+    path = golden_dir / "bbox" / "ground_truth.json"
+    with pytest.raises(InputError, match=r"argument `split` is for Pascal VOC annotations and YOLO data\.yaml"):
+        read_truth(path, split="val")
+    with pytest.raises(InputError, match="argument `image_ids` is for Parquet, but this is COCO ground truth; leave"):
+        read_truth(path, image_ids=[1])
+    with pytest.raises(InputError, match="argument `order` is for YOLO predictions, but this is RVC1"):
+        read_detections(golden_dir / "bbox" / "detections.json", read_truth(path), order="score-first")
+    with pytest.raises(InputError, match=r"RVC1 need the ground truth.*; read_detections\(path, truth\)"):
+        read_detections(golden_dir / "bbox" / "detections.json")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.readers import read_coco
 
 from probox import InputError, _core
-from probox.formats import read_coco
 
 from .conftest import TRUTH
 from .test_json import box_of, first_problem

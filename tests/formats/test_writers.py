@@ -11,17 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.readers import read_coco_results, read_rvc1, read_rvc1_truth
 
 from probox import Detections, GroundTruth, InputError
-from probox.formats import (
-    read_coco_results,
-    read_detections,
-    read_rvc1,
-    read_rvc1_truth,
-    read_truth,
-    write_coco_results,
-    write_rvc1,
-)
+from probox.formats import read_detections, read_truth, write_coco_results, write_rvc1
 
 
 def assert_same(read: Detections, written: Detections, *columns: str) -> None:

@@ -126,21 +126,19 @@ def _parquet(*names: str) -> Callable[[Random], Files]:
 
 
 def _parquet_set(rng: Random) -> Files:
-    """Return the shards and the index of a set, one of them changed or missing, or a shard too many."""
+    """Return the shards of a set, one of them changed or missing, or a shard too many."""
     files = {f"set/{name}": data for name, data in seeds.parquet_files().items() if name.endswith(".parquet")}
     name = rng.choice(sorted(files))
-    kind = rng.randrange(6)
-    if kind in (0, 1):
-        del files["set/_index.parquet"]
-    if kind in (1, 2):
+    kind = rng.randrange(4)
+    if kind == 0:
+        del files[name]
+    elif kind == 1:
         files[name] = mutated_parquet(rng, name.removeprefix("set/"))
-    if kind == 3:
-        files["set/_index.parquet"] = mutated_parquet(rng, "_index.parquet")
-    if kind == 4:
-        data = bytearray(files[name])  # of the same size, as the index says
+    elif kind == 2:
+        data = bytearray(files[name])
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         files[name] = bytes(data)
-    if kind == 5:
+    else:
         files[f"set/{rng.choice(('more', 'camera=1/more', '_more'))}.parquet"] = files.pop(name)
     return files
 
@@ -346,7 +344,7 @@ TARGETS: dict[str, Target] = {
     **{name: Target(partial(label_folder, name), _use_labels, cost=4) for name in LABEL_SEEDS},
 }
 with contextlib.suppress(InputError):
-    from probox.formats.parquet.columns import pyarrow
+    from probox.formats.parquet.arrow import pyarrow
 
     pyarrow()
     TARGETS["parquet-truth"] = Target(_parquet("truth"), _in_file(_use_truth), cost=2)

@@ -409,7 +409,7 @@ def test_detections_alone_are_blue_and_the_size_comes_from_the_photo(demo: Demo)
 
 
 def test_probabilistic_segmentation_is_drawn_from_its_maps(golden_dir: Path) -> None:
-    truth = probox.read_coco(golden_dir / "probseg" / "ground_truth.json")
+    truth = probox.read_truth(golden_dir / "probseg" / "ground_truth.json")
     found = probox.read_detections(golden_dir / "probseg" / "detections.json", truth)
     assert found.heatmaps is not None
     result = probox.evaluate(truth, found)

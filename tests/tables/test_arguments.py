@@ -85,16 +85,7 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: probox.read_detections(TRUTH, "found.json"),
         r"expected argument `path` to be a path, but got GroundTruth; the order is read_detections\(path, truth\)",
     ),
-    "a path for truth of COCO results": (
-        lambda: probox.read_coco_results("found.json", "truth.json"),
-        "`truth` to be GroundTruth, but got str; read it",
-    ),
-    "a path for truth of RVC1": (
-        lambda: probox.read_rvc1("found.json", "truth.json"),
-        "`truth` to be GroundTruth, but got str; read it first",
-    ),
     "a number for a path": (lambda: probox.read_truth(0), "expected argument `path` to be a path, but got int"),
-    "a number for a COCO file": (lambda: probox.read_coco(0), "expected argument `path` to be a path, but got int"),
     "a convention of a number": (
         lambda: scored(convention=3),
         "`convention` to be a name or a Convention, but got int",

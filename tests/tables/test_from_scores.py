@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.readers import read_coco_results
 from tests.strategies import random_world
 from tests.tensors import Tensor
 from tests.worlds import boxes_truth, simulated
 
-from probox import PDQ, Dataset, Detections, GroundTruth, InputError, evaluate, read_coco_results
+from probox import PDQ, Dataset, Detections, GroundTruth, InputError, evaluate
 from probox.adapters import from_torchvision
 from probox.fusion import fuse_samples
 from probox.tables.distributions import to_distribution

@@ -39,9 +39,7 @@ def _known(context: click.Context, option: click.Parameter, value: str | None) -
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--truth", type=click.Path(), help="The ground truth that the detections belong to.")
 @click.option("--to", "wanted", metavar=f"[{'|'.join(_names())}]", callback=_known, help="The format to write.")
-@click.option(
-    "--shards", type=click.IntRange(min=1), metavar="N", help="Write a folder of N Parquet files, with an index."
-)
+@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Write a folder of N Parquet files.")
 @click.option("--repair", is_flag=True, help="Replace invalid covariances by the nearest valid ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
@@ -68,8 +66,7 @@ def command(
     """
     from probox.files.replacing import check_none_is_input
     from probox.files.source import Source
-    from probox.formats.parquet.format import PARQUET_DETECTIONS, in_shards
-    from probox.formats.parquet.output import files_to_replace
+    from probox.formats.parquet.format import PARQUET_DETECTIONS, files_to_replace, in_shards
     from probox.formats.writing import check_url
 
     read = Source(source)

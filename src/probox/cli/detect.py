@@ -63,9 +63,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
     help="A photo, a folder, a pattern in quotes, or a text file with a photo in each line; may be given again.",
 )
 @optional_detections_option("MODEL.coco.json, or MODEL.rvc1.json where photos have names, but no ids")
-@click.option(
-    "--shards", type=click.IntRange(min=1), metavar="N", help="Make --out a folder of N Parquet files, with an index."
-)
+@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Make --out a folder of N Parquet files.")
 @click.option("--family", type=click.Choice(["auto", *all_families()]), default="auto", help="Kind of detector.")
 @click.option(
     "--uncertainty", type=click.Choice(UNCERTAINTIES), default=Options.uncertainty, help="Where covariances come from."

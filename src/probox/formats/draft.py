@@ -39,7 +39,12 @@ class Draft(DetectionColumns):
     def to_table(self, *, repair: bool = False) -> Detections:
         """Return the checked table; with `repair`, invalid covariances become the nearest valid ones."""
         draft = self.repaired() if repair else self
-        return Detections(classes=draft.classes, source=draft.source, notes=draft.notes, **draft.columns())
+        try:
+            return Detections(classes=draft.classes, source=draft.source, notes=draft.notes, **draft.columns())
+        except InputError as error:
+            if isinstance(error.image, int) and error.image in self.image_ids:
+                error.file, _ = self.place(int(np.argmax(self.image_ids == error.image)))
+            raise
 
     def within(self, dataset: Dataset, problems: Problems) -> Draft:
         """Return the detections in images of the data set; the others are counted in a note and warned of."""

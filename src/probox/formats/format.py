@@ -49,6 +49,8 @@ class Format:
         Whether its files may be named by URLs.
     last : bool
         Whether it takes any folder, and so is asked only when no other format takes one.
+    options : tuple of str
+        Keywords of the public readers that its reader takes.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Format:
     kind: Kind = NOTHING
     urls: bool = False
     last: bool = False
+    options: tuple[str, ...] = ()
 
     def suffix_in(self, path: Paths) -> str:
         """Return the longest of the suffixes that a file name ends in; an empty text if there is none."""
@@ -74,12 +77,12 @@ class TruthFormat(Format):
     Parameters
     ----------
     read : callable
-        Returns the table; problems go where they are told.
+        ``read(source, problems, **options)`` returns the table; problems go where they are told.
     write : callable, optional
         Writes a table to a path.
     """
 
-    read: Callable[[Source, Problems], GroundTruth]
+    read: Callable[..., GroundTruth]
     write: Callable[[Paths, GroundTruth], Notes] | None = None
 
 
@@ -90,7 +93,8 @@ class DetectionFormat(Format):
     Parameters
     ----------
     read : callable
-        Returns the draft of detections in images of the data set; problems go where they are told.
+        ``read(source, dataset, problems, **options)`` returns the draft of detections in images of the data set;
+        problems go where they are told.
     write : callable, optional
         Writes a table, given the data set's images and category ids, to a path.
     read_part : callable, optional
@@ -103,11 +107,14 @@ class DetectionFormat(Format):
         None, and writes nothing, if that takes the data set.
     heatmaps : bool
         Whether its files can hold heatmaps.
+    standalone : bool
+        Whether its files say which images and classes there are, so that `read` takes None for the data set.
     """
 
-    read: Callable[[Source, Dataset, Problems], Draft]
+    read: Callable[..., Draft]
     write: Callable[[Paths, Detections, Dataset], Notes] | None = None
     read_part: Callable[[Source, Dataset, Dataset, Problems], Draft] | None = None
     check: Callable[[Source], None] | None = None
     copy: Callable[[Source, Paths, bool], Copied | None] | None = None
     heatmaps: bool = False
+    standalone: bool = False

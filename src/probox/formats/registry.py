@@ -24,6 +24,7 @@ from probox.support.plugins import load_plugins
 
 __all__ = [
     "FORMATS",
+    "SomeFormat",
     "all_formats",
     "detection_formats",
     "endings_in_words",

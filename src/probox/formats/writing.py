@@ -7,8 +7,7 @@ from probox.files.reading import Paths
 from probox.files.remote import is_url
 from probox.files.replacing import check_replaceable
 from probox.formats.format import DetectionFormat, Notes
-from probox.formats.parquet.format import PARQUET_DETECTIONS, in_shards
-from probox.formats.parquet.output import check_parquet_output
+from probox.formats.parquet.format import PARQUET_DETECTIONS, check_parquet_output, in_shards
 from probox.formats.registry import detection_formats, endings_in_words, format_of_name
 from probox.tables.arguments import dataset_of
 from probox.tables.dataset import Dataset

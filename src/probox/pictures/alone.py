@@ -13,7 +13,7 @@ from probox.errors import InputError
 from probox.files.photos import find_photo, is_photo_name, photo_size
 from probox.files.reading import is_folder, read_bytes
 from probox.files.source import Source
-from probox.formats import read_detections, read_parquet
+from probox.formats import read_detections
 from probox.formats.coco.format import COCO_RESULTS
 from probox.formats.parquet.sets import is_parquet_source
 from probox.formats.registry import format_of_detections
@@ -44,7 +44,7 @@ def read_alone(path: str, images: Path | None) -> Alone:
     fit the numbers of the categories.
     """
     if is_parquet_source(path):
-        return _of_parquet(read_parquet(path), images)
+        return _of_parquet(read_detections(path, format="parquet"), images)
     form = format_of_detections(Source(path))
     if form is RVC1_DETECTIONS and is_folder(path):
         raise InputError("is a folder of sequences", file=path, remedy="say on which truth it was run")

@@ -16,7 +16,6 @@ __all__ = [
     "LONGEST_NAME",
     "MAX_CLASSES",
     "check_classes",
-    "check_reading",
     "check_tables",
     "dataset_of",
     "expect",
@@ -69,13 +68,6 @@ def check_tables(truth: Any, found: Any, call: str) -> None:
     expect(truth, GroundTruth, "truth", "read it first with probox.read_truth(path)" if is_path else order)
     is_path = isinstance(found, str | os.PathLike) and not swapped
     expect(found, Detections, "found", "read it first with probox.read_detections(path, truth)" if is_path else order)
-
-
-def check_reading(path: Any, truth: Any, call: str) -> Dataset:
-    """Return the data set of the truth that ``call(path, truth)`` was given; raise unless these are what it takes."""
-    order = f"the order is {call}(path, truth)"
-    expect_path(path, remedy=order)
-    return dataset_of(truth, order)
 
 
 def dataset_of(truth: Any, order: str) -> Dataset:

@@ -28,7 +28,7 @@ class GroundTruth(Table):
     """The objects of a data set, one row each, objects of an image next to each other.
 
     Build it with `GroundTruth.from_masks`, `GroundTruth.from_boxes` or a reader such as
-    `probox.read_coco`; the constructor takes the columns as they are.
+    `probox.read_truth`; the constructor takes the columns as they are.
 
     Parameters
     ----------

@@ -18,8 +18,9 @@ from tests.evaluation.oddities.mistakes import (
     scores_of_1,
     squared,
 )
+from tests.readers import read_coco
 
-from probox import Detections, GroundTruth, evaluate, read_coco, read_detections
+from probox import Detections, GroundTruth, evaluate, read_detections
 
 FILES = {
     "nanodet": "nanodet_m_416_2881.json.gz",

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from tests.amounts import examples
+from tests.readers import read_coco
 
-from probox.formats import read_coco
 from probox.formats.coco.truth import coco_truth_from_bytes
 from probox.formats.problems import Problems
 from probox.tables.groundtruth import GroundTruth

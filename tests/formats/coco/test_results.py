@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.readers import read_coco_results
 
 from probox import (
     Dataset,
@@ -21,7 +22,7 @@ from probox import (
     write_parquet,
 )
 from probox.files.source import Source
-from probox.formats import read_coco_results, read_detections
+from probox.formats import read_detections
 from probox.formats.alone import dataset_alone
 from probox.formats.coco.format import COCO_RESULTS
 from probox.formats.coco.results import check_coco_results
@@ -136,7 +137,7 @@ def test_real_results(coco_dir: Path) -> None:
     import gzip
     import json
 
-    from probox.formats import read_coco
+    from tests.readers import read_coco
 
     truth = read_coco(coco_dir / "val2017_boxes.json")
     path = coco_dir / "results" / "yolox_nano_2881.json.gz"

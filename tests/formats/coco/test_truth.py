@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
+from tests.readers import read_coco, read_coco_results
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
-from probox.formats import read_coco, read_coco_results, read_truth
+from probox.formats import read_truth
 from probox.formats.problems import Problems
 from probox.formats.reading import load_truth
 from probox.tables.results import Verdict

@@ -47,7 +47,7 @@ def test_voc_parts(tmp_path: Path) -> None:
     put(root / "ImageSets" / "Main" / "test.txt", "000040\n000054\n")
     put(root / "ImageSets" / "Main" / "dog_test.txt", "000040 1\n000054 -1\n")
     assert read_truth(f"{root}:test").image_ids.tolist() == [40, 54]
-    assert probox.read_voc_truth(root, split="test").image_ids.tolist() == [40, 54]
+    assert probox.read_truth(root, split="test").image_ids.tolist() == [40, 54]
     whole = read_truth(root)
     assert whole.image_ids.tolist() == [40, 47, 54]
     assert any(f"all 3 annotations of {root} are used; {root}:test is one of its parts" in n for n in whole.notes)

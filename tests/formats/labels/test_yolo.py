@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import frameworks
 from tests.amounts import examples
+from tests.readers import read_yolo, read_yolo_truth
 
-import probox
-from probox import InputError, read_truth, read_yolo, read_yolo_truth
+from probox import InputError, read_truth
 from probox.analysis.validation import validate
 
 from .world import LABELS, data_set, header, predicted, put
@@ -31,7 +31,7 @@ def test_boxes_and_polygons(tmp_path: Path) -> None:
         "categories": [{"id": 1, "name": "cup"}],
         "annotations": [{"image_id": 7, "category_id": 1, "segmentation": [[16, 8, 48, 8, 48, 24, 32, 32]]}],
     }
-    same = probox.read_coco(put(tmp_path / "coco.json", json.dumps(coco)))
+    same = read_truth(put(tmp_path / "coco.json", json.dumps(coco)))
     np.testing.assert_array_equal(truth.masks.to_array(2, 32, 64), same.masks.to_array(0, 32, 64))
     assert truth.areas[2] == same.areas[0]
     assert truth.notes == ("2 objects have no mask: their boxes are used as masks",)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.readers import read_yolo
 
-import probox
-from probox import GroundTruth, InputError, read_detections, read_truth, read_yolo
+from probox import GroundTruth, InputError, read_detections, read_truth
 from probox.analysis.validation import validate
 from probox.formats.yolo.order import find_order
 from probox.tables.coco_classes import COCO_CLASSES
@@ -126,7 +126,7 @@ def test_truth_of_other_formats(tmp_path: Path) -> None:
         "annotations": [],
     }
     folder = predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n", "000007.txt")
-    found = read_detections(folder, probox.read_coco(put(tmp_path / "c.json", json.dumps(coco))))
+    found = read_detections(folder, read_truth(put(tmp_path / "c.json", json.dumps(coco))))
     assert (found.image_ids.tolist(), found.classes[found.labels[0]]) == ([7], "dog")
     assert any(
         "class numbers count the ground truth's classes in order of category id: 0 is cup" in n for n in found.notes

@@ -60,7 +60,7 @@ def pixels_as_written(folder: Path, decimals: int | None, write: Callable[[float
         put(folder / "images" / f"{stem}.png", header(*size))
         put(folder / "labels" / f"{stem}.txt", "\n".join(lines[stem]))
     yaml = put(folder / "data.yaml", "val: images\nnames: [cup]\n")
-    return probox.read_coco(put(folder / "coco.json", json.dumps(coco))), read_truth(yaml)
+    return probox.read_truth(put(folder / "coco.json", json.dumps(coco))), read_truth(yaml)
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
+from tests.readers import read_parquet, read_parquet_truth
 
 from probox import Detections, GroundTruth, InputError
-from probox.formats import read_parquet, read_parquet_truth, write_parquet
-from probox.formats.parquet import columns
+from probox.formats import write_parquet
+from probox.formats.parquet import arrow as columns
 
 NEVER = 10**6
 WRITERS = {"as this pyarrow does": None, "as pyarrow 18 does": NEVER}

@@ -17,10 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
+from tests.readers import read_parquet, read_parquet_truth
 
 from probox import GroundTruth, InputError
-from probox.formats import read_parquet, read_parquet_truth, write_parquet
-from probox.formats.parquet.columns import footer_of
+from probox.formats import write_parquet
+from probox.formats.parquet.arrow import footer_of
 
 
 def rewritten(path: Path, change: Callable[[pa.Table, dict[str, Any]], pa.Table]) -> None:

@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
+from tests.readers import read_parquet, read_parquet_truth
 from tests.strategies import random_world
 
 from probox import Detections, GroundTruth
-from probox.formats import read_detections, read_parquet, read_parquet_truth, read_truth, write_parquet
+from probox.formats import read_detections, read_truth, write_parquet
 
 
 @given(seed=st.integers(0, 2**32 - 1))

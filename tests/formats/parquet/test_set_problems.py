@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.formats.parquet.tables import by_image, some_detections
+from tests.readers import read_parquet, read_parquet_truth
 from tests.strategies import random_world
 
 from probox import GroundTruth, InputError, evaluate_parquet, read_detections, read_truth
-from probox.formats import read_parquet, read_parquet_truth, write_parquet
-from probox.formats.parquet.index import UNFINISHED
-from probox.formats.parquet.shards import INDEX
+from probox.formats import write_parquet
+from probox.formats.parquet.sets import open_detections
 
 FOUND = by_image(some_detections(60, seed=3, image_ids=np.repeat(np.arange(6), 10)))
 TRUTH = GroundTruth.from_boxes(
@@ -46,11 +46,6 @@ def refused(call: Callable[[], Any], message: str, place: Path) -> None:
     assert "\n" not in str(raised.value)
 
 
-def without_index(folder: Path) -> Path:
-    (folder / INDEX).unlink()
-    return folder
-
-
 def rewritten(path: Path, change: Callable[[pa.Table, dict[str, Any]], pa.Table]) -> None:
     table = pq.read_table(path, partitioning=None)
     words = json.loads(table.schema.metadata[b"probox"])
@@ -58,45 +53,26 @@ def rewritten(path: Path, change: Callable[[pa.Table, dict[str, Any]], pa.Table]
     pq.write_table(changed.replace_schema_metadata({"probox": json.dumps(words)}), path)
 
 
-def test_a_shard_too_many(found: Path) -> None:
+def test_a_shard_more(found: Path) -> None:
     write_parquet(found / "camera=x.parquet", FOUND.replace(image_ids=FOUND.image_ids + 100))
-    refused(
-        lambda: read_parquet(found),
-        r"is not in the index of the set; write the set again, or delete _index\.parquet",
-        found / "camera=x.parquet",
-    )
-    assert len(read_parquet(without_index(found))) == 120
+    assert len(read_parquet(found)) == 120
 
 
 def test_a_shard_too_few(found: Path) -> None:
     (found / SHARD).unlink()
-    refused(lambda: read_parquet(found), "is missing, but the index of the set lists it; write", found / SHARD)
-    assert len(read_parquet(without_index(found))) == 40
+    refused(lambda: read_parquet(found), "is missing: the set is not complete; write the set again", found / SHARD)
 
 
-def test_a_shard_of_another_size(found: Path) -> None:
-    with open(found / SHARD, "ab") as file:
-        file.write(b"\0")
-    refused(lambda: read_parquet(found), "bytes, but the index of the set says .*; write the set again", found / SHARD)
-
-
-def test_another_shard_of_the_same_size(found: Path) -> None:
-    """Its footer tells, when it is opened."""
-    path = found / SHARD
-    data, other = path.read_bytes(), found.parent / "other.parquet"
-    write_parquet(other, read_parquet(path).replace(notes=("x",)))
-    changed = other.read_bytes()
-    path.write_bytes(data.replace(b"probox_digest", b"PROBOX_digest"))
-    assert len(changed) != len(data)
-    assert len(read_parquet(found, image_ids=[0, 5])) == 20
-    refused(lambda: read_parquet(found), "was changed since the index of the set was written", path)
-    refused(lambda: read_parquet(found, image_ids=[2]), "was changed since the index", path)
+def test_a_shard_that_changes_while_the_set_is_read(found: Path) -> None:
+    opened = open_detections(found)
+    write_parquet(found / SHARD, read_parquet(found / SHARD).replace(notes=("x",)))
+    refused(opened.read, "was changed while it was read; run the command again", found / SHARD)
 
 
 @pytest.mark.parametrize("length", [0, 3, 200, -1])
 def test_a_truncated_shard(found: Path, truth: Path, length: int) -> None:
     for folder, read in ((found, read_parquet), (truth, read_parquet_truth)):
-        path = without_index(folder) / SHARD
+        path = folder / SHARD
         path.write_bytes(path.read_bytes()[:length])
         refused(lambda: read(folder), "cannot be read as Parquet|expected a Parquet file", path)  # noqa: B023
 
@@ -111,7 +87,7 @@ def test_damaged_rows(found: Path) -> None:
 
 
 def test_rows_that_no_table_takes(found: Path) -> None:
-    path = without_index(found) / SHARD
+    path = found / SHARD
 
     def change(table: pa.Table, words: dict[str, Any]) -> pa.Table:
         return table.set_column(table.schema.get_field_index("x1"), "x1", [[1e6] * len(table)])
@@ -126,7 +102,7 @@ def test_an_image_in_two_shards(found: Path, truth: Path) -> None:
     for folder, read in ((found, read_parquet), (truth, read_parquet_truth)):
         (folder / "part-9.parquet").write_bytes((folder / SHARD).read_bytes())
         refused(
-            lambda: read(without_index(folder)),  # noqa: B023
+            lambda: read(folder),  # noqa: B023
             r"image 2: the image is also in .*part-9\.parquet; keep each image in one shard",
             folder / SHARD,
         )
@@ -154,7 +130,7 @@ def with_word(name: str, value: Any) -> Callable[[pa.Table, dict[str, Any]], pa.
     ],
 )
 def test_shards_that_differ(found: Path, change: Callable[..., pa.Table], message: str) -> None:
-    rewritten(without_index(found) / SHARD, change)
+    rewritten(found / SHARD, change)
     refused(lambda: read_parquet(found), message, found / SHARD)
 
 
@@ -167,7 +143,7 @@ def test_shards_that_differ(found: Path, change: Callable[..., pa.Table], messag
     ],
 )
 def test_truth_that_differs(truth: Path, name: str, value: Any, message: str) -> None:
-    rewritten(without_index(truth) / SHARD, with_word(name, value))
+    rewritten(truth / SHARD, with_word(name, value))
     refused(lambda: read_truth(truth), message, truth / SHARD)
 
 
@@ -175,7 +151,7 @@ def test_a_shard_without_rows_goes_with_any(found: Path) -> None:
     """What a worker found nothing in has no covariances to show."""
     covariances = np.tile(np.eye(2) * 4, (60, 2, 1, 1))
     write_parquet(found, FOUND.replace(covariances=covariances), shards=3)
-    write_parquet(without_index(found) / "part-a.parquet", FOUND.select(np.zeros(0, np.int64)))
+    write_parquet(found / "part-a.parquet", FOUND.select(np.zeros(0, np.int64)))
     again = read_parquet(found)
     np.testing.assert_array_equal(again.covariances, covariances)
 
@@ -193,8 +169,7 @@ def test_folders_without_shards(tmp_path: Path, found: Path) -> None:
     refused(lambda: read_truth(foreign), "is a Parquet file, but not one of probox", foreign / "part-0.parquet")
     (foreign / "part-0.parquet").write_text("no")
     refused(lambda: read_truth(foreign), "expected a Parquet file", foreign / "part-0.parquet")
-    refused(lambda: read_truth(found), "expected ground truth, but this set holds detections", found)
-    refused(lambda: read_truth(without_index(found)), "holds detections", found / "part-00000-of-00003.parquet")
+    refused(lambda: read_truth(found), "holds detections", found / "part-00000-of-00003.parquet")
 
 
 def test_a_file_that_may_not_be_read(found: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,89 +186,10 @@ def test_a_file_that_may_not_be_read(found: Path, monkeypatch: pytest.MonkeyPatc
     refused(lambda: read_parquet(found), "cannot be read: Permission denied; check its permissions", found / SHARD)
 
 
-def spoiled_index(found: Path, change: Callable[[pa.Table, dict[str, Any]], pa.Table]) -> Path:
-    rewritten(found / INDEX, change)
-    return found / INDEX
-
-
-def moved(name: str, at: int, value: int) -> Callable[[pa.Table, dict[str, Any]], pa.Table]:
-    def change(table: pa.Table, words: dict[str, Any]) -> pa.Table:
-        column = table.column(name).to_pylist()
-        column[at] = value
-        return table.set_column(table.schema.get_field_index(name), name, pa.array(column, table.column(name).type))
-
-    return change
-
-
-def without_shards(table: pa.Table, words: dict[str, Any]) -> pa.Table:
-    words["shards"] = words["shards"][:2]
-    return table
-
-
-UNSOUND: dict[str, Callable[..., pa.Table]] = {
-    "a shard that there is not": moved("shard", 5, 3),
-    "a shard before the first": moved("shard", 5, -1),
-    "a group before the first": moved("group", 5, -1),
-    "no rows": moved("rows", 5, 0),
-    "too many rows": moved("rows", 5, 11),
-    "rows that make up for others": lambda t, w: moved("rows", 5, 20)(moved("rows", 4, 0)(t, w), w),
-    "unsorted": moved("image_id", 5, 0),
-    "an image twice": moved("image_id", 3, 4),
-    "a column too few": lambda t, w: t.drop_columns(["group"]),
-    "broken ids": lambda t, w: t.set_column(0, "image_id", pa.array([0.5] * len(t))),
-    "shards cut off": without_shards,
-    "no shards": with_word("shards", []),
-    "shards that are none": with_word("shards", [{"name": "x"}]),
-    "classes that are none": with_word("classes", [1, 2]),
-    "another table": with_word("table", "detections"),
-    "of something else": with_word("of", "photos"),
-}
-
-
-@pytest.mark.parametrize("name", UNSOUND)
-def test_an_index_that_is_none(found: Path, name: str) -> None:
-    place = spoiled_index(found, UNSOUND[name])
-    refused(lambda: read_parquet(found), r"cannot be read as the index of a set.*or delete _index\.parquet", place)
-
-
-def test_an_index_of_the_future(found: Path) -> None:
-    refused(lambda: read_parquet(found), "is of format 2", spoiled_index(found, with_word("format", 2)))
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"hello"])
-def test_an_index_that_is_damaged(found: Path, content: bytes) -> None:
-    (found / INDEX).write_bytes(content)
-    refused(lambda: read_parquet(found), "cannot be read as the index of a set", found / INDEX)
-
-
-def test_an_index_that_lies(found: Path, truth: Path) -> None:
-    """It is sound, and its shards are as it says; what is read is compared with it all the same."""
-    swap: Callable[..., pa.Table] = lambda t, w: t.set_column(0, "image_id", pa.array([0, 1, 2, 7, 8, 9]))  # noqa: E731
-    spoiled_index(found, swap)
-    refused(lambda: read_parquet(found), "holds other images than the index of the set says", found / SHARD)
-    refused(lambda: read_parquet(found, image_ids=[7]), "holds other images than the index", found / SHARD)
-    spoiled_index(truth, swap)
-    refused(lambda: read_truth(truth), "holds other images than the index of the set says", truth / SHARD)
-
-
-def test_the_index_knows_other_classes(found: Path) -> None:
-    spoiled_index(found, with_word("classes", ["a", "b", "c", "d", "e"]))
-    refused(
-        lambda: read_parquet(found),
-        "has other classes than the index of the set says",
-        found / SHARD.replace("1", "0", 1),
-    )
-
-
-def test_a_set_that_was_not_finished(found: Path) -> None:
-    (found / INDEX).write_bytes(UNFINISHED)
-    refused(lambda: read_parquet(found), "the set is not complete: .*; write the set again", found / INDEX)
-
-
 def test_row_groups_of_half_images(tmp_path: Path, found: Path) -> None:
     """Another tool cuts where it likes: such shards are read, but not piece by piece."""
     pq.write_table(pq.read_table(found / SHARD, partitioning=None), found / SHARD, row_group_size=3)
-    np.testing.assert_array_equal(read_parquet(without_index(found)).boxes, FOUND.boxes)
+    np.testing.assert_array_equal(read_parquet(found).boxes, FOUND.boxes)
     np.testing.assert_array_equal(read_parquet(found, image_ids=[3]).boxes, FOUND.boxes[30:40])
     refused(lambda: evaluate_parquet(TRUTH, found), "row groups of whole images", found / SHARD)
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
+from tests.readers import read_parquet, read_parquet_truth
 from tests.strategies import random_world
 
 from probox import Detections, GroundTruth, InputError
-from probox.formats import read_parquet, read_parquet_truth, write_parquet
-from probox.formats.parquet.output import _borders
-from probox.formats.parquet.shards import INDEX
+from probox.formats import write_parquet
+from probox.formats.parquet.format import _borders
 
 
 def names(folder: Path) -> list[str]:
@@ -28,16 +28,12 @@ def names(folder: Path) -> list[str]:
 def test_shards_hold_whole_images_by_ascending_ids(tmp_path: Path) -> None:
     found = some_detections(400, seed=5, image_ids=np.random.default_rng(0).integers(0, 90, 400))
     assert write_parquet(tmp_path / "set", found, shards=16) == ()
-    assert names(tmp_path / "set") == [INDEX, *(f"part-{number:05d}-of-00016.parquet" for number in range(16))]
+    assert names(tmp_path / "set") == [f"part-{number:05d}-of-00016.parquet" for number in range(16)]
     ids = [pq.read_table(p).column("image_id").to_numpy() for p in sorted((tmp_path / "set").glob("part-*"))]
     assert all(before[-1] < after[0] for before, after in pairwise(ids))
     rows = [len(part) for part in ids]
     assert sum(rows) == 400
     assert 25 - 12 < min(rows) <= max(rows) < 25 + 12
-    index = pq.read_table(tmp_path / "set" / INDEX)
-    assert index.column_names == ["image_id", "shard", "group", "rows"]
-    assert index.column("image_id").to_pylist() == sorted(set(found.image_ids.tolist()))
-    assert index.column("rows").to_pylist() == np.unique(found.image_ids, return_counts=True)[1].tolist()
 
 
 def test_images_without_objects_are_shared_out_too(tmp_path: Path) -> None:
@@ -69,7 +65,7 @@ def test_fewer_images_than_shards(tmp_path: Path, images: int, shards: int) -> N
     assert notes == (
         f"{shards} shards were asked for, but only {images} images have rows: written as {max(1, images)}",
     )
-    assert len(names(tmp_path / "set")) == 1 + max(1, images)
+    assert len(names(tmp_path / "set")) == max(1, images)
     assert_same(by_image(found), read_parquet(tmp_path / "set"))
 
 
@@ -84,7 +80,7 @@ def test_a_set_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     write_parquet(tmp_path / "set", some_detections(seed=1), shards=5)
     found = some_detections(seed=2)
     write_parquet(tmp_path / "set", found, shards=np.int64(2))
-    assert names(tmp_path / "set") == [INDEX, "part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
+    assert names(tmp_path / "set") == ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
     assert names(tmp_path) == ["set"]
     assert_same(by_image(found), read_parquet(tmp_path / "set"))
 
@@ -121,9 +117,9 @@ def test_a_set_that_lost_a_shard_can_be_written_again(tmp_path: Path) -> None:
 def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     write_parquet(tmp_path / "set", some_detections(), shards=2)
-    assert len(names(tmp_path / "set")) == 3
+    assert len(names(tmp_path / "set")) == 2
     write_parquet(tmp_path / "a" / "b" / "set", some_detections(), shards=2)
-    assert len(names(tmp_path / "a" / "b" / "set")) == 3
+    assert len(names(tmp_path / "a" / "b" / "set")) == 2
 
 
 def refused(message: str, place: Path, table: Detections | GroundTruth | None = None) -> None:
@@ -151,7 +147,7 @@ def test_what_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (own / "notes.txt").write_text("mine")
     refused(r"own/notes\.txt: is in the way: it does not belong to the set", own)
     (own / "notes.txt").unlink()
-    (own / INDEX).write_bytes(b"mine")
+    (own / "part-00000-of-00002.parquet").write_bytes(b"mine")
     refused("own: is there already and does not hold detections in Parquet", own)
     (tmp_path / "file").write_text("mine")
     with pytest.raises(InputError, match="file: is a file, expected a folder to write to"):

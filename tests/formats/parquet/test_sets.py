@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from tests.amounts import examples
 from tests.evaluation.equal import assert_equal
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
+from tests.readers import read_parquet, read_parquet_truth
 from tests.strategies import random_world
 
 from probox import Detections, GroundTruth, InputError, evaluate, evaluate_parquet, read_detections, read_truth
 from probox.evaluation.joining import without_labels
-from probox.formats import read_parquet, read_parquet_truth, write_parquet
-from probox.formats.parquet import sets
+from probox.formats import write_parquet
 from probox.formats.parquet import writing as parquet_writing
-from probox.formats.parquet.index import Index, ShardEntry, make_index
 from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
-from probox.formats.parquet.shards import INDEX
+from probox.formats.parquet.shards import Shard
 
 SMALL = 300
 """Bytes of a row group: a few detections."""
@@ -135,26 +134,29 @@ def test_pieces_are_row_groups_of_whole_images(tmp_path: Path) -> None:
         assert counts.tolist() == [5] * 40
 
 
-def test_only_what_is_needed_is_opened(tmp_path: Path) -> None:
-    """Shards without a wanted image may be in ruins, as long as nobody asks for them."""
+def spoil_rows(path: Path) -> None:
+    """Damage the rows of a shard, but not its footer."""
+    data = path.read_bytes()
+    footer = 8 + int.from_bytes(data[-8:-4], "little")
+    path.write_bytes(data[:4] + b"\xff" * (len(data) - footer - 4) + data[-footer:])
+
+
+def test_only_what_is_needed_is_read(tmp_path: Path) -> None:
+    """Rows of shards without a wanted image may be damaged, as long as they are not asked for."""
     truth, _ = world(12)
     found = some_detections(60, seed=5, image_ids=np.repeat(np.arange(6), 10))
     write_parquet(tmp_path / "found", found, shards=3)
     write_parquet(tmp_path / "truth", truth, shards=3)
+    ids = read_parquet_truth(tmp_path / "truth" / "part-00001-of-00003.parquet").image_ids
     for name in ("found", "truth"):
         for number in (0, 2):
-            path = tmp_path / name / f"part-0000{number}-of-00003.parquet"
-            path.write_bytes(b"\0" * path.stat().st_size)
-    middle = open_truth(tmp_path / "truth")._index
-    ids = middle.image_ids[middle.shard_numbers == 1]
+            spoil_rows(tmp_path / name / f"part-0000{number}-of-00003.parquet")
     assert_same(truth.select_images(ids), read_parquet_truth(tmp_path / "truth", image_ids=ids))
     assert_same(found.select(np.isin(found.image_ids, [2, 3])), read_parquet(tmp_path / "found", image_ids=[3, 2, 99]))
-    opened = open_detections(tmp_path / "found")
-    assert len(opened.read_images(np.array([99]))) == 0
-    assert [set(piece.image_ids.tolist()) for piece in opened.pieces(np.array([3]))] == [{3}]
-    with pytest.raises(InputError, match=r"part-00002-of-00003\.parquet: expected a Parquet file"):
-        list(opened.pieces(np.array([3, 4])))
-    with pytest.raises(InputError, match=r"part-00000-of-00003\.parquet: expected a Parquet file"):
+    assert len(open_detections(tmp_path / "found").read_images(np.array([99]))) == 0
+    with pytest.raises(InputError, match=r"part-00002-of-00003\.parquet: cannot be read as Parquet"):
+        read_parquet(tmp_path / "found", image_ids=[3, 4])
+    with pytest.raises(InputError, match=r"part-00000-of-00003\.parquet: cannot be read as Parquet"):
         read_parquet(tmp_path / "found")
 
 
@@ -162,31 +164,23 @@ def test_row_groups_without_a_wanted_image_are_not_read(tmp_path: Path, monkeypa
     found = some_detections(60, seed=5, image_ids=np.repeat(np.arange(12), 5))
     write_parquet(tmp_path / "found", found, shards=2)
     opened = open_detections(tmp_path / "found")
+    opened.image_counts()
     read: list[list[int]] = []
-    original = sets.DetectionFile.read
+    original = Shard.read
 
-    def watched(self: sets.DetectionFile, groups: list[int] | None = None) -> object:
-        read.append([int(i) for group in groups or [] for i in self.file.group_images[group][0]])
-        return original(self, groups)
+    def watch(self: Shard, columns: list[str], groups: list[int], **options: object) -> object:
+        table = original(self, columns, groups, **options)
+        if "image_id" in columns:
+            read.append(sorted(set(table.column("image_id").to_pylist())))
+        return table
 
-    monkeypatch.setattr(sets.DetectionFile, "read", watched)
+    monkeypatch.setattr(Shard, "read", watch)
     assert [set(piece.image_ids.tolist()) for piece in opened.pieces(np.array([0, 11]))] == [{0}, {11}]
-    assert all({0, 11} & set(images) for images in read)
+    assert [{0, 11} & set(images) for images in read] == [{0}, {11}]
     assert sum(map(len, read)) < 12
 
 
-def test_many_shards_are_not_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sets, "OPEN_AT_A_TIME", 2)
-    found = some_detections(60, seed=5, image_ids=np.repeat(np.arange(12), 5))
-    write_parquet(tmp_path / "found", found, shards=12)
-    opened = open_detections(tmp_path / "found")
-    assert_same(by_image(found), opened.read().to_table())
-    assert len(opened._open) == 2
-    assert_same(by_image(found), opened.read().to_table())
-
-
-def test_a_set_may_be_read_while_its_pieces_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sets, "OPEN_AT_A_TIME", 1)
+def test_a_set_may_be_read_while_its_pieces_are_taken(tmp_path: Path) -> None:
     found = some_detections(60, seed=5, image_ids=np.repeat(np.arange(12), 5))
     write_parquet(tmp_path / "found", found, shards=3)
     opened = open_detections(tmp_path / "found")
@@ -199,7 +193,6 @@ def test_a_fingerprint_tells_content(tmp_path: Path) -> None:
     found = some_detections(40, seed=1)
     write_parquet(tmp_path / "a", found, shards=3)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
-    (tmp_path / "b" / INDEX).unlink()
     prints = [open_detections(tmp_path / name).fingerprint() for name in "ab"]
     assert prints[0] == prints[1]
     assert len(prints[0]) == 64
@@ -216,22 +209,9 @@ def test_a_fingerprint_tells_content(tmp_path: Path) -> None:
     assert open_truth(tmp_path / "t").fingerprint() not in (one, *prints)
 
 
-def test_the_index_that_is_stored_is_the_one_that_is_made(tmp_path: Path) -> None:
-    truth, found = world()
-    for table, kind, opened in ((truth, "truth", open_truth), (found, "detections", open_detections)):
-        write_parquet(tmp_path / kind, table, shards=3)
-        stored, made = opened(tmp_path / kind)._index, make_index(tmp_path / kind, kind)
-        for name in ("image_ids", "shard_numbers", "groups", "rows"):
-            np.testing.assert_array_equal(getattr(stored, name), getattr(made, name))
-        assert stored.shards == made.shards
-        assert {k: v for k, v in stored.words.items() if v is not None} == made.words
-
-
 def test_notes_are_said_once(tmp_path: Path) -> None:
     found = some_detections(40).replace(notes=("from elsewhere", "3 were left out"))
     write_parquet(tmp_path / "set", found, shards=4)
-    assert read_parquet(tmp_path / "set").notes == found.notes
-    (tmp_path / "set" / INDEX).unlink()
     assert read_parquet(tmp_path / "set").notes == found.notes
     assert next(open_detections(tmp_path / "set").pieces()).notes == found.notes
 
@@ -289,30 +269,13 @@ def test_an_image_without_detections_is_evaluated_wherever_it_lies(
     assert (some.dataset.image_ids.tolist(), some.tp, some.fn) == ([1, 7, 39], 1, 2)
 
 
-def test_unknown_images_are_counted_without_reading_them(tmp_path: Path) -> None:
+def test_unknown_images_are_counted(tmp_path: Path) -> None:
     truth = GroundTruth.from_boxes(["cup"], {1: (64, 48), 2: (64, 48)}, [1], [[10, 20, 40, 40]], [0])
     found = Detections(
         classes=["cup"], image_ids=[1, 5, 6, 6], boxes=np.tile([10.0, 20, 40, 40], (4, 1)),
         label_probs=np.full((4, 1), 0.9),
     )  # fmt: skip
     write_parquet(tmp_path / "found", found, shards=3)
-    ruin = tmp_path / "found" / "part-00002-of-00003.parquet"
-    ruin.write_bytes(b"\0" * ruin.stat().st_size)
     result = evaluate_parquet(truth, tmp_path / "found")
     assert result.notes == ("3 detections in 2 images that the ground truth does not have were left out",)
     assert (result.tp, result.fn) == (1, 0)
-
-
-@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 3)), max_size=12), st.lists(st.integers(-12, 12)))
-def test_rows_of_the_index_are_found_by_images(images: list[tuple[int, int]], wanted: list[int]) -> None:
-    """Also those of images whose rows go on in the next row group."""
-    ids = np.array([image for image, groups in sorted(dict(images).items()) for _ in range(groups)], np.int64)
-    groups = np.arange(len(ids))
-    index = Index("truth", {}, (ShardEntry("a", 0, 0, ""), ShardEntry("b", 0, 0, "")), ids, ids % 2, groups, groups)
-    assert (
-        index.rows_of(np.unique(np.array(wanted, np.int64))).tolist() == np.flatnonzero(np.isin(ids, wanted)).tolist()
-    )
-    for shard in (0, 1):
-        known = [(part.tolist(), rows.tolist()) for part, rows in index.images_of(shard, len(ids))]
-        mine = ids % 2 == shard
-        assert known == [([int(ids[at])], [at]) if mine[at] else ([], []) for at in range(len(ids))]

@@ -11,7 +11,9 @@ from probox import Detections, _core
 
 pq = pytest.importorskip("pyarrow.parquet")
 
-from probox.formats import read_parquet, write_parquet  # noqa: E402
+from tests.readers import read_parquet  # noqa: E402
+
+from probox.formats import write_parquet  # noqa: E402
 
 PIECE = 1 << 16
 """How many rows are looked at together."""

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
+from tests.readers import read_parquet, read_parquet_truth
 from tests.strategies import random_world
 
 from probox import InputError, evaluate, evaluate_parquet, read_detections, read_truth
-from probox.formats import read_parquet, read_parquet_truth, write_parquet
-from probox.formats.parquet.index import UNFINISHED
+from probox.formats import write_parquet
 from probox.formats.parquet.sets import open_detections
-from probox.formats.parquet.shards import INDEX
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -50,7 +49,7 @@ def test_a_set_at_a_url_is_its_file(memory: Any, tmp_path: Path) -> None:
     write_parquet(tmp_path / "found.parquet", found)
     write_parquet("memory://bucket/truth", truth, shards=3)
     write_parquet(SET, found, shards=4)
-    assert len(files(memory)) == 5
+    assert len(files(memory)) == 4
     assert_same(truth, read_truth("memory://bucket/truth"))
     assert_same(truth.select_images(truth.image_ids[1:3]), read_parquet_truth(
         "memory://bucket/truth", image_ids=truth.image_ids[1:3]
@@ -77,7 +76,7 @@ def test_a_file_at_a_url(memory: Any) -> None:
     refused(lambda: write_parquet("memory://bucket", FOUND), "cannot be written: it is a folder", "memory://bucket: ")
 
 
-def test_partitions_without_an_index(memory: Any) -> None:
+def test_partitions(memory: Any) -> None:
     for odd in (0, 1):
         part = FOUND.select(np.flatnonzero(FOUND.image_ids % 2 == odd))
         write_parquet(f"{SET}/camera={odd}/part-0.parquet", part)
@@ -86,20 +85,19 @@ def test_partitions_without_an_index(memory: Any) -> None:
     assert_same(FOUND.select(np.flatnonzero(FOUND.image_ids == 3)), read_parquet(SET, image_ids=[3]))
 
 
-def test_only_what_is_needed_is_opened(memory: Any) -> None:
+def test_a_shard_that_is_missing_or_damaged(memory: Any) -> None:
     write_parquet(SET, FOUND, shards=3)
     place = "/bucket/found/part-00000-of-00003.parquet"
     memory.pipe(place, b"\0" * memory.size(place))
-    assert_same(FOUND.select(np.flatnonzero(FOUND.image_ids > 3)), read_parquet(SET, image_ids=[4, 5]))
     refused(lambda: read_parquet(SET), "expected a Parquet file", f"{SET}/part-00000-of-00003.parquet: ")
     memory.rm_file(place)
-    refused(lambda: read_parquet(SET), "is missing, but the index", f"{SET}/part-00000-of-00003.parquet: ")
+    refused(lambda: read_parquet(SET), "is missing: the set is not", f"{SET}/part-00000-of-00003.parquet: ")
 
 
 def test_a_set_takes_the_place_of_an_earlier_one(memory: Any) -> None:
     write_parquet(SET, some_detections(seed=1), shards=5)
     write_parquet(SET, FOUND, shards=2)
-    assert files(memory) == [INDEX, "part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
+    assert files(memory) == ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
     assert_same(FOUND, read_parquet(SET))
     truth, _ = random_world(12)
     refused(lambda: write_parquet(SET, truth, shards=2), "is there already and does not hold ground truth", SET)
@@ -128,11 +126,10 @@ def test_a_run_that_is_stopped_leaves_a_set_that_says_so(memory: Any, monkeypatc
         patch.setattr(pq.ParquetWriter, "write_table", fail)
         with pytest.raises(KeyboardInterrupt):
             write_parquet(SET, FOUND, shards=3)
-    assert memory.cat(f"/bucket/found/{INDEX}") == UNFINISHED
-    refused(lambda: read_parquet(SET), "the set is not complete", f"{SET}/{INDEX}: ")
+    refused(lambda: read_parquet(SET), "is missing: the set is not complete; write the set again", SET)
     write_parquet(SET, FOUND, shards=2)
     assert_same(FOUND, read_parquet(SET))
-    assert len(files(memory)) == 3
+    assert len(files(memory)) == 2
 
 
 def test_urls_that_lead_nowhere(memory: Any) -> None:

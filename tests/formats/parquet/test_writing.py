@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.formats.parquet.tables import some_detections
+from tests.readers import read_parquet
 
 from probox import InputError
-from probox.formats import read_detections, read_parquet, read_truth, write_parquet
+from probox.formats import read_detections, read_truth, write_parquet
 
 
 def test_heatmaps_are_refused(golden_dir: Path, tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.readers import read_rvc1, read_rvc1_truth
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
-from probox.formats import read_detections, read_rvc1, read_rvc1_truth, write_rvc1
+from probox.formats import read_detections, write_rvc1
 from probox.measures.pdq.kernel import pair_tables
 from probox.pictures.view import view_of_image
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.readers import read_rvc1_truth
 
 from probox import Convention, Detections, InputError, evaluate
-from probox.formats import read_detections, read_rvc1_truth, read_truth
+from probox.formats import read_detections, read_truth
 
 from .test_png import encode
 

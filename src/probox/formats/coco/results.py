@@ -9,44 +9,19 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.reading import Paths, read_bytes
 from probox.formats.coco.cls_prob import limited, other_order
 from probox.formats.draft import Draft, mask_note, unknown_images_note
 from probox.formats.image_names import number_of, rows_beside_ids, rows_of_images
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.sharing import sharing
 from probox.formats.wording import RawProblems
-from probox.tables.arguments import check_reading
 from probox.tables.dataset import Dataset
-from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import require_label_matrix
 
-__all__ = ["check_coco_results", "coco_results_from_bytes", "read_coco_results"]
-
-
-def read_coco_results(path: Paths, truth: GroundTruth | Dataset, *, repair: bool = False) -> Detections:
-    """Read COCO results from a ``.json`` or ``.json.gz`` file.
-
-    The stated class gets the `score`, the others share the rest evenly. Where a detection has
-    ``all_scores`` (one per category, in order of category id) these are its label probabilities; where it
-    has ``covars`` (2 x 2 x 2) its corners are Gaussian. The keys of probdet and pod_compare are read too: ``cls_prob``
-    is ``all_scores``, perhaps with background last and perhaps of one sigmoid per class, and ``bbox_covar`` (4 x 4) is
-    the covariance of x, y, width and height. Where ``image_id`` is a string, or a ``file_name`` stands beside it, as
-    ultralytics writes both, images are matched by name. Detections in images that the truth does not have are left out
-    and counted in `notes`.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    truth : GroundTruth or Dataset
-        What it was run on: tells images and categories.
-    repair : bool
-        Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
-    """
-    dataset = check_reading(path, truth, "read_coco_results")
-    return coco_results_from_bytes(read_bytes(path), str(path), dataset, Problems()).to_table(repair=repair)
+__all__ = [
+    "check_coco_results",
+    "coco_results_from_bytes",
+]
 
 
 def check_coco_results(data: bytes, file: str) -> None:

@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.reading import TRUTH_EXPANDS, Paths, read_bytes
 from probox.formats.problems import MAX_EXAMPLES, Problems
-from probox.tables.arguments import expect_path
 from probox.tables.boxes import pixels_of_boxes
 from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
 
-__all__ = ["coco_truth_from_bytes", "read_coco"]
+__all__ = [
+    "coco_truth_from_bytes",
+]
 
 _MAX_MASK_NUMBERS = 1 << 23
 """How many coordinates and run lengths one mask may have. The masks of a file may have as many more as it has bytes:
@@ -29,29 +29,6 @@ _MAX_MASK_CROSSINGS = 1 << 23
 
 Ids = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-
-def read_coco(path: Paths) -> GroundTruth:
-    """Read COCO ground truth from a ``.json`` or ``.json.gz`` file.
-
-    Polygons and run lengths become exactly the pixels that the COCO API gives. An annotation without
-    ``segmentation`` gets the pixels of its box, which is counted in the table's `notes`. One whose mask has no
-    pixel keeps its box, which mAP and LRP count; PDQ leaves it out. Boxes end on the far edge of their last pixel,
-    at x + width and y + height.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    GroundTruth
-        Images in ascending order of id, objects in the order of the file within an image, classes in
-        ascending order of category id.
-    """
-    expect_path(path)
-    return coco_truth_from_bytes(read_bytes(path, expansion=TRUTH_EXPANDS), str(path), Problems())
 
 
 def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundTruth:

@@ -9,61 +9,27 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.files.image_size import image_size
-from probox.files.reading import Paths, is_folder
+from probox.files.reading import is_folder
 from probox.formats.draft import Draft
 from probox.formats.image_names import rows_of_images
 from probox.formats.label_tables import LabelRows, columns_of_names, dataset_of_images, draft_of, truth_of
 from probox.formats.label_text import LineError, files_of, kind_of_texts, numbers_in, readable_texts, text_lines
 from probox.formats.problems import Problems
-from probox.tables.arguments import check_reading, expect_path
 from probox.tables.dataset import Dataset
-from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["check_kitti", "kitti_detections", "kitti_truth", "labels_of", "read_kitti", "read_kitti_truth"]
+__all__ = [
+    "check_kitti",
+    "kitti_detections",
+    "kitti_truth",
+    "labels_of",
+]
 
 COLUMNS = 15
 """Type, truncated, occluded, alpha, x1, y1, x2, y2, three sizes, three places and a rotation; then a score."""
 
 DONT_CARE = "DontCare"
 PHOTOS = (".png", ".jpg", ".jpeg")
-
-
-def read_kitti_truth(path: Paths) -> GroundTruth:
-    """Read KITTI ground truth: a folder ``label_2``, or the one that holds it, with ``image_2`` beside it.
-
-    Image sizes come from the headers of the images. Classes are the types that occur, sorted. A region ``DontCare`` is
-    ignored by mAP and LRP in every class; PDQ leaves it out.
-
-    Parameters
-    ----------
-    path : path
-        The folder.
-
-    Examples
-    --------
-    >>> truth = read_kitti_truth("kitti/training")  # doctest: +SKIP
-    """
-    expect_path(path)
-    return kitti_truth(Path(path), str(path), Problems())
-
-
-def read_kitti(path: Paths, truth: GroundTruth | Dataset) -> Detections:
-    """Read KITTI detections: a folder of text files like the labels', with a score in column 16.
-
-    Parameters
-    ----------
-    path : path
-        The folder.
-    truth : GroundTruth or Dataset
-        What the detector was run on.
-
-    Examples
-    --------
-    >>> found = read_kitti("results/data", truth)  # doctest: +SKIP
-    """
-    dataset = check_reading(path, truth, "read_kitti")
-    return kitti_detections(Path(path), str(path), dataset, Problems()).to_table()
 
 
 def labels_of(folder: Path) -> Path | None:

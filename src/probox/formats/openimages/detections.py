@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from probox.errors import InputError
-from probox.files.reading import Paths
 from probox.files.source import Source
 from probox.formats.draft import Draft
 from probox.formats.image_names import rows_of_images
@@ -17,36 +16,15 @@ from probox.formats.label_text import LineError, numbers_in
 from probox.formats.openimages.table import CsvTable, class_descriptions, fractions
 from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
-from probox.tables.arguments import check_reading
 from probox.tables.dataset import Dataset
-from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["check_open_images", "open_images_detections", "read_open_images"]
+__all__ = [
+    "check_open_images",
+    "open_images_detections",
+]
 
 SCORES = ("Score", "Conf", "Confidence")
 STRING = "PredictionString"
-
-
-def read_open_images(path: Paths, truth: GroundTruth | Dataset) -> Detections:
-    """Read Open Images detections: a CSV file with columns ImageID, LabelName, Score, XMin, XMax, YMin and YMax.
-
-    Or with ImageID and PredictionString, which is ``label score xmin ymin xmax ymax`` of each box of the image. Labels
-    are names or codes such as /m/011k07; for these, class-descriptions-boxable.csv lies beside this file or the truth.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    truth : GroundTruth or Dataset
-        What the detector was run on.
-
-    Examples
-    --------
-    >>> found = read_open_images("detections.csv", truth)  # doctest: +SKIP
-    """
-    dataset = check_reading(path, truth, "read_open_images")
-    return open_images_detections(Source(path), dataset, Problems()).to_table()
 
 
 def check_open_images(source: Source) -> None:

@@ -7,42 +7,21 @@ from pathlib import Path
 
 from probox.errors import InputError
 from probox.files.image_size import image_size
-from probox.files.reading import TRUTH_EXPANDS, Paths, is_folder
+from probox.files.reading import TRUTH_EXPANDS, is_folder
 from probox.files.source import Source
 from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
 from probox.formats.label_text import LineError, files_of
 from probox.formats.openimages.table import CsvTable, class_descriptions, fractions, stated_sizes
 from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
-from probox.tables.arguments import expect_path
 from probox.tables.dataset import is_image_size
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["open_images_truth", "read_open_images_truth"]
+__all__ = [
+    "open_images_truth",
+]
 
 PHOTOS = (".jpg", ".jpeg", ".png")
-
-
-def read_open_images_truth(path: Paths) -> GroundTruth:
-    """Read Open Images ground truth: a CSV file of boxes, such as ``validation-annotations-bbox.csv``.
-
-    Class names come from ``class-descriptions-boxable.csv`` beside it; without it, codes such as /m/011k07 are the
-    names. Image sizes come from a CSV file beside it with columns ImageID, Width and Height, or from the headers of the
-    images: in a folder ``images``, ``data`` or of the file's name, beside it or one further up. Images without a box
-    are not in the file, and so not in the truth. IsGroupOf makes a crowd: mAP and LRP ignore it,
-    in PDQ it is an object like any other.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Examples
-    --------
-    >>> truth = read_open_images_truth("validation-annotations-bbox.csv")  # doctest: +SKIP
-    """
-    expect_path(path)
-    return open_images_truth(Source(path), Problems())
 
 
 def open_images_truth(source: Source, problems: Problems) -> GroundTruth:

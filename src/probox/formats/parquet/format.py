@@ -1,40 +1,269 @@
-"""Parquet's two formats: detections and ground truth."""
+"""Parquet of detections and of ground truth: reading, writing single files and sets, and the two formats."""
 
 from __future__ import annotations
 
 import dataclasses
+import operator
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
-from probox.files.reading import Paths
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.files.output import put_content, write_files
+from probox.files.reading import Paths, is_folder
+from probox.files.remote import (
+    check_not_flattened,
+    inside,
+    is_url,
+    open_remote,
+    remote_files,
+    remove_remote,
+    write_remote,
+)
+from probox.files.replacing import Kind, check_replaceable
 from probox.files.source import Source
+from probox.files.whole_folder import whole_folder
 from probox.formats.draft import Draft
 from probox.formats.format import Copied, DetectionFormat, Notes, TruthFormat
-from probox.formats.parquet.output import write_parquet
-from probox.formats.parquet.reading import parquet_draft, read_parquet, read_parquet_truth
-from probox.formats.parquet.sets import is_parquet_source, open_detections
-from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE
+from probox.formats.parquet.sets import open_detections, open_truth
+from probox.formats.parquet.shards import OWN_NAME, all_files, is_parquet_source
+from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, by_images, says, table_content
 from probox.formats.problems import Problems
+from probox.tables.arguments import expect_path
+from probox.tables.arrays import to_numpy
+from probox.tables.columns import frozen
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["PARQUET_DETECTIONS", "PARQUET_TRUTH", "in_shards"]
+__all__ = [
+    "PARQUET_DETECTIONS",
+    "PARQUET_TRUTH",
+    "check_parquet_output",
+    "files_to_replace",
+    "in_shards",
+    "write_parquet",
+]
+
+KINDS = {"detections": DETECTIONS_FILE, "truth": TRUTH_FILE}
+
+Ids = npt.NDArray[np.int64]
+Part = Callable[[], Detections | GroundTruth]
+
+
+def _ids(given: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    return frozen(to_numpy(given, "image_ids").reshape(-1), np.int64, (-1,), "image_ids")
+
+
+def write_parquet(path: Paths, table: Detections | GroundTruth, *, shards: int | None = None) -> Notes:
+    """Write detections or ground truth to Parquet; reading it gives back every bit.
+
+    Detections are written by ascending image, those of one image in their order.
+
+    Parameters
+    ----------
+    path : path
+        The file, or with `shards` the folder; or the URL of either, given as text.
+    table : Detections or GroundTruth
+        What to write. Heatmaps cannot be held by this format.
+    shards : int, optional
+        Write a folder of so many files of about as many rows each; an image is in one file. A folder that is there is
+        replaced if it holds such a set of the same kind of table and nothing else.
+
+    Returns
+    -------
+    tuple of str
+        What is to be said of it: that there were fewer images than files wanted.
+    """
+    expect_path(path, remedy="the order is write_parquet(path, table)")
+    if not isinstance(table, Detections | GroundTruth):
+        raise InputError(
+            f"expected argument `table` to be Detections or GroundTruth, but got {type(table).__name__}",
+            remedy="an evaluation is kept with its method save",
+        )
+    kind = "truth" if isinstance(table, GroundTruth) else "detections"
+    if shards is not None:
+        return _write_set(path, table, kind, _check_shards(shards))
+    check_parquet_output(path, kind)
+    content = table_content(table, str(path))
+    if is_url(path):
+        write_remote(str(path), content)
+    else:
+        write_files({Path(path): content})
+    return ()
+
+
+def _check_shards(shards: object) -> int:
+    """Return a number of shards; raise unless it is one."""
+    try:
+        number = operator.index(shards)  # type: ignore[arg-type]
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(shards, bool):
+        raise InputError(f"expected argument `shards` to be a whole number, at least 1, but got {shards!r:.40}")
+    return number
+
+
+def check_parquet_output(path: Paths, table: str, *, shards: int | None = None, folder: bool = False) -> None:
+    """Raise if there is something at a place that may not be replaced: before any work is done.
+
+    Parameters
+    ----------
+    path : path
+        The place of a file, or with `shards` of a set.
+    table : {"detections", "truth"}
+        What it will hold.
+    shards : int, optional
+        How many files the set will have.
+    folder : bool
+        Whether the folder of a file must be there.
+    """
+    check_not_flattened(path)
+    if shards is not None:
+        _check_set(path, KINDS[table], table)
+    elif not is_url(path):
+        check_replaceable(path, KINDS[table], folder=folder)
+    else:
+        there = remote_files(str(path))
+        if there is None or there == {"": 0}:
+            return
+        if list(there) != [""]:
+            raise InputError("cannot be written: it is a folder", file=str(path), remedy="name a file")
+        if not _holds(str(path), table):
+            raise _in_the_way(path, KINDS[table])
+
+
+def files_to_replace(path: Paths) -> list[str]:
+    """Return the files in a folder, which go where a set takes its place."""
+    return [] if is_url(path) or not is_folder(path) else [inside(path, name) for name in all_files(path)]
+
+
+def _in_the_way(path: Paths, kind: Kind) -> InputError:
+    return InputError(
+        f"is there already and does not hold {kind.words}",
+        file=str(path),
+        remedy="choose another name, or move it away",
+    )
+
+
+def _check_set(path: Paths, kind: Kind, table: str) -> None:
+    """Raise unless there is nothing at a place, or shards that probox wrote, and nothing else with them."""
+    files = all_files(path) if is_url(path) or is_folder(path) else {}
+    if "" in files:
+        raise InputError("is a file, expected a folder to write to", file=str(path), remedy="choose another name")
+    own = [name for name in files if OWN_NAME.fullmatch(name)]
+    if files and not own:
+        raise InputError(
+            "is not empty, and is no set that probox wrote",
+            file=str(path),
+            remedy="choose another name, or move it away",
+        )
+    for name in files:
+        if name not in own:
+            raise InputError(
+                "is in the way: it does not belong to the set that probox wrote here",
+                file=inside(path, name),
+                remedy="move it away, or choose another name for the set",
+            )
+        if files[name] and not _holds(inside(path, name), table):
+            raise _in_the_way(path, kind)
+
+
+def _holds(place: str, table: str) -> bool:
+    """Return whether probox wrote such a table to a file."""
+    if not is_url(place):
+        return KINDS[table].recognises(Path(place))
+    with open_remote(place) as file:
+        return says(file, table)
+
+
+def _write_set(path: Paths, table: Detections | GroundTruth, kind: str, shards: int) -> Notes:
+    check_parquet_output(path, kind, shards=shards)
+    if isinstance(table, Detections):
+        table = by_images(table)
+    offsets = _offsets(table)
+    borders = list(_borders(offsets, shards))
+    parts: dict[str, Part] = {
+        f"part-{number:05d}-of-{len(borders):05d}.parquet": partial(_part, table, offsets, *border)
+        for number, border in enumerate(borders)
+    }
+    if is_url(path):
+        # Nothing can be moved into place there: a set without one of its shards says of itself that it is not complete.
+        for name in all_files(path):
+            remove_remote(inside(path, name))
+        for name, part in parts.items():
+            write_remote(inside(path, name), table_content(part(), inside(path, name)))
+    else:
+        with whole_folder(path, lambda: _check_set(path, KINDS[kind], kind)) as new:
+            for name, part in parts.items():
+                put_content(new / name, table_content(part(), inside(path, name)), lasting=True)
+    if len(parts) == shards:
+        return ()
+    images = len(offsets) - 1
+    return (f"{shards} shards were asked for, but only {images} images have rows: written as {len(parts)}",)
+
+
+def _offsets(table: Detections | GroundTruth) -> Ids:
+    """Return where the rows of each image start, of a table by ascending image; one more entry than images."""
+    if isinstance(table, GroundTruth):
+        return table.dataset.offsets(table.image_rows)
+    _, starts = np.unique(table.image_ids, return_index=True)
+    return np.append(starts, len(table)).astype(np.int64) if len(table) else np.zeros(1, np.int64)
+
+
+def _part(table: Detections | GroundTruth, offsets: Ids, begin: int, end: int) -> Detections | GroundTruth:
+    """Return the table of the images from `begin` to before `end`."""
+    rows = np.arange(int(offsets[begin]), int(offsets[end]))
+    if isinstance(table, Detections):
+        return table.select(rows)
+    columns = table.columns_at(rows) | {"image_rows": table.image_rows[rows] - begin}
+    return table.replace(dataset=table.dataset.take(np.arange(begin, end)), **columns)
+
+
+def _borders(offsets: Ids, shards: int) -> Iterator[tuple[int, int]]:
+    """Yield the first image of each shard and the one after its last: at least one, with a fair share of the rows.
+
+    An image without objects takes a row, too.
+
+    >>> list(_borders(np.array([0, 1, 2, 10, 11, 12]), 3))
+    [(0, 2), (2, 3), (3, 5)]
+    """
+    images = len(offsets) - 1
+    shards = max(1, min(shards, images))
+    ends = np.concatenate([[0], np.cumsum(np.maximum(np.diff(offsets), 1))])
+    wanted = ends[-1] * np.arange(1, shards) / shards
+    after = np.searchsorted(ends, wanted)  # at least 1, for something is wanted
+    nearest = after - (wanted - ends[after - 1] <= ends[after] - wanted)
+    begin = 0
+    for number, fair in enumerate(nearest.tolist(), 1):
+        end = min(max(fair, begin + 1), images - (shards - number))
+        yield begin, end
+        begin = end
+    yield begin, images
 
 
 def _sniff(source: Source) -> bool:
     return is_parquet_source(source.path)
 
 
-def _read_truth(source: Source, problems: Problems) -> GroundTruth:
-    return read_parquet_truth(source.path)
+def _read_truth(source: Source, problems: Problems, *, image_ids: npt.ArrayLike | None = None) -> GroundTruth:
+    truth = open_truth(source.path)
+    return truth.read() if image_ids is None else truth.select_images(_ids(image_ids))
 
 
 def _write_truth(path: Paths, truth: GroundTruth) -> Notes:
     return write_parquet(path, truth)
 
 
-def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
-    return parquet_draft(source.path, dataset, problems)
+def _read_detections(
+    source: Source, dataset: Dataset | None, problems: Problems, *, image_ids: npt.ArrayLike | None = None
+) -> Draft:
+    detections = open_detections(source.path)
+    draft = detections.read() if image_ids is None else detections.read_images(_ids(image_ids))
+    return draft if dataset is None else draft.within(dataset, problems)
 
 
 def _write_detections(path: Paths, found: Detections, dataset: Dataset) -> Notes:
@@ -46,7 +275,7 @@ def _check(source: Source) -> None:
 
 
 def _copy(source: Source, target: Paths, repair: bool, shards: int | None = None) -> Copied:
-    found = read_parquet(source.path, repair=repair)
+    found = open_detections(source.path).read().to_table(repair=repair)
     return len(found), found.notes + write_parquet(target, found, shards=shards)
 
 
@@ -61,6 +290,8 @@ PARQUET_DETECTIONS = DetectionFormat(
     copy=_copy,
     kind=DETECTIONS_FILE,
     urls=True,
+    options=("image_ids",),
+    standalone=True,
 )
 
 PARQUET_TRUTH = TruthFormat(
@@ -72,6 +303,7 @@ PARQUET_TRUTH = TruthFormat(
     write=_write_truth,
     kind=TRUTH_FILE,
     urls=True,
+    options=("image_ids",),
 )
 
 

@@ -1,200 +1,455 @@
-"""Sets of many Parquet files, read as one table, by images, or piece by piece; a single file goes by the same names."""
+"""Parquet as one table, read whole, by images or piece by piece: a file, a folder of files, or the URL of either."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections import OrderedDict
-from collections.abc import Iterator
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths
+from probox.files.remote import inside, is_url
 from probox.formats.draft import Draft
-from probox.formats.parquet.detections import DetectionFile
-from probox.formats.parquet.index import REMEDY, Shard, check_alike, make_index, open_shard, stored_index
-from probox.formats.parquet.joining import join_drafts, join_truths
-from probox.formats.parquet.shards import INDEX, all_files, find_shards, is_parquet_source, is_set, is_shard_name
-from probox.formats.parquet.truth import TruthFile
-from probox.tables.dataset import chosen_ids
+from probox.formats.parquet.arrow import ENDS, STARTS, Ids, pyarrow
+from probox.formats.parquet.shards import Shard, is_parquet_source, shard_names
+from probox.support.parallel import thread_count
+from probox.tables.boxes import extents_of
+from probox.tables.columns import joined
+from probox.tables.dataset import Dataset, chosen_ids
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import probabilities_of, require_label_matrix
+from probox.tables.masks import Masks, box_pixels, unusable_masks
 
-__all__ = ["DetectionSet", "TruthSet", "is_parquet_source", "open_detections", "open_truth"]
+__all__ = [
+    "COVARIANCES",
+    "MASK_BOX",
+    "RUNS",
+    "TRANSPOSED",
+    "DetectionSet",
+    "TruthSet",
+    "is_parquet_source",
+    "open_detections",
+    "open_truth",
+    "probability_names",
+]
 
-OPEN_AT_A_TIME = 8
-"""So many shards are kept open: parts of a truth are read again and again, and a set may have thousands."""
+COVARIANCES = ("cov1_xx", "cov1_xy", "cov1_yy", "cov2_xx", "cov2_xy", "cov2_yy")
+TRANSPOSED = ("cov1_yx", "cov2_yx")
+IMAGE_COLUMNS = ("image_id", "image_width", "image_height", "file_name")
+MASK_BOX = ("mask_x0", "mask_y0", "mask_x1", "mask_y1")
+RUNS = ("run_y", "run_begin", "run_end")
+OBJECT_COLUMNS = ("object_id", "class", "area", "crowd", *MASK_BOX, *RUNS)
 
-Ids = npt.NDArray[np.int64]
+CONNECTIONS = 16
+"""How many distant shards are opened at a time."""
+
+Columns = dict[str, Any]
+Chosen = list[tuple[Shard, list[int]]]
 
 
-def open_truth(path: Paths) -> TruthFile | TruthSet:
+def open_truth(path: Paths) -> TruthSet:
     """Open ground truth in Parquet: a file, a folder of shards, or the URL of either."""
-    return TruthSet(path) if is_set(path) else TruthFile(path)
+    return TruthSet(path)
 
 
-def open_detections(path: Paths) -> DetectionFile | DetectionSet:
+def open_detections(path: Paths) -> DetectionSet:
     """Open detections in Parquet: a file, a folder of shards, or the URL of either."""
-    return DetectionSet(path) if is_set(path) else DetectionFile(path)
+    return DetectionSet(path)
+
+
+def probability_names(classes: int) -> list[str]:
+    """Return the columns of label probabilities."""
+    return [f"prob_{column}" for column in range(classes)]
 
 
 class _Set:
-    """Shards and the index that tells what is in them: the one that is there, or one made by reading image ids."""
+    """Shards that hold one table together; a single file is a set of one."""
 
     table: str
 
     def __init__(self, path: Paths) -> None:
-        self._path = path
-        files = all_files(path)
-        shown = str(path).rstrip("/") or str(path)
-        sizes = dict(sorted((name, size) for name, size in files.items() if is_shard_name(name)))
-        if INDEX in files:
-            self._index = stored_index(path, self.table, sizes)
-        else:
-            self._index = make_index(path, self.table, sizes or find_shards(path))
-        self._open: OrderedDict[int, Shard] = OrderedDict()
-        self._shown = shown
-        self.classes: tuple[str, ...] = tuple(self._index.words["classes"])
+        names = shard_names(path)
+        places: list[Paths] = [inside(path, name) if name else path for name in names]
+        with ThreadPoolExecutor(CONNECTIONS if is_url(path) else 1) as pool:
+            self._shards = list(pool.map(lambda place: Shard(place, self.table), places))
+        self._names = names
+        self.name = str(path) if names == [""] else str(path).rstrip("/") or str(path)
+        self._common: Columns = {}
+        first: dict[str, str] = {}
+        for shard in self._shards:
+            for word, value in self._words(shard).items():
+                if self._common.setdefault(word, value) is None:
+                    self._common[word] = value
+                if value is not None and value != self._common[word]:
+                    raise InputError(
+                        f"{DIFFERENCES[word]} {first[word]}",
+                        file=shard.path,
+                        remedy="write all shards of a set from one table",
+                    )
+                if value is not None:
+                    first.setdefault(word, shard.path)
+        self.classes: tuple[str, ...] = self._shards[0].classes
+        self.notes: tuple[str, ...] = tuple(
+            dict.fromkeys(note for shard in self._shards for note in shard.header["notes"])
+        )
 
     @property
     def shards(self) -> int:
-        """Return how many shards there are."""
-        return len(self._index.shards)
+        """Return how many files there are."""
+        return len(self._shards)
 
-    @property
-    def shard_names(self) -> tuple[str, ...]:
-        """Return the names of the shards in the set."""
-        return tuple(shard.name for shard in self._index.shards)
+    @cached_property
+    def _images(self) -> tuple[Ids, Ids]:
+        counts = [shard.image_counts() for shard in self._shards]
+        self._check_disjoint([(shard, ids) for shard, (ids, _) in zip(self._shards, counts, strict=True)])
+        ids, rows = (np.concatenate([np.zeros(0, np.int64), *column]) for column in zip(*counts, strict=True))
+        order = np.argsort(ids, kind="stable")
+        return ids[order], rows[order]
 
     def fingerprint(self) -> str:
-        """Return a hash that tells the set from others, found by the footers of its shards alone."""
-        return self._index.fingerprint()
+        """Return a SHA-256 of the names, sizes and footers of all files, in any order."""
+        files = zip(self._names, self._shards, strict=True)
+        lines = sorted(f"{name}\0{shard.size}\0{shard.footer_hash}\n" for name, shard in files)
+        return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
-    def _shard(self, number: int) -> Shard:
-        """Return an open shard: one that was used lately, or opened now."""
-        if number in self._open:
-            self._open.move_to_end(number)
-            return self._open[number]
-        self._open[number] = self._opened(number)
-        if len(self._open) > OPEN_AT_A_TIME:
-            self._open.popitem(last=False)[1].file.close()
-        return self._open[number]
+    def _all(self) -> Chosen:
+        return [(shard, shard.all_groups()) for shard in self._shards]
 
-    def _opened(self, number: int) -> Shard:
-        """Open a shard, which must be the one that the index knows."""
-        entry = self._index.shards[number]
-        shard = open_shard(self._path, entry.name, self.table)
-        file = shard.file
-        if (file.size, file.rows, file.footer_hash) != (entry.size, entry.rows, entry.footer):
-            file.close()
-            raise InputError("was changed since the index of the set was written", file=file.name, remedy=REMEDY)
-        check_alike(shard, self._index.words, "the index of the set says")
-        file.learn_images(self._index.images_of(number, file.row_groups))
-        return shard
+    def _holding(self, image_ids: Ids) -> Chosen:
+        """Return the shards and row groups that may hold any of these images."""
+        chosen = [(shard, shard.groups_of(image_ids) if len(image_ids) else []) for shard in self._shards]
+        return [(shard, groups) for shard, groups in chosen if groups]
 
-    def _holding(self, image_ids: Ids | None) -> list[int]:
-        """Return the numbers of the shards that hold any of these images, whose ids ascend; None: any at all."""
-        numbers = self._index.shard_numbers
-        if image_ids is not None:
-            numbers = numbers[self._index.rows_of(image_ids)]
-        return [int(number) for number in np.unique(numbers)]
+    def _words(self, shard: Shard) -> Mapping[str, Any]:
+        """Return what a shard must have in common with the others; None goes with any."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _check_disjoint(parts: Sequence[tuple[Shard, Ids]]) -> None:
+        """Raise if an image is in two shards: its rows would be counted twice or torn apart."""
+        ids = np.concatenate([np.zeros(0, np.int64), *(ids for _, ids in parts)])
+        owner = np.repeat(np.arange(len(parts)), [len(ids) for _, ids in parts])
+        order = np.argsort(ids, kind="stable")
+        twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+        if len(twice):
+            one, other = (parts[int(owner[order[twice[0] + step]])][0].path for step in (0, 1))
+            raise InputError(
+                f"the image is also in {other}",
+                file=one, image=int(ids[order[twice[0]]]), remedy="keep each image in one shard",
+            )  # fmt: skip
+
+
+DIFFERENCES = {
+    "classes": "has other classes than",
+    "category_ids": "numbers its categories otherwise than",
+    "filter_small": "goes by other rules than",
+    "covariances": "is alone in having covariances or none, unlike",
+}
 
 
 class TruthSet(_Set):
-    """Shards of ground truth."""
+    """Ground truth in Parquet: one row per object, and one for an image without objects; masks as runs."""
 
     table = "truth"
 
-    def __init__(self, path: Paths) -> None:
-        super().__init__(path)
-        self.source = self._shown
-        self.notes: tuple[str, ...] = tuple(self._index.words["notes"])
+    @property
+    def source(self) -> str:
+        """Return the name of the file or set."""
+        return self.name
 
-    @cached_property
+    @property
     def image_ids(self) -> Ids:
-        """Return the ids of all images, ascending."""
-        return np.unique(self._index.image_ids)
+        """Return the ids of all images, ascending; their column alone is read."""
+        return self._images[0]
 
     def read(self) -> GroundTruth:
         """Return the table of all images."""
-        return self._joined([self._truth(number).read() for number in range(self.shards)])
+        return self._join(self._all())
 
     def select_images(self, image_ids: Ids) -> GroundTruth:
-        """Return the table of these images alone; all of them must be here. Shards without any are not opened."""
-        wanted = chosen_ids(image_ids, self.image_ids, file=self.source)
-        parts = []
-        rows = self._index.rows_of(wanted)
-        for number in self._holding(wanted):
-            here = rows[self._index.shard_numbers[rows] == number]
-            parts.append(self._truth(number).select_images(np.unique(self._index.image_ids[here])))
-        return self._joined(parts or [self._truth(0).select_images(wanted)])
+        """Return the table of these images alone, as `GroundTruth.select_images` does; all of them must be here."""
+        wanted = np.unique(image_ids)
+        return self._join(self._holding(wanted), wanted)
 
-    def _truth(self, number: int) -> TruthFile:
-        shard = self._shard(number)
-        assert isinstance(shard, TruthFile)
-        return shard
+    def _words(self, shard: Shard) -> Mapping[str, Any]:
+        return {word: shard.header[word] for word in ("classes", "category_ids", "filter_small")}
 
-    def _joined(self, parts: list[GroundTruth]) -> GroundTruth:
-        return join_truths(parts, self.source, self.notes)
+    def _join(self, chosen: Chosen, wanted: Ids | None = None) -> GroundTruth:
+        """Return one table of the images of some row groups, all or the wanted ones, by ascending image."""
+        parts = [_read_truth(shard, groups) for shard, groups in chosen or [(self._shards[0], [])]]
+        self._check_disjoint([(shard, part.image_ids) for (shard, _), part in zip(chosen, parts, strict=False)])
+        if wanted is not None:
+            known = np.concatenate([part.image_ids for part in parts])
+            chosen_ids(wanted, np.sort(known), file=self.name)
+            parts = [part.select_images(np.intersect1d(wanted, part.image_ids)) for part in parts]
+        datasets = [part.dataset for part in parts]
+        order = np.argsort(np.concatenate([dataset.image_ids for dataset in datasets]), kind="stable")
+        if len(parts) == 1:
+            return parts[0].replace(dataset=datasets[0].replace(source=self.name), notes=self.notes)
+        before = np.cumsum([0, *map(len, datasets)])
+        image_rows = np.concatenate([part.image_rows + at for part, at in zip(parts, before, strict=False)])
+        image_rows = np.argsort(order)[image_rows]
+        by_image = np.argsort(image_rows, kind="stable")
+        columns: Columns = {
+            name: np.concatenate([getattr(part, name) for part in parts])[by_image]
+            for name in ("labels", "boxes", "extents", "areas", "crowd", "ids")
+        }
+        return parts[0].replace(
+            dataset=joined(datasets, order).replace(source=self.name),
+            image_rows=image_rows[by_image],
+            masks=Masks.concatenate([part.masks for part in parts]).take(by_image),
+            notes=self.notes,
+            **columns,
+        )
+
+
+def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
+    """Return the images and objects of some row groups."""
+    arrow, _ = pyarrow()
+    table = shard.read([*IMAGE_COLUMNS, *shard.box_names(), *OBJECT_COLUMNS], groups)
+    ids = shard.numbers(table, "image_id", np.int64)
+    shard.check_order(ids)
+    _, first, place = np.unique(ids, return_index=True, return_inverse=True)
+    place = place.reshape(-1)
+    sizes: Columns = {}
+    for name in ("image_width", "image_height"):
+        column = shard.numbers(table, name, np.int32)
+        wrong = np.flatnonzero(column != column[first][place])
+        if len(wrong):
+            raise InputError(f"rows of one image differ in {name}", file=shard.path, image=int(ids[wrong[0]]))
+        sizes[name.removeprefix("image_") + "s"] = column[first]
+    names = table.column("file_name")
+    if not (arrow.types.is_string(names.type) or arrow.types.is_large_string(names.type)):
+        raise InputError(f"expected text, but the column is {names.type}", file=shard.path, entry="file_name")
+    rows = shard.row_numbers(groups)
+    there = np.asarray(table.column("class").is_valid().to_numpy())
+    lost = np.flatnonzero(np.asarray(table.column("object_id").is_valid().to_numpy()) & ~there)
+    if len(lost):
+        raise InputError(
+            "an object has no class", file=shard.path, image=int(ids[lost[0]]),
+            entry=f"row {int(rows[lost[0]])}: class", remedy="give every object a class",
+        )  # fmt: skip
+    objects = table.filter(arrow.array(there)) if not there.all() else table
+    masks = _masks(shard, objects, ids[there])
+    boxes, extents = shard.boxes(objects, rows[there])
+    areas = shard.numbers(objects, "area", np.float64)
+    shard.check_values("area", areas, rows[there], at_least=0.0)
+    for name, column in zip((*STARTS, *ENDS), boxes.T, strict=True):
+        shard.check_values(name, column, rows[there])
+    try:
+        file_names = tuple(name or "" for name in names.take(arrow.array(first)).to_pylist())
+    except UnicodeDecodeError:
+        raise InputError("expected UTF-8 text", file=shard.path, entry="file_name") from None
+    try:
+        return GroundTruth(
+            dataset=Dataset(
+                classes=shard.classes,
+                image_ids=ids[first],
+                **sizes,
+                file_names=file_names,
+                category_ids=shard.header["category_ids"],
+                rules="challenge" if shard.header["filter_small"] else "coco",
+                source=shard.path,
+            ),
+            image_rows=place[there],
+            labels=shard.numbers(objects, "class", np.int32),
+            boxes=boxes,
+            masks=masks,
+            extents=extents,  # type: ignore[arg-type]  # None: the table finds them
+            areas=areas,
+            crowd=shard.numbers(objects, "crowd", np.bool_),
+            ids=shard.numbers(objects, "object_id", np.int64),
+        )
+    except InputError as error:
+        error.file = error.file or shard.path
+        raise
+
+
+def _masks(shard: Shard, objects: Any, image_ids: Ids) -> Masks:
+    boxes = shard.matrix(objects, MASK_BOX, np.int32)
+    counts, columns = _runs(shard, objects)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    runs = np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
+    lengths = runs[:, 2].astype(np.int64) - runs[:, 1]
+    pixels = box_pixels(boxes)
+    with_runs = counts > 0
+    owner = np.repeat(np.arange(len(boxes)), counts)
+    pixels[with_runs] = np.bincount(owner, lengths, len(boxes)).astype(np.int64)[with_runs]
+    wrong = np.flatnonzero(unusable_masks(boxes, offsets, runs))
+    if len(wrong):
+        raise InputError(
+            "expected runs by row and column, not touching, that fill the mask's box to its edges",
+            file=shard.path, image=int(image_ids[wrong[0]]), entry=f"object {wrong[0]}",
+        )  # fmt: skip
+    return Masks(boxes, pixels, offsets, runs)
+
+
+def _runs(shard: Shard, objects: Any) -> tuple[Ids, list[npt.NDArray[np.int32]]]:
+    """Return how many runs each object has, and the three columns of all runs."""
+    arrow, _ = pyarrow()
+    counts: list[Ids] = []
+    columns = []
+    for name in RUNS:
+        lists = objects.column(name)
+        kind = lists.type
+        if not (arrow.types.is_list(kind) or arrow.types.is_large_list(kind)) or lists.null_count:
+            raise InputError(
+                f"expected a list of whole numbers per object, but the column is {kind}"
+                + (f" with {lists.null_count} missing" if lists.null_count else ""),
+                file=shard.path, entry=name,
+            )  # fmt: skip
+        flat = arrow.table({name: arrow.chunked_array([c.flatten() for c in lists.chunks], kind.value_type)})
+        columns.append(shard.numbers(flat, name, np.int32))
+        lengths = [np.diff(chunk.offsets.to_numpy()).astype(np.int64) for chunk in lists.chunks]
+        counts.append(np.concatenate([np.zeros(0, np.int64), *lengths]))
+        if not np.array_equal(counts[0], counts[-1]):
+            raise InputError(f"expected as many numbers as in {RUNS[0]}", file=shard.path, entry=name)
+    return counts[0], columns
 
 
 class DetectionSet(_Set):
-    """Shards of detections."""
+    """Detections in Parquet: one row per detection."""
 
     table = "detections"
 
-    def __init__(self, path: Paths) -> None:
-        super().__init__(path)
-        self.name = self._shown
-        self.notes: list[str] = list(self._index.words["notes"])
+    def image_counts(self) -> tuple[Ids, Ids]:
+        """Return the images that have detections, ascending, and how many each has; their column alone is read."""
+        return self._images
 
     def read(self) -> Draft:
-        """Return the rows of all shards, by ascending image."""
-        return self._joined([self._detections(number).read() for number in self._holding(None)])
+        """Return all rows, by ascending image."""
+        return self._join(self._all())
 
     def read_images(self, image_ids: Ids) -> Draft:
-        """Return the rows of these images, by ascending image. Shards without any are not opened."""
-        ids = np.unique(image_ids)
-        return self._joined([self._detections(number).read_images(ids) for number in self._holding(ids)])
+        """Return the rows of these images, by ascending image. Row groups without any are not read."""
+        wanted = np.unique(image_ids)
+        return self._join(self._holding(wanted), wanted)
 
     def pieces(self, image_ids: Ids | None = None) -> Iterator[Draft]:
-        """Yield the rows of one row group after the other, of these images alone if ids are given, which ascend.
+        """Yield the rows of one row group after the other, shard by shard; of these images alone, if ids are given.
 
-        Each image lies in one piece, and pieces come shard by shard. Shards and row groups without rows that are wanted
-        are not opened.
+        Each image lies in one piece. Row groups without rows that are wanted are not read.
         """
-        for number in self._holding(image_ids):
-            shard = self._opened(number)  # its own: whoever takes the pieces may read the set meanwhile
-            assert isinstance(shard, DetectionFile)
-            try:
-                for piece in shard.pieces(image_ids):
-                    yield dataclasses.replace(piece, notes=tuple(self.notes))
-            finally:
-                shard.file.close()
+        if self.shards > 1:
+            self.image_counts()  # raises for an image in two shards
+        wanted = None if image_ids is None else np.unique(image_ids)
+        for shard, groups in self._all() if wanted is None else self._holding(wanted):
+            last: int | None = None
+            for group in groups:
+                piece = self._join([(shard, [group])])
+                shard.check_order(piece.image_ids, after=last)
+                last = int(piece.image_ids[-1])
+                piece = piece if wanted is None else _rows_among(piece, wanted)
+                if len(piece):
+                    yield piece
 
-    def image_counts(self) -> tuple[Ids, Ids]:
-        """Return the images that have detections, ascending, and how many each has."""
-        known, place = np.unique(self._index.image_ids, return_inverse=True)
-        return known, np.bincount(place.reshape(-1), self._index.rows, len(known)).astype(np.int64)
+    def _words(self, shard: Shard) -> Mapping[str, Any]:
+        return {"classes": shard.header["classes"], "covariances": _has_covariances(shard) if shard.rows else None}
 
-    def _detections(self, number: int) -> DetectionFile:
-        shard = self._shard(number)
-        assert isinstance(shard, DetectionFile)
-        return shard
+    def _join(self, chosen: Chosen, wanted: Ids | None = None) -> Draft:
+        """Return the rows of some row groups, all or those of wanted images, by ascending image."""
+        # One by one, for together label probabilities would take twice the memory.
+        chosen = [(shard, [group]) for shard, groups in chosen for group in groups] or [(self._shards[0], [])]
+        rows = [shard.row_numbers(groups) for shard, groups in chosen]
+        starts = np.cumsum([0, *map(len, rows)])
+        require_label_matrix(int(starts[-1]), len(self.classes), self.name)
+        label_probs = np.empty((int(starts[-1]), len(self.classes)), np.float32)
+        parts = [
+            _read_rows(shard, groups, label_probs[start:end])
+            for (shard, groups), start, end in zip(chosen, starts[:-1], starts[1:], strict=True)
+        ]
+        found: dict[Shard, list[Ids]] = defaultdict(list)
+        for (shard, _), part in zip(chosen, parts, strict=True):
+            found[shard].append(part["image_ids"])
+        for shard, image_ids in found.items():
+            shard.check_order(np.concatenate(image_ids))
+        if len(found) > 1:
+            self._check_disjoint([(shard, np.unique(np.concatenate(image_ids))) for shard, image_ids in found.items()])
+        columns: Columns = {"label_probs": label_probs}
+        for name in parts[0]:
+            values = [part[name] for part in parts]
+            if name in ("extents", "scores") and any(value is not None for value in values):
+                values = [_default(name, part, probs) if part[name] is None else part[name] for part, probs in zip(
+                    parts, np.split(label_probs, starts[1:-1]), strict=True
+                )]  # fmt: skip
+            with_rows = [value for value, part in zip(values, parts, strict=True) if len(part["image_ids"])] or values
+            alone = len(with_rows) == 1 or with_rows[0] is None
+            columns[name] = with_rows[0] if alone else np.concatenate(with_rows)
+        order = np.arange(starts[-1]) if len(found) == 1 else np.argsort(columns["image_ids"], kind="stable")
+        if wanted is not None:
+            order = order[np.isin(columns["image_ids"][order], wanted)]
+        if len(found) > 1 or len(order) < starts[-1]:
+            columns = {name: value if value is None else value[order] for name, value in columns.items()}
 
-    def _joined(self, drafts: list[Draft]) -> Draft:
-        return join_drafts(drafts or [self._nothing()], self.name, tuple(self.notes))
+        def place(row: int) -> tuple[str, str]:
+            at = int(order[row])
+            part = int(np.searchsorted(starts, at, side="right")) - 1
+            return chosen[part][0].path, f"row {rows[part][at - int(starts[part])]}"
 
-    def _nothing(self) -> Draft:
-        """Return no rows; no shard need be opened for that."""
-        return Draft(
-            classes=self.classes,
-            image_ids=np.zeros(0, np.int64),
-            boxes=np.zeros((0, 4)),
-            label_probs=np.zeros((0, len(self.classes)), np.float32),
-            covariances=np.zeros((0, 2, 2, 2)) if self._index.words.get("covariances") else None,
-            labels=np.zeros(0, np.int32),
-            source=self.name,
-            place=lambda row: (self.name, ""),
-        )
+        return Draft(classes=self.classes, source=self.name, notes=self.notes, place=place, **columns)
+
+
+def _rows_among(draft: Draft, image_ids: Ids) -> Draft:
+    known = np.isin(draft.image_ids, image_ids)
+    return draft if known.all() else draft.select(np.flatnonzero(known))
+
+
+def _has_covariances(shard: Shard) -> bool:
+    return any(name in shard.columns for name in (*COVARIANCES, *TRANSPOSED))
+
+
+def _default(name: str, part: Columns, label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Return the sizes or scores that follow from the other columns of a shard."""
+    return extents_of(part["boxes"]) if name == "extents" else probabilities_of(label_probs, part["labels"])
+
+
+def _read_rows(shard: Shard, groups: Sequence[int], label_probs: npt.NDArray[np.float32]) -> Columns:
+    """Return the columns of some row groups; label probabilities are written to an array."""
+    probs = probability_names(len(shard.classes))
+    given = [name for name in probs if name in shard.columns]
+    stated = ["score"] if not given or "score" in shard.columns else []
+    covariances = COVARIANCES if _has_covariances(shard) else ()
+    names = ["image_id", *shard.box_names(), "label", *stated, *covariances, *(probs if given else ())]
+    table = shard.read(names, groups, optional=TRANSPOSED)
+    image_ids = shard.numbers(table, "image_id", np.int64)
+    labels = shard.numbers(table, "label", np.int32)
+    wrong = np.flatnonzero((labels < 0) | (labels >= max(1, len(shard.classes))))
+    if len(wrong):
+        raise InputError(
+            f"expected a label below {len(shard.classes)}, but got {labels[wrong[0]]}",
+            file=shard.path, image=int(image_ids[wrong[0]]), remedy="count in the classes of the metadata, from 0",
+        )  # fmt: skip
+    scores = shard.numbers(table, "score", np.float64) if stated else None
+    if given:
+        shard.fill_rows(label_probs, table, probs)
+    else:
+        assert scores is not None
+        label_probs[:] = _core.spread_scores(scores, labels, len(shard.classes), thread_count(None))
+    rows = shard.row_numbers(groups)
+    boxes, extents = shard.boxes(table, rows)
+    if scores is not None:
+        shard.check_values("score", scores, rows)
+    return {
+        "image_ids": image_ids,
+        "boxes": boxes,
+        "labels": labels,
+        "scores": scores,
+        "extents": extents,
+        "covariances": _covariances(shard, table) if covariances else None,
+    }
+
+
+def _covariances(shard: Shard, table: Any) -> npt.NDArray[np.float64]:
+    columns = {name: shard.numbers(table, name, np.float64) for name in COVARIANCES}
+    for name in TRANSPOSED:
+        given = name in table.column_names
+        columns[name] = shard.numbers(table, name, np.float64) if given else columns[name.replace("yx", "xy")]
+    order = [columns[f"cov{corner}_{entry}"] for corner in (1, 2) for entry in ("xx", "xy", "yx", "yy")]
+    return np.ascontiguousarray(np.stack(order).T).reshape(-1, 2, 2, 2)

@@ -1,64 +1,105 @@
-"""Which files make a set: Parquet files in a folder or at a URL, in folders of any depth."""
+"""The Parquet files of a set, and one of them: its header checked, row groups chosen by image, columns as arrays."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
 from probox.errors import InputError
-from probox.files.reading import Paths, is_folder
-from probox.files.remote import check_not_flattened, is_url, remote_files
+from probox.files.reading import Paths, is_folder, open_regular
+from probox.files.remote import check_not_flattened, inside, is_url, open_remote, remote_files
 from probox.formats.label_text import has_sequences
-from probox.formats.parquet.columns import REMEDY, is_parquet
+from probox.formats.parquet.arrow import (
+    ENDS,
+    FORMAT,
+    KEY,
+    MAGIC,
+    REMEDY,
+    SIZES,
+    STARTS,
+    Doubles,
+    Ids,
+    are_small_decimals,
+    arrow_module,
+    footer_of,
+    from_integers,
+    integers_of,
+    is_parquet,
+    pyarrow,
+)
+from probox.support.parallel import thread_count
 
-__all__ = ["INDEX", "all_files", "find_shards", "is_parquet_source", "is_set", "is_shard_name"]
+__all__ = ["OWN_NAME", "Shard", "all_files", "is_parquet_source", "shard_names"]
 
-INDEX = "_index.parquet"
-"""What says which images are in which shard; like all names that begin so, it is no shard."""
-
+ALWAYS_FINE = 1 << 28
+"""So many bytes of numbers are read whatever the file's size."""
+MAX_EXPANSION = 200
+"""How much larger than its file a table may be beyond that."""
+NUMBER_BYTES = 8
+OWN_NAME = re.compile(r"part-(\d{5,})-of-(\d{5,})\.parquet")
+"""The names of shards that probox writes: each says how many there are."""
 ENDING = ".parquet"
-
-
-def is_shard_name(name: str) -> bool:
-    """Return whether a file of a set is a shard: neither it nor a folder on the way to it is marked as something else.
-
-    >>> [is_shard_name(name) for name in ("camera=front/part-0.parquet", "_index.parquet", ".tmp/part-0.parquet")]
-    [True, False, False]
-    """
-    parts = PurePosixPath(name).parts
-    return name.lower().endswith(ENDING) and not any(part.startswith(("_", ".")) for part in parts)
 
 
 def is_parquet_source(path: Paths) -> bool:
     """Return whether this is a Parquet file, a folder that holds Parquet shards, or a URL, which may be either."""
     if is_url(path) or is_parquet(path):
         return True
-    if not is_folder(path) or has_sequences(Path(path)):  # beside a challenge's sequences may lie what was found there
+    if not is_folder(path) or has_sequences(Path(path)):  # challenge ground truth, with detections beside it
         return False
     try:
-        return any(is_shard_name(name) or name == INDEX for name, _ in _walk(Path(path)))
+        return any(is_shard_name(name) for name, _ in _walk(Path(path)))
     except OSError:
         return False
 
 
-def is_set(path: Paths) -> bool:
-    """Return whether a path or URL is a folder; raise for a URL at which there is nothing."""
+def is_shard_name(name: str) -> bool:
+    """Return whether a file of a set is a shard: no name on the way to it begins with ``_`` or ``.``.
+
+    >>> [is_shard_name(name) for name in ("camera=front/part-0.parquet", "_old.parquet", ".tmp/part-0.parquet")]
+    [True, False, False]
+    """
+    parts = PurePosixPath(name).parts
+    return name.lower().endswith(ENDING) and not any(part.startswith(("_", ".")) for part in parts)
+
+
+def shard_names(path: Paths) -> list[str]:
+    """Return the names of the shards of a set, ascending; a single file has an empty name."""
     check_not_flattened(path)
-    if not is_url(path):
-        return is_folder(path)
-    files = remote_files(str(path))
-    if files is None:
+    if not is_url(path) and not is_folder(path):
+        return [""]
+    files = all_files(path)
+    if is_url(path) and not files:
         raise InputError("no such file or folder", file=str(path), remedy="check the URL")
-    return list(files) != [""]
-
-
-def find_shards(path: Paths) -> dict[str, int]:
-    """Return the sizes of the shards of a set by their names in it, ascending."""
-    found = {name: size for name, size in all_files(path).items() if is_shard_name(name)}
-    if not found:
+    if list(files) == [""]:
+        return [""]
+    names = sorted(filter(is_shard_name, files))
+    if not names:
         raise InputError("expected Parquet files in this folder, but there are none", file=str(path), remedy=REMEDY)
-    return dict(sorted(found.items()))
+    written: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for name in names:
+        if own := OWN_NAME.fullmatch(PurePosixPath(name).name):
+            written[str(PurePosixPath(name).parent), own[2]].add(name)
+    for (folder, count), there in written.items():
+        for number in range(int(count) if len(there) < int(count) else 0):
+            name = (PurePosixPath(folder) / f"part-{number:05d}-of-{count}.parquet").as_posix()
+            if name not in there:
+                raise InputError(
+                    "is missing: the set is not complete", file=inside(path, name), remedy="write the set again"
+                )
+    return names
 
 
 def all_files(path: Paths) -> dict[str, int]:
@@ -76,7 +117,7 @@ def all_files(path: Paths) -> dict[str, int]:
 
 
 def _walk(root: Path) -> Iterator[tuple[str, Path]]:
-    """Yield all files in a folder; linked folders are followed, each once, for a shard left out would go unnoticed."""
+    """Yield all files in a folder; linked folders are followed, each once, for no shard may be missed in silence."""
     seen: set[tuple[int, int]] = set()
 
     def stop(error: OSError) -> None:
@@ -91,3 +132,270 @@ def _walk(root: Path) -> Iterator[tuple[str, Path]]:
         for name in files:
             found = Path(base) / name
             yield found.relative_to(root).as_posix(), found
+
+
+class Shard:
+    """A Parquet file of probox. It is open only while it is read: a set may have thousands.
+
+    Parameters
+    ----------
+    path : path
+        The file, or its URL.
+    table : {"detections", "truth"}
+        What it must hold.
+    """
+
+    def __init__(self, path: Paths, table: str) -> None:
+        self.path = str(path)
+        self._remote = is_url(path)
+        check_not_flattened(path)
+        self.footer_hash = ""
+        with self._open(path) as file:
+            metadata = file.metadata
+            self.columns: list[str] = file.schema_arrow.names
+            self.starts = np.cumsum([0, *(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups))])
+            self._check_statistics(metadata)
+            text = (file.schema_arrow.metadata or {}).get(KEY)
+        self.header = self._parse_header(text, table)
+        self.classes: tuple[str, ...] = tuple(self.header["classes"])
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows the file has."""
+        return int(self.starts[-1])
+
+    def groups_of(self, image_ids: Ids) -> list[int]:
+        """Return the row groups that may hold any of these images, by their statistics; all of those without any."""
+        dataset = arrow_module("pyarrow.dataset")
+        if "image_id" not in self.columns:
+            raise InputError("expected a column 'image_id'", file=self.path, remedy=REMEDY)
+        with open_remote(self.path) if self._remote else open_regular(self.path) as handle, self._readable():
+            fragment = dataset.ParquetFileFormat().make_fragment(handle)
+            return [group.id for group in fragment.subset(filter=dataset.field("image_id").isin(image_ids)).row_groups]
+
+    def all_groups(self) -> list[int]:
+        """Return the row groups that have rows."""
+        return [int(group) for group in np.flatnonzero(np.diff(self.starts))]
+
+    def read(self, columns: Sequence[str], groups: Sequence[int], *, optional: Sequence[str] = ()) -> Any:
+        """Return an Arrow table of these columns, and of optional ones that are there, of some row groups."""
+        missing = [name for name in columns if name not in self.columns]
+        twice = [] if len(set(self.columns)) == len(self.columns) else [n for n in columns if self.columns.count(n) > 1]
+        if missing or twice:
+            problem = f"expected a column {missing[0]!r}" if missing else f"has the column {twice[0]!r} twice"
+            raise InputError(problem, file=self.path, remedy=REMEDY)
+        wanted = [*columns, *(name for name in optional if name in self.columns)]
+        rows = int(np.diff(self.starts)[list(groups)].sum())
+        size = NUMBER_BYTES * rows * len(wanted)
+        if size > max(ALWAYS_FINE, MAX_EXPANSION * self.size):  # equal values take no space in a file
+            raise InputError(
+                f"declares about {size:,} bytes of numbers, but has {self.size:,} bytes",
+                file=self.path, remedy="split it, or write or download it again",
+            )  # fmt: skip
+        with self._open(self.path) as file:
+            if len(groups):
+                table = file.read_row_groups(list(groups), columns=wanted)
+            else:  # which pyarrow 18 cannot read
+                table = file.schema_arrow.empty_table().select(wanted)
+        if len(table) != rows:
+            raise InputError(
+                f"declares {rows} rows, but has {len(table)}", file=self.path, remedy="write or download it again"
+            )
+        return table
+
+    def image_counts(self) -> tuple[Ids, Ids]:
+        """Return the images of the file, ascending, and how many rows each has; their column alone is read."""
+        ids = self.numbers(self.read(["image_id"], self.all_groups()), "image_id", np.int64)
+        self.check_order(ids)
+        return np.unique(ids, return_counts=True)
+
+    def numbers(self, table: Any, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return a column of an Arrow table as an array, which must have no gaps and be of a fitting type."""
+        arrow, _ = pyarrow()
+        column = table.column(name)
+        if column.null_count:
+            raise InputError(
+                f"expected a number in every row, but {column.null_count} are missing", file=self.path, entry=name
+            )
+        given, wanted = column.type, arrow.from_numpy_dtype(np.dtype(dtype))
+        whole = arrow.types.is_integer(wanted)
+        number = arrow.types.is_floating(given) or arrow.types.is_decimal(given)
+        if given != wanted and not arrow.types.is_integer(given) and (whole or not number):
+            raise InputError(f"expected {wanted}, but the column is {given}", file=self.path, entry=name)
+        with self._readable():
+            if are_small_decimals(given):
+                parts = [from_integers(integers_of(chunk), given.scale, dtype) for chunk in column.chunks]
+            else:
+                try:
+                    column = column.cast(wanted, safe=whole)
+                except arrow.ArrowInvalid as error:
+                    raise InputError(
+                        f"expected {wanted}, but got something else ({_one_line(error)})", file=self.path, entry=name
+                    ) from None
+                parts = [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
+        if len(parts) == 1:
+            return np.asarray(parts[0], dtype=dtype)
+        return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
+
+    def matrix(self, table: Any, names: Sequence[str], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return columns side by side, one row of numbers per row of the table."""
+        return np.ascontiguousarray(np.stack([self.numbers(table, name, dtype) for name in names]).T)
+
+    def fill_rows(self, rows: npt.NDArray[np.float32], table: Any, names: Sequence[str]) -> None:
+        """Write float32 columns side by side into `rows`."""
+        columns = [table.column(name) for name in names]
+        kind = columns[0].type
+        alike = all(c.type == kind and c.num_chunks == 1 and c.null_count == 0 for c in columns)
+        threads = thread_count(None)
+        if alike and are_small_decimals(kind):
+            with self._readable():
+                integers = [integers_of(column.chunk(0)) for column in columns]
+            _core.fill_rows_of_integers(rows, first=0, columns=integers, divisor=10.0**kind.scale, threads=threads)
+        else:
+            floats = [self.numbers(table, name, np.float32) for name in names]
+            _core.fill_rows_of_floats(rows, first=0, columns=floats, divisor=1.0, threads=threads)
+
+    def box_names(self) -> list[str]:
+        """Return the columns of boxes that the file must have: those it has, made complete."""
+        ends, sizes = (any(name in self.columns for name in pair) for pair in (ENDS, SIZES))
+        return [*STARTS, *(ENDS if ends or not sizes else ()), *(SIZES if sizes else ())]
+
+    def boxes(self, table: Any, rows: Ids) -> tuple[Doubles, Doubles | None]:
+        """Return boxes, and their stated sizes where these do not follow from them."""
+        given = self.box_names()
+        starts = self.matrix(table, STARTS, np.float64)
+        sizes = self.matrix(table, SIZES, np.float64) if SIZES[0] in given else None
+        if ENDS[0] in given:
+            ends = self.matrix(table, ENDS, np.float64)
+        else:
+            assert sizes is not None
+            with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected later, in words
+                ends = starts + sizes
+        if sizes is not None:
+            for name, column in zip(SIZES, sizes.T, strict=True):
+                self.check_values(name, column, rows, at_least=0.0)
+        return np.concatenate([starts, ends], axis=1), sizes
+
+    def check_values(self, name: str, values: Doubles, rows: Ids, *, at_least: float = -np.inf) -> None:
+        """Raise for the first value that is not finite or too small; `rows` are the values' rows in the file."""
+        fine = np.isfinite(values) & (values >= at_least)
+        if fine.all():
+            return
+        at = int(np.flatnonzero(~fine)[0])
+        wanted = "a finite number" if at_least == -np.inf else f"a finite number, at least {at_least:g}"
+        raise InputError(
+            f"expected {wanted}, but got {values[at]}",
+            file=self.path, entry=f"row {rows[at]}: {name}", remedy="leave out rows that diverged",
+        )  # fmt: skip
+
+    def row_numbers(self, groups: Sequence[int]) -> Ids:
+        """Return the number in the file of each row that reading these row groups gives."""
+        spans = [np.arange(self.starts[at], self.starts[at + 1]) for at in groups]
+        return np.concatenate([np.zeros(0, np.int64), *spans])
+
+    def check_order(self, image_ids: Ids, after: int | None = None) -> None:
+        """Raise unless images ascend and, if given, all come after one."""
+        wrong = np.flatnonzero(image_ids[1:] < image_ids[:-1])
+        if len(wrong) or (after is not None and len(image_ids) and image_ids[0] <= after):
+            image = int(image_ids[wrong[0] + 1]) if len(wrong) else int(image_ids[0])
+            raise InputError(
+                "expected rows by ascending image_id and row groups of whole images",
+                file=self.path, image=image, remedy="sort the rows, or " + REMEDY,
+            )  # fmt: skip
+
+    @contextmanager
+    def _open(self, path: Paths) -> Iterator[Any]:
+        """Open the file, which must be the one that was opened first."""
+        _, parquet = pyarrow()
+        with open_remote(self.path) if self._remote else open_regular(path) as handle, self._readable():
+            if handle.read(len(MAGIC)) != MAGIC:
+                remedy = "only Parquet is read from URLs" if self._remote else "read_detections tells formats apart"
+                raise InputError("expected a Parquet file", file=self.path, remedy=remedy)
+            footer = hashlib.sha256(footer_of(handle)).hexdigest()
+            if footer != (self.footer_hash or footer):
+                raise InputError("was changed while it was read", file=self.path, remedy="run the command again")
+            self.footer_hash, self.size = footer, handle.seek(0, os.SEEK_END)
+            handle.seek(0)
+            # Single ranges of a distant file take long: they are asked for together.
+            yield parquet.ParquetFile(
+                handle if self._remote else self.path,
+                metadata=None if self._remote else _local_metadata(self.path, footer),
+                page_checksum_verification=True,
+                pre_buffer=self._remote,
+            )
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Turn what Arrow raises on damaged files into words."""
+        arrow, _ = pyarrow()
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as error:
+            ours = (arrow.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError)
+            if not self._remote and not isinstance(error, ours):  # drivers raise whatever they like
+                raise
+            raise InputError(
+                f"cannot be read as Parquet ({_one_line(error)})", file=self.path, remedy="write or download it again"
+            ) from None
+
+    def _check_statistics(self, metadata: Any) -> None:
+        """Raise for a damaged footer whose statistics would end the process (a C++ exception Python never sees)."""
+        if "image_id" not in self.columns:
+            return
+        at = [metadata.schema.column(column).path for column in range(metadata.num_columns)].index("image_id")
+        kind = metadata.schema.column(at).physical_type
+        for group in range(metadata.num_row_groups):
+            given = metadata.row_group(group).column(at).physical_type
+            if given != kind:
+                raise ValueError(f"image_id is {kind}, but {given} in row group {group}")
+
+    def _parse_header(self, text: bytes | None, table: str) -> dict[str, Any]:
+        if text is None:
+            raise InputError("is a Parquet file, but not one of probox", file=self.path, remedy=REMEDY)
+        try:
+            header = json.loads(text)
+        except (ValueError, RecursionError):  # the latter where lists are nested a thousand levels deep
+            header = None
+        if not isinstance(header, dict):
+            raise InputError("expected JSON under the key 'probox' of the metadata", file=self.path, remedy=REMEDY)
+        if type(header.get("format")) is not int or header["format"] != FORMAT:
+            problem = f"is of format {repr(header.get('format'))[:20]}, this probox reads {FORMAT}"
+            raise InputError(problem, file=self.path, remedy=f"use a newer probox, or {REMEDY}")
+        if header.get("table") != table:
+            names = {"detections": "detections", "truth": "ground truth"}
+            given = names.get(str(header.get("table")), "something else")
+            raise InputError(
+                f"expected {names[table]}, but this file holds {given}",
+                file=self.path, remedy="name the ground truth first, then the detections",
+            )  # fmt: skip
+        header.setdefault("notes", [])
+        header.setdefault("filter_small", False)
+        for name, of in (("classes", str), ("notes", str), ("category_ids", int)):
+            self._check_list(header, name, of)
+        if not isinstance(header["filter_small"], bool):
+            raise InputError(
+                "expected 'filter_small' in the metadata to be true or false", file=self.path, remedy=REMEDY
+            )
+        return header
+
+    def _check_list(self, header: dict[str, Any], name: str, of: type) -> None:
+        if name == "category_ids" and isinstance(header["classes"], list):
+            header.setdefault(name, list(range(1, len(header["classes"]) + 1)))
+        values = header.get(name)
+        if not isinstance(values, list) or not all(type(value) is of for value in values):
+            kind = "names" if of is str else "whole numbers"
+            raise InputError(f"expected {name!r} in the metadata to be a list of {kind}", file=self.path, remedy=REMEDY)
+        if of is int and not all(-(2**63) <= value < 2**63 for value in values):
+            raise InputError(f"expected {name!r} in the metadata to fit 64 bits", file=self.path, remedy=REMEDY)
+
+
+@lru_cache(maxsize=8)
+def _local_metadata(path: str, footer: str) -> Any:
+    """Return the parsed footer of a file, of which pieces are read one after the other."""
+    return pyarrow()[1].read_metadata(path)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

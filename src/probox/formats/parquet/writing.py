@@ -15,7 +15,7 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.output import Content
 from probox.files.replacing import Kind
-from probox.formats.parquet.columns import (
+from probox.formats.parquet.arrow import (
     ENDS,
     FORMAT,
     KEY,
@@ -29,8 +29,7 @@ from probox.formats.parquet.columns import (
     from_integers,
     pyarrow,
 )
-from probox.formats.parquet.detections import COVARIANCES, TRANSPOSED, probability_names
-from probox.formats.parquet.truth import MASK_BOX, RUNS
+from probox.formats.parquet.sets import COVARIANCES, MASK_BOX, RUNS, TRANSPOSED, probability_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.version import __version__

@@ -11,52 +11,23 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.reading import Paths, is_folder, read_bytes
+from probox.files.reading import Paths, read_bytes
 from probox.formats.draft import Draft, joined
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.rvc1.heatmaps import HeatmapFiles, box_of
 from probox.formats.rvc1.images import rows_of_lists
 from probox.formats.rvc1.truth import challenge_name
 from probox.formats.sharing import sharing
-from probox.tables.arguments import check_reading
 from probox.tables.dataset import Dataset
-from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels, canonical_name, repeated_classes, unknown_classes
 
-__all__ = ["check_rvc1", "read_rvc1", "rvc1_from_bytes", "rvc1_from_folder", "sequences_of"]
+__all__ = ["check_rvc1", "rvc1_from_bytes", "rvc1_from_folder", "sequences_of"]
 
 MIN_LABEL_SUM = 0.5
 """A challenge submission's detection counts when its label probabilities add up to more than this."""
 
 FLOAT_ROUNDING = 1e-6
 """What a sum of float32 probabilities may be above 1 without being normalised again."""
-
-
-def read_rvc1(path: Paths, truth: GroundTruth | Dataset, *, repair: bool = False) -> Detections:
-    """Read RVC1 detections: a ``.json`` or ``.json.gz`` file, or a folder of sequences for challenge truth.
-
-    Where a file has ``img_names``, these say which list of detections belongs to which image of the truth.
-    Otherwise the lists are those of the truth's images in ascending order of id, and there must be as many. In a
-    folder, ``SEQUENCE.json`` holds the detections of the truth's sequence of that name.
-
-    For challenge truth the challenge's rules hold: probabilities of other classes are dropped, a detection
-    whose remaining ones (background included) add up to at most one half is left out, and a sum above 1 is
-    normalised. Boxes of challenge detections end on their last pixel.
-
-    Parameters
-    ----------
-    path : path
-        The file or folder.
-    truth : GroundTruth or Dataset
-        What it was run on.
-    repair : bool
-        Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
-    """
-    dataset = check_reading(path, truth, "read_rvc1")
-    if is_folder(path):
-        return rvc1_from_folder(Path(path), dataset, Problems()).to_table(repair=repair)
-    return rvc1_from_bytes(read_bytes(path), path, dataset, Problems()).to_table(repair=repair)
 
 
 def rvc1_from_bytes(data: bytes, path: Paths, dataset: Dataset, problems: Problems) -> Draft:

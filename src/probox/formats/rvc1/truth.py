@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.reading import TRUTH_EXPANDS, Paths, read_bytes, read_regular
+from probox.files.reading import TRUTH_EXPANDS, read_bytes, read_regular
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.rvc1.png import Pixels, decode_png
 from probox.tables.dataset import Dataset
@@ -19,7 +19,7 @@ from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import canonical_name
 from probox.tables.masks import Masks
 
-__all__ = ["CHALLENGE_CLASSES", "read_rvc1_truth", "rvc1_truth_from_folder"]
+__all__ = ["CHALLENGE_CLASSES", "rvc1_truth_from_folder"]
 
 CHALLENGE_CLASSES = (
     "none", "bottle", "cup", "knife", "bowl", "wine glass", "fork", "spoon", "banana", "apple", "orange", "cake",
@@ -43,22 +43,6 @@ def challenge_name(name: str) -> str:
     """
     known = canonical_name(name)
     return _NAMES.get(_SYNONYMS.get(known, known), name)
-
-
-def read_rvc1_truth(folder: Paths) -> GroundTruth:
-    """Read the ground truth of the robotic vision challenge.
-
-    Images are numbered from 0 on, by sequence, then image, whose names are numbers; `file_names` are
-    ``SEQUENCE/IMAGE``. An image without ``_metadata`` is empty. Boxes are the file's ``bounding_box``, or else that of
-    the mask; either ends on its last pixel. Small objects are ignored unless asked otherwise (the data set's `rules`).
-
-    Parameters
-    ----------
-    folder : path
-        Holds one folder per sequence, each with ``labels.json`` and PNG masks. An object's mask is where the
-        channel ``mask_channel`` of the PNG, counted blue, green, red, alpha, has the value ``mask_id``.
-    """
-    return rvc1_truth_from_folder(Path(folder), Problems())
 
 
 def rvc1_truth_from_folder(folder: Path, problems: Problems) -> GroundTruth:

@@ -7,42 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from probox.files.reading import Paths
 from probox.formats.draft import Draft
 from probox.formats.image_names import rows_of_images
 from probox.formats.label_tables import LabelRows, columns_of_names, draft_of
 from probox.formats.label_text import LineError, files_of, numbers_in, readable_texts, text_lines
 from probox.formats.problems import Problems
 from probox.formats.voc.truth import box_of_pixels
-from probox.tables.arguments import check_reading
 from probox.tables.dataset import Dataset
-from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["check_voc_results", "read_voc", "voc_detections"]
+__all__ = ["check_voc_results", "voc_detections"]
 
 _NAME = re.compile(r"(?:^|_)det_(?:test|trainval|train|val|[^_]+)_(.+)\.txt$")
-
-
-def read_voc(path: Paths, truth: GroundTruth | Dataset) -> Detections:
-    """Read Pascal VOC detections: a folder of files such as ``comp4_det_test_car.txt``.
-
-    A line is an image's name, a score and ``x1 y1 x2 y2``, which count pixels from 1 as annotations do. The file's
-    class gets the score, the others share the rest evenly.
-
-    Parameters
-    ----------
-    path : path
-        The folder.
-    truth : GroundTruth or Dataset
-        What the detector was run on.
-
-    Examples
-    --------
-    >>> found = read_voc("results/VOC2007/Main", truth)  # doctest: +SKIP
-    """
-    dataset = check_reading(path, truth, "read_voc")
-    return voc_detections(Path(path), str(path), dataset, Problems()).to_table()
 
 
 def check_voc_results(folder: Path) -> None:

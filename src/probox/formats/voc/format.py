@@ -22,9 +22,9 @@ def _sniff_truth(source: Source) -> bool:
     return is_folder(place) and not has_sequences(place) and annotations_of(place) is not None
 
 
-def _read_truth(source: Source, problems: Problems) -> GroundTruth:
+def _read_truth(source: Source, problems: Problems, *, split: str | None = None) -> GroundTruth:
     place, part = divided(source.path)
-    return voc_truth(place, part, source.name, problems)
+    return voc_truth(place, split or part, source.name, problems)
 
 
 def _sniff_detections(source: Source) -> bool:
@@ -52,7 +52,9 @@ def _check(source: Source) -> None:
     check_voc_results(divided(source.path)[0])
 
 
-VOC_TRUTH = TruthFormat(name="voc", title="Pascal VOC annotations", sniff=_sniff_truth, read=_read_truth)
+VOC_TRUTH = TruthFormat(
+    name="voc", title="Pascal VOC annotations", sniff=_sniff_truth, read=_read_truth, options=("split",)
+)
 
 VOC_DETECTIONS = DetectionFormat(
     name="voc",

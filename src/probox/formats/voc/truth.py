@@ -8,47 +8,23 @@ from typing import TYPE_CHECKING
 
 from probox.errors import InputError
 from probox.files.image_size import image_size
-from probox.files.reading import Paths, is_folder, read_regular
+from probox.files.reading import is_folder, read_regular
 from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
-from probox.formats.label_text import LineError, divided, files_of, numbers_in, read_text
+from probox.formats.label_text import LineError, files_of, numbers_in, read_text
 from probox.formats.problems import Problems
 from probox.support.words import some_names
-from probox.tables.arguments import expect_path
 from probox.tables.dataset import is_image_size
 from probox.tables.groundtruth import GroundTruth
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-__all__ = ["annotations_of", "box_of_pixels", "read_voc_truth", "voc_truth"]
+__all__ = ["annotations_of", "box_of_pixels", "voc_truth"]
 
 MOST_BYTES = 1 << 24
 """An annotation is smaller than this."""
 
 PHOTOS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif")
-
-
-def read_voc_truth(path: Paths, *, split: str = "") -> GroundTruth:
-    """Read Pascal VOC ground truth: a folder with ``Annotations``, or that folder itself.
-
-    Corners count pixels from 1 and include the last one; they become the near edge of the first pixel and the far edge
-    of the last one, as in COCO's files. Objects marked difficult are ignored by mAP and LRP, and are objects like any
-    other in PDQ. Classes are the names that occur, sorted.
-
-    Parameters
-    ----------
-    path : path
-        The folder. ``VOC2007:test`` is the part that ``ImageSets/Main/test.txt`` lists.
-    split : str
-        That part. Default: all annotations.
-
-    Examples
-    --------
-    >>> truth = read_voc_truth("VOCdevkit/VOC2007", split="test")  # doctest: +SKIP
-    """
-    expect_path(path)
-    place, part = divided(path)
-    return voc_truth(place, split or part, str(path), Problems())
 
 
 def annotations_of(folder: Path) -> Path | None:

@@ -11,22 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.files.reading import Paths
 from probox.formats.draft import Draft
 from probox.formats.image_names import rows_of_images
 from probox.formats.label_tables import LabelRows, draft_of
-from probox.formats.label_text import LineError, divided, numbers_in, readable_texts, text_lines
+from probox.formats.label_text import LineError, numbers_in, readable_texts, text_lines
 from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
 from probox.formats.yolo.order import ORDERS, Order, find_order, fitting, in_order
 from probox.formats.yolo.truth import class_number
-from probox.tables.arguments import check_reading
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.dataset import Dataset
-from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["check_predictions", "folder_of_predictions", "read_yolo", "yolo_predictions"]
+__all__ = ["check_predictions", "folder_of_predictions", "yolo_predictions"]
 
 FAR = 1.0
 """A box this many images outside its image is not in fractions."""
@@ -35,33 +31,6 @@ MANY_ONES = 10
 """So many scores of exactly 1, and no other, are the number of the first track of each file."""
 
 SAVE_CONF = "run the detector with save_txt=True save_conf=True"
-
-
-def read_yolo(path: Paths, truth: GroundTruth | Dataset, *, order: Order | None = None) -> Detections:
-    """Read YOLO predictions: a folder of text files, such as ultralytics' ``runs/detect/predict/labels``.
-
-    The stated class gets the score, the others share the rest evenly. A file belongs to the image of the same name;
-    images without a file have no detections. Class numbers count the truth's classes.
-
-    Parameters
-    ----------
-    path : path
-        The folder.
-    truth : GroundTruth or Dataset
-        What the detector was run on: tells images, their sizes and the classes.
-    order : {"score-last", "score-first"}, optional
-        ``class cx cy w h score``, as ultralytics writes, or ``class score cx cy w h``. Default: what the boxes tell.
-        ``folder:score-first`` says the same, here and on the command line.
-
-    Examples
-    --------
-    >>> found = read_yolo("runs/detect/predict/labels", truth)  # doctest: +SKIP
-    """
-    dataset = check_reading(path, truth, "read_yolo")
-    if order is not None and order not in ORDERS:
-        raise InputError(f"expected order to be one of {', '.join(ORDERS)}, but got {order!r:.40}")
-    place, word = divided(path)
-    return yolo_predictions(place, order or word, str(path), dataset, Problems()).to_table()
 
 
 def folder_of_predictions(folder: Path) -> Path:

@@ -13,6 +13,7 @@ from probox.formats.label_text import divided, has_json, has_sequences, kind_of_
 from probox.formats.problems import Problems
 from probox.formats.yolo.data_yaml import looks_like_data_yaml
 from probox.formats.yolo.detections import check_predictions, folder_of_predictions, yolo_predictions
+from probox.formats.yolo.order import ORDERS, Order
 from probox.formats.yolo.places import YAML, yaml_in
 from probox.formats.yolo.truth import yolo_truth
 from probox.tables.dataset import Dataset
@@ -47,7 +48,7 @@ def _sniff_truth(source: Source) -> bool:
     return kind_of_texts(place) == "yolo" and not has_sequences(place)  # labels alone, which the reader says
 
 
-def _read_truth(source: Source, problems: Problems) -> GroundTruth:
+def _read_truth(source: Source, problems: Problems, *, split: str | None = None) -> GroundTruth:
     place, part = divided(source.path)
     if not _is_data_set(source):
         raise InputError(
@@ -55,7 +56,7 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
             file=source.name,
             remedy="give data.yaml, or the folder that holds images and labels",
         )
-    return yolo_truth(place, part, source.name, problems)
+    return yolo_truth(place, split or part, source.name, problems)
 
 
 def _sniff_predictions(source: Source) -> bool:
@@ -76,10 +77,12 @@ def _sniff_predictions(source: Source) -> bool:
     return empty or (kind == "none" and _is_data_set(source))
 
 
-def _read_predictions(source: Source, dataset: Dataset, problems: Problems) -> Draft:
+def _read_predictions(source: Source, dataset: Dataset, problems: Problems, *, order: Order | None = None) -> Draft:
     _refuse_data_set(source)
-    place, order = divided(source.path)
-    return yolo_predictions(place, order, source.name, dataset, problems)
+    if order is not None and order not in ORDERS:
+        raise InputError(f"expected order to be one of {', '.join(ORDERS)}, but got {order!r:.40}")
+    place, word = divided(source.path)
+    return yolo_predictions(place, order or word, source.name, dataset, problems)
 
 
 def _refuse_data_set(source: Source) -> None:
@@ -97,7 +100,7 @@ def _check(source: Source) -> None:
     check_predictions(divided(source.path)[0], source.name)
 
 
-YOLO_TRUTH = TruthFormat(name="yolo", title="YOLO data.yaml", sniff=_sniff_truth, read=_read_truth)
+YOLO_TRUTH = TruthFormat(name="yolo", title="YOLO data.yaml", sniff=_sniff_truth, read=_read_truth, options=("split",))
 
 YOLO_DETECTIONS = DetectionFormat(
     name="yolo",
@@ -105,4 +108,5 @@ YOLO_DETECTIONS = DetectionFormat(
     sniff=_sniff_predictions,
     read=_read_predictions,
     check=_check,
+    options=("order",),
 )

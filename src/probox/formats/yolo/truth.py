@@ -9,45 +9,19 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.files.image_size import image_size
-from probox.files.reading import Paths
 from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
-from probox.formats.label_text import LineError, divided, numbers_in, read_text, text_lines
+from probox.formats.label_text import LineError, numbers_in, read_text, text_lines
 from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
 from probox.formats.yolo.data_yaml import MOST_CLASSES
 from probox.formats.yolo.places import Places, find_places, label_file
-from probox.tables.arguments import expect_path
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["class_number", "read_yolo_truth", "yolo_truth"]
+__all__ = ["class_number", "yolo_truth"]
 
 OVER = 0.01
 """How far a label may reach outside its image, in fractions of it: labels are rounded."""
-
-
-def read_yolo_truth(path: Paths, *, split: str = "") -> GroundTruth:
-    """Read YOLO ground truth: a ``data.yaml``, or a folder with ``images`` and ``labels``.
-
-    Labels stand beside the images, in ``labels`` for ``images``; an image without a label file has no objects. Sizes
-    come from the headers of the images. A box has the pixels that it has in a COCO file without segmentation, a polygon
-    those that the COCO API gives it. Images whose names are numbers have these as ids, others are counted from 1 in
-    the order of their paths.
-
-    Parameters
-    ----------
-    path : path
-        The file or folder. ``data.yaml:test`` is its part `test`, as for `probox.read_truth`.
-    split : str
-        The part: train, val, test or what the file calls it. Default: val, or test or train where there is no val.
-
-    Examples
-    --------
-    >>> truth = read_yolo_truth("data.yaml", split="test")  # doctest: +SKIP
-    """
-    expect_path(path)
-    place, part = divided(path)
-    return yolo_truth(place, split or part, str(path), Problems())
 
 
 def yolo_truth(path: Path, part: str, name: str, problems: Problems) -> GroundTruth:

@@ -1,4 +1,4 @@
-"""What Parquet files of detections and of ground truth share: names of columns and of words in the metadata."""
+"""Arrow columns of numbers: decimals that take little space, and the names that Parquet files of probox share."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from probox.files.reading import Paths
 from probox.support.optional import pip_command, require
 
 __all__ = [
-    "are_among",
     "are_small_decimals",
+    "arrow_module",
     "decimal_array",
     "footer_of",
     "from_integers",
@@ -56,18 +56,6 @@ def is_parquet(path: Paths) -> bool:
         return False
 
 
-def are_among(ids: Ids, known: Ids) -> npt.NDArray[np.bool_]:
-    """Return which ids are among the known ones, which ascend: a few are found in millions at once.
-
-    >>> are_among(np.array([4, 1, 9]), np.array([1, 2, 4])).tolist()
-    [True, True, False]
-    """
-    if not len(known):
-        return np.zeros(len(ids), bool)
-    place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.asarray(known[place] == ids)
-
-
 def footer_of(file: BinaryIO) -> bytes:
     """Return the footer of a file, which says what is where in it; nothing if it does not end as Parquet files do."""
     size = file.seek(0, os.SEEK_END)
@@ -82,10 +70,14 @@ def footer_of(file: BinaryIO) -> bytes:
     return file.read(length)
 
 
+def arrow_module(name: str) -> Any:
+    """Return a module of pyarrow, which is installed on demand."""
+    return require(name, extra="parquet", purpose="Parquet files need")
+
+
 def pyarrow() -> tuple[Any, Any]:
-    """Return the modules `pyarrow` and `pyarrow.parquet`, which are installed on demand."""
-    needs = {"extra": "parquet", "purpose": "Parquet files need"}
-    arrow, parquet = require("pyarrow", **needs), require("pyarrow.parquet", **needs)
+    """Return the modules `pyarrow` and `pyarrow.parquet`."""
+    arrow, parquet = arrow_module("pyarrow"), arrow_module("pyarrow.parquet")
     if _major(arrow) < OLDEST_PYARROW:
         raise InputError(
             f"Parquet files need pyarrow {OLDEST_PYARROW} or newer, but got {arrow.__version__}",
