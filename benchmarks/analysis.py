@@ -31,11 +31,11 @@ def tasks(coco: Path, threads: int) -> Iterator[Task]:
         few = probox.evaluate(boxes, results, convention=probox.Convention(label_threshold=0.3), measures=("pdq",))
         many = probox.evaluate(boxes, results, measures=("map", "lrp"))
         size = f"{name}, {len(boxes.image_ids):,} images"
-        yield f"1,000 replicates of PDQ, {size}", lambda result=few: probox.bootstrap(result, ["pdq"])
+        yield f"1,000 replicates of PDQ, {size}", lambda result=few: result.intervals(["pdq"])
         for measure in ("map", "lrp"):
             yield (
                 f"1,000 replicates of {measure}, {size}, {len(many.detections):,} boxes",
-                lambda result=many, measure=measure: probox.bootstrap(result, [measure]),
+                lambda result=many, measure=measure: result.intervals([measure]),
             )
 
 

@@ -26,11 +26,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import probox
 from benchmarks.workloads import PER_IMAGE, jittered, simulated_truth
 from probox import InputError, write_parquet
 from probox.distributed import evaluate, open_client
 from probox.distributed.kept import parts_kept
-from probox.parts import evaluate_part
 
 
 def main() -> None:
@@ -71,7 +71,7 @@ def compare(folder: Path, options: argparse.Namespace) -> None:
         evaluate(*warm_up, client=client, keep=keep)  # workers import what they need
         for _ in range(options.repeat):
             started = time.perf_counter()
-            expected = evaluate_part(truth, found, keep=keep, threads=1).to_bytes()
+            expected = probox.evaluate(truth, found, keep=keep, threads=1).to_bytes()
             alone = min(alone, time.perf_counter() - started)
             started = time.perf_counter()
             data = evaluate(truth, found, client=client, keep=keep, folder=folder / "parts").to_bytes()

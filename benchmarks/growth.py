@@ -4,14 +4,14 @@
     python -m benchmarks.growth
     python -m benchmarks.growth --sizes 100000 1000000 --keep summary
     python -m benchmarks.growth --columns 100000000
-    python -m benchmarks.growth --join 64
+    python -m benchmarks.growth --merge 64
 
 For each size, simulated detections are written as Parquet sets beforehand, and `probox evaluate --keep matches` runs in
 a process of its own: its wall time from start to end, and the largest memory that it had. The exponent is the slope of
 the logarithm of time over that of size: 1 if twice as many detections take twice as long.
 
 `--columns N` makes what is kept of N detections without evaluating any, and gives the memory that it takes, and the
-largest there was while mAP and LRP were found from it. `--join N` gives what joining N parts of 200,000 detections
+largest there was while mAP and LRP were found from it. `--merge N` gives what merging N parts of 200,000 detections
 takes, and what it takes to make bytes of them and results of the bytes.
 """
 
@@ -31,9 +31,9 @@ import numpy as np
 
 from benchmarks.memory import forget_peak, peak_memory
 from benchmarks.workloads import PER_IMAGE, jittered, simulated_truth
-from probox import evaluate_part, from_bytes, join, write_parquet
+from probox import evaluate, from_bytes, merge, write_parquet
+from probox.evaluation.box_columns import BoxColumns
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
-from probox.parts.box_columns import BoxColumns
 
 SHARD = 200_000
 """Detections in a shard."""
@@ -57,14 +57,14 @@ def main() -> None:
     parser.add_argument("--covariances", default="diagonal", choices=["diagonal", "full"])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--columns", type=int, help="make the columns of so many detections instead")
-    parser.add_argument("--join", type=int, help="join so many parts of 200,000 detections instead")
+    parser.add_argument("--merge", type=int, help="merge so many parts of 200,000 detections instead")
     options = parser.parse_args()
     if options.columns:
         measure_columns(options.columns)
         return
-    if options.join:
+    if options.merge:
         for keep in ("summary", "matches", "all"):
-            measure_join(keep, options.join if keep != "all" else min(options.join, 8))
+            measure_merge(keep, options.merge if keep != "all" else min(options.merge, 8))
         return
     print(f"keep {options.keep}, {options.covariances} covariances, {options.threads} threads")
     print("| detections | images | MB of files | seconds | per million | MB at most | PDQ |")
@@ -126,10 +126,10 @@ def measure_columns(size: int) -> None:
     )
 
 
-def measure_join(keep: Any, count: int) -> None:
-    """Print what joining parts takes, which differ in their images alone, and what it takes to send them."""
+def measure_merge(keep: Any, count: int) -> None:
+    """Print what merging parts takes, which differ in their images alone, and what it takes to send them."""
     truth = simulated_truth(SHARD // PER_IMAGE)
-    part = evaluate_part(truth, jittered(truth, "diagonal", PER_IMAGE), keep=keep)
+    part = evaluate(truth, jittered(truth, "diagonal", PER_IMAGE), keep=keep)
     last = int(truth.image_ids[-1])
     parts = [
         dataclasses.replace(part, dataset=part.dataset.replace(image_ids=part.dataset.image_ids + last * number))
@@ -140,14 +140,15 @@ def measure_join(keep: Any, count: int) -> None:
     packed = time.perf_counter()
     parts = [from_bytes(one) for one in data]
     unpacked = time.perf_counter()
-    whole = join(parts)
-    joined = time.perf_counter()
+    whole = merge(parts)
+    merged = time.perf_counter()
     size = whole.counts["detections"]
-    pack, unpack, merge = (seconds / size * 1e9 for seconds in (packed - started, unpacked - packed, joined - unpacked))
+    seconds = packed - started, unpacked - packed, merged - unpacked
+    pack, unpack, together = (1e9 * one / size for one in seconds)
     print(
         f"keep {keep}: {count} parts of {size // count:,} detections in {len(part.dataset):,} images; "
         f"for each detection {sum(map(len, data)) / size:.1f} bytes, {pack:.0f} ns to make bytes, "
-        f"{unpack:.0f} ns to read and check them, {merge:.0f} ns to join"
+        f"{unpack:.0f} ns to read and check them, {together:.0f} ns to merge"
     )
 
 

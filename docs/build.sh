@@ -5,9 +5,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python="${PROBOX_PYTHON:-python3}"
-if ! { [ -n "${PROBOX_PYTHON:-}" ] && "$python" -c "import furo, latex2mathml, myst_parser, probox, sphinx"; } 2>/dev/null; then
+if ! { [ -n "${PROBOX_PYTHON:-}" ] && "$python" -c "import furo, latex2mathml, myst_parser, probox, probox_experiments, sphinx"; } 2>/dev/null; then
   "$python" -m venv .venv-docs
   python=.venv-docs/bin/python
-  "$python" -m pip install --quiet --disable-pip-version-check ".[docs]"
+  "$python" -m pip install --quiet --disable-pip-version-check ".[docs]" ./experiments
 fi
 exec "$python" docs/machinery/build.py "${1:-build/docs}"

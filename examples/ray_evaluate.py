@@ -31,7 +31,7 @@ Batch = dict[str, Any]
 def evaluate_part(row: Batch, truth: str, found: str, parts: int, keep: str) -> Batch:
     """Evaluate one part of the files, in a worker; Ray counts rows from 0."""
     part = f"{row['id'] + 1}/{parts}"
-    result = probox.evaluate_part(truth, found, part=part, keep=keep, threads=1)
+    result = probox.evaluate(truth, found, part=part, keep=keep, threads=1)
     return {"part": part, "result": result.to_bytes()}
 
 
@@ -40,7 +40,7 @@ def evaluate_files(asked: argparse.Namespace) -> Any:
     given = {"truth": asked.truth, "found": asked.found, "parts": asked.parts, "keep": asked.keep}
     numbers = ray.data.range(asked.parts, override_num_blocks=asked.parts)
     rows = numbers.map(evaluate_part, fn_kwargs=given, num_cpus=1)
-    return probox.join([probox.from_bytes(row["result"]) for row in rows.iter_rows()])
+    return probox.merge([probox.from_bytes(row["result"]) for row in rows.iter_rows()])
 
 
 class Judge:
@@ -65,7 +65,7 @@ def evaluate_batches(asked: argparse.Namespace) -> Any:
     predictions = ray.data.from_items(rows_of(found, truth))  # in your pipeline: what the model's map_batches returns
     given, two = (asked.truth, found.classes), ray.data.ActorPoolStrategy(size=2)
     judged = predictions.map_batches(Judge, fn_constructor_args=given, batch_size=4, compute=two)
-    result = probox.join([probox.from_bytes(row["result"]) for row in judged.iter_rows()])
+    result = probox.merge([probox.from_bytes(row["result"]) for row in judged.iter_rows()])
     # The join of parts knows which are missing. These are no parts: an image without a row would be no image at all.
     missing = set(truth.image_ids.tolist()) - set(result.dataset.image_ids.tolist())
     if missing:

@@ -13,7 +13,7 @@
 # files and the environment that has probox. The join names parts that are missing: those of tasks that failed. These again:
 #
 #     PARTS=16 sbatch --array=3,7 examples/slurm_array.sh TRUTH FOUND OUT [OPTIONS]
-#     probox join OUT.parts/* --out OUT
+#     probox merge OUT.parts/* --out OUT
 set -euo pipefail
 truth=$1 found=$2 out=$3
 shift 3
@@ -28,5 +28,5 @@ else # the line that a person types
   array=$(sbatch --parsable "$0" "$truth" "$found" "$out" "$@")
   # After any end, not only a good one: a join that never starts says nothing.
   sbatch --dependency="afterany:${array%%;*}" --job-name=probox-join --output=probox-join-%j.log \
-    --wrap "$(printf 'probox join %q.parts/* --out %q' "$out" "$out")"
+    --wrap "$(printf 'probox merge %q.parts/* --out %q' "$out" "$out")"
 fi

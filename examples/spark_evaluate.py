@@ -31,12 +31,12 @@ def evaluate_files(spark: SparkSession, asked: argparse.Namespace) -> Any:
     def evaluate_parts(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for frame in frames:
             for number in frame["part"]:
-                result = probox.evaluate_part(truth, found, part=f"{number}/{parts}", keep=keep, threads=1)
+                result = probox.evaluate(truth, found, part=f"{number}/{parts}", keep=keep, threads=1)
                 yield pd.DataFrame({"part": [number], "result": [result.to_bytes()]})
 
     numbers = spark.range(1, parts + 1, numPartitions=parts).toDF("part")
     rows = numbers.mapInPandas(evaluate_parts, "part long, result binary").collect()
-    return probox.join([probox.from_bytes(bytes(row["result"])) for row in rows])
+    return probox.merge([probox.from_bytes(bytes(row["result"])) for row in rows])
 
 
 def session(master: str | None) -> SparkSession:

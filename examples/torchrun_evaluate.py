@@ -25,7 +25,7 @@ import probox
 def evaluate_files(asked: argparse.Namespace, threads: int) -> Any:
     """Return what this process makes of its part of two files."""
     part = f"{dist.get_rank() + 1}/{dist.get_world_size()}"
-    return probox.evaluate_part(asked.truth, asked.found, part=part, keep=asked.keep, threads=threads)
+    return probox.evaluate(asked.truth, asked.found, part=part, keep=asked.keep, threads=threads)
 
 
 def evaluate_batches(asked: argparse.Namespace, threads: int) -> Any:
@@ -56,7 +56,7 @@ def join_on_first(result: Any) -> Any | None:
     first = dist.get_rank() == 0
     sent: list[bytes | None] | None = [None] * dist.get_world_size() if first else None
     dist.gather_object(result.to_bytes(), sent, dst=0)
-    return probox.join([probox.from_bytes(data) for data in sent]) if sent is not None else None
+    return probox.merge([probox.from_bytes(data) for data in sent]) if sent is not None else None
 
 
 def main() -> None:

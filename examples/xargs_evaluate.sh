@@ -23,5 +23,5 @@ printf '%s\n' ${ONLY:-$(seq "$parts")} | xargs -P "$processes" -I{} \
   probox evaluate "$truth" "$found" --part "{}/$parts" --threads 1 --out "$out.parts/{}" "$@" >/dev/null || failed=1
 
 [ -n "$(ls "$out.parts")" ] || exit 1 # nothing to join: the reasons stand above
-probox join "$out.parts"/* --out "$out"
+probox merge "$out.parts"/* --out "$out"
 exit "$failed"

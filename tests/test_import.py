@@ -96,7 +96,6 @@ MISTAKES = {
     "result.diagnose().no_such_thing": "attr-defined",
     "result.confusion().matrx": "attr-defined",
     "result.best_threshold(0.5)": "arg-type",
-    "probox.parts.no_such_thing": "attr-defined",
 }
 
 

@@ -25,7 +25,7 @@ from probox.convention import PRESETS
 from probox.errors import KeywordError
 from probox.options import OPTIONS, WORDS, Settings
 
-FUNCTIONS = (probox.evaluate, probox.evaluate_parquet, probox.Evaluator, probox.PDQ, fit)
+FUNCTIONS = (probox.evaluate, probox.Evaluator, probox.PDQ, fit)
 SCORING = {("evaluate",): (), ("table",): (), ("calibrate", "fit"): ("fixed_variance",), ("draw",): ()}
 """Commands that score files, and what has no meaning for them."""
 
@@ -79,10 +79,10 @@ def test_no_command_scores_without_these_options() -> None:
     for path in Path(probox.cli.__file__).parent.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-        if named & {"evaluate", "evaluate_parquet", "fit", "perform", "TruthToScore"}:
+        if named & {"evaluate", "fit", "perform"}:
             scoring.add(path.stem)
-            assert ("scoring_options" in named) == (path.stem not in ("cluster", "demo", "scoring"))
-    assert scoring == {"calibrate", "cluster", "demo", "draw", "evaluate", "scoring", "table"}
+            assert ("scoring_options" in named) == (path.stem not in ("demo", "scoring"))
+    assert scoring == {"calibrate", "demo", "draw", "scoring"}
 
 
 TRUTH = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48), 9: (64, 48)}, [7, 9], [[10, 20, 40, 40]] * 2, [0, 0])
@@ -113,8 +113,8 @@ def test_words_make_the_convention() -> None:
 def test_measures_in_a_text() -> None:
     assert scored(measures="lrp, PDQ").measures == scored(measures=["pdq", "lrp"]).measures == ("pdq", "lrp")
     assert scored(measures=" All ").measures == scored(measures="all").measures
-    assert probox.bootstrap(scored(), "pdq", replicates=2).columns.keys() >= {"PDQ"}
-    assert "mAP" not in probox.bootstrap(scored(), "pdq", replicates=2).columns
+    assert scored().intervals("pdq", replicates=2).columns.keys() >= {"PDQ"}
+    assert "mAP" not in scored().intervals("pdq", replicates=2).columns
 
 
 def test_some_images() -> None:
@@ -134,7 +134,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a part of a word": ({"threshold": 0.5}, "did you mean label_threshold?"),
     "an own keyword": ({"thread": 2}, "did you mean threads?"),
-    "no word at all": ({"iou": 0.5}, "not know the keyword `iou`; it takes convention, measures, .*, preset, .*, clip"),
+    "no word at all": (
+        {"iou": 0.5},
+        "not know the keyword `iou`; it takes part, keep, convention, measures, .*, preset, .*, clip",
+    ),
     "another field": ({"epsilon": 1e-12}, r'give convention=probox.Convention.preset\("reference", epsilon=...\)'),
     "a method": ({"per_class": True}, r"call result.per_class\(\)"),
     "two starts": ({"preset": "paper", "convention": "paper"}, "expected `preset` or `convention`, but got both"),

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from benchmarks.mutants.mutant import Mutant, patched, swapped
 from probox.convention import Convention
-from probox.evaluation.run import evaluate
+from probox.evaluation.evaluate import evaluate
 from probox.measures import boxes as box_measures
 from probox.measures.boxes import box_definition as boxes
 from probox.measures.boxes.matching import IOU_THRESHOLDS

@@ -80,7 +80,7 @@ PAGES: dict[str, Page] = {
     "api/evaluating": Page(
         "Evaluating",
         "From two files or tables to a result. `probox.evaluate` is where nearly everything begins.",
-        _probox("evaluate", "evaluate_parquet", "Evaluator", "PDQ", "Convention"),
+        _probox("evaluate", "Evaluator", "PDQ", "Convention"),
     ),
     "api/results": Page(
         "Results",
@@ -95,10 +95,10 @@ PAGES: dict[str, Page] = {
             "probox.tables.results.PairTable",
             "probox.tables.results.Verdict",
             "probox.measures.matched.MatchedPairs",
-            "probox.evaluation.grouped.GroupTable",
-            "probox.evaluation.grouped.ImageTable",
+            "probox.evaluation.group_tables.GroupTable",
+            "probox.evaluation.group_tables.ImageTable",
             "probox.evaluation.oddities.columns.Oddity",
-            "probox.evaluation.part.Part",
+            "probox.evaluation.parts.Part",
             "probox.evaluation.threshold_choice.ThresholdChoice",
         ),
     ),
@@ -125,7 +125,7 @@ PAGES: dict[str, Page] = {
         "Analysing and comparing",
         "Why a result has its numbers, how sure they are, which of two is better, and what to annotate next.",
         (
-            *_probox("diagnose", "best_threshold", "bootstrap", "compare", "stories", "rank", "Ranking"),
+            *_probox("diagnose", "best_threshold", "compare", "stories", "rank", "Ranking"),
             "probox.analysis.confusion.confusion",
             "probox.analysis.confusion.Confusion",
             "probox.analysis.diagnosis.Diagnosis",
@@ -149,16 +149,16 @@ PAGES: dict[str, Page] = {
         "mAP and LRP",
         "COCO's mean average precision and LRP by themselves; `probox.evaluate` has them beside PDQ.",
         (
-            *_probox("average_precision", "AveragePrecision", "lrp", "LRP"),
+            *_probox("average_precision", "AveragePrecisionResult", "lrp", "LRPResult"),
             "probox.measures.boxes.mean_ap.PrecisionRecallCurve",
             "probox.measures.boxes.optimal_lrp.LRPCurve",
         ),
     ),
     "api/parts": Page(
         "Parts",
-        "An evaluation in parts, on several machines or one after the other, and their join: "
-        "to the bit that of one machine. [Cluster](../cluster.md) shows how.",
-        _probox("evaluate_part", "join", "load", "from_bytes", "CompactEvaluation"),
+        "Parts of an evaluation, from `probox.evaluate(part=...)` on several machines or one after the other, and the "
+        "whole, bit-identical to that of one machine. [Cluster](../cluster.md) shows how.",
+        _probox("merge", "load", "from_bytes"),
     ),
     "api/drawing": Page(
         "Drawing",

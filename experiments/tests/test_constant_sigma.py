@@ -136,7 +136,7 @@ def test_repeats_of_one_size_have_a_mean_and_its_standard_error() -> None:
     assert gain is not None
     assert gain.value == pytest.approx(0.4)
     assert gain.error == pytest.approx(np.std([0.4, 0.5, 0.4, 0.3], ddof=1) / 2)
-    assert gain.above
+    assert gain.is_above()
 
 
 def test_parts_count_by_their_size() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probox.support.words import printable
 
-__all__ = ["InputError", "KeywordError", "ProboxError"]
+__all__ = ["InputError", "KeywordError", "ProboxError", "UnknownKeyError"]
 
 
 LONGEST = 500
@@ -70,6 +70,10 @@ class InputError(ProboxError, ValueError):
 
 class KeywordError(InputError, TypeError):
     """A function was given a keyword that it does not know; also a `TypeError`, as Python would raise."""
+
+
+class UnknownKeyError(InputError, KeyError):
+    """Raised for a row or column that a table does not have; also a `KeyError`, as mappings have it."""
 
 
 def _short(text: str) -> str:

@@ -80,7 +80,7 @@ def test_map_is_that_of_torchmetrics(lightning: Any, seed: int) -> None:
     for name, key in (("mAP", "map"), ("AP50", "map_50"), ("AP75", "map_75")):
         assert numbers[name] == pytest.approx(float(expected[key]), abs=1e-6), name
     precision = ours.result().average_precision
-    np.testing.assert_allclose(precision.per_class()["AP"], expected["map_per_class"].numpy(), atol=1e-6)
+    np.testing.assert_allclose(precision.per_class().columns["AP"], expected["map_per_class"].numpy(), atol=1e-6)
     sizes = precision.ap_small, precision.ap_medium, precision.ap_large
     wanted = np.array([float(expected[f"map_{name}"]) for name in ("small", "medium", "large")])
     np.testing.assert_allclose(sizes, np.where(wanted < 0, np.nan, wanted), atol=1e-6)

@@ -17,7 +17,7 @@ from tests.amounts import examples
 import probox
 from probox import PDQ, InputError
 from probox.adapters import from_torchvision, truth_from_torchvision
-from probox.evaluation.joining import join_evaluations
+from probox.evaluation.merge import merge_evaluations
 
 CLASSES = ("cup", "dog", "car")
 WIDTH, HEIGHT = 400, 300
@@ -152,7 +152,7 @@ def test_one_call_of_evaluate_gives_the_same() -> None:
     batch = some_images(5, covariances=True)
     result = filled(batch).result()
     parts = [filled((batch[0][row : row + 1], batch[1][row : row + 1])).result() for row in range(5)]
-    assert_equal(join_evaluations(parts), result)
+    assert_equal(merge_evaluations(parts), result)
 
 
 def test_images_that_several_processes_saw_count_once() -> None:

@@ -211,8 +211,8 @@ def test_other_truths_are_refused(results: dict[str, Evaluation]) -> None:
         "B cannot be compared with A: the class star is in the truth of A alone": dataclasses.replace(
             a, dataset=a.dataset.replace(classes=("sun", *a.classes[1:]))
         ),
-        f"image {ids[0]} of A is not in B": a.on(ids[1:]),
-        f"image {ids[0]} and 1 more of A are not in B": a.on(ids[2:]),
+        f"image {ids[0]} of A is not in B": a.select_images(ids[1:]),
+        f"image {ids[0]} and 1 more of A are not in B": a.select_images(ids[2:]),
         f"image {ids[0]} has another size": dataclasses.replace(
             a, dataset=a.dataset.replace(widths=a.dataset.widths + 1)
         ),

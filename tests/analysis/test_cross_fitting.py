@@ -126,12 +126,12 @@ def test_forged_choices_are_refused(result, tmp_path, change, problem):
 
 
 def test_some_images_keep_their_thresholds(result):
-    one = result.on([3])
-    images = result.per_image()
+    one = result.select_images([3])
+    images = result.per_image().columns
     assert one.pdq == images["PDQ"][2]
     assert one.summary()["FP"] == images["FP"][2]
     ids = result.dataset.image_ids
-    both = result.on(ids[6:]) + result.on(ids[:6])
+    both = result.select_images(ids[6:]) + result.select_images(ids[:6])
     np.testing.assert_equal(both.summary(), result.summary())
 
 
@@ -170,7 +170,7 @@ def test_what_it_cannot_be_used_for(world):
         probox.evaluate(truth, found, images=[1], label_threshold="auto")
     with pytest.raises(InputError, match="PDQ was not measured"):
         probox.evaluate(truth, found, measures="map", label_threshold="auto")
-    for call in (probox.evaluate_part, probox.calibration.fit):
+    for call in (probox.evaluate, probox.calibration.fit):
         with pytest.raises(InputError, match=f'{call.__name__} does not take label_threshold="auto"'):
             call(truth, found, label_threshold="auto")
     with pytest.raises(InputError, match='PDQ does not take label_threshold="auto"'):

@@ -18,7 +18,6 @@ from probox.analysis.diagnosis import NUMBERS, diagnose
 from probox.analysis.intervals import interval_of
 from probox.analysis.resampling import drawn_images
 from probox.analysis.short_verdict import short_verdict
-from probox.evaluation.joining import without_labels
 from probox.measures.registry import MEASURES, measures_called
 
 KEYS = (
@@ -254,7 +253,7 @@ def test_nothing_found_and_nothing_there():
 
 
 def test_what_is_missing_is_said(too_sure):
-    forgotten = without_labels(too_sure).diagnose(replicates=20)
+    forgotten = too_sure.without_labels().diagnose(replicates=20)
     assert any("label probabilities were not kept" in text for text in forgotten.remarks)
     assert math.isnan(forgotten.numbers["Brier"])
     assert forgotten.budget is not None

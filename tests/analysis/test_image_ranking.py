@@ -14,7 +14,7 @@ from probox.analysis.image_ranking import CHOICES, choose_images, find_images, l
 @pytest.mark.parametrize("choice", list(CHOICES))
 def test_the_first_images_of_every_choice(results: dict[str, Evaluation], choice: str) -> None:
     result = results["unsure"]
-    columns = result.per_image()
+    columns = result.per_image().columns
     rows = [{name: values[row].item() for name, values in columns.items()} for row in range(len(result.dataset))]
     key = {
         "worst": lambda row: row["sum_pPDQ"] - row["TP"] - row["FP"] - row["FN"],

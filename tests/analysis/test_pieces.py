@@ -12,7 +12,7 @@ import pytest
 from tests.amounts import others_slow
 from tests.worlds import boxes_truth, simulated
 
-from probox import Detections, Evaluation, GroundTruth, bootstrap, compare, evaluate
+from probox import Detections, Evaluation, GroundTruth, compare, evaluate
 from probox.analysis.diagnosis import diagnose
 from probox.calibration import Fitted, fit
 from probox.errors import InputError
@@ -67,8 +67,8 @@ def fitted_bits(fitted: Fitted) -> Any:
 def test_intervals_and_comparisons(world: World, at_once: int) -> None:
     _, _, results = world
     elsewhere = Elsewhere(at_once)
-    there = bootstrap(results["one"], "all", replicates=20, mapper=elsewhere)
-    assert in_bits(there.to_dict()) == in_bits(bootstrap(results["one"], "all", replicates=20).to_dict())
+    there = results["one"].intervals("all", replicates=20, mapper=elsewhere)
+    assert in_bits(there.to_dict()) == in_bits(results["one"].intervals("all", replicates=20).to_dict())
     assert len(elsewhere.pieces) == min(at_once, 20)
     there, here = (compare(results, per_class=True, replicates=20, **more) for more in ({"mapper": elsewhere}, {}))
     assert in_bits(there.to_dict()) == in_bits(here.to_dict())

@@ -10,7 +10,6 @@ from tests.strategies import random_world as mixed_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.analysis.rescoring import golden_section, pixel_covariances, scene_of
-from probox.evaluation.joining import without_labels
 from probox.tables.covariances import constant_covariances
 
 
@@ -78,7 +77,7 @@ def test_heatmaps_are_noticed():
 def test_what_is_not_kept_is_told():
     result = evaluate(*random_world(0))
     with pytest.raises(InputError, match="label probabilities were not kept"):
-        scene_of(without_labels(result))
+        scene_of(result.without_labels())
     with pytest.raises(InputError, match="PDQ was not measured"):
         scene_of(evaluate(*random_world(0), measures=("map",)))
 

@@ -111,7 +111,7 @@ def test_what_cannot_be_compared(
     assert err == f"probox: {sure}: there is only one result; name two or more to compare\n"
 
     result = results["unsure"]
-    result.on(result.dataset.image_ids[:4]).save(tmp_path / "few")
+    result.select_images(result.dataset.image_ids[:4]).save(tmp_path / "few")
     status, out, err = run(capsys, "compare", sure, tmp_path / "few")
     assert (status, out) == (1, "")
     assert err.startswith("probox: few cannot be compared with sure: image ")

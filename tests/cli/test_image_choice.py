@@ -103,7 +103,7 @@ def test_every_format_can_be_cut(files: Path, tmp_path: Path) -> None:
     write_parquet(tmp_path / "found.parquet", found)
     write_parquet(tmp_path / "truth.parquet", truth)
     given = ",".join(map(str, ids.tolist()))
-    expected = evaluate(truth, found).on(ids).summary()
+    expected = evaluate(truth, found).select_images(ids).summary()
     for there, path in (
         (files / "truth.json", files / "unsure.json"), (files / "truth.json", tmp_path / "part.json"),
         (files / "truth.json", tmp_path / "coco.json"), (files / "truth.json", tmp_path / "found.parquet"),

@@ -156,8 +156,8 @@ def test_evaluate_labels_it_and_names_the_other(files, everything):
 def test_the_note_is_of_all_images_of_a_result(files, tmp_path):
     probox("evaluate", *files, "--label-threshold", "0.15", "--out", tmp_path / "kept")
     result = load(tmp_path / "kept" / "found")
-    some = result.on(result.dataset.image_ids[:6])
-    rest = result.on(result.dataset.image_ids[6:])
+    some = result.select_images(result.dataset.image_ids[:6])
+    rest = result.select_images(result.dataset.image_ids[6:])
     assert any("mAP of all detections" in note for note in result.notes)
     assert not any("mAP of all detections" in note for note in (*some.notes, *(some + rest).notes))
 

@@ -142,7 +142,7 @@ def test_commands_follow_the_order_of_a_folder(tmp_path: Path, demo_files: Path)
 def test_joined_parts_keep_the_order_as_given(tmp_path: Path, demo_files: Path) -> None:
     for part in (1, 2):
         evaluate_into(tmp_path / str(part), demo_files, "b", "a", options=("--part", f"{part}/2"))
-    assert probox("join", tmp_path / "1", tmp_path / "2", "--out", tmp_path / "whole").returncode == 0
+    assert probox("merge", tmp_path / "1", tmp_path / "2", "--out", tmp_path / "whole").returncode == 0
     assert order_of(tmp_path / "whole") == ["b", "a"]
 
 

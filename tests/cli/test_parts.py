@@ -10,6 +10,7 @@ import pytest
 
 import probox
 from probox.cli import main
+from probox.evaluation.parts import KEEP
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
@@ -34,7 +35,7 @@ def parts(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) 
 def test_parts_of_several_files_are_joined_by_name(
     capsys: pytest.CaptureFixture[str], parts: list[Path], demo_files: Path, tmp_path: Path
 ) -> None:
-    status, out, err = run(capsys, "join", *reversed(parts), "--out", tmp_path / "R")
+    status, out, err = run(capsys, "merge", *reversed(parts), "--out", tmp_path / "R")
     assert (status, "unsure: 3 parts, 12 images; kept in" in err) == (0, True)
     _, whole, _ = run(capsys, "evaluate", *(demo_files / n for n in ("truth.json", "sure.json", "unsure.json")))
     assert out == whole
@@ -44,19 +45,19 @@ def test_parts_of_several_files_are_joined_by_name(
 
 def test_json_says_what_was_joined(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
     folders = [folder / "unsure" for folder in parts]
-    status, out, _ = run(capsys, "join", *folders, "--out", tmp_path / "R", "--json")
+    status, out, _ = run(capsys, "merge", *folders, "--out", tmp_path / "R", "--json")
     said = json.loads(out)
     assert (status, said["parts"], said["part"], said["counts"]["images"]) == (0, 3, None, 12)
     assert (tmp_path / "R" / "evaluation.json").is_file()
 
 
 def test_some_parts_are_a_part(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
-    status, _, err = run(capsys, "join", parts[0], parts[2], "--out", tmp_path / "R")
+    status, _, err = run(capsys, "merge", parts[0], parts[2], "--out", tmp_path / "R")
     assert (status, err) == (1, "probox: part 2 of 3 is missing; evaluate with part 2/3, and so on")
     assert not (tmp_path / "R").exists()
-    status, _, err = run(capsys, "join", parts[0], parts[2], "--out", tmp_path / "R", "--incomplete")
+    status, _, err = run(capsys, "merge", parts[0], parts[2], "--out", tmp_path / "R", "--incomplete")
     assert (status, "; 2 of 3 parts; kept in" in err) == (0, True)
-    status, _, err = run(capsys, "join", parts[1], tmp_path / "R", "--out", tmp_path / "S")
+    status, _, err = run(capsys, "merge", parts[1], tmp_path / "R", "--out", tmp_path / "S")
     assert status == 0, err
 
 
@@ -68,27 +69,27 @@ def test_what_cannot_be_joined(capsys: pytest.CaptureFixture[str], parts: list[P
         (parts[0], parts[1] / "sure"): "is a result itself, but",
         (parts[0], parts[0]): "is part 1 of 3, as",
     }.items():
-        status, _, err = run(capsys, "join", *given, "--out", tmp_path / "R")
+        status, _, err = run(capsys, "merge", *given, "--out", tmp_path / "R")
         assert (status, message in err) == (1, True), err
 
 
 def test_parts_are_not_replaced(capsys: pytest.CaptureFixture[str], parts: list[Path]) -> None:
-    status, _, err = run(capsys, "join", *parts, "--out", parts[0])
+    status, _, err = run(capsys, "merge", *parts, "--out", parts[0])
     assert status == 1
     assert "would replace one of the parts" in err or "measured on other images" in err
 
 
 def test_a_joined_result_hides_no_others(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
     folders = [folder / "unsure" for folder in parts]
-    assert run(capsys, "join", *parts, "--out", tmp_path / "R")[0] == 0
-    status, _, err = run(capsys, "join", *folders, "--out", tmp_path / "R")
+    assert run(capsys, "merge", *parts, "--out", tmp_path / "R")[0] == 0
+    status, _, err = run(capsys, "merge", *folders, "--out", tmp_path / "R")
     assert (status, err) == (
         1,
         f"probox: {tmp_path / 'R' / 'sure'}: is in this --out, and would be hidden by a result there; choose another",
     )
     assert not (tmp_path / "R" / "evaluation.json").exists()
     for _ in range(2):  # a result of the same kind is replaced
-        assert run(capsys, "join", *folders, "--out", tmp_path / "S")[0] == 0
+        assert run(capsys, "merge", *folders, "--out", tmp_path / "S")[0] == 0
 
 
 def test_results_are_not_kept_at_urls(
@@ -98,9 +99,9 @@ def test_results_are_not_kept_at_urls(
     files = demo_files / "truth.json", demo_files / "unsure.json"
     status, _, err = run(capsys, "evaluate", *files, "--out", "s3://bucket/R")
     assert (status, "results are kept in folders, not at URLs; name a folder" in err) == (1, True)
-    for keep in probox.parts.KEEP:
+    for keep in KEEP:
         with pytest.raises(probox.InputError, match="not at URLs"):
-            probox.evaluate_part(*files, keep=keep).save("memory://bucket/R")
+            probox.evaluate(*files, keep=keep).save("memory://bucket/R")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -132,7 +133,7 @@ def test_what_is_kept_has_the_same_numbers(
         for name, numbers in kept[groups].items():
             assert numbers.items() <= whole[groups][name].items()
     assert set(kept["intervals"]["columns"]) == set(kept["summary"])
-    assert isinstance(probox.load(tmp_path / "unsure"), probox.CompactEvaluation)
+    assert probox.load(tmp_path / "unsure").keep == keep
     status, _, err = run(capsys, "diagnose", tmp_path / "unsure")
     assert status == 1
     assert f"holds the {keep} of an evaluation, not its tables; evaluate anew with --keep all" in err

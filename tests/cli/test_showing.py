@@ -67,7 +67,7 @@ def test_chooses_images(
 ) -> None:  # fmt: skip
     options = ["--show-above", 0, "--labels", "none"]
     answer = draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, f"--{choice}", 2, *options)
-    table = results["unsure"].per_image()
+    table = results["unsure"].per_image().columns
     lost = table["TP"] + table["FP"] + table["FN"] - table["sum_pPDQ"]
     order = np.lexsort((table["image_id"], -(lost if column == "lost" else table[column])))[:2]
     assert ids(answer) == table["image_id"][order].tolist()
@@ -361,7 +361,7 @@ def test_plots_that_are_left_out_are_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     keep_plots(monkeypatch, "thresholds", "difference")
-    results["unsure"].on(results["unsure"].dataset.image_ids[1:]).save(tmp_path / "few")
+    results["unsure"].select_images(results["unsure"].dataset.image_ids[1:]).save(tmp_path / "few")
     both = (demo_files / "results" / "sure", tmp_path / "few")
     code, _, err = run(capsys, "plot", *both, "--out", tmp_path / "plots")
     assert code == 0

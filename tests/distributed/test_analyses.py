@@ -51,8 +51,8 @@ def test_intervals(client: Any, world: World) -> None:
     result = world[2]["one"]
     choices: dict[str, Any] = {"replicates": 31, "seed": 4, "level": 0.9}
     there = over.bootstrap(result, "all", client=client, **choices)
-    assert same(probox.bootstrap(result, "all", **choices).to_dict(), there.to_dict())
-    assert not same(probox.bootstrap(result, "all", **choices | {"seed": 5}).to_dict(), there.to_dict())
+    assert same(result.intervals("all", **choices).to_dict(), there.to_dict())
+    assert not same(result.intervals("all", **choices | {"seed": 5}).to_dict(), there.to_dict())
 
 
 def test_comparisons(client: Any, world: World) -> None:

@@ -14,11 +14,11 @@ from tests.strategies import random_world
 
 import probox
 import probox.distributed
-from probox import Detections, GroundTruth
+from probox import Detections, GroundTruth, evaluate
 from probox.distributed.cluster import thread_total
 from probox.distributed.evaluating import PARTS_PER_THREAD
 from probox.errors import InputError
-from probox.parts import KEEP, evaluate_part
+from probox.evaluation.parts import KEEP
 
 Tables = tuple[GroundTruth, Detections]
 
@@ -42,7 +42,7 @@ def test_masks_heatmaps_and_covariances_of_every_kind(client: Any, seed: int) ->
 @pytest.mark.parametrize("parts", others_slow([4, 1, None]))
 @pytest.mark.parametrize("keep", KEEP)
 def test_sets_of_shards(client: Any, sets: Path, keep: Any, parts: int | None) -> None:
-    alone = evaluate_part(sets / "truth", sets / "found", keep=keep)
+    alone = evaluate(sets / "truth", sets / "found", keep=keep)
     shared = probox.distributed.evaluate(sets / "truth", sets / "found", client=client, parts=parts, keep=keep)
     assert shared.to_bytes() == alone.to_bytes()
 
@@ -51,8 +51,8 @@ def test_sets_are_measured_as_the_tables_in_them(client: Any, sets: Path, tables
     shared = probox.distributed.evaluate(sets / "truth", sets / "found", client=client, parts=5)
     alone = probox.evaluate(*tables)
     assert shared.summary() == alone.summary()
-    for name, column in alone.per_image().items():
-        np.testing.assert_array_equal(shared.per_image()[name], column)
+    for name, column in alone.per_image().columns.items():
+        np.testing.assert_array_equal(shared.per_image().columns[name], column)
 
 
 def test_files_that_workers_read_whole(client: Any, demo_files: Path) -> None:
@@ -68,7 +68,7 @@ def test_workers_with_another_current_folder_find_relative_paths(
 ) -> None:
     for folder, truth, found in ((sets, "truth/", "found/"), (demo_files, "truth.json", "unsure.json")):
         monkeypatch.chdir(folder)
-        alone = evaluate_part(truth, found)
+        alone = evaluate(truth, found)
         shared = probox.distributed.evaluate(truth, found, client=client, parts=3)
         assert shared.inputs == alone.inputs  # what results call their files does not tell where workers found them
         assert shared.to_bytes() == alone.to_bytes()
@@ -88,7 +88,7 @@ def test_settings_reach_the_workers(client: Any, tables: Tables, sets: Path, set
     assert probox.distributed.evaluate(*tables, client=client, parts=4, **settings).to_bytes() == alone.to_bytes()
     files = sets / "truth", sets / "found"
     shared = probox.distributed.evaluate(*files, client=client, parts=4, **settings)
-    assert shared.to_bytes() == evaluate_part(*files, **settings).to_bytes()
+    assert shared.to_bytes() == evaluate(*files, **settings).to_bytes()
 
 
 def test_some_images_alone(client: Any, tables: Tables, sets: Path, demo_files: Path) -> None:
@@ -98,7 +98,7 @@ def test_some_images_alone(client: Any, tables: Tables, sets: Path, demo_files: 
     assert shared.to_bytes() == alone.to_bytes()
     files = sets / "truth", sets / "found"
     shared = probox.distributed.evaluate(*files, client=client, parts=2, images=wanted)
-    assert shared.to_bytes() == evaluate_part(*files, images=wanted).to_bytes()
+    assert shared.to_bytes() == evaluate(*files, images=wanted).to_bytes()
     whole = demo_files / "truth.json", demo_files / "unsure.json"
     few = probox.read_truth(whole[0]).image_ids[1::3]
     shared = probox.distributed.evaluate(*whole, client=client, parts=2, images=few)

@@ -17,14 +17,13 @@ from tests.formats.labels.world import header, put
 
 import probox
 import probox.distributed
-from probox import Detections, GroundTruth
+from probox import Detections, GroundTruth, evaluate
 from probox.distributed.inputs import forget_inputs, given_truth
 from probox.distributed.kept import NOTE, KeptParts, PartsFolder, part_name
 from probox.distributed.part_task import Plan, join_parts, run_part
 from probox.errors import InputError
-from probox.evaluation.part import hash_of_ids
+from probox.evaluation.parts import KEEP, hash_ids
 from probox.files.staging import claim
-from probox.parts import KEEP, evaluate_part
 
 Tables = tuple[GroundTruth, Detections]
 PARTS = 5
@@ -93,7 +92,7 @@ def test_only_missing_parts_run_again(client: Any, sets: Path, tmp_path: Path, k
     run = run_of(client, *files, folder=tmp_path / "parts", resume=True, keep=keep)
     assert run.kept == PARTS - 2
     assert run.damaged == ()
-    assert run.result.to_bytes() == evaluate_part(*files, keep=keep).to_bytes()
+    assert run.result.to_bytes() == evaluate(*files, keep=keep).to_bytes()
 
 
 def test_strange_files_stay(client: Any, tables: Tables, tmp_path: Path) -> None:
@@ -184,7 +183,7 @@ def test_other_files_at_the_same_place_are_noticed(demo_files: Path, tmp_path: P
     paths = [str(tmp_path / name) for name in ("truth.json", "found.json")]
     shutil.copy(demo_files / "truth.json", paths[0])
     plan = Plan(
-        of=2, whole=hash_of_ids(probox.read_truth(paths[0]).image_ids), inputs="known before", truth=paths[0],
+        of=2, whole=hash_ids(probox.read_truth(paths[0]).image_ids), inputs="known before", truth=paths[0],
         found=paths[1], truth_by_need=False, found_by_need=False, images=None, repair=False,
         given={"measures": "pdq"}, folder=None,
     )  # fmt: skip
@@ -241,7 +240,7 @@ def test_a_bad_shard_is_named_and_the_other_parts_are_kept(client: Any, sets: Pa
     bad.write_bytes(sound)
     run = run_of(client, *files, folder=tmp_path / "parts", resume=True)
     assert (run.kept, run.parts) == (kept, 15)
-    assert run.result.to_bytes() == evaluate_part(*files).to_bytes()
+    assert run.result.to_bytes() == evaluate(*files).to_bytes()
 
 
 def test_a_run_that_kept_nothing_leaves_nothing(client: Any, demo_files: Path, tmp_path: Path) -> None:

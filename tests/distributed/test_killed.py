@@ -19,11 +19,10 @@ from tests.distributed.running import run_of
 
 import probox
 import probox.distributed
-from probox import Detections, GroundTruth
+from probox import Detections, GroundTruth, evaluate
 from probox.distributed.cluster import open_client
 from probox.distributed.kept import parts_kept
 from probox.errors import InputError
-from probox.parts import evaluate_part
 
 Tables = tuple[GroundTruth, Detections]
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +47,7 @@ def test_a_worker_killed_half_way_changes_no_bit(client: Any, sets: Path, tmp_pa
     run = run_of(client, *files, parts=PARTS, folder=tmp_path / "parts" if keeping else None, progress=kill_one)
     assert killed_at
     assert victim not in client.run(os.getpid).values()
-    assert run.result.to_bytes() == evaluate_part(*files).to_bytes()
+    assert run.result.to_bytes() == evaluate(*files).to_bytes()
     assert not (tmp_path / "parts").exists()
 
 
@@ -108,7 +107,7 @@ def test_a_scheduler_killed_half_way_and_started_again(sets: Path, tmp_path: Pat
     with dask_processes(tmp_path, 1) as (file, _), open_client(file, timeout=20) as client:
         run = run_of(client, *files, folder=folder, resume=True)
     assert (run.kept, run.parts) == (kept, PARTS)
-    assert run.result.to_bytes() == evaluate_part(*files).to_bytes()
+    assert run.result.to_bytes() == evaluate(*files).to_bytes()
     assert not folder.exists()
 
 

@@ -74,7 +74,7 @@ def test_what_is_not_run_is_a_snippet_and_says_why(page: str) -> None:
         if block.mark in ("not run", "slow", "needs"):
             assert block.language in RUN, f"{page}:{block.line}: {block.language} is never run"
             assert block.reason, f"{page}:{block.line}: say why this is not run"
-            for test in re.findall(r"tests/[\w/]+\.py", block.reason):
+            for test in re.findall(r"(?:experiments/)?tests/[\w/]+\.py", block.reason):
                 assert (ROOT / test).is_file(), f"{page}:{block.line}: {test} is not there"
 
 

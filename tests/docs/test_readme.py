@@ -80,7 +80,7 @@ def test_lines_for_a_notebook(folder: Path) -> None:
     assert len(codes) >= 3
     for code in codes:
         exec(compile(code, README.name, "exec"), space)
-    assert space["evaluator"].result().pdq == probox.evaluate(truth, found).on(truth.image_ids[:3]).pdq
+    assert space["evaluator"].result().pdq == probox.evaluate(truth, found).select_images(truth.image_ids[:3]).pdq
     assert space["metric"].compute() == pytest.approx(space["evaluator"].result().summary(), rel=1e-9, nan_ok=True)
 
 

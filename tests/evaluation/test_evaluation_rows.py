@@ -77,7 +77,7 @@ def test_numbers_follow_from_rows(truth, found):
     result = evaluate(truth, found)
     assert (result.tp, result.fp, result.fn) == (2, 2, 1)
     assert result.pdq == pytest.approx(1.7 / 5, abs=1e-7)
-    per_image = result.per_image()
+    per_image = result.per_image().columns
     assert per_image["image_id"].tolist() == [3, 5, 8]
     assert [per_image[name].tolist() for name in ("TP", "FP", "FN")] == [[1, 1, 0], [1, 1, 0], [0, 1, 0]]
     np.testing.assert_allclose(per_image["PDQ"], [0.9 / 2, 0.8 / 3, np.nan], atol=1e-7)
@@ -87,7 +87,7 @@ def test_numbers_follow_from_rows(truth, found):
     assert [by_class["dog"][name] for name in ("TP", "FN")] == [1, 0]
     challenge = evaluate(truth, found, convention="challenge")
     assert challenge.pdq == pytest.approx(1.7 / (2 + 1.0 + 1), abs=1e-7)  # 0.25 and 0.75 for the strays
-    np.testing.assert_allclose(challenge.per_image()["PDQ"], [0.9 / 1.25, 0.8 / 2.75, np.nan], atol=1e-7)
+    np.testing.assert_allclose(challenge.per_image().columns["PDQ"], [0.9 / 1.25, 0.8 / 2.75, np.nan], atol=1e-7)
     assert "PDQ 0.3400, 3 images, 3 objects, 4 detections, reference" in repr(result)
 
 
@@ -180,14 +180,14 @@ def part(truth: GroundTruth, found: Detections, image: int, **options):
 
 def test_parts_must_agree(truth, found):
     one = part(truth, found, 3)
-    with pytest.raises(InputError, match="different conventions"):
+    with pytest.raises(InputError, match="by another convention"):
         one + part(truth, found, 5, convention="paper")
-    with pytest.raises(InputError, match="different classes or measures"):
+    with pytest.raises(InputError, match="for other measures"):
         one + part(truth, found, 5, measures=["pdq"])
     other = GroundTruth.from_boxes(("cup",), {9: (9, 9)}, [], np.zeros((0, 4)), [])
-    with pytest.raises(InputError, match="different classes or measures"):
+    with pytest.raises(InputError, match="for other classes"):
         one + evaluate(other, found.select([]))
-    with pytest.raises(InputError, match=r"image 3: .*more than one part"):
+    with pytest.raises(InputError, match="image 3: is in result 1 too"):
         one + part(truth, found, 3)
 
 

@@ -10,7 +10,7 @@ from tests.cli.test_showing import run
 
 from probox import Convention, Evaluation, evaluate
 from probox.demo import Demo
-from probox.evaluation.naming import label_results
+from probox.evaluation.text import label_results
 from probox.explorer.payload import index_payload
 from probox.plots import Plots
 
@@ -25,8 +25,8 @@ def ways(demo: Demo) -> dict[str, Evaluation]:
         "sure": whole.at_threshold(0.5),
         "paper": evaluate(demo.truth, found, convention=paper),
         "map": evaluate(demo.truth, found, measures=("map",)),
-        "first": whole.on(demo.truth.image_ids[:3]),
-        "last": whole.on(demo.truth.image_ids[-3:]),
+        "first": whole.select_images(demo.truth.image_ids[:3]),
+        "last": whole.select_images(demo.truth.image_ids[-3:]),
     }
 
 

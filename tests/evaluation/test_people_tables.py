@@ -20,7 +20,7 @@ from tests.measures.boxes.test_properties import tables
 import probox
 from probox import Detections, Evaluation, Evaluator, GroundTruth, InputError
 from probox.demo import Demo
-from probox.evaluation.grouped import GroupTable
+from probox.evaluation.group_tables import GroupTable
 from probox.tables.results import DetectionTable, Verdict
 
 NAME = '<img src=x onerror=alert(1)> "a", b'
@@ -84,7 +84,7 @@ def test_nobody_is_judged_where_nobody_matched(demo: Demo) -> None:
     assert list(boxes.per_class().flat().columns) == ["class", "objects", "detections", "mAP", "AP50", "AP75"]
     names = ["image_id", "file_name", "objects", "detections", "mAP", "AP50", "AP75"]
     assert list(boxes.per_image().flat().columns) == names
-    assert "TP" in boxes.per_image()  # as programs have it
+    assert "TP" in boxes.per_image().columns  # as programs have it
     assert "TP" not in str(boxes.per_class())
 
 
@@ -104,11 +104,19 @@ def test_ids_and_names_go_with_every_evaluation(demo: Demo, result: Evaluation, 
         evaluator.update(demo.truth.select_images(part), found.select(np.isin(found.image_ids, part)))
     joined = evaluator.result()
     assert_equal(result, joined)
-    some = result.on(ids[3:5])
+    some = result.select_images(ids[3:5])
     assert_equal(some, probox.evaluate(demo.truth.select_images(ids[3:5]), found))
     above = result.at_threshold(0.8)
     again = pickle.loads(pickle.dumps(copy.copy(result)))
-    for one in (result, loaded, joined, result.on(ids[:6]) + result.on(ids[6:]), some, above, again):
+    for one in (
+        result,
+        loaded,
+        joined,
+        result.select_images(ids[:6]) + result.select_images(ids[6:]),
+        some,
+        above,
+        again,
+    ):
         for table in (one.objects, one.detections):
             assert table.dataset is one.dataset
             expected = one.dataset.image_ids[table.image_rows].tolist()
@@ -147,8 +155,30 @@ def test_groups_have_pycocotools_average_precision(drawn: tuple[GroundTruth, Det
     )
 
 
+def test_rows_and_columns_that_are_not_there(result: Evaluation) -> None:
+    """All tables of groups index alike: a row by its name or id, then a column."""
+    images, classes, sizes = result.per_image(), result.per_class(), result.per_size()
+    first = int(result.dataset.image_ids[0])
+    assert images[first]["PDQ"] == images.columns["PDQ"][0]
+    name = result.classes[0]
+    assert classes[name]["mAP"] == classes.columns["mAP"][0] == result.average_precision.per_class()[name]["AP"]
+    assert "unicorn" not in classes
+    assert classes.get("unicorn") is None
+    for wrong, message in (
+        (lambda: images[-1], "no image -1; choose one of 1, 2, 3"),
+        (lambda: images[first]["pdq"], "no column 'pdq'; choose one of image_id, objects, detections"),
+        (lambda: classes["unicorn"], f"no class 'unicorn'; choose one of {name}"),
+        (lambda: sizes["big"], "no size 'big'; choose one of small, medium, large"),
+        (lambda: sizes["small"]["oLRP"], "no column 'oLRP'; did you mean moLRP"),
+        (lambda: result.lrp.per_class().columns["moLRP"], "no column 'moLRP'; did you mean oLRP"),
+    ):
+        with pytest.raises(InputError, match=message) as raised:
+            wrong()
+        assert isinstance(raised.value, KeyError)
+
+
 def test_groups_have_lrp(result: Evaluation) -> None:
-    classes, sizes = result.lrp.per_class(), result.lrp.by_size()
+    classes, sizes = result.lrp.per_class().columns, result.lrp.per_size().columns
     names = {"moLRP": "oLRP", "moLRP_loc": "loc", "moLRP_fp": "fp", "moLRP_fn": "fn"}
     for key, name in names.items():
         assert [group[key] for group in result.per_class().values()] == classes[name].tolist()
@@ -164,7 +194,7 @@ def test_counts_add_up(result: Evaluation) -> None:
         assert group["detections"] == group["TP"] + group["FP"]
     assert sum(group["objects"] for group in result.per_class().values()) == len(result.objects)
     assert sum(group["detections"] for group in result.per_class().values()) == len(result.detections)
-    images = result.per_image()
+    images = result.per_image().columns
     assert (images["objects"] == images["TP"] + images["FN"]).all()
     assert (images["detections"] == images["TP"] + images["FP"]).all()
 
@@ -194,7 +224,7 @@ def test_groups_are_the_dictionaries_that_they_were(result: Evaluation) -> None:
     assert copy.deepcopy(table) == pickle.loads(pickle.dumps(table)) == table
     assert pickle.loads(pickle.dumps(table)).group == "class"
     assert list(result.per_size()) == ["small", "medium", "large"]
-    images = result.per_image()
+    images = result.per_image().columns
     assert isinstance(images, dict)
     assert images["PDQ"].shape == (12,)
 
@@ -211,7 +241,7 @@ def test_groups_are_frames(result: Evaluation) -> None:
     images = result.per_image().to_frame("pandas")
     assert list(images.columns)[:3] == ["image_id", "file_name", "objects"]
     for key in ("PDQ", "mAP", "moLRP", "sum_pPDQ"):
-        assert images[key].tolist() == result.per_image()[key].tolist()
+        assert images[key].tolist() == result.per_image().columns[key].tolist()
     assert all(f">{key}</th>" in result.per_image()._repr_html_() for key in ("mAP", "moLRP"))
     pytest.importorskip("pyarrow")
     assert result.per_class().to_arrow().column("class").to_pylist() == list(result.classes)

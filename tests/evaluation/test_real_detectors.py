@@ -28,7 +28,7 @@ def test_summary_counts_and_sums_equal_the_reference(coco_dir, name):
         assert summary[ours] == pytest.approx(expected["summary"][theirs], abs=1e-6), ours
     assert [summary[key] for key in ("TP", "FP", "FN")] == [expected["summary"][key] for key in ("TP", "FP", "FN")]
 
-    per_image = evaluation.per_image()
+    per_image = evaluation.per_image().columns
     for key in ("TP", "FP", "FN"):
         np.testing.assert_array_equal(per_image[key], [image[key] for image in expected["images"]])
     for ours, theirs in NAMES.items():

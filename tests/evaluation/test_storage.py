@@ -12,7 +12,7 @@ from tests.evaluation.equal import assert_equal
 from tests.strategies import random_world
 
 from probox import Convention, Evaluation, InputError, evaluate
-from probox.evaluation.storage import READABLE
+from probox.evaluation.storage import FORMAT
 
 WORDS = "evaluation.json"
 NOTES = ("3 detections lie elsewhere: left out", "Zeichen: äöü 😀 \u2028 \"'\\", "")
@@ -100,7 +100,7 @@ def test_an_unknown_field_is_from_a_newer_probox():
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize("later", [READABLE[-1] + 1, 100])
+@pytest.mark.parametrize("later", [FORMAT + 1, 100])
 def test_a_format_from_the_future_is_refused_with_a_remedy(later, tmp_path):
     with_words().save(tmp_path)
     path = tmp_path / WORDS

@@ -15,8 +15,7 @@ from tests.amounts import examples
 from tests.evaluation.equal import assert_equal
 from tests.strategies import random_world
 
-from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate, evaluate_parquet
-from probox.evaluation.joining import without_labels
+from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.formats import read_detections, read_truth, write_parquet
 from probox.formats.parquet import writing as parquet_writing
 from probox.tables.results import QUALITIES
@@ -27,7 +26,7 @@ SMALL = 300
 
 def assert_same(one: Evaluation, other: Evaluation) -> None:
     """Compare two evaluations bit for bit, and what they say."""
-    assert_equal(one, without_labels(other))
+    assert_equal(one, other.without_labels())
     for name in ("measures", "notes", "inputs", "version"):
         assert getattr(one, name) == getattr(other, name), name
 
@@ -66,14 +65,14 @@ def test_parts_make_the_whole(
     files = written(tmp_path_factory.mktemp("parts"), truth, found, group_bytes)
     convention = Convention.preset(preset, label_threshold=threshold)
     there = files[0] if from_file else read_truth(files[0])
-    assert_same(evaluate_parquet(there, files[1], convention=convention), in_memory(*files, convention=convention))
+    assert_same(evaluate(there, files[1], convention=convention), in_memory(*files, convention=convention))
 
 
 def test_real_detections(coco_dir: Path, tmp_path: Path) -> None:
     truth = read_truth(coco_dir / "val2017_masks_206.json")
     found = read_detections(coco_dir / "results" / "ssdlite_mbv2_2881.json.gz", truth)
     files = written(tmp_path, truth, found, 1 << 16)
-    result = evaluate_parquet(*files)
+    result = evaluate(*files)
     assert_same(result, in_memory(*files))
     assert len(result.detections) == len(found) > 10_000
     assert result.plain_notes == (*truth.notes, *found.notes)
@@ -101,7 +100,7 @@ def objects_in(*images: int) -> GroundTruth:
 def test_every_image_counts_once(tmp_path: Path) -> None:
     """Images before, between and after those with detections are evaluated too, whichever group they fall to."""
     files = written(tmp_path, objects_in(1, 2, 3, 4, 5, 6, 7, 8, 9), boxes_in({3: 1, 5: 2, 6: 1}), 1)
-    result = evaluate_parquet(*files)
+    result = evaluate(*files)
     assert result.dataset.image_ids.tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert (result.tp, result.fp, result.fn) == (3, 1, 6)
     assert_same(result, in_memory(*files))
@@ -109,7 +108,7 @@ def test_every_image_counts_once(tmp_path: Path) -> None:
 
 def test_unknown_images_are_said_once(tmp_path: Path) -> None:
     files = written(tmp_path, objects_in(4, 8), boxes_in({1: 2, 4: 1, 5: 3, 8: 1, 9: 1, 10: 1}), 1)
-    result = evaluate_parquet(*files)
+    result = evaluate(*files)
     assert result.notes == ("7 detections in 4 images that the ground truth does not have were left out",)
     assert (result.tp, result.fp, result.fn) == (2, 0, 0)
     assert_same(result, in_memory(*files))
@@ -127,9 +126,9 @@ def test_notes_add_up(tmp_path: Path) -> None:
         bad = dataclasses.replace(found, covariances=covariances, notes=("from elsewhere",))
         files = written(tmp_path, objects_in(1, 2, 3), bad, 1)
     with pytest.raises(InputError, match=r"found\.parquet: image 1: detection 1: expected symmetric covariances"):
-        evaluate_parquet(*files)
+        evaluate(*files)
     convention = Convention.preset("reference", label_threshold=0.3)
-    result = evaluate_parquet(*files, convention=convention, repair=True)
+    result = evaluate(*files, convention=convention, repair=True)
     assert result.notes == (
         "from elsewhere",
         "3 detections had invalid covariances: replaced by the nearest valid ones",
@@ -142,7 +141,7 @@ def test_notes_add_up(tmp_path: Path) -> None:
 def test_progress_knows_the_total(tmp_path: Path) -> None:
     files = written(tmp_path, objects_in(*range(1, 31)), boxes_in(dict.fromkeys(range(2, 28), 1)), 1)
     calls: list[tuple[int, int]] = []
-    evaluate_parquet(*files, progress=lambda done, total: calls.append((done, total)))
+    evaluate(*files, progress=lambda done, total: calls.append((done, total)))
     done = [done for done, _ in calls]
     assert {total for _, total in calls} == {30}
     assert done == sorted(done)
@@ -153,16 +152,14 @@ def test_progress_knows_the_total(tmp_path: Path) -> None:
 @pytest.mark.parametrize("images", [(), (1, 2)])
 def test_no_detections(tmp_path: Path, images: tuple[int, ...]) -> None:
     files = written(tmp_path, objects_in(*images), boxes_in({}))
-    result = evaluate_parquet(*files)
+    result = evaluate(*files)
     assert len(result.dataset) == len(images) == result.fn
     assert_same(result, in_memory(*files))
 
 
 def test_no_image_is_known(tmp_path: Path) -> None:
     files = written(tmp_path, objects_in(), boxes_in({1: 1, 2: 1}), 1)
-    assert evaluate_parquet(*files).notes == (
-        "2 detections in 2 images that the ground truth does not have were left out",
-    )
+    assert evaluate(*files).notes == ("2 detections in 2 images that the ground truth does not have were left out",)
 
 
 def test_an_image_in_two_row_groups_is_refused(tmp_path: Path) -> None:
@@ -173,7 +170,7 @@ def test_an_image_in_two_row_groups_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"found\.parquet: image 1: expected rows by ascending image_id and row groups"
     ):
-        evaluate_parquet(truth, found)
+        evaluate(truth, found)
 
 
 @pytest.mark.slow
@@ -186,9 +183,9 @@ def test_label_probabilities_are_not_gathered(tmp_path: Path) -> None:
     truth = objects_in(*images)
     truth = truth.replace(dataset=truth.dataset.replace(classes=found.classes, category_ids=np.arange(600)))
     files = written(tmp_path, truth, found, 1 << 19)
-    evaluate_parquet(*files)  # imports are not counted
+    evaluate(*files)  # imports are not counted
     tracemalloc.start()
-    result = evaluate_parquet(*files)
+    result = evaluate(*files)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     kept = sum(column.nbytes for column in result.detections.columns().values())

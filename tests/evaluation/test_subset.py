@@ -10,8 +10,7 @@ import pytest
 from tests.evaluation.equal import assert_equal
 from tests.evaluation.oddities.test_oddities import world
 
-from probox import Convention, Evaluation, InputError, evaluate, evaluate_parquet, read_truth, write_parquet
-from probox.evaluation.joining import without_labels
+from probox import Convention, Evaluation, InputError, evaluate, read_truth, write_parquet
 from probox.formats import read_detections
 
 
@@ -29,13 +28,13 @@ def test_on_is_evaluating_anew(golden_dir: Path, case: str, measures: tuple[str,
     for ids in (truth.image_ids[::3], truth.image_ids[:1], [], truth.image_ids):
         part = truth.select_images(ids)
         anew = evaluate(part, found.select(np.isin(found.image_ids, part.image_ids)), measures=measures)
-        assert_same(whole.on(ids), anew)
+        assert_same(whole.select_images(ids), anew)
 
 
 def test_on_takes_ids_in_any_order_and_once(golden_dir: Path) -> None:
     truth = read_truth(golden_dir / "mixed" / "ground_truth.json")
     result = evaluate(truth, read_detections(golden_dir / "mixed" / "detections.json", truth))
-    assert_same(result.on([114, 107, 114]), result.on(np.array([107, 114])))
+    assert_same(result.select_images([114, 107, 114]), result.select_images(np.array([107, 114])))
 
 
 def test_notes_are_those_of_the_part() -> None:
@@ -44,22 +43,25 @@ def test_notes_are_those_of_the_part() -> None:
     some = dataclasses.replace(found.select(np.isin(found.image_ids, seen)), notes=("3 rows were left out",))
     whole = evaluate(truth, some, measures=("map",))
     assert [oddity.kind for oddity in whole.oddities] == ["images without detections"]
-    part = whole.on(seen)
+    part = whole.select_images(seen)
     assert part.oddities == ()
     assert part.notes == (
         "3 rows were left out",
         "restricted to 30 of 60 images; what other notes count is of all of them",
     )
-    assert whole.on(truth.image_ids).notes == whole.notes
-    assert part.on(seen[:3]).notes[-1] == "restricted to 3 of 60 images; what other notes count is of all of them"
-    assert (whole.on(seen[:3]) + whole.on(seen[3:30])).notes == ("3 rows were left out",)
+    assert whole.select_images(truth.image_ids).notes == whole.notes
+    assert (
+        part.select_images(seen[:3]).notes[-1]
+        == "restricted to 3 of 60 images; what other notes count is of all of them"
+    )
+    assert (whole.select_images(seen[:3]) + whole.select_images(seen[3:30])).notes == ("3 rows were left out",)
 
 
 def test_what_is_counted_by_image_is_not_repeated_of_a_part() -> None:
     truth, found = world()
     whole = evaluate(truth, found, convention=Convention(label_threshold=0.7))
     assert any("label threshold" in note for note in whole.notes)
-    assert not any("label threshold" in note for note in whole.on(truth.image_ids[:3]).notes)
+    assert not any("label threshold" in note for note in whole.select_images(truth.image_ids[:3]).notes)
 
 
 def test_a_label_threshold_that_leaves_out_nothing_is_not_noted() -> None:
@@ -72,7 +74,7 @@ def test_a_label_threshold_that_leaves_out_nothing_is_not_noted() -> None:
 
 def test_unknown_images_are_named() -> None:
     truth, found = world()
-    for choose in (truth.select_images, evaluate(truth, found, measures=("map",)).on):
+    for choose in (truth.select_images, evaluate(truth, found, measures=("map",)).select_images):
         with pytest.raises(InputError, match=r"image 11: there is no such image \(nor 1 more .*choose among the 60"):
             choose([10, 11, 12])
         with pytest.raises(InputError, match="image ids"):
@@ -91,8 +93,8 @@ def test_parquet_of_some_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for ids in (truth.image_ids[::4], truth.image_ids[-3:], truth.image_ids[:1], []):
         anew = evaluate(truth.select_images(ids), found.select(np.isin(found.image_ids, ids)))
         for there in (truth, tmp_path / "truth.parquet"):
-            result = evaluate_parquet(there, tmp_path / "found.parquet", images=ids)
-            assert_same(result, without_labels(anew))
+            result = evaluate(there, tmp_path / "found.parquet", images=ids)
+            assert_same(result, anew.without_labels())
             assert result.notes == anew.notes
     with pytest.raises(InputError, match="image 11: there is no such image"):
-        evaluate_parquet(truth, tmp_path / "found.parquet", images=[10, 11])
+        evaluate(truth, tmp_path / "found.parquet", images=[10, 11])

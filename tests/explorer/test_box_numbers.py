@@ -100,7 +100,7 @@ def check(answer: dict[str, Any], at: Evaluation) -> None:
     for key, value in {**precision.summary(), **lrp.summary()}.items():
         if key in KEYS:
             equal(answer["total"][key], value)
-    table = {**precision.per_class(), **lrp.per_class()}
+    table = {**precision.per_class().columns, **lrp.per_class().columns}
     names = dict(zip(KEYS, ("AP", "AP50", "AP75", "oLRP", "loc", "fp", "fn"), strict=True))
     for row, told in enumerate(answer["classes"]):
         for key, name in names.items():
@@ -115,7 +115,7 @@ def check(answer: dict[str, Any], at: Evaluation) -> None:
     has_objects = precision.objects[:, 0] > 0
     if has_objects.any():
         np.testing.assert_allclose(answer["mean"], precision.precision[5, :, has_objects, 0].mean(axis=0), rtol=1e-12)
-    table = {**precision.by_size(), **lrp.by_size()}
+    table = {**precision.per_size().columns, **lrp.per_size().columns}
     for size, told in enumerate(answer["sizes"], start=1):
         for key, name in names.items():
             equal(told[key], table[{"AP": "mAP", "oLRP": "moLRP"}.get(name, name)][size])

@@ -144,7 +144,7 @@ def test_classes_sizes_and_images_follow_the_slider_too(
         browser.js("document.getElementById('chart-sizes').scrollIntoView({behavior: 'instant'})")
         bars = [percent(row["PDQ"]) for row in result.per_size().values() if np.isfinite(row["PDQ"])]
         browser.wait(lambda bars=bars: set(bars) <= set(browser.texts("#chart-sizes text")))
-        per_image = result.per_image()
+        per_image = result.per_image().columns
         expected = np.stack([per_image[key] for key in ("PDQ", "TP", "FP", "FN")], axis=1)
         np.testing.assert_allclose(np.array(shown["images"], float), expected, atol=1e-12)
 
@@ -181,7 +181,7 @@ def test_sorts_the_gallery(browser: Browser, page: Path, results: dict[str, Eval
     browser.open(page, "detector=1")
     browser.choose("#sort", sort)
     order = browser.js("return probox.order")
-    per_image = results["unsure"].per_image()
+    per_image = results["unsure"].per_image().columns
     lost = per_image["TP"] + per_image["FP"] + per_image["FN"] - per_image["sum_pPDQ"]
     key = {"worst": -lost, "best": -per_image["PDQ"], "missed": -per_image["FN"], "wrong": -per_image["FP"]}
     assert order == np.lexsort((np.arange(12), key[sort])).tolist()

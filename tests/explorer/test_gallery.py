@@ -129,7 +129,7 @@ def test_sorts_by_the_difference_of_two_detectors_and_opens_both(
     assert not browser.js(hidden)
     browser.choose("#sort", "behind")
     settled(browser, lambda: state(browser, "sort") == "behind")
-    mine, others = (unequal[name].at_threshold(0.4).per_image()["PDQ"] for name in (A, B))
+    mine, others = (unequal[name].at_threshold(0.4).per_image().columns["PDQ"] for name in (A, B))
     number = np.arange(12)
     order = np.lexsort((number, mine - others))
     assert browser.js("return probox.order") == order.tolist()

@@ -1,4 +1,4 @@
-"""Intervals and differences as the page makes them, against `probox.bootstrap` and `probox.compare`."""
+"""Intervals and differences as the page makes them, against `Evaluation.intervals` and `probox.compare`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.explorer.node import needs_node, run
 
-from probox import Convention, Detections, Evaluation, GroundTruth, bootstrap, compare, evaluate
+from probox import Convention, Detections, Evaluation, GroundTruth, compare, evaluate
 from probox.analysis.paired import holm
 from probox.analysis.resampling import DRAWS, MORE_SWAPS, SWAPS, drawn_images, swapped_images
 from probox.explorer.payload import index_payload
@@ -122,7 +122,7 @@ def test_intervals_and_differences_are_python_s_at_every_threshold() -> None:
         for threshold, page in zip(THRESHOLDS, found, strict=True):
             at = {n: r if threshold is None else r.at_threshold(threshold) for n, r in results.items()}
             for own, result in zip(page["intervals"], at.values(), strict=True):
-                for key, interval in bootstrap(result).items():
+                for key, interval in result.intervals().items():
                     for end in ("low", "high"):
                         close(own[key] and own[key][end], getattr(interval, end), max(1.0, abs(interval.value)))
             compared = compare(at, per_class=True)

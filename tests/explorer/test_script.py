@@ -235,6 +235,6 @@ def test_the_page_counts_what_the_measure_counts_at_every_confidence(seed: int, 
         assert answer["objects"] == at.objects.verdicts.tolist()
         for told, summary in zip(answer["classes"], at.per_class().values(), strict=True):
             same(told, summary)
-        for name, column in at.per_image().items():
+        for name, column in at.per_image().columns.items():
             if name in ("TP", "FP", "FN"):
                 assert [told[name] for told in answer["images"]] == column.tolist()

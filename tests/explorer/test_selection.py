@@ -196,7 +196,7 @@ def test_a_class_or_size_in_an_image_has_the_numbers_that_the_tables_give_it(res
     result = next(iter(results.values()))
     for threshold in (None, 0.45):
         at = result if threshold is None else result.at_threshold(threshold)
-        alone = [at.on([image]) for image in result.dataset.image_ids.tolist()]
+        alone = [at.select_images([image]) for image in result.dataset.image_ids.tolist()]
         for key, names, tables in (
             ("class", result.classes, [image.per_class() for image in alone]),
             ("size", ("small", "medium", "large"), [image.per_size() for image in alone]),
@@ -256,7 +256,7 @@ def test_nobody_is_their_own_rival(with_unseen: dict[str, Evaluation]) -> None:
 
 
 def test_order_of_images(with_unseen: dict[str, Evaluation]) -> None:
-    first, second = (evaluation.at_threshold(0.5).per_image() for evaluation in with_unseen.values())
+    first, second = (evaluation.at_threshold(0.5).per_image().columns for evaluation in with_unseen.values())
     number = np.arange(12)
     unseen, either = np.isin(number, [2, 7]), np.isin(number, [2, 4, 7])
     lost = (1 - first["PDQ"]) * (first["TP"] + first["FP"] + first["FN"])

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from probox.evaluation.archive import SCHEMA, digest, write_archive
-from probox.evaluation.storage import COLUMNS, WORDS, canonical
-from probox.parts.compact_storage import schema_of
+from probox.evaluation.storage import COLUMNS, WORDS, canonical, schema_of
 
 from . import seeds
 from .mutate import NUMBERS, dump, mutate_bytes, mutate_json, parse

@@ -220,7 +220,7 @@ def _use_evaluation(folder: Path) -> None:
 def _use_parts(folder: Path) -> None:
     parts = [probox.load(folder / "1"), probox.load(folder / "2")]
     try:
-        whole = probox.join(parts)
+        whole = probox.merge(parts)
     except InputError as error:
         check_error(error)  # about two folders: it names parts
         return
@@ -246,7 +246,7 @@ def _use_data_yaml(folder: Path) -> None:
 def _use_parquet(path: Path) -> None:
     _use_detections(path)
     whole = probox.evaluate(seeds.truth(), probox.read_detections(path, seeds.truth()), threads=1)
-    parts = probox.evaluate_parquet(seeds.truth(), path, threads=1)
+    parts = probox.evaluate(seeds.truth(), path, threads=1)
     assert str(whole.summary()) == str(parts.summary()), "part by part gives other numbers"
 
 

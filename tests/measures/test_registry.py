@@ -22,7 +22,7 @@ import probox_experiments as experiments
 from probox import Evaluation, InputError
 from probox.cli import main
 from probox.demo import Demo
-from probox.evaluation.grouped import COUNTS
+from probox.evaluation.group_tables import COUNTS
 from probox.evaluation.text import STYLES
 from probox.explorer.payload import index_payload
 from probox.measures import registry
@@ -146,10 +146,10 @@ def test_a_new_measure_is_in_an_evaluation(result: Evaluation, demo: Demo) -> No
 def test_a_new_measure_alone_has_its_pixels_looked_at(result: Evaluation, demo: Demo) -> None:
     alone = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["toy"])
     assert alone.summary() == {key: result.summary()[key] for key in ("hit_score", "top_score")}
-    for change in (lambda e: e.at_threshold(0.5), lambda e: e.on(demo.truth.image_ids[:5])):
+    for change in (lambda e: e.at_threshold(0.5), lambda e: e.select_images(demo.truth.image_ids[:5])):
         assert change(alone).summary()["hit_score"] == change(result).summary()["hit_score"]
         np.testing.assert_array_equal(change(alone).detections.verdicts, change(result).detections.verdicts)
-    halves = [alone.on(demo.truth.image_ids[rows]) for rows in (slice(None, 5), slice(5, None))]
+    halves = [alone.select_images(demo.truth.image_ids[rows]) for rows in (slice(None, 5), slice(5, None))]
     assert (halves[0] + halves[1]).summary() == alone.summary()
 
 

@@ -73,16 +73,19 @@ def test_drawn_only_of_results_that_can_be_compared(results: dict[str, Evaluatio
     ids = a.dataset.image_ids
     assert PLOT.fits({"a": a, "b": b})
     assert not PLOT.fits({"a": a})
-    assert not PLOT.fits({"a": a, "b": b.on(ids[1:])})
-    assert not PLOT.fits({"a": a.on(ids[:1]), "b": b.on(ids[:1])})
+    assert not PLOT.fits({"a": a, "b": b.select_images(ids[1:])})
+    assert not PLOT.fits({"a": a.select_images(ids[:1]), "b": b.select_images(ids[:1])})
     assert not PLOT.fits(
         {"a": dataclasses.replace(a, measures=("pdq",)), "b": dataclasses.replace(b, measures=("map",))}
     )
     assert why_not({"a": a, "b": b}) is None
     assert why_not({"a": a}) == "there is only one result"
-    assert "of a is not in b" in str(why_not({"a": a, "b": b.on(ids[1:])}))
-    assert why_not({"a": a.on(ids[:1]), "b": b.on(ids[:1])}) == "fewer than two images have no intervals"
-    assert "difference" not in [name for name, _ in draw_all({"a": a, "b": b.on(ids[1:])})]
+    assert "of a is not in b" in str(why_not({"a": a, "b": b.select_images(ids[1:])}))
+    assert (
+        why_not({"a": a.select_images(ids[:1]), "b": b.select_images(ids[:1])})
+        == "fewer than two images have no intervals"
+    )
+    assert "difference" not in [name for name, _ in draw_all({"a": a, "b": b.select_images(ids[1:])})]
     assert "difference" in [name for name, _ in draw_all({"a": a, "b": b})]
 
 

@@ -208,7 +208,7 @@ def test_captions_count_pairs_and_what_is_left_out(unsure: Evaluation, name: str
     assert f"{len(pairs)} pairs, {edges} edges on the image's border left out" in said
     assert "COCO IoU 0.5, which cuts off large errors" in said
     assert "say little" not in said
-    few = unsure.on(unsure.dataset.image_ids[:1].tolist())
+    few = unsure.select_images(unsure.dataset.image_ids[:1].tolist())
     said = texts(np.ravel(getattr(few.plot, name)())[0].figure)
     assert f"{with_count(len(few.matched_pairs), 'pair')} (fewer than 30 say little)" in said
 

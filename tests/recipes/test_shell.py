@@ -75,7 +75,7 @@ def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Eval
     for part in "35":
         shutil.rmtree(here / "R.parts" / part)
     before = times(here / "R.parts")
-    joined = run_line("probox join R.parts/* --out R", here)
+    joined = run_line("probox merge R.parts/* --out R", here)
     assert joined.returncode == 1
     assert "parts 3, 5 of 6 are missing" in joined.stderr
     assert not (here / "R").exists()
@@ -133,11 +133,11 @@ def test_slurm(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
 @pytest.mark.slow
 def test_tasks_of_slurm_that_failed_are_named_and_run_again(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
     assert run_line(SLURM, here, first=slurm, DOWN="3 7").returncode != 0
-    joined = run_line("probox join R.parts/* --out R", here)
+    joined = run_line("probox merge R.parts/* --out R", here)
     assert joined.returncode == 1
     assert "parts 3, 7 of 16 are missing" in joined.stderr
     (again,) = re.findall(r"`(PARTS=16 sbatch [^`]+)`", RECIPES["slurm"])
-    (join,) = re.findall(r"`(probox join [^`]+)`", RECIPES["slurm"])
+    (join,) = re.findall(r"`(probox merge [^`]+)`", RECIPES["slurm"])
     run = run_line(f"{again} && {join}", here, first=slurm)
     assert run.returncode == 0, run.stderr
     assert_equal(probox.load(here / "R" / "unsure"), alone)

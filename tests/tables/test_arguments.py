@@ -45,7 +45,7 @@ def scored(**options: Any) -> Any:
     return probox.evaluate(TRUTH, found(), **options)
 
 
-ORDER = r"the order is evaluate\(truth, found\)"
+ORDER = r"the order is evaluate\(truth, detections\)"
 ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     "several detections": (lambda: probox.evaluate(TRUTH, [found(), found()]), "a list of 2; call evaluate for each"),
     "several files": (lambda: probox.evaluate("truth.json", ["a.json", "b.json"]), "a list of 2; call evaluate for"),
@@ -55,7 +55,7 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "truth twice": (
         lambda: probox.evaluate(TRUTH, TRUTH),
-        rf"expected argument `found` to be Detections, but got GroundTruth; {ORDER}",
+        rf"expected argument `detections` to be Detections, but got GroundTruth; {ORDER}",
     ),
     "a path for truth": (
         lambda: Evaluator(["cup", "dog"]).update("truth.json", found()),
@@ -63,12 +63,12 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a path for detections": (
         lambda: Evaluator(["cup", "dog"]).update(TRUTH, Path("found.json")),
-        r"argument `found` to be Detections, but got PosixPath; read it first with probox.read_detections\(path, truth",
+        r"`detections` to be Detections, but got PosixPath; read it first with probox.read_detections\(path, truth",
     ),
     "nothing": (lambda: probox.evaluate(None, found()), "argument `truth` to be GroundTruth, but got NoneType"),
     "an updated evaluator": (
         lambda: Evaluator(["cup", "dog"]).update(found(), TRUTH),
-        r"expected argument `truth` to be GroundTruth, but got Detections; the order is update\(truth, found\)",
+        r"expected argument `truth` to be GroundTruth, but got Detections; the order is update\(truth, detections\)",
     ),
     "merging a result": (lambda: Evaluator(["cup"]).merge(scored()), "argument `other` to be Evaluator, but got Eval"),
     "classes of an evaluator": (lambda: Evaluator("cup"), "`classes` to be a sequence of names, but got str; write"),
@@ -128,18 +128,14 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
         'threshold to be a number between 0 and 1 or "auto", got No',
     ),
     "another threshold in text": (lambda: scored().at_threshold("0.5"), "threshold to be a number .* got '0.5'"),
-    "a table for a Parquet file": (
-        lambda: probox.evaluate_parquet(TRUTH, found()),
-        r"`path` to be a path, but got Detections; give the name of a Parquet file",
-    ),
     "saving nowhere": (lambda: scored().save(None), "`folder` to be a path, but got NoneType"),
     "loading nothing": (lambda: probox.Evaluation.load(5), "`folder` to be a path, but got int"),
     "threads without end": (lambda: scored(threads=10**30), "threads to be a whole number from 1 to 4096"),
     "swapped for average precision": (
         lambda: probox.average_precision(found(), TRUTH),
-        r"the order is average_precision\(truth, found\)",
+        r"the order is average_precision\(truth, detections\)",
     ),
-    "swapped for lrp": (lambda: probox.lrp(found(), TRUTH), r"the order is lrp\(truth, found\)"),
+    "swapped for lrp": (lambda: probox.lrp(found(), TRUTH), r"the order is lrp\(truth, detections\)"),
     "names for columns": (
         lambda: GroundTruth.from_masks(["cup"], [(1, [np.ones((4, 4), bool)], ["cup"])]),
         r"image 1: expected the column of a class, but got 'cup'; count in classes",

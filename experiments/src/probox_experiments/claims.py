@@ -144,6 +144,14 @@ class Mean(NamedTuple):
     def __str__(self) -> str:
         return f"{self.value:.4g}" if math.isnan(self.error) else f"{self.value:.4g} ± {self.error:.2g}"
 
+    def __format__(self, form: str) -> str:
+        """Return the mean in a format, and its standard error in the same without a sign."""
+        return f"{self.value:{form}} ± {self.error:{form.lstrip('+')}}" if form else str(self)
+
+    def is_above(self, limit: float = 0.0) -> bool:
+        """Return whether the mean is above a limit by more than two standard errors."""
+        return self.value - limit > 2 * self.error
+
 
 def mean_of(values: npt.ArrayLike) -> Mean:
     """Return the mean of one value per repeat, and its standard error.

@@ -43,8 +43,6 @@ class Experiment:
         Returns the claims about a table, each with whether it holds.
     draw : callable
         Returns the figure of a table.
-    takes : tuple of str
-        Which of `truth`, `repeats` and `seed` the function takes.
     extra : str
         The extra of probox that it needs, if any, called what its package is called.
     in_all : bool
@@ -60,10 +58,14 @@ class Experiment:
     function: Callable[..., ResultTable]
     judge: Callable[[ResultTable], list[Claim]]
     draw: Callable[[ResultTable], Figure]
-    takes: tuple[str, ...] = ()
     extra: str = ""
     in_all: bool = True
     own_presets: bool = False
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """Return what the function takes of that for which a run has an option."""
+        return tuple(name for name in ELSEWHERE if name in inspect.signature(self.function).parameters)
 
 
 # --- Settings of experiments and of the measure as text, ``name=value`` ---

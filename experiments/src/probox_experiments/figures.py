@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +168,11 @@ def draw_curves(
     return figure
 
 
+def plot_curves(x: str, title: str, xlabel: str, **options: Any) -> Callable[[ResultTable], Figure]:
+    """Return what draws curves against a setting of any table, see `draw_curves`."""
+    return partial(draw_curves, x=x, title=title, xlabel=xlabel, **options)
+
+
 def _draw_scores(
     axes: Axes,
     table: ResultTable,
@@ -297,6 +303,11 @@ def draw_families(table: ResultTable, x: str, *, title: str, xlabel: str, perfec
     axes.set_title(title)
     figure.legend(loc="outside lower center", ncols=2, handlelength=2.2)
     return figure
+
+
+def plot_families(x: str, title: str, xlabel: str, *, perfect: float) -> Callable[[ResultTable], Figure]:
+    """Return what draws families of curves against a setting of any table, see `draw_families`."""
+    return partial(draw_families, x=x, title=title, xlabel=xlabel, perfect=perfect)
 
 
 def shades_of_blue(count: int) -> list[tuple[float, float, float]]:

@@ -83,7 +83,7 @@ def summary_of(
     truth: GroundTruth, found: Detections, convention: Convention, measures: Sequence[str], threads: int | None
 ) -> dict[str, float]:
     """Return the numbers of some measures. Every PDQ of an experiment comes from here."""
-    from probox.evaluation.run import evaluate
+    from probox.evaluation.evaluate import evaluate
 
     return evaluate(truth, found, convention=convention, measures=measures, threads=threads).summary()
 

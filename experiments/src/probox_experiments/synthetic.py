@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.parts.identity import hash_of_table
+from probox.evaluation.inputs import hash_table
 from probox.tables.covariances import smallest_eigenvalues
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -229,7 +229,7 @@ def classes_within_images(truth: GroundTruth) -> GroundTruth:
 
 def fingerprint(table: GroundTruth | Detections) -> str:
     """Return a short text that differs between truths, or detections, that differ."""
-    return hash_of_table(table)[:16]
+    return hash_table(table)[:16]
 
 
 # --- A detector that errs exactly as told: what a measure says about it can be compared with what was told ---
@@ -454,3 +454,17 @@ def crowded_truth(objects: int, *, in_all: int = 192, side: int = 24, image: int
         boxes=boxes + np.array([0.0, 0.0, 1.0, 1.0]),
         masks=Masks.from_boxes(boxes),
     )
+
+
+def crowd_points(
+    small: Mapping[str, int], crowds: Sequence[int], truth: GroundTruth, repeats: int
+) -> list[dict[str, Any]]:
+    """Return the points of an experiment on small scenes with so many objects, on crowds, and on a truth."""
+    points: list[dict[str, Any]] = [
+        {"scene": scene, "objects": float(count), "repeat": 0} for scene, count in small.items()
+    ]
+    each = len(truth) / max(len(truth.image_ids), 1)
+    for repeat in range(repeats):
+        points += [{"scene": "crowd", "objects": float(count), "repeat": repeat} for count in crowds]
+        points.append({"scene": "truth", "objects": each, "repeat": repeat})
+    return points

@@ -16,8 +16,8 @@ from probox.adapters.seen_tables import Reading, Seen, check_pixels, detections_
 from probox.adapters.targets import truth_of
 from probox.convention import Convention
 from probox.errors import InputError
+from probox.evaluation.evaluate import evaluate
 from probox.evaluation.result import Evaluation
-from probox.evaluation.run import evaluate
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.tables.box_formats import BoxFormat
 from probox.tables.dataset import Dataset

@@ -30,7 +30,6 @@ from probox.analysis.paired import (
 from probox.analysis.resampling import check_numbers, measures_to_resample
 from probox.analysis.same_truth import check_same_truth, side_by_side
 from probox.errors import InputError
-from probox.evaluation.any_result import AnyResult
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure
 from probox.measures.registry import all_measures
@@ -179,7 +178,7 @@ def compare(
 
     Parameters
     ----------
-    results : mapping of str to Evaluation or CompactEvaluation
+    results : mapping of str to Evaluation
         Two or more by name, all of one kind; the others are compared with the first.
     measures : collection of str, or str, optional
         Names, also in one text between commas, or ``"all"``. Default: those that all results hold.
@@ -207,7 +206,7 @@ def compare(
     unsure is better than sure in PDQ by 27.0 points (95 % interval 23.1 to 32.0, p = 0.001, 12 images).
     """
     check_numbers(replicates, seed, level)
-    if not isinstance(results, Mapping) or not all(isinstance(result, AnyResult) for result in results.values()):
+    if not isinstance(results, Mapping) or not all(isinstance(result, Evaluation) for result in results.values()):
         raise InputError("expected results to be evaluations by name", remedy='write {"A": a, "B": b}')
     if len(results) < 2:
         raise InputError(f"expected two results or more to compare, but got {len(results)}")

@@ -149,7 +149,7 @@ def bootstrap(
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
     >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
-    >>> pdq = probox.bootstrap(result)["PDQ"]
+    >>> pdq = result.intervals()["PDQ"]
     >>> pdq.low < result.pdq < pdq.high
     True
     """

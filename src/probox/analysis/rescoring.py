@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.errors import InputError
+from probox.evaluation.evaluate import evaluate
 from probox.evaluation.result import Evaluation
-from probox.evaluation.run import evaluate
 from probox.tables.columns import joined
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth

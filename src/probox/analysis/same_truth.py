@@ -10,7 +10,8 @@ import numpy as np
 
 from probox.analysis.conclusions import listed
 from probox.errors import InputError
-from probox.evaluation.any_result import AnyResult
+from probox.evaluation.merge import merge_evaluations
+from probox.evaluation.result import Evaluation
 
 __all__ = ["check_same_truth", "describe_differences", "side_by_side"]
 
@@ -18,7 +19,7 @@ CHANGES_DETECTIONS = ("label_threshold", "fixed_variance")
 """Fields of a convention that change the detections and not how they are measured: these may differ."""
 
 
-def check_same_truth(results: Mapping[str, AnyResult]) -> tuple[str, ...]:
+def check_same_truth(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
     """Raise if a result was not measured as the first was, naming what differs; return what may differ but does."""
     (name, first), *others = results.items()
     regions = _regions(results)
@@ -34,7 +35,7 @@ def check_same_truth(results: Mapping[str, AnyResult]) -> tuple[str, ...]:
     return _detection_notes(results)
 
 
-def describe_differences(results: Mapping[str, AnyResult]) -> tuple[str, ...]:
+def describe_differences(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
     """Return how results of the same objects were measured differently, one sentence each."""
     (name, first), *others = results.items()
     regions = _regions(results)
@@ -43,7 +44,7 @@ def describe_differences(results: Mapping[str, AnyResult]) -> tuple[str, ...]:
     return (*(found if regions is None else [regions]), *_detection_notes(results))
 
 
-def _regions(results: Mapping[str, AnyResult]) -> str | None:
+def _regions(results: Mapping[str, Evaluation]) -> str | None:
     """Return which results were scored against masks and which against boxes; None if all of them were alike."""
     masks, boxes = (
         [name for name, result in results.items() if result.scored_against == kind] for kind in ("masks", "boxes")
@@ -54,7 +55,7 @@ def _regions(results: Mapping[str, AnyResult]) -> str | None:
     return f"{listed(masks)} {verb} scored against masks, {listed(boxes)} against boxes: their PDQ is not comparable"
 
 
-def _detection_notes(results: Mapping[str, AnyResult]) -> tuple[str, ...]:
+def _detection_notes(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
     (name, first), *others = results.items()
     notes = []
     for other, result in others:
@@ -81,10 +82,10 @@ def side_by_side(first: Any, second: Any, measures: tuple[str, ...]) -> Any:
         )
         for side, part in enumerate((first, second))
     )
-    return mine + theirs
+    return merge_evaluations([mine, theirs])
 
 
-def _classes(name: str, first: AnyResult, other: str, second: AnyResult) -> str | None:
+def _classes(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
     if first.classes == second.classes:
         return None
     for mine, a, b in ((name, first, second), (other, second, first)):
@@ -94,7 +95,7 @@ def _classes(name: str, first: AnyResult, other: str, second: AnyResult) -> str 
     return "their truths have classes in different orders"
 
 
-def _images(name: str, first: AnyResult, other: str, second: AnyResult) -> str | None:
+def _images(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
     a, b = first.dataset, second.dataset
     for mine, rest, ids in (
         (name, other, np.setdiff1d(a.image_ids, b.image_ids)),
@@ -107,11 +108,11 @@ def _images(name: str, first: AnyResult, other: str, second: AnyResult) -> str |
     return f"image {a.image_ids[sizes[0]]} has another size" if len(sizes) else None
 
 
-def _kept(name: str, first: AnyResult, other: str, second: AnyResult) -> str | None:
+def _kept(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
     return None if first.keep == second.keep else f"of {name} {first.keep} was kept, of {other} {second.keep}"
 
 
-def _objects(name: str, first: AnyResult, other: str, second: AnyResult) -> str | None:
+def _objects(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
     (mine, columns), (theirs, others) = first.known_of_objects(), second.known_of_objects()
     differ = np.flatnonzero(mine != theirs)
     if len(differ):
@@ -126,7 +127,7 @@ def _objects(name: str, first: AnyResult, other: str, second: AnyResult) -> str 
     return None
 
 
-def _convention(name: str, first: AnyResult, other: str, second: AnyResult) -> str | None:
+def _convention(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
     for field in dataclasses.fields(first.convention):
         a, b = getattr(first.convention, field.name), getattr(second.convention, field.name)
         if a != b and field.name not in (*CHANGES_DETECTIONS, "name"):

@@ -60,7 +60,7 @@ class Fitted:
 @takes_settings
 def fit(
     truth: GroundTruth | Paths,
-    found: Detections | Paths,
+    detections: Detections | Paths,
     *,
     method: str = "scale",
     labels: str = "none",
@@ -85,8 +85,8 @@ def fit(
     ----------
     truth : GroundTruth or path
         What is there: a table, or the file that holds it.
-    found : Detections or path
-        What the detector says, or its file; all of it is fitted to.
+    detections : Detections or path
+        Detections to fit to, or their file.
     method : {"scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal"}
         What happens to the corners' standard deviations: one factor for all, for each edge, or for each class; for each
         edge a curve from sigma to error; a law learned from score, size and class; one share of the box's sides for
@@ -140,7 +140,7 @@ def fit(
     if border == "pin" and target != "pdq":
         raise InputError(f'border="pin" is for PDQ, not for {target}', remedy='leave border out, or use target="pdq"')
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
-    truth, found = read_inputs(truth, found, "fit", images=images, repair=repair)
+    truth, found = read_inputs(truth, detections, "fit", images=images, repair=repair)
     job = Job(truth, found, method, labels, target, alpha, level, threads, border)
     job.check_covariances()
     job.curve = PdqCurve(truth, found, chosen, threads=threads, border=border) if target == "pdq" else None

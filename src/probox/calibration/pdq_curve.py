@@ -9,8 +9,8 @@ import numpy as np
 from probox.calibration.corners import CornerMap, calibrated
 from probox.calibration.labels import background_columns
 from probox.convention import Convention
+from probox.evaluation.evaluate import evaluate
 from probox.evaluation.result import Evaluation
-from probox.evaluation.run import evaluate
 from probox.measures.pdq.pdq_measure import sums_per_image
 from probox.support.mapping import Mapper, here
 from probox.support.types import Bools, Floats, Ints

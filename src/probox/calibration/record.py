@@ -60,20 +60,20 @@ class Calibration:
     classes: tuple[tuple[str, int], ...] = ()
     origin: tuple[tuple[str, str | int], ...] = ()
 
-    def apply(self, found: Detections, truth: GroundTruth | Dataset | None = None) -> Detections:
+    def apply(self, detections: Detections, truth: GroundTruth | Dataset | None = None) -> Detections:
         """Return calibrated detections; what was left as it was is said in their notes.
 
         Parameters
         ----------
-        found : Detections
+        detections : Detections
             Of any images.
         truth : GroundTruth or Dataset, optional
             Tells the sizes of the images, which ``border="pin"`` needs; nothing else is looked at.
         """
-        expect(found, Detections, "found", "read them first with probox.read_detections(path, truth)")
-        dataset = None if truth is None else dataset_of(truth, "the order is apply(found, truth)")
-        changed = self.labels.apply(calibrated(found, self.corners, dataset if self.border == "pin" else None))
-        return changed.replace(notes=(*found.notes, *self.remarks(found, sizes=dataset is not None)))
+        expect(detections, Detections, "detections", "read them first with probox.read_detections(path, truth)")
+        dataset = None if truth is None else dataset_of(truth, "the order is apply(detections, truth)")
+        changed = self.labels.apply(calibrated(detections, self.corners, dataset if self.border == "pin" else None))
+        return changed.replace(notes=(*detections.notes, *self.remarks(detections, sizes=dataset is not None)))
 
     def remarks(self, found: Detections, *, sizes: bool) -> tuple[str, ...]:
         """Return what `apply` leaves as it is, and which classes have no values of their own, one sentence each."""

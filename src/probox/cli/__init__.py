@@ -33,7 +33,7 @@ __all__ = ["main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("probox.cli.demo", "Score two detectors on a built-in scene; needs no files."),
     "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ, mAP, moLRP and others."),
-    "join": ("probox.cli.join", "Make one result of the parts that several machines measured."),
+    "merge": ("probox.cli.merge", "Make one result of the parts that several machines evaluated."),
     "table": ("probox.cli.table", "Print the paper's Table 1 for several detectors."),
     "diagnose": ("probox.cli.diagnose", "Say why, whether sigmas can be trusted, and what would help."),
     "compare": ("probox.cli.compare", "Say whether one result is better than another, and how sure that is."),

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from probox.cli.console import note
-from probox.cli.scoring import Scoring, TruthToScore
+from probox.cli.scoring import Scoring
 from probox.errors import ProboxError
 from probox.support.words import some_names
 
 if TYPE_CHECKING:
+    from probox.evaluation.inputs import SharedTruth
     from probox.evaluation.result import Evaluation
 
 __all__ = ["Cluster", "cluster_options", "measuring"]
@@ -83,11 +84,11 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def measuring(
-    source: TruthToScore, truth: str, scoring: Scoring, cluster: Cluster | None, out: str | None
+    there: SharedTruth, truth: str, scoring: Scoring, cluster: Cluster | None, out: str | None
 ) -> Iterator[Measure]:
     """Give what measures a file: here, or over a cluster. There, kept parts go when the block has saved the results."""
     if cluster is None:
-        yield lambda path, name, progress: source.evaluate(path, progress)
+        yield lambda path, name, progress: scoring.evaluate(there, path, progress)
         return
     if "--threads" in scoring.typed:
         raise click.UsageError("--threads is about one process: leave it out, workers of --dask have their own.")

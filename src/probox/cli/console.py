@@ -35,7 +35,7 @@ _FLAGS = (
     ('evaluate with label_threshold="auto"', "evaluate with --label-threshold auto"),
     ("evaluate with label_threshold=", "evaluate with --label-threshold "),
     ('with clip="corners"', "with --clip corners"),
-    ("truth.select_images(ids), result.on(ids)", "--images IDS"),
+    ("truth.select_images(ids), result.select_images(ids)", "--images IDS"),
     ("cannot hold heatmaps; write RVC1 instead", "cannot hold heatmaps; use --to rvc1"),
     ("give the ground truth, to write them too", "add --truth FILE to write them too"),
     ("give the names of its classes", "name them with --classes FILE, one per line"),

@@ -53,7 +53,7 @@ def check_csv_folder(target: str, names: Sequence[str]) -> None:
 
 def write_csv_folder(target: str, results: Mapping[str, Evaluation]) -> None:
     """Write the tables of all results, all of them or none."""
-    from probox.evaluation.csv_tables import csv_tables
+    from probox.evaluation.group_tables import csv_tables
     from probox.files.folder import output_folder
 
     with output_folder(target, COMMAND, names=_file_names(list(results))) as folder:
@@ -64,10 +64,10 @@ def write_csv_folder(target: str, results: Mapping[str, Evaluation]) -> None:
 
 
 def _file_names(names: Sequence[str]) -> list[str]:
-    from probox.evaluation.csv_tables import TABLES
+    from probox.evaluation.group_tables import CSV_TABLES
 
     prefixes = [""] if len(names) == 1 else [f"{name}/" for name in names]
-    return [f"{prefix}{table}.csv" for prefix in prefixes for table in TABLES]
+    return [f"{prefix}{table}.csv" for prefix in prefixes for table in CSV_TABLES]
 
 
 def _writer(table: FlatTable) -> Callable[[BinaryIO], None]:

@@ -32,7 +32,7 @@ def command(save: str | None, as_json: bool) -> None:
     probox demo --save demo    # truth, detections and pictures, to try every other command on
     """
     from probox.demo import make_demo
-    from probox.evaluation.run import evaluate
+    from probox.evaluation.evaluate import evaluate
     from probox.evaluation.text import summary_text
 
     demo = make_demo()

@@ -109,7 +109,7 @@ def _write(out: str, loaded: dict[str, Any], diagnoses: dict[str, Any], describe
 
     from probox.analysis.diagnosis_text import diagnosis_tables
     from probox.analysis.what_if import TITLES
-    from probox.evaluation.naming import label_results
+    from probox.evaluation.text import label_results
     from probox.files.folder import output_folder
     from probox.plots import PLOTS as ALL
     from probox.plots import quietly

@@ -185,7 +185,7 @@ def _judged(
     from probox.formats.parquet.sets import is_parquet_source
 
     if truth is not None:
-        from probox.evaluation.run import evaluate
+        from probox.evaluation.evaluate import evaluate
 
         table, found = scoring.read(truth, source, "draw")
         return evaluate(table, found, convention=scoring.convention, threads=scoring.threads), found

@@ -17,13 +17,12 @@ from probox.cli.csv_folder import check_csv_folder, csv_folders, csv_option, wri
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.cli.naming import Named, named_argument, titles_of
-from probox.cli.part_choice import keep_option, part_option
-from probox.cli.scoring import Scoring, TruthToScore, choice_of, scoring_options
-from probox.evaluation.grouped import COUNTS, is_filled
+from probox.cli.scoring import Scoring, choice_of, keep_option, part_option, scoring_options
+from probox.evaluation.group_tables import COUNTS, is_filled
+from probox.evaluation.parts import Keep
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import FEW_PAIRS
 from probox.measures.registry import measures_called
-from probox.parts.keep import Keep
 from probox.support.words import some_names
 
 
@@ -72,7 +71,7 @@ def command(
     into DIR, or for several files into DIR/NAME each: numbers in full, fractions instead of per cent, nothing where
     there is none.
 
-    --part 3/16 is for many machines: the third of sixteen ranges of images. `probox join` makes one result of all
+    --part 3/16 is for many machines: the third of sixteen ranges of images. `probox merge` makes one result of all
     parts, to the bit that of one machine. --keep matches is for results that are larger than memory: about 10 bytes a
     detection, for PDQ, mAP and LRP; --keep summary keeps sums alone, for PDQ.
 
@@ -92,7 +91,8 @@ def command(
     probox evaluate truth.parquet found.parquet --part 3/16 --keep matches --out parts/3
     probox evaluate truth/ found/ --dask tcp://head:8786 --out results --resume
     """
-    import probox.evaluation.streaming  # noqa: F401  (loading it is no part of the time that is told)
+    import probox.evaluation.evaluate  # noqa: F401  (the time that is reported is without loading it)
+    from probox.evaluation.inputs import share_truth
 
     started = time.perf_counter()
     scoring = dataclasses.replace(scoring, part=part, keep=keep)
@@ -106,15 +106,16 @@ def command(
     if coco and keep == "summary":
         raise click.UsageError("--coco needs the matches of boxes, which --keep matches and --keep all keep")
     paths, names = [given.path for given in detections], titles_of(detections)
-    source = TruthToScore(truth, paths, scoring)
+    there = share_truth(truth, paths)
     if out is not None:
-        refuse_other_runs(Path(out), names, scoring.convention, source.measures, source.image_ids, source.classes)
+        measures, image_ids = scoring.measures_to_keep, scoring.image_ids(there)
+        refuse_other_runs(Path(out), names, scoring.convention, measures, image_ids, there.classes)
     if csv_folder is not None:
         if keep != "all":
             raise click.UsageError("--csv writes tables, which --keep all keeps")
         check_csv_folder(csv_folder, names)
     rows: dict[str, Any] = {}
-    with measuring(source, truth, scoring, cluster, out) as measure:
+    with measuring(there, truth, scoring, cluster, out) as measure:
         for path, name in zip(paths, names, strict=True):
             with progress_bar(name, quiet=as_json) as progress:
                 rows[name] = measure(path, name, progress)

@@ -25,6 +25,6 @@ def parse_images(text: str) -> list[int]:
     >>> parse_images("139, 285")
     [139, 285]
     """
-    from probox.evaluation.inputs import image_ids_in
+    from probox.evaluation.inputs import parse_image_ids
 
-    return list(image_ids_in(text, "--images"))
+    return list(parse_image_ids(text, "--images"))

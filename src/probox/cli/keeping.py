@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from probox.convention import Convention
-    from probox.parts.storage import Result
+    from probox.evaluation.result import Evaluation
 
 __all__ = ["keep_results", "refuse_other_runs"]
 
@@ -33,8 +33,7 @@ def refuse_other_runs(
     Files in the folders of `names` that are of no result are not.
     """
     from probox.evaluation.folders import find_results
-    from probox.evaluation.storage import WORDS, check_place
-    from probox.parts.storage import load
+    from probox.evaluation.storage import WORDS, check_place, load
 
     if out.exists() and not out.is_dir():
         raise InputError("is a file, expected a folder to write to", file=str(out), remedy="choose another name")
@@ -58,9 +57,9 @@ def refuse_other_runs(
                 raise InputError(f"holds a result that was measured {how}", file=str(folder), remedy=remedy)
 
 
-def keep_results(out: Path, results: Mapping[str, Result]) -> None:
+def keep_results(out: Path, results: Mapping[str, Evaluation]) -> None:
     """Write results to `out`, a folder each, all of them or none; the folder keeps their order."""
     from probox.evaluation.folders import count_positions
-    from probox.parts.storage import save_results
+    from probox.evaluation.storage import save_results
 
     save_results({out / name: result for name, result in results.items()}, count_positions(out, list(results)))

@@ -90,11 +90,9 @@ def titles_of(inputs: Sequence[Named]) -> list[str]:
 def load_named(inputs: Sequence[Named], *, tables: bool = True) -> dict[str, Any]:
     """Load results from folders, under the names given or those of the folders; also those without tables if asked."""
     from probox.evaluation.folders import load_results
-    from probox.evaluation.result import Evaluation
-    from probox.parts.storage import load
 
     paths, names = [given.path for given in inputs], [given.name for given in inputs]
-    return load_results(paths, names, Evaluation.load if tables else load)
+    return load_results(paths, names, tables=tables)
 
 
 def _problem(name: str, path: str, what: str) -> str | None:

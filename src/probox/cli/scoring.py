@@ -14,16 +14,21 @@ from probox.cli.image_choice import images_option, parse_images
 from probox.cli.measure_choice import parse_measures
 from probox.convention import CHOICES, PRESETS, Convention
 from probox.errors import InputError
+from probox.evaluation.parts import KEEP, Keep, images_of_part, measures_to_keep, parse_part
 from probox.measures.registry import measure_names, standard_names
 from probox.options import OPTIONS, Option
 from probox.support.parallel import thread_count, threads_at_most
 
 if TYPE_CHECKING:
-    from probox.parts.keep import Keep
+    import numpy as np
+    import numpy.typing as npt
+
+    from probox.evaluation.inputs import SharedTruth
+    from probox.evaluation.result import Evaluation
     from probox.tables.detections import Detections
     from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["Scoring", "TruthToScore", "choice_of", "label_threshold_option", "scoring_options"]
+__all__ = ["Scoring", "choice_of", "keep_option", "label_threshold_option", "part_option", "scoring_options"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +68,29 @@ class Scoring:
     def asked(self) -> tuple[str, ...] | None:
         """Return the measures that somebody typed; None if nobody did."""
         return self.measures if "--measures" in self.typed else None
+
+    @property
+    def measures_to_keep(self) -> tuple[str, ...]:
+        """Return the measures of results: those that follow from what is kept."""
+        return measures_to_keep(self.measures, self.keep, asked=self.asked is not None)
+
+    def image_ids(self, truth: SharedTruth) -> npt.NDArray[np.int64]:
+        """Return the ids of the images that are scored."""
+        from probox.tables.dataset import chosen_ids
+
+        ids = truth.image_ids
+        if self.images is not None:
+            ids = chosen_ids(self.images, ids, file=truth.source)
+        return ids if self.part is None else images_of_part(ids, *self.part)
+
+    def evaluate(self, truth: SharedTruth, detections: str, progress: Any) -> Evaluation:
+        """Return the result of one file, or of a part of it."""
+        from probox.evaluation.evaluate import evaluate
+
+        return evaluate(
+            truth, detections, part=self.part, keep=self.keep, convention=self.convention, measures=self.asked,
+            threads=self.threads, progress=progress, images=self.images, repair=self.repair,
+        )  # fmt: skip
 
     def read(self, truth: str, detections: str, call: str) -> tuple[GroundTruth, Detections]:
         """Return the tables of two files, of the images that are wanted."""
@@ -204,82 +232,31 @@ def _scoring(context: click.Context, asked: dict[str, Any]) -> Scoring:
     )
 
 
-def _is_in_parquet(path: str) -> bool:
-    """Return whether a path is Parquet that can be read part by part; of a folder the registry knows."""
-    from probox.files.source import Source
-    from probox.formats.parquet.format import PARQUET_DETECTIONS
-    from probox.formats.parquet.sets import is_parquet_source
-    from probox.formats.registry import format_of_detections
+def part_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --part to a command, which gets its number and count, or None."""
 
-    if not is_parquet_source(path):
-        return False
-    source = Source(path)
-    return not source.is_folder or format_of_detections(source) is PARQUET_DETECTIONS
+    def parse(context: click.Context, option: click.Parameter, text: str | None) -> tuple[int, int] | None:
+        if text is None:
+            return None
+        try:
+            return parse_part(text)
+        except InputError as error:
+            raise click.BadParameter(f"{error.problem}.") from None
+
+    return click.option(
+        "--part", metavar="K/N", callback=parse, help="Evaluate the K-th of N ranges of images; merge them later."
+    )(command)
+
+
+def keep_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --keep to a command."""
+    return click.option(
+        "--keep",
+        type=click.Choice(KEEP),
+        default="all",
+        show_default=True,
+        help="Keep all tables, what mAP and LRP follow from, or sums.",
+    )(command)
 
 
 _TYPED = click.core.ParameterSource.COMMANDLINE
-
-
-class TruthToScore:
-    """The ground truth of a command: a table, or Parquet that is read part by part.
-
-    The latter as long as no file of detections needs the table whole.
-    """
-
-    def __init__(self, path: str, detections: Iterable[str], scoring: Scoring) -> None:
-        from probox.evaluation.inputs import part_of_truth
-        from probox.formats import read_truth
-        from probox.formats.parquet.sets import open_truth
-        from probox.parts.keep import kept_measures
-        from probox.tables.dataset import chosen_ids
-
-        in_parts = all(map(_is_in_parquet, (path, *detections)))
-        whole: Any = open_truth(path) if in_parts else read_truth(path)
-        self.whole = whole
-        self.scoring = scoring
-        self.measures = kept_measures(scoring.measures, scoring.keep, asked=scoring.asked is not None)
-        self.classes = self.whole.classes
-        self.image_ids = self.whole.image_ids
-        if scoring.images is not None:
-            self.image_ids = chosen_ids(scoring.images, self.image_ids, file=path)
-        if scoring.part is not None:
-            from probox.parts.split import images_of_part
-
-            self.image_ids = images_of_part(self.image_ids, *scoring.part)
-        self.path = path if in_parts else None
-        self.part: Any = self.whole
-        if scoring.images is not None and not in_parts:
-            self.part = part_of_truth(self.whole, scoring.images)
-
-    def evaluate(self, path: str, progress: Any) -> Any:
-        """Return the result of one file, or of a part of it; Parquet files go row group by row group."""
-        from probox.evaluation.notes import all_detections_note
-        from probox.evaluation.run import evaluate
-        from probox.evaluation.streaming import evaluate_parquet
-        from probox.formats.reading import read_detections_of_part
-        from probox.measures.boxes.mean_ap import average_precision
-
-        scoring = self.scoring
-        if scoring.part is not None or scoring.keep != "all":
-            from probox.parts.run import evaluate_part
-
-            return evaluate_part(
-                self.path or self.whole, path, scoring.part, keep=scoring.keep, convention=scoring.convention,
-                measures=scoring.asked, threads=scoring.threads, progress=progress, images=scoring.images,
-                repair=scoring.repair,
-            )  # fmt: skip
-        convention, measures, threads = scoring.convention, scoring.measures, scoring.threads
-        if _is_in_parquet(path):
-            images = None if scoring.images is None else self.image_ids
-            return evaluate_parquet(
-                self.path or self.whole, path, convention=convention, measures=measures, threads=threads,
-                progress=progress, repair=scoring.repair, images=images,
-            )  # fmt: skip
-        found = read_detections_of_part(path, self.whole, self.part, repair=scoring.repair)
-        result = evaluate(
-            self.part, found, convention=convention, measures=measures, threads=threads, progress=progress
-        )
-        if convention.fixed_threshold is None or "map" not in measures:
-            return result
-        note = all_detections_note(average_precision(self.part, found, threads=threads).map)
-        return dataclasses.replace(result, plain_notes=(*result.plain_notes, note))

@@ -9,7 +9,8 @@ import click
 from probox.cli.console import note, print_json, progress_bar, results, say_notes, table_width, warnings_of
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.naming import Named, named_argument, titles_of
-from probox.cli.scoring import Scoring, TruthToScore, choice_of, scoring_options
+from probox.cli.scoring import Scoring, choice_of, scoring_options
+from probox.evaluation.inputs import share_truth
 from probox.evaluation.notes import all_detections_note
 from probox.evaluation.oddities.clutter import CLUTTER
 from probox.evaluation.text import (
@@ -87,13 +88,13 @@ def command(
         )
     convention = scoring.convention
     paths = [given.path for given in detections]
-    source = TruthToScore(truth, paths, scoring)
+    there = share_truth(truth, paths)
     skip = CLUTTER if thresholds else ""  # no row is of all detections
     described = []
     measured = []
     for name, path in zip(titles_of(detections), paths, strict=True):
         with progress_bar(name, quiet=as_json or style == "json") as progress:
-            everything = source.evaluate(path, progress)
+            everything = scoring.evaluate(there, path, progress)
         for threshold in thresholds or (None,):
             evaluation = everything if threshold is None else everything.at_threshold(threshold)
             measured.append(evaluation)
@@ -122,4 +123,4 @@ def command(
     results().print(text, markup=False, soft_wrap=True)
     say_intervals(sure)
     parts = [list_directions(shown_columns(titled)), measured_words(convention, measured[0].scored_against)]
-    note("; ".join(part for part in [*parts, with_count(len(source.image_ids), "image")] if part))
+    note("; ".join(part for part in [*parts, with_count(len(measured[0].dataset), "image")] if part))

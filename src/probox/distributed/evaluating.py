@@ -20,14 +20,12 @@ from probox.distributed.inputs import Input, forget_inputs, given_found, given_t
 from probox.distributed.kept import KeptParts, PartsFolder, part_name, parts_before
 from probox.distributed.part_task import RESUME, Plan, error_in_seeing, join_parts, run_part, state_of
 from probox.errors import InputError
-from probox.evaluation.inputs import Images, image_ids_in, read_inputs
-from probox.evaluation.part import hash_of_ids
+from probox.evaluation.inputs import Images, parse_image_ids, read_inputs
+from probox.evaluation.merge import merge
+from probox.evaluation.parts import Keep, check_keep, hash_ids, images_of_part, measures_to_keep
 from probox.files.reading import Paths
 from probox.measures.registry import named_measures
 from probox.options import Settings, resolve_settings, takes_settings
-from probox.parts import Keep, join
-from probox.parts.keep import expect_keep, kept_measures
-from probox.parts.split import images_of_part
 from probox.tables.dataset import chosen_ids
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -51,7 +49,7 @@ class Run:
 
     Parameters
     ----------
-    result : Evaluation or CompactEvaluation
+    result : Evaluation
         The whole.
     parts : int
         How many parts the images were cut into.
@@ -98,7 +96,7 @@ def evaluate(
         How many parts; default: one for each shard of `found` or, if that would leave threads of the cluster without
         work, 4 for each of them.
     keep : {"all", "matches", "summary"}
-        How much is kept of the evaluation, as for `evaluate_part`.
+        How much is kept of the evaluation, as for `probox.evaluate`.
     folder : path or URL, optional
         Where workers keep finished parts until all are done; all of them must see it. If the run is killed, another one
         with `resume` goes on from there. Once the result is complete they are removed.
@@ -145,17 +143,17 @@ def evaluated(
 ) -> Iterator[Run]:
     """Give the `Run` of an evaluation; kept parts are removed when the block ends, for instance by having saved it."""
     cluster = current_client() if client is None else client
-    wanted = kept_measures(named_measures(measures), expect_keep(keep), asked=measures is not None)
+    wanted = measures_to_keep(named_measures(measures), check_keep(keep), asked=measures is not None)
     if resume and folder is None:
         raise InputError("there is no folder to go on from", remedy="name the folder in which parts were kept")
     place = None if folder is None else place_of(folder)
     there, seen = given_truth(truth), given_found(found)
     ids: npt.NDArray[np.int64] = there.image_ids  # type: ignore[assignment]
-    chosen = None if images is None else chosen_ids(image_ids_in(images), ids, file=there.shown or None)
+    chosen = None if images is None else chosen_ids(parse_image_ids(images), ids, file=there.shown or None)
     ids = ids if chosen is None else chosen
     of = _part_count(parts, place if resume else None, seen, cluster, len(ids))
     settings = {
-        "probox": __version__, "truth": there.stamp, "found": seen.stamp, "images": hash_of_ids(ids), "parts": of,
+        "probox": __version__, "truth": there.stamp, "found": seen.stamp, "images": hash_ids(ids), "parts": of,
         "convention": convention.to_dict(), "measures": sorted(wanted), "keep": keep, "repair": repair,
     }  # fmt: skip
     with ExitStack() as stack:
@@ -166,7 +164,7 @@ def evaluated(
         in_memory = there.is_table or seen.is_table
         plan = Plan(
             of=of,
-            whole=hash_of_ids(ids),
+            whole=hash_ids(ids),
             truth=None if in_memory else there.given,
             found=None if in_memory else seen.given,
             truth_by_need=there.by_need,
@@ -195,7 +193,7 @@ def evaluated(
             if cluster.status == "running":  # otherwise the scheduler is gone, and would be waited for
                 with suppress(Exception):
                     cluster.run(forget_inputs)
-        whole = joined.value if joined.value.part is None else join([joined.value])  # a single part is a part still
+        whole = joined.value if joined.value.part is None else merge([joined.value])  # a single part is a part still
         result = _named_as_given(whole, there, seen)
         damaged = [part_name(number, of) for number, state in sorted(states.items()) if state == "damaged"]
         yield Run(result, of, sum(state == "kept" for state in states.values()), tuple(damaged))

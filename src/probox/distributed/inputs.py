@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.evaluation.inputs import hash_table
 from probox.evaluation.notes import said_by_part
+from probox.evaluation.parts import images_of_part
 from probox.files.reading import Paths
 from probox.files.remote import is_url
 from probox.files.source import Source
@@ -22,8 +24,6 @@ from probox.formats.parquet.format import PARQUET_DETECTIONS, PARQUET_TRUTH
 from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
 from probox.formats.reading import read_truth
 from probox.formats.registry import format_of_detections, format_of_truth
-from probox.parts.identity import hash_of_table
-from probox.parts.split import images_of_part
 from probox.tables.arguments import expect_path
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -101,7 +101,7 @@ def place_of(path: Paths) -> str:
 
 
 def _table_stamp(table: GroundTruth | Detections) -> dict[str, Any]:
-    return {"table": hash_of_table(table)}
+    return {"table": hash_table(table)}
 
 
 def _file_stamp(path: Paths) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from typing import Any
 from probox.distributed.inputs import held, tables_of_part
 from probox.distributed.kept import PartsFolder, part_name
 from probox.errors import InputError
-from probox.evaluation.inputs import read_inputs
-from probox.evaluation.part import Part
+from probox.evaluation.evaluate import evaluate
+from probox.evaluation.inputs import hash_inputs, hash_table, read_inputs
+from probox.evaluation.merge import merge
+from probox.evaluation.parts import Part
+from probox.evaluation.storage import from_bytes
 from probox.formats.reading import read_truth
-from probox.parts import evaluate_part, from_bytes, join
-from probox.parts.identity import hash_of_inputs, hash_of_table
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -112,21 +113,21 @@ def _evaluated(plan: Plan, number: int, tables: Any) -> Any:
         if not plan.truth_by_need:
             truth = held(key, lambda: read_truth(str(plan.truth)))
         more = {"images": plan.images, "repair": plan.repair}
-        return evaluate_part(truth, str(plan.found), (number, plan.of), **more, **given)
+        return evaluate(truth, str(plan.found), part=(number, plan.of), **more, **given)
     if tables is None:
         there, seen, inputs = held(key, lambda: _read(plan))
         tables = tables_of_part(there, seen, number, plan.of)
     else:
         inputs = plan.inputs
     part = Part((number,), plan.of, plan.whole, inputs)
-    return dataclasses.replace(evaluate_part(*tables, **given), part=part)
+    return dataclasses.replace(evaluate(*tables, **given), part=part)
 
 
 def _read(plan: Plan) -> tuple[GroundTruth, Detections, str]:
     """Return both tables whole, and a hash of them: where machines have other files at the same place, joins notice."""
     more: dict[str, Any] = {"images": plan.images, "repair": plan.repair}
     truth, found = read_inputs(str(plan.truth), str(plan.found), "evaluate", **more)
-    return truth, found, hash_of_inputs(hash_of_table(truth), hash_of_table(found), repair=plan.repair)
+    return truth, found, hash_inputs(hash_table(truth), hash_table(found), repair=plan.repair)
 
 
 def state_of(result: PartResult) -> str:
@@ -136,7 +137,7 @@ def state_of(result: PartResult) -> str:
 
 def join_parts(results: list[PartResult]) -> PartResult:
     """Return some parts as one, which may still be a part of the whole."""
-    return PartResult(join([result.value for result in results], complete=False), "joined")
+    return PartResult(merge([result.value for result in results], complete=False), "joined")
 
 
 def error_in_seeing(folder: PartsFolder) -> InputError | None:

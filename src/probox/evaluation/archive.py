@@ -23,7 +23,6 @@ from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTa
 __all__ = [
     "LABELS",
     "SCHEMA",
-    "SINCE_4",
     "TABLES",
     "Column",
     "digest",
@@ -109,9 +108,6 @@ SCHEMA: dict[str, Column] = {
 LABELS = tuple(name for name in SCHEMA if name.startswith("labels."))
 """Label probabilities: how many above 0 a detection has, and class and probability of each. Most files name one class
 per detection, and a table of all of them would be nearly all zeros."""
-
-SINCE_4 = (*LABELS, "detections.heatmaps")
-"""What results of format 4 brought."""
 
 # What NumPy writes before an array of a plain type in C order. Matching it leaves nothing to interpret.
 _HEADER = re.compile(

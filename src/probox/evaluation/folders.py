@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.evaluation.storage import WORDS, parsed_words, read_words_of
+from probox.evaluation.storage import WORDS, load, read_words_of, words_from
 from probox.formats import read_detections
 from probox.support.parallel import thread_count
 from probox.support.words import some_names
@@ -58,7 +57,7 @@ def _positions(path: Path) -> dict[Path, int]:
 def _position(folder: Path) -> int:
     """Return the place of a result among those of its folder; 0 if it has none, or cannot be read."""
     try:
-        position = parsed_words(read_words_of(folder), str(folder)).get("position", 0)
+        position = words_from(read_words_of(folder), str(folder)).get("position", 0)
     except InputError:  # loading it names the problem
         return 0
     return position if type(position) is int else 0
@@ -76,9 +75,13 @@ def only_result(path: str) -> Path | None:
 def load_results(
     paths: Sequence[str],
     names: Sequence[str | None] | None = None,
-    load: Callable[[Path], Any] = Evaluation.load,
-) -> dict[str, Any]:
-    """Load evaluations from folders, by the names given or the last parts of their paths that tell them apart."""
+    *,
+    tables: bool = True,
+) -> dict[str, Evaluation]:
+    """Load evaluations from folders, by the names given or the last parts of their paths that tell them apart.
+
+    Those without tables are refused unless `tables` is false.
+    """
     folders: list[Path] = []
     given: list[str | None] = []
     for path, name in zip(paths, [None] * len(paths) if names is None else names, strict=True):
@@ -110,7 +113,11 @@ def load_results(
         titles.append(title)
     # Most of it is unpacking, which several threads can do at once; what fails is told in the order given.
     with ThreadPoolExecutor(min(max(len(folders), 1), thread_count(None))) as pool:
-        return dict(zip(titles, pool.map(load, folders), strict=True))
+        results = list(pool.map(load, folders))
+    for folder, result in zip(folders, results, strict=True):
+        if tables:
+            result.expect_tables(str(folder / WORDS))
+    return dict(zip(titles, results, strict=True))
 
 
 def read_again(path: str, evaluation: Evaluation, truth: GroundTruth | None) -> Detections:

@@ -1,20 +1,20 @@
-"""What an evaluation found, and every number that follows from it."""
+"""The result of an evaluation, and every number that follows from it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.evaluation.any_result import AnyResult
-from probox.evaluation.grouped import (
+from probox.evaluation.group_tables import (
+    COUNTS,
     GroupTable,
     ImageTable,
     asked_columns,
@@ -23,18 +23,20 @@ from probox.evaluation.grouped import (
     image_table,
     with_measures,
 )
-from probox.evaluation.notes import label_note, notes_at_threshold
-from probox.evaluation.part import Part
+from probox.evaluation.kept import Kept, Total, find_curve
+from probox.evaluation.notes import empty_mask_note, label_note, notes_at_threshold, notes_of_part
+from probox.evaluation.parts import Keep, Part
 from probox.evaluation.threshold_choice import ThresholdChoice
 from probox.evaluation.verdicts import judge
 from probox.measures import registry
-from probox.measures.boxes.matching import BoxMatches, match_columns
-from probox.measures.boxes.mean_ap import AveragePrecision
-from probox.measures.boxes.optimal_lrp import LRP
+from probox.measures.boxes.matching import SIZES, BoxMatches, match_columns
+from probox.measures.boxes.mean_ap import AveragePrecisionResult
+from probox.measures.boxes.optimal_lrp import LRPResult
 from probox.measures.matched import MatchedPairs
-from probox.measures.measure import Measure, by_class, by_size
-from probox.measures.pdq.pdq_measure import pdq_summary, sums_per_image
+from probox.measures.measure import Groups, Measure, by_class, by_size
+from probox.measures.pdq.pdq_measure import PDQ, sums_per_image
 from probox.support.mapping import Mapper, here
+from probox.support.words import with_count
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.flat import named_once
@@ -44,19 +46,23 @@ from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdic
 if TYPE_CHECKING:
     from probox.analysis.confusion import Confusion
     from probox.analysis.diagnosis import Diagnosis
+    from probox.analysis.intervals import Intervals
     from probox.analysis.thresholds import BestThreshold
     from probox.evaluation.oddities import Oddity
     from probox.plots import Plots
 
-__all__ = ["Evaluation"]
+__all__ = ["Evaluation", "count_empty_masks"]
+
+SomeTable = TypeVar("SomeTable", ObjectTable, DetectionTable)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation(AnyResult):
+class Evaluation:
     """The result of `probox.evaluate`, which `probox.load` brings back: numbers, and the tables that they follow from.
 
     `objects`, `detections` and `pairs` are tables with one row each, and point at the images of `dataset`; everything
-    else is derived from them. Two evaluations of different images add up: ``a + b``.
+    else is derived from them. Two evaluations of different images add up: ``a + b``. With ``keep="matches"`` or
+    ``"summary"`` there are no tables: numbers are bit-identical, and what needs tables raises `InputError`.
 
     Parameters
     ----------
@@ -85,6 +91,8 @@ class Evaluation(AnyResult):
     threshold_choice : ThresholdChoice, optional
         The label thresholds that ``at_threshold("auto")`` chose, which PDQ alone goes by; detections that are not above
         that of their image are ignored.
+    kept : Kept, optional
+        What stands for the tables where they were not kept.
 
     Examples
     --------
@@ -111,61 +119,164 @@ class Evaluation(AnyResult):
     version: str = ""
     part: Part | None = None
     threshold_choice: ThresholdChoice | None = None
-    keep: str = dataclasses.field(default="all", init=False)
+    kept: Kept | None = None
 
     def __post_init__(self) -> None:
+        if self.kept is not None:
+            return
         # Tables of people know images and classes by name: those of this evaluation, however it was made.
         for name in ("objects", "detections"):
             table = getattr(self, name)
             if table.dataset is not self.dataset:
                 object.__setattr__(self, name, table.replace(dataset=self.dataset))  # frozen for everybody else
 
+    @property
+    def keep(self) -> Keep:
+        """Return how much of the evaluation is kept: ``"all"``, ``"matches"`` or ``"summary"``."""
+        return "all" if self.kept is None else self.kept.keep
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the names of the ground truth's classes."""
+        return self.dataset.classes
+
+    @property
+    def has_pairs(self) -> bool:
+        """Return whether PDQ matching was computed."""
+        return registry.need_pairs(self.measures)
+
     # --- numbers ---
 
-    @property
-    def tp(self) -> int:
-        """Return how many detections are matched with an object."""
-        return int((self.detections.verdicts == Verdict.TP).sum())
+    def summary(self) -> dict[str, float]:
+        """Return the numbers of the measures that were asked for, by the keys of their columns.
 
-    @property
-    def fp(self) -> int:
-        """Return how many detections are matched with none."""
-        return int((self.detections.verdicts == Verdict.FP).sum())
+        They are fractions, not per cent, and errors as they are: ``PDQ`` 0.5757, ``moLRP`` 0.4115, which tables show as
+        57.57 and, under ``1-moLRP``, 58.85. Undefined numbers are NaN.
+        """
+        summary: dict[str, float] = {}
+        for measure in registry.measures_called(self.measures):
+            summary.update(self.summary_of(measure))
+        return summary
 
-    @property
-    def fn(self) -> int:
-        """Return how many objects are matched with no detection."""
-        return int((self.objects.verdicts == Verdict.FN).sum())
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Return how many images, objects and detections there are, whatever became of them."""
-        objects = int(self.objects.countable.sum())
-        return {"images": len(self.dataset), "objects": objects, "detections": len(self.detections)}
+    def summary_of(self, measure: Measure) -> dict[str, float]:
+        """Return the numbers of one measure of the registry, also of one that was not asked for."""
+        if self.kept is not None and measure is PDQ:
+            return self.kept.overall.summary(self.convention)
+        return measure.summary(self)
 
     @property
     def pdq(self) -> float:
         """Return PDQ: the sum of the matches' pPDQ over TP + FP + FN; NaN if there is nothing to score."""
-        return pdq_summary(self)["PDQ"]
+        return self.summary_of(PDQ)["PDQ"]
 
-    def summary_of(self, measure: Measure) -> dict[str, float]:
-        """Return the numbers of one measure of the registry, also of one that was not asked for."""
-        return measure.summary(self)
+    @property
+    def tp(self) -> int:
+        """Return how many detections are matched with an object."""
+        return int(self.summary_of(PDQ)["TP"])
+
+    @property
+    def fp(self) -> int:
+        """Return how many detections are matched with none."""
+        return int(self.summary_of(PDQ)["FP"])
+
+    @property
+    def fn(self) -> int:
+        """Return how many objects are matched with no detection."""
+        return int(self.summary_of(PDQ)["FN"])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many images, objects and detections there are, whatever became of them."""
+        if self.kept is None:
+            counts = {"objects": int(self.objects.countable.sum()), "detections": len(self.detections)}
+        else:
+            counted = self.kept.overall.counted()
+            counts = {name: counted[name] for name in COUNTS}
+        return {"images": len(self.dataset), **counts}
+
+    @property
+    def counts_in_words(self) -> str:
+        """Return how many images, objects and detections there are, as people read it."""
+        nouns = {"images": "image", "objects": "object", "detections": "detection"}
+        return ", ".join(with_count(n, nouns[what]) for what, n in self.counts.items())
+
+    def coco(self) -> dict[str, float]:
+        """Return COCO's twelve numbers in the order of pycocotools: AP and AR overall, at overlaps, limits and sizes.
+
+        They are fractions: ``mAP``, ``AP50``, ``AP75``, ``AP_small``, ``AP_medium``, ``AP_large``, ``AR_1``, ``AR_10``,
+        ``AR_100``, ``AR_small``, ``AR_medium`` and ``AR_large``. Undefined numbers are NaN, where pycocotools has -1.
+        """
+        return self.average_precision.summary()
+
+    def intervals(
+        self,
+        measures: str | Collection[str] | None = None,
+        *,
+        replicates: int = 1000,
+        seed: int = 0,
+        level: float = 0.95,
+        mapper: Mapper = here,
+    ) -> Intervals:
+        """Return a confidence interval of each number by the bootstrap over images.
+
+        A replicate draws as many images as there are, with replacement, and is measured as if it were the data set;
+        nothing is matched again, and the number is exactly what evaluating those images would give.
+        ``docs/comparing.md`` says how intervals follow from the replicates.
+
+        Parameters
+        ----------
+        measures : collection of str, or str, optional
+            Names, also in one text between commas, or ``"all"``. Default: those that the evaluation holds.
+        replicates : int
+            How often images are drawn.
+        seed : int
+            The same seed gives the same intervals, for any number of threads.
+        level : float
+            Confidence level, between 0 and 1.
+        mapper : Mapper
+            Who measures blocks of replicates. Default: this process; `probox.distributed` has a cluster do it.
+
+        Examples
+        --------
+        >>> import probox
+        >>> from probox.demo import make_demo
+        >>> demo = make_demo()
+        >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+        >>> pdq = result.intervals()["PDQ"]
+        >>> pdq.low < result.pdq < pdq.high
+        True
+        """
+        from probox.analysis.intervals import bootstrap
+
+        return bootstrap(self, measures, replicates=replicates, seed=seed, level=level, mapper=mapper)
+
+    def threshold_curve(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Return PDQ, TP, FP and FN above the label thresholds 0, 0.01 .. 0.99; NaN where detections are gone."""
+        if not self.has_pairs:
+            raise InputError("PDQ was not measured", remedy="evaluate with PDQ among the measures")
+        curve = find_curve(self) if self.kept is None else self.kept.curve
+        return curve.columns(self.convention)
 
     @cached_property
     def box_matches(self) -> BoxMatches:
         """Return who matches whom by the overlap of boxes, as COCO matches: what mAP and LRP follow from."""
+        if self.kept is not None:
+            return self.kept.box_columns.box_matches(self.classes)
         return match_columns(self.dataset, self.detections, self.objects)
 
     @cached_property
-    def average_precision(self) -> AveragePrecision:
+    def average_precision(self) -> AveragePrecisionResult:
         """Return COCO's average precision and recall of the same detections."""
-        return AveragePrecision.from_matches(self.box_matches)
+        if self.kept is not None:
+            return self.kept.box_columns.average_precision(self.classes)
+        return AveragePrecisionResult.from_matches(self.box_matches)
 
     @cached_property
-    def lrp(self) -> LRP:
+    def lrp(self) -> LRPResult:
         """Return localisation recall precision of the same detections, on the paper's grid of thresholds."""
-        return LRP.from_matches(self.box_matches)
+        if self.kept is not None:
+            return self.kept.box_columns.lrp(self.classes)
+        return LRPResult.from_matches(self.box_matches)
 
     @cached_property
     def matched_pairs(self) -> MatchedPairs:
@@ -175,17 +286,24 @@ class Evaluation(AnyResult):
     @property
     def object_images(self) -> npt.NDArray[np.int64]:
         """Return the row of each object's image."""
-        return self.objects.image_rows
+        return self.objects.image_rows if self.kept is None else self.kept.box_columns.object_images()
 
     @property
     def scored_against(self) -> str | None:
-        """Return what PDQ compares detections with: ``"masks"``, or ``"boxes"`` if every mask fills its box."""
+        """Return what PDQ compares detections with: ``"masks"``, or ``"boxes"`` if every mask fills its box.
+
+        None if PDQ was not measured or there are no objects.
+        """
+        if self.kept is not None:
+            return self.kept.scored_against
         if not self.has_pairs or not len(self.masks):
             return None
         return "masks" if len(self.masks.runs) else "boxes"
 
     def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
         """Return how many objects each image has, and columns with what is known of them, by image."""
+        if self.kept is not None:
+            return self.kept.known_of_objects()
         counts = np.bincount(self.objects.image_rows, minlength=len(self.dataset))
         names = ("labels", "boxes", "extents", "areas", "crowd", "pixels", "mask_boxes", "ignored")
         return counts, {name: getattr(self.objects, name) for name in names}
@@ -193,7 +311,7 @@ class Evaluation(AnyResult):
     @cached_property
     def image_sums(self) -> dict[str, npt.NDArray[np.float64]]:
         """Return what PDQ adds up, image by image."""
-        return sums_per_image(self)
+        return sums_per_image(self) if self.kept is None else self.kept.image_sums(self.convention)
 
     def per_class(self) -> GroupTable:
         """Return the summary of each class; a false positive belongs to the class that the detector names.
@@ -205,8 +323,8 @@ class Evaluation(AnyResult):
         """
         if len(set(self.classes)) < len(self.classes):  # each has a row of its own: "cup", "cup (2)"
             return dataclasses.replace(self, dataset=self.dataset.replace(classes=named_once(self.classes))).per_class()
-        groups = with_measures(self, by_class(counts_of, self), lambda measure: measure.per_class)
-        return GroupTable("class", groups, asked_columns(self.measures))
+        totals = () if self.kept is None else self.kept.classes
+        return GroupTable("class", self._groups("per_class", self.classes, totals), asked_columns(self.measures))
 
     def per_size(self) -> GroupTable:
         """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
@@ -216,20 +334,38 @@ class Evaluation(AnyResult):
         optimal LRP among objects of the size. It holds the measures that are defined for a size; of standard ones that
         were not asked for, NaN and counts of 0.
         """
-        groups = with_measures(self, by_size(counts_of, self), lambda measure: measure.per_size)
-        return GroupTable("size", groups, asked_columns(self.measures))
+        totals = () if self.kept is None else self.kept.sizes
+        return GroupTable("size", self._groups("per_size", SIZES[1:], totals), asked_columns(self.measures))
+
+    def _groups(self, grouped: str, names: Sequence[str], totals: Sequence[Total]) -> Groups:
+        """Return the summary of each class or size, from the tables or, without them, from totals."""
+        if self.kept is None:
+            counts = {"per_class": by_class, "per_size": by_size}[grouped](counts_of, self)
+            return with_measures(self, counts, lambda measure: getattr(measure, grouped))
+
+        def summaries(measure: Measure) -> Any:
+            if measure is PDQ:
+                return lambda _: {
+                    name: total.summary(self.convention) for name, total in zip(names, totals, strict=True)
+                }
+            return getattr(measure, grouped)
+
+        counted = [total.counted() for total in totals]
+        groups: Groups = {name: {key: own[key] for key in COUNTS} for name, own in zip(names, counted, strict=True)}
+        return with_measures(self, groups, summaries)
 
     def per_image(self) -> ImageTable:
         """Return the numbers of each image alone: id, counts, and what `summary` would hold if it were the only image.
 
-        It is a dictionary of columns, shows itself as a table, and has `to_frame()` and `to_arrow()`, which add file
-        names. ``objects`` and ``detections`` count all of an image, whatever became of them. An image without true
-        positives has no averages of qualities (NaN), one without anything to score no PDQ. The qualities' sums, which
-        add up over images, are under ``sum_pPDQ``, ``sum_spatial`` and so on.
+        ``per_image()[7]["PDQ"]`` is the number of image 7, ``per_image().columns["PDQ"]`` has those of all images. It
+        shows itself as a table, and has `to_frame()` and `to_arrow()`, which add file names. ``objects`` and
+        ``detections`` count all of an image, whatever became of them. An image without true positives has no averages
+        of qualities (NaN), one without anything to score no PDQ. The qualities' sums, which add up over images, are
+        under ``sum_pPDQ``, ``sum_spatial`` and so on.
 
-        ``mAP`` and ``moLRP`` are those of ``on([image_id]).summary()``: the means over the classes that have objects
-        in the image, NaN if none has, also if there are detections. The mAP of all images is not their mean: it ranks
-        the detections of a class over all images, and moLRP chooses one threshold for a class in all of them.
+        ``mAP`` and ``moLRP`` are those of ``select_images([image_id]).summary()``: the means over the classes that have
+        objects in the image, NaN if none has, also if there are detections. The mAP of all images is not their mean: it
+        ranks the detections of a class over all images, and moLRP chooses one threshold for a class in all of them.
 
         It holds the measures that are defined for an image; of standard ones that were not asked for, NaN and counts
         of 0.
@@ -239,11 +375,14 @@ class Evaluation(AnyResult):
         >>> from probox import Detections, GroundTruth, evaluate
         >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48), 9: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
         >>> found = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
-        >>> images = evaluate(truth, found, measures=["map", "lrp"]).per_image()
+        >>> images = evaluate(truth, found, measures=["map", "lrp"]).per_image().columns
         >>> images["mAP"].round(6).tolist(), images["moLRP"].round(6).tolist()
         ([0.9, nan], [0.2, nan])
         """
-        counts = counts_per_image(self.detections, self.objects, len(self.dataset))
+        if self.kept is None:
+            counts = counts_per_image(self.detections, self.objects, len(self.dataset))
+        else:
+            counts = {name: self.kept.sums[name].astype(np.int64) for name in COUNTS}
         return image_table(self, self.measures, counts)
 
     def at_threshold(self, threshold: float | Literal["auto"]) -> Evaluation:
@@ -377,6 +516,8 @@ class Evaluation(AnyResult):
     @cached_property
     def oddities(self) -> tuple[Oddity, ...]:
         """Return what makes the numbers low or meaningless, with the likely cause; nothing for sound input."""
+        if self.kept is not None:
+            return self.kept.find_warnings(self.convention, self.measures)
         from probox.evaluation.oddities import oddities_of
 
         return tuple(oddities_of(self))
@@ -389,6 +530,8 @@ class Evaluation(AnyResult):
     @property
     def remarks(self) -> tuple[str, ...]:
         """Return what a reader of the numbers must know, one sentence each: what they leave out, what is too little."""
+        if self.kept is not None:
+            return ()
         said = [measure.remarks(self) for measure in registry.measures_called(self.measures) if measure.remarks]
         chosen = () if self.threshold_choice is None else (str(self.threshold_choice),)
         return (*chosen, *dict.fromkeys(text for texts in said for text in texts))
@@ -396,62 +539,89 @@ class Evaluation(AnyResult):
     # --- together ---
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        from probox.evaluation.joining import join_evaluations
+        if not isinstance(other, Evaluation):
+            return NotImplemented
+        from probox.evaluation.merge import merge
 
-        return join_evaluations([self, other])
+        return merge([self, other], complete=False)
 
-    def on(self, images: npt.ArrayLike) -> Evaluation:
+    def select_images(self, images: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of these images alone, given by their ids (a list or an array).
 
         The same as evaluating anew with ``truth.select_images(images)``, without touching pixels.
         """
-        from probox.evaluation.subset import evaluation_of_images
+        rows = self.dataset.chosen_rows(images)
+        there = np.flatnonzero(np.isin(self.objects.image_rows, rows))
+        found = np.flatnonzero(np.isin(self.detections.image_rows, rows))
+        new_object, new_detection = (np.full(len(table), -1) for table in (self.objects, self.detections))
+        new_object[there], new_detection[found] = np.arange(len(there)), np.arange(len(found))
+        pairs = self.pairs.take(np.flatnonzero(new_detection[self.pairs.detections] >= 0))
+        notes = notes_of_part(self.plain_notes, len(rows), len(self.dataset))
+        part = dataclasses.replace(
+            self,
+            dataset=self.dataset.take(rows),
+            objects=_renumber(self.objects.take(there), rows),
+            detections=_renumber(self.detections.take(found), rows),
+            pairs=pairs.replace(detections=new_detection[pairs.detections], objects=new_object[pairs.objects]),
+            masks=self.masks.take(there),
+            part=None,
+            threshold_choice=None if self.threshold_choice is None else self.threshold_choice.take(rows),
+            plain_notes=notes,
+        )
+        empty = count_empty_masks(part)
+        if empty and len(rows) < len(self.dataset):
+            note = empty_mask_note(empty, box_truth=self.convention.box_truth)
+            part = dataclasses.replace(part, plain_notes=(*notes, note))
+        return part.rematched() if part.has_pairs else part
 
-        return evaluation_of_images(self, images)
+    def without_labels(self) -> Evaluation:
+        """Return the evaluation without the probabilities of all classes; numbers that were measured stay."""
+        return dataclasses.replace(self, detections=self.detections.replace(label_probs=None))
 
     def save(self, folder: str | Path) -> None:
-        """Write everything into a folder; `Evaluation.load` brings it back equal to the last bit."""
-        from probox.evaluation.storage import save_evaluation
+        """Write everything into a folder; `probox.load` brings it back, bit-identical."""
+        from probox.evaluation.storage import save_results
 
         expect_path(folder, "folder", "name the folder to write to")
-        save_evaluation(self, Path(folder))
+        save_results({Path(folder): self})
 
     @classmethod
     def load(cls, folder: str | Path) -> Evaluation:
-        """Return what `save` wrote."""
-        from probox.evaluation.storage import load_evaluation
+        """Return what `save` wrote; the same as `probox.load`."""
+        from probox.evaluation.storage import load
 
-        expect_path(folder, "folder", "name a folder that Evaluation.save wrote")
-        return load_evaluation(Path(folder))
+        return load(folder)
 
     def to_bytes(self) -> bytes:
         """Return everything as bytes, with a checksum: for queues and collectives, as `torch.distributed` has them."""
-        from probox.evaluation.storage import evaluation_to_bytes
+        from probox.evaluation.storage import to_bytes
 
-        return evaluation_to_bytes(self)
+        return to_bytes(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Evaluation:
-        """Return what `to_bytes` returned, equal to the last bit.
+        """Return what `to_bytes` returned, bit-identical; the same as `probox.from_bytes`."""
+        from probox.evaluation.storage import from_bytes
 
-        >>> import probox
-        >>> from probox.demo import make_demo
-        >>> demo = make_demo()
-        >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
-        >>> probox.Evaluation.from_bytes(result.to_bytes()).summary() == result.summary()
-        True
-        """
-        from probox.evaluation.storage import evaluation_from_bytes
+        return from_bytes(data)
 
-        return evaluation_from_bytes(data)
+    def expect_tables(self, file: str | None = None) -> None:
+        """Raise if the tables were not kept; `file` is where the result was stored."""
+        if self.kept is not None:
+            raise InputError(
+                f"holds the {self.keep} of an evaluation, not its tables",
+                file=file,
+                remedy='evaluate anew with keep="all"',
+            )
 
     # --- words ---
 
     def __repr__(self) -> str:
-        return f"Evaluation(PDQ {self.pdq:.4f}, {self.counts_in_words}, {self.convention.name})"
+        kept = "" if self.kept is None else f", {self.keep}"
+        return f"Evaluation(PDQ {self.pdq:.4f}, {self.counts_in_words}, {self.convention.name}{kept})"
 
     def _repr_html_(self) -> str:
-        from probox.evaluation.html import evaluation_html
+        from probox.evaluation.text import evaluation_html
 
         return evaluation_html(self)
 
@@ -462,3 +632,13 @@ class Evaluation(AnyResult):
         text += "" if self.part is None else f"; {self.part}"
         odd = [f"warning: {oddity}" for oddity in self.oddities]
         return "\n".join([text, *odd, *map(label_note, (*self.plain_notes, *self.remarks))])
+
+
+def count_empty_masks(evaluation: Evaluation) -> int:
+    """Return how many objects have no pixel; regions to ignore are no objects."""
+    return int((~evaluation.objects.crowd & (evaluation.masks.pixels == 0)).sum())
+
+
+def _renumber(table: SomeTable, rows: npt.NDArray[np.int64]) -> SomeTable:
+    """Return a table whose image rows count among some rows."""
+    return table.replace(image_rows=np.searchsorted(rows, table.image_rows))

@@ -1,15 +1,16 @@
-"""An evaluation on disk: a folder with a JSON file of words and a NumPy archive of columns; or both in some bytes."""
+"""Results on disk, a folder with a JSON file of words and a NumPy archive of columns; or both in some bytes."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
 import json
+import math
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.archive import (
     SCHEMA,
-    SINCE_4,
     TABLES,
     Arrays,
     Column,
@@ -31,17 +31,22 @@ from probox.evaluation.archive import (
     to_stored,
     write_archive,
 )
-from probox.evaluation.part import Part
+from probox.evaluation.box_columns import BoxColumns
+from probox.evaluation.kept import COUNTED, LEVELS, SUMMED, Curve, Exact, Kept, NoTable, Total
+from probox.evaluation.oddities import Oddity
+from probox.evaluation.parts import KEEP, KEPT_MEASURES, Part
 from probox.evaluation.result import Evaluation
-from probox.evaluation.storage_checks import check_evaluation, check_images, check_labels
+from probox.evaluation.storage_checks import check_boxes, check_evaluation, check_images, check_labels
 from probox.evaluation.threshold_choice import ThresholdChoice
 from probox.files.output import Content, check_file_place, put_content, write_files
-from probox.files.reading import read_regular
+from probox.files.reading import Paths, read_regular
 from probox.files.remote import is_flattened
 from probox.files.replacing import EVALUATION, EVALUATION_WORDS, check_replaceable
 from probox.files.staging import folder_made, missing_folders, named_errors
 from probox.files.whole_folder import whole_folder
+from probox.measures.boxes.matching import SIZES
 from probox.measures.registry import measure_names
+from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
@@ -51,29 +56,18 @@ __all__ = [
     "FORMAT",
     "WORDS",
     "canonical",
-    "check_digest",
     "check_place",
-    "check_words",
-    "convention_of",
-    "dataset_of",
-    "evaluation_from_bytes",
-    "evaluation_to_bytes",
-    "files_of",
-    "load_evaluation",
-    "parsed_words",
-    "part_of",
+    "from_bytes",
+    "load",
     "read_words_of",
-    "save_evaluation",
-    "save_evaluations",
-    "save_folders",
-    "words_in",
+    "save_results",
+    "schema_of",
+    "to_bytes",
+    "words_from",
 ]
 
-FORMAT = 6
-"""Since 2, a digest says that words and columns belong together and that nobody changed them; since 3, all of the data
-set is kept; since 4, label probabilities are, if the evaluation has them; since 5, a part says of what it is one;
-since 6, `position` orders the results of a folder, and label thresholds that were chosen are kept."""
-READABLE = (2, 3, 4, 5, 6)
+FORMAT = 7
+"""The one that is written and read."""
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
 """The most bytes that the words may have: those of an evaluation are a few thousand."""
@@ -82,31 +76,101 @@ LONGEST_TEXT = 1 << 16
 _MASKS = ("boxes", "pixels", "offsets", "runs")
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
-    "notes": list, "digest": str, "dataset": dict, "label_probs": bool, "keep": str, "part": dict, "position": int,
-    "threshold_choice": dict,
+    "notes": list, "digest": str, "dataset": dict, "keep": str, "part": dict, "position": int,
 }  # fmt: skip
-_SINCE = {"dataset": 3, "label_probs": 4, "keep": 5, "part": 5, "position": 6, "threshold_choice": 6}
-"""The formats that brought these words."""
+_TABLE_WORDS: dict[str, type] = {"label_probs": bool, "threshold_choice": dict}
+_KEPT_WORDS: dict[str, type] = {"warnings": list, "totals": dict, "types": dict, "left_out": int, "scored_against": str}
 _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
+_IMAGES = {"images.id": "<i8", "images.width": "<i4", "images.height": "<i4"}
+_TYPES: dict[str, tuple[str, ...]] = {
+    "scores": ("<f4", "<f8"),
+    "labels": ("|u1", "<u2", "<i4"),
+    "outcomes": ("<u2", "<i4"),
+    "object_labels": ("|u1", "<u2", "<i4"),
+}
+"""Box columns of the smallest type that holds them, and their types."""
 
-def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
-    """Write an evaluation into `folder`, which is made if it is missing; another one there is replaced."""
-    save_evaluations({folder: evaluation})
+_BOXES: dict[str, tuple[str, tuple[int, ...], str]] = {
+    "counts": ("<i4", (), "images"),
+    "object_counts": ("<i4", (), "images"),
+    "scores": ("", (), "detections"),
+    "labels": ("", (), "detections"),
+    "outcomes": ("", (), "detections"),
+    "patterns": ("<u2", (2 * len(SIZES),), "patterns"),
+    "overlaps": ("<f8", (), "right"),
+    "odd_rows": ("<i8", (), "odd"),
+    "odd_sizes": ("|u1", (), "odd"),
+    "odd_overlaps": ("<f8", (), "odd"),
+    "object_labels": ("", (), "objects"),
+    "object_sizes": ("|u1", (), "objects"),
+}
+"""The columns of boxes: type, shape of a row, and what rows count."""
 
 
-def save_evaluations(evaluations: Mapping[Path, Evaluation]) -> None:
-    """Write evaluations into folders, all of them or none; folders that are missing are made."""
-    save_folders({folder: files_of(evaluation) for folder, evaluation in evaluations.items()})
+def load(folder: Paths) -> Evaluation:
+    """Return the result in a folder, whatever was kept of it.
 
+    Parameters
+    ----------
+    folder : path
+        What ``probox evaluate --out`` (with several files, a folder in it for each) or ``save`` of a result wrote.
 
-def save_folders(folders: Mapping[Path, Mapping[str, Content]]) -> None:
-    """Write the files of results into folders, all of them or none; see `save_evaluations`.
-
-    The folder of one result, or the folder that holds several, is replaced as a whole, and other files in it stay.
-    Where that is not possible, files are replaced one by one. A result that was interrupted between its two files is
-    refused when it is loaded: their digest does not match.
+    Examples
+    --------
+    >>> import probox
+    >>> result = probox.load("results/ssd")  # doctest: +SKIP
     """
+    expect_path(folder, "folder", "name a folder that was written by save or `probox evaluate --out`")
+    place = Path(folder)
+    file = str(place / WORDS)
+    words = words_from(read_words_of(place), file)
+    schema = schema_of(words, file)
+    arrays = read_archive(place / COLUMNS, schema=schema)
+    problem = f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since"
+    _check_digest(words, arrays, schema, str(place), problem)
+    return _evaluation(words, arrays, file, str(place / COLUMNS))
+
+
+def from_bytes(data: bytes) -> Evaluation:
+    """Return the result that `to_bytes` made bytes of, whatever was kept of it.
+
+    Examples
+    --------
+    >>> import probox
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> probox.from_bytes(result.to_bytes()).pdq == result.pdq
+    True
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InputError(
+            f"expected bytes, but got {type(data).__name__}", file="bytes", remedy="give what to_bytes returned"
+        )
+    words = words_from(read_words(io.BytesIO(data), "bytes", WORDS, MAX_WORDS), "bytes")
+    schema = schema_of(words, "bytes")
+    arrays = read_members(io.BytesIO(data), len(data), "bytes", schema=schema)
+    _check_digest(words, arrays, schema, "bytes", "was changed since it was made")
+    return _evaluation(words, arrays, "bytes", "bytes")
+
+
+def to_bytes(evaluation: Evaluation) -> bytes:
+    """Return everything in one archive, for queues and collectives: words and columns, not compressed."""
+    text, stored = _stored(evaluation)
+    file = io.BytesIO()
+    write_archive(file, stored, words={WORDS: text}, compressed=False)
+    return file.getvalue()
+
+
+def save_results(results: Mapping[Path, Evaluation], positions: Mapping[Path, int] | None = None) -> None:
+    """Write results into folders, all of them or none; `positions` order the results of a folder [default: 0].
+
+    Folders that are missing are made. The folder of one result, or the folder that holds several, is replaced as a
+    whole, and other files in it stay. Where that is not possible, files are replaced one by one. A result that was
+    interrupted between its two files is refused when it is loaded: their digest does not match.
+    """
+    folders = {folder: _files(result, (positions or {}).get(folder, 0)) for folder, result in results.items()}
 
     def check() -> None:
         for folder in folders:
@@ -144,54 +208,40 @@ def check_place(folder: Path) -> None:
             check_replaceable(folder / name, EVALUATION)
 
 
-def files_of(evaluation: Evaluation, position: int = 0) -> dict[str, Content]:
-    """Return the files of an evaluation and what goes into them; `position` orders the results of a folder."""
+def _files(evaluation: Evaluation, position: int) -> dict[str, Content]:
+    """Return the files of a result and what goes into them; `position` orders the results of a folder."""
     text, stored = _stored(evaluation, position)
     return {COLUMNS: lambda file: write_archive(file, stored), WORDS: text}
 
 
-def evaluation_to_bytes(evaluation: Evaluation) -> bytes:
-    """Return everything in one archive, for queues and collectives: words and columns, not compressed."""
-    text, stored = _stored(evaluation)
-    file = io.BytesIO()
-    write_archive(file, stored, words={WORDS: text}, compressed=False)
-    return file.getvalue()
-
-
-def evaluation_from_bytes(data: bytes, name: str = "bytes") -> Evaluation:
-    """Return the evaluation that `evaluation_to_bytes` made; `name` is what messages call it."""
-    words = parsed_words(words_in(data, name), name)
-    _check_words(words, name)
-    arrays = read_members(io.BytesIO(data), len(data), name, _names(words))
-    check_digest(words, arrays, name, "was changed since it was made")
-    return _evaluation(words, arrays, name, name)
-
-
-def words_in(data: bytes, name: str) -> bytes:
-    """Return the words in the bytes of an evaluation."""
-    if not isinstance(data, bytes | bytearray | memoryview):
-        raise InputError(
-            f"expected bytes, but got {type(data).__name__}", file=name, remedy="give what to_bytes returned"
-        )
-    return read_words(io.BytesIO(data), name, WORDS, MAX_WORDS)
+def schema_of(words: dict[str, Any], file: str) -> dict[str, Column]:
+    """Return the columns that an archive with these words has; raise unless the words are those of a result."""
+    if words.get("keep") not in list(KEEP):
+        _fail(f"expected one of {', '.join(KEEP)}", file, "keep")
+    _check_words(words, _WORDS | (_TABLE_WORDS if words["keep"] == "all" else _KEPT_WORDS), file)
+    if words["keep"] == "all":
+        return SCHEMA
+    if words["scored_against"] not in ("", "masks", "boxes"):
+        _fail("expected `masks`, `boxes` or nothing", file, "scored_against")
+    if not set(words["measures"]) <= set(KEPT_MEASURES[words["keep"]]):
+        _fail(f"expected some of {', '.join(KEPT_MEASURES[words['keep']])}", file, "measures")
+    columns = {name: Column(dtype, (), "images") for name, dtype in _IMAGES.items()}
+    columns |= {f"sums.{name}": Column("<f8", (), "images") for name in SUMMED}
+    columns |= {f"sums.{name}": Column("<i4", (), "images") for name in COUNTED}
+    types = words["types"]
+    if not types:
+        return columns
+    if types.keys() != _TYPES.keys() or not all(types[name] in known for name, known in _TYPES.items()):
+        _fail(f"expected the types of {', '.join(_TYPES)}", file, "types")
+    for name, (dtype, row, counted) in _BOXES.items():
+        columns[f"boxes.{name}"] = Column(dtype or types[name], row, counted)
+    return columns
 
 
 def _stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[str, Any]]:
     """Return words and columns as they are written."""
-    arrays: dict[str, Any] = {f"masks.{name}": getattr(evaluation.masks, name) for name in _MASKS}
     images = evaluation.dataset
-    arrays |= {"images.id": images.image_ids, "images.width": images.widths, "images.height": images.heights}
-    arrays["images.file_name"] = np.array(images.file_names, np.str_)
-    for name in TABLES:
-        table = getattr(evaluation, name)
-        arrays |= {f"{name}.{quality}": table.quality(quality) for quality in QUALITIES}
-        arrays |= {stored: getattr(table, column) for column, stored in file_names_of(name).items()}
-    for name in ("objects", "detections"):
-        arrays[f"{name}.image_id"] = images.image_ids[arrays[f"{name}.image_id"]]
-    label_probs = evaluation.detections.label_probs
-    arrays |= labels_to_stored(label_probs, len(evaluation.detections))
-    stored = to_stored(arrays)
-    words = {
+    words: dict[str, Any] = {
         "format": FORMAT,
         "version": evaluation.version,
         "convention": evaluation.convention.to_dict(),
@@ -200,78 +250,178 @@ def _stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[str,
         "inputs": list(evaluation.inputs),
         "notes": list(evaluation.plain_notes),
         "dataset": {"category_ids": images.category_ids.tolist(), "rules": images.rules, "source": images.source},
-        "label_probs": label_probs is not None,
-        "keep": "all",
+        "keep": evaluation.keep,
         "part": {} if evaluation.part is None else evaluation.part.to_dict(),
         "position": position,
-        "threshold_choice": {} if evaluation.threshold_choice is None else evaluation.threshold_choice.to_words(),
+        "digest": "",
     }
-    words["digest"] = digest(canonical(words), stored)
+    arrays: dict[str, Any] = {
+        "images.id": images.image_ids,
+        "images.width": images.widths,
+        "images.height": images.heights,
+    }
+    more, columns = _stored_tables(evaluation) if evaluation.kept is None else _stored_kept(evaluation.kept)
+    words |= more
+    schema = schema_of(words, "")
+    stored = to_stored(arrays | columns, schema)
+    words["digest"] = digest(canonical(words), stored, schema)
     return json.dumps(words, indent=1).encode(), stored  # ASCII: names of files need not be valid text
 
 
-def load_evaluation(folder: Path) -> Evaluation:
-    """Return the evaluation that `save_evaluation` wrote, whole and unchanged."""
-    words = parsed_words(read_words_of(folder), str(folder / WORDS))
-    _check_words(words, str(folder / WORDS))
-    arrays = read_archive(folder / COLUMNS, _names(words))
-    check_digest(words, arrays, str(folder), f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since")
-    return _evaluation(words, arrays, str(folder / WORDS), str(folder / COLUMNS))
+def _stored_tables(evaluation: Evaluation) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the words and columns of tables."""
+    arrays: dict[str, Any] = {f"masks.{name}": getattr(evaluation.masks, name) for name in _MASKS}
+    arrays["images.file_name"] = np.array(evaluation.dataset.file_names, np.str_)
+    for name in TABLES:
+        table = getattr(evaluation, name)
+        arrays |= {f"{name}.{quality}": table.quality(quality) for quality in QUALITIES}
+        arrays |= {stored: getattr(table, column) for column, stored in file_names_of(name).items()}
+    for name in ("objects", "detections"):
+        arrays[f"{name}.image_id"] = evaluation.dataset.image_ids[arrays[f"{name}.image_id"]]
+    label_probs, choice = evaluation.detections.label_probs, evaluation.threshold_choice
+    arrays |= labels_to_stored(label_probs, len(evaluation.detections))
+    return {
+        "label_probs": label_probs is not None,
+        "threshold_choice": {} if choice is None else choice.to_words(),
+    }, arrays
 
 
-def check_digest(
-    words: dict[str, Any], arrays: Arrays, file: str, problem: str, schema: Mapping[str, Column] | None = None
-) -> None:
+def _stored_kept(kept: Kept) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the words and columns of what stands for the tables."""
+    arrays: dict[str, Any] = {f"sums.{name}": kept.sums[name] for name in (*SUMMED, *COUNTED)}
+    types: dict[str, str] = {}
+    if kept.boxes is not None:
+        arrays |= {f"boxes.{name}": getattr(kept.boxes, name) for name in _BOXES}
+        types = {name: arrays[f"boxes.{name}"].dtype.newbyteorder("<").str for name in _TYPES}
+    return {
+        "warnings": [text for odd in kept.warnings for text in (odd.kind, odd.text, odd.remedy)],
+        "totals": {
+            "overall": dataclasses.astuple(kept.overall),
+            "classes": [dataclasses.astuple(total) for total in kept.classes],
+            "sizes": [dataclasses.astuple(total) for total in kept.sizes],
+            "curve": dataclasses.astuple(kept.curve),
+        },
+        "types": types,
+        "left_out": 0 if kept.boxes is None else kept.boxes.left_out,
+        "scored_against": kept.scored_against or "",
+    }, arrays
+
+
+def _check_digest(words: dict[str, Any], arrays: Arrays, schema: Mapping[str, Column], file: str, problem: str) -> None:
     """Raise unless words and columns are those that the digest is of."""
     if digest(canonical(words), arrays, schema) != words["digest"]:
         raise InputError(problem, file=file, remedy="evaluate anew")
 
 
-def _names(words: dict[str, Any]) -> list[str]:
-    """Return the columns that an archive of this format has."""
-    return [name for name in SCHEMA if name not in SINCE_4 or words["format"] > 3]
-
-
 def _evaluation(words: dict[str, Any], arrays: Arrays, words_file: str, columns_file: str) -> Evaluation:
     """Return the evaluation that words and columns make, which must be possible."""
-    check_images(arrays, columns_file)
-    if words.get("label_probs"):
-        check_labels(arrays, len(words["classes"]), columns_file)
+    tables = _tables_from if words["keep"] == "all" else _kept_from
     evaluation = Evaluation(
-        convention=convention_of(words, words_file),
+        convention=_convention_of(words, words_file),
         measures=tuple(words["measures"]),
-        masks=Masks(*(arrays[f"masks.{name}"] for name in _MASKS)),
         inputs=tuple(words["inputs"]),
         plain_notes=tuple(words["notes"]),
         version=words["version"],
-        part=part_of(words, words_file),
-        threshold_choice=_choice_of(words, len(arrays["images.id"]), words_file),
-        **_tables(words, arrays, columns_file),
+        part=_part_of(words, words_file),
+        **tables(words, arrays, words_file, columns_file),
     )
-    check_evaluation(evaluation, columns_file)
+    if evaluation.kept is None:
+        check_evaluation(evaluation, columns_file)
     return evaluation
 
 
-def _tables(words: dict[str, Any], arrays: Arrays, file: str) -> dict[str, Any]:
-    """Return the data set and the tables of results; a row of -1 stands for an image that there is not."""
-    dataset = dataset_of(words, arrays, file)
+def _tables_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str) -> dict[str, Any]:
+    """Return the data set and the tables of results; a row of -1 stands for an unknown image."""
+    check_images(arrays, file)
+    if words["label_probs"]:
+        check_labels(arrays, len(words["classes"]), file)
+    dataset = _dataset_of(words, arrays, file)
     tables: dict[str, Any] = {"dataset": dataset}
     for name, kind in TABLES.items():
-        columns = {column: arrays[stored] for column, stored in file_names_of(name).items() if stored in arrays}
+        columns = {column: arrays[stored] for column, stored in file_names_of(name).items()}
         columns["qualities"] = np.stack([arrays[f"{name}.{quality}"] for quality in QUALITIES], axis=1)
         if "image_rows" in columns:
             columns["image_rows"] = dataset.rows_of(columns["image_rows"])
-        if name == "detections" and "heatmaps" not in columns:  # nobody kept who they were
-            columns["heatmaps"] = np.zeros(len(columns["boxes"]), bool)
-        if name == "detections" and words.get("label_probs"):
+        if name == "detections" and words["label_probs"]:
             columns["label_probs"] = labels_from_stored(arrays, len(dataset.classes))
         tables[name] = kind(**columns)
+    tables["masks"] = Masks(*(arrays[f"masks.{name}"] for name in _MASKS))
+    tables["threshold_choice"] = _choice_of(words, len(dataset), words_file)
     return tables
 
 
-def dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
+def _kept_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str) -> dict[str, Any]:
+    """Return the data set and what stands for the tables."""
+    dataset = _dataset_of(words, arrays, file)
+    sums = {name: arrays[f"sums.{name}"] for name in (*SUMMED, *COUNTED)}
+    for name, values in sums.items():
+        if not (np.isfinite(values) & (values >= 0)).all():
+            _fail("expected finite numbers, at least 0", file, f"sums.{name}")
+    boxes = None
+    if words["types"]:
+        boxes = BoxColumns(left_out=words["left_out"], **{name: arrays[f"boxes.{name}"] for name in _BOXES})
+        check_boxes(boxes, len(dataset.classes), file)
+    elif set(words["measures"]) != {"pdq"}:
+        _fail("expected the types of columns", file, "types")
+    totals = _totals_from(words["totals"], len(dataset.classes), file)
+    for name in COUNTED:
+        if totals["overall"].counted()[name] != int(sums[name].sum(dtype=np.int64)):
+            _fail(f"expected as many {name} as in all images", file, "totals")
+    texts = words["warnings"]
+    if len(texts) % 3:
+        _fail("expected three texts for each", file, "warnings")
+    kept = Kept(
+        keep=words["keep"],
+        sums=sums,
+        boxes=boxes,
+        warnings=tuple(Oddity(*entry) for entry in zip(texts[::3], texts[1::3], texts[2::3], strict=True)),
+        scored_against=words["scored_against"] or None,
+        **totals,
+    )
+    none = NoTable(kept.keep)
+    return {"dataset": dataset, "objects": none, "detections": none, "pairs": none, "masks": none, "kept": kept}
+
+
+def _totals_from(words: dict[str, Any], classes: int, file: str) -> dict[str, Any]:
+    """Return the totals that `_stored_kept` wrote."""
+
+    def exact(values: Any) -> Exact:
+        if not all(type(value) is float and math.isfinite(value) for value in values):
+            raise ValueError
+        return tuple(values)
+
+    def row(values: Any, count: int, entry: Any) -> tuple[Any, ...]:
+        if not isinstance(values, list) or len(values) != count:
+            raise ValueError
+        return tuple(map(entry, values))
+
+    def count(number: Any) -> int:
+        if type(number) is not int or number < 0:
+            raise ValueError
+        return number
+
+    def total(one: Any) -> Total:
+        sums, counts = one
+        return Total(row(sums, len(SUMMED), exact), row(counts, len(COUNTED), count))
+
+    def at_levels(entry: Any) -> Any:
+        return lambda values: row(values, len(LEVELS), entry)
+
+    try:
+        sums, counts, objects = words["curve"]
+        return {
+            "overall": total(words["overall"]),
+            "classes": row(words["classes"], classes, total),
+            "sizes": row(words["sizes"], len(SIZES) - 1, total),
+            "curve": Curve(row(sums, 2, at_levels(exact)), row(counts, 2, at_levels(count)), count(objects)),
+        }
+    except (ValueError, TypeError, KeyError):
+        _fail("expected sums and counts of everything, of classes, of sizes and of thresholds", file, "totals")
+
+
+def _dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
     """Return the data set that words and columns describe; file names where they were kept."""
-    _check_dataset_words(words.get("dataset"), file)
+    _check_dataset_words(words["dataset"], file)
     names = arrays["images.file_name"].tolist() if "images.file_name" in arrays else ()
     try:
         return Dataset(
@@ -280,7 +430,7 @@ def dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
             widths=arrays["images.width"],
             heights=arrays["images.height"],
             file_names=tuple(names),
-            **words.get("dataset", {}),
+            **words["dataset"],
         )
     except InputError as error:
         raise InputError(
@@ -303,40 +453,27 @@ def read_words_of(folder: Path) -> bytes:
     return read_regular(path, most=MAX_WORDS, remedy=_REMEDY)
 
 
-def parsed_words(data: bytes, file: str) -> dict[str, Any]:
-    """Return words of a format that can be read, whatever was kept."""
+def words_from(data: bytes, file: str) -> dict[str, Any]:
+    """Return words of the format that is read, whatever was kept."""
     try:
         words = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         words = None
     if not isinstance(words, dict) or "format" not in words:
         raise InputError("expected the words of an evaluation in JSON", file=file, remedy=_REMEDY)
-    if type(words["format"]) is not int or words["format"] not in READABLE:
-        found = words["format"] if isinstance(words["format"], int) else "something else"
-        readable = f"{READABLE[0]} to {READABLE[-1]}"
-        remedy = "evaluate anew"
-        if type(words["format"]) is int and words["format"] > READABLE[-1]:
-            remedy = f"use a newer probox, or {remedy}"
-        raise InputError(f"is of format {found}, this probox reads {readable}", file=file, remedy=remedy)
+    number = words["format"]
+    if type(number) is not int or number != FORMAT:
+        newer = type(number) is int and number > FORMAT
+        raise InputError(
+            f"is of format {number if isinstance(number, int) else 'something else'}, this probox reads {FORMAT}",
+            file=file,
+            remedy="use a newer probox, or evaluate anew" if newer else "evaluate anew",
+        )
     return words
 
 
-def _check_words(words: dict[str, Any], file: str) -> None:
-    """Raise unless the words are those of an evaluation of which everything was kept."""
-    if words.get("keep", "all") in ("matches", "summary"):
-        raise InputError(
-            f"holds the {words['keep']} of an evaluation, not its tables",
-            file=file,
-            remedy='evaluate anew with keep="all"',
-        )
-    check_words(words, _WORDS, _SINCE, file)
-    if words.get("keep", "all") != "all":
-        raise InputError("expected `all`", file=file, entry="keep", remedy="evaluate anew")
-
-
-def check_words(words: dict[str, Any], kinds: Mapping[str, type], since: Mapping[str, int], file: str) -> None:
+def _check_words(words: dict[str, Any], expected: Mapping[str, type], file: str) -> None:
     """Raise unless there are just these words, each of its type, and the measures are known."""
-    expected = {name: kind for name, kind in kinds.items() if words["format"] >= since.get(name, 0)}
     if words.keys() != expected.keys():
         name = min(words.keys() ^ expected.keys())
         problem = f"expected a key {name!r}" if name in expected else f"does not know the key {name[:80]!r}"
@@ -362,9 +499,9 @@ def check_words(words: dict[str, Any], kinds: Mapping[str, type], since: Mapping
         raise InputError(f"expected some of {', '.join(known)}", file=file, entry="measures", remedy="evaluate anew")
 
 
-def part_of(words: dict[str, Any], file: str) -> Part | None:
+def _part_of(words: dict[str, Any], file: str) -> Part | None:
     """Return of what it is a part; None where it is a whole."""
-    if not words.get("part"):
+    if not words["part"]:
         return None
     try:
         return Part.from_dict(words["part"])
@@ -374,7 +511,7 @@ def part_of(words: dict[str, Any], file: str) -> Part | None:
 
 def _choice_of(words: dict[str, Any], images: int, file: str) -> ThresholdChoice | None:
     """Return the label thresholds that were chosen; None unless the convention leaves it to choose them."""
-    chosen = words.get("threshold_choice")
+    chosen = words["threshold_choice"]
     if (words["convention"].get("label_threshold") == "auto") != bool(chosen):
         raise InputError(
             "expected one for label_threshold `auto` alone", file=file, entry="threshold_choice", remedy="evaluate anew"
@@ -387,10 +524,8 @@ def _choice_of(words: dict[str, Any], images: int, file: str) -> ThresholdChoice
         raise InputError(error.problem, file=file, entry="threshold_choice", remedy="evaluate anew") from None
 
 
-def _check_dataset_words(words: dict[str, Any] | None, file: str) -> None:
-    """Raise unless the words about a data set, which a result of format 2 does not have, are those that it needs."""
-    if words is None:
-        return
+def _check_dataset_words(words: dict[str, Any], file: str) -> None:
+    """Raise unless the words about a data set are those that it needs."""
     kinds = {"category_ids": list, "rules": str, "source": str}
     fine = words.keys() == kinds.keys() and all(type(words[name]) is kind for name, kind in kinds.items())
     fine = fine and len(words["source"]) <= LONGEST_TEXT
@@ -399,7 +534,7 @@ def _check_dataset_words(words: dict[str, Any] | None, file: str) -> None:
         raise InputError(expected, file=file, entry="dataset", remedy="evaluate anew")
 
 
-def convention_of(words: dict[str, Any], file: str) -> Convention:
+def _convention_of(words: dict[str, Any], file: str) -> Convention:
     """Return the convention, every field of which must be there."""
     given = words["convention"]
     for field in dataclasses.fields(Convention):
@@ -412,3 +547,7 @@ def convention_of(words: dict[str, Any], file: str) -> Convention:
         return Convention.from_dict(given)
     except InputError as error:
         raise InputError(error.problem, file=file, entry="convention", remedy=error.remedy or "evaluate anew") from None
+
+
+def _fail(problem: str, file: str, entry: str) -> NoReturn:
+    raise InputError(problem, file=file, entry=entry, remedy="evaluate anew")

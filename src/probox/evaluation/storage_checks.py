@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.evaluation.archive import LABELS, Arrays
+from probox.evaluation.box_columns import BoxColumns
 from probox.evaluation.result import Evaluation
+from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.tables.masks import box_pixels, unusable_masks
 from probox.tables.results import QUALITIES, JudgedTable
 from probox.tables.row_problems import FARTHEST, ROUNDING
 
-__all__ = ["check_evaluation", "check_images", "check_labels"]
+__all__ = ["check_boxes", "check_evaluation", "check_images", "check_labels"]
 
 LAST_CHARACTER = 0x10FFFF
 ROUNDED = 1e-9
@@ -51,6 +53,41 @@ def check_labels(arrays: Arrays, classes: int, file: str) -> None:
     checks.require(_after_start(later)[: len(row)], "labels.class_index", "expected each class once, ascending")
     fine = (probability > 0) & (probability <= 1 + ROUNDING)
     checks.require(fine, "labels.probability", "expected a probability above 0")
+
+
+def check_boxes(boxes: BoxColumns, classes: int, file: str) -> None:
+    """Raise unless columns could be those of boxes: everything that is pointed at is there."""
+
+    def require(fine: Any, entry: str, problem: str) -> None:
+        if not fine:
+            raise InputError(problem, file=file, entry=f"boxes.{entry}", remedy="evaluate anew")
+
+    for name, rows in (("counts", boxes.scores), ("object_counts", boxes.object_labels)):
+        values = getattr(boxes, name)
+        require(
+            (values >= 0).all() and int(values.sum(dtype=np.int64)) == len(rows), name, "expected as many as there are"
+        )
+    for name in ("labels", "object_labels"):
+        values = getattr(boxes, name)
+        require(not len(values) or (values.min() >= 0 and values.max() < classes), name, "no such class")
+    known = len(boxes.patterns)
+    outcomes = boxes.outcomes
+    require(not len(outcomes) or (outcomes.min() >= 0 and outcomes.max() < known), "outcomes", "no such outcome")
+    require(np.isfinite(boxes.scores).all(), "scores", "expected finite numbers")
+    right = boxes.patterns[:, : len(SIZES)] & ~boxes.patterns[:, len(SIZES) :]
+    kept = ((right & 1) == 1).any(axis=1)
+    require(int(kept[outcomes].sum()) == len(boxes.overlaps), "overlaps", "expected one of each that is right")
+    for name in ("overlaps", "odd_overlaps"):
+        values = getattr(boxes, name)
+        require((np.isnan(values) | ((values >= 0) & (values <= 1 + 1e-3))).all(), name, "expected 0 to 1")
+    rows = np.flatnonzero((right != 0).any(axis=1)[outcomes])
+    labels, found, objects = boxes.labels[rows], right[outcomes[rows]], boxes.objects_per_class(classes)
+    for level, size in np.ndindex(len(IOU_THRESHOLDS), len(SIZES)):
+        counts = np.bincount(labels[(found[:, size] >> level) & 1 == 1], minlength=classes)
+        require((counts <= objects[:, size]).all(), "outcomes", "expected no more right detections than objects")
+    odd = boxes.odd_rows
+    inside = not len(odd) or (odd.min() >= 0 and odd.max() < len(outcomes) and (np.diff(odd) >= 0).all())
+    require(inside and (boxes.odd_sizes < len(SIZES)).all(), "odd_rows", "no such detection")
 
 
 class _Columns:

@@ -1,16 +1,24 @@
-"""Results as text: the paper's Table 1 for people, papers and programs."""
+"""Results as text and HTML: the paper's Table 1, and names that tell results apart."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from probox.convention import Convention
+from probox.evaluation.notes import label_note
 from probox.measures.measure import Column
 from probox.measures.registry import standard_columns, table_columns
 from probox.support.csv_rows import csv_text
 from probox.support.grids import grid
+from probox.support.html_table import html_table, html_text
+
+if TYPE_CHECKING:
+    from probox.evaluation.result import Evaluation
 
 __all__ = [
     "STYLES",
@@ -19,11 +27,13 @@ __all__ = [
     "columns_at",
     "direction_of",
     "escaped",
+    "evaluation_html",
     "format_limits",
     "format_table",
     "format_value",
     "goes_by_metric",
     "heading_of",
+    "label_results",
     "limit_digits",
     "list_directions",
     "measured_words",
@@ -369,3 +379,86 @@ def _plain(column: Column | None, value: float) -> object:
     """Return a number as programs read it; counts are whole, the ends of their intervals need not be."""
     is_count = column is not None and column.unit == "count" and not math.isnan(value)
     return int(value) if is_count else float(value)
+
+
+def evaluation_html(evaluation: Evaluation) -> str:
+    """Return the numbers, what made them, how much was scored, and what is odd or worth knowing; all of it escaped."""
+    summary = evaluation.summary()
+    columns = columns_at([("", summary)], threshold_words(evaluation.convention))
+    values = [format_value(column, column.shown(summary)) for column in columns]
+    if goes_by_metric(columns):
+        rows = [
+            [heading_of(column), value, direction_of(column), column.hint]
+            for column, value in zip(columns, values, strict=True)
+        ]
+        table = html_table(["metric", "value", "better", "meaning"], rows, texts=[True, False, True, True])
+        directions = ""
+    else:
+        table = html_table(
+            [heading_of(column) for column in columns], [values], hints=[column.hint for column in columns]
+        )
+        directions = f"{list_directions(columns)}; " if list_directions(columns) else ""
+    made = html_text(measured_words(evaluation.convention, evaluation.scored_against))
+    about = f"{html_text(directions)}{made}<br>{evaluation.counts_in_words}"
+    files = " → ".join(html_text(name) for name in evaluation.inputs)
+    parts = [table, f"<p>{about}{f'<br>{files}' if files else ''}</p>"]
+    said = [f"warning: {oddity}" for oddity in evaluation.oddities]
+    said += map(label_note, (*evaluation.plain_notes, *evaluation.remarks))
+    if said:
+        parted = (text.partition(": ") for text in said)
+        items = "".join(f"<li><b>{kind}:</b> {html_text(text)}</li>" for kind, _, text in parted)
+        parts.append(f"<ul>{items}</ul>")
+    return f"<div>{''.join(parts)}</div>"
+
+
+def label_results(results: Mapping[str, Evaluation]) -> dict[str, Evaluation]:
+    """Return the results under names that say in what they differ: convention, label threshold, measures, images.
+
+    Names stay as they are where nothing differs.
+
+    >>> import probox
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> result = probox.evaluate(demo.truth, demo.detectors["sure"])
+    >>> list(label_results({"ssd": result, "ssd-2": result.at_threshold(0.5)}))
+    ['ssd (all labels)', 'ssd-2 (> 0.5)']
+    """
+    everyone = list(results.values())
+    words: list[list[str]] = [[] for _ in everyone]
+    for about in (_conventions, _thresholds, _measures, _images):
+        said = about(everyone)
+        if len(set(said)) > 1:
+            for own, text in zip(words, said, strict=True):
+                own.append(text)
+    return {
+        f"{name} ({', '.join(own)})" if own else name: result
+        for (name, result), own in zip(results.items(), words, strict=True)
+    }
+
+
+def _conventions(results: list[Evaluation]) -> list[str]:
+    return [result.convention.replace(label_threshold=None).describe() for result in results]
+
+
+def _thresholds(results: list[Evaluation]) -> list[str]:
+    def words(convention: Convention) -> str:
+        if convention.fixed_threshold is not None:
+            return f"> {convention.fixed_threshold:g}"
+        return "all labels" if convention.label_threshold is None else "label threshold auto"
+
+    return [words(result.convention) for result in results]
+
+
+def _measures(results: list[Evaluation]) -> list[str]:
+    return [" and ".join(result.measures) for result in results]
+
+
+def _images(results: list[Evaluation]) -> list[str]:
+    """Return how many images each has; where equally many are not the same, also from which to which."""
+    ids = [result.dataset.image_ids for result in results]
+    said = [f"{len(own):,} images" for own in ids]
+    for n, own in enumerate(ids):
+        alike = [other for m, other in enumerate(ids) if len(other) == len(own) and m != n]
+        if len(own) and any(not np.array_equal(own, other) for other in alike):
+            said[n] += f" from {own[0]} to {own[-1]}"
+    return said

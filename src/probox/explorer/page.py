@@ -10,8 +10,8 @@ import numpy as np
 
 from probox.analysis.same_truth import describe_differences
 from probox.errors import InputError
-from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
+from probox.evaluation.text import label_results
 from probox.explorer.assembly import page_text, script, style_sheet
 from probox.explorer.copies import copy_photos, embedded_photos, small_png
 from probox.explorer.packing import to_script_json

@@ -11,15 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
-from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import Dataset
 from probox.tables.results import DetectionTable, ObjectTable
 
 if TYPE_CHECKING:
     from probox.measures.boxes.matching import BoxMatches
-    from probox.measures.boxes.mean_ap import AveragePrecision
-    from probox.measures.boxes.optimal_lrp import LRP
+    from probox.measures.boxes.mean_ap import AveragePrecisionResult
+    from probox.measures.boxes.optimal_lrp import LRPResult
     from probox.measures.matched import MatchedPairs
 
 __all__ = [
@@ -78,9 +77,9 @@ class Evaluated(Judged, Protocol):
     @property
     def box_matches(self) -> BoxMatches: ...
     @property
-    def average_precision(self) -> AveragePrecision: ...
+    def average_precision(self) -> AveragePrecisionResult: ...
     @property
-    def lrp(self) -> LRP: ...
+    def lrp(self) -> LRPResult: ...
     @property
     def matched_pairs(self) -> MatchedPairs: ...
     @property
@@ -330,6 +329,8 @@ def by_size(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Group
 
     The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium.
     """
+    from probox.measures.boxes.matching import AREA_RANGES, SIZES  # whose package needs this module
+
     width, height = evaluated.detections.extents.T
     sizes = {}
     for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):

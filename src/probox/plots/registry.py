@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from probox.errors import InputError
-from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
+from probox.evaluation.text import label_results
 from probox.plots.bars import CLASSES, SIZES_PLOT
 from probox.plots.base import Plot
 from probox.plots.budget import PLOT as BUDGET

@@ -54,20 +54,22 @@ def expect_path(value: Any, name: str = "path", remedy: str = "give a file name"
         raise InputError(problem, remedy=remedy)
 
 
-def check_tables(truth: Any, found: Any, call: str) -> None:
-    """Raise unless `truth` and `found` are the tables that ``call(truth, found)`` takes."""
+def check_tables(truth: Any, detections: Any, call: str) -> None:
+    """Raise unless `truth` and `detections` are the tables that ``call(truth, detections)`` takes."""
     from probox.tables.detections import Detections
     from probox.tables.groundtruth import GroundTruth
 
-    order = f"the order is {call}(truth, found)"
-    swapped = isinstance(truth, Detections) or isinstance(found, GroundTruth)
-    if isinstance(found, list | tuple):
-        problem = f"expected argument `found` to be Detections, but got a {type(found).__name__} of {len(found)}"
-        raise InputError(problem, remedy=f"call {call} for each, or join them with Detections.concatenate")
+    order = f"the order is {call}(truth, detections)"
+    swapped = isinstance(truth, Detections) or isinstance(detections, GroundTruth)
+    if isinstance(detections, list | tuple):
+        given = f"a {type(detections).__name__} of {len(detections)}"
+        remedy = f"call {call} for each, or join them with Detections.concatenate"
+        raise InputError(f"expected argument `detections` to be Detections, but got {given}", remedy=remedy)
     is_path = isinstance(truth, str | os.PathLike)
     expect(truth, GroundTruth, "truth", "read it first with probox.read_truth(path)" if is_path else order)
-    is_path = isinstance(found, str | os.PathLike) and not swapped
-    expect(found, Detections, "found", "read it first with probox.read_detections(path, truth)" if is_path else order)
+    is_path = isinstance(detections, str | os.PathLike) and not swapped
+    remedy = "read it first with probox.read_detections(path, truth)" if is_path else order
+    expect(detections, Detections, "detections", remedy)
 
 
 def dataset_of(truth: Any, order: str) -> Dataset:

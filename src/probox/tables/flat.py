@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.errors import InputError
+from probox.errors import InputError, UnknownKeyError
 from probox.support.csv_rows import csv_lines, without_formula
 from probox.support.html_table import html_table, html_text, shown_value
+from probox.support.words import nearest_word, some_names
 from probox.tables.frames import arrow_table, data_frame, missing
 
-__all__ = ["FlatTable", "Readable", "maybe_missing", "named_once", "text_column"]
+__all__ = ["FlatTable", "NumberTable", "Readable", "Row", "maybe_missing", "named_once", "raise_unknown", "text_column"]
 
 SHOWN_ROWS = 10
 """Rows that a notebook shows."""
@@ -115,6 +116,61 @@ class FlatTable:
             for row in cells
         ]
         return "\n".join(lines)
+
+
+def raise_unknown(what: str, key: object, known: Iterable[object]) -> NoReturn:
+    """Raise that there is no such row or column, naming those that there are."""
+    names = list(map(str, known))
+    near = nearest_word(key, names) if isinstance(key, str) else None
+    remedy = f"did you mean {near}?" if near else f"choose one of {some_names(names)}"
+    raise UnknownKeyError(f"no {what} {key!r:.60}", remedy=remedy if names else "there are none")
+
+
+class Row(dict[str, Any]):
+    """Numbers by the names of columns; an unknown name raises an error that lists the known ones."""
+
+    def __missing__(self, key: str) -> NoReturn:
+        raise_unknown("column", key, self)
+
+
+class NumberTable(Mapping[Any, Row], Readable):
+    """Rows of numbers by a name or id: ``table["cup"]["AP"]``; ``table.columns["AP"]`` has those of all rows.
+
+    >>> table = NumberTable("class", ["cup", "dog"], {"AP": np.array([0.5, 0.25])})
+    >>> table["dog"]["AP"], table.columns["AP"].tolist()
+    (0.25, [0.5, 0.25])
+    >>> table["cat"]
+    Traceback (most recent call last):
+        ...
+    probox.errors.UnknownKeyError: no class 'cat'; choose one of cup, dog
+    """
+
+    def __init__(self, kind: str, keys: Sequence[Hashable], columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.kind = kind
+        self.columns = Row(columns)
+        self._rows = {key: row for row, key in enumerate(keys)}
+
+    def __getitem__(self, key: Any) -> Row:
+        if key not in self._rows:
+            raise_unknown(self.kind, key, self._rows)
+        row = self._rows[key]
+        return Row((name, values[row].item()) for name, values in self.columns.items())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def flat(self) -> FlatTable:
+        """Return the names of rows and the columns."""
+        return FlatTable({self.kind: text_column(map(str, self._rows)), **self.columns})
+
+    def __str__(self) -> str:
+        return str(self.flat())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} rows: {', '.join(self.columns)})"
 
 
 def _fields(values: Array) -> list[str | None]:

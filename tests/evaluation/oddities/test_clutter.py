@@ -90,6 +90,6 @@ def test_limits(false, there, warned):
 def test_results_without_tables_warn_alike():
     truth, found = many_faint_boxes()
     (warning,) = warnings(probox.evaluate(truth, found))
-    parts = [probox.evaluate_part(truth, found, (number, 2), keep="matches") for number in (1, 2)]
-    joined = probox.join(parts)
+    parts = [probox.evaluate(truth, found, part=(number, 2), keep="matches") for number in (1, 2)]
+    joined = probox.merge(parts)
     assert [str(one) for one in warnings(joined)] == [str(warning).replace("> 0.223", "> 0.23")]  # steps of 0.01

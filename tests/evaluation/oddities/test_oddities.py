@@ -19,7 +19,7 @@ from tests.evaluation.oddities.mistakes import (
     squared,
 )
 
-from probox import Detections, Evaluation, Evaluator, GroundTruth, evaluate, evaluate_parquet, read_truth, write_parquet
+from probox import Detections, Evaluation, Evaluator, GroundTruth, evaluate, read_truth, write_parquet
 from probox.analysis.validation import validate
 from probox.demo import make_demo
 from probox.formats import read_detections, write_coco_results
@@ -283,7 +283,7 @@ def test_parquet_in_parts(good: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     truth, found = good
     wrong = MISTAKES["xyxy"][0](truth, found)
     write_parquet(tmp_path / "found.parquet", wrong)
-    result = evaluate_parquet(truth, tmp_path / "found.parquet", measures=("map",))
+    result = evaluate(truth, tmp_path / "found.parquet", measures=("map",))
     assert result.notes == evaluate(truth, wrong, measures=("map",)).notes != ()
 
 

@@ -19,24 +19,11 @@ from tests.strategies import random_world
 
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
-from probox.evaluation.archive import digest, read_archive
-from probox.evaluation.joining import without_labels
-from probox.evaluation.storage import COLUMNS, WORDS, canonical, save_evaluations
+from probox.evaluation.storage import COLUMNS, FORMAT, WORDS, save_results
 
 from .conftest import refused
 
 # --- what comes back ---
-
-
-def test_results_of_the_fifth_format_still_load(tmp_path: Path, evaluation: Evaluation) -> None:
-    """It has no position among the results of its folder, and no choice of thresholds."""
-    evaluation.save(tmp_path)
-    words = json.loads((tmp_path / WORDS).read_text())
-    assert (words.pop("position"), words.pop("threshold_choice")) == (0, {})
-    words["format"] = 5
-    words["digest"] = digest(canonical(words), read_archive(tmp_path / COLUMNS))
-    (tmp_path / WORDS).write_text(json.dumps(words))
-    assert Evaluation.load(tmp_path).pdq == evaluation.pdq
 
 
 def test_the_data_set_survives_whole(tmp_path: Path, evaluation: Evaluation) -> None:
@@ -71,12 +58,12 @@ def test_everything_survives(tmp_path: Path, evaluation: Evaluation) -> None:
                 there = getattr(getattr(again, table), name)
                 assert getattr(there, "dtype", None) == getattr(column, "dtype", None)
                 np.testing.assert_array_equal(there, column)
-    assert json.loads((tmp_path / "one" / "two" / WORDS).read_text())["format"] == 6
+    assert json.loads((tmp_path / "one" / "two" / WORDS).read_text())["format"] == FORMAT
 
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_label_probabilities_survive_or_stay_away(tmp_path: Path, evaluation: Evaluation, kept: bool) -> None:
-    saved = evaluation if kept else without_labels(evaluation)
+    saved = evaluation if kept else evaluation.without_labels()
     saved.save(tmp_path)
     again = Evaluation.load(tmp_path).detections.label_probs
     if kept:
@@ -144,7 +131,7 @@ OTHERS: dict[str, bytes] = {
 def test_files_of_others_stay(tmp_path: Path, evaluation: Evaluation, name: str) -> None:
     (tmp_path / name).write_bytes(OTHERS[name])
     with pytest.raises(InputError, match="is there already and does not hold an evaluation") as raised:
-        save_evaluations({tmp_path / "a" / "b": evaluation, tmp_path: evaluation})
+        save_results({tmp_path / "a" / "b": evaluation, tmp_path: evaluation})
     assert raised.value.file == str(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == OTHERS[name]
@@ -197,9 +184,9 @@ def test_a_failed_save_leaves_no_folders(
 def test_several_or_none(tmp_path: Path, evaluation: Evaluation) -> None:
     (tmp_path / "c").write_text("mine")
     with pytest.raises(InputError, match="is a file, expected a folder"):
-        save_evaluations({tmp_path / "a" / "b": evaluation, tmp_path / "c": evaluation})
+        save_results({tmp_path / "a" / "b": evaluation, tmp_path / "c": evaluation})
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
-    save_evaluations({tmp_path / "a": evaluation, tmp_path / "b": evaluation.at_threshold(0.65)})
+    save_results({tmp_path / "a": evaluation, tmp_path / "b": evaluation.at_threshold(0.65)})
     assert [len(Evaluation.load(tmp_path / name).detections) for name in "ab"] == [4, 3]
 
 

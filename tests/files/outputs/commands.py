@@ -130,14 +130,14 @@ COMMANDS = [
     Command(
         "join",
         "joined",
-        ("join", "IN/parts/1/sure", "IN/parts/2/sure", "--out", "OUT"),
-        other=("join", "IN/parts/1/unsure", "IN/parts/2/unsure", "--out", "OUT"),
+        ("merge", "IN/parts/1/sure", "IN/parts/2/sure", "--out", "OUT"),
+        other=("merge", "IN/parts/1/unsure", "IN/parts/2/unsure", "--out", "OUT"),
         mine=_inside("joined"),
     ),
     Command(
         "join two results",
         "joined",
-        ("join", "IN/parts/1", "IN/parts/2", "--out", "OUT"),
+        ("merge", "IN/parts/1", "IN/parts/2", "--out", "OUT"),
         other=(*_EVALUATE, "IN/unsure.json", *_LESS, "--out", "OUT"),
         mine=_inside("joined"),
     ),

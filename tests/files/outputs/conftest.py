@@ -25,7 +25,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, found in demo.detectors.items():
         probox.evaluate(demo.truth, found).save(folder / "results" / name)
         for part in (1, 2):
-            probox.evaluate_part(demo.truth, found, (part, 2)).save(folder / "parts" / str(part) / name)
+            probox.evaluate(demo.truth, found, part=(part, 2)).save(folder / "parts" / str(part) / name)
     fitted = fit(demo.truth, demo.detectors["unsure"], method="constant", target="nll", folds=2)
     fitted.calibration.save(folder / "calibration.json")
     pytest.importorskip("onnx")

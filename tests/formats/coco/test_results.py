@@ -16,9 +16,7 @@ from probox import (
     GroundTruth,
     InputError,
     evaluate,
-    evaluate_parquet,
-    evaluate_part,
-    join,
+    merge,
     write_parquet,
 )
 from probox.files.source import Source
@@ -255,9 +253,9 @@ def test_masks_of_detections_are_warned_of(write: Write, truth: GroundTruth, tmp
     result.save(tmp_path / "saved")
     assert Evaluation.load(tmp_path / "saved").notes == result.notes
     write_parquet(tmp_path / "found.parquet", found)
-    assert found.notes[0] in evaluate_parquet(truth, tmp_path / "found.parquet").plain_notes
-    parts = [evaluate_part(truth, found, (number, 2)) for number in (1, 2)]
-    assert found.notes[0] in join(parts).plain_notes
+    assert found.notes[0] in evaluate(truth, tmp_path / "found.parquet").plain_notes
+    parts = [evaluate(truth, found, part=(number, 2)) for number in (1, 2)]
+    assert found.notes[0] in merge(parts).plain_notes
     problems = Problems(lenient=True)
     load_detections(path, truth.dataset, problems)
     assert "masks not read" in [finding.kind for finding in problems.findings if not finding.is_error]

@@ -90,12 +90,12 @@ def test_dont_care_regions(tmp_path: Path, box_truth: bool) -> None:
     assert any("5 DontCare regions" in note for note in result.notes)
     # They are no objects, neither to mAP and LRP nor to PDQ, though the table has them once for each class.
     assert len(result.objects) == len(none.objects) + len(every)
-    assert not any("left out of PDQ" in note for note in (*result.notes, *result.on([40, 47]).notes))
+    assert not any("left out of PDQ" in note for note in (*result.notes, *result.select_images([40, 47]).notes))
     for of in ("per_class", "per_size"):
         assert all(
             own["objects"] == getattr(without, of)()[name]["objects"] for name, own in getattr(result, of)().items()
         )
-    np.testing.assert_array_equal(result.per_image()["objects"], without.per_image()["objects"])
+    np.testing.assert_array_equal(result.per_image().columns["objects"], without.per_image().columns["objects"])
     counted = f"{len(none.objects)} objects"
     assert counted in repr(result)
     assert counted in repr(probox.read_truth(tmp_path / "kitti" / "training"))

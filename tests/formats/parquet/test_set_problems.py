@@ -15,7 +15,7 @@ from tests.formats.parquet.tables import by_image, some_detections
 from tests.readers import read_parquet, read_parquet_truth
 from tests.strategies import random_world
 
-from probox import GroundTruth, InputError, evaluate_parquet, read_detections, read_truth
+from probox import GroundTruth, InputError, evaluate, read_detections, read_truth
 from probox.formats import write_parquet
 from probox.formats.parquet.sets import open_detections
 
@@ -95,7 +95,7 @@ def test_rows_that_no_table_takes(found: Path) -> None:
     rewritten(path, change)
     refused(lambda: read_parquet(found), "image 2: .*expected x1 <= x2", path)
     refused(lambda: read_detections(found, TRUTH), "image 2: .*expected x1 <= x2", path)
-    refused(lambda: evaluate_parquet(TRUTH, found), "image 2: .*expected x1 <= x2", path)
+    refused(lambda: evaluate(TRUTH, found), "image 2: .*expected x1 <= x2", path)
 
 
 def test_an_image_in_two_shards(found: Path, truth: Path) -> None:
@@ -191,7 +191,7 @@ def test_row_groups_of_half_images(tmp_path: Path, found: Path) -> None:
     pq.write_table(pq.read_table(found / SHARD, partitioning=None), found / SHARD, row_group_size=3)
     np.testing.assert_array_equal(read_parquet(found).boxes, FOUND.boxes)
     np.testing.assert_array_equal(read_parquet(found, image_ids=[3]).boxes, FOUND.boxes[30:40])
-    refused(lambda: evaluate_parquet(TRUTH, found), "row groups of whole images", found / SHARD)
+    refused(lambda: evaluate(TRUTH, found), "row groups of whole images", found / SHARD)
 
 
 def test_wanted_images_that_there_are_not(truth: Path) -> None:

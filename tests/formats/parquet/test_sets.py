@@ -15,8 +15,7 @@ from tests.formats.parquet.tables import assert_same, by_image, some_detections
 from tests.readers import read_parquet, read_parquet_truth
 from tests.strategies import random_world
 
-from probox import Detections, GroundTruth, InputError, evaluate, evaluate_parquet, read_detections, read_truth
-from probox.evaluation.joining import without_labels
+from probox import Detections, GroundTruth, InputError, evaluate, read_detections, read_truth
 from probox.formats import write_parquet
 from probox.formats.parquet import writing as parquet_writing
 from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
@@ -67,8 +66,8 @@ def test_a_set_is_its_file(tmp_path_factory: pytest.TempPathFactory, seed: int, 
     assert_same(truth.select_images(some), read_parquet_truth(folder / "truth", image_ids=some))
     assert_same(read_parquet(folder / "found.parquet", image_ids=some), read_parquet(folder / "found", image_ids=some))
     whole = evaluate(truth, read_detections(folder / "found.parquet", truth))
-    parts = evaluate_parquet(folder / "truth", folder / "found")
-    assert_equal(parts, without_labels(whole))
+    parts = evaluate(folder / "truth", folder / "found")
+    assert_equal(parts, whole.without_labels())
     assert parts.notes == whole.notes
 
 
@@ -91,8 +90,8 @@ def test_partitions_whose_images_interleave(tmp_path: Path, seed: int) -> None:
     assert_same(read_parquet(tmp_path / "found.parquet"), read_parquet(folder))
     assert_same(truth, read_truth(there))
     assert_same(truth.select_images(ids[2:5]), read_parquet_truth(there, image_ids=ids[2:5]))
-    one = evaluate_parquet(truth, tmp_path / "found.parquet")
-    other = evaluate_parquet(there, folder)
+    one = evaluate(truth, tmp_path / "found.parquet")
+    other = evaluate(there, folder)
     assert_equal(one, other)
 
 
@@ -250,7 +249,7 @@ def test_an_image_without_detections_is_evaluated_wherever_it_lies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where pieces do not ascend, and where more images have none than go together."""
-    monkeypatch.setattr("probox.evaluation.streaming.TOGETHER", 2)
+    monkeypatch.setattr("probox.evaluation.inputs.TOGETHER", 2)
     images = list(range(40))
     truth = GroundTruth.from_boxes(["cup"], dict.fromkeys(images, (64, 48)), images, [[10, 20, 40, 40]] * 40, [0] * 40)
     at = [7, 8, 20, 33]
@@ -260,12 +259,12 @@ def test_an_image_without_detections_is_evaluated_wherever_it_lies(
     interleaved(tmp_path / "hive", found)
     write_parquet(tmp_path / "truth", truth, shards=3)
     seen: list[int] = []
-    result = evaluate_parquet(tmp_path / "truth", tmp_path / "hive", progress=lambda done, total: seen.append(done))
+    result = evaluate(tmp_path / "truth", tmp_path / "hive", progress=lambda done, total: seen.append(done))
     assert result.dataset.image_ids.tolist() == images
     assert (result.tp, result.fp, result.fn) == (4, 0, 36)
     assert seen == sorted(seen)
     assert seen[-1] == 40
-    some = evaluate_parquet(tmp_path / "truth", tmp_path / "hive", images=[1, 7, 39])
+    some = evaluate(tmp_path / "truth", tmp_path / "hive", images=[1, 7, 39])
     assert (some.dataset.image_ids.tolist(), some.tp, some.fn) == ([1, 7, 39], 1, 2)
 
 
@@ -276,6 +275,6 @@ def test_unknown_images_are_counted(tmp_path: Path) -> None:
         label_probs=np.full((4, 1), 0.9),
     )  # fmt: skip
     write_parquet(tmp_path / "found", found, shards=3)
-    result = evaluate_parquet(truth, tmp_path / "found")
+    result = evaluate(truth, tmp_path / "found")
     assert result.notes == ("3 detections in 2 images that the ground truth does not have were left out",)
     assert (result.tp, result.fn) == (1, 0)

@@ -13,7 +13,7 @@ from tests.formats.parquet.tables import assert_same, by_image, some_detections
 from tests.readers import read_parquet, read_parquet_truth
 from tests.strategies import random_world
 
-from probox import InputError, evaluate, evaluate_parquet, read_detections, read_truth
+from probox import InputError, evaluate, read_detections, read_truth
 from probox.formats import write_parquet
 from probox.formats.parquet.sets import open_detections
 
@@ -57,7 +57,7 @@ def test_a_set_at_a_url_is_its_file(memory: Any, tmp_path: Path) -> None:
     one = read_detections(tmp_path / "found.parquet", truth)
     assert_same(one, read_detections(f"{SET}/", truth))
     assert evaluate("memory://bucket/truth", SET).pdq == evaluate(truth, one).pdq
-    assert evaluate_parquet("memory://bucket/truth", SET).pdq == evaluate(truth, one).pdq
+    assert evaluate("memory://bucket/truth", SET).pdq == evaluate(truth, one).pdq
     write_parquet(tmp_path / "set", found, shards=4)
     assert open_detections(SET).fingerprint() == open_detections(tmp_path / "set").fingerprint()
     assert open_detections(f"file://{tmp_path}/set").shards == 4

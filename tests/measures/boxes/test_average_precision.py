@@ -7,7 +7,7 @@ import pytest
 from tests.measures.boxes.cups import CLASSES, found_of
 
 from probox import Detections, GroundTruth, InputError
-from probox.measures.boxes import AveragePrecision, average_precision, match_boxes
+from probox.measures.boxes import AveragePrecisionResult, average_precision, match_boxes
 
 
 def test_right_wrong_right(truth):
@@ -15,7 +15,7 @@ def test_right_wrong_right(truth):
         truth, found_of([[0, 0, 100, 100], [0, 300, 50, 350], [200, 0, 300, 100]], [0.9, 0.8, 0.7])
     )
     # Precision 1 up to recall 0.5 (51 points), 2/3 up to recall 1 (50 points).
-    assert result.per_class()["AP"][0] == pytest.approx((51 + 50 * 2 / 3) / 101, abs=1e-12)
+    assert result.per_class().columns["AP"][0] == pytest.approx((51 + 50 * 2 / 3) / 101, abs=1e-12)
     assert result.map == pytest.approx((51 + 50 * 2 / 3) / 101 / 2, abs=1e-12)
     assert (result.ar_1, result.ar_10) == (0.25, 0.5)
     curve = result.curve("cup", 0.75)
@@ -27,23 +27,24 @@ def test_right_wrong_right(truth):
 def test_columns_of_thresholds_are_those_of_the_summary(truth):
     # An overlap of 0.77 is enough for six thresholds, 0.50 to 0.75.
     result = average_precision(truth, found_of([[0, 0, 100, 77], [200, 0, 300, 77]], [0.9, 0.8]))
-    table = result.per_class()
-    np.testing.assert_allclose([table[name][0] for name in ("AP", "AP50", "AP75")], [0.6, 1, 1], atol=1e-12)
+    first = result.per_class()["cup"]
+    np.testing.assert_allclose([first[name] for name in ("AP", "AP50", "AP75")], [0.6, 1, 1], atol=1e-12)
     np.testing.assert_allclose([result.map, result.ap50, result.ap75], [0.3, 0.5, 0.5], atol=1e-12)
     less = average_precision(truth, found_of([[0, 0, 100, 74], [200, 0, 300, 74]], [0.9, 0.8]))
-    assert (less.per_class()["AP75"][0], less.ap75) == (0, 0)
-    assert less.by_size()["AP75"][[0, 3]].tolist() == [0, 0]  # all, and large: 0.74 is below
+    assert (less.per_class().columns["AP75"][0], less.ap75) == (0, 0)
+    assert less.per_size().columns["AP75"][[0, 3]].tolist() == [0, 0]  # all, and large: 0.74 is below
     # The object of the second class, which nobody found, is not large.
-    np.testing.assert_allclose(result.by_size()["AP75"][[0, 3]], [0.5, 1], atol=1e-12)
-    assert (less.per_class()["AP50"][0], less.ap50) == pytest.approx((1, 0.5), abs=1e-12)
+    np.testing.assert_allclose(result.per_size().columns["AP75"][[0, 3]], [0.5, 1], atol=1e-12)
+    assert (less.per_class().columns["AP50"][0], less.ap50) == pytest.approx((1, 0.5), abs=1e-12)
 
 
 def test_a_class_without_objects_is_left_out(truth):
     table = average_precision(truth, found_of([[0, 0, 9, 9]], [0.5], labels=[2])).per_class()
-    assert table["class"].tolist() == list(CLASSES)
+    assert list(table) == list(CLASSES)
+    table = table.columns
     assert table["objects"].tolist() == [2, 1, 0]
     for name, column in table.items():
-        if name not in ("class", "objects"):
+        if name != "objects":
             assert np.isnan(column[2]), name
     assert table["AP"][:2].tolist() == [0, 0]
     assert np.isnan(table["AP_small"][0])  # cups are large here
@@ -63,7 +64,7 @@ def test_no_objects_anywhere():
     empty = GroundTruth.from_boxes(CLASSES, {1: (400, 400)}, [], [], [])
     result = average_precision(empty, found_of([[0, 0, 9, 9]], [0.5]))
     assert all(np.isnan(value) for value in result.summary().values())
-    assert repr(result) == "AveragePrecision(mAP=nan, AP50=nan, AP75=nan)"
+    assert repr(result) == "AveragePrecisionResult(mAP=nan, AP50=nan, AP75=nan)"
 
 
 def test_curves_are_named(truth):
@@ -80,7 +81,7 @@ def test_curves_are_named(truth):
 def test_from_matches_is_the_same(truth):
     found = found_of([[0, 0, 100, 90]], [0.5])
     direct = average_precision(truth, found)
-    kept = AveragePrecision.from_matches(match_boxes(truth, found))
+    kept = AveragePrecisionResult.from_matches(match_boxes(truth, found))
     np.testing.assert_array_equal(direct.precision, kept.precision)
 
 

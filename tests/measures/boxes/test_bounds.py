@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from probox import Detections, GroundTruth, evaluate
-from probox.measures.boxes import AveragePrecision, average_precision, box_definition, lrp, lrp_curve, match_boxes
+from probox.measures.boxes import AveragePrecisionResult, average_precision, box_definition, lrp, lrp_curve, match_boxes
 from probox.measures.boxes.matching import AREA_RANGES, IOU_THRESHOLDS
 
 SMALL, LARGE = 32.0**2, 96.0**2
@@ -82,7 +82,7 @@ def test_sizes_of_coco_files_go_by_their_area(coco_twelve):
     found = found_of([boxes[0], [100, 0, 150, 40]], [0.9, 0.8])
     for areas, names in (([100.0, 100.0], "small"), ([1e5, 1e5], "large"), ([2000.0, 2000.0], "medium")):
         truth = truth_of(boxes, areas=areas)
-        ours = AveragePrecision.from_matches(match_boxes(truth, found)).summary()
+        ours = AveragePrecisionResult.from_matches(match_boxes(truth, found)).summary()
         assert {name for name in ("small", "medium", "large") if not np.isnan(ours[f"AP_{name}"])} == {names}
         np.testing.assert_allclose(list(ours.values()), coco_twelve(truth, found), rtol=0, atol=1e-12)
         assert evaluate(truth, found).per_size()[names]["TP"] == 2

@@ -11,7 +11,7 @@ import pytest
 from tests.amounts import others_slow
 
 from probox import Detections, GroundTruth, Masks
-from probox.measures.boxes import LRP, average_precision, match_boxes
+from probox.measures.boxes import LRPResult, average_precision, match_boxes
 from probox.tables.dataset import Dataset
 
 # pycocotools 2.0.11 on the whole files; it takes about 20 seconds for each.
@@ -101,7 +101,7 @@ def test_threads_make_no_difference(truth, found):
     whole, together = match_boxes(truth, found, threads=1), match_boxes(truth, found, threads=2)
     for column, values in vars(whole).items():
         np.testing.assert_array_equal(getattr(together, column), values, err_msg=column)
-    grid, exact = LRP.from_matches(together), LRP.from_matches(whole, variant="exact")
-    assert grid.summary() == LRP.from_matches(whole).summary()
+    grid, exact = LRPResult.from_matches(together), LRPResult.from_matches(whole, variant="exact")
+    assert grid.summary() == LRPResult.from_matches(whole).summary()
     assert exact.molrp < grid.molrp
     assert not np.any(exact.olrp > grid.olrp)

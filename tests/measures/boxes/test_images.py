@@ -22,9 +22,9 @@ KEYS = ("mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn")
 
 
 def check_each_image_alone(result: Evaluation) -> None:
-    table = result.per_image()
+    table = result.per_image().columns
     for row, image_id in enumerate(result.dataset.image_ids.tolist()):
-        alone = result.on([image_id]).summary()
+        alone = result.select_images([image_id]).summary()
         for key in KEYS:
             assert table[key][row] == pytest.approx(alone[key], abs=1e-12, nan_ok=True), (image_id, key)
 
@@ -48,8 +48,8 @@ def test_an_image_has_the_numbers_that_it_has_alone_beside_pdq(seed: int) -> Non
     truth = truth.replace(crowd=crowd, areas=np.where(random.random(len(crowd)) < 0.2, 2e10, truth.areas))
     result = probox.evaluate(truth, found)
     check_each_image_alone(result)
-    alone = [result.on([image_id]).summary()["PDQ"] for image_id in truth.image_ids.tolist()]
-    assert result.per_image()["PDQ"].tolist() == pytest.approx(alone, nan_ok=True)
+    alone = [result.select_images([image_id]).summary()["PDQ"] for image_id in truth.image_ids.tolist()]
+    assert result.per_image().columns["PDQ"].tolist() == pytest.approx(alone, nan_ok=True)
 
 
 def cups_and_dogs() -> tuple[GroundTruth, Detections]:
@@ -65,7 +65,7 @@ def cups_and_dogs() -> tuple[GroundTruth, Detections]:
 
 
 def test_numbers_by_hand() -> None:
-    table = probox.evaluate(*cups_and_dogs(), measures=["map", "lrp"]).per_image()
+    table = probox.evaluate(*cups_and_dogs(), measures=["map", "lrp"]).per_image().columns
     nan = math.nan
     assert table["image_id"].tolist() == [1, 2, 3, 4]
     for key in ("mAP", "AP50", "AP75"):  # AP 1 of cups and 0 of dogs; precision 1/2 at recall 1
@@ -82,15 +82,15 @@ def test_a_detection_beyond_all_areas_is_neither_right_nor_wrong() -> None:
     boxes[1] = [0, 0, 2e5, 2e5]  # image 2's wrong one
     result = probox.evaluate(truth, dataclasses.replace(found, boxes=boxes, extents=None), measures=["map", "lrp"])
     check_each_image_alone(result)
-    table = result.per_image()
+    table = result.per_image().columns
     assert (table["mAP"][1], table["moLRP_fp"][1]) == pytest.approx((1, 0))
 
 
 def test_no_objects_and_no_detections() -> None:
     truth, found = cups_and_dogs()
-    empty = probox.evaluate(truth.select_images([3, 4]), found, measures=["map", "lrp"]).per_image()
+    empty = probox.evaluate(truth.select_images([3, 4]), found, measures=["map", "lrp"]).per_image().columns
     assert all(np.isnan(empty[key]).tolist() == [True, True] for key in KEYS)
-    silent = probox.evaluate(truth, found.select(np.zeros(0, np.int64)), measures=["map", "lrp"]).per_image()
+    silent = probox.evaluate(truth, found.select(np.zeros(0, np.int64)), measures=["map", "lrp"]).per_image().columns
     assert silent["mAP"].tolist() == pytest.approx([0, 0, math.nan, math.nan], nan_ok=True)
     assert silent["moLRP"].tolist() == pytest.approx([1, 1, math.nan, math.nan], nan_ok=True)
 
@@ -100,7 +100,7 @@ def test_what_nobody_asked_for_is_not_worked_out(monkeypatch: pytest.MonkeyPatch
     result = probox.evaluate(truth, found, measures=["pdq"])
     monkeypatch.setattr(matching, "_groups", None)  # whoever calls it fails
     table = result.per_image()
-    assert np.isnan(table["mAP"]).all()
+    assert np.isnan(table.columns["mAP"]).all()
     assert "mAP" not in table.flat().columns
     assert "moLRP" not in table._repr_html_()
     everything = probox.evaluate(truth, found)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from tests.measures.boxes.cups import CLASSES, found_of
 
 from probox import Detections, GroundTruth, InputError
-from probox.measures.boxes import LRP, lrp, lrp_curve, match_boxes
+from probox.measures.boxes import LRPResult, lrp, lrp_curve, match_boxes
 from probox.measures.boxes.optimal_lrp import _sweep
 
 
 def test_by_hand(truth):
     # One cup found with IoU 0.8, a wrong detection below it, the dog missed.
     result = lrp(truth, found_of([[0, 0, 100, 80], [0, 300, 50, 350]], [0.715, 0.7149]))
-    table = result.per_class()
+    table = result.per_class().columns
     # Grid: 0.71 keeps both, 0.72 none. With both: (0.2/0.5 + 1 + 1) / 3.
     np.testing.assert_allclose(table["oLRP"], [0.8, 1, np.nan], atol=1e-12)
     np.testing.assert_allclose(table["loc"], [0.2, np.nan, np.nan], atol=1e-12)
@@ -39,12 +39,12 @@ def test_exact_finds_the_threshold_between_grid_points(truth):
 
 def test_by_size(truth):
     result = lrp(truth, found_of([[0, 0, 100, 80], [0, 200, 20, 220]], [0.5, 0.6], labels=[0, 1]))
-    table = result.by_size()
-    assert table["size"].tolist() == ["all", "small", "medium", "large"]
+    assert list(result.per_size()) == ["all", "small", "medium", "large"]
+    table = result.per_size().columns
     assert table["objects"].tolist() == [3, 1, 0, 2]
     np.testing.assert_allclose(table["moLRP"], [(0.7 + 0) / 2, 0, np.nan, 0.7], atol=1e-12)
     np.testing.assert_allclose(table["fn"], [0.25, 0, np.nan, 0.5], atol=1e-12)
-    assert result.per_class(size="small")["threshold"][1] == 0
+    assert result.per_class(size="small").columns["threshold"][1] == 0
 
 
 @pytest.mark.parametrize("variant", ["grid", "exact"])
@@ -71,7 +71,7 @@ def test_no_objects_anywhere(variant):
     empty = GroundTruth.from_boxes(CLASSES, {1: (400, 400)}, [], [], [])
     result = lrp(empty, found_of([[0, 0, 9, 9]], [0.5]), variant=variant)
     assert all(np.isnan(value) for value in result.summary().values())
-    assert repr(result).startswith(f"LRP({variant}, moLRP=nan")
+    assert repr(result).startswith(f"LRPResult({variant}, moLRP=nan")
 
 
 def test_curve(truth):
@@ -86,7 +86,7 @@ def test_curve(truth):
 
 def test_variant_is_checked(truth):
     with pytest.raises(InputError, match="'grid' or 'exact', got 'fine'"):
-        LRP.from_matches(match_boxes(truth, found_of([], [])), variant="fine")
+        LRPResult.from_matches(match_boxes(truth, found_of([], [])), variant="fine")
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -114,6 +114,6 @@ def test_without_curves_the_same_to_the_bit(seed):
     order, offsets = matches.by_score()
     objects = matches.objects_per_class()
     curves = [_sweep(matches, order[offsets[c] : offsets[c + 1]], objects[c], "grid") for c in range(len(CLASSES))]
-    quick, slow = LRP.from_matches(matches), LRP.from_curves(curves, matches.classes, objects)
-    for field in dataclasses.fields(LRP):
+    quick, slow = LRPResult.from_matches(matches), LRPResult.from_curves(curves, matches.classes, objects)
+    for field in dataclasses.fields(LRPResult):
         np.testing.assert_array_equal(getattr(quick, field.name), getattr(slow, field.name), err_msg=field.name)

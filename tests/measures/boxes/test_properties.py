@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.amounts import examples
 
 from probox import Detections, GroundTruth, Masks
-from probox.measures.boxes import LRP, AveragePrecision, BoxMatches, box_definition, lrp_curve, match_boxes
+from probox.measures.boxes import AveragePrecisionResult, BoxMatches, LRPResult, box_definition, lrp_curve, match_boxes
 from probox.tables.dataset import Dataset
 
 CLASSES = ("cup", "dog", "tv")
@@ -72,7 +72,7 @@ def random_boxes(random: np.random.Generator, count: int) -> tuple[np.ndarray, n
 @given(tables())
 @examples(300)
 def test_twelve_numbers_are_those_of_pycocotools(coco_twelve, pair):
-    found = list(AveragePrecision.from_matches(match_boxes(*pair)).summary().values())
+    found = list(AveragePrecisionResult.from_matches(match_boxes(*pair)).summary().values())
     np.testing.assert_allclose(found, coco_twelve(*pair), rtol=0, atol=1e-12)
 
 
@@ -80,7 +80,7 @@ def test_twelve_numbers_are_those_of_pycocotools(coco_twelve, pair):
 @examples(60)
 def test_curves_are_those_of_pycocotools(coco_evaluate, pair):
     reference = coco_evaluate(*pair).eval
-    ours = AveragePrecision.from_matches(match_boxes(*pair))
+    ours = AveragePrecisionResult.from_matches(match_boxes(*pair))
     precision = reference["precision"][..., 2]
     np.testing.assert_array_equal(np.isnan(ours.precision), precision == -1)
     defined = precision > -1
@@ -95,7 +95,7 @@ def test_curves_are_those_of_pycocotools(coco_evaluate, pair):
 @examples(20)
 def test_twelve_numbers_are_those_of_the_definition(pair):
     expected = box_definition.coco_numbers(*pair)
-    found = AveragePrecision.from_matches(match_boxes(*pair)).summary()
+    found = AveragePrecisionResult.from_matches(match_boxes(*pair)).summary()
     assert found.keys() == expected.keys()
     np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=0, atol=1e-12)
 
@@ -105,7 +105,7 @@ def test_twelve_numbers_are_those_of_the_definition(pair):
 def test_lrp_is_that_of_a_sweep_from_scratch(pair, size):
     matches = match_boxes(*pair)
     column = ("all", "small", "medium", "large").index(size)
-    grid, exact = LRP.from_matches(matches), LRP.from_matches(matches, variant="exact")
+    grid, exact = LRPResult.from_matches(matches), LRPResult.from_matches(matches, variant="exact")
     for row, name in enumerate(CLASSES):
         outcome = box_definition.class_outcome(*pair, row, size, 0.5)
         for ours, thresholds in ((grid, np.linspace(0, 1, 101)), (exact, np.unique(outcome.score))):
@@ -124,7 +124,7 @@ def test_lrp_is_that_of_a_sweep_from_scratch(pair, size):
 @given(tables())
 def test_exact_lrp_is_never_above_the_grid(pair):
     matches = match_boxes(*pair)
-    grid, exact = LRP.from_matches(matches), LRP.from_matches(matches, variant="exact")
+    grid, exact = LRPResult.from_matches(matches), LRPResult.from_matches(matches, variant="exact")
     np.testing.assert_array_equal(np.isnan(exact.olrp), np.isnan(grid.olrp))
     assert not np.any(exact.olrp > grid.olrp)
     assert not np.any(grid.olrp > 1)
@@ -140,8 +140,8 @@ def test_any_number_of_threads_gives_the_same_bits(pair):
         assert_same(many, one)
         for name in ("precision", "score", "recall"):
             np.testing.assert_array_equal(
-                getattr(AveragePrecision.from_matches(many, threads=threads), name),
-                getattr(AveragePrecision.from_matches(one, threads=1), name),
+                getattr(AveragePrecisionResult.from_matches(many, threads=threads), name),
+                getattr(AveragePrecisionResult.from_matches(one, threads=1), name),
             )
 
 

@@ -10,7 +10,7 @@ from tests.amounts import examples
 from tests.measures.boxes.test_properties import tables
 
 from probox import Detections, GroundTruth
-from probox.measures.boxes import LRP, AveragePrecision, BoxMatches, match_boxes
+from probox.measures.boxes import AveragePrecisionResult, BoxMatches, LRPResult, match_boxes
 from probox.measures.boxes.box_definition import copied_images
 from probox.measures.boxes.matching import mean_over_classes, resampled_lrp, resampled_precision
 from probox.measures.boxes.mean_ap import RECALL_POINTS
@@ -31,7 +31,7 @@ def precision_and_lrp(
 
 def of_matches(matches: BoxMatches) -> tuple[np.ndarray, np.ndarray]:
     """Return the same of matches as they are."""
-    precision, lrp = AveragePrecision.from_matches(matches), LRP.from_matches(matches)
+    precision, lrp = AveragePrecisionResult.from_matches(matches), LRPResult.from_matches(matches)
     optimum = [getattr(lrp, name)[:, 0] for name in ("olrp", "olrp_loc", "olrp_fp", "olrp_fn")]
     return precision.precision[:, :, :, 0].mean(axis=1), np.stack(optimum, axis=1)
 

@@ -49,7 +49,7 @@ def test_golden_summaries_and_counts_are_met(case):
 
 def test_golden_matches_are_identical(case):
     evaluation = evaluate(case.truth, case.found, convention=case.convention)
-    per_image = evaluation.per_image()
+    per_image = evaluation.per_image().columns
     objects, detections = evaluation.objects, evaluation.detections
     for row, image in enumerate(case.images):
         assert [int(per_image[name][row]) for name in COUNTS] == [image[name] for name in COUNTS]

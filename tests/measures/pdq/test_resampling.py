@@ -14,7 +14,7 @@ from tests.strategies import random_world
 import probox
 from probox import Evaluation
 from probox.convention import Convention
-from probox.evaluation.joining import join_evaluations
+from probox.evaluation.merge import merge_evaluations
 from probox.measures.measure import Summary
 from probox.measures.pdq.pdq_measure import PDQ, pdq_resampled, pdq_summary
 
@@ -23,7 +23,7 @@ def copied(evaluation: Evaluation, counts: list[int]) -> Summary:
     """Return the summary of an evaluation in which image i is there counts[i] times."""
     parts = []
     for image_id, count in zip(evaluation.dataset.image_ids.tolist(), counts, strict=True):
-        alone = evaluation.on([image_id])
+        alone = evaluation.select_images([image_id])
         for _ in range(count):
             dataset = dataclasses.replace(alone.dataset, image_ids=np.array([len(parts)]))
             parts.append(dataclasses.replace(alone, dataset=dataset))
@@ -31,7 +31,7 @@ def copied(evaluation: Evaluation, counts: list[int]) -> Summary:
         return dict.fromkeys(("PDQ", "pPDQ", "spatial", "label", "foreground", "background"), np.nan) | {
             "TP": 0, "FP": 0, "FN": 0,
         }  # fmt: skip
-    return pdq_summary(join_evaluations(parts))
+    return pdq_summary(merge_evaluations(parts))
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 3), min_size=4, max_size=4), st.booleans())

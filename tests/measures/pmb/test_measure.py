@@ -289,7 +289,7 @@ def test_resampled_numbers_are_those_of_the_images(demo: Demo) -> None:
     replicates = PMB_NLL.resampled(result, weights)
     assert list(replicates) == [column.key for column in PMB_NLL.columns]
     for row, weight in enumerate(weights):
-        summary = result.on(ids[weight > 0]).summary()
+        summary = result.select_images(ids[weight > 0]).summary()
         for key, value in summary.items():
             assert replicates[key][row] == pytest.approx(value, rel=1e-12, nan_ok=True), key
     twice = PMB_NLL.resampled(result, 2 * weights)
@@ -311,7 +311,7 @@ def test_images_of_plain_boxes_alone_have_no_number() -> None:
     result = world([(0, BOX, probs, 0.0), (1, BOX, probs, 4.0)], [(0, BOX, 0), (1, BOX, 0)], images=3)
     replicates = PMB_NLL.resampled(result, np.array([[1, 0, 0], [1, 1, 0], [0, 0, 1]]))
     assert np.isnan(replicates["PMB_NLL_floored"]).tolist() == [True, False, False]
-    assert math.isnan(result.on([0]).summary()["PMB_NLL_floored"])
+    assert math.isnan(result.select_images([0]).summary()["PMB_NLL_floored"])
     assert replicates["PMB_at_floor"].tolist() == [0, 1, 0]
 
 
@@ -321,7 +321,7 @@ def test_images_of_plain_boxes_alone_have_no_number() -> None:
 def test_joined_evaluations_and_any_order_give_the_same_bits(demo: Demo) -> None:
     result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["pmb-nll"])
     ids = result.dataset.image_ids
-    assert (result.on(ids[5:]) + result.on(ids[:5])).summary() == result.summary()
+    assert (result.select_images(ids[5:]) + result.select_images(ids[:5])).summary() == result.summary()
 
 
 def test_it_is_kept(demo: Demo, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import isnan
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from probox.fusion.gaussian import keep_inside
 from probox.tables.covariances import constant_covariances
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.claims import Claim, ResultTable, column_of, not_measured, presets_in
+from probox_experiments.claims import Claim, Mean, ResultTable, column_of, not_measured, presets_in
 from probox_experiments.experiment import Experiment, TooFewImagesError
 from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, VERMILION, new_figure
 from probox_experiments.running import Run
@@ -105,24 +105,7 @@ MOST = 0.5
 Contrast = Callable[[Mapping[str, float]], float]
 
 
-class Estimate(NamedTuple):
-    """A number and its standard error."""
-
-    value: float
-    error: float
-
-    def __str__(self) -> str:
-        return f"{self.value:+.4f} ± {self.error:.4f}"
-
-    @property
-    def above(self) -> bool:
-        """Return whether it is surely above 0."""
-        return self.value > SURE * self.error
-
-
-def estimate_contrast(
-    table: ResultTable, detector: str, preset: str, contrast: Contrast, *needed: str
-) -> Estimate | None:
+def estimate_contrast(table: ResultTable, detector: str, preset: str, contrast: Contrast, *needed: str) -> Mean | None:
     """Return a contrast of PDQ by sigmas, with the jackknife's standard error; None if something is not there.
 
     PDQ of all repeats, or of all parts of the images, is the sum of their pPDQ over the sum of their TP, FP and FN.
@@ -159,10 +142,10 @@ def estimate_contrast(
         return contrast({name: float(q[kept].sum() / n[kept].sum()) for name, (q, n) in sums.items()})
 
     if count < 2:
-        return Estimate(without(None), math.nan)
+        return Mean(without(None), math.nan)
     left_out = np.array([without(row) for row in range(count)])
     spread = np.square(left_out - left_out.mean()).sum()
-    return Estimate(without(None), math.sqrt((count - 1) / count * spread))
+    return Mean(without(None), math.sqrt((count - 1) / count * spread))
 
 
 def _above(one: str, other: str) -> tuple[Contrast, str, str]:
@@ -247,7 +230,7 @@ def _of_detector(table: ResultTable, name: str) -> list[Claim]:
 
 def _estimates(
     table: ResultTable, names: Sequence[str], contrast: Contrast, *needed: str
-) -> dict[tuple[str, str], Estimate]:
+) -> dict[tuple[str, str], Mean]:
     found = {
         (name, preset): estimate_contrast(table, name, preset, contrast, *needed)
         for name in names
@@ -274,7 +257,7 @@ def _claim_difference(
         return not_measured(claim, required)
     return Claim(
         claim,
-        all(estimate.above == surely for estimate in found.values()),
+        all(estimate.is_above() == surely for estimate in found.values()),
         f"{what}: " + _list_estimates(found),
         required,
         {f"{name}, {preset}": estimate.value for (name, preset), estimate in found.items()},
@@ -292,14 +275,14 @@ def _most_of_the_gain(who: str, when: str, table: ResultTable, names: Sequence[s
         claim,
         all(estimate.value - SURE * estimate.error >= MOST for estimate in found.values()),
         "(constant - plain) / (own - plain): "
-        + ", ".join(f"{name} `{preset}` {e.value:.3f} ± {e.error:.3f}" for (name, preset), e in found.items()),
+        + ", ".join(f"{name} `{preset}` {e:.3f}" for (name, preset), e in found.items()),
         required,
         {f"{name}, {preset}": estimate.value for (name, preset), estimate in found.items()},
     )
 
 
-def _list_estimates(found: Mapping[tuple[str, str], Estimate]) -> str:
-    return ", ".join(f"{name} `{preset}` {estimate}" for (name, preset), estimate in found.items())
+def _list_estimates(found: Mapping[tuple[str, str], Mean]) -> str:
+    return ", ".join(f"{name} `{preset}` {estimate:+.4f}" for (name, preset), estimate in found.items())
 
 
 # --- PDQ of the same boxes with and without sigmas, as a picture ---
@@ -575,5 +558,4 @@ CONSTANT_SIGMA = Experiment(
     function=constant_sigma,
     judge=claims_of_constant_sigma,
     draw=draw_constant_sigma,
-    takes=("truth", "repeats", "seed", "detectors"),
 )

@@ -406,5 +406,4 @@ WHICH_NOTICES_WHAT = Experiment(
     function=which_notices_what,
     judge=claims_of_notice,
     draw=draw_notice,
-    takes=("truth", "repeats", "seed"),
 )

@@ -26,7 +26,7 @@ import numpy as np
 
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.evaluation.run import evaluate
+from probox.evaluation.evaluate import evaluate
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.beyond.proper_claims import (
@@ -290,5 +290,4 @@ PROPER = Experiment(
     function=proper,
     judge=claims_of_proper,
     draw=draw_proper,
-    takes=("repeats", "seed"),
 )

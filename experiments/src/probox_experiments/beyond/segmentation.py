@@ -141,8 +141,8 @@ def _beats(rows: ResultTable, scene: str) -> Claim:
     }
     return Claim(
         words,
-        all(lead.value > 2 * lead.error for lead in steps.values()),
-        "PDQ " + "; ".join(f"{name}: {lead.value:+.4f} ± {lead.error:.4f}" for name, lead in steps.items()),
+        all(lead.is_above() for lead in steps.values()),
+        "PDQ " + "; ".join(f"{name}: {lead:+.4f}" for name, lead in steps.items()),
         "above 0 by more than 2 standard errors",
         {name: lead.value for name, lead in steps.items()},
     )
@@ -183,12 +183,9 @@ def _gains_less(rows: ResultTable, scene: str) -> Claim:
             own = of_report(rows, "probabilistic mask", outside, 1.0)[column]
             gains.append(own - _best(scores(rows, "Gaussian box", outside, column))[1])
         less = mean_of(gains[1] - gains[0])
-        holds &= less.value > 2 * less.error
+        holds &= less.is_above()
         of_box, of_mask = (mean_of(gain) for gain in gains)
-        told.append(
-            f"`{preset}`: {of_box.value:+.4f} ± {of_box.error:.4f} outside the box, {of_mask.value:+.4f} ± "
-            f"{of_mask.error:.4f} outside the mask"
-        )
+        told.append(f"`{preset}`: {of_box:+.4f} outside the box, {of_mask:+.4f} outside the mask")
         numbers |= {
             f"gain, {preset}, outside the box": of_box.value,
             f"gain, {preset}, outside the mask": of_mask.value,
@@ -213,7 +210,7 @@ def _shorter_wins(table: ResultTable) -> Claim:
         if len(own) < 2 or not boxes:
             continue
         length, lead = float(own["outline"][0]), mean_of(own[column] - _best(boxes)[1])
-        told.append(f"{what}: outlines {length:.2f} times as long, lead {lead.value:+.4f} ± {lead.error:.4f}")
+        told.append(f"{what}: outlines {length:.2f} times as long, lead {lead:+.4f}")
         numbers |= {f"outline, {what}": length, f"lead, {what}": lead.value}
         if not SHORTER < length < LONGER:
             verdicts.append((1 if length <= SHORTER else -1) * lead.value > 2 * lead.error)
@@ -474,5 +471,4 @@ SEGMENTATION = Experiment(
     function=segmentation,
     judge=claims_of_segmentation,
     draw=draw_segmentation,
-    takes=("truth", "repeats", "seed"),
 )

@@ -19,6 +19,7 @@ from probox_experiments.running import Run
 from probox_experiments.synthetic import (
     CROWDS,
     SimulatedDetector,
+    crowd_points,
     crowded_truth,
     fingerprint,
     first_images,
@@ -139,13 +140,8 @@ def assignment(
             numbers = {column_of(key, preset): float(summaries[preset][key]) for preset in presets for key in keys}
         return numbers | _differing(results[presets[0]], other[presets[0]])
 
-    settings: list[dict[str, Any]] = [
-        {"scene": scene, "objects": float(len(small_scene(scene)[0])), "repeat": 0} for scene in EXPECTED
-    ]
-    each = len(objects) / max(len(objects.image_ids), 1)
-    for repeat in range(repeats):
-        settings += [{"scene": "crowd", "objects": float(count), "repeat": repeat} for count in crowds]
-        settings.append({"scene": "truth", "objects": each, "repeat": repeat})
+    small = {scene: len(small_scene(scene)[0]) for scene in EXPECTED}
+    settings = crowd_points(small, crowds, objects, repeats)
     points = [{**setting, "assigned": way} for setting in settings for way in WAYS]
     circumstances: dict[str, Any] = {"corner_variance": corner_variance, "seed": seed}
     return run.table("assignment", points, point, truth=fingerprint(objects), **circumstances)
@@ -186,7 +182,7 @@ def unsure_labels(found: Detections, seed: Sequence[int]) -> Detections:
 
 def _evaluate(run: Run, truth: GroundTruth, found: Detections) -> dict[str, Evaluation]:
     """Return evaluations with all their pairs, from which to choose in a way that is not one of PDQ's."""
-    from probox.evaluation.run import evaluate
+    from probox.evaluation.evaluate import evaluate
 
     return {
         preset: evaluate(truth, found, convention=convention, measures=["pdq"], threads=run.threads)
@@ -382,5 +378,4 @@ ASSIGNMENT = Experiment(
     function=assignment,
     judge=claims_of_assignment,
     draw=draw_assignment,
-    takes=("truth", "repeats", "seed"),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from probox.measures.boxes.mean_ap import average_precision
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import Claim, ResultTable, equals, mean_of, not_measured, presets_in, stays_perfect
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREY, LINES, draw_curves, draw_fewer_images, new_figure
+from probox_experiments.figures import BLUE, GREY, LINES, draw_fewer_images, new_figure, plot_curves
 from probox_experiments.paper.closed_form import duplicates_map
 from probox_experiments.paper.matching_rule import (
     after_the_last,
@@ -77,11 +76,10 @@ DUPLICATES = Experiment(
     claim="mAP stays 1; moLRP and PDQ fall as 1/n",
     function=duplicates,
     judge=claims_of_duplicates,
-    draw=partial(
-        draw_curves,
-        x="detections",
-        title="Duplicates of one object",
-        xlabel="perfect detections of the object, n",
+    draw=plot_curves(
+        "detections",
+        "Duplicates of one object",
+        "perfect detections of the object, n",
         reciprocal=True,
         integers=True,
         legend="center right",
@@ -151,15 +149,9 @@ DUPLICATES_COCO = Experiment(
     claim="mAP lies above 1/n; PDQ = 1/n, moLRP follows it",
     function=duplicates_coco,
     judge=claims_of_duplicates_coco,
-    draw=partial(
-        draw_curves,
-        x="detections",
-        title="Duplicates of every object",
-        xlabel="perfect detections per object, n",
-        reciprocal=True,
-        integers=True,
+    draw=plot_curves(
+        "detections", "Duplicates of every object", "perfect detections per object, n", reciprocal=True, integers=True
     ),
-    takes=("truth",),
 )
 
 
@@ -253,7 +245,6 @@ DUPLICATES_COCO_100 = Experiment(
     function=duplicates_coco_100,
     judge=claims_of_duplicates_coco_100,
     draw=draw_fewer_images,
-    takes=("truth",),
 )
 
 
@@ -300,16 +291,14 @@ DUPLICATES_LOWER_COCO = Experiment(
     claim="mAP and moLRP stay perfect; PDQ = 1/n",
     function=duplicates_lower_coco,
     judge=claims_of_duplicates_lower_coco,
-    draw=partial(
-        draw_curves,
-        x="detections",
-        title="Less sure duplicates of every object",
-        xlabel="detections per object: one at 1.0, the others at 0.9",
+    draw=plot_curves(
+        "detections",
+        "Less sure duplicates of every object",
+        "detections per object: one at 1.0, the others at 0.9",
         reciprocal=True,
         integers=True,
         legend="center right",
     ),
-    takes=("truth",),
 )
 
 
@@ -535,5 +524,4 @@ DUPLICATES_ORDER = Experiment(
     function=duplicates_order,
     judge=claims_of_duplicates_order,
     draw=draw_duplicates_order,
-    takes=("truth", "repeats", "seed"),
 )

@@ -21,6 +21,7 @@ from probox_experiments.synthetic import (
     CROWDS,
     SimulatedDetector,
     boxes_in_one_image,
+    crowd_points,
     crowded_truth,
     fingerprint,
     pixel_aligned,
@@ -323,13 +324,7 @@ def matching_rule(
             "ahead": float(_ahead(printed, coco)),
         }
 
-    points: list[dict[str, Any]] = [
-        {"scene": scene, "objects": float(len(there)), "repeat": 0} for scene, (there, _) in SCENES.items()
-    ]
-    each = len(objects) / max(len(objects.image_ids), 1)
-    for repeat in range(repeats):
-        points += [{"scene": "crowd", "objects": float(count), "repeat": repeat} for count in crowds]
-        points.append({"scene": "truth", "objects": each, "repeat": repeat})
+    points = crowd_points({scene: len(there) for scene, (there, _) in SCENES.items()}, crowds, objects, repeats)
     circumstances: dict[str, Any] = {"detections": detections, "corner_variance": corner_variance, "seed": seed}
     return run.table("matching-rule", points, point, truth=fingerprint(objects), **circumstances)
 
@@ -459,5 +454,4 @@ MATCHING_RULE = Experiment(
     function=matching_rule,
     judge=claims_of_matching_rule,
     draw=draw_matching_rule,
-    takes=("truth", "repeats", "seed"),
 )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from probox_experiments.claims import EXACT, Claim, ResultTable, equals, not_measured, presets_in
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import draw_families
+from probox_experiments.figures import plot_families
 from probox_experiments.paper.closed_form import EPSILON, box_scores, pair_equals
 from probox_experiments.running import Run
 from probox_experiments.synthetic import boxes_in_one_image, evenly, square_scene
@@ -177,13 +176,7 @@ TRANSLATION = Experiment(
     claim="PDQ is near 0 at 10 % for the plain box; more variance, more lenient, lower peak",
     function=translation,
     judge=claims_of_translation,
-    draw=partial(
-        draw_families,
-        x="shift",
-        title="A shifted box",
-        xlabel="shift, in widths of the object",
-        perfect=0.0,
-    ),
+    draw=plot_families("shift", "A shifted box", "shift, in widths of the object", perfect=0.0),
 )
 
 
@@ -226,13 +219,7 @@ SCALING = Experiment(
     claim="as for translation",
     function=scaling,
     judge=claims_of_scaling,
-    draw=partial(
-        draw_families,
-        x="size",
-        title="A box of the wrong size",
-        xlabel="area of the detection over that of the object",
-        perfect=1.0,
-    ),
+    draw=plot_families("size", "A box of the wrong size", "area of the detection over that of the object", perfect=1.0),
 )
 
 

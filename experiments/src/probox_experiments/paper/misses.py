@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from probox.measures.boxes.matching import MAX_DETECTIONS
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import EXACT, Claim, ResultTable, equals, not_measured, presets_in, stays_perfect
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, draw_curves, measure_lines, new_figure, shown
+from probox_experiments.figures import BLUE, measure_lines, new_figure, plot_curves, shown
 from probox_experiments.running import Run
 from probox_experiments.synthetic import (
     SimulatedDetector,
@@ -92,13 +91,7 @@ MISSED_SMALL = Experiment(
     claim="all three respond alike: PDQ = 1 / (n + 1)",
     function=missed_small,
     judge=claims_of_missed_small,
-    draw=partial(
-        draw_curves,
-        x="missed",
-        title="Missed objects",
-        xlabel="small objects missed, beside a large one found",
-        integers=True,
-    ),
+    draw=plot_curves("missed", "Missed objects", "small objects missed, beside a large one found", integers=True),
 )
 
 
@@ -143,13 +136,7 @@ MISSED_COCO = Experiment(
     claim="all three respond alike: PDQ = 1 - the share missed",
     function=missed_coco,
     judge=claims_of_missed_coco,
-    draw=partial(
-        draw_curves,
-        x="rate",
-        title="Missed objects, many images",
-        xlabel="share of objects missed",
-    ),
-    takes=("truth", "repeats", "seed"),
+    draw=plot_curves("rate", "Missed objects, many images", "share of objects missed"),
 )
 
 
@@ -214,11 +201,10 @@ FALSE_SMALL = Experiment(
     claim="all three respond alike: PDQ = sqrt(0.9) / (n + 1)",
     function=false_small,
     judge=claims_of_false_small,
-    draw=partial(
-        draw_curves,
-        x="false",
-        title="False detections, surer than the correct one",
-        xlabel="false detections (1.0) beside a correct one (0.9)",
+    draw=plot_curves(
+        "false",
+        "False detections, surer than the correct one",
+        "false detections (1.0) beside a correct one (0.9)",
         integers=True,
     ),
 )
@@ -261,11 +247,10 @@ LOWER_CONFIDENCE = Experiment(
     claim="mAP and moLRP stay perfect; PDQ = 1 / (n + 1)",
     function=lower_confidence,
     judge=claims_of_lower_confidence,
-    draw=partial(
-        draw_curves,
-        x="false",
-        title="False detections, less sure than the correct one",
-        xlabel="false detections (0.9) beside a perfect one (1.0)",
+    draw=plot_curves(
+        "false",
+        "False detections, less sure than the correct one",
+        "false detections (0.9) beside a perfect one (1.0)",
         integers=True,
         legend="center right",
     ),
@@ -438,5 +423,4 @@ FALSE_POSITIONS = Experiment(
     function=false_positions,
     judge=claims_of_false_positions,
     draw=draw_false_positions,
-    takes=("repeats", "seed"),
 )

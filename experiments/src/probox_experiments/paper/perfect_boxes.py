@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import EXACT, Claim, ResultTable, equals, falls, not_measured, presets_in, stays_perfect
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import draw_curves, draw_label_coco
+from probox_experiments.figures import draw_label_coco, plot_curves
 from probox_experiments.paper.closed_form import EPSILON, box_map, foreground_background, pair_equals
 from probox_experiments.running import Run
 from probox_experiments.synthetic import (
@@ -77,11 +76,10 @@ BOX_PROBABILITY = Experiment(
     claim="PDQ = sqrt(p); mAP and moLRP do not see it",
     function=box_probability,
     judge=claims_of_box_probability,
-    draw=partial(
-        draw_curves,
-        x="probability",
-        title="Only PDQ sees spatial probability",
-        xlabel="probability of every pixel in the box",
+    draw=plot_curves(
+        "probability",
+        "Only PDQ sees spatial probability",
+        "probability of every pixel in the box",
         legend="lower right",
     ),
 )
@@ -160,11 +158,10 @@ CORNER_VARIANCE = Experiment(
     claim="PDQ falls monotonically, by what the paper's integral gives",
     function=corner_variance,
     judge=claims_of_corner_variance,
-    draw=partial(
-        draw_curves,
-        x="variance",
-        title="Needless uncertainty costs",
-        xlabel="reported variance of perfect corners (square pixels)",
+    draw=plot_curves(
+        "variance",
+        "Needless uncertainty costs",
+        "reported variance of perfect corners (square pixels)",
         measures=("PDQ",),
         legend="lower left",
     ),
@@ -239,11 +236,10 @@ LABEL_UNCERTAINTY = Experiment(
     claim="PDQ = sqrt(p); mAP stays 1",
     function=label_uncertainty,
     judge=claims_of_label_uncertainty,
-    draw=partial(
-        draw_curves,
-        x="probability",
-        title="PDQ evaluates the label probability",
-        xlabel="probability of the true class",
+    draw=plot_curves(
+        "probability",
+        "PDQ evaluates the label probability",
+        "probability of the true class",
         measures=("mAP", "PDQ"),
         legend="lower right",
     ),
@@ -331,5 +327,4 @@ LABEL_COCO = Experiment(
     function=label_coco,
     judge=claims_of_label_coco,
     draw=draw_label_coco,
-    takes=("truth", "seed"),
 )

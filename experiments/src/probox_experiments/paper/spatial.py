@@ -286,5 +286,4 @@ SPATIAL_UNCERTAINTY = Experiment(
     function=spatial_uncertainty,
     judge=claims_of_spatial_uncertainty,
     draw=draw_spatial_uncertainty,
-    takes=("truth", "repeats", "seed"),
 )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from probox.calibration.gaussians import edge_reach
 from probox.errors import InputError
-from probox.evaluation.run import evaluate
+from probox.evaluation.evaluate import evaluate
 from probox.measures.scoring.scores import energy_scores, negative_log_likelihoods
 from probox.tables.detections import Detections
 from probox_experiments.training.scenes import OCCLUDED, SHARP, SHARP_SIGMA, SIGMAS, Scenes

@@ -357,7 +357,6 @@ TRAINING = Experiment(
     function=training,
     judge=claims_of_training,
     draw=draw_training,
-    takes=("repeats", "seed"),
     extra=EXTRA,
     in_all=False,
     own_presets=True,

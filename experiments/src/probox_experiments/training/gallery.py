@@ -45,7 +45,7 @@ def training_scenes(
         y1, x2, y2), `kind`, `nominal`, `true`, `sigma`; `mean` and `predicted`, the mean and sigma that were predicted.
     """
     require("torch", extra=EXTRA, purpose="experiment training-scenes needs")
-    from probox.evaluation.run import evaluate
+    from probox.evaluation.evaluate import evaluate
     from probox_experiments.training.arms import Edges
     from probox_experiments.training.fitting import found_by
 
@@ -207,7 +207,6 @@ TRAINING_SCENES = Experiment(
     function=training_scenes,
     judge=claims_of_training_scenes,
     draw=draw_training_scenes,
-    takes=("seed",),
     extra=EXTRA,
     in_all=False,
     own_presets=True,

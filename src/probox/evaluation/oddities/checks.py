@@ -68,7 +68,10 @@ def check_coverage(columns: Columns) -> list[Oddity]:
     if empty < max(MIN_EMPTY, EMPTY_SHARE * total) or empty <= 2 * single or not several:
         return []
     text = f"{empty:,} of {total:,} images with objects have no detections, while the others have several"
-    remedy = "if the detector saw a part of the images, evaluate it on these: truth.select_images(ids), result.on(ids)"
+    remedy = (
+        "if the detector saw a part of the images, evaluate it on these: "
+        "truth.select_images(ids), result.select_images(ids)"
+    )
     return [Oddity("images without detections", text, remedy)]
 
 

@@ -1,14 +1,14 @@
 """Measures of plain boxes on the same tables: COCO's average precision and LRP."""
 
 from probox.measures.boxes.matching import BoxMatches, match_boxes
-from probox.measures.boxes.mean_ap import AveragePrecision, PrecisionRecallCurve, average_precision
-from probox.measures.boxes.optimal_lrp import LRP, LRPCurve, lrp, lrp_curve
+from probox.measures.boxes.mean_ap import AveragePrecisionResult, PrecisionRecallCurve, average_precision
+from probox.measures.boxes.optimal_lrp import LRPCurve, LRPResult, lrp, lrp_curve
 
 __all__ = [
-    "LRP",
-    "AveragePrecision",
+    "AveragePrecisionResult",
     "BoxMatches",
     "LRPCurve",
+    "LRPResult",
     "PrecisionRecallCurve",
     "average_precision",
     "lrp",

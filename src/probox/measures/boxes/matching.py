@@ -127,7 +127,7 @@ class BoxMatches:
 
 
 def match_boxes(
-    truth: GroundTruth, found: Detections, *, threads: int | None = None, call: str = "match_boxes"
+    truth: GroundTruth, detections: Detections, *, threads: int | None = None, call: str = "match_boxes"
 ) -> BoxMatches:
     """Match detections with objects as COCO does, at ten IoU thresholds and for four area ranges at once.
 
@@ -144,9 +144,9 @@ def match_boxes(
     Parameters
     ----------
     truth : GroundTruth
-        What is there.
-    found : Detections
-        What was found: stated class, score, box.
+        Ground truth.
+    detections : Detections
+        Detections: stated class, score, box.
     threads : int, optional
         Default: as many as the process may use. The result is the same to the bit for any number.
     call : str
@@ -155,13 +155,13 @@ def match_boxes(
     Examples
     --------
     >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
-    >>> found = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
-    >>> float(match_boxes(truth, found).ious[0, 0])
+    >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+    >>> float(match_boxes(truth, detections).ious[0, 0])
     0.9
     """
-    check_tables(truth, found, call)
-    labels, scores = found.named_classes(truth.classes)
-    named = Named(truth.dataset.rows_of(found.image_ids), labels, found.boxes, found.extents, scores)
+    check_tables(truth, detections, call)
+    labels, scores = detections.named_classes(truth.classes)
+    named = Named(truth.dataset.rows_of(detections.image_ids), labels, detections.boxes, detections.extents, scores)
     return match_columns(truth.dataset, named, truth, threads=threads)
 
 

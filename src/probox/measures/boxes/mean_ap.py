@@ -6,10 +6,8 @@ import dataclasses
 import itertools
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
@@ -39,6 +37,7 @@ from probox.measures.measure import (
 from probox.support.parallel import threads_for
 from probox.support.types import Floats, Ints
 from probox.tables.detections import Detections
+from probox.tables.flat import NumberTable, named_once
 from probox.tables.groundtruth import GroundTruth
 
 RECALL_POINTS = np.linspace(0.0, 1.0, 101)
@@ -56,7 +55,7 @@ COCO_LABELS = {
     **{f"AR_{limit}": f"AR @[ IoU=0.50:0.95 | area=all | maxDets={limit} ]" for limit in LIMITS},
     **{f"AR_{size}": f"AR @[ IoU=0.50:0.95 | area={size} | maxDets=100 ]" for size in SIZES[1:]},
 }
-"""What pycocotools calls the numbers of `AveragePrecision.summary`."""
+"""What pycocotools calls the numbers of `AveragePrecisionResult.summary`."""
 
 _AVERAGES = (slice(None), slice(0, 1), slice(5, 6))
 """The IoU thresholds that averages are taken over: all, 0.50, 0.75."""
@@ -87,7 +86,7 @@ class PrecisionRecallCurve:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class AveragePrecision:
+class AveragePrecisionResult:
     """Average precision and recall: overall, by object size, per class.
 
     For an IoU threshold t and a class, with n objects, sort the detections by score and let TP(k) and
@@ -121,14 +120,14 @@ class AveragePrecision:
     tables: Tables
 
     @classmethod
-    def from_matches(cls, matches: BoxMatches, *, threads: int | None = None) -> AveragePrecision:
+    def from_matches(cls, matches: BoxMatches, *, threads: int | None = None) -> AveragePrecisionResult:
         """Return the measure of matches at hand."""
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
         return cls.from_tables(matches.classes, objects, partial(_tables, matches, order, offsets, objects, threads))
 
     @classmethod
-    def from_tables(cls, classes: tuple[str, ...], objects: Ints, tables: Tables) -> AveragePrecision:
+    def from_tables(cls, classes: tuple[str, ...], objects: Ints, tables: Tables) -> AveragePrecisionResult:
         """Return the measure of the tables of precision, of which only those of some classes exist at a time.
 
         The tables of a class take 65 kB; those of all classes would let a small file with many class names take all
@@ -242,10 +241,9 @@ class AveragePrecision:
             "AR_large": self.ar_large,
         }
 
-    def per_class(self) -> dict[str, npt.NDArray[Any]]:
-        """Return a table with one row per class, as columns; NaN for classes without objects."""
-        return {
-            "class": np.array(self.classes, dtype=np.str_),
+    def per_class(self) -> NumberTable:
+        """Return a table with one row per class; NaN for classes without objects."""
+        columns = {
             "objects": self.objects[:, 0],
             "AP": self._ap(),
             "AP50": self._ap(threshold=0),
@@ -254,9 +252,10 @@ class AveragePrecision:
             **{f"AR_{limit}": self._ar(limit=column) for column, limit in enumerate(LIMITS)},
             **{f"AR_{size}": self._ar(size) for size in SIZES[1:]},
         }
+        return NumberTable("class", named_once(self.classes), columns)
 
-    def by_size(self) -> dict[str, npt.NDArray[Any]]:
-        """Return a table with one row per area range, as columns: means over the classes that have objects in it."""
+    def per_size(self) -> NumberTable:
+        """Return a table with one row per area range: means over the classes that have objects in it."""
         columns = {
             "mAP": [mean_of_defined(self._ap(size)) for size in SIZES],
             "AP50": [mean_of_defined(self._ap(size, 0)) for size in SIZES],
@@ -264,7 +263,7 @@ class AveragePrecision:
             "AR_100": [mean_of_defined(self._ar(size)) for size in SIZES],
         }
         means = {name: np.array(values) for name, values in columns.items()}
-        return {"size": np.array(SIZES), "objects": self.objects.sum(axis=0), **means}
+        return NumberTable("size", SIZES, {"objects": self.objects.sum(axis=0), **means})
 
     def curve(self, name: str, iou: float = 0.5, *, size: str = "all") -> PrecisionRecallCurve:
         """Return the precision-recall curve of a class.
@@ -287,7 +286,7 @@ class AveragePrecision:
         return PrecisionRecallCurve(RECALL_POINTS.copy(), precision[at].copy(), score[at].copy())
 
     def __repr__(self) -> str:
-        return f"AveragePrecision(mAP={self.map:.4f}, AP50={self.ap50:.4f}, AP75={self.ap75:.4f})"
+        return f"AveragePrecisionResult(mAP={self.map:.4f}, AP50={self.ap50:.4f}, AP75={self.ap75:.4f})"
 
 
 def _tables(
@@ -316,27 +315,29 @@ def _tables(
     )
 
 
-def average_precision(truth: GroundTruth, found: Detections, *, threads: int | None = None) -> AveragePrecision:
+def average_precision(
+    truth: GroundTruth, detections: Detections, *, threads: int | None = None
+) -> AveragePrecisionResult:
     """Measure detections by mean average precision, as the COCO challenge does.
 
     Parameters
     ----------
     truth : GroundTruth
-        What is there.
-    found : Detections
-        What was found: stated class, score, box.
+        Ground truth.
+    detections : Detections
+        Detections: stated class, score, box.
     threads : int, optional
         Default: as many as the process may use.
 
     Examples
     --------
     >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
-    >>> found = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
-    >>> average_precision(truth, found)
-    AveragePrecision(mAP=0.9000, AP50=1.0000, AP75=1.0000)
+    >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+    >>> average_precision(truth, detections)
+    AveragePrecisionResult(mAP=0.9000, AP50=1.0000, AP75=1.0000)
     """
-    return AveragePrecision.from_matches(
-        match_boxes(truth, found, threads=threads, call="average_precision"), threads=threads
+    return AveragePrecisionResult.from_matches(
+        match_boxes(truth, detections, threads=threads, call="average_precision"), threads=threads
     )
 
 
@@ -346,13 +347,13 @@ def _summary(evaluated: Evaluated) -> Summary:
 
 
 def _per_class(evaluated: Evaluated) -> Groups:
-    table = evaluated.average_precision.per_class()
+    table = evaluated.average_precision.per_class().columns
     return groups_of(evaluated.classes, {"mAP": table["AP"], "AP50": table["AP50"], "AP75": table["AP75"]})
 
 
 def _per_size(evaluated: Evaluated) -> Groups:
     """Return COCO's AP_small, AP_medium and AP_large as mAP, and the same at single overlaps."""
-    table = evaluated.average_precision.by_size()
+    table = evaluated.average_precision.per_size().columns
     return groups_of(SIZES[1:], {name: table[name][1:] for name in ("mAP", "AP50", "AP75")})
 
 

@@ -26,6 +26,7 @@ from probox.measures.boxes.matching import (
 from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Measure, Resampled, Weights, groups_of
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
+from probox.tables.flat import NumberTable, named_once
 from probox.tables.groundtruth import GroundTruth
 
 Variant = Literal["grid", "exact"]
@@ -70,7 +71,7 @@ class LRPCurve:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class LRP:
+class LRPResult:
     """Optimal LRP of every class, its components, and the threshold that attains it.
 
     At IoU threshold tau = 0.5, for a class and the detections with score >= s,
@@ -107,7 +108,7 @@ class LRP:
     thresholds: Floats
 
     @classmethod
-    def from_matches(cls, matches: BoxMatches, *, variant: Variant = "grid", threads: int | None = None) -> LRP:
+    def from_matches(cls, matches: BoxMatches, *, variant: Variant = "grid", threads: int | None = None) -> LRPResult:
         """Return the measure of matches at hand."""
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
@@ -126,7 +127,7 @@ class LRP:
         order: Ints,
         offsets: Ints,
         objects: Ints,
-    ) -> LRP:
+    ) -> LRPResult:
         """Return what `from_curves` gives of all classes' curves, to the bit, without making them."""
         lrp, loc, fp, fn, thresholds = _core.optimal_lrp(
             order=order,
@@ -157,7 +158,7 @@ class LRP:
         classes: tuple[str, ...],
         objects: Ints,
         variant: Variant = "grid",
-    ) -> LRP:
+    ) -> LRPResult:
         """Return the optima of each class's curves, which have one row per area range."""
         best = {name: np.full(objects.shape, np.nan) for name in ("lrp", "loc", "fp", "fn", "score")}
         ranges = np.arange(len(SIZES))
@@ -202,8 +203,8 @@ class LRP:
         """Return moLRP and its components."""
         return {"moLRP": self.molrp, "moLRP_loc": self.loc, "moLRP_fp": self.fp, "moLRP_fn": self.fn}
 
-    def by_size(self) -> dict[str, npt.NDArray[Any]]:
-        """Return a table with one row per area range, as columns."""
+    def per_size(self) -> NumberTable:
+        """Return a table with one row per area range: means over the classes."""
         means = {
             name: np.array([mean_of_defined(column) for column in values.T])
             for name, values in (
@@ -213,16 +214,15 @@ class LRP:
                 ("fn", self.olrp_fn),
             )
         }
-        return {"size": np.array(SIZES), "objects": self.objects.sum(axis=0), **means}
+        return NumberTable("size", SIZES, {"objects": self.objects.sum(axis=0), **means})
 
-    def per_class(self, *, size: str = "all") -> dict[str, npt.NDArray[Any]]:
-        """Return a table with one row per class, as columns; NaN for classes without objects.
+    def per_class(self, *, size: str = "all") -> NumberTable:
+        """Return a table with one row per class; NaN for classes without objects.
 
         `size` is ``"all"``, ``"small"``, ``"medium"`` or ``"large"``: which objects count.
         """
         column = size_index(size)
-        return {
-            "class": np.array(self.classes, dtype=np.str_),
+        columns = {
             "objects": self.objects[:, column],
             "oLRP": self.olrp[:, column],
             "loc": self.olrp_loc[:, column],
@@ -230,21 +230,24 @@ class LRP:
             "fn": self.olrp_fn[:, column],
             "threshold": self.thresholds[:, column],
         }
+        return NumberTable("class", named_once(self.classes), columns)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name}={value:.4f}" for name, value in self.summary().items())
-        return f"LRP({self.variant}, {parts})"
+        return f"LRPResult({self.variant}, {parts})"
 
 
-def lrp(truth: GroundTruth, found: Detections, *, variant: Variant = "grid", threads: int | None = None) -> LRP:
+def lrp(
+    truth: GroundTruth, detections: Detections, *, variant: Variant = "grid", threads: int | None = None
+) -> LRPResult:
     """Measure detections by optimal LRP.
 
     Parameters
     ----------
     truth : GroundTruth
-        What is there.
-    found : Detections
-        What was found: stated class, score, box.
+        Ground truth.
+    detections : Detections
+        Detections: stated class, score, box.
     variant : {"grid", "exact"}
         ``grid`` tries the thresholds 0, 0.01 .. 1, as the published figures do; ``exact`` every
         distinct score, and is never above ``grid``.
@@ -254,11 +257,13 @@ def lrp(truth: GroundTruth, found: Detections, *, variant: Variant = "grid", thr
     Examples
     --------
     >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
-    >>> found = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
-    >>> lrp(truth, found)
-    LRP(grid, moLRP=0.2000, moLRP_loc=0.1000, moLRP_fp=0.0000, moLRP_fn=0.0000)
+    >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+    >>> lrp(truth, detections)
+    LRPResult(grid, moLRP=0.2000, moLRP_loc=0.1000, moLRP_fp=0.0000, moLRP_fn=0.0000)
     """
-    return LRP.from_matches(match_boxes(truth, found, threads=threads, call="lrp"), variant=variant, threads=threads)
+    return LRPResult.from_matches(
+        match_boxes(truth, detections, threads=threads, call="lrp"), variant=variant, threads=threads
+    )
 
 
 def lrp_curve(matches: BoxMatches, name: str, *, size: str = "all", variant: Variant = "grid") -> LRPCurve:
@@ -359,13 +364,13 @@ _PARTS = {"moLRP": "oLRP", "moLRP_loc": "loc", "moLRP_fp": "fp", "moLRP_fn": "fn
 
 def _per_class(evaluated: Evaluated) -> Groups:
     """Return each class's own optimum and its components."""
-    table = evaluated.lrp.per_class()
+    table = evaluated.lrp.per_class().columns
     return groups_of(evaluated.classes, {key: table[name] for key, name in _PARTS.items()})
 
 
 def _per_size(evaluated: Evaluated) -> Groups:
     """Return the means over classes of the optima of each size, each class at the threshold that suits that size."""
-    table = evaluated.lrp.by_size()
+    table = evaluated.lrp.per_size().columns
     return groups_of(SIZES[1:], {key: table["moLRP" if key == "moLRP" else name][1:] for key, name in _PARTS.items()})
 
 

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES, BoxMatches
-from probox.measures.boxes.mean_ap import LIMITS, RECALL_POINTS, AveragePrecision
-from probox.measures.boxes.optimal_lrp import LRP, Rated, curve_of_totals, thresholds_kept, totals_of_rows
+from probox.measures.boxes.mean_ap import LIMITS, RECALL_POINTS, AveragePrecisionResult
+from probox.measures.boxes.optimal_lrp import LRPResult, Rated, curve_of_totals, thresholds_kept, totals_of_rows
 
-__all__ = ["BoxColumns", "joined_boxes"]
+__all__ = ["BoxColumns", "merge_boxes"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -124,10 +124,10 @@ class BoxColumns:
             counts[:, size] = np.bincount(self.object_labels[(self.object_sizes >> size) & 1 == 1], minlength=classes)
         return counts
 
-    def average_precision(self, classes: tuple[str, ...]) -> AveragePrecision:
+    def average_precision(self, classes: tuple[str, ...]) -> AveragePrecisionResult:
         """Return average precision, one class and size after the other: what is made for one is gone for the next."""
         objects = self.objects_per_class(len(classes))
-        return AveragePrecision.from_tables(classes, objects, partial(self._precision, objects))
+        return AveragePrecisionResult.from_tables(classes, objects, partial(self._precision, objects))
 
     def _precision(self, objects: Ints, start: int, stop: int) -> tuple[Floats, Floats, Floats]:
         """Return precision, score and recall of a range of classes."""
@@ -165,7 +165,7 @@ class BoxColumns:
                     recall[some, label - start, size] = found[2][:, 0, 0]
         return precision, score, recall
 
-    def lrp(self, classes: tuple[str, ...]) -> LRP:
+    def lrp(self, classes: tuple[str, ...]) -> LRPResult:
         """Return LRP on the paper's grid of thresholds, one class after the other."""
         objects = self.objects_per_class(len(classes))
         rightness = _rightness(self.patterns)
@@ -178,7 +178,7 @@ class BoxColumns:
                 totals = totals_of_rows(self._rated(rows, rightness, right_rows), kept)
                 yield curve_of_totals(thresholds, objects[label], *totals)
 
-        return LRP.from_curves(curves(), classes, objects)
+        return LRPResult.from_curves(curves(), classes, objects)
 
     def _rated(self, ranked: Ints, rightness: Flags, right_rows: Ints) -> Iterator[Rated]:
         """Yield what became of detections at the first overlap, some at a time."""
@@ -248,7 +248,7 @@ class BoxColumns:
         )
 
 
-def joined_boxes(parts: Sequence[BoxColumns], image_order: Ints) -> BoxColumns:
+def merge_boxes(parts: Sequence[BoxColumns], image_order: Ints) -> BoxColumns:
     """Return the columns of parts that follow each other, their images then put into `image_order`."""
     patterns = np.unique(np.concatenate([part.patterns for part in parts]), axis=0)
     outcomes = [_small(_rows_in(part.patterns, patterns), len(patterns))[part.outcomes] for part in parts]

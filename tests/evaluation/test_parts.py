@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from tests.amounts import others_slow, some_of
 from tests.evaluation.equal import assert_equal
-from tests.parts.worlds import many_images
+from tests.evaluation.worlds import many_images
 from tests.strategies import random_world
 
 import probox
-from probox import CompactEvaluation, Detections, Evaluation, GroundTruth, InputError, evaluate, evaluate_part, join
+from probox import Detections, Evaluation, GroundTruth, InputError, evaluate, merge
+from probox.evaluation.parts import images_of_part, parse_part
 from probox.measures.registry import MEASURES
-from probox.parts.split import images_of_part, parsed_part
 from probox.tables.lazy_arrays import LazyArray
 
 KEEP = ("all", "matches", "summary")
@@ -38,11 +38,11 @@ def test_every_image_is_in_one_part(count: int, of: int) -> None:
 )
 def test_what_is_no_part(part: Any) -> None:
     with pytest.raises(InputError, match="expected a part such as 3/16"):
-        parsed_part(part)
+        parse_part(part)
 
 
 def test_parts_may_be_given_as_numbers() -> None:
-    assert parsed_part(" 3 / 16 ") == parsed_part((np.int64(3), 16)) == (3, 16)
+    assert parse_part(" 3 / 16 ") == parse_part((np.int64(3), 16)) == (3, 16)
 
 
 # --- the same bits ---
@@ -53,14 +53,14 @@ def test_every_measure_of_64_parts_in_any_order() -> None:
     truth, found = many_images(5)
     whole = evaluate(truth, found, measures="all")
     order = np.random.default_rng(0).permutation(64) + 1
-    parts = [evaluate_part(truth, found, f"{number}/64", measures="all") for number in order]
-    joined = join(parts)
+    parts = [evaluate(truth, found, part=f"{number}/64", measures="all") for number in order]
+    joined = merge(parts)
     assert isinstance(joined, Evaluation)
     assert_equal(joined, whole)
     assert set(joined.measures) == {measure.name for measure in MEASURES}
     np.testing.assert_equal(dict(joined.per_class()), dict(whole.per_class()))
     np.testing.assert_equal(dict(joined.per_size()), dict(whole.per_size()))
-    np.testing.assert_equal(dict(joined.per_image()), dict(whole.per_image()))
+    np.testing.assert_equal(dict(joined.per_image().columns), dict(whole.per_image().columns))
     assert (joined.notes, joined.inputs, joined.part) == (whole.notes, whole.inputs, None)
 
 
@@ -71,8 +71,8 @@ def test_whatever_is_kept_has_the_same_numbers(keep: Any, preset: str, threshold
     truth, found = many_images(8)
     given: dict[str, Any] = {"preset": preset, "label_threshold": threshold}
     whole = evaluate(truth, found, **given)
-    parts = [evaluate_part(truth, found, (number, 7), keep=keep, **given) for number in (3, 7, 1, 2, 6, 4, 5)]
-    joined = join(parts)
+    parts = [evaluate(truth, found, part=(number, 7), keep=keep, **given) for number in (3, 7, 1, 2, 6, 4, 5)]
+    joined = merge(parts)
     summary = joined.summary()
     np.testing.assert_equal(summary, {key: whole.summary()[key] for key in summary})
     assert ("mAP" in summary) == (keep != "summary")
@@ -84,7 +84,7 @@ def test_whatever_is_kept_has_the_same_numbers(keep: Any, preset: str, threshold
                 {key: mine[name][key] for key in keys if key in mine[name]},
                 {key: theirs[name][key] for key in keys if key in theirs[name]},
             )
-    images = joined.per_image()
+    images = joined.per_image().columns
     for key in (
         "image_id",
         "objects",
@@ -93,7 +93,7 @@ def test_whatever_is_kept_has_the_same_numbers(keep: Any, preset: str, threshold
         "sum_pPDQ",
         *(("mAP", "moLRP") if keep != "summary" else ()),
     ):
-        np.testing.assert_array_equal(images[key], whole.per_image()[key], err_msg=key)
+        np.testing.assert_array_equal(images[key], whole.per_image().columns[key], err_msg=key)
     assert joined.counts == whole.counts
     assert joined.plain_notes[: len(whole.plain_notes)] == whole.plain_notes
 
@@ -103,8 +103,8 @@ def test_small_worlds(keep: Any) -> None:
     for seed in range(some_of(40)):
         truth, found = random_world(seed)
         whole = evaluate(truth, found)
-        parts = [evaluate_part(truth, found, (number, 3), keep=keep) for number in (2, 3, 1)]
-        joined = join([(parts[0] + parts[2]), parts[1]])
+        parts = [evaluate(truth, found, part=(number, 3), keep=keep) for number in (2, 3, 1)]
+        joined = merge([(parts[0] + parts[2]), parts[1]])
         np.testing.assert_equal(joined.summary(), {key: whole.summary()[key] for key in joined.summary()})
         np.testing.assert_equal(joined.pdq, whole.pdq)
 
@@ -112,19 +112,19 @@ def test_small_worlds(keep: Any) -> None:
 def test_intervals_are_the_same() -> None:
     truth, found = many_images(2)
     whole = evaluate(truth, found)
-    joined = join([evaluate_part(truth, found, (number, 5), keep="matches") for number in (5, 1, 4, 2, 3)])
+    joined = merge([evaluate(truth, found, part=(number, 5), keep="matches") for number in (5, 1, 4, 2, 3)])
     np.testing.assert_equal(joined.intervals(replicates=40).to_dict(), whole.intervals(replicates=40).to_dict())
 
 
 def test_joins_may_be_joined() -> None:
     truth, found = many_images(3)
-    parts = [evaluate_part(truth, found, (number, 6), keep="matches") for number in range(1, 7)]
-    some = join([parts[4], parts[0]], complete=False)
+    parts = [evaluate(truth, found, part=(number, 6), keep="matches") for number in range(1, 7)]
+    some = merge([parts[4], parts[0]], complete=False)
     assert str(some.part) == "2 of 6 parts"
     assert some.part is not None
     assert some.part.missing == (2, 3, 4, 6)
-    rest = join([parts[1], parts[2], parts[3], parts[5]], complete=False)
-    assert join([rest, some]).to_bytes() == join(parts).to_bytes()
+    rest = merge([parts[1], parts[2], parts[3], parts[5]], complete=False)
+    assert merge([rest, some]).to_bytes() == merge(parts).to_bytes()
 
 
 @pytest.mark.parametrize("keep", KEEP)
@@ -132,7 +132,7 @@ def test_images_may_be_chosen(keep: Any) -> None:
     truth, found = many_images(4)
     ids = truth.image_ids[::3]
     whole = evaluate(truth, found, images=ids)
-    joined = join([evaluate_part(truth, found, (n, 4), images=ids, keep=keep) for n in (2, 1, 4, 3)])
+    joined = merge([evaluate(truth, found, part=(n, 4), images=ids, keep=keep) for n in (2, 1, 4, 3)])
     np.testing.assert_equal(joined.summary(), {key: whole.summary()[key] for key in joined.summary()})
     assert joined.plain_notes[: len(whole.plain_notes)] == whole.plain_notes
     assert any(note.startswith("restricted to") for note in joined.plain_notes)
@@ -140,8 +140,8 @@ def test_images_may_be_chosen(keep: Any) -> None:
 
 def test_more_parts_than_images() -> None:
     truth, found = random_world(3)
-    parts = [evaluate_part(truth, found, (number, 20)) for number in range(20, 0, -1)]
-    joined = join(parts)
+    parts = [evaluate(truth, found, part=(number, 20)) for number in range(20, 0, -1)]
+    joined = merge(parts)
     assert isinstance(joined, Evaluation)
     assert_equal(joined, evaluate(truth, found))
 
@@ -150,7 +150,7 @@ def test_results_that_are_no_parts_are_joined_too() -> None:
     truth, found = many_images(6)
     ids = truth.image_ids
     halves = [evaluate(truth, found, images=some) for some in (ids[30:], ids[:30])]
-    joined = join(halves)
+    joined = merge(halves)
     assert isinstance(joined, Evaluation)
     assert_equal(joined, evaluate(truth, found))
 
@@ -160,7 +160,7 @@ def test_what_is_counted_in_all_of_a_file_is_counted_once() -> None:
     found = dataclasses.replace(
         found, notes=("12 detections had invalid covariances: replaced by the nearest valid ones",)
     )
-    joined = join([evaluate_part(truth, found, (number, 4), label_threshold=0.3) for number in (4, 2, 3, 1)])
+    joined = merge([evaluate(truth, found, part=(number, 4), label_threshold=0.3) for number in (4, 2, 3, 1)])
     assert joined.plain_notes == evaluate(truth, found, label_threshold=0.3).plain_notes
     assert any("lie in images that the truth does not have" in note for note in joined.plain_notes)
 
@@ -169,14 +169,14 @@ def test_what_is_counted_in_all_of_a_file_is_counted_once() -> None:
 def test_a_part_says_that_it_is_one(keep: Any) -> None:
     truth, found = many_images(1)
     assert "convention: reference; scored against boxes; part 2 of 3" in str(
-        evaluate_part(truth, found, "2/3", keep=keep)
+        evaluate(truth, found, part="2/3", keep=keep)
     )
-    assert "; part" not in str(evaluate_part(truth, found, keep=keep))
+    assert "; part" not in str(evaluate(truth, found, keep=keep))
 
 
 def test_a_single_part_is_the_whole() -> None:
     truth, found = many_images(1)
-    assert join([evaluate_part(truth, found, "1/1")]).part is None
+    assert merge([evaluate(truth, found, part="1/1")]).part is None
 
 
 # --- what does not belong ---
@@ -184,15 +184,15 @@ def test_a_single_part_is_the_whole() -> None:
 
 def some_parts(count: int = 4, **given: Any) -> list[Any]:
     truth, found = many_images(9, 20)
-    return [evaluate_part(truth, found, (number, count), **given) for number in range(1, count + 1)]
+    return [evaluate(truth, found, part=(number, count), **given) for number in range(1, count + 1)]
 
 
 def test_missing_parts_are_named() -> None:
     parts = some_parts()
     with pytest.raises(InputError, match=r"^part 3 of 4 is missing; evaluate with part 3/4"):
-        join([parts[0], parts[1], parts[3]])
+        merge([parts[0], parts[1], parts[3]])
     with pytest.raises(InputError, match="parts 1, 2, 4 of 4 are missing"):
-        join([parts[2]])
+        merge([parts[2]])
 
 
 def test_parts_that_are_there_twice_are_named(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_parts_that_are_there_twice_are_named(tmp_path: Path) -> None:
     parts[1].save(tmp_path / "b")
     parts[1].save(tmp_path / "c")
     with pytest.raises(InputError) as raised:
-        join([parts[0], tmp_path / "b", tmp_path / "c"])
+        merge([parts[0], tmp_path / "b", tmp_path / "c"])
     assert str(raised.value) == f"{tmp_path / 'c'}: is part 2 of 4, as {tmp_path / 'b'} is; give each part once"
 
 
@@ -218,37 +218,37 @@ def changed_found(found: Detections) -> Detections:
 
 def test_foreign_parts_are_named() -> None:
     truth, found = many_images(9, 20)
-    first = evaluate_part(truth, found, "1/2")
+    first = evaluate(truth, found, part="1/2")
     others = {
-        "is of another number of parts than part 1 of 2": evaluate_part(truth, found, "2/3"),
-        "is of other ground truth or detections than": evaluate_part(changed_truth(truth), found, "2/2"),
-        "other ground truth or detections": evaluate_part(truth, changed_found(found), "2/2"),
-        "is of a whole of other images": evaluate_part(truth, found, "2/2", images=truth.image_ids[1:]),
-        "was measured by another convention than": evaluate_part(truth, found, "2/2", preset="paper"),
-        "was measured for other measures than": evaluate_part(truth, found, "2/2", measures="pdq"),
-        "was measured and kept otherwise than": evaluate_part(truth, found, "2/2", keep="matches"),
-        "by another version of probox": dataclasses.replace(evaluate_part(truth, found, "2/2"), version="0"),
-        "is no part of anything, but": evaluate(truth, found, images=truth.image_ids[10:]),
+        "is of another number of parts than part 1 of 2": evaluate(truth, found, part="2/3"),
+        "is of other ground truth or detections than": evaluate(changed_truth(truth), found, part="2/2"),
+        "other ground truth or detections": evaluate(truth, changed_found(found), part="2/2"),
+        "is of a whole of other images": evaluate(truth, found, part="2/2", images=truth.image_ids[1:]),
+        "was measured by another convention than": evaluate(truth, found, part="2/2", preset="paper"),
+        "was measured for other measures than": evaluate(truth, found, part="2/2", measures="pdq"),
+        "was measured and kept otherwise than": evaluate(truth, found, part="2/2", keep="matches"),
+        "by another version of probox": dataclasses.replace(evaluate(truth, found, part="2/2"), version="0"),
+        "is a complete result, but": evaluate(truth, found, images=truth.image_ids[10:]),
     }
     for message, other in others.items():
         for both in ([first, other], [other, first]):
             with pytest.raises(InputError, match=message.split(" than")[0]):
-                join(both)
+                merge(both)
 
 
 def test_the_repair_of_covariances_tells_parts_apart() -> None:
     truth, found = many_images(9, 20)
     with pytest.raises(InputError, match="other ground truth or detections"):
-        join([evaluate_part(truth, found, "1/2"), evaluate_part(truth, found, "2/2", repair=True)])
+        merge([evaluate(truth, found, part="1/2"), evaluate(truth, found, part="2/2", repair=True)])
 
 
 @pytest.mark.parametrize("keep", KEEP)
 def test_parts_add_up_to_their_whole_alone(keep: Any) -> None:
     truth, found = many_images(9, 20)
-    one, other = (evaluate_part(truth, found, part, keep=keep) for part in ("1/2", "2/2"))
+    one, other = (evaluate(truth, found, part=part, keep=keep) for part in ("1/2", "2/2"))
     assert (one + other).part is None
-    foreign = evaluate_part(truth, changed_found(found), "2/2", keep=keep)
-    no_part = evaluate_part(truth, found, keep=keep, images=other.dataset.image_ids)
+    foreign = evaluate(truth, changed_found(found), part="2/2", keep=keep)
+    no_part = evaluate(truth, found, keep=keep, images=other.dataset.image_ids)
     for stranger in (foreign, no_part):
         for a, b in ((one, stranger), (stranger, one)):
             with pytest.raises(InputError):
@@ -258,10 +258,10 @@ def test_parts_add_up_to_their_whole_alone(keep: Any) -> None:
 def test_a_part_without_some_detections_is_none() -> None:
     one, other = some_parts(2)
     less = other.keeping(np.arange(len(other.detections)) % 2 == 0)
-    with pytest.raises(InputError, match="is no part of anything"):
-        join([one, less])
-    joined = join([one.at_threshold(0.3), other.at_threshold(0.3)])
-    assert_equal(joined, join([one, other]).at_threshold(0.3))
+    with pytest.raises(InputError, match="is a complete result"):
+        merge([one, less])
+    joined = merge([one.at_threshold(0.3), other.at_threshold(0.3)])
+    assert_equal(joined, merge([one, other]).at_threshold(0.3))
 
 
 def test_every_pixel_of_a_heatmap_tells_parts_apart() -> None:
@@ -280,10 +280,10 @@ def test_every_pixel_of_a_heatmap_tells_parts_apart() -> None:
 
     for lazy in (False, True):
         with pytest.raises(InputError, match="other ground truth or detections"):
-            join(
-                [evaluate_part(truth, found(0.4, lazy=lazy), "1/2"), evaluate_part(truth, found(0.8, lazy=lazy), "2/2")]
+            merge(
+                [evaluate(truth, found(0.4, lazy=lazy), part="1/2"), evaluate(truth, found(0.8, lazy=lazy), part="2/2")]
             )
-    assert join([evaluate_part(truth, found(0.4, lazy=part == "1/2"), part) for part in ("1/2", "2/2")]).part is None
+    assert merge([evaluate(truth, found(0.4, lazy=part == "1/2"), part=part) for part in ("1/2", "2/2")]).part is None
 
 
 class Lazy(LazyArray):
@@ -311,21 +311,21 @@ def test_an_image_in_two_results_is_named() -> None:
     ids = truth.image_ids
     one, other = (evaluate(truth, found, images=some) for some in (ids[:11], ids[10:]))
     with pytest.raises(InputError, match=f"^result 2: image {ids[10]}: is in result 1 too; evaluate each image once"):
-        join([one, other])
+        merge([one, other])
 
 
 def test_parts_that_lie_about_what_they_hold() -> None:
     """A record that does not belong to its images is noticed when all are there."""
     parts = some_parts(2)
-    less = dataclasses.replace(parts[1].on(parts[1].dataset.image_ids[1:]), part=parts[1].part)
+    less = dataclasses.replace(parts[1].select_images(parts[1].dataset.image_ids[1:]), part=parts[1].part)
     with pytest.raises(InputError, match="the parts do not hold all images of the whole"):
-        join([parts[0], less])
+        merge([parts[0], less])
 
 
 @pytest.mark.parametrize("given", [[], [3], ["no such folder"], [None]])
 def test_what_cannot_be_joined(given: list[Any]) -> None:
     with pytest.raises(InputError):
-        join(given)
+        merge(given)
 
 
 # --- bytes ---
@@ -364,11 +364,6 @@ def test_damaged_bytes_are_refused(keep: Any) -> None:
     assert changed > 30
 
 
-def test_bytes_of_the_other_kind() -> None:
-    whole, compact = (some_parts(keep=keep)[0].to_bytes() for keep in ("all", "matches"))
-    with pytest.raises(InputError, match="holds the matches of an evaluation, not its tables"):
-        Evaluation.from_bytes(compact)
-    with pytest.raises(InputError, match="holds an evaluation with its tables"):
-        CompactEvaluation.from_bytes(whole)
+def test_bytes_that_are_none() -> None:
     with pytest.raises(InputError, match="expected bytes, but got str"):
         probox.from_bytes("text")  # type: ignore[arg-type]

@@ -1,9 +1,9 @@
-"""From tables to an `Evaluation`: all images in one call, or a few at a time."""
+"""`evaluate`: from ground truth and detections, tables or files, to an `Evaluation`."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,21 +12,29 @@ import numpy.typing as npt
 from probox import _core
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.evaluation.inputs import Images, read_inputs
-from probox.evaluation.joining import join_evaluations, without_labels
-from probox.evaluation.notes import empty_mask_note, threshold_note, unknown_image_note
-from probox.evaluation.result import Evaluation
+from probox.evaluation.inputs import (
+    Images,
+    ParquetPieces,
+    TablePieces,
+    TruthOnDisk,
+    label_notes,
+    open_inputs,
+)
+from probox.evaluation.kept import drop_tables
+from probox.evaluation.merge import merge_evaluations
+from probox.evaluation.notes import all_detections_note, empty_mask_note, unknown_image_note
+from probox.evaluation.parts import Keep, Part, check_keep, hash_ids, images_of_part, measures_to_keep, parse_part
+from probox.evaluation.result import Evaluation, count_empty_masks
 from probox.evaluation.verdicts import matched_columns
 from probox.files.reading import Paths
+from probox.measures.boxes.mean_ap import average_precision
 from probox.measures.pdq.kernel import plain_rows, score_pairs
-from probox.measures.registry import measure_names, named_measures, need_pairs
+from probox.measures.registry import measure_names, named_measures, need_labels, need_pairs
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.parallel import thread_count, threads_at_most
-from probox.support.words import some_names
-from probox.tables.arguments import check_classes, check_tables, expect
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.labels import align_labels, background_classes, repeated_classes, unknown_classes
+from probox.tables.labels import align_labels, background_classes
 from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, unmatched
 from probox.version import __version__
@@ -34,16 +42,18 @@ from probox.version import __version__
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Evaluator", "evaluate"]
+__all__ = ["Progress", "evaluate", "evaluate_tables", "known_measures", "without_auto"]
 
 Progress = Callable[[int, int], None]
 
 
 @takes_settings
 def evaluate(
-    truth: GroundTruth | Paths,
-    found: Detections | Paths,
+    truth: GroundTruth | TruthOnDisk | Paths,
+    detections: Detections | Paths,
     *,
+    part: str | tuple[int, int] | None = None,
+    keep: Keep = "all",
     convention: str | Convention | None = None,
     measures: str | Sequence[str] | None = None,
     threads: int | None = None,
@@ -54,28 +64,37 @@ def evaluate(
 ) -> Evaluation:
     """Measure detections against ground truth: PDQ, mAP and moLRP, or the measures that are asked for.
 
-    Keywords are called what the options of ``probox evaluate`` are called; those that are None leave the convention as
-    it is.
+    Keywords have the names of the options of ``probox evaluate``; those that are None leave the convention as it is.
+
+    Detections in Parquet may be larger than memory: row groups are read one after the other, each with its part of the
+    ground truth. What grows with the file is the result: about 200 bytes per detection and 56 per pair, or less with
+    `keep`. Every number is bit-identical to that of tables in memory. Probabilities of all classes are kept only if a
+    measure needs them, ``measures="all"`` for one.
 
     Parameters
     ----------
     truth : GroundTruth or path
-        What is there: a table, or the file that holds it, as for `read_truth`.
-    found : Detections or path
-        What the detector says, or its file, as for `read_detections`; detections of images that the truth does not have
-        are left out. A Parquet file larger than memory is for `evaluate_parquet`.
+        Ground truth, or its file, as for `read_truth`.
+    detections : Detections or path
+        Detections to evaluate, or their file, as for `read_detections`; for Parquet also a folder of shards, or the URL
+        of either. Detections in images that the ground truth does not have are left out and counted.
+    part : str or (int, int), optional
+        ``"3/16"`` or ``(3, 16)``: the third of sixteen ranges of images, by ascending id. Give all of `truth` and
+        `detections`; `probox.merge` makes one result of all parts. Default: all images.
+    keep : {"all", "matches", "summary"}
+        How much is kept: all tables, about 200 bytes a detection; about 10 bytes a detection, for PDQ, mAP and LRP; or
+        sums alone, for PDQ.
     convention : str or Convention, optional
         ``"reference"`` (default), ``"paper"``, ``"challenge"``, or your own; the keywords below change it.
     measures : sequence of str, or str, optional
         What the summary holds, by the names of `probox.measures.registry.MEASURES`, also in one text between commas, or
-        ``"all"``; default: ``"pdq,map,lrp"``. Without ``"pdq"`` no pixel is looked at, and nobody is matched with
-        anybody.
+        ``"all"``; default: ``"pdq,map,lrp"``. Without ``"pdq"`` no PDQ matching is done.
     threads : int, optional
         How many threads share the work; default: as many as there are processors. No number depends on it.
     progress : callable, optional
         Called with the numbers of images done and in all.
     images : sequence of int, or str, optional
-        These images alone: their ids, or a file of them, or ids in one text between commas.
+        These images alone: their ids, or a file of them, or ids in one text between commas. Parts are parts of these.
     repair : bool
         In a file of detections, replace covariances that are not symmetric or not positive semi-definite by the nearest
         that are. Tables hold none.
@@ -102,7 +121,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Numbers (``result.pdq``, ``result.summary()``), the tables behind them, and what is odd (``result.notes``);
+        Numbers (``result.pdq``, ``result.summary()``), the tables behind them, warnings and notes (``result.notes``);
         ``print(result)`` shows a row of the paper's Table 1.
 
     Raises
@@ -114,157 +133,136 @@ def evaluate(
     --------
     >>> import probox
     >>> truth = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
-    >>> found = probox.Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 40, 40]], label_probs=[[0.81]])
-    >>> round(probox.evaluate(truth, found).pdq, 6)  # a perfect box: only the label costs
+    >>> detections = probox.Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 40, 40]], label_probs=[[0.81]])
+    >>> round(probox.evaluate(truth, detections).pdq, 6)  # a perfect box: only the label costs
     0.9
-    >>> round(probox.evaluate(truth, found, preset="paper", label_weight=1, measures="pdq").pdq, 6)
+    >>> round(probox.evaluate(truth, detections, preset="paper", label_weight=1, measures="pdq").pdq, 6)
     0.81
+
+    Parts, evaluated in any order by any number of machines, make the result of one:
+
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> truth, detections = demo.truth, demo.detectors["unsure"]
+    >>> parts = [probox.evaluate(truth, detections, part=f"{number}/3") for number in (3, 1, 2)]
+    >>> probox.merge(parts).summary() == probox.evaluate(truth, detections).summary()
+    True
     """
     asked = resolve_settings(evaluate, convention, settings, auto=True)
-    chosen = _without_auto(asked)
-    wanted = _known_measures(measures)
+    chosen = without_auto(asked)
+    kept = check_keep(keep)
+    number, of = (1, 1) if part is None else parse_part(part)
+    wanted = measures_to_keep(known_measures(measures), kept, asked=measures is not None)
+    if asked is not chosen and (part is not None or kept != "all"):
+        raise InputError(
+            f'label_threshold="auto" needs the tables of all images, got {"part" if part is not None else "keep"}',
+            remedy='give a number, or call at_threshold("auto") of the whole result',
+        )
     with threads_at_most(thread_count(threads)):
-        truth, found = read_inputs(truth, found, "evaluate", images=images, repair=repair)
-    resolved = chosen.for_rules(truth.dataset.rules)
-    kept, image_rows, numbers, notes = _to_score(truth, found, chosen)
-    masks = truth.as_box_masks() if chosen.box_truth else truth.masks
+        given = open_inputs(truth, detections, images=images, repair=repair)
+    if isinstance(given, TablePieces) and part is None and kept == "all":
+        tables = given.truth, given.detections
+        result = evaluate_tables(*tables, chosen, wanted, threads=threads, progress=progress)
+        if chosen.fixed_threshold is not None and "map" in wanted and not isinstance(detections, Detections):
+            note = all_detections_note(average_precision(*tables, threads=threads).map)
+            result = dataclasses.replace(result, plain_notes=(*result.plain_notes, note))
+        return result if asked is chosen else result.at_threshold("auto")
+    own = images_of_part(given.image_ids, number, of)
+    pieces = _evaluate_pieces(given, own, kept, chosen, wanted, threads, progress)
+    result = merge_evaluations([piece for piece, _, _ in pieces])
+    scored, empty = (sum(column) for column in list(zip(*pieces, strict=True))[1:])
+    notes = (*given.notes(scored, empty, chosen, first=number == 1), *_left_out(known_measures(measures), wanted))
+    record = None if part is None else Part((number,), of, hash_ids(given.image_ids), given.identity(repair=repair))
+    result = dataclasses.replace(result, plain_notes=notes, inputs=given.inputs, part=record)
+    return result if asked is chosen else result.at_threshold("auto")
+
+
+def _evaluate_pieces(
+    given: TablePieces | ParquetPieces,
+    image_ids: npt.NDArray[np.int64],
+    keep: Keep,
+    convention: Convention,
+    measures: tuple[str, ...],
+    threads: int | None,
+    progress: Progress | None,
+) -> list[tuple[Evaluation, int, int]]:
+    """Return what is kept of each piece, how many detections were scored and how many objects have no pixel."""
+    # The one column whose rows may be long is kept if a measure needs it, or all of it is in memory anyway.
+    keep_labels = given.in_memory or need_labels(measures)
+    pieces: list[tuple[Evaluation, int, int]] = []
+    done = 0
+    for truth, detections in given.pieces(image_ids, whole=keep == "all"):
+        shown = _shifted(progress, done, len(image_ids))
+        piece = evaluate_tables(truth, detections, convention, measures, threads=threads, progress=shown)
+        scored, empty = len(piece.detections), count_empty_masks(piece)
+        if keep != "all":
+            piece = drop_tables(piece, keep, find_warnings=not pieces)
+        elif not keep_labels:
+            piece = piece.without_labels()
+        pieces.append((piece, scored, empty))
+        done += len(truth.image_ids)
+        if progress is not None:
+            progress(done, len(image_ids))
+    return pieces
+
+
+def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
+    """Return a callable that reports the progress of one piece as that of all of them."""
+    if progress is None:
+        return None
+    return lambda done, _part: progress(before + done, total)
+
+
+def _left_out(measures: Sequence[str], kept: Sequence[str]) -> list[str]:
+    """Say which measures were not taken because they do not follow from what is kept."""
+    left = [name for name in measures if name not in kept]
+    return [f"sums alone are kept, from which {' and '.join(left)} do not follow"] if left else []
+
+
+def evaluate_tables(
+    truth: GroundTruth,
+    found: Detections,
+    convention: Convention,
+    measures: tuple[str, ...],
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Return the evaluation of two tables, without a threshold that is chosen."""
+    resolved = convention.for_rules(truth.dataset.rules)
+    kept, image_rows, numbers, notes = _to_score(truth, found, convention)
+    masks = truth.as_box_masks() if convention.box_truth else truth.masks
     if not masks.pixels.all():
         empty = int((~truth.crowd & (masks.pixels == 0)).sum())  # regions to ignore are nobody's objects
         if empty:
-            notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
+            notes.append(empty_mask_note(empty, box_truth=convention.box_truth))
     ignored = _ignored_objects(masks, resolved)
-    if need_pairs(wanted):
+    if need_pairs(measures):
         many = thread_count(threads)
         pairs = score_pairs(truth, masks, kept, resolved, image_rows=image_rows, threads=many, progress=progress)
-        of_objects, of_detections = matched_columns(ignored, image_rows, pairs, chosen.assignment)
+        of_objects, of_detections = matched_columns(ignored, image_rows, pairs, convention.assignment)
     else:
         pairs, of_objects, of_detections = PairTable.none(), unmatched(len(truth)), unmatched(len(kept))
-    result = Evaluation(
-        convention=chosen,
+    return Evaluation(
+        convention=convention,
         dataset=truth.dataset,
         objects=_object_table(truth, masks, ignored, of_objects),
         detections=_detection_table(truth, kept, image_rows, numbers, resolved, of_detections),
         pairs=pairs,
         masks=masks,
-        measures=wanted,
+        measures=measures,
         inputs=tuple(name for name in (truth.source, found.source) if name),
         plain_notes=(*truth.notes, *found.notes, *notes),
         version=__version__,
     )
-    return result if asked is chosen else result.at_threshold("auto")
 
 
-class Evaluator:
-    """Evaluates a few images at a time, in any order, as a training loop or a large file wants it.
-
-    Parameters
-    ----------
-    classes : sequence of str
-        The truth's classes.
-    convention, measures, threads
-        As for `evaluate`.
-    keep_labels : bool
-        Keep the probabilities of all classes, 4 bytes per detection and class: what diagnoses and rules about labels
-        need.
-    **settings
-        ``preset``, ``label_threshold`` and so on, as for `evaluate`.
-
-    Examples
-    --------
-    >>> import probox
-    >>> evaluator = probox.Evaluator(["cup"])
-    >>> for image_id in (7, 3):
-    ...     truth = probox.GroundTruth.from_boxes(["cup"], {image_id: (64, 48)}, [image_id], [[10, 20, 40, 40]], [0])
-    ...     found = probox.Detections(
-    ...         classes=["cup"], image_ids=[image_id], boxes=[[10, 20, 40, 40]], label_probs=[[1]])
-    ...     evaluator.update(truth, found)
-    >>> evaluator.result().pdq
-    1.0
-    """
-
-    @takes_settings
-    def __init__(
-        self,
-        classes: Sequence[str],
-        *,
-        convention: str | Convention | None = None,
-        measures: str | Sequence[str] | None = None,
-        threads: int | None = None,
-        keep_labels: bool = True,
-        **settings: Unpack[Settings],
-    ) -> None:
-        self.convention = resolve_settings(Evaluator, convention, settings, auto=True)
-        self.classes = check_classes(classes)
-        self.measures = _known_measures(measures)
-        self.threads = thread_count(threads)
-        self.keep_labels = keep_labels
-        self._parts: list[Evaluation] = []
-        self._images: set[int] = set()
-
-    def update(self, truth: GroundTruth, found: Detections, *, progress: Progress | None = None) -> None:
-        """Add images, their objects and detections; each image once.
-
-        Parameters
-        ----------
-        truth : GroundTruth
-            Some images with all their objects, of the evaluator's classes.
-        found : Detections
-            What was found in these images; detections in others are left out and counted.
-        progress : callable, optional
-            Called with the numbers of images done and in all.
-        """
-        check_tables(truth, found, "update")
-        if truth.classes != self.classes:
-            raise InputError(
-                "expected truth of the evaluator's classes", remedy="build all tables with the same classes"
-            )
-        part = evaluate(
-            truth,
-            found,
-            convention=_without_auto(self.convention),
-            measures=self.measures,
-            threads=self.threads,
-            progress=progress,
-        )
-        self._add(part if self.keep_labels else without_labels(part))
-
-    def merge(self, other: Evaluator) -> None:
-        """Add everything that another evaluator has seen, say one of another process."""
-        expect(other, Evaluator, "other")
-        for part in other._parts:
-            self._add(part)
-
-    def result(self) -> Evaluation:
-        """Return the evaluation of everything so far: to the bit what one call of `evaluate` would give."""
-        if not self._parts:
-            nothing = GroundTruth.from_boxes(self.classes, {}, [], np.zeros((0, 4)), [])
-            none = Detections(
-                classes=self.classes,
-                image_ids=np.zeros(0, np.int64),
-                boxes=np.zeros((0, 4)),
-                label_probs=np.zeros((0, len(self.classes)), np.float32),
-            )
-            return evaluate(nothing, none, convention=_without_auto(self.convention), measures=self.measures)
-        joined = join_evaluations(self._parts)
-        return joined.at_threshold("auto") if self.convention.label_threshold == "auto" else joined
-
-    def _add(self, part: Evaluation) -> None:
-        mine = _without_auto(self.convention), self.classes, self.measures
-        if (part.convention, part.classes, part.measures) != mine:
-            raise InputError("evaluators of different conventions, classes or measures do not merge")
-        for image_id in part.dataset.image_ids.tolist():
-            if image_id in self._images:
-                raise InputError("the image was added before", image=image_id, remedy="add each image once")
-        self._images.update(part.dataset.image_ids.tolist())
-        self._parts.append(part)
-
-
-def _without_auto(convention: Convention) -> Convention:
+def without_auto(convention: Convention) -> Convention:
     """Return the convention by which all detections are scored, of which a label threshold is chosen later."""
     return convention.replace(label_threshold=None) if convention.label_threshold == "auto" else convention
 
 
-def _known_measures(measures: str | Sequence[str] | None) -> tuple[str, ...]:
+def known_measures(measures: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the wanted measures in the registry's order, so that the order of asking makes no other result."""
     wanted = named_measures(measures)
     return tuple(name for name in measure_names() if name in wanted)
@@ -284,34 +282,6 @@ def _to_score(
     if in_order and len(rows) == len(found):
         return found, image_rows, numbers, notes
     return found.take(rows), image_rows[rows], numbers[rows], notes
-
-
-def label_notes(
-    below: int, found_classes: Sequence[str], truth_classes: Sequence[str], convention: Convention
-) -> list[str]:
-    """Say how many detections are below the label threshold, and which classes the truth does not know."""
-    notes: list[str] = []
-    if convention.fixed_threshold is not None and below:
-        notes.append(threshold_note(below, convention.fixed_threshold))
-    return [*notes, *_class_notes(tuple(found_classes), tuple(truth_classes))]
-
-
-@lru_cache(maxsize=16)  # the same classes come again and again, and there may be thousands
-def _class_notes(found_classes: tuple[str, ...], truth_classes: tuple[str, ...]) -> tuple[str, ...]:
-    """Say which of the detector's classes count for nothing."""
-    notes: list[str] = []
-    unknown = [found_classes[column] for column in unknown_classes(found_classes, truth_classes)]
-    if unknown:
-        notes.append(
-            f"{len(unknown)} classes are unknown to the truth, their probabilities are dropped: {some_names(unknown)}"
-        )
-    repeated = [found_classes[column] for column in repeated_classes(found_classes, truth_classes)]
-    if repeated:
-        notes.append(
-            f"{len(repeated)} classes are named again by a later column, which counts alone; the probabilities of "
-            f"the earlier ones are dropped: {some_names(repeated)}"
-        )
-    return tuple(notes)
 
 
 def _ignored_objects(masks: Masks, convention: Convention) -> npt.NDArray[np.bool_]:

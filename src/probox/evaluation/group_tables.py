@@ -1,10 +1,10 @@
-"""The numbers of classes, sizes and images: dictionaries as programs read them, tables as people do."""
+"""The numbers of classes, sizes and images, and an evaluation as tables for spreadsheets."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,24 +15,30 @@ from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Jud
 from probox.support.grids import grid
 from probox.support.html_table import html_table, html_text
 from probox.support.words import one_line
-from probox.tables.flat import FlatTable, Readable, text_column
+from probox.tables.flat import FlatTable, NumberTable, Readable, Row, raise_unknown, text_column
 from probox.tables.flat_columns import image_columns
 
 if TYPE_CHECKING:
+    from probox.evaluation.result import Evaluation
     from probox.tables.dataset import Dataset
     from probox.tables.results import DetectionTable, ObjectTable
 
 __all__ = [
     "COUNTS",
+    "CSV_TABLES",
     "GroupTable",
     "ImageTable",
     "asked_columns",
     "counts_of",
     "counts_per_image",
+    "csv_tables",
     "image_table",
     "is_filled",
     "with_measures",
 ]
+
+CSV_TABLES = ("summary", "per_class", "per_size", "per_image", "confusion", "detections", "objects")
+"""Names of the tables of `csv_tables`."""
 
 COUNTS = ("objects", "detections")
 """How many there are in a group, whatever became of them."""
@@ -67,9 +73,18 @@ class GroupTable(dict[str, Summary], Readable):
     """
 
     def __init__(self, group: str = "", groups: Groups | None = None, asked: Collection[str] | None = None) -> None:
-        super().__init__(groups or {})
+        super().__init__({name: Row(numbers) for name, numbers in (groups or {}).items()})
         self.group = group
         self.asked = asked
+
+    def __missing__(self, key: str) -> NoReturn:
+        raise_unknown(self.group, key, self)
+
+    @property
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the numbers of all groups by the names of columns."""
+        names = next(iter(self.values()), {})
+        return Row((name, np.array([numbers[name] for numbers in self.values()])) for name in names)
 
     def _measured(self) -> Groups:
         """Return the groups without what nobody measured: counts of 0 would be taken for numbers."""
@@ -119,35 +134,31 @@ class GroupTable(dict[str, Summary], Readable):
         return "; ".join(filter(None, [list_directions(columns), f"{empty:,} more with nothing in them" * bool(empty)]))
 
 
-class ImageTable(dict[str, npt.NDArray[Any]], Readable):
-    """Columns with a number for each image, by name: a dictionary that shows itself as a table.
+class ImageTable(NumberTable):
+    """Numbers of each image by its id: ``table[7]["PDQ"]``; ``table.columns["PDQ"]`` has those of all images.
 
     Tables show the columns that are `asked` for, all of them by default, and the images' file names.
     """
 
     def __init__(
         self,
-        columns: dict[str, npt.NDArray[Any]] | None = None,
+        columns: dict[str, npt.NDArray[Any]],
         dataset: Dataset | None = None,
         asked: Collection[str] | None = None,
     ) -> None:
-        super().__init__(columns or {})
+        super().__init__("image", columns["image_id"].tolist(), columns)
         self.dataset = dataset
         self.asked = asked
 
     def flat(self) -> FlatTable:
         """Return the columns, with the images' file names where they are known."""
-        columns = {name: values for name, values in self.items() if self.asked is None or name in self.asked}
+        columns = {name: values for name, values in self.columns.items() if self.asked is None or name in self.asked}
         if self.dataset is not None:
             columns = {**image_columns(self.dataset, np.arange(len(self.dataset))), **columns}
         return FlatTable(columns)
 
-    def __str__(self) -> str:
-        return str(self.flat())
-
     def __repr__(self) -> str:
-        rows = len(next(iter(self.values()), ()))
-        return f"ImageTable({rows} images: {', '.join(self)})"
+        return f"ImageTable({len(self)} images: {', '.join(self.columns)})"
 
 
 def asked_columns(measures: Collection[str]) -> set[str]:
@@ -218,3 +229,37 @@ def _is_count(key: str) -> bool:
         for measure in registry.all_measures()
         for column in measure.columns
     )
+
+
+def csv_tables(evaluation: Evaluation, name: str) -> dict[str, FlatTable]:
+    """Return the tables by their names; that of the numbers has one row, which begins with `name`."""
+    return {
+        "summary": _summary(evaluation, name),
+        "per_class": evaluation.per_class().flat(),
+        "per_size": evaluation.per_size().flat(),
+        "per_image": evaluation.per_image().flat(),
+        "confusion": _confusion(evaluation),
+        "detections": evaluation.detections.flat(),
+        "objects": evaluation.objects.flat(),
+    }
+
+
+def _summary(evaluation: Evaluation, name: str) -> FlatTable:
+    convention = evaluation.convention
+    words = {"name": name, "convention": convention.describe()}
+    numbers: dict[str, Any] = {
+        "images": len(evaluation.dataset),
+        **counts_of(evaluation),
+        **evaluation.summary(),
+    }
+    columns = {key: text_column([value]) for key, value in words.items()}
+    return FlatTable(columns | {key: np.array([value]) for key, value in numbers.items()})
+
+
+def _confusion(evaluation: Evaluation) -> FlatTable:
+    """Return which classes are taken for which; nothing where nobody was matched."""
+    if evaluation.has_pairs:
+        table: FlatTable = evaluation.confusion().flat()
+        return table
+    none = text_column([])
+    return FlatTable({"truth": none, "predicted": none, "count": np.zeros(0, np.int64)})

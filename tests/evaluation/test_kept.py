@@ -11,20 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.parts.worlds import many_images
+from tests.evaluation.worlds import many_images
 
 import probox
-from probox import CompactEvaluation, Evaluation, InputError, evaluate, evaluate_part
+from probox import Evaluation, InputError, evaluate
 from probox.evaluation.archive import digest, write_archive
-from probox.evaluation.storage import COLUMNS, WORDS, canonical
-from probox.parts.compact_storage import schema_of
-from probox.parts.totals import LEVELS
+from probox.evaluation.folders import load_results
+from probox.evaluation.kept import LEVELS
+from probox.evaluation.storage import COLUMNS, WORDS, canonical, schema_of
 
 
 @pytest.fixture(scope="module")
-def matches() -> CompactEvaluation:
-    result = evaluate_part(*many_images(7, 30), keep="matches")
-    assert isinstance(result, CompactEvaluation)
+def matches() -> Evaluation:
+    result = evaluate(*many_images(7, 30), keep="matches")
     return result
 
 
@@ -33,8 +32,7 @@ def matches() -> CompactEvaluation:
 def test_the_curve_is_what_each_threshold_gives(preset: str, own: float | None) -> None:
     truth, found = many_images(11, 30)
     whole = evaluate(truth, found, preset=preset, label_threshold=own, measures="pdq")
-    result = evaluate_part(truth, found, keep="summary", preset=preset, label_threshold=own)
-    assert isinstance(result, CompactEvaluation)
+    result = evaluate(truth, found, keep="summary", preset=preset, label_threshold=own)
     curve = result.threshold_curve()
     assert curve["threshold"].tolist() == LEVELS.tolist()
     for at, threshold in enumerate(LEVELS.tolist()):
@@ -46,10 +44,10 @@ def test_the_curve_is_what_each_threshold_gives(preset: str, own: float | None) 
             np.testing.assert_equal(float(curve[key][at]), float(there[key]), err_msg=f"{key} above {threshold}")
 
 
-def test_it_shows_itself_as_an_evaluation_does(matches: CompactEvaluation) -> None:
+def test_it_shows_itself_as_an_evaluation_does(matches: Evaluation) -> None:
     whole = evaluate(*many_images(7, 30))
     assert str(matches).splitlines()[:3] == str(whole).splitlines()[:3]
-    assert repr(matches).startswith(f"CompactEvaluation(PDQ {whole.pdq:.4f}, 30 images, ")
+    assert repr(matches) == repr(whole).replace(", reference)", ", reference, matches)")
     assert matches.classes == whole.classes
     assert (matches.average_precision.ap75, matches.lrp.molrp) == (whole.average_precision.ap75, whole.lrp.molrp)
     assert matches.per_image().flat().columns.keys() <= whole.per_image().flat().columns.keys()
@@ -60,24 +58,24 @@ def test_what_is_odd_is_still_said() -> None:
     truth, found = many_images(7, 200)
     wrong = found.replace(boxes=found.boxes / 640, extents=found.extents / 640)
     kinds = [odd.kind for odd in evaluate(truth, wrong).oddities]
-    result = evaluate_part(truth, wrong, keep="matches")
+    result = evaluate(truth, wrong, keep="matches")
     assert kinds
     assert [odd.kind for odd in result.oddities] == kinds
     assert [odd.kind for odd in probox.from_bytes(result.to_bytes()).oddities] == kinds
-    parts = [evaluate_part(truth, wrong, (number, 2), keep="matches") for number in (2, 1)]
-    joined = [odd.kind for odd in probox.join(parts).oddities]
+    parts = [evaluate(truth, wrong, part=(number, 2), keep="matches") for number in (2, 1)]
+    joined = [odd.kind for odd in probox.merge(parts).oddities]
     assert set(kinds) <= set(joined)
     assert len(set(joined)) == len(joined)
 
 
 @pytest.mark.parametrize("name", ["detections", "objects", "pairs", "matched_pairs"])
-def test_tables_were_not_kept(matches: CompactEvaluation, name: str) -> None:
+def test_tables_were_not_kept(matches: Evaluation, name: str) -> None:
     with pytest.raises(InputError, match='the tables were not kept, but the matches; evaluate with keep="all"'):
-        getattr(matches, name)
+        len(getattr(matches, name))
 
 
 def test_sums_have_no_map() -> None:
-    result = evaluate_part(*many_images(7, 30), keep="summary")
+    result = evaluate(*many_images(7, 30), keep="summary")
     assert "sums alone are kept, from which map and lrp do not follow" in result.notes
     assert list(result.summary())[:1] == ["PDQ"]
     with pytest.raises(InputError, match="mAP and LRP were not kept"):
@@ -85,8 +83,7 @@ def test_sums_have_no_map() -> None:
 
 
 def test_without_pdq_there_is_no_curve() -> None:
-    result = evaluate_part(*many_images(7, 30), keep="matches", measures="map")
-    assert isinstance(result, CompactEvaluation)
+    result = evaluate(*many_images(7, 30), keep="matches", measures="map")
     assert list(result.summary()) == ["mAP", "AP50", "AP75"]
     with pytest.raises(InputError, match="PDQ was not measured"):
         result.threshold_curve()
@@ -103,13 +100,13 @@ def test_without_pdq_there_is_no_curve() -> None:
 )
 def test_measures_that_do_not_follow(keep: Any, measures: str, remedy: str) -> None:
     with pytest.raises(InputError, match=f'cannot follow from what keep={keep!r} keeps.* use keep="{remedy}"'):
-        evaluate_part(*many_images(7, 30), keep=keep, measures=measures)
+        evaluate(*many_images(7, 30), keep=keep, measures=measures)
 
 
 @pytest.mark.parametrize("keep", ["", "some", None, 3])
 def test_what_cannot_be_kept(keep: Any) -> None:
     with pytest.raises(InputError, match="expected keep to be one of summary, matches, all"):
-        evaluate_part(*many_images(7, 30), keep=keep)
+        evaluate(*many_images(7, 30), keep=keep)
 
 
 def test_compact_results_are_compared_as_others_are() -> None:
@@ -117,13 +114,13 @@ def test_compact_results_are_compared_as_others_are() -> None:
     _, other = many_images(7, 40, single=True)
     given = {"a": found, "b": other.replace(covariances=other.covariances * 9)}
     whole = probox.compare({name: evaluate(truth, one) for name, one in given.items()}, replicates=30)
-    compact = {name: evaluate_part(truth, one, keep="matches") for name, one in given.items()}
+    compact = {name: evaluate(truth, one, keep="matches") for name, one in given.items()}
     np.testing.assert_equal(probox.compare(compact, replicates=30).to_dict(), whole.to_dict())
     with pytest.raises(InputError, match="classes are compared by tables, which were not kept"):
         probox.compare(compact, per_class=True)
     with pytest.raises(InputError, match="of a matches was kept, of b all"):
         probox.compare({"a": compact["a"], "b": evaluate(truth, found)})
-    sums = evaluate_part(truth, found, keep="summary", measures="pdq")
+    sums = evaluate(truth, found, keep="summary", measures="pdq")
     assert probox.compare({"a": sums, "b": sums}, replicates=30).pairs[0].columns["PDQ"].difference.value == 0
 
 
@@ -136,7 +133,7 @@ def test_compact_results_of_other_objects_are_not_compared(column: str) -> None:
         other = truth.replace(labels=(truth.labels + 1) % 3)
     else:
         other = truth.replace(areas=np.where(np.arange(len(truth)) == len(truth) - 1, 1.0, truth.areas))
-    results = {name: evaluate_part(one, found, keep="matches") for name, one in (("a", truth), ("b", other))}
+    results = {name: evaluate(one, found, keep="matches") for name, one in (("a", truth), ("b", other))}
     words = {"counts": r"has \d+ objects in a and", "labels": "differ in labels", "areas": "differ in sizes"}
     with pytest.raises(InputError, match=words[column]):
         probox.compare(results)
@@ -145,31 +142,29 @@ def test_compact_results_of_other_objects_are_not_compared(column: str) -> None:
 # --- on disk ---
 
 
-def test_the_tables_of_a_compact_result_cannot_be_loaded(matches: CompactEvaluation, tmp_path: Path) -> None:
+def test_the_tables_of_a_compact_result_cannot_be_loaded(matches: Evaluation, tmp_path: Path) -> None:
     matches.save(tmp_path)
-    with pytest.raises(
-        InputError, match=r"holds the matches of an evaluation, not its tables; evaluate anew with keep"
-    ):
-        Evaluation.load(tmp_path)
-    assert CompactEvaluation.load(tmp_path).to_bytes() == matches.to_bytes()
+    with pytest.raises(InputError, match=r"holds the matches of an evaluation, not its tables; evaluate anew with"):
+        load_results([str(tmp_path)])
+    assert load_results([str(tmp_path)], tables=False)[tmp_path.name].to_bytes() == matches.to_bytes()
 
 
-def test_one_kind_replaces_the_other(matches: CompactEvaluation, tmp_path: Path) -> None:
+def test_one_kind_replaces_the_other(matches: Evaluation, tmp_path: Path) -> None:
     whole = evaluate(*many_images(7, 30))
     for result in (whole, matches, whole, matches):
         result.save(tmp_path)
-        assert type(probox.load(tmp_path)) is type(result)
+        assert probox.load(tmp_path).keep == result.keep
     assert sorted(path.name for path in tmp_path.iterdir()) == [WORDS, COLUMNS]
 
 
-def test_files_of_others_stay(matches: CompactEvaluation, tmp_path: Path) -> None:
+def test_files_of_others_stay(matches: Evaluation, tmp_path: Path) -> None:
     (tmp_path / WORDS).write_text('{"mine": 1}')
     with pytest.raises(InputError, match="is there already and does not hold an evaluation"):
         matches.save(tmp_path)
     assert (tmp_path / WORDS).read_text() == '{"mine": 1}'
 
 
-def forged(result: CompactEvaluation, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> bytes:
+def forged(result: Evaluation, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> bytes:
     """Return the bytes of a result that a careful forger has changed: the checksum is right."""
     with zipfile.ZipFile(io.BytesIO(result.to_bytes())) as archive:
         words = json.loads(archive.read(WORDS))
@@ -217,8 +212,8 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], str
     "other counts": (put("sums.TP", 0, 1000), "totals: expected as many TP as in all images"),
     "ids that fall": (put("images.id", -1, -5), "dataset: image ids must be distinct and ascending"),
     "no totals": (say("totals", {}), "totals: expected sums and counts"),
-    "a sum in other words": (
-        say("totals", lambda totals: totals | {"overall": [["1p1"] * 5 + ["x"], [0] * 5]}), "totals: expected sums"
+    "a sum of text": (
+        say("totals", lambda totals: totals | {"overall": [[[0.5]] * 5 + [["x"]], [0] * 5]}), "totals: expected sums"
     ),
     "fewer classes": (say("totals", lambda totals: totals | {"classes": []}), "totals: expected sums and counts"),
     "a measure that is not kept": (say("measures", ["pdq", "nll"]), "measures: expected some of pdq, map, lrp"),
@@ -247,23 +242,23 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], str
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_forged_results_are_refused(matches: CompactEvaluation, name: str) -> None:
+def test_forged_results_are_refused(matches: Evaluation, name: str) -> None:
     change, message = FORGERIES[name]
     with pytest.raises(InputError) as raised:
-        CompactEvaluation.from_bytes(forged(matches, change))
+        Evaluation.from_bytes(forged(matches, change))
     assert message in str(raised.value)
 
 
 @pytest.mark.parametrize("keep", [[], {}, None, 3, "everything"])
-def test_whatever_stands_for_what_is_kept(matches: CompactEvaluation, keep: Any, tmp_path: Path) -> None:
+def test_whatever_stands_for_what_is_kept(matches: Evaluation, keep: Any, tmp_path: Path) -> None:
     data = forged(matches, lambda words, arrays: words.update(keep=keep))
     matches.save(tmp_path)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         (tmp_path / WORDS).write_bytes(archive.read(WORDS))
-    for load, place in ((probox.from_bytes, data), (probox.load, tmp_path), (CompactEvaluation.load, tmp_path)):
+    for load, place in ((probox.from_bytes, data), (probox.load, tmp_path), (Evaluation.load, tmp_path)):
         with pytest.raises(InputError):
             load(place)  # type: ignore[operator]
 
 
-def test_a_forger_who_changes_nothing_is_none(matches: CompactEvaluation) -> None:
+def test_a_forger_who_changes_nothing_is_none(matches: Evaluation) -> None:
     assert probox.from_bytes(forged(matches, lambda words, arrays: None)).to_bytes() == matches.to_bytes()

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.evaluation.equal import assert_equal
-from tests.parts.worlds import many_images
+from tests.evaluation.worlds import many_images
 
-from probox import Evaluation, InputError, evaluate_parquet, evaluate_part, join, write_parquet
+from probox import Evaluation, InputError, evaluate, merge, write_parquet
 
 pytest.importorskip("pyarrow")
 
@@ -31,12 +31,12 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("measures", [None, "all", "map"])
 def test_parts_are_what_one_process_gives(sets: Path, form: str, measures: str | None) -> None:
     truth, found = (str(sets / form.format(name)) for name in ("truth", "found"))
-    whole = evaluate_parquet(truth, found, measures=measures, label_threshold=0.2)
+    whole = evaluate(truth, found, measures=measures, label_threshold=0.2)
     parts = [
-        evaluate_part(truth, found, (number, 6), measures=measures, label_threshold=0.2)
+        evaluate(truth, found, part=(number, 6), measures=measures, label_threshold=0.2)
         for number in (4, 6, 1, 3, 2, 5)
     ]
-    joined = join(parts)
+    joined = merge(parts)
     assert isinstance(joined, Evaluation)
     assert_equal(joined, whole)
     assert (joined.plain_notes, joined.inputs) == (whole.plain_notes, whole.inputs)
@@ -45,13 +45,13 @@ def test_parts_are_what_one_process_gives(sets: Path, form: str, measures: str |
 
 @pytest.mark.parametrize("keep", ["matches", "summary"])
 def test_numbers_of_what_is_kept(sets: Path, keep: Any) -> None:
-    whole = evaluate_parquet(sets / "truth", sets / "found")
+    whole = evaluate(sets / "truth", sets / "found")
     for parts in (1, 5):
-        joined = join(
-            [evaluate_part(sets / "truth", sets / "found", (n, parts), keep=keep) for n in range(parts, 0, -1)]
+        joined = merge(
+            [evaluate(sets / "truth", sets / "found", part=(n, parts), keep=keep) for n in range(parts, 0, -1)]
         )
         np.testing.assert_equal(joined.summary(), {key: whole.summary()[key] for key in joined.summary()})
-        np.testing.assert_array_equal(joined.per_image()["sum_pPDQ"], whole.per_image()["sum_pPDQ"])
+        np.testing.assert_array_equal(joined.per_image().columns["sum_pPDQ"], whole.per_image().columns["sum_pPDQ"])
 
 
 def test_repaired_covariances_are_counted_in_all_parts(tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_repaired_covariances_are_counted_in_all_parts(tmp_path: Path) -> None:
         table.set_column(place, table.schema.field(place), arrow.array(broken)), tmp_path / "broken.parquet"
     )
     given = tmp_path / "truth.parquet", tmp_path / "broken.parquet"
-    whole = evaluate_parquet(*given, repair=True)
-    joined = join([evaluate_part(*given, (number, 3), repair=True) for number in (3, 1, 2)])
+    whole = evaluate(*given, repair=True)
+    joined = merge([evaluate(*given, part=(number, 3), repair=True) for number in (3, 1, 2)])
     assert any("had invalid covariances" in note for note in whole.plain_notes)
     assert joined.plain_notes == whole.plain_notes
 
@@ -80,16 +80,16 @@ def test_a_part_does_not_read_rows_that_it_does_not_need(sets: Path, tmp_path: P
     import pyarrow.parquet as pq
 
     shutil.copytree(sets / "found", tmp_path / "found")
-    whole = evaluate_part(sets / "truth", tmp_path / "found", "1/5", keep="matches")
+    whole = evaluate(sets / "truth", tmp_path / "found", part="1/5", keep="matches")
     last = sorted((tmp_path / "found").glob("part-*.parquet"))[-1]
     data = bytearray(last.read_bytes())
     start = pq.read_metadata(last).row_group(0).column(1).data_page_offset  # of x1: image ids are read of all shards
     data[start + 20 : start + 60] = bytes(40)
     last.write_bytes(data)
-    again = evaluate_part(sets / "truth", tmp_path / "found", "1/5", keep="matches")
+    again = evaluate(sets / "truth", tmp_path / "found", part="1/5", keep="matches")
     assert again.to_bytes() == dataclasses.replace(whole, inputs=again.inputs).to_bytes()
     with pytest.raises(InputError, match=f"{last.name}: cannot be read as Parquet"):
-        evaluate_part(sets / "truth", tmp_path / "found", "5/5", keep="matches")
+        evaluate(sets / "truth", tmp_path / "found", part="5/5", keep="matches")
 
 
 def test_parts_of_another_set_are_foreign(sets: Path, tmp_path: Path) -> None:
@@ -97,16 +97,16 @@ def test_parts_of_another_set_are_foreign(sets: Path, tmp_path: Path) -> None:
     probs = found.label_probs.copy()
     probs[0, 0] = 0.5
     write_parquet(tmp_path / "other", found.replace(label_probs=probs), shards=5)
-    first = evaluate_part(sets / "truth", sets / "found", "1/2")
-    second = evaluate_part(sets / "truth", tmp_path / "other", "2/2")
+    first = evaluate(sets / "truth", sets / "found", part="1/2")
+    second = evaluate(sets / "truth", tmp_path / "other", part="2/2")
     with pytest.raises(InputError, match="part 2 of 2: is of other ground truth or detections than part 1 of 2"):
-        join([first, second])
+        merge([first, second])
 
 
 def test_chosen_images(sets: Path) -> None:
     truth, _ = many_images(4)
     ids = truth.image_ids[5:40]
-    whole = evaluate_parquet(sets / "truth", sets / "found", images=ids)
-    joined = join([evaluate_part(sets / "truth", sets / "found", (n, 3), images=ids) for n in (2, 3, 1)])
+    whole = evaluate(sets / "truth", sets / "found", images=ids)
+    joined = merge([evaluate(sets / "truth", sets / "found", part=(n, 3), images=ids) for n in (2, 3, 1)])
     assert isinstance(joined, Evaluation)
     assert_equal(joined, whole)

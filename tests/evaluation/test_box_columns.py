@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples
-from tests.parts.worlds import many_images
+from tests.evaluation.worlds import many_images
 from tests.strategies import random_world
 
 from probox import Detections, Evaluation, GroundTruth, evaluate
-from probox.parts.box_columns import BoxColumns, joined_boxes
+from probox.evaluation.box_columns import BoxColumns, merge_boxes
 
 
 def columns_of(result: Evaluation) -> BoxColumns:
@@ -66,8 +66,8 @@ def test_numbers_of_many_images(seed: int, single: bool) -> None:
 def test_classes_with_many_detections_go_some_overlaps_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     result = evaluate(*many_images(1), measures="map,lrp")
     columns = columns_of(result)
-    monkeypatch.setattr("probox.parts.box_columns._MANY", 10)
-    monkeypatch.setattr("probox.parts.box_columns._AT_ONCE", 7)
+    monkeypatch.setattr("probox.evaluation.box_columns._MANY", 10)
+    monkeypatch.setattr("probox.evaluation.box_columns._AT_ONCE", 7)
     assert_same(columns.average_precision(result.classes), result.average_precision)
     assert_same(columns.lrp(result.classes), result.lrp)
 
@@ -89,16 +89,16 @@ def test_parts_join_in_any_order(seed: int) -> None:
     ids, rng = result.dataset.image_ids, np.random.default_rng(seed)
     owner = rng.integers(0, 5, len(ids))
     order = rng.permutation(5)
-    parts = [columns_of(result.on(ids[owner == number])) for number in order]
+    parts = [columns_of(result.select_images(ids[owner == number])) for number in order]
     together = np.concatenate([ids[owner == number] for number in order])
-    assert_same(joined_boxes(parts, np.argsort(together)), columns_of(result))
+    assert_same(merge_boxes(parts, np.argsort(together)), columns_of(result))
 
 
 def test_odd_overlaps_go_along() -> None:
     result = evaluate(*odd_world(), measures="map,lrp")
     first = columns_of(result)
     other = columns_of(evaluate(*many_images(1), measures="map,lrp"))
-    joined = joined_boxes([other, first], np.concatenate([[len(other.counts)], np.arange(len(other.counts))]))
+    joined = merge_boxes([other, first], np.concatenate([[len(other.counts)], np.arange(len(other.counts))]))
     assert joined.odd_rows[: len(first.odd_rows)].tolist() == first.odd_rows.tolist()
     assert joined.overlaps[: len(first.overlaps)].tolist() == first.overlaps.tolist()
 

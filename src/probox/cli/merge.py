@@ -1,4 +1,4 @@
-"""`probox join`: one result of the parts that several machines measured."""
+"""`probox merge`: one result of the parts that several machines evaluated."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.errors import InputError
 
 
-@click.command("join")
+@click.command("merge")
 @click.argument("parts", nargs=-1, required=True, type=click.Path(), metavar="PART_DIR...")
-@click.option("--out", required=True, type=click.Path(), metavar="DIR", help="Keep the joined results in DIR/NAME.")
+@click.option("--out", required=True, type=click.Path(), metavar="DIR", help="Keep the merged results in DIR/NAME.")
 @click.option("--incomplete", is_flag=True, help="Parts may be missing: the result is a part itself.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -> None:
@@ -22,30 +22,30 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
 
     Every number is to the bit that of one machine. Parts that are missing, there twice, or of something else are named.
     Each PART_DIR is a DIR of --out, with a result for each NAME, or the folder of one result. Results that are no
-    parts of one run are joined too, if they were measured alike and share no image. Results of the same names in --out
+    parts of one run are merged too, if they were measured alike and share no image. Results of the same names in --out
     are replaced as by `probox evaluate --out`, all of them or none.
 
     \b
     probox evaluate truth.json found.json --part 1/2 --out parts/1
     probox evaluate truth.json found.json --part 2/2 --out parts/2
-    probox join parts/* --out results
+    probox merge parts/* --out results
     """
+    from probox.evaluation.merge import merge
     from probox.evaluation.text import summary_text
-    from probox.parts.joining import join
 
     groups = _groups(parts)
-    joined: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for name, folders in groups.items():
-        joined[name] = join(folders, complete=not incomplete)
-    first = next(iter(joined.values()))
+        merged[name] = merge(folders, complete=not incomplete)
+    first = next(iter(merged.values()))
     place = Path(out)
-    if "" in joined:
+    if "" in merged:
         _refuse_hiding(place)
-        place, joined = place.parent, {place.name: first}
+        place, merged = place.parent, {place.name: first}
     else:
-        refuse_other_runs(place, list(joined), first.convention, first.measures, first.dataset.image_ids, first.classes)
-    _refuse_inputs(place, joined, groups)
-    keep_results(place, joined)
+        refuse_other_runs(place, list(merged), first.convention, first.measures, first.dataset.image_ids, first.classes)
+    _refuse_inputs(place, merged, groups)
+    keep_results(place, merged)
     if as_json:
         described = [
             {
@@ -57,22 +57,22 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
                 "out": str(place / name),
                 "notes": list(result.notes),
             }
-            for (name, result), folders in zip(joined.items(), groups.values(), strict=True)
+            for (name, result), folders in zip(merged.items(), groups.values(), strict=True)
         ]
         print_json(described[0] if len(described) == 1 else {"results": described})
         return
-    named = [("" if len(joined) == 1 else name, result.summary()) for name, result in joined.items()]
+    named = [("" if len(merged) == 1 else name, result.summary()) for name, result in merged.items()]
     text = summary_text(named, first.convention, against=first.scored_against, width=table_width())
     results().print(text, markup=False, soft_wrap=True)
-    for (name, result), folders in zip(joined.items(), groups.values(), strict=True):
-        title = f"{name}: " if len(joined) > 1 else ""
+    for (name, result), folders in zip(merged.items(), groups.values(), strict=True):
+        title = f"{name}: " if len(merged) > 1 else ""
         what = "" if result.part is None else f"; {result.part}"
         note(f"{title}{len(folders)} parts, {len(result.dataset):,} images{what}; kept in {place / name}")
         say_notes(result, title)
 
 
 def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
-    """Return the folders to join by the name of the result; one without a name is a folder that was given itself."""
+    """Return the folders to merge by the name of the result; one without a name is a folder that was given itself."""
     from probox.evaluation.folders import find_results
     from probox.evaluation.storage import WORDS
 
@@ -120,9 +120,9 @@ def _refuse_hiding(place: Path) -> None:
         )
 
 
-def _refuse_inputs(place: Path, joined: dict[str, Any], groups: dict[str, list[Path]]) -> None:
+def _refuse_inputs(place: Path, merged: dict[str, Any], groups: dict[str, list[Path]]) -> None:
     """Raise if a result would replace one of its parts."""
     given = {folder.resolve() for folders in groups.values() for folder in folders}
-    for name in joined:
+    for name in merged:
         if (place / name).resolve() in given:
             raise InputError("would replace one of the parts", file=str(place / name), remedy="choose another --out")

@@ -1,0 +1,203 @@
+"""Merging: one result of several, whatever their order; what is missing, foreign or there twice is named."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.evaluation.kept import merge_kept
+from probox.evaluation.notes import join_notes
+from probox.evaluation.parts import Part, combine_parts, hash_ids
+from probox.evaluation.result import Evaluation
+from probox.evaluation.storage import load
+from probox.evaluation.threshold_choice import join_choices
+from probox.support.words import some_names
+from probox.tables.columns import Table
+from probox.tables.columns import joined as joined_tables
+from probox.tables.dataset import Dataset
+from probox.tables.masks import Masks
+
+__all__ = ["merge", "merge_evaluations"]
+
+_NO_IMAGE = 2**63
+"""Where parts without images stand: after all others."""
+
+
+def merge(results: Iterable[Evaluation | str | os.PathLike[str]], *, complete: bool = True) -> Evaluation:
+    """Merge the parts of an evaluation, in any order, bit-identical to one evaluation of all images.
+
+    Parts, from ``evaluate(part=...)``, know of what they are parts: missing, foreign and repeated ones are named.
+    Complete results are merged too, if they were measured alike and share no image.
+
+    Parameters
+    ----------
+    results : iterable of results or folders
+        Results of `evaluate`, or where they were saved.
+    complete : bool
+        Raise if parts are missing. Otherwise the result is a part itself, to be merged with the rest later.
+
+    Examples
+    --------
+    >>> import probox
+    >>> whole = probox.merge(["parts/1", "parts/2", "parts/3"])  # doctest: +SKIP
+    """
+    named = [_named(result, place) for place, result in enumerate(results, 1)]
+    if not named:
+        raise InputError("expected results to merge, but there are none")
+    _check_alike(named)
+    _check_parts(named)
+    _check_images(named)
+    parts = [result for _, result in named]
+    merged = merge_evaluations(parts)
+    whole = parts[0].part
+    if merged.part is not None and complete:
+        missing = merged.part.missing
+        words = f"part {missing[0]} of {merged.part.of} is" if len(missing) == 1 else (
+            f"parts {some_names(list(map(str, missing)))} of {merged.part.of} are"
+        )  # fmt: skip
+        raise InputError(f"{words} missing", remedy=f"evaluate with part {missing[0]}/{merged.part.of}, and so on")
+    if whole is not None and merged.part is None and hash_ids(merged.dataset.image_ids) != whole.whole:
+        raise InputError("the parts do not hold all images of the whole", remedy="evaluate all parts anew")
+    return merged
+
+
+def merge_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
+    """Return the evaluation of all images of all parts, which were measured alike and share no image."""
+    if len(parts) == 1:
+        return dataclasses.replace(parts[0], part=combine_parts([parts[0].part]))
+    first = parts[0]
+    if first.part is not None or first.kept is not None:  # the order in which they are given makes no other result
+        parts = sorted(parts, key=_first_image)
+        first = parts[0]
+    datasets = [part.dataset for part in parts]
+    order = np.argsort(np.concatenate([dataset.image_ids for dataset in datasets]), kind="stable")
+    kept = [part.kept for part in parts if part.kept is not None]
+    merged = dataclasses.replace(
+        first,
+        dataset=joined_tables(datasets, order),
+        inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
+        plain_notes=join_notes([part.plain_notes for part in parts], of_one=first.part is not None),
+        part=combine_parts([part.part for part in parts]),
+        threshold_choice=join_choices([part.threshold_choice for part in parts], list(map(len, datasets)), order),
+        **({"kept": merge_kept(kept, order)} if kept else _merge_tables(parts, datasets, order)),
+    )
+    return merged.rematched() if merged.has_pairs and not kept else merged
+
+
+def _first_image(part: Evaluation) -> int:
+    return int(part.dataset.image_ids[0]) if len(part.dataset) else _NO_IMAGE
+
+
+def _merge_tables(
+    parts: Sequence[Evaluation], datasets: Sequence[Dataset], order: npt.NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return the tables of all parts as one each, by image."""
+    row = np.empty(len(order), np.int64)
+    row[order] = np.arange(len(order))
+
+    if any(part.detections.label_probs is None for part in parts):  # what one of them has not kept, all have not
+        parts = [part.without_labels() for part in parts]
+    of_objects = [part.objects for part in parts]
+    of_detections, of_pairs = [part.detections for part in parts], [part.pairs for part in parts]
+    objects, detections, pairs = joined_tables(of_objects), joined_tables(of_detections), joined_tables(of_pairs)
+    objects = objects.replace(image_rows=row[objects.image_rows + _shift(datasets, of_objects)])
+    detections = detections.replace(image_rows=row[detections.image_rows + _shift(datasets, of_detections)])
+    of_object = pairs.objects + _shift(of_objects, of_pairs)
+    of_detection = pairs.detections + _shift(of_detections, of_pairs)
+
+    pairs = pairs.replace(objects=of_object, detections=of_detection)
+    masks = Masks.concatenate([part.masks for part in parts])
+    if not np.array_equal(row, np.arange(len(row))):  # parts that follow each other are left as they are
+        object_order = np.argsort(objects.image_rows, kind="stable")
+        detection_order = np.argsort(detections.image_rows, kind="stable")
+        new_object, new_detection = np.argsort(object_order), np.argsort(detection_order)
+        pair_order = np.argsort(objects.image_rows[of_object], kind="stable")
+        pairs = pairs.replace(objects=new_object[of_object], detections=new_detection[of_detection]).take(pair_order)
+        objects, detections = objects.take(object_order), detections.take(detection_order)
+        masks = masks.take(object_order)
+    return {"objects": objects, "detections": detections, "pairs": pairs, "masks": masks}
+
+
+def _shift(tables: Sequence[Table], pointing: Sequence[Table]) -> npt.NDArray[np.int64]:
+    """Return by how much each row of the parts `pointing` must point further down once `tables` are one table."""
+    before = np.cumsum([0, *map(len, tables)])[:-1]
+    return np.repeat(before, [len(table) for table in pointing])
+
+
+def _named(result: Any, place: int) -> tuple[str, Evaluation]:
+    """Return a result and what messages call it: its folder, or which part it is."""
+    if isinstance(result, str | os.PathLike):
+        return os.fspath(result), load(Path(result))
+    if not isinstance(result, Evaluation):
+        raise InputError(f"expected results or folders of results, but got {type(result).__name__}")
+    return str(result.part or f"result {place}"), result
+
+
+_ALIKE: dict[str, Callable[[Evaluation], Any]] = {
+    "and kept otherwise": lambda result: result.keep,
+    "by another convention": lambda result: result.convention,
+    "for other classes": lambda result: result.classes,
+    "for other measures": lambda result: result.measures,
+    "by another version of probox": lambda result: result.version,
+    "under other rules": lambda result: result.dataset.rules,
+    "for other category ids": lambda result: result.dataset.category_ids.tolist(),
+}
+"""What parts of one evaluation have in common, and what is said where they do not."""
+
+_WHOLE: dict[str, Callable[[Part], Any]] = {
+    "is of another number of parts": lambda part: part.of,
+    "is of a whole of other images": lambda part: part.whole,
+    "is of other ground truth or detections": lambda part: part.inputs,
+}
+
+
+def _check_alike(named: list[tuple[str, Evaluation]]) -> None:
+    first_name, first = named[0]
+    for name, result in named[1:]:
+        for how, value in _ALIKE.items():
+            if value(result) != value(first):
+                raise InputError(f"was measured {how} than {first_name}", file=name, remedy="evaluate both alike")
+
+
+def _check_parts(named: list[tuple[str, Evaluation]]) -> None:
+    """Raise if a part is of something else than the others, or there twice."""
+    first_name, first = named[0][0], named[0][1].part
+    owner: dict[int, str] = {}
+    for name, result in named:
+        part = result.part
+        if (part is None) != (first is None):
+            which, other = (name, first_name) if part is None else (first_name, name)
+            raise InputError(
+                f"is a complete result, but {other} is a part", file=which, remedy="merge parts of the same evaluation"
+            )
+        if part is None or first is None:
+            continue
+        for how, value in _WHOLE.items():
+            if value(part) != value(first):
+                raise InputError(f"{how} than {first_name}", file=name, remedy="merge parts of the same evaluation")
+        for number in part.numbers:
+            if number in owner:
+                raise InputError(
+                    f"is part {number} of {part.of}, as {owner[number]} is", file=name, remedy="give each part once"
+                )
+            owner[number] = name
+
+
+def _check_images(named: list[tuple[str, Evaluation]]) -> None:
+    """Raise if an image is in two results."""
+    ids = np.concatenate([result.dataset.image_ids for _, result in named])
+    owners = np.repeat(np.arange(len(named)), [len(result.dataset) for _, result in named])
+    order = np.argsort(ids, kind="stable")
+    again = np.flatnonzero(np.diff(ids[order]) == 0)
+    if len(again):
+        one, other = (named[owners[order[at]]][0] for at in (again[0], again[0] + 1))
+        raise InputError(
+            f"is in {one} too", file=other, image=int(ids[order[again[0]]]), remedy="evaluate each image once"
+        )
