@@ -98,7 +98,7 @@ def for_energy(
 
         factor = math.exp(golden_section(loss, *np.log(FACTORS), steps=14))
         held_out = np.flatnonzero(fold_of == number)
-        best = dataclasses.replace(shape, corners=shape.corners.scaled(factor)).apply(found.select(held_out))
+        best = dataclasses.replace(shape, corners=shape.corners.scale_by(factor)).apply(found.select(held_out))
         assert best.covariances is not None
         covariances[held_out] = best.covariances
     return found.replace(covariances=covariances)

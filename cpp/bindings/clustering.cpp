@@ -1,4 +1,4 @@
-// Which boxes belong together, for `probox.fusion.clustering`.
+// Which boxes belong together, for `probox.fusion.fuse`.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

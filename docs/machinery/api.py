@@ -200,7 +200,7 @@ PAGES: dict[str, Page] = {
         "Calibration",
         "Sigmas and scores put right. [The guide](../calibration.md) shows how.",
         modules=("probox.calibration",),
-        first=("fit", "Calibration", "SpreadHead", "fit_spread"),
+        first=("fit", "Calibration", "StdRegressor"),
     ),
     "api/fusion": Page(
         "Fusion",

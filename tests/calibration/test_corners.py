@@ -11,30 +11,31 @@ from tests.worlds import CLASSES, boxes_truth, simulated
 
 from probox import Detections, GroundTruth, InputError
 from probox.calibration import Calibration
-from probox.calibration.corners import (
+from probox.calibration.corner_fit import FittingPairs, fit_corners
+from probox.calibration.corner_maps import (
+    CalibrationInputs,
     ClassScale,
     Conformal,
     Constant,
+    Curve,
     EdgeScale,
-    Given,
     Learned,
     RelativeCurves,
     Scale,
-    calibrated,
+    box_reach,
+    calibrate_corners,
+    edge_reach,
+    sigmas_of,
 )
-from probox.calibration.fit_corners import fit_corners
-from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of
-from probox.calibration.isotonic import Curve
-from probox.calibration.pairs import FittingPairs
-from probox.calibration.spread_law import Slope, SpreadLaw
+from probox.calibration.std_regression import Slope, StdModel
 from probox_experiments import SimulatedDetector
 
 
-def given(sigma: float, sides: float | np.ndarray, names: np.ndarray) -> Given:
+def given(sigma: float, sides: float | np.ndarray, names: np.ndarray) -> CalibrationInputs:
     """Return what maps may look at, of detections with the same sigma and score."""
     shape = (len(names), 4)
     sigmas, sides = np.full(shape, sigma), np.broadcast_to(np.asarray(sides, float), shape)
-    return Given(sigmas=sigmas, sides=sides, classes=names, scores=np.full(len(names), 0.6))
+    return CalibrationInputs(sigmas=sigmas, sides=sides, classes=names, scores=np.full(len(names), 0.6))
 
 
 def fitted(truth: GroundTruth, found: Detections, method: str, target: str = "nll", **options: float) -> object:
@@ -140,7 +141,7 @@ def test_isotonic_finds_errors_by_relative_sigma() -> None:
     )
     mapping = fitted(truth, found, "isotonic")
     assert isinstance(mapping, RelativeCurves)
-    sigmas = sigmas_of(np.asarray(calibrated(found, mapping).covariances))
+    sigmas = sigmas_of(np.asarray(calibrate_corners(found, mapping).covariances))
     relative = sigmas / np.tile(boxes[:, 2:] - boxes[:, :2], 2)
     assert np.abs(relative / share[:, None] - 1).mean() < 0.15
     covering = fitted(truth, found, "isotonic", "coverage", level=0.9)
@@ -159,9 +160,9 @@ def test_the_constant_is_a_share_of_the_sides(truth: GroundTruth) -> None:
     mapping = fitted(truth, found, "constant")
     pairs = FittingPairs.of(truth, found)
     assert isinstance(mapping, Constant)
-    assert mapping.share == pytest.approx(math.sqrt(np.square(pairs.residuals / pairs.sides).mean()))
-    sigmas = sigmas_of(np.asarray(calibrated(found, mapping).covariances))
-    assert sigmas == pytest.approx(mapping.share * np.tile(found.boxes[:, 2:] - found.boxes[:, :2], 2))
+    assert mapping.fraction == pytest.approx(math.sqrt(np.square(pairs.residuals / pairs.sides).mean()))
+    sigmas = sigmas_of(np.asarray(calibrate_corners(found, mapping).covariances))
+    assert sigmas == pytest.approx(mapping.fraction * np.tile(found.boxes[:, 2:] - found.boxes[:, :2], 2))
 
 
 def test_truncated_edges_do_not_count() -> None:
@@ -206,7 +207,7 @@ class TestConformal:
             mapping = fitted(truth, simulated(truth, seed=seed), "conformal", "coverage", alpha=0.2)
             assert isinstance(mapping, Conformal)
             new = simulated(truth, seed=1000 + seed)
-            scaled = calibrated(new, mapping)
+            scaled = calibrate_corners(new, mapping)
             z = np.abs(FittingPairs.of(truth, scaled).z)
             covered.append(float((z <= box_reach(0.8)).all(axis=1).mean()))
         error = float(np.std(covered)) / math.sqrt(len(covered))
@@ -264,8 +265,8 @@ def test_classes_are_known_by_any_of_their_names() -> None:
     mapping = ClassScale(3.0, (("tv", 2.0),))
     names = np.array(["Television", "cup"])
     assert mapping.sigmas(given(1.0, 1.0, names))[:, 0].tolist() == [2.0, 3.0]
-    assert mapping.knows("TVmonitor")
-    assert not mapping.knows("cup")
+    assert mapping.has_class("TVmonitor")
+    assert not mapping.has_class("cup")
 
 
 def test_every_map_scales() -> None:
@@ -276,11 +277,11 @@ def test_every_map_scales() -> None:
         ClassScale(2.0, (("cup", 5.0),)),
         RelativeCurves((curve, curve, curve, curve)),
         Constant(0.2),
-        Learned(SpreadLaw(-2.0, (0.1, 0.2, -0.1, 0.0), (Slope("score", 0.0, 1.0, -0.3),), (("cup", 0.5),))),
+        Learned(StdModel(-2.0, (0.1, 0.2, -0.1, 0.0), (Slope("score", 0.0, 1.0, -0.3),), (("cup", 0.5),))),
     ]
     seen = given(3.0, 20.0, np.array(["cup", "dog"]))
     for mapping in maps:
-        assert mapping.scaled(2.0).sigmas(seen) == pytest.approx(2 * mapping.sigmas(seen))
+        assert mapping.scale_by(2.0).sigmas(seen) == pytest.approx(2 * mapping.sigmas(seen))
 
 
 def test_degenerate_boxes_keep_their_sigmas() -> None:

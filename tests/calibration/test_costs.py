@@ -10,8 +10,8 @@ from tests.worlds import boxes_truth, simulated
 
 from probox import Detections, GroundTruth
 from probox.calibration import fit
-from probox.calibration.costs import notes_on_nll, notes_on_threshold
-from probox.calibration.pairs import FittingPairs
+from probox.calibration.corner_fit import FittingPairs
+from probox.calibration.fitting import notes_on_nll, notes_on_threshold
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def truth() -> GroundTruth:
 def test_a_fit_that_lowers_scores_says_so(truth: GroundTruth) -> None:
     """Labels that are mostly wrong."""
     found = simulated(truth, false_per_image=40)
-    fitted = fit(truth, found, target="coverage", labels="isotonic", label_threshold=0.8, resamples=10)
+    fitted = fit(truth, found, target="coverage", label_method="isotonic", label_threshold=0.8, resamples=10)
     assert fitted.held_out is not None
     lost = (found.label_probs.max(axis=1) > 0.8) & ~(fitted.held_out.label_probs.max(axis=1) > 0.8)
     assert lost.sum() > 0

@@ -9,10 +9,9 @@ from tests.worlds import boxes_truth, simulated
 
 import probox
 from probox import Detections, GroundTruth, InputError
-from probox.calibration import Calibration, fit, held_out
-from probox.calibration.corners import ClassScale, Scale
-from probox.calibration.isotonic import Curve
-from probox.calibration.labels import ScoreCurves, Temperature
+from probox.calibration import Calibration, cross_validation, fit
+from probox.calibration.corner_maps import ClassScale, Curve, Scale
+from probox.calibration.label_maps import ScoreCurves, Temperature
 from probox.demo import Demo
 from probox.fusion import keep_inside
 
@@ -28,15 +27,15 @@ def found(truth: GroundTruth) -> Detections:
 
 
 def test_the_same_again(truth: GroundTruth, found: Detections) -> None:
-    one, two = (fit(truth, found, labels="temperature", seed=3) for _ in range(2))
+    one, two = (fit(truth, found, label_method="temperature", seed=3) for _ in range(2))
     assert one == two
     order = np.random.default_rng(0).permutation(len(found))
-    turned = fit(truth, found.select(order), labels="temperature", seed=3)
+    turned = fit(truth, found.select(order), label_method="temperature", seed=3)
     assert turned.calibration == one.calibration
     assert turned.gain is not None
     assert one.gain is not None
     assert turned.gain.changes["PDQ"].after == pytest.approx(one.gain.changes["PDQ"].after)
-    other = fit(truth, found, labels="temperature", seed=4)
+    other = fit(truth, found, label_method="temperature", seed=4)
     assert other.calibration == one.calibration, "the seed deals the folds, the file is of all images"
     assert other.gain != one.gain
 
@@ -50,7 +49,7 @@ def test_pdq_grows_by_a_scale_fitted_for_it(truth: GroundTruth, found: Detection
 
 def test_held_out_detections_give_the_numbers_that_are_told(truth: GroundTruth, found: Detections) -> None:
     for method in ("constant", "isotonic"):
-        fitted = fit(truth, found, method=method, target="nll", labels="temperature")
+        fitted = fit(truth, found, method=method, target="nll", label_method="temperature")
         assert fitted.held_out is not None
         assert fitted.gain is not None
         numbers = probox.evaluate(truth, fitted.held_out, measures=("pdq", "nll", "energy")).summary()
@@ -73,13 +72,13 @@ def test_each_method_on_each_target(demo: Demo) -> None:
 
 
 def test_labels_are_calibrated_beside_corners(demo: Demo) -> None:
-    fitted = fit(demo.truth, demo.detectors["unsure"], target="nll", labels="isotonic")
+    fitted = fit(demo.truth, demo.detectors["unsure"], target="nll", label_method="isotonic")
     assert fitted.gain is not None
     assert fitted.gain.changes["ignorance"].low > 0
     assert "ignorance" not in fit(demo.truth, demo.detectors["unsure"], target="nll").gain.changes
     words = str(fitted.calibration)
     assert words == "sigmas times 1.11; scores become precisions, by a curve of its own for 1 class"
-    warmer = fit(demo.truth, demo.detectors["unsure"], target="nll", labels="temperature").calibration
+    warmer = fit(demo.truth, demo.detectors["unsure"], target="nll", label_method="temperature").calibration
     assert isinstance(warmer.labels, Temperature)
 
 
@@ -119,7 +118,7 @@ class TestMessages:
         ("wrong", "message"),
         [
             ({"method": "platt"}, "expected method to be one of scale, edge-scale.* but got 'platt'"),
-            ({"labels": 3}, "expected labels to be one of none, temperature, isotonic, but got 3"),
+            ({"label_method": 3}, "expected label_method to be one of none, temperature, isotonic, but got 3"),
             ({"target": "map"}, "expected target to be one of pdq, nll, coverage"),
             ({"method": "conformal", "target": "pdq"}, "a conformal factor is for coverage, not for pdq; leave the"),
             ({"folds": 1}, "expected folds to be a whole number from 2"),
@@ -187,7 +186,7 @@ def test_odd_worlds_end_in_a_fit_or_a_sentence() -> None:
         target = None if method == "conformal" else ("pdq", "nll", "coverage")[seed // 6 % 3]
         labels = ("none", "temperature", "isotonic")[seed // 2 % 3]
         try:
-            fitted = fit(truth, found, method=method, target=target, labels=labels, alpha=0.5, resamples=10)
+            fitted = fit(truth, found, method=method, target=target, label_method=labels, alpha=0.5, resamples=10)
         except InputError:
             outcomes.add("refused")
             continue
@@ -223,14 +222,14 @@ def test_labels_are_fitted_without_the_images_that_they_are_judged_on(monkeypatc
     truth = boxes_truth(12)
     found = simulated(truth)
     fitted_on: list[set[int]] = []
-    plain = held_out.fit_labels
+    plain = cross_validation.fit_labels
 
     def watched(pairs, table, targets, rows, method):
         fitted_on.append(set(table.image_ids[rows].tolist()))
         return plain(pairs, table, targets, rows, method)
 
-    monkeypatch.setattr(held_out, "fit_labels", watched)
-    fit(truth, found, method="scale", labels="temperature", target="nll", folds=4)
+    monkeypatch.setattr(cross_validation, "fit_labels", watched)
+    fit(truth, found, method="scale", label_method="temperature", target="nll", folds=4)
     everywhere = set(truth.image_ids.tolist())
     assert fitted_on[0] == everywhere
     left_out = [everywhere - images for images in fitted_on[1:]]

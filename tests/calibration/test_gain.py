@@ -16,12 +16,10 @@ import probox
 from probox.analysis.intervals import interval_of
 from probox.analysis.resampling import drawn_images
 from probox.calibration import fit
-from probox.calibration.corners import Constant, Scale, calibrated
-from probox.calibration.fit_corners import CornerFit
+from probox.calibration.corner_fit import CornerFit, FittingPairs
+from probox.calibration.corner_maps import Constant, Scale, calibrate_corners
+from probox.calibration.cross_validation import Job, PdqCurve, pdq_parts, shortlist
 from probox.calibration.gain import COLUMNS, compare, corner_parts
-from probox.calibration.held_out import Job
-from probox.calibration.pairs import FittingPairs
-from probox.calibration.pdq_curve import PdqCurve, pdq_parts, shortlist
 from probox.measures.scoring.score_definition import energy_score, negative_log_likelihood
 
 
@@ -76,7 +74,7 @@ def test_parts_of_pdq_add_up(seed: int, threshold: float | None, preset: str) ->
     """Sums over images are PDQ; and a search that looks at few detections counts all the others."""
     truth, found = random_world(seed)
     convention = probox.Convention.preset(preset, label_threshold=threshold)
-    inside = calibrated(found, Scale(1.0), truth.dataset)
+    inside = calibrate_corners(found, Scale(1.0), truth.dataset)
     result = probox.evaluate(truth, inside, convention=convention, measures=["pdq"])
     total, counted = pdq_parts(result).sum(axis=0)
     assert counted == 0 or total / counted == pytest.approx(result.pdq)

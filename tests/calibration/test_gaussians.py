@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import random_covariance
 
-from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of, squared_distances, with_sigmas
+from probox.calibration.corner_maps import box_reach, edge_reach, sigmas_of, squared_distances, with_sigmas
 
 
 def some_covariances(seed: int, n: int = 5) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probox.calibration.isotonic import Curve, fit_curve, pool_adjacent_violators
+from probox.calibration.corner_maps import Curve, fit_curve, pool_adjacent_violators
 
 VALUES = st.lists(st.tuples(st.floats(-5, 5), st.floats(0.1, 4)), min_size=1, max_size=25)
 
@@ -41,7 +41,7 @@ def test_pooling_agrees_with_scipy() -> None:
 def test_a_curve_is_straight_between_knots_and_level_beyond() -> None:
     curve = Curve((1.0, 2.0), (3.0, 5.0))
     assert curve(np.array([0.0, 1.0, 1.5, 2.0, 9.0])).tolist() == [3.0, 3.0, 4.0, 5.0, 5.0]
-    assert curve.scaled(2.0) == Curve((1.0, 2.0), (6.0, 10.0))
+    assert curve.scale_by(2.0) == Curve((1.0, 2.0), (6.0, 10.0))
 
 
 def test_a_curve_goes_through_means_of_neighbours() -> None:

@@ -10,10 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probox import Detections
-from probox.calibration.fit_labels import fit_labels, ignorances, label_targets
-from probox.calibration.isotonic import Curve
-from probox.calibration.labels import ScoreCurves, Temperature, with_background
-from probox.calibration.pairs import FittingPairs, Outcome
+from probox.calibration.corner_fit import FittingPairs, MatchOutcome
+from probox.calibration.corner_maps import Curve
+from probox.calibration.label_maps import (
+    ScoreCurves,
+    Temperature,
+    fit_labels,
+    ignorances,
+    label_targets,
+    with_background,
+)
 
 CLASSES = ("cup", "dog", "hat")
 
@@ -48,7 +54,7 @@ def test_the_temperature_is_found(temperature: float, found: float) -> None:
 def pairs_of(targets: np.ndarray) -> FittingPairs:
     """Return pairs of which only outcomes matter."""
     none = np.zeros(0, np.int64)
-    outcomes = np.where(targets < len(CLASSES), Outcome.MATCHED, Outcome.UNMATCHED).astype(np.uint8)
+    outcomes = np.where(targets < len(CLASSES), MatchOutcome.MATCHED, MatchOutcome.UNMATCHED).astype(np.uint8)
     return FittingPairs(
         detections=none, objects=none, image_rows=none, labels=none.astype(np.int32), residuals=np.zeros((0, 4)),
         sides=np.zeros((0, 4)), boxes=np.zeros((0, 4)), image_sizes=np.zeros((0, 2)),
@@ -99,7 +105,7 @@ def test_scores_become_precisions() -> None:
     assert [name for name, _ in fit.mapping.classes] == ["cup"]
     other = fit.mapping.apply(table(np.array([[0.0, 0.3, 0.1]])))
     assert other.scores[0] == pytest.approx(0.2), "a class of its own curve's lack uses that of all"
-    assert not fit.mapping.knows("dog")
+    assert not fit.mapping.has_class("dog")
 
 
 def test_classes_of_few_detections_are_named() -> None:
@@ -145,7 +151,7 @@ def test_targets_are_columns_of_the_detector() -> None:
     pairs = pairs_of(np.array([0, 0, 3, 3]))
     pairs = FittingPairs(**(vars(pairs) | {
         "detections": np.array([1, 0]), "labels": np.array([0, 1], np.int32),
-        "outcomes": np.array([Outcome.MATCHED, Outcome.MATCHED, Outcome.UNMATCHED, Outcome.ASIDE], np.uint8),
+        "outcomes": np.array([1, 1, 2, 0], np.uint8),
     }))  # fmt: skip
     found = table(np.tile([0.5, 0.2, 0.1], (4, 1)))
     assert label_targets(pairs, found, ("hat", "unicorn")).tolist() == [-1, 2, 3, -1]

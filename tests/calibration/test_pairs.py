@@ -11,7 +11,7 @@ from tests.strategies import random_world
 
 import probox
 from probox import Detections, GroundTruth
-from probox.calibration.pairs import FittingPairs, Outcome
+from probox.calibration.corner_fit import FittingPairs, MatchOutcome
 from probox.measures.matched import MatchedPairs
 
 
@@ -40,7 +40,7 @@ def test_pairs_of_a_small_scene() -> None:
     assert pairs.sides[order].tolist() == [[38, 63, 38, 63], [19, 19, 19, 19], [20, 20, 20, 20]]
     assert pairs.free[order].tolist() == [[False, True, True, False], [True] * 4, [True] * 4]
     assert pairs.usable[order].tolist() == [True, True, False]
-    hit, missed, aside = Outcome.MATCHED, Outcome.UNMATCHED, Outcome.ASIDE
+    hit, missed, aside = MatchOutcome.MATCHED, MatchOutcome.UNMATCHED, MatchOutcome.ASIDE
     assert pairs.outcomes.tolist() == [hit, hit, hit, missed, aside]
     assert pairs.z[order][0].tolist() == [-0.75, -1, 0, 2.25]
 
@@ -58,7 +58,7 @@ def test_crowds_are_left_aside() -> None:
     found = Detections(classes=["cup"], image_ids=[1], boxes=truth.boxes, label_probs=[[1.0]])
     pairs = FittingPairs.of(truth.replace(crowd=[True]), found)
     assert len(pairs) == 0
-    assert pairs.outcomes.tolist() == [Outcome.ASIDE]
+    assert pairs.outcomes.tolist() == [MatchOutcome.ASIDE]
 
 
 @examples(40)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probox.calibration.search import BOUND, lattice_maximum
+from probox.calibration.corner_fit import BOUND, lattice_maximum
 
 
 @given(st.floats(-300, 300), st.integers(-50, 50), st.floats(0.2, 3), st.floats(0.2, 3))

@@ -14,15 +14,16 @@ from tests.worlds import boxes_truth
 
 import probox
 from probox import Detections, GroundTruth, InputError
-from probox.calibration import Calibration, SpreadHead, fit, fit_spread
-from probox.calibration.fit_learned import fit_learned
-from probox.calibration.gaussians import sigmas_of
-from probox.calibration.given import Given
-from probox.calibration.learned import Learned
-from probox.calibration.pairs import FittingPairs
-from probox.calibration.spread_features import edge_features, feature_names
+from probox.calibration import Calibration, StdRegressor, fit
+from probox.calibration.corner_fit import FittingPairs, fit_learned
+from probox.calibration.corner_maps import CalibrationInputs, Learned, sigmas_of
+from probox.calibration.std_regression import edge_features, feature_names
 from probox.cli import cli
 from probox.demo import Demo
+
+
+def fit_std(features: Any, residuals: Any, *, sides: Any = None, images: Any = None, **parameters: Any) -> StdRegressor:
+    return StdRegressor().set_params(**parameters).fit(features, residuals, sides=sides, images=images)
 
 
 def lawful(
@@ -60,7 +61,7 @@ def agreement(said: np.ndarray, true: np.ndarray) -> tuple[float, float]:
 
 @pytest.mark.parametrize("reported", [None, 2.0])
 def test_a_known_law_is_found_on_other_images(truth: GroundTruth, others: GroundTruth, reported: float | None) -> None:
-    head = SpreadHead().fit(lawful(truth, reported=reported)[0], truth)
+    head = StdRegressor().fit(lawful(truth, reported=reported)[0], truth)
     found, sigmas = lawful(others, 1, reported=reported)
     correlation, factor = agreement(head.predict(found), sigmas)
     assert correlation > 0.95
@@ -77,21 +78,21 @@ def test_a_known_law_is_found_in_arrays() -> None:
     residuals = rng.normal(size=sigmas.shape) * sigmas
     residuals[::7, 1] = np.nan
     images = np.arange(4000) // 5
-    head = fit_spread(features, residuals, sides=sides, images=images)
+    head = fit_std(features, residuals, sides=sides, images=images)
     correlation, factor = agreement(head.predict(features, sides=sides), sigmas)
     assert correlation > 0.99
     assert factor == pytest.approx(1, abs=0.03)
     # The same features, written out for each edge.
-    each = fit_spread(np.repeat(features[:, None], 4, axis=1), residuals, sides=sides, images=images)
-    assert each.law_ == head.law_
-    covering = fit_spread(features, residuals, sides=sides, target="coverage", level=0.5)
+    each = fit_std(np.repeat(features[:, None], 4, axis=1), residuals, sides=sides, images=images)
+    assert each.model_ == head.model_
+    covering = fit_std(features, residuals, sides=sides, target="coverage", level=0.5)
     inside = np.abs(residuals) <= 0.67449 * covering.predict(features, sides=sides)
     assert inside[np.isfinite(residuals)].mean() == pytest.approx(0.5, abs=1e-3)
 
 
 def test_sizes_and_units_go_together(truth: GroundTruth) -> None:
     found, _ = lawful(truth, reported=2.0)
-    head = fit_spread(found, truth)
+    head = fit_std(found, truth)
     double = GroundTruth.from_boxes(
         truth.classes,
         {int(i): (2 * w, 2 * h) for i, (w, h) in zip(truth.image_ids, truth.dataset.shapes.tolist(), strict=True)},
@@ -100,22 +101,22 @@ def test_sizes_and_units_go_together(truth: GroundTruth) -> None:
         truth.labels,
     )
     larger = found.replace(boxes=2 * found.boxes, covariances=4 * found.covariances, extents=2 * found.extents)
-    assert fit_spread(larger, double).predict(larger) == pytest.approx(2 * head.predict(found), rel=1e-5)
+    assert fit_std(larger, double).predict(larger) == pytest.approx(2 * head.predict(found), rel=1e-5)
 
 
 def test_order_does_not_matter(truth: GroundTruth) -> None:
     found, _ = lawful(truth, reported=2.0)
     order = np.random.default_rng(0).permutation(len(found))
-    assert fit_spread(found.select(order), truth).law_ == fit_spread(found, truth).law_
+    assert fit_std(found.select(order), truth).model_ == fit_std(found, truth).model_
 
 
 def test_features_are_what_they_say() -> None:
-    given = Given(
+    given = CalibrationInputs(
         sigmas=np.array([[1.0, 4.0, 2.0, 8.0], [0.0] * 4]), sides=np.array([[10.0, 20.0] * 2, [0.0, 5.0] * 2]),
         classes=np.array(["cup", "cup"]), scores=np.array([0.75, 1.0]),
     )  # fmt: skip
     features = edge_features(given, own_sigmas=True)
-    assert feature_names(own_sigmas=True) == ("score", "side along", "side across", "own sigma", "other edges' sigma")
+    assert feature_names(own_sigmas=True) == ("score", "side along", "side across", "own std", "other edges' std")
     assert np.exp(features[0, :, 0]) == pytest.approx([3.0] * 4)
     assert np.exp(features[0, :, 1]) == pytest.approx([10, 20, 10, 20])
     assert np.exp(features[0, :, 2]) == pytest.approx([20, 10, 20, 10])
@@ -132,16 +133,16 @@ def test_edges_at_the_border_do_not_count(truth: GroundTruth) -> None:
     free[::2, 1] = False
     residuals = np.where(free, pairs.residuals, 300.0)
     laws = [
-        fit_learned(dataclasses.replace(pairs, free=free, residuals=given), own_sigmas=False)[0].law
+        fit_learned(dataclasses.replace(pairs, free=free, residuals=given), own_sigmas=False)[0].model
         for given in (residuals, pairs.residuals)
     ]
     assert laws[0] == laws[1]
-    assert laws[0] != fit_learned(pairs, own_sigmas=False)[0].law
+    assert laws[0] != fit_learned(pairs, own_sigmas=False)[0].model
 
 
 def test_boxes_without_extent_keep_their_sigmas(truth: GroundTruth) -> None:
-    mapping = fit_spread(lawful(truth, reported=2.0)[0], truth).mapping_
-    flat = Given(
+    mapping = fit_std(lawful(truth, reported=2.0)[0], truth).mapping_
+    flat = CalibrationInputs(
         sigmas=np.full((1, 4), 3.0), sides=np.array([[0.0, 50.0, 0.0, 50.0]]), classes=np.array(["owl"]),
         scores=np.array([0.5]),
     )  # fmt: skip
@@ -149,15 +150,15 @@ def test_boxes_without_extent_keep_their_sigmas(truth: GroundTruth) -> None:
     assert sigmas[0] == sigmas[2] == 3
     assert 0 < sigmas[1] < 20
     assert sigmas[1] != 3
-    assert not mapping.knows("owl")
-    assert mapping.knows("Cup")
+    assert not mapping.has_class("owl")
+    assert mapping.has_class("Cup")
 
 
 def test_own_sigmas_can_be_left_alone(truth: GroundTruth, others: GroundTruth) -> None:
     found, _ = lawful(truth, reported=2.0)
     plain = found.replace(covariances=None)
-    head = SpreadHead(own_sigmas=False).fit(found, truth)
-    assert head.law_ == SpreadHead().fit(plain, truth).law_
+    head = StdRegressor(own_sigmas=False).fit(found, truth)
+    assert head.model_ == StdRegressor().fit(plain, truth).model_
     assert head.predict(found).tolist() == head.predict(plain).tolist()
     covariances = head.apply(found).covariances
     assert (covariances[:, :, 0, 1] == 0).all()
@@ -169,16 +170,16 @@ def test_correlations_stay_where_own_sigmas_count(truth: GroundTruth) -> None:
     covariances = found.covariances.copy()
     covariances[:, :, 0, 1] = covariances[:, :, 1, 0] = 0.5 * np.sqrt(covariances[:, :, 0, 0] * covariances[:, :, 1, 1])
     found = found.replace(covariances=covariances)
-    new = fit_spread(found, truth).apply(found).covariances
+    new = fit_std(found, truth).apply(found).covariances
     assert new[:, :, 0, 1] == pytest.approx(0.5 * np.sqrt(new[:, :, 0, 0] * new[:, :, 1, 1]))
 
 
 @pytest.mark.slow
 def test_heights_are_what_they_are_for(truth: GroundTruth) -> None:
     found, _ = lawful(truth, reported=2.0)
-    nll, pdq = fit_spread(found, truth), fit_spread(found, truth, target="pdq", convention="paper")
+    nll, pdq = fit_std(found, truth), fit_std(found, truth, target="pdq", convention="paper")
     for target, convention in (("nll", None), ("coverage", None), ("pdq", "paper")):
-        head = fit_spread(found, truth, target=target, convention=convention)
+        head = fit_std(found, truth, target=target, convention=convention)
         settings = {} if convention is None else {"preset": convention}
         fitted = fit(truth, found, method="learned", target=target, folds=2, resamples=1, **settings)
         assert fitted.calibration.corners == head.mapping_, "the command and the head are one"
@@ -188,14 +189,14 @@ def test_heights_are_what_they_are_for(truth: GroundTruth) -> None:
 
 
 def test_parameters_are_like_those_of_scikit_learn(truth: GroundTruth) -> None:
-    head = SpreadHead(ridge=3.0)
+    head = StdRegressor(ridge=3.0)
     assert head.get_params() == {
         "target": "nll", "level": 0.9, "own_sigmas": None, "ridge": 3.0, "folds": 5, "seed": 0, "convention": None,
     }  # fmt: skip
-    assert SpreadHead(**head.get_params()).get_params(deep=False) == head.get_params()
+    assert StdRegressor(**head.get_params()).get_params(deep=False) == head.get_params()
     assert head.set_params(target="coverage", seed=4) is head
     assert (head.target, head.seed) == ("coverage", 4)
-    assert repr(SpreadHead(level=0.5)).startswith("SpreadHead(target='nll', level=0.5, own_sigmas=None")
+    assert repr(StdRegressor(level=0.5)).startswith("StdRegressor(target='nll', level=0.5, own_sigmas=None")
     assert head.fit(lawful(truth)[0], truth) is head
     assert head.ridge_ == 3.0
 
@@ -212,12 +213,12 @@ class TestRefusals:
             ({"seed": True}, "expected seed to be a whole number from 0"),
             ({"own_sigmas": "yes"}, "expected own_sigmas to be True, False or None"),
             ({"convention": "mine", "target": "pdq"}, "mine"),
-            ({"hidden": (32,)}, "a spread head has no parameter 'hidden'; use target, level, own_sigmas, ridge"),
+            ({"hidden": (32,)}, "a std regressor has no parameter 'hidden'; use target, level, own_sigmas, ridge"),
             ({"own_sigmas": True}, "no matched box has covariances to learn from; leave own_sigmas out"),
         ]
         for parameters, message in wrong:
             with pytest.raises(InputError, match=message):
-                fit_spread(found, truth, **parameters)
+                fit_std(found, truth, **parameters)
 
     def test_arrays(self) -> None:
         rng = np.random.default_rng(0)
@@ -246,22 +247,22 @@ class TestRefusals:
         ]
         for features, residuals, more, message in wrong:
             with pytest.raises(InputError, match=message):
-                fit_spread(features, residuals, **more)
-        fit_spread(x[:30], y[:30])  # just enough
+                fit_std(features, residuals, **more)
+        fit_std(x[:30], y[:30])  # just enough
 
     def test_predicting(self, truth: GroundTruth) -> None:
         rng = np.random.default_rng(0)
         x, y = rng.normal(size=(40, 2)), rng.normal(size=(40, 4))
         found, _ = lawful(truth, reported=2.0)
-        arrays, tables = fit_spread(x, y), fit_spread(found, truth)
+        arrays, tables = fit_std(x, y), fit_std(found, truth)
         calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
-            (SpreadHead().predict, (x,), {}, "the head has not been fitted; call fit first"),
-            (SpreadHead().apply, (found,), {}, "the head has not been fitted"),
+            (StdRegressor().predict, (x,), {}, "the regressor has not been fitted; call fit first"),
+            (StdRegressor().apply, (found,), {}, "the regressor has not been fitted"),
             (arrays.predict, (x[:, :1],), {}, "expected 2 features, as in fit, but got 1; give the same columns"),
             (arrays.predict, (np.full((1, 2), np.nan),), {}, r"features\[0, 0\] is nan"),
-            (arrays.predict, (found,), {}, "the head was fitted on arrays, not on detections"),
-            (arrays.apply, (found,), {}, "the head was fitted on arrays"),
-            (tables.predict, (x,), {}, "the head was fitted on tables; give Detections"),
+            (arrays.predict, (found,), {}, "the regressor was fitted on arrays, not detections"),
+            (arrays.apply, (found,), {}, "the regressor was fitted on arrays"),
+            (tables.predict, (x,), {}, "the regressor was fitted on tables; give Detections"),
             (tables.predict, (found,), {"sides": np.ones((len(found), 4))}, "tables know their sides"),
             (tables.apply, (truth,), {}, "expected argument `found` to be Detections"),
         ]
@@ -271,10 +272,10 @@ class TestRefusals:
 
     def test_sigmas_that_the_fit_had(self, truth: GroundTruth) -> None:
         found, _ = lawful(truth, reported=2.0)
-        head = fit_spread(found, truth)
+        head = fit_std(found, truth)
         plain = found.replace(covariances=None, source="plain.json")
         message = (
-            r"^plain\.json: the head learned from own sigmas, but 900 of 900 detections have none; give detections"
+            r"^plain\.json: the regressor learned from own std, but 900 of 900 detections have none; give detections"
         )
         for call in (head.predict, head.apply):
             with pytest.raises(InputError, match=message):
@@ -292,16 +293,16 @@ class TestRefusals:
     def test_tables(self, truth: GroundTruth) -> None:
         found, _ = lawful(truth)
         with pytest.raises(InputError, match=r"the order is fit\(found, truth\)"):
-            SpreadHead().fit(truth, found)
+            StdRegressor().fit(truth, found)
         with pytest.raises(InputError, match="expected argument `truth` to be GroundTruth"):
-            SpreadHead().fit(found, np.zeros((len(found), 4)))
+            StdRegressor().fit(found, np.zeros((len(found), 4)))
         with pytest.raises(InputError, match="tables know their sides and images"):
-            SpreadHead().fit(found, truth, sides=np.ones((len(found), 4)))
+            StdRegressor().fit(found, truth, sides=np.ones((len(found), 4)))
         with pytest.raises(InputError, match="there is nothing to fit a sigma to"):
-            fit_spread(found.select(np.zeros(0, np.int64)), truth)
+            fit_std(found.select(np.zeros(0, np.int64)), truth)
         few = truth.select_images(truth.image_ids[:4])
         with pytest.raises(InputError, match=r'only 24 matched boxes .* or use method="constant"'):
-            fit_spread(found, few)
+            fit_std(found, few)
 
 
 def test_the_command_fits_and_applies(demo: Demo, demo_files: Path, tmp_path: Path) -> None:
@@ -309,16 +310,16 @@ def test_the_command_fits_and_applies(demo: Demo, demo_files: Path, tmp_path: Pa
     for name, features in (("unsure", 5), ("sure", 3)):
         out, new = tmp_path / f"{name}.cal.json", tmp_path / f"{name}.json"
         words = ["calibrate", "fit", str(demo_files / "truth.json"), str(demo_files / f"{name}.json")]
-        done = runner.invoke(cli, [*words, "--method", "learned", "--for", "nll", "--out", str(out)])
+        done = runner.invoke(cli, [*words, "--method", "learned", "--target", "nll", "--out", str(out)])
         assert done.exit_code == 0, done.output
         assert "held out" in done.output
         assert "and class, with a ridge of" in done.output
         assert "% of the sides on average; a standard deviation more of" in done.output
         calibration = Calibration.load(out)
         assert isinstance(calibration.corners, Learned)
-        assert len(calibration.corners.law.slopes) == features
+        assert len(calibration.corners.model.slopes) == features
         found = probox.read_detections(demo_files / f"{name}.json", demo.truth)
-        head = fit_spread(found, probox.read_truth(demo_files / "truth.json"))
+        head = fit_std(found, probox.read_truth(demo_files / "truth.json"))
         assert calibration.corners == head.mapping_
         assert Calibration.from_json(json.loads(out.read_text())) == calibration
         words = ["calibrate", "apply", str(out), str(demo_files / f"{name}.json"), "--out", str(new)]

@@ -10,16 +10,13 @@ from scipy.optimize import minimize
 from tests.amounts import examples
 
 from probox import InputError
-from probox.calibration import spread_fit
-from probox.calibration.spread_fit import NU, OFFSET_RIDGE, RIDGES, fit_law
-from probox.calibration.spread_law import Slope, SpreadLaw
+from probox.calibration import std_regression
+from probox.calibration.std_regression import NU, OFFSET_RIDGE, RIDGES, Slope, StdModel, fit_std_model
 
 NAMES = ("a", "b")
 
 
-def penalised_loss(
-    law: SpreadLaw, features: np.ndarray, errors: np.ndarray, classes: np.ndarray, ridge: float
-) -> float:
+def penalised_loss(law: StdModel, features: np.ndarray, errors: np.ndarray, classes: np.ndarray, ridge: float) -> float:
     """Return what is minimised, edge by edge as the equations have it."""
     total = 0.0
     of_class = dict(law.classes)
@@ -32,15 +29,15 @@ def penalised_loss(
     return total + 0.5 * ridge * sum(own.slope**2 for own in law.slopes) + 0.5 * OFFSET_RIDGE * offsets
 
 
-def of_vector(vector: np.ndarray, law: SpreadLaw) -> SpreadLaw:
+def of_vector(vector: np.ndarray, law: StdModel) -> StdModel:
     """Return the law of other parameters, with the same means and scales."""
     level, x1, y1, x2, y2, *rest = vector.tolist()
     slopes = tuple(Slope(own.name, own.mean, own.scale, s) for own, s in zip(law.slopes, rest, strict=False))
     names = [name for name, _ in law.classes]
-    return SpreadLaw(level, (x1, y1, x2, y2), slopes, tuple(zip(names, rest[len(slopes) :], strict=True)))
+    return StdModel(level, (x1, y1, x2, y2), slopes, tuple(zip(names, rest[len(slopes) :], strict=True)))
 
 
-def vector_of(law: SpreadLaw) -> np.ndarray:
+def vector_of(law: StdModel) -> np.ndarray:
     slopes = [own.slope for own in law.slopes]
     return np.array([law.level, *law.edges, *slopes, *(value for _, value in law.classes)])
 
@@ -58,7 +55,7 @@ def world(seed: int, rows: int = 40, tail: float = 3.0) -> tuple[np.ndarray, np.
 @examples(8)
 def test_the_fit_is_the_minimum_of_the_definition(seed: int, ridge: float, tail: float) -> None:
     features, errors, classes = world(seed, 20, tail)
-    law = fit_law(features, errors, NAMES, classes=classes, ridge=ridge).law
+    law = fit_std_model(features, errors, NAMES, classes=classes, ridge=ridge).model
 
     def loss(vector: np.ndarray) -> float:
         return penalised_loss(of_vector(vector, law), features, errors, classes, ridge)
@@ -72,7 +69,7 @@ def test_the_fit_is_the_minimum_of_the_definition(seed: int, ridge: float, tail:
 def test_parameters_are_of_the_features_as_they_come() -> None:
     features, errors, classes = world(1, 30)
     known = np.isfinite(errors)
-    law = fit_law(features, errors, NAMES, classes=classes, ridge=10.0).law
+    law = fit_std_model(features, errors, NAMES, classes=classes, ridge=10.0).model
     assert [own.name for own in law.slopes] == ["a", "b"]
     assert [own.mean for own in law.slopes] == pytest.approx(features[known].mean(axis=0))
     assert [own.scale for own in law.slopes] == pytest.approx(features[known].std(axis=0))
@@ -84,22 +81,22 @@ def test_parameters_are_of_the_features_as_they_come() -> None:
 def test_scale_and_order_do_not_matter(seed: int, factor: float) -> None:
     features, errors, classes = world(seed)
     images = np.arange(40) // 3
-    fit = fit_law(features, errors, NAMES, classes=classes, images=images)
-    larger = fit_law(features * factor, errors * factor, NAMES, classes=classes, images=images)
+    fit = fit_std_model(features, errors, NAMES, classes=classes, images=images)
+    larger = fit_std_model(features * factor, errors * factor, NAMES, classes=classes, images=images)
     assert larger.ridge == fit.ridge
-    assert vector_of(larger.law)[1:] == pytest.approx(vector_of(fit.law)[1:], abs=1e-7)
-    assert larger.law.level == pytest.approx(fit.law.level + np.log(factor))
+    assert vector_of(larger.model)[1:] == pytest.approx(vector_of(fit.model)[1:], abs=1e-7)
+    assert larger.model.level == pytest.approx(fit.model.level + np.log(factor))
     order = np.random.default_rng(seed).permutation(40)
-    turned = fit_law(features[order], errors[order], NAMES, classes=classes[order], images=images[order])
+    turned = fit_std_model(features[order], errors[order], NAMES, classes=classes[order], images=images[order])
     assert turned.ridge == fit.ridge
-    assert vector_of(turned.law) == pytest.approx(vector_of(fit.law), abs=1e-7)
+    assert vector_of(turned.model) == pytest.approx(vector_of(fit.model), abs=1e-7)
 
 
 def test_a_few_wild_errors_move_little() -> None:
     features, errors, _ = world(3, 400, 30.0)
-    before = fit_law(features, errors, NAMES, ridge=10.0).law
+    before = fit_std_model(features, errors, NAMES, ridge=10.0).model
     errors[:4, 0] = 1e6
-    after = fit_law(features, errors, NAMES, ridge=10.0).law
+    after = fit_std_model(features, errors, NAMES, ridge=10.0).model
     assert vector_of(after) == pytest.approx(vector_of(before), abs=0.06)
 
 
@@ -108,7 +105,7 @@ def test_classes_of_few_pairs_are_drawn_towards_all() -> None:
     classes = np.array(["many"] * 1000 + ["twice"] * 500 + ["rare"] * 5)
     sigmas = np.array([1.0] * 1000 + [2.0] * 505)
     errors = rng.normal(size=(1505, 4)) * sigmas[:, None]
-    law = fit_law(np.zeros((1505, 4, 1)), errors, ("nothing",), classes=classes, ridge=10.0).law
+    law = fit_std_model(np.zeros((1505, 4, 1)), errors, ("nothing",), classes=classes, ridge=10.0).model
     own = dict(law.classes)
     assert own["twice"] - own["many"] == pytest.approx(np.log(2), abs=0.06)
     assert 0 < own["rare"] - own["many"] < 0.6 * np.log(2)
@@ -118,14 +115,14 @@ def test_classes_of_few_pairs_are_drawn_towards_all() -> None:
 
 def test_slopes_of_nothing_get_the_largest_ridge() -> None:
     rng = np.random.default_rng(0)
-    fit = fit_law(rng.normal(size=(60, 4, 2)), rng.normal(size=(60, 4)), NAMES)
+    fit = fit_std_model(rng.normal(size=(60, 4, 2)), rng.normal(size=(60, 4)), NAMES)
     assert fit.ridge >= 1000
-    assert max(abs(own.slope) for own in fit.law.slopes) < 0.04
+    assert max(abs(own.slope) for own in fit.model.slopes) < 0.04
     features, errors, _ = world(2, 600, 30.0)
-    assert fit_law(features, errors, NAMES).ridge < 1000
-    alone = fit_law(features, errors, NAMES, images=np.zeros(600, np.int64))
+    assert fit_std_model(features, errors, NAMES).ridge < 1000
+    alone = fit_std_model(features, errors, NAMES, images=np.zeros(600, np.int64))
     assert alone.ridge == 10, "one image leaves nothing to choose by"
-    same = fit_law(np.zeros((60, 4, 2)), rng.normal(size=(60, 4)), NAMES)
+    same = fit_std_model(np.zeros((60, 4, 2)), rng.normal(size=(60, 4)), NAMES)
     assert same.ridge == RIDGES[-1], "where no ridge is better than another"
 
 
@@ -135,33 +132,35 @@ def test_images_stay_together_when_a_ridge_is_chosen(monkeypatch: pytest.MonkeyP
     features = np.repeat(rng.normal(size=(30, 4, 12)), 20, axis=0)
     errors = np.repeat(rng.normal(size=(30, 4)), 20, axis=0)
     names = tuple("abcdefghijkl")
-    assert fit_law(features, errors, names, images=np.repeat(np.arange(30), 20)).ridge == RIDGES[-1]
-    assert fit_law(features, errors, names).ridge <= 100
+    assert fit_std_model(features, errors, names, images=np.repeat(np.arange(30), 20)).ridge == RIDGES[-1]
+    assert fit_std_model(features, errors, names).ridge <= 100
     # A part of very many pairs decides, and is where the fit of all begins.
-    whole = fit_law(features, errors, names, ridge=10.0).law
-    monkeypatch.setattr(spread_fit, "ENOUGH_PAIRS", 100)
-    assert vector_of(fit_law(features, errors, names, ridge=10.0).law) == pytest.approx(vector_of(whole), abs=1e-8)
-    assert fit_law(features, errors, names, images=np.repeat(np.arange(30), 20)).ridge >= 100
+    whole = fit_std_model(features, errors, names, ridge=10.0).model
+    monkeypatch.setattr(std_regression, "ENOUGH_PAIRS", 100)
+    assert vector_of(fit_std_model(features, errors, names, ridge=10.0).model) == pytest.approx(
+        vector_of(whole), abs=1e-8
+    )
+    assert fit_std_model(features, errors, names, images=np.repeat(np.arange(30), 20)).ridge >= 100
 
 
 def test_the_law_is_level_beyond_what_was_seen() -> None:
-    law = SpreadLaw(np.log(0.1), (0.0, 0.0, 0.0, np.log(3)), (Slope("a", 1.0, 2.0, np.log(2)),), (("cup", np.log(5)),))
+    law = StdModel(np.log(0.1), (0.0, 0.0, 0.0, np.log(3)), (Slope("a", 1.0, 2.0, np.log(2)),), (("cup", np.log(5)),))
     features = np.array([1.0, 3.0, 5.0, 99.0, -3.0, -99.0])[:, None, None].repeat(4, axis=1)
     sigmas = law.relative_sigmas(features)
     assert sigmas[:, 0] == pytest.approx([0.1, 0.2, 0.4, 0.4, 0.025, 0.025])
     assert sigmas[:, 3] == pytest.approx(3 * sigmas[:, 0])
     assert law.relative_sigmas(features[:2], np.array(["Cup", "owl"]))[:, 0] == pytest.approx([0.5, 0.2])
-    assert law.scaled(4.0).relative_sigmas(features) == pytest.approx(4 * sigmas)
-    assert SpreadLaw(99.0, (0.0,) * 4, ()).relative_sigmas(np.zeros((1, 4, 0))).tolist() == [[pytest.approx(1e6)] * 4]
+    assert law.scale_by(4.0).relative_sigmas(features) == pytest.approx(4 * sigmas)
+    assert StdModel(99.0, (0.0,) * 4, ()).relative_sigmas(np.zeros((1, 4, 0))).tolist() == [[pytest.approx(1e6)] * 4]
 
 
 def test_errors_of_nothing_are_refused() -> None:
     features = np.zeros((40, 4, 1))
     with pytest.raises(InputError, match="no error to learn sigmas from: all are 0; check that detections are not"):
-        fit_law(features, np.zeros((40, 4)), ("a",))
+        fit_std_model(features, np.zeros((40, 4)), ("a",))
     with pytest.raises(InputError, match="there is no error to learn sigmas from; check"):
-        fit_law(features, np.full((40, 4), np.nan), ("a",))
+        fit_std_model(features, np.full((40, 4), np.nan), ("a",))
     mostly = np.zeros((40, 4))
     mostly[0] = 1.0
-    level = fit_law(features, mostly, ("a",)).law.level
+    level = fit_std_model(features, mostly, ("a",)).model.level
     assert np.log(1e-4) < level < np.log(1e-2), "errors of 0 have a bound, and so has the level"

@@ -12,35 +12,34 @@ import pytest
 
 from probox import InputError
 from probox.calibration import Calibration
-from probox.calibration.corners import (
+from probox.calibration.corner_maps import (
     ClassScale,
     Conformal,
     Constant,
     CornerMap,
+    Curve,
     EdgeScale,
     Learned,
     RelativeCurves,
     Scale,
+    box_reach,
 )
-from probox.calibration.gaussians import box_reach
-from probox.calibration.isotonic import Curve
-from probox.calibration.labels import LabelMap, NoLabelMap, ScoreCurves, Temperature
-from probox.calibration.spread_features import feature_names
-from probox.calibration.spread_law import Slope, SpreadLaw
+from probox.calibration.label_maps import LabelMap, NoLabelMap, ScoreCurves, Temperature
+from probox.calibration.std_regression import Slope, StdModel, feature_names
 
 CURVE = Curve((0.01, 0.1 / 3), (0.02, 0.5))
 
 
-def law(own_sigmas: bool) -> SpreadLaw:
+def law(own_sigmas: bool) -> StdModel:
     slopes = [Slope(name, 0.1 * at, 1 / (3 + at), -0.7 / (1 + at)) for at, name in enumerate(feature_names(own_sigmas))]
-    return SpreadLaw(-2.0 / 3, (0.1, -0.2, 1 / 7, 0.0), tuple(slopes), (("cup", 0.3), ("Ümlaut\n", -0.1)))
+    return StdModel(-2.0 / 3, (0.1, -0.2, 1 / 7, 0.0), tuple(slopes), (("cup", 0.3), ("Ümlaut\n", -0.1)))
 
 
 CORNERS: list[CornerMap] = [
     Scale(1 / 3),
     EdgeScale((1.0, 2.0, 3.0, 0.1)),
     ClassScale(1.5, (("cup", 0.7), ("Ümlaut\n", 2.0))),
-    RelativeCurves((CURVE, CURVE.scaled(0.3), Curve((0.5,), (0.25,)), CURVE)),
+    RelativeCurves((CURVE, CURVE.scale_by(0.3), Curve((0.5,), (0.25,)), CURVE)),
     Constant(0.07),
     Conformal(3.1 / box_reach(0.9), 0.1, 3.1),
     Learned(law(own_sigmas=False)),
@@ -65,13 +64,6 @@ def test_a_file_gives_back_every_bit(corners: CornerMap, labels: LabelMap, name:
 def test_a_file_says_what_happens_at_borders(border: str) -> None:
     content = Calibration(corners=Scale(2.0), target="pdq", border=border).to_json()
     assert content["corners"]["border"] == border
-    assert Calibration.from_json(content).border == border
-
-
-@pytest.mark.parametrize(("target", "border"), [("pdq", "pin"), ("nll", "keep"), ("coverage", "keep")])
-def test_an_older_file_does_what_it_did(target: str, border: str) -> None:
-    content = Calibration(corners=Scale(2.0), target=target).to_json()
-    del content["corners"]["border"]
     assert Calibration.from_json(content).border == border
 
 
@@ -127,14 +119,14 @@ def learned(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any
 
 WRONG = {
     "corners.border: expected one of keep, pin, but got 'clip'": put("corners", "border", "clip"),
-    "corners: expected no key 'network', only .* classes, border": learned(put("corners", "network", [])),
+    "corners: expected no key 'network', only .* classes": learned(put("corners", "network", [])),
     'corners: expected a key "level"': learned(drop("corners", "level")),
     "corners.level: expected a number from -13.82 to 13.82, but got 14": learned(put("corners", "level", 14)),
     "corners.level: expected a number, but got '-1'": learned(put("corners", "level", "-1")),
     'corners.edges: expected a key "x2"': learned(drop("corners", "edges", "x2")),
     "corners.edges.y1: expected a number, but got None": learned(put("corners", "edges", "y1", None)),
     "corners.features: expected an object, but got \\[\\]": learned(put("corners", "features", [])),
-    'corners.features: expected a key "own sigma"': learned(drop("corners", "features", "own sigma")),
+    'corners.features: expected a key "own std"': learned(drop("corners", "features", "own std")),
     'corners.features: expected a key "score"': learned(drop("corners", "features", "score")),
     "corners.features: expected no key 'colour'": learned(
         put("corners", "features", "colour", {"mean": 0, "scale": 1, "slope": 0})
@@ -153,8 +145,8 @@ WRONG = {
         put("corners", "features", "side along", "slope", -99)
     ),
     "corners.classes.cup: expected a number, but got \\[\\]": learned(put("corners", "classes", "cup", [])),
-    "corners: expected no key 'factor', only method, for, level": learned(put("corners", "factor", 1)),
-    'expected a calibration with "format": "probox calibration 1", but got 2': put("format", 2),
+    "corners: expected no key 'factor', only method, target, border, level": learned(put("corners", "factor", 1)),
+    'expected a calibration with "format": "probox calibration 2", but got 2': put("format", 2),
     "version: expected text, but got 7": put("version", 7),
     'expected a key "labels"': drop("labels"),
     "expected no key 'more', only format": put("more", 1),
@@ -163,7 +155,7 @@ WRONG = {
     "classes: expected an object, but got 3": put("classes", 3),
     'corners: expected a key "method"': drop("corners", "method"),
     "corners.method: expected one of scale, edge-scale, .* but got 'platt'": put("corners", "method", "platt"),
-    "corners.for: expected one of pdq, nll, coverage, but got \\['pdq'\\]": put("corners", "for", ["pdq"]),
+    "corners.target: expected one of pdq, nll, coverage, but got \\['pdq'\\]": put("corners", "target", ["pdq"]),
     "corners: expected no key 'factor'": put("corners", "factor", 1),
     'corners.curves: expected a key "x2"': drop("corners", "curves", "x2"),
     "corners.curves.x1: expected a list of \\[x, y\\], but got \\[\\]": put("corners", "curves", "x1", []),
@@ -176,19 +168,21 @@ WRONG = {
     "labels.classes.cup: expected a list": put("labels", "classes", "cup", 1),
     "labels.method: expected one of none, temperature, isotonic": put("labels", "method", None),
     "corners.factor: expected a number from 1e-06 to 1e\\+06, but got -1": put(
-        "corners", {"method": "scale", "for": "pdq", "factor": -1}
+        "corners", {"method": "scale", "target": "pdq", "border": "keep", "factor": -1}
     ),
     "corners.factors.y2: expected a number, but got '1'": put(
-        "corners", {"method": "edge-scale", "for": "pdq", "factors": {"x1": 1, "y1": 1, "x2": 1, "y2": "1"}}
+        "corners",
+        {"method": "edge-scale", "target": "pdq", "border": "keep", "factors": {"x1": 1, "y1": 1, "x2": 1, "y2": "1"}},
     ),
-    "corners.share: expected a number, but got None": put(
-        "corners", {"method": "constant", "for": "pdq", "share": None}
+    "corners.fraction: expected a number, but got None": put(
+        "corners", {"method": "constant", "target": "pdq", "border": "keep", "fraction": None}
     ),
     "corners.alpha: expected a number between 0 and 1, but got 1": put(
-        "corners", {"method": "conformal", "for": "coverage", "alpha": 1, "factor": 1, "reach": 2}
+        "corners", {"method": "conformal", "target": "coverage", "border": "keep", "alpha": 1, "factor": 1, "reach": 2}
     ),
     "corners.factor: expected reach / 2.22627, but got 1": put(
-        "corners", {"method": "conformal", "for": "coverage", "alpha": 0.1, "factor": 1, "reach": 2}
+        "corners",
+        {"method": "conformal", "target": "coverage", "border": "keep", "alpha": 0.1, "factor": 1, "reach": 2},
     ),
     "labels.temperature: expected a number from": put("labels", {"method": "temperature", "temperature": 0}),
 }
@@ -214,8 +208,8 @@ def test_wrong_entries_are_named(message: str, tmp_path: Path) -> None:
         ('{"a": NaN}', "NaN is no number"),
         ('{"a": 1, "a": 2}', "the key 'a' stands there twice"),
         ("[" * 100_000, "is no JSON file of a calibration"),
-        ("[]", 'expected a calibration with "format": "probox calibration 1", but got a file without it'),
-        ('{"images": []}', 'expected a calibration with "format": "probox calibration 1", but got a file without it'),
+        ("[]", 'expected a calibration with "format": "probox calibration 2", but got a file without it'),
+        ('{"images": []}', 'expected a calibration with "format": "probox calibration 2", but got a file without it'),
         ("1" * 5000, "is no JSON file of a calibration"),
     ],
 )
@@ -242,8 +236,8 @@ def test_only_calibrations_are_replaced(tmp_path: Path) -> None:
         Calibration.load(tmp_path / "none.json")
 
 
-def test_a_newer_format_asks_for_a_newer_probox(tmp_path: Path) -> None:
+def test_another_format_asks_for_another_fit(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
-    path.write_text('{"format": "probox calibration 2"}')
-    with pytest.raises(InputError, match="but got 'probox calibration 2'; use a newer probox, or fit again"):
+    path.write_text('{"format": "probox calibration 1"}')
+    with pytest.raises(InputError, match="but got 'probox calibration 1'; fit again with this version of probox"):
         Calibration.load(path)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import probox
 from probox.calibration import Calibration
-from probox.calibration.corners import ClassScale, Constant, Scale
+from probox.calibration.corner_maps import ClassScale, Constant, Scale
 from probox.cli import cli, main
 
 Run = Callable[..., tuple[int, str, str]]
@@ -86,7 +86,7 @@ def test_fit_as_json(run: Run, demo_files: Path, tmp_path: Path) -> None:
         demo_files / "sure.json",
         "--method",
         "constant",
-        "--labels",
+        "--label-method",
         "temperature",
     )
     status, shown, said = run(*words, "--out", tmp_path / "c.json", "--json")
@@ -110,11 +110,11 @@ def test_plain_boxes_are_told_what_to_do(run: Run, demo_files: Path, tmp_path: P
 
 
 def test_conformal_is_for_coverage(run: Run, demo_files: Path, tmp_path: Path) -> None:
-    words = ("fit", demo_files / "truth.json", demo_files / "unsure.json", "--method", "conformal", "--for", "pdq")
+    words = ("fit", demo_files / "truth.json", demo_files / "unsure.json", "--method", "conformal", "--target", "pdq")
     status, _, said = run(*words, "--out", tmp_path / "c.json")
     assert status == 1
     assert said == (
-        "probox: a conformal factor is for coverage, not for pdq; leave --for out, or use another --method\n"
+        "probox: a conformal factor is for coverage, not for pdq; leave --target out, or use another --method\n"
     )
 
 

@@ -26,7 +26,7 @@ COMMANDS = {
     "evaluate": ["evaluate", "TRUTH", "FOUND"],
     "table": ["table", "TRUTH", "FOUND"],
     "draw": ["draw", "FOUND", "--truth", "TRUTH", "--out", "pictures", "--crowded", "1"],
-    "calibrate": ["calibrate", "fit", "TRUTH", "FOUND", "--method", "constant", "--for", "nll", "--folds", "2",
+    "calibrate": ["calibrate", "fit", "TRUTH", "FOUND", "--method", "constant", "--target", "nll", "--folds", "2",
                   "--out", "c.json"],
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ import pytest
 from probox.detect import Candidates, Options, detect
 from probox.detect.uncertainty import MAX_CANDIDATES, hypotheses
 from probox.fusion import fuse_candidates
-from probox.fusion.clustering import survivors_of
+from probox.fusion.fuse import survivors_of
 
 from .test_uncertainty import Scripted
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probox.calibration.spread_features import feature_names
-from probox.calibration.spread_fit import NU, OFFSET_RIDGE, RIDGES
+from probox.calibration.std_regression import NU, OFFSET_RIDGE, RIDGES, feature_names
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spread.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -33,7 +32,8 @@ def test_lines_work_as_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     exec(compile(next(code for language, code in BLOCKS if language == "python"), PAGE.name, "exec"), space)
     assert space["better"].covariances is not None
     rows = space["found"].boxes[:, :2]
-    assert space["fit_spread"](rows, np.random.default_rng(0).normal(size=(len(rows), 4))).n_features_in_ == 2
+    regressor = space["StdRegressor"]().fit(rows, np.random.default_rng(0).normal(size=(len(rows), 4)))
+    assert regressor.n_features_in_ == 2
 
 
 def test_constants_are_those_of_the_code() -> None:

@@ -26,8 +26,7 @@ def test_lines_work_as_pasted() -> None:
 def test_constants_and_names_are_those_of_the_code() -> None:
     pytest.importorskip("torch")
     import probox.torch
-    from probox.torch.ppdq import LEAK
-    from probox.torch.spatial import REACH
+    from probox.torch.ppdq import LEAK, REACH
 
     assert f"with `leak` {LEAK:g}" in TEXT
     assert f"The region is {REACH:g} sigmas around the box" in " ".join(TEXT.split())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probox import _core as core
-from probox.fusion import clustering, fusion_definition
+from probox.fusion import fuse, fusion_definition
 
 
 @st.composite
@@ -57,7 +57,7 @@ def test_suppression_and_members_equal_the_definition(
 @given(box_sets(), st.sampled_from([0.0, 0.25, 0.5, 0.75]))
 def test_survivors_do_not_overlap_and_suppressed_boxes_do(sets: tuple, iou: float) -> None:
     boxes, labels, _, order = sets
-    stands_for = clustering.suppress(boxes, labels, order, iou)
+    stands_for = fuse.suppress(boxes, labels, order, iou)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     survivors = np.flatnonzero(stands_for == np.arange(len(boxes)))
@@ -75,13 +75,13 @@ def test_survivors_do_not_overlap_and_suppressed_boxes_do(sets: tuple, iou: floa
 
 def test_a_box_joins_the_best_of_several_clusters() -> None:
     boxes = np.array([[0, 0, 10, 10], [4, 0, 14, 10], [3, 0, 13, 10]], np.float64)
-    assert clustering.cluster_sequentially(boxes, 0.5).tolist() == [0, 1, 1]
+    assert fuse.cluster_sequentially(boxes, 0.5).tolist() == [0, 1, 1]
 
 
 def test_of_equally_good_clusters_the_earliest_wins() -> None:
     boxes = np.array([[0, 0, 10, 10], [8, 0, 18, 10], [4, 0, 14, 10]], np.float64)
     assert fusion_definition.box_iou(boxes[0], boxes[2]) == fusion_definition.box_iou(boxes[1], boxes[2]) == 6 / 14
-    for cluster in (clustering.cluster_sequentially, fusion_definition.cluster_sequentially):
+    for cluster in (fuse.cluster_sequentially, fusion_definition.cluster_sequentially):
         assert cluster(boxes, 6 / 14).tolist() == [0, 1, 0]  # and an overlap of exactly the bound is enough
         assert cluster(boxes, float(np.nextafter(6 / 14, 1))).tolist() == [0, 1, 2]
 
@@ -90,7 +90,7 @@ def test_affinity_is_to_the_clusters_mean_not_its_first_member() -> None:
     # Each box overlaps the one before by 9/11, the last overlaps the first by 6/14 only.
     boxes = np.array([[x, 0, x + 10, 10] for x in range(5)], np.float64)
     assert fusion_definition.box_iou(boxes[0], boxes[4]) < 0.5
-    assert clustering.cluster_sequentially(boxes, 0.5).tolist() == [0, 0, 0, 0, 0]
+    assert fuse.cluster_sequentially(boxes, 0.5).tolist() == [0, 0, 0, 0, 0]
 
 
 def test_the_kernel_refuses_rows_outside_the_table() -> None:

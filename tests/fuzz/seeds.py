@@ -93,9 +93,9 @@ LABELS: dict[str, Any] = {
 }
 
 CALIBRATION: dict[str, Any] = {
-    "format": "probox calibration 1",
+    "format": "probox calibration 2",
     "version": "1",
-    "corners": {"method": "isotonic", "for": "nll", "curves": {
+    "corners": {"method": "isotonic", "target": "nll", "border": "keep", "curves": {
         "x1": [[0.01, 0.02], [0.1, 0.05]], "y1": [[0.01, 0.02]], "x2": [[0.01, 0.02], [0.1, 0.02]], "y2": [[0.3, 0.2]],
     }},
     "labels": {"method": "temperature", "temperature": 1.5},
@@ -104,24 +104,25 @@ CALIBRATION: dict[str, Any] = {
 }  # fmt: skip
 
 CALIBRATED_CLASSES: dict[str, Any] = {
-    "format": "probox calibration 1",
+    "format": "probox calibration 2",
     "version": "1",
-    "corners": {"method": "class-scale", "for": "pdq", "others": 1.25, "classes": {"cup": 0.5}},
+    "corners": {"method": "class-scale", "target": "pdq", "border": "keep", "others": 1.25, "classes": {"cup": 0.5}},
     "labels": {"method": "isotonic", "others": [[0.1, 0.05], [0.9, 0.5]], "classes": {"cup": [[0.5, 0.75]]}},
     "classes": {"cup": 1, "dog": 3},
     "origin": {},
 }
 
 CALIBRATED_LEARNED: dict[str, Any] = {
-    "format": "probox calibration 1",
+    "format": "probox calibration 2",
     "version": "1",
-    "corners": {"method": "learned", "for": "nll", "level": -2.5, "edges": {"x1": 0.1, "y1": 0, "x2": 0, "y2": -0.1},
+    "corners": {"method": "learned", "target": "nll", "border": "keep", "level": -2.5,
+                "edges": {"x1": 0.1, "y1": 0, "x2": 0, "y2": -0.1},
                 "features": {
                     "score": {"mean": 1.5, "scale": 0.5, "slope": -0.3},
                     "side along": {"mean": 4, "scale": 1, "slope": -0.2},
                     "side across": {"mean": 4, "scale": 1, "slope": 0.1},
-                    "own sigma": {"mean": -3, "scale": 0.5, "slope": 0.2},
-                    "other edges' sigma": {"mean": -3, "scale": 0.5, "slope": 0.1},
+                    "own std": {"mean": -3, "scale": 0.5, "slope": 0.2},
+                    "other edges' std": {"mean": -3, "scale": 0.5, "slope": 0.1},
                 }, "classes": {"cup": 0.2}},
     "labels": {"method": "none"},
     "classes": {"cup": 1, "dog": 3},

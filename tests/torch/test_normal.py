@@ -11,7 +11,7 @@ from probox.measures.pdq.heatmap_definition import bivariate_cdf
 
 torch = pytest.importorskip("torch")
 
-from probox.torch.normal import correlation_gain, log_interval  # noqa: E402
+from probox.torch.gaussian_integrals import correlation_gain, log_interval  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -18,7 +18,7 @@ from probox.measures.pdq import definition
 torch = pytest.importorskip("torch")
 
 from probox.torch import background, foreground, ppdq_loss, spatial_quality  # noqa: E402
-from probox.torch.pairs import EPSILON  # noqa: E402
+from probox.torch.arguments import EPSILON  # noqa: E402
 from probox.torch.ppdq import LEAK  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -449,7 +449,7 @@ def test_parts_name_what_they_do_not_know() -> None:
 
 def test_many_boxes_have_the_numbers_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many pixels are taken together by series and by pixels that stand as one: numbers and gradients stay."""
-    from probox.torch import uncorrelated
+    from probox.torch import pixel_sums
 
     pairs = [Pair(seed, full=False, mask=False, sigmas=(0.05, 60.0)) for seed in range(150)]
     given_ = {
@@ -458,7 +458,7 @@ def test_many_boxes_have_the_numbers_of_few(monkeypatch: pytest.MonkeyPatch) -> 
     }
     answers = []
     for few in (0, 1 << 40):
-        monkeypatch.setattr(uncorrelated, "FEW_PIXELS", few)
+        monkeypatch.setattr(pixel_sums, "FEW_PIXELS", few)
         boxes = torch.tensor(np.array([pair.box for pair in pairs]) * 5).requires_grad_()
         log_std = torch.tensor(np.log([pair.sigmas for pair in pairs])).requires_grad_()
         value = background(boxes, log_std=log_std, log=True, leak=0.05, **given_)

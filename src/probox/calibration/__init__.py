@@ -1,4 +1,4 @@
-"""Calibrating detections: sigmas and label probabilities that say what is true, fitted on some images for others.
+"""Calibration of standard deviations and label probabilities, fitted on some images for others.
 
 >>> from probox.calibration import fit
 >>> from probox.demo import make_demo
@@ -11,9 +11,10 @@ Calibration(constant for nll, labels none)
 Detections(167 detections in 12 images, 7 classes, 167 probabilistic)
 """
 
-from probox.calibration.fitting import Fitted, fit
+from probox.analysis.control import Fitted
+from probox.calibration.calibration import Calibration
 from probox.calibration.gain import Change, Gain
-from probox.calibration.record import Calibration
-from probox.calibration.spread import SpreadHead, fit_spread
+from probox.calibration.std_regressor import StdRegressor
+from probox_experiments.training.fitting import fit
 
-__all__ = ["Calibration", "Change", "Fitted", "Gain", "SpreadHead", "fit", "fit_spread"]
+__all__ = ["Calibration", "Change", "Fitted", "Gain", "StdRegressor", "fit"]

@@ -1,4 +1,4 @@
-"""Fitting a calibration, and finding out on held-out images what it is worth."""
+"""Fitting a calibration, and its side effects and gain on held-out images."""
 
 from __future__ import annotations
 
@@ -11,27 +11,62 @@ import numpy as np
 
 from probox.analysis.intervals import notes_on_images
 from probox.analysis.resampling import assign_folds
-from probox.calibration.costs import notes_on_nll, notes_on_threshold
-from probox.calibration.fit_corners import CORNER_METHODS
-from probox.calibration.fit_labels import LABEL_METHODS
+from probox.calibration.calibration import TARGETS, Calibration
+from probox.calibration.corner_fit import CORNER_METHODS, FittingPairs
+from probox.calibration.cross_validation import Fit, HeldOut, Job, Numbers, PdqCurve, fit_pieces, plan_fits
 from probox.calibration.gain import Change, Gain, columns, compare
-from probox.calibration.held_out import Fit, HeldOut, Job, Numbers, fits_by, fitted
-from probox.calibration.pdq_curve import PdqCurve
-from probox.calibration.record import TARGETS, Calibration
+from probox.calibration.label_maps import LABEL_METHODS
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.inputs import Images, read_inputs
 from probox.files.reading import Paths
 from probox.fusion.gaussian import Border, check_border
+from probox.measures.scoring.scores import negative_log_likelihoods
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.mapping import Mapper, here
+from probox.support.types import Bools
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Fitted", "fit"]
+
+MUCH_NLL = 1.0
+"""An NLL that grows by more than this, in nats, is explained."""
+
+
+def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs, border: str = "keep") -> tuple[str, ...]:
+    """Return why NLL gets much worse, if it does, from the same pairs before and after."""
+    both = before.usable & after.usable
+    worse = _nll_growth(before, after, both)
+    if not worse > MUCH_NLL:
+        return ()
+    said = f"NLL gets worse by {worse:,.3g}"
+    if target == "nll":
+        return (f"{said} on images held out, though sigmas are fitted for it: they are better left as they are",)
+    pinned = ', and border="pin" limits them at the image border' if border == "pin" else ""
+    return (f"{said}: sigmas are fitted for {'PDQ' if target == 'pdq' else target}, not for NLL{pinned}",)
+
+
+def _nll_growth(before: FittingPairs, after: FittingPairs, rows: Bools) -> float:
+    if not rows.any():
+        return float("nan")
+    old, new = (
+        negative_log_likelihoods(pairs.residuals[rows], pairs.covariances[rows]).mean() for pairs in (before, after)
+    )
+    return float(new - old)
+
+
+def notes_on_threshold(before: Detections, after: Detections, threshold: float | None) -> tuple[str, ...]:
+    """Return how many detections new labels take from those that PDQ is measured on."""
+    if threshold is None:
+        return ()
+    old, new = (found.label_probs.max(axis=1, initial=0.0) > np.float32(threshold) for found in (before, after))
+    lost, there = int((old & ~new).sum()), int(old.sum())
+    if not lost:
+        return ()
+    return (f"{lost:,} of {there:,} detections fall below the label threshold {threshold:g} after calibration",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,7 +98,7 @@ def fit(
     detections: Detections | Paths,
     *,
     method: str = "scale",
-    labels: str = "none",
+    label_method: str = "none",
     target: str | None = None,
     folds: int = 5,
     seed: int = 0,
@@ -89,27 +124,27 @@ def fit(
         Detections to fit to, or their file.
     method : {"scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal"}
         What happens to the corners' standard deviations: one factor for all, for each edge, or for each class; for each
-        edge a curve from sigma to error; a law learned from score, size and class; one share of the box's sides for
+        edge a curve from sigma to error; a regression on score, size and class; one fraction of the box's sides for
         all, the control; a factor with a promise of coverage. ``docs/calibration.md`` says more of each.
-    labels : {"none", "temperature", "isotonic"}
+    label_method : {"none", "temperature", "isotonic"}
         What happens to label probabilities: nothing, one temperature, or scores that become precisions.
     target : {"pdq", "nll", "coverage"}, optional
         What the corners are fitted for. Default: ``"pdq"``; a conformal factor is for coverage.
     folds : int
-        Images are dealt into so many parts; the numbers of each come from a calibration fitted on the others.
+        Images are split into so many folds; the numbers of each come from a calibration fitted on the others.
     seed : int
-        Of the dealing and of the intervals.
+        Random seed for folds and bootstrap.
     alpha : float
-        Conformal: the share of objects that the central box may miss. Also the level of the box coverage that is told.
+        Conformal: the fraction of objects that the central box may miss. Box coverage is reported at 1 - alpha.
     level : float
-        For coverage: the central interval of an edge that is to hold its share.
+        For coverage: the central interval of an edge that should hold its fraction.
     border : {"keep", "pin"}
         ``keep`` the calibrated std of edges at the image border, or for target ``"pdq"`` ``pin`` it
         (`probox.fusion.keep_inside`), which is PDQ-optimal and overconfident.
     convention : str or Convention, optional
         How PDQ is measured, as for `probox.evaluate`.
     resamples : int
-        How often images are drawn anew for the 95 % intervals.
+        Number of bootstrap resamples of images for the 95% intervals.
     threads, images, repair
         As for `probox.evaluate`.
     progress : callable, optional
@@ -135,22 +170,22 @@ def fit(
             f"a fixed variance of {chosen.fixed_variance:g} leaves no std to fit",
             remedy="leave fixed_variance out",
         )
-    target = _checked_choices(method, labels, target)
+    target = _check_choices(method, label_method, target)
     check_border(border)
     if border == "pin" and target != "pdq":
         raise InputError(f'border="pin" is for PDQ, not for {target}', remedy='leave border out, or use target="pdq"')
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
     truth, found = read_inputs(truth, detections, "fit", images=images, repair=repair)
-    job = Job(truth, found, method, labels, target, alpha, level, threads, border)
+    job = Job(truth, found, method, label_method, target, alpha, level, threads, border)
     job.check_covariances()
     job.curve = PdqCurve(truth, found, chosen, threads=threads, border=border) if target == "pdq" else None
     parts = min(folds, len(truth.dataset))
     fold_of_image = assign_folds(len(truth.dataset), max(parts, 1), seed)
     without_one = [fold_of_image != fold for fold in range(parts)] if parts > 1 else []
-    pieces = fits_by(method, [np.ones(len(truth.dataset), bool), *without_one], mapper.at_once)
+    pieces = plan_fits(method, [np.ones(len(truth.dataset), bool), *without_one], mapper.at_once)
     if without_one and method != "constant":
-        pieces += fits_by("constant", without_one, mapper.at_once)
-    fits = _counted(mapper(fitted, pieces, job), sum(len(piece.images) for piece in pieces), progress)
+        pieces += plan_fits("constant", without_one, mapper.at_once)
+    fits = _count_fits(mapper(fit_pieces, pieces, job), sum(len(piece.images) for piece in pieces), progress)
     ((corners, mapped),) = _first(fits, 1)
     calibration = Calibration(
         corners=corners.mapping,
@@ -182,7 +217,7 @@ def fit(
     before = held_out.numbers(found)
     notes += notes_on_images(len(truth.dataset))
     notes += notes_on_nll(target, before.pairs, after.pairs, border)
-    if labels != "none":
+    if label_method != "none":
         here = job.image_rows >= 0
         notes += notes_on_threshold(found.select(here), calibrated.select(here), chosen.fixed_threshold)
     gain = Gain(
@@ -196,7 +231,7 @@ def fit(
     return Fitted(calibration=calibration, gain=gain, notes=tuple(notes), held_out=calibrated)
 
 
-def _counted(
+def _count_fits(
     pieces: Iterator[list[Fit | InputError]], total: int, progress: Callable[[int, int], None] | None
 ) -> Iterator[Fit | InputError]:
     """Yield the fits of all pieces, and tell how many there are."""
@@ -216,10 +251,14 @@ def _first(fits: Iterator[Fit | InputError], count: int) -> list[Fit]:
     return made
 
 
-def _checked_choices(method: str, labels: str, target: str | None) -> str:
+def _check_choices(method: str, label_method: str, target: str | None) -> str:
     if target is None:
         target = "coverage" if method == "conformal" else "pdq"
-    given = {"method": (method, CORNER_METHODS), "labels": (labels, LABEL_METHODS), "target": (target, TARGETS)}
+    given = {
+        "method": (method, CORNER_METHODS),
+        "label_method": (label_method, LABEL_METHODS),
+        "target": (target, TARGETS),
+    }
     for name, (value, known) in given.items():
         if not isinstance(value, str) or value not in known:
             raise InputError(f"expected {name} to be one of {', '.join(known)}, but got {value!r:.40}")

@@ -10,8 +10,8 @@ import numpy as np
 
 from probox.analysis.intervals import interval_of
 from probox.analysis.resampling import drawn_images
-from probox.calibration.gaussians import box_reach, edge_reach
-from probox.calibration.pairs import FittingPairs
+from probox.calibration.corner_fit import FittingPairs
+from probox.calibration.corner_maps import box_reach, edge_reach
 from probox.measures.measure import Weights, weighted_quantile, weighted_sums
 from probox.measures.scoring.calibration_metrics import ONE_STD, error_factor
 from probox.measures.scoring.scores import energy_scores, negative_log_likelihoods
@@ -151,7 +151,7 @@ def compare(
     draws: dict[str, list[Floats]] = {column.key: [] for column in told}
     for weights in drawn_images(images, resamples, seed):
         for column in told:
-            old, new = (_drawn(column, parts[column.key], weights) for parts in (before, after))
+            old, new = (_resample_number(column, parts[column.key], weights) for parts in (before, after))
             draws[column.key].append(column.gain(old, new))
     changes = {}
     for column in told:
@@ -165,7 +165,7 @@ def _number(column: NumberColumn, part: Floats) -> float:
     return error_factor(part[:, 1]) if column.key == Z68 else float(_ratio(part.sum(axis=0)))
 
 
-def _drawn(column: NumberColumn, part: Floats, weights: Weights) -> Floats:
+def _resample_number(column: NumberColumn, part: Floats, weights: Weights) -> Floats:
     """Return the number of each draw of images."""
     if column.key == Z68:
         return weighted_quantile(weights, part[:, 0].astype(np.int64), part[:, 1], ONE_STD)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from probox.calibration.fit_corners import CORNER_METHODS
-from probox.calibration.fit_labels import LABEL_METHODS
-from probox.calibration.record import TARGETS
+from probox.calibration.calibration import TARGETS
+from probox.calibration.corner_fit import CORNER_METHODS
+from probox.calibration.label_maps import LABEL_METHODS
 from probox.cli.console import in_flags, note, print_json, progress_bar, results, table_width
 from probox.cli.dask_choice import dask_option, mappers_at
 from probox.cli.output import PathOrUrl, border_option, detections_option
@@ -43,30 +43,31 @@ def command() -> None:
 @click.argument("detections", type=click.Path())
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="JSON file to write.")
 @click.option(
-    "--method", type=click.Choice(CORNER_METHODS), default="scale", help="What happens to the corners' sigmas."
+    "--method", type=click.Choice(CORNER_METHODS), default="scale", help="How standard deviations are calibrated."
 )
-@click.option("--labels", type=click.Choice(LABEL_METHODS), default="none", help="What happens to label probabilities.")
 @click.option(
-    "--for",
-    "target",
+    "--label-method", type=click.Choice(LABEL_METHODS), default="none", help="How label probabilities are calibrated."
+)
+@click.option(
+    "--target",
     type=click.Choice(TARGETS),
     show_default=False,
-    help="What corners are fitted for: the highest PDQ, the lowest NLL of matched boxes, or intervals that cover.  "
+    help="Fit for the highest PDQ, the lowest NLL of matched boxes, or intervals that cover.  "
     "[default: pdq; coverage for conformal]",
 )
-@click.option("--folds", type=click.IntRange(2, 1_000_000), default=5, help="Parts that images are dealt into.")
-@click.option("--seed", type=click.IntRange(0, 1_000_000), default=0, help="Of the dealing and of the intervals.")
+@click.option("--folds", type=click.IntRange(2, 1_000_000), default=5, help="Number of folds of images.")
+@click.option("--seed", type=click.IntRange(0, 1_000_000), default=0, help="Random seed for folds and bootstrap.")
 @click.option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.1,
-    help="Conformal: share of objects that the central box may miss.",
+    help="Conformal: fraction of objects that the central box may miss.",
 )
 @click.option(
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.9,
-    help="For coverage: the interval of an edge that is to hold its share.",
+    help="For coverage: central interval of an edge that should hold its fraction.",
 )
 @click.option(
     "--held-out",
@@ -110,13 +111,13 @@ def fit_command(
 
     \b
     probox calibrate fit truth.json detections.json --out calibration.json
-    probox calibrate fit truth.json detections.json --method isotonic --for nll --out calibration.json
+    probox calibrate fit truth.json detections.json --method isotonic --target nll --out calibration.json
     probox calibrate fit truth.json detections.json --method learned --out calibration.json
     probox calibrate fit truth.json detections.json --out calibration.json --held-out calibrated.coco.json
     probox calibrate fit truth.json detections.json --method learned --dask local --out calibration.json
     """
     from probox.calibration import fit
-    from probox.calibration.storage import KIND
+    from probox.calibration.calibration import KIND
     from probox.files.replacing import check_not_input, check_replaceable
     from probox.formats.writing import check_output, write_detections
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.demo.detectors import detect
-from probox.demo.scene import Scene, ground_truth, make_scenes
+from probox.demo.synthetic_scene import DemoScene, ground_truth, make_scenes
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
@@ -43,11 +43,11 @@ class Demo:
 
     truth: GroundTruth
     detectors: dict[str, Detections]
-    scenes: tuple[Scene, ...]
+    scenes: tuple[DemoScene, ...]
 
     def picture(self, image_id: int) -> npt.NDArray[np.uint8]:
         """Return an image as an (H, W, 3) RGB array."""
-        from probox.demo.render import render
+        from probox.demo.synthetic_scene import render
 
         return render(self.scenes[int(np.flatnonzero(self.truth.image_ids == image_id)[0])])
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from probox.demo.scene import Scene
+from probox.demo.synthetic_scene import DemoScene
 from probox.support.types import Floats
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -24,7 +24,7 @@ _CONFUSED_WITH = {
 }
 
 
-def detect(truth: GroundTruth, visible: Floats, scenes: list[Scene], seed: int) -> tuple[Detections, Detections]:
+def detect(truth: GroundTruth, visible: Floats, scenes: list[DemoScene], seed: int) -> tuple[Detections, Detections]:
     """Return what a detector sure of its boxes says, and what one that knows its own errors says.
 
     Corners miss by Gaussian errors that grow in the shade and with how much of a thing is covered. The
@@ -66,7 +66,7 @@ def detect(truth: GroundTruth, visible: Floats, scenes: list[Scene], seed: int) 
     return sure, dataclasses.replace(sure, covariances=np.round([spread for _, _, spread, _ in rows], 3))
 
 
-def _trouble(scene: Scene, box: Floats, visible: float) -> float:
+def _trouble(scene: DemoScene, box: Floats, visible: float) -> float:
     """Return how hard a thing is to see, 0 to 1."""
     shade = float(scene.shade((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
     return min(1.0, 0.08 + 0.5 * shade + 0.6 * (1.0 - min(visible, 1.0)))
@@ -85,7 +85,7 @@ def _covariances(box: Floats, trouble: float, random: np.random.Generator) -> Fl
     return covariances
 
 
-def _observe(box: Floats, covariances: Floats, scene: Scene, random: np.random.Generator) -> tuple[Floats, Floats]:
+def _observe(box: Floats, covariances: Floats, scene: DemoScene, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Return the box with errors drawn from the covariances, and the covariances.
 
     Where the thing is cut by the image's border, that edge of the box is known almost exactly.

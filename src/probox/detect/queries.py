@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.fusion.edge_bins import edges_of
+from probox.fusion.edges import edges_of
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import entry_of, to_numpy
 from probox.tables.box_formats import CORNERS_OF

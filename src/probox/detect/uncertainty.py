@@ -14,8 +14,7 @@ from probox.detect.families import Candidates, Labels
 from probox.detect.images import Pixels, Placement
 from probox.detect.runner import Described, Runner
 from probox.errors import InputError
-from probox.fusion.clustering import survivors_of
-from probox.fusion.fuse import fuse_candidates, fuse_samples
+from probox.fusion.fuse import fuse_candidates, fuse_samples, survivors_of
 from probox.fusion.gaussian import Border, Spread, apply_border, check_border, floor_std
 from probox.tables.covariances import constant_covariances
 from probox.tables.detections import Detections

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from probox.analysis import comparison, diagnosis, intervals
-from probox.calibration import fitting
 from probox.distributed.mapper import ClusterMapper
 from probox.evaluation.result import Evaluation
 from probox.files.reading import Paths
+from probox.formats.yolo.order import fitting
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from probox.analysis.comparison import Comparison
+    from probox.analysis.control import Fitted
     from probox.analysis.diagnosis import Diagnosis
     from probox.analysis.intervals import Intervals
-    from probox.calibration.fitting import Fitted
 
 __all__ = ["bootstrap", "calibrate", "compare", "diagnose"]
 

@@ -7,10 +7,8 @@ Detections(1 detection in 1 image, 2 classes, 1 probabilistic)
 """
 
 from probox.fusion.edges import from_edge_distributions
-from probox.fusion.ensemble import fuse_detections
-from probox.fusion.fuse import fuse_candidates, fuse_samples
-from probox.fusion.gaussian import Spread, keep_inside
-from probox.fusion.parametrisation import convert_boxes
+from probox.fusion.fuse import fuse_candidates, fuse_detections, fuse_samples
+from probox.fusion.gaussian import Spread, convert_boxes, keep_inside
 from probox.tables.covariances import corner_covariances
 from probox.tables.distributions import limit_to_distribution
 

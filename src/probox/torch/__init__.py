@@ -14,8 +14,12 @@ require("torch", extra="torch", purpose="training needs")
 from probox.torch.box_losses import crps_loss, dmm_loss, energy_score_loss, nll_loss  # noqa: E402
 from probox.torch.head import GaussianCorners  # noqa: E402
 from probox.torch.pmb import pmb_nll_loss  # noqa: E402
-from probox.torch.ppdq import ppdq_loss  # noqa: E402
-from probox.torch.spatial import background, foreground, spatial_quality  # noqa: E402
+from probox.torch.ppdq import (  # noqa: E402
+    background,
+    foreground,
+    ppdq_loss,
+    spatial_quality,
+)
 
 __all__ = [
     "GaussianCorners",

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from probox.errors import InputError
-from probox.torch.arguments import Corners, Reduction, corners_of, label_log_probs, reduced, truth_boxes_of
+from probox.torch.arguments import Corners, Reduction, corners_of, label_log_probs, reduce_losses, truth_boxes_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -114,12 +114,12 @@ def nll_loss(
             "beta weighs coordinates one by one, so it is for corners without correlation",
             remedy="give log_std, or leave beta at 0",
         )
-    corners, residuals = _matched(boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, inclusive)
+    corners, residuals = _check_matched(boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, inclusive)
     each = nll_terms(residuals, corners)
     if beta:
         each = each * corners.sigmas.detach() ** (2.0 * beta)
     labels = label_log_probs(label_logits, truth_labels, len(corners), activation=activation)
-    return reduced(_with_labels(each.sum(1), labels, label_weight), weights, reduction, boxes)
+    return reduce_losses(_with_labels(each.sum(1), labels, label_weight), weights, reduction, boxes)
 
 
 def energy_score_loss(
@@ -166,11 +166,11 @@ def energy_score_loss(
     >>> round(energy_score_loss(boxes, log_std=torch.zeros(1, 4), truth_boxes=truth).item(), 4)
     1.7038
     """
-    corners, residuals = _matched(boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, inclusive)
+    corners, residuals = _check_matched(boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, inclusive)
     from_truth = _mean_lengths(residuals, corners)
     apart = math.sqrt(2.0) * _mean_lengths(None, corners)
     labels = label_log_probs(label_logits, truth_labels, len(corners), activation=activation)
-    return reduced(_with_labels(from_truth - 0.5 * apart, labels, label_weight), weights, reduction, boxes)
+    return reduce_losses(_with_labels(from_truth - 0.5 * apart, labels, label_weight), weights, reduction, boxes)
 
 
 def crps_loss(
@@ -210,12 +210,12 @@ def crps_loss(
     >>> round(crps_loss(boxes, log_std=torch.zeros(1, 4), truth_boxes=truth).item(), 4)
     2.8914
     """
-    corners, residuals = _matched(boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, inclusive)
+    corners, residuals = _check_matched(boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, inclusive)
     z = residuals / corners.sigmas
     density = torch.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
     each = residuals * torch.erf(z / math.sqrt(2.0)) + corners.sigmas * (2.0 * density - 1.0 / math.sqrt(math.pi))
     labels = label_log_probs(label_logits, truth_labels, len(corners), activation=activation)
-    return reduced(_with_labels(each.sum(1), labels, label_weight), weights, reduction, boxes)
+    return reduce_losses(_with_labels(each.sum(1), labels, label_weight), weights, reduction, boxes)
 
 
 def dmm_loss(
@@ -276,7 +276,7 @@ def dmm_loss(
     """
     if not (math.isfinite(delta) and delta >= 0):
         raise InputError(f"expected delta to be a number of at least 0, but got {delta!r:.40}")
-    corners, residuals = _matched(boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, inclusive)
+    corners, residuals = _check_matched(boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, inclusive)
     if log_std is not None:
         gaps = corners.sigmas**2 - residuals**2
     else:
@@ -284,10 +284,10 @@ def dmm_loss(
         gaps = (corners.covariance() - ends[..., :, None] * ends[..., None, :]).reshape(-1, 8)
     values = _smooth_l1(residuals, delta).sum(1) + _smooth_l1(gaps, delta).sum(1)
     labels = label_log_probs(label_logits, truth_labels, len(corners), activation=activation)
-    return reduced(_with_labels(values, labels, label_weight), weights, reduction, boxes)
+    return reduce_losses(_with_labels(values, labels, label_weight), weights, reduction, boxes)
 
 
-def _matched(
+def _check_matched(
     boxes: Tensor,
     log_std: Tensor | None,
     cholesky: Tensor | None,

@@ -20,7 +20,7 @@ import torch
 from probox import _core
 from probox.errors import InputError
 from probox.measures.pmb_definition import ASSIGNMENTS, CLUTTER, MIN_PROBABILITY
-from probox.torch.arguments import Corners, Reduction, checked, corners_of, reduced, truth_boxes_of
+from probox.torch.arguments import Corners, Reduction, check_tensor, corners_of, reduce_losses, truth_boxes_of
 from probox.torch.box_losses import nll_terms
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def pmb_nll_loss(
         for (found, there), log_n, floor in zip(rows, log_densities, floors, strict=True)
     ]
     stacked = torch.stack(values) if values else corners.boxes.sum() * corners.boxes.new_zeros(0)
-    return reduced(stacked, weights, reduction, boxes)
+    return reduce_losses(stacked, weights, reduction, boxes)
 
 
 class _Claims:
@@ -158,7 +158,7 @@ class _Claims:
     """
 
     def __init__(self, label_logits: Tensor, n: int, activation: str) -> None:
-        logits = checked(label_logits, "label_logits", (n, None)).double()
+        logits = check_tensor(label_logits, "label_logits", (n, None)).double()
         if activation not in ("softmax", "sigmoid"):
             raise InputError(f"expected activation to be softmax or sigmoid, but got {activation!r:.40}")
         background = activation == "softmax"
@@ -174,13 +174,13 @@ class _Claims:
             self.log_probs = torch.nn.functional.logsigmoid(logits)
             left = torch.log((1.0 - self.log_probs.exp().sum(1)).clamp(min=MIN_PROBABILITY))
         self.classes = int(self.log_probs.shape[1])
-        self.log_background = _clamped(left)
+        self.log_background = _clamp(left)
         self.log_highest = self.log_probs.amax(1)
         self.clutter = self.log_highest.detach().exp() <= CLUTTER
         self.log_shares = self.log_probs - torch.logsumexp(self.log_probs, 1, keepdim=True)
 
 
-def _clamped(logs: Tensor) -> Tensor:
+def _clamp(logs: Tensor) -> Tensor:
     return logs.clamp(math.log(MIN_PROBABILITY), math.log1p(-MIN_PROBABILITY))
 
 
@@ -191,11 +191,11 @@ def _nll_of_image(
     clutter = claims.clutter[rows]
     sure, others = rows[~clutter], rows[clutter]
     unmatched = claims.log_background[sure]
-    matched = _clamped(claims.log_probs[sure][:, labels]) + log_densities[~clutter] - unmatched[:, None]
+    matched = _clamp(claims.log_probs[sure][:, labels]) + log_densities[~clutter] - unmatched[:, None]
     missed = log_densities.new_full((len(labels),), floor)
     expected = claims.log_highest[others].exp().sum()
     if len(others):
-        weighted = claims.log_highest[others][:, None] + _clamped(claims.log_shares[others][:, labels])
+        weighted = claims.log_highest[others][:, None] + _clamp(claims.log_shares[others][:, labels])
         missed = torch.maximum(torch.logsumexp(weighted + log_densities[clutter], 0), missed)
     costs, alone = (-part.detach().cpu().numpy() for part in (matched.T, missed))
     chosen, _ = _core.k_best_assignments(np.ascontiguousarray(costs), np.ascontiguousarray(alone), assignments)

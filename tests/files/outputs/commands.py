@@ -37,7 +37,7 @@ def _inside(out: str) -> tuple[str, ...]:
 
 _EVALUATE = ("evaluate", "IN/truth.json", "IN/sure.json")
 _LESS = ("--label-threshold", "0.5")
-_CALIBRATE = ("calibrate", "fit", "IN/truth.json", "IN/unsure.json", "--for", "nll", "--labels", "isotonic")
+_CALIBRATE = ("calibrate", "fit", "IN/truth.json", "IN/unsure.json", "--target", "nll", "--label-method", "isotonic")
 
 COMMANDS = [
     Command(

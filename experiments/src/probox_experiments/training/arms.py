@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from probox.calibration.gaussians import edge_reach
+from probox.calibration.corner_maps import edge_reach
 from probox.errors import InputError
 from probox.evaluation.evaluate import evaluate
 from probox.measures.scoring.scores import energy_scores, negative_log_likelihoods

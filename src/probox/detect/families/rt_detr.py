@@ -15,7 +15,7 @@ from probox.detect.families.sides import find_edges
 from probox.detect.graph import Graph
 from probox.detect.images import Placement
 from probox.errors import InputError
-from probox.fusion.edge_bins import edges_of
+from probox.fusion.edges import edges_of
 
 __all__ = ["DFine", "RtDetr"]
 

@@ -184,11 +184,15 @@ def _write_set(path: Paths, table: Detections | GroundTruth, kind: str, shards: 
     check_parquet_output(path, kind, shards=shards)
     if isinstance(table, Detections):
         table = by_images(table)
-    offsets = _offsets(table)
+    images, offsets = _images_of(table)
     borders = list(_borders(offsets, shards))
     parts: dict[str, Part] = {
-        f"part-{number:05d}-of-{len(borders):05d}.parquet": partial(_part, table, offsets, *border)
-        for number, border in enumerate(borders)
+        f"part-{number:05d}-of-{len(borders):05d}.parquet": (
+            partial(table.select, np.arange(offsets[begin], offsets[end]))
+            if isinstance(table, Detections)
+            else partial(table.select_images, images[begin:end])
+        )
+        for number, (begin, end) in enumerate(borders)
     }
     if is_url(path):
         # Nothing can be moved into place there: a set without one of its shards says of itself that it is not complete.
@@ -202,25 +206,15 @@ def _write_set(path: Paths, table: Detections | GroundTruth, kind: str, shards: 
                 put_content(new / name, table_content(part(), inside(path, name)), lasting=True)
     if len(parts) == shards:
         return ()
-    images = len(offsets) - 1
-    return (f"{shards} shards were asked for, but only {images} images have rows: written as {len(parts)}",)
+    return (f"{shards} shards were asked for, but only {len(images)} images have rows: written as {len(parts)}",)
 
 
-def _offsets(table: Detections | GroundTruth) -> Ids:
-    """Return where the rows of each image start, of a table by ascending image; one more entry than images."""
+def _images_of(table: Detections | GroundTruth) -> tuple[Ids, Ids]:
+    """Return the images of a table by ascending image, and where the rows of each start; one more entry than images."""
     if isinstance(table, GroundTruth):
-        return table.dataset.offsets(table.image_rows)
-    _, starts = np.unique(table.image_ids, return_index=True)
-    return np.append(starts, len(table)).astype(np.int64) if len(table) else np.zeros(1, np.int64)
-
-
-def _part(table: Detections | GroundTruth, offsets: Ids, begin: int, end: int) -> Detections | GroundTruth:
-    """Return the table of the images from `begin` to before `end`."""
-    rows = np.arange(int(offsets[begin]), int(offsets[end]))
-    if isinstance(table, Detections):
-        return table.select(rows)
-    columns = table.columns_at(rows) | {"image_rows": table.image_rows[rows] - begin}
-    return table.replace(dataset=table.dataset.take(np.arange(begin, end)), **columns)
+        return table.image_ids, table.dataset.offsets(table.image_rows)
+    images, starts = np.unique(table.image_ids, return_index=True)
+    return images, np.append(starts, len(table)).astype(np.int64)
 
 
 def _borders(offsets: Ids, shards: int) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The spread head: sigmas for the boxes of any frozen detector, learned from its errors."""
+"""The std regressor: standard deviations for the boxes of any frozen detector, learned from its errors."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from probox.calibration.corners import CornerMap
-from probox.calibration.fit_corners import height_for, suited, with_free_edges
-from probox.calibration.fit_learned import check_pairs, fit_learned
-from probox.calibration.given import Given
-from probox.calibration.learned import Learned
-from probox.calibration.pairs import FittingPairs
-from probox.calibration.pdq_curve import PdqCurve
-from probox.calibration.record import TARGETS, Calibration
-from probox.calibration.spread_arrays import checked_array, checked_features, checked_sides
-from probox.calibration.spread_fit import fit_law
-from probox.calibration.spread_law import SpreadLaw
+from probox.calibration.calibration import TARGETS, Calibration
+from probox.calibration.corner_fit import (
+    FittingPairs,
+    check_pairs,
+    fit_height,
+    fit_learned,
+    height_for,
+    with_free_edges,
+)
+from probox.calibration.corner_maps import CalibrationInputs, CornerMap, Learned
+from probox.calibration.cross_validation import PdqCurve
+from probox.calibration.std_regression import StdModel, fit_std_model
 from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
 from probox.support.types import Floats
@@ -30,24 +31,71 @@ from probox.tables.groundtruth import GroundTruth
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["SpreadHead", "fit_spread"]
+
+def check_array(values: Any, name: str, shape: tuple[int, ...], *, missing: bool = False) -> Floats:
+    """Return finite numbers of a shape; those that may be missing may be NaN."""
+    numbers = _to_numbers(values, name)
+    if numbers.shape != shape:
+        raise InputError(f"expected {name} of shape {shape}, but got {numbers.shape}")
+    return _check_finite(numbers, name, missing=missing)
 
 
-class SpreadHead:
+def _to_numbers(values: Any, name: str) -> Floats:
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"expected {name} to be an array of numbers, but got {type(values).__name__}") from None
+
+
+def _check_finite(numbers: Floats, name: str, *, missing: bool = False) -> Floats:
+    wrong = np.isinf(numbers) if missing else ~np.isfinite(numbers)
+    if wrong.any():
+        place = tuple(int(at) for at in np.argwhere(wrong)[0])
+        which = f"{name}[{', '.join(map(str, place))}]"
+        raise InputError(
+            f"{which} is {numbers[place]:g}, one of {int(wrong.sum()):,} that are no numbers",
+            remedy="leave such rows out, or put numbers in their place",
+        )
+    return numbers
+
+
+def check_features(values: Any) -> Floats:
+    """Return features of edges, (N, 4, F)."""
+    numbers = _to_numbers(values, "features")
+    if numbers.ndim not in (2, 3) or numbers.shape[-1] == 0 or (numbers.ndim == 3 and numbers.shape[1] != 4):
+        raise InputError(
+            f"expected features of shape (N, F) or (N, 4, F), but got {numbers.shape}",
+            remedy="give a row for each box and a column for each feature",
+        )
+    _check_finite(numbers, "features")
+    return np.repeat(numbers[:, None, :], 4, axis=1) if numbers.ndim == 2 else numbers
+
+
+def check_sides(values: Any, rows: int) -> Floats:
+    """Return what residuals are relative to: 1 if nothing is said."""
+    if values is None:
+        return np.ones((rows, 4))
+    sides = check_array(values, "sides", (rows, 4))
+    if not (sides > 0).all():
+        raise InputError("expected sides above 0", remedy="leave out boxes without extent")
+    return sides
+
+
+class StdRegressor:
     """Learns the sigmas of the four edges of a frozen detector's boxes from what the detector says of them.
 
-    It has two doors. With tables, `fit(found, truth)` matches boxes and learns from score, size, class and, if there
+    With tables, `fit(found, truth)` matches boxes and learns from score, size, class and, if there
     are covariances, the detector's own sigmas. With arrays, `fit(features, residuals)` learns from any numbers. Either
     way the logarithm of sigma over side is linear in the features, `docs/spread.md` says how.
 
-    >>> from probox.calibration import SpreadHead
+    >>> from probox.calibration import StdRegressor
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
     >>> plain = demo.detectors["sure"]
-    >>> head = SpreadHead().fit(plain, demo.truth)
-    >>> head.predict(plain).shape
+    >>> regressor = StdRegressor().fit(plain, demo.truth)
+    >>> regressor.predict(plain).shape
     (167, 4)
-    >>> head.apply(plain)
+    >>> regressor.apply(plain)
     Detections(167 detections in 12 images, 7 classes, 167 probabilistic)
 
     Parameters
@@ -67,19 +115,19 @@ class SpreadHead:
 
     Attributes
     ----------
-    law_ : SpreadLaw
+    model_ : SpreadLaw
         What was learned: level, edges, slopes, classes.
     ridge_ : float
         The ridge that was used.
     n_features_in_ : int
         How many features an edge has.
     mapping_ : Learned or None
-        What `probox.calibration.Calibration` takes as its corners; None if the head was fitted on arrays.
+        What `probox.calibration.Calibration` takes as its corners; None if the regressor was fitted on arrays.
     notes_ : tuple of str
         What is to be said about the fit.
     """
 
-    law_: SpreadLaw
+    model_: StdModel
     ridge_: float
     n_features_in_: int
     mapping_: Learned | None
@@ -100,7 +148,7 @@ class SpreadHead:
         seed: int = 0,
         convention: str | Convention | None = None,
     ) -> None:
-        # As they are: checked when they are used, so that copies of a head can be made from its parameters.
+        # As they are: checked when they are used, so that copies of a regressor can be made from its parameters.
         self.target = target
         self.level = level
         self.own_sigmas = own_sigmas
@@ -114,11 +162,11 @@ class SpreadHead:
         return {name: getattr(self, name) for name in self._parameters}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name, and return the head."""
+        """Set parameters by name, and return the regressor."""
         for name in params:
             if name not in self._parameters:
                 known = ", ".join(self._parameters)
-                raise InputError(f"a spread head has no parameter {name!r:.40}", remedy=f"use {known}")
+                raise InputError(f"a std regressor has no parameter {name!r:.40}", remedy=f"use {known}")
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -135,7 +183,7 @@ class SpreadHead:
         images: npt.ArrayLike | None = None,
     ) -> Self: ...
     def fit(self, features: Any, residuals: Any, *, sides: Any = None, images: Any = None) -> Self:
-        """Learn from detections and their truth, or from arrays; return the head.
+        """Learn from detections and their truth, or from arrays; return the regressor.
 
         Parameters
         ----------
@@ -184,19 +232,19 @@ class SpreadHead:
             def quality(mapping: CornerMap) -> float:
                 return curve.pdq(mapping, everywhere)
 
-        mapping = suited(shape, pairs, self.target, level=self.level, quality=quality)
+        mapping = fit_height(shape, pairs, self.target, level=self.level, quality=quality)
         assert isinstance(mapping, Learned)
-        self.mapping_, self.law_, self.ridge_, self.notes_ = mapping, mapping.law, fitted.ridge, fitted.notes
-        self.n_features_in_ = len(mapping.law.slopes)
+        self.mapping_, self.model_, self.ridge_, self.notes_ = mapping, mapping.model, fitted.ridge, fitted.notes
+        self.n_features_in_ = len(mapping.model.slopes)
 
     def _fit_arrays(self, features: Any, residuals: Any, sides: Any, images: Any) -> None:
         if self.target == "pdq":
             raise InputError("PDQ needs images", remedy='use target="nll", or fit on tables')
         if self.own_sigmas is not None:
             raise InputError("own_sigmas is for tables", remedy="give sigmas among the features")
-        x = checked_features(features)
-        away = checked_array(residuals, "residuals", (len(x), 4), missing=True)
-        sides = checked_sides(sides, len(x))
+        x = check_features(features)
+        away = check_array(residuals, "residuals", (len(x), 4), missing=True)
+        sides = check_sides(sides, len(x))
         if images is not None:
             images = np.asarray(images)
             if images.shape != (len(x),) or images.dtype.kind not in "iu":
@@ -208,9 +256,9 @@ class SpreadHead:
         check_pairs(int(some.sum()))
         names = tuple(f"feature {number + 1}" for number in range(x.shape[2]))
         own = None if images is None else images[some]
-        fitted = fit_law(x[some], away[some] / sides[some], names, images=own, **self._choices())
-        z = away / sides / fitted.law.relative_sigmas(x)
-        self.law_ = fitted.law.scaled(height_for(self.target, self.level)(z[np.isfinite(z)]))
+        fitted = fit_std_model(x[some], away[some] / sides[some], names, images=own, **self._choices())
+        z = away / sides / fitted.model.relative_sigmas(x)
+        self.model_ = fitted.model.scale_by(height_for(self.target, self.level)(z[np.isfinite(z)]))
         self.mapping_, self.ridge_, self.n_features_in_ = None, fitted.ridge, x.shape[2]
         self.notes_ = fitted.notes
 
@@ -220,7 +268,7 @@ class SpreadHead:
         Parameters
         ----------
         features : Detections or array
-            What the head was fitted on, of any images.
+            What the regressor was fitted on, of any images.
         sides : (N, 4) array, optional
             Arrays only: as in `fit`.
         """
@@ -231,34 +279,34 @@ class SpreadHead:
             self._check_sigmas(features, some=False)
             rows = np.arange(len(features))
             covariances = np.zeros((len(rows), 2, 2, 2)) if features.covariances is None else features.covariances
-            return mapping.sigmas(Given.of(features, rows, covariances))
+            return mapping.sigmas(CalibrationInputs.of(features, rows, covariances))
         self._check_fitted()
         if self.mapping_ is not None:
-            raise InputError("the head was fitted on tables", remedy="give Detections, or fit it on arrays")
-        x = checked_features(features)
+            raise InputError("the regressor was fitted on tables", remedy="give Detections, or fit it on arrays")
+        x = check_features(features)
         if x.shape[2] != self.n_features_in_:
             raise InputError(
                 f"expected {self.n_features_in_} features, as in fit, but got {x.shape[2]}",
                 remedy="give the same columns in the same order",
             )
-        return self.law_.relative_sigmas(x) * checked_sides(sides, len(x))
+        return self.model_.relative_sigmas(x) * check_sides(sides, len(x))
 
     def apply(self, found: Detections, truth: GroundTruth | Dataset | None = None) -> Detections:
-        """Return the detections with learned covariances; plain ones stay so if the head learned from own sigmas.
+        """Return the detections with learned covariances; plain ones stay so if the regressor learned from own std.
 
         Parameters
         ----------
         found : Detections
             Of any images.
         truth : GroundTruth or Dataset, optional
-            Not needed: a head keeps its std at the image border.
+            Not needed: a regressor keeps its std at the image border.
         """
         expect(found, Detections, "found", "read them first with probox.read_detections(path, truth)")
         self._check_sigmas(found, some=True)
         return Calibration(corners=self._mapping(), target=self.target).apply(found, truth)
 
     def _check_sigmas(self, found: Detections, *, some: bool) -> None:
-        """Raise if the head needs sigmas and not all detections have them, or, with `some`, none."""
+        """Raise if the regressor needs sigmas and not all detections have them, or, with `some`, none."""
         if not self._mapping().needs_covariances or not len(found):
             return
         has = np.zeros(len(found), bool)
@@ -267,19 +315,21 @@ class SpreadHead:
         if (some and has.any()) or has.all():
             return
         raise InputError(
-            f"the head learned from own sigmas, but {int((~has).sum()):,} of {len(found):,} detections have none",
+            f"the regressor learned from own std, but {int((~has).sum()):,} of {len(found):,} detections have none",
             file=found.source or None,
             remedy="give detections with covariances, or fit with own_sigmas=False",
         )
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "law_"):
-            raise InputError("the head has not been fitted", remedy="call fit first")
+        if not hasattr(self, "model_"):
+            raise InputError("the regressor has not been fitted", remedy="call fit first")
 
     def _mapping(self) -> Learned:
         self._check_fitted()
         if self.mapping_ is None:
-            raise InputError("the head was fitted on arrays, not on detections", remedy="give arrays, or fit on tables")
+            raise InputError(
+                "the regressor was fitted on arrays, not detections", remedy="give arrays, or fit on tables"
+            )
         return self.mapping_
 
     def _check_parameters(self) -> None:
@@ -301,21 +351,6 @@ class SpreadHead:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
-
-
-def fit_spread(
-    features: Any, residuals: Any, *, sides: Any = None, images: Any = None, **parameters: Any
-) -> SpreadHead:
-    """Return a spread head fitted on detections and their truth, or on arrays: `SpreadHead(...).fit(...)` in one call.
-
-    >>> from probox.calibration import fit_spread
-    >>> rng = np.random.default_rng(0)
-    >>> features = rng.uniform(size=(500, 1))
-    >>> head = fit_spread(features, rng.normal(size=(500, 4)) * np.exp(features))
-    >>> head.predict([[0.0], [1.0]]).mean(axis=1).round(1).tolist()
-    [1.0, 2.6]
-    """
-    return SpreadHead().set_params(**parameters).fit(features, residuals, sides=sides, images=images)
 
 
 def _is_number(value: Any) -> bool:

@@ -1,32 +1,163 @@
-"""Fits that leave images out, and the numbers of detections that were calibrated by a fit that did not see them."""
+"""Fits that leave images out, and PDQ of detections calibrated by a fit that has not seen their image."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from probox.calibration.corners import CornerMap
-from probox.calibration.fit_corners import ON_ONE_LATTICE, CornerFit, fit_corners, scales_sigmas
-from probox.calibration.fit_labels import LabelFit, fit_labels, ignorances, label_targets
+from probox.calibration.calibration import Calibration
+from probox.calibration.corner_fit import ON_ONE_LATTICE, CornerFit, FittingPairs, fit_corners, scales_sigmas
+from probox.calibration.corner_maps import CornerMap, calibrate_corners
 from probox.calibration.gain import corner_parts
-from probox.calibration.labels import background_columns, with_background
-from probox.calibration.pairs import FittingPairs
-from probox.calibration.pdq_curve import PdqCurve, pdq_by_image
-from probox.calibration.record import Calibration
+from probox.calibration.label_maps import (
+    LabelFit,
+    background_columns,
+    fit_labels,
+    ignorances,
+    label_targets,
+    with_background,
+)
 from probox.convention import Convention
 from probox.errors import InputError
+from probox.evaluation.evaluate import evaluate
+from probox.evaluation.result import Evaluation
 from probox.fusion.gaussian import pinned_edges
+from probox.measures.pdq.pdq_measure import sums_per_image
 from probox.measures.scoring.score_rows import border_notes
 from probox.measures.scoring.scores import edge_variances
 from probox.support.mapping import Mapper, here
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import align_labels
 
-__all__ = ["Fit", "Fits", "HeldOut", "Job", "Numbers", "fits_by", "fitted"]
+PIECES = 3
+"""Pieces of images for each that is worked on at once: images differ in what they take."""
+
+PER_OBJECT = 2
+"""How many detections of an object take part in a search: those that overlap it most, by box and label."""
+
+
+def pdq_parts(evaluation: Evaluation) -> Floats:
+    """Return for each image the sum of its pPDQ and its part of the denominator, (I, 2); PDQ is the ratio of sums."""
+    sums = sums_per_image(evaluation)
+    return np.stack([sums["pPDQ"], sums["TP"] + sums["cost"] + sums["FN"]], axis=1)
+
+
+def pdq_by_image(
+    truth: GroundTruth,
+    found: Detections,
+    convention: Convention,
+    *,
+    threads: int | None = None,
+    mapper: Mapper = here,
+) -> Floats:
+    """Return `pdq_parts` of detections, some images in each piece of work."""
+    if mapper.at_once == 1:
+        return _parts_of((truth, found), convention, threads)
+    count = len(truth.dataset)
+    rows = truth.dataset.rows_of(found.image_ids)
+    cuts = np.linspace(0, count, min(count, PIECES * mapper.at_once) + 1).astype(int).tolist()
+    pieces = [
+        (truth.select_images(truth.dataset.image_ids[start:stop]), found.select((rows >= start) & (rows < stop)))
+        for start, stop in pairwise(cuts)
+    ]
+    return np.concatenate(list(mapper(_parts_of, pieces, convention, threads)))
+
+
+def _parts_of(piece: tuple[GroundTruth, Detections], convention: Convention, threads: int | None) -> Floats:
+    return pdq_parts(evaluate(*piece, convention=convention, measures=("pdq",), threads=threads))
+
+
+class PdqCurve:
+    """The parts of PDQ as a function of a map, measured when they are first asked for.
+
+    A search looks at the few detections that an object may be matched with; all others are false positives whatever
+    their sigmas. Numbers that are shown are measured on all of them.
+    """
+
+    def __init__(
+        self,
+        truth: GroundTruth,
+        found: Detections,
+        convention: Convention,
+        *,
+        threads: int | None = None,
+        border: str = "keep",
+    ) -> None:
+        self._pinned_in = truth.dataset if border == "pin" else None
+        rows = truth.dataset.rows_of(found.image_ids)
+        taken = rows >= 0
+        if convention.fixed_threshold is not None:
+            taken &= found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.fixed_threshold)
+        listed = shortlist(truth, found, rows, taken)
+        self._truth, self._found = truth, found.select(listed)
+        self._convention, self._threads = convention, threads
+        others = taken & ~listed
+        real = np.ones(len(found.classes), bool)
+        real[background_columns(found.classes)] = False
+        costs = found.label_probs[others][:, real].max(axis=1, initial=0.0)
+        weights = costs if convention.confidence_denominator else np.ones(int(others.sum()))
+        self._others = np.bincount(rows[others], weights, len(truth.dataset))
+        self._known: dict[CornerMap, Floats] = {}
+
+    def parts(self, mapping: CornerMap) -> Floats:
+        """Return the parts of PDQ of each image, (I, 2)."""
+        if mapping not in self._known:
+            changed = calibrate_corners(self._found, mapping, self._pinned_in)
+            parts = pdq_by_image(self._truth, changed, self._convention, threads=self._threads)
+            parts[:, 1] += self._others
+            self._known[mapping] = parts
+        return self._known[mapping]
+
+    def pdq(self, mapping: CornerMap, images: Bools) -> float:
+        """Return the PDQ of these images, 0 where there is nothing to score."""
+        total, counted = self.parts(mapping)[images].sum(axis=0)
+        return float(total / counted) if counted else 0.0
+
+
+def shortlist(truth: GroundTruth, found: Detections, rows: Ints, taken: Bools) -> Bools:
+    """Return which detections are among the `PER_OBJECT` of an object with the highest IoU times root of label.
+
+    Parameters
+    ----------
+    truth, found : tables
+        Objects and detections.
+    rows : (N,) int64
+        Image rows of the detections.
+    taken : (N,) bool
+        The detections to choose from.
+    """
+    listed = np.zeros(len(found), bool)
+    order = np.flatnonzero(taken)[np.argsort(rows[taken], kind="stable")]
+    starts = np.searchsorted(rows[order], np.arange(len(truth.dataset) + 1))
+    offsets = truth.dataset.offsets(truth.image_rows)
+    probs = align_labels(found.label_probs, found.classes, truth.classes)
+    for image in range(len(truth.dataset)):
+        here = order[starts[image] : starts[image + 1]]
+        there = slice(offsets[image], offsets[image + 1])
+        if len(here) <= PER_OBJECT or there.start == there.stop:
+            listed[here] = True
+            continue
+        label = np.sqrt(np.clip(probs[here][:, truth.labels[there]].T, 0.0, 1.0))
+        closeness = _ious(truth.boxes[there], found.boxes[here]) * label
+        best = np.argpartition(-closeness, PER_OBJECT - 1, axis=1)[:, :PER_OBJECT]
+        chosen = np.unique(best[np.take_along_axis(closeness, best, axis=1) > 0])
+        listed[here[chosen]] = True
+    return listed | (taken & found.has_heatmap)  # the boxes of heatmaps say little
+
+
+def _ious(some: Floats, others: Floats) -> Floats:
+    low = np.maximum(some[:, None, :2], others[None, :, :2])
+    high = np.minimum(some[:, None, 2:], others[None, :, 2:])
+    shared = np.prod(np.maximum(high - low, 0.0), axis=2)
+    areas = [np.prod(np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0), axis=1) for boxes in (some, others)]
+    union = areas[0][:, None] + areas[1][None, :] - shared
+    return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))
 
 
 class Job:
@@ -137,7 +268,7 @@ class Fits(NamedTuple):
     images: tuple[Bools, ...]
 
 
-def fitted(fits: Fits, job: Job) -> list[Fit | InputError]:
+def fit_pieces(fits: Fits, job: Job) -> list[Fit | InputError]:
     """Return each fit; the last of fewer than these is why the next cannot be made."""
     made: list[Fit | InputError] = []
     try:
@@ -148,14 +279,14 @@ def fitted(fits: Fits, job: Job) -> list[Fit | InputError]:
     return made
 
 
-def fits_by(method: str, images: Sequence[Bools], at_once: int) -> list[Fits]:
+def plan_fits(method: str, images: Sequence[Bools], at_once: int) -> list[Fits]:
     """Return a fit to each of some choices of images, in pieces that may be worked on at once.
 
     Fits that search among the same maps, which are measured once for all, stay together where others would measure
     them again.
 
     >>> two = [np.ones(3, bool), np.ones(3, bool)]
-    >>> [len(fits_by(method, two, at_once=8)) for method in ("scale", "isotonic")]
+    >>> [len(plan_fits(method, two, at_once=8)) for method in ("scale", "isotonic")]
     [1, 2]
     """
     if at_once > 1 and method in ON_ONE_LATTICE:

@@ -1,28 +1,132 @@
-"""Fitting a law of spread: penalised likelihood of errors with heavy tails, by Newton's method.
-
-With u = ln(sigma / side) and the relative error e of an edge, what is minimised is the sum over edges of
-
-    u + (NU + 1) / 2 * ln(1 + e^2 exp(-2 u) / NU)
-
-which is the negative logarithm of Student's density, plus half of `ridge` times the squares of the slopes and half of
-`OFFSET_RIDGE` times those of what edges and classes add. It is convex in all of them. A Gaussian in its place would let
-a few wild errors decide the slopes; how high the sigmas are is settled afterwards, by what they are for.
-"""
+"""Regression of std on features of boxes: the model, its features, and its fit."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.analysis.resampling import assign_folds
-from probox.calibration.spread_law import Slope, SpreadLaw, standardised
 from probox.errors import InputError
 from probox.support.types import Bools, Floats, Ints
+from probox.tables.labels import canonical_name
 
-__all__ = ["DIGITS", "NU", "OFFSET_RIDGE", "RIDGES", "LawFit", "fit_law"]
+if TYPE_CHECKING:
+    from probox.calibration.corner_maps import CalibrationInputs
+
+REACH = 2.0
+"""Beyond so many standard deviations of what was seen a feature says no more: the model is level there."""
+
+LARGEST_RATIO = 1e6
+"""No sigma is more than so many sides, or less than one over it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Slope:
+    """What one feature does: a change by `scale`, its standard deviation, adds `slope` to the logarithm of sigma."""
+
+    name: str
+    mean: float
+    scale: float
+    slope: float
+
+
+@dataclasses.dataclass(frozen=True)
+class StdModel:
+    """ln(sigma / side) = level + edge + class + sum of slope * (feature - mean) / scale, each level beyond `REACH`.
+
+    Parameters
+    ----------
+    level : float
+        Of an edge all of whose features are at their means.
+    edges : tuple of 4 floats
+        What x1, y1, x2, y2 add.
+    slopes : tuple of Slope
+        What features add.
+    classes : tuple of (str, float)
+        What classes add; any other adds nothing.
+    """
+
+    level: float
+    edges: tuple[float, float, float, float]
+    slopes: tuple[Slope, ...]
+    classes: tuple[tuple[str, float], ...] = ()
+
+    def relative_sigmas(self, features: Floats, classes: npt.NDArray[np.str_] | None = None) -> Floats:
+        """Return sigma / side of the four edges, (N, 4), from features (N, 4, F)."""
+        logarithms = np.full(features.shape[:2], self.level) + np.array(self.edges)
+        inputs = self.inputs(features)
+        for column, own in enumerate(self.slopes):
+            logarithms += own.slope * inputs[:, :, column]
+        if classes is not None and self.classes:
+            known = {canonical_name(name): value for name, value in self.classes}
+            names, inverse = np.unique(classes, return_inverse=True)
+            added = np.array([known.get(canonical_name(str(name)), 0.0) for name in names], np.float64)
+            logarithms += added[inverse].reshape(-1, 1)
+        bound = math.log(LARGEST_RATIO)
+        return np.asarray(np.exp(np.clip(logarithms, -bound, bound)))
+
+    def inputs(self, features: Floats) -> Floats:
+        """Return features (..., F) as the model sees them."""
+        means, scales = (np.array([getattr(own, name) for own in self.slopes]) for name in ("mean", "scale"))
+        return standardise(features, means, scales)
+
+    def scale_by(self, factor: float) -> StdModel:
+        """Return the model whose sigmas are `factor` times as large."""
+        return dataclasses.replace(self, level=self.level + math.log(factor))
+
+
+def standardise(values: Floats, mean: float | Floats, scale: float | Floats) -> Floats:
+    """Return features as the model sees them.
+
+    >>> standardise(np.array([1.0, 3.0, 99.0]), 1.0, 2.0).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    return np.clip((values - mean) / scale, -REACH, REACH)
+
+
+BOX_FEATURES = ("score", "side along", "side across")
+"""Of every detection: the log odds of its score, and the logarithms of the box's side that the edge is measured by and
+of the other one. Together these two say size and aspect."""
+
+SIGMA_FEATURES = ("own std", "other edges' std")
+"""Of detections with covariances: the logarithms of the edge's own sigma over its side, and of the mean of the other
+three."""
+
+LEAST_ODDS = 1e-3
+"""Scores nearer to 0 or 1 than this say no more."""
+
+LEAST = 1e-6
+"""Sides and relative sigmas below this count as this, so that they have a logarithm."""
+
+
+def feature_names(own_sigmas: bool) -> tuple[str, ...]:
+    """Return what the columns of `edge_features` are called."""
+    return BOX_FEATURES + (SIGMA_FEATURES if own_sigmas else ())
+
+
+def edge_features(given: CalibrationInputs, own_sigmas: bool) -> Floats:
+    """Return the features of the four edges, (N, 4, F).
+
+    >>> from probox.calibration.corner_maps import CalibrationInputs
+    >>> given = CalibrationInputs(sigmas=np.array([[1.0, 2, 1, 2]]), sides=np.array([[10.0, 20, 10, 20]]),
+    ...               classes=np.array(["cup"]), scores=np.array([0.5]))
+    >>> np.exp(edge_features(given, own_sigmas=True))[0, 0].round(3).tolist()
+    [1.0, 10.0, 20.0, 0.1, 0.1]
+    """
+    score = np.clip(given.scores, LEAST_ODDS, 1.0 - LEAST_ODDS)
+    along = np.log(np.maximum(given.sides, LEAST))
+    columns = [np.repeat(np.log(score / (1.0 - score))[:, None], 4, axis=1), along, along[:, [1, 0, 3, 2]]]
+    if own_sigmas:
+        relative = np.maximum(given.sigmas / np.maximum(given.sides, LEAST), LEAST)
+        # The mean of sigmas, not of logarithms: one edge at the border, whose sigma is next to 0, moves it little.
+        others = (relative.sum(axis=1, keepdims=True) - relative) / 3.0
+        columns += [np.log(relative), np.log(np.maximum(others, LEAST))]
+    return np.stack(columns, axis=2)
+
 
 NU = 8.0
 """Degrees of freedom of Student's density."""
@@ -51,15 +155,15 @@ DIGITS = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class LawFit:
-    """A law, the ridge that it was fitted with, and what is to be said about it."""
+class StdModelFit:
+    """A model, the ridge that it was fitted with, and what is to be said about it."""
 
-    law: SpreadLaw
+    model: StdModel
     ridge: float
     notes: tuple[str, ...] = ()
 
 
-def fit_law(
+def fit_std_model(
     features: Floats,
     errors: Floats,
     names: tuple[str, ...],
@@ -69,8 +173,8 @@ def fit_law(
     ridge: float | None = None,
     folds: int = 5,
     seed: int = 0,
-) -> LawFit:
-    """Return the law that suits errors best.
+) -> StdModelFit:
+    """Return the model that suits errors best.
 
     Parameters
     ----------
@@ -104,10 +208,10 @@ def fit_law(
     scales = np.where(scales > 1e-9 * np.maximum(1.0, np.abs(means)), scales, 1.0)  # a constant feature says nothing
     class_names, of_class = np.unique(classes, return_inverse=True) if classes is not None else (np.zeros(0, str), None)
     # Rounded first: what is applied later is then exactly what was fitted with.
-    means, scales = _rounded(means), _rounded(scales)
+    means, scales = _round_digits(means), _round_digits(scales)
     problem = _Problem(
         columns=np.concatenate(
-            [np.ones((len(pair), 1)), np.eye(4)[edge], standardised(seen, means, scales)], axis=1
+            [np.ones((len(pair), 1)), np.eye(4)[edge], standardise(seen, means, scales)], axis=1
         ),
         errors=2 * np.log(np.maximum(np.abs(errors[known]) / magnitude, LEAST_ERROR)) - math.log(NU),
         classes=None if of_class is None else of_class.reshape(-1)[pair],
@@ -115,14 +219,14 @@ def fit_law(
     )  # fmt: skip
     if ridge is None:
         groups = pair if images is None else np.unique(images, return_inverse=True)[1].reshape(-1)[pair]
-        ridge = _chosen_ridge(problem, groups.astype(np.int64), folds, seed)
+        ridge = _choose_ridge(problem, groups.astype(np.int64), folds, seed)
     every = -(-len(pair) // (4 * ENOUGH_PAIRS))  # a part of very many is a good start, and soon fitted
     start = problem.take(np.arange(len(pair)) % every == 0).minimum(ridge) if every > 1 else None
-    found = _rounded(problem.minimum(ridge, start))
-    level = float(_rounded(np.array([found[0] + math.log(magnitude)]))[0])
+    found = _round_digits(problem.minimum(ridge, start))
+    level = float(_round_digits(np.array([found[0] + math.log(magnitude)]))[0])
     x1, y1, x2, y2 = found[1:5].tolist()
     slopes = found[5 : 5 + len(names)].tolist()
-    law = SpreadLaw(
+    model = StdModel(
         level=level,
         edges=(x1, y1, x2, y2),
         slopes=tuple(
@@ -130,7 +234,7 @@ def fit_law(
         ),
         classes=tuple(zip(class_names.tolist(), found[5 + len(names) :].tolist(), strict=True)),
     )  # fmt: skip
-    return LawFit(law, ridge)
+    return StdModelFit(model, ridge)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -215,7 +319,7 @@ class _Problem:
         return gradient, step
 
 
-def _chosen_ridge(problem: _Problem, groups: Ints, folds: int, seed: int) -> float:
+def _choose_ridge(problem: _Problem, groups: Ints, folds: int, seed: int) -> float:
     """Return the ridge of least loss on images held out; of ridges that are as good the largest."""
     count = int(groups.max()) + 1
     parts = min(folds, count)
@@ -238,5 +342,5 @@ def _chosen_ridge(problem: _Problem, groups: Ints, folds: int, seed: int) -> flo
     return max(ridge for ridge, equal in zip(RIDGES, good.tolist(), strict=True) if equal)
 
 
-def _rounded(values: Floats) -> Floats:
+def _round_digits(values: Floats) -> Floats:
     return np.array([float(f"{value:.{DIGITS}g}") for value in values.tolist()])

@@ -1,0 +1,413 @@
+"""A fitted calibration: what it does to detections, where it came from, and its JSON file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from probox.calibration.corner_maps import (
+    ClassScale,
+    Conformal,
+    Constant,
+    CornerMap,
+    Curve,
+    EdgeScale,
+    Learned,
+    RelativeCurves,
+    Scale,
+    box_reach,
+    calibrate_corners,
+    count_of_classes,
+    describe,
+    find_unchanged,
+)
+from probox.calibration.label_maps import LabelMap, NoLabelMap, ScoreCurves, Temperature
+from probox.calibration.std_regression import SIGMA_FEATURES, Slope, StdModel, feature_names
+from probox.errors import InputError
+from probox.files.output import json_bytes, write_files
+from probox.files.reading import Paths, file_head, read_bytes
+from probox.files.replacing import Kind, check_replaceable
+from probox.fusion.gaussian import BORDERS
+from probox.measures.matched import EDGES
+from probox.support.words import some_names
+from probox.tables.arguments import dataset_of, expect, expect_path
+from probox.tables.dataset import Dataset
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.version import __version__
+
+TARGETS = ("pdq", "nll", "coverage")
+"""What corners can be fitted for."""
+
+
+FORMAT = "probox calibration 2"
+"""What the file is and the version of its layout."""
+
+LARGEST = 1e6
+"""No factor is larger, none is smaller than one over it."""
+
+REMEDY = "correct it, or fit again"
+
+KIND = Kind("a calibration", lambda path: bool(re.search(rb'"format"\s*:\s*"probox calibration', file_head(path))))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """What `probox.calibration.fit` found, to be applied to detections of any images.
+
+    >>> from probox.calibration import Calibration
+    >>> from probox.calibration.corner_maps import Scale
+    >>> found = Detections(
+    ...     classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 60]], label_probs=[[0.8]],
+    ...     covariances=[[[[4, 1], [1, 4]], [[9, 0], [0, 9]]]])
+    >>> Calibration(corners=Scale(2.0)).apply(found).covariances.tolist()
+    [[[[16.0, 4.0], [4.0, 16.0]], [[36.0, 0.0], [0.0, 36.0]]]]
+
+    Parameters
+    ----------
+    corners : CornerMap
+        What happens to standard deviations: what `fit` found, or by hand ``Scale(2.0)`` or ``Constant(0.1)``, a share
+        of the box's sides, of ``probox.calibration.corner_maps``.
+    labels : LabelMap
+        What happens to label probabilities: what `fit` found, or by hand ``Temperature(1.5)`` of
+        ``probox.calibration.label_maps``. Default: nothing.
+    target : {"pdq", "nll", "coverage"}
+        What the corners were fitted for.
+    border : {"keep", "pin"}
+        Edges at the image border: ``keep`` the calibrated std, or ``pin`` it as `probox.fusion.keep_inside` does.
+    classes : tuple of (str, int)
+        Names and category ids of the truth it was fitted on, so that COCO results can be read without it.
+    origin : tuple of (str, str or int)
+        What it was fitted on, for people.
+    """
+
+    corners: CornerMap
+    labels: LabelMap = dataclasses.field(default_factory=NoLabelMap)
+    target: str = "nll"
+    border: str = "keep"
+    classes: tuple[tuple[str, int], ...] = ()
+    origin: tuple[tuple[str, str | int], ...] = ()
+
+    def apply(self, detections: Detections, truth: GroundTruth | Dataset | None = None) -> Detections:
+        """Return calibrated detections; their notes say what was left as it was.
+
+        Parameters
+        ----------
+        detections : Detections
+            Of any images.
+        truth : GroundTruth or Dataset, optional
+            Tells the sizes of the images, which ``border="pin"`` needs; nothing else is looked at.
+        """
+        expect(detections, Detections, "detections", "read them first with probox.read_detections(path, truth)")
+        dataset = None if truth is None else dataset_of(truth, "the order is apply(detections, truth)")
+        changed = self.labels.apply(
+            calibrate_corners(detections, self.corners, dataset if self.border == "pin" else None)
+        )
+        return changed.replace(notes=(*detections.notes, *self._notes(detections, sizes=dataset is not None)))
+
+    def _notes(self, found: Detections, *, sizes: bool) -> tuple[str, ...]:
+        """Return what `apply` leaves as it is, and which classes have no values of their own, one sentence each."""
+        notes: list[str] = []
+        if self.border == "pin" and sizes:
+            notes.append('border="pin" limits the std of edges at the image border: for PDQ, not for a filter')
+        elif self.border == "pin":
+            notes.append(
+                'edges are not pinned, though border="pin" was fitted: the sizes of images are not known; '
+                "give the ground truth of these images"
+            )
+        maps = int(found.has_heatmap.sum())
+        if maps:
+            notes.append(f"{maps:,} of {len(found):,} detections are heatmaps: they stay as they are")
+        plain = int(find_unchanged(found, self.corners).sum()) - maps
+        if plain:
+            notes.append(f"{plain:,} of {len(found):,} detections are plain boxes: no sigma to calibrate")
+        used = [found.classes[label] for label in np.unique(found.labels).tolist()] if found.classes else []
+        for what, mapping in (("corners", self.corners), ("labels", self.labels)):
+            unknown = [name for name in used if not mapping.has_class(name)]
+            if unknown:
+                use = f"{count_of_classes(len(unknown))} {'uses' if len(unknown) == 1 else 'use'}"
+                notes.append(f"{what}: {use} the values of all classes ({some_names(unknown)})")
+        return tuple(notes)
+
+    def __repr__(self) -> str:
+        return f"Calibration({self.corners.method} for {self.target}, labels {self.labels.method})"
+
+    def __str__(self) -> str:
+        parts = [describe(self.corners)]
+        if isinstance(self.labels, Temperature):
+            parts.append(f"labels at temperature {self.labels.temperature:.3g}")
+        elif isinstance(self.labels, ScoreCurves):
+            n = len(self.labels.classes)
+            own = f"a curve of {'its' if n == 1 else 'their'} own for {count_of_classes(n)}"
+            parts.append(f"scores become precisions, by {own if n else 'one curve for all classes'}")
+        return "; ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as what JSON can hold; `from_json` gives it back."""
+        return {
+            "format": FORMAT,
+            "version": __version__,
+            "corners": {"method": self.corners.method, "target": self.target, "border": self.border}
+            | _corners_to_json(self.corners),
+            "labels": {"method": self.labels.method} | _labels_to_json(self.labels),
+            "classes": dict(self.classes),
+            "origin": dict(self.origin),
+        }
+
+    @classmethod
+    def from_json(cls, content: Any, *, file: str | None = None) -> Calibration:
+        """Return the calibration that `to_json` wrote; the first invalid entry is named, and `file` with it."""
+        whole = _Entry(content, "", file)
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            given = content.get("format") if isinstance(content, dict) else None
+            got = "a file without it" if given is None else f"{given!r:.60}"
+            problem = f'expected a calibration with "format": "{FORMAT}", but got {got}'
+            if isinstance(given, str) and given.startswith("probox calibration "):
+                raise InputError(problem, file=file, remedy="fit again with this version of probox")
+            whole.fail(problem)
+        whole.require("format", "version", "corners", "labels", "classes", "origin")
+        whole["version"].text()
+        corners, target = _read_corners(whole["corners"])
+        return cls(
+            corners=corners,
+            labels=_read_labels(whole["labels"]),
+            target=target,
+            border=whole["corners"].choice("border", BORDERS),
+            classes=tuple((name, entry.whole()) for name, entry in whole["classes"].items()),
+            origin=tuple((name, entry.text_or_whole()) for name, entry in whole["origin"].items()),
+        )
+
+    def save(self, path: Paths) -> None:
+        """Write a JSON file; one that is there is replaced if it holds a calibration."""
+        expect_path(path)
+        check_replaceable(path, KIND)
+        text = json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
+        # A knot stands in one line. No text has a line break of its own, so none is touched.
+        text = re.sub(r"\[\n([^\[\]{}\"]+)\n\s*\]", lambda found: f"[{' '.join(found[1].split())}]", text)
+        write_files({Path(path): json_bytes(Path(path), text.encode() + b"\n")})
+
+    @classmethod
+    def load(cls, path: Paths) -> Calibration:
+        """Read what `save` wrote."""
+        expect_path(path)
+        name = str(path)
+        try:
+            content = json.loads(read_bytes(path).decode(), object_pairs_hook=_once, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, InputError) and error.file:
+                raise
+            why = error.problem if isinstance(error, InputError) else str(error)
+            raise InputError(f"is no JSON file of a calibration: {why:.200}", file=name, remedy="fit again") from None
+        return cls.from_json(content, file=name)
+
+
+def _corners_to_json(mapping: CornerMap) -> dict[str, Any]:
+    if isinstance(mapping, Scale):
+        return {"factor": mapping.factor}
+    if isinstance(mapping, EdgeScale):
+        return {"factors": dict(zip(EDGES, mapping.factors, strict=True))}
+    if isinstance(mapping, ClassScale):
+        return {"others": mapping.others, "classes": dict(mapping.classes)}
+    if isinstance(mapping, RelativeCurves):
+        return {"curves": {edge: _knots(curve) for edge, curve in zip(EDGES, mapping.curves, strict=True)}}
+    if isinstance(mapping, Conformal):
+        return {"factor": mapping.factor, "alpha": mapping.alpha, "reach": mapping.reach}
+    if isinstance(mapping, Learned):
+        return _model_to_json(mapping.model)
+    assert isinstance(mapping, Constant)
+    return {"fraction": mapping.fraction}
+
+
+def _model_to_json(model: StdModel) -> dict[str, Any]:
+    slopes = {own.name: {"mean": own.mean, "scale": own.scale, "slope": own.slope} for own in model.slopes}
+    edges = dict(zip(EDGES, model.edges, strict=True))
+    return {"level": model.level, "edges": edges, "features": slopes, "classes": dict(model.classes)}
+
+
+def _labels_to_json(mapping: LabelMap) -> dict[str, Any]:
+    if isinstance(mapping, Temperature):
+        return {"temperature": mapping.temperature}
+    if isinstance(mapping, ScoreCurves):
+        return {"others": _knots(mapping.others), "classes": {name: _knots(curve) for name, curve in mapping.classes}}
+    return {}
+
+
+def _knots(curve: Curve) -> list[list[float]]:
+    return [[x, y] for x, y in zip(curve.x, curve.y, strict=True)]
+
+
+def _read_corners(entry: _Entry) -> tuple[CornerMap, str]:
+    method = entry.choice("method", tuple(_CORNER_KEYS))
+    entry.require("method", "target", "border", *_CORNER_KEYS[method])
+    target = entry.choice("target", TARGETS)
+    if method == "scale":
+        return Scale(entry["factor"].factor()), target
+    if method == "edge-scale":
+        x1, y1, x2, y2 = (own.factor() for own in entry["factors"].each(EDGES))
+        return EdgeScale((x1, y1, x2, y2)), target
+    if method == "class-scale":
+        classes = tuple((name, own.factor()) for name, own in entry["classes"].items())
+        return ClassScale(entry["others"].factor(), classes), target
+    if method == "isotonic":
+        c1, c2, c3, c4 = (own.curve(above_zero=True) for own in entry["curves"].each(EDGES))
+        return RelativeCurves((c1, c2, c3, c4)), target
+    if method == "constant":
+        return Constant(entry["fraction"].factor()), target
+    if method == "learned":
+        return Learned(_read_model(entry)), target
+    alpha, factor, reach = entry["alpha"].number(), entry["factor"].factor(), entry["reach"].factor()
+    if not 0 < alpha < 1:
+        entry["alpha"].fail(f"expected a number between 0 and 1, but got {alpha:g}")
+    if not math.isclose(factor * box_reach(1 - alpha), reach, rel_tol=1e-9):
+        entry["factor"].fail(f"expected reach / {box_reach(1 - alpha):.6g}, but got {factor:g}")
+    return Conformal(factor, alpha, reach), target
+
+
+def _read_model(entry: _Entry) -> StdModel:
+    x1, y1, x2, y2 = (own.logarithm() for own in entry["edges"].each(EDGES))
+    features = entry["features"]
+    names = feature_names(own_sigmas=any(name in SIGMA_FEATURES for name in features.mapping()))
+    slopes = []
+    for name, own in zip(names, features.each(names), strict=True):
+        own.require("mean", "scale", "slope")
+        slopes.append(Slope(name, own["mean"].number(), own["scale"].factor(), own["slope"].logarithm()))
+    classes = tuple((name, own.logarithm()) for name, own in entry["classes"].items())
+    return StdModel(entry["level"].logarithm(), (x1, y1, x2, y2), tuple(slopes), classes)
+
+
+_CORNER_KEYS: dict[str, tuple[str, ...]] = {
+    "scale": ("factor",),
+    "edge-scale": ("factors",),
+    "class-scale": ("others", "classes"),
+    "isotonic": ("curves",),
+    "learned": ("level", "edges", "features", "classes"),
+    "constant": ("fraction",),
+    "conformal": ("factor", "alpha", "reach"),
+}
+
+
+def _read_labels(entry: _Entry) -> LabelMap:
+    method = entry.choice("method", ("none", "temperature", "isotonic"))
+    if method == "temperature":
+        entry.require("method", "temperature")
+        return Temperature(entry["temperature"].factor())
+    if method == "isotonic":
+        entry.require("method", "others", "classes")
+        classes = tuple((name, own.curve(most=1.0)) for name, own in entry["classes"].items())
+        return ScoreCurves(entry["others"].curve(most=1.0), classes)
+    entry.require("method")
+    return NoLabelMap()
+
+
+class _Entry:
+    """A value of the file and where it stands."""
+
+    def __init__(self, value: Any, place: str, file: str | None) -> None:
+        self.value, self.place, self.file = value, place, file
+
+    def fail(self, problem: str) -> NoReturn:
+        raise InputError(problem, file=self.file, entry=self.place or None, remedy=REMEDY)
+
+    def __getitem__(self, key: str) -> _Entry:
+        return _Entry(self.value[key], f"{self.place}.{key:.60}".lstrip("."), self.file)
+
+    def items(self) -> Iterator[tuple[str, _Entry]]:
+        self.mapping()
+        return ((key, self[key]) for key in self.value)
+
+    def mapping(self) -> Mapping[str, Any]:
+        if not isinstance(self.value, dict):
+            self.fail(f"expected an object, but got {self.value!r:.40}")
+        return self.value
+
+    def require(self, *keys: str) -> None:
+        """Raise unless these are the keys, each there and no other."""
+        there = self.mapping()
+        for key in keys:
+            if key not in there:
+                self.fail(f'expected a key "{key}"')
+        for key in there:
+            if key not in keys:
+                self.fail(f"expected no key {key!r:.60}, only {', '.join(keys)}")
+
+    def each(self, keys: tuple[str, ...]) -> list[_Entry]:
+        self.require(*keys)
+        return [self[key] for key in keys]
+
+    def choice(self, key: str, known: tuple[str, ...]) -> str:
+        if key not in self.mapping():
+            self.fail(f'expected a key "{key}"')
+        value = self.value[key]
+        if not isinstance(value, str) or value not in known:
+            self[key].fail(f"expected one of {', '.join(known)}, but got {value!r:.40}")
+        return value
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            self.fail(f"expected text, but got {self.value!r:.40}")
+        return self.value
+
+    def whole(self) -> int:
+        if isinstance(self.value, bool) or not isinstance(self.value, int) or abs(self.value) >= 1 << 63:
+            self.fail(f"expected a whole number, but got {self.value!r:.40}")
+        return self.value
+
+    def text_or_whole(self) -> str | int:
+        return self.value if isinstance(self.value, str) else self.whole()
+
+    def number(self) -> float:
+        number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
+        # Integers are compared exactly, and 10^300 is below 1e300 until it is made a float.
+        if not (number and abs(self.value) < 1e300 and abs(float(self.value)) < 1e300):
+            self.fail(f"expected a number, but got {self.value!r:.40}")
+        return float(self.value)
+
+    def factor(self) -> float:
+        value = self.number()
+        if not 1 / LARGEST <= value <= LARGEST:
+            self.fail(f"expected a number from {1 / LARGEST:g} to {LARGEST:g}, but got {value:g}")
+        return value
+
+    def logarithm(self) -> float:
+        """Return the logarithm of a factor."""
+        value, most = self.number(), math.log(LARGEST)
+        if not abs(value) <= most:
+            self.fail(f"expected a number from {-most:.4g} to {most:.4g}, but got {value:g}")
+        return value
+
+    def curve(self, *, above_zero: bool = False, most: float = LARGEST) -> Curve:
+        if not isinstance(self.value, list) or not self.value:
+            self.fail(f"expected a list of [x, y], but got {self.value!r:.40}")
+        for at, knot in enumerate(self.value):
+            if not isinstance(knot, list) or len(knot) != 2:
+                _Entry(knot, f"{self.place}[{at}]", self.file).fail(f"expected [x, y], but got {knot!r:.40}")
+        x = [_Entry(knot[0], f"{self.place}[{at}][0]", self.file).number() for at, knot in enumerate(self.value)]
+        y = [_Entry(knot[1], f"{self.place}[{at}][1]", self.file).number() for at, knot in enumerate(self.value)]
+        for at in range(len(x)):
+            here = _Entry(None, f"{self.place}[{at}]", self.file)
+            if at and not (x[at] > x[at - 1] and y[at] >= y[at - 1]):
+                here.fail("expected x to rise and y not to fall from knot to knot")
+            if not 0 <= y[at] <= most or (above_zero and y[at] < 1 / LARGEST):
+                least = 1 / LARGEST if above_zero else 0
+                here.fail(f"expected y from {least:g} to {most:g}, but got {y[at]:g}")
+        return Curve(tuple(x), tuple(y))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of a file; a key that stands there twice is a mistake."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        twice = next(key for at, (key, _) in enumerate(pairs) if key in dict(pairs[:at]))
+        raise InputError(f"the key {twice!r:.60} stands there twice")
+    return result
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise InputError(f"{constant} is no number")

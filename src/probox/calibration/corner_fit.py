@@ -1,0 +1,481 @@
+"""Fitting what happens to corner covariances, on pairs matched by boxes alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.calibration.corner_maps import (
+    CalibrationInputs,
+    ClassScale,
+    Conformal,
+    Constant,
+    CornerMap,
+    Curve,
+    EdgeScale,
+    Learned,
+    RelativeCurves,
+    Scale,
+    box_reach,
+    count_of_classes,
+    edge_reach,
+    fit_curve,
+    sigmas_of,
+    squared_distances,
+)
+from probox.calibration.std_regression import StdModelFit, edge_features, feature_names, fit_std_model
+from probox.errors import InputError
+from probox.measures.boxes.matching import match_boxes
+from probox.measures.matched import EDGES, FEW_PAIRS, at_border
+from probox.measures.scoring.scores import invertible
+from probox.support.types import Bools, Floats, Ints
+from probox.support.words import some_names
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+
+class MatchOutcome:
+    """What became of a detection; the values of `FittingPairs.outcomes`."""
+
+    ASIDE, MATCHED, UNMATCHED = 0, 1, 2
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class FittingPairs:
+    """Pairs of a detection and its object under COCO's matching at an IoU of 0.5: by class, in order of score.
+
+    Crowds are left aside, and so are detections that meet nothing but one.
+
+    Parameters
+    ----------
+    detections, objects : (K,) int64
+        Ints of the tables.
+    image_rows : (K,) int64
+        The image of each pair, as a row of the truth's data set.
+    labels : (K,) int32
+        The object's class, counted in the truth's classes.
+    residuals : (K, 4) float64
+        Truth minus box, in the order x1, y1, x2, y2.
+    sides : (K, 4) float64
+        The side of the detection's box that an edge is measured by: width, height, width, height.
+    boxes : (K, 4) float64
+        The detection's box.
+    image_sizes : (K, 2) float64
+        Width and height of its image.
+    covariances : (K, 2, 2, 2) float64
+        The detection's; all zero for a plain box.
+    free : (K, 4) bool
+        Edges that count: those whose ground truth does not lie on the image border, as `at_border` has it.
+    names : (K,) str
+        The class that the detection names.
+    scores : (K,) float64
+        The detection's score.
+    usable : (K,) bool
+        Pairs whose covariances have an inverse: NLL and z are defined.
+    outcomes : (N,) uint8
+        For every detection of the table, one of `MatchOutcome`.
+    """
+
+    detections: Ints
+    objects: Ints
+    image_rows: Ints
+    labels: npt.NDArray[np.int32]
+    residuals: Floats
+    sides: Floats
+    boxes: Floats
+    image_sizes: Floats
+    covariances: Floats
+    free: Bools
+    names: npt.NDArray[np.str_]
+    scores: Floats
+    usable: Bools
+    outcomes: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.detections)
+
+    @classmethod
+    def of(cls, truth: GroundTruth, found: Detections, *, threads: int | None = None) -> FittingPairs:
+        """Return the pairs of these tables."""
+        matches = match_boxes(truth, found, threads=threads, call="fit")
+        place = truth.dataset.rows_of(found.image_ids)
+        order = np.argsort(place, kind="stable")
+        starts = np.searchsorted(place[order], np.arange(len(truth.dataset)))
+        rows = order[starts[matches.image_rows] + matches.numbers]
+        hit = (matches.matched_objects >= 0) & (matches.ignored[:, 0] & 1 == 0)
+        aside = matches.ignored[:, 0] & 1 == 1
+        outcomes = np.full(len(found), MatchOutcome.ASIDE, np.uint8)
+        outcomes[rows[~aside]] = np.where(hit, MatchOutcome.MATCHED, MatchOutcome.UNMATCHED)[~aside]
+        first = truth.dataset.offsets(truth.image_rows)
+        images = matches.image_rows[hit].astype(np.int64)
+        objects = first[images] + matches.matched_objects[hit]
+        detections = rows[hit]
+        boxes = truth.boxes[objects]
+        shapes = truth.dataset.shapes[images].astype(np.float64)
+        covariances = _gaussian_covariances(found)[detections]
+        given = CalibrationInputs.of(found, detections, covariances)
+        return cls(
+            detections=detections,
+            objects=objects,
+            image_rows=images,
+            labels=truth.labels[objects],
+            residuals=boxes - found.boxes[detections],
+            sides=given.sides,
+            boxes=found.boxes[detections],
+            image_sizes=shapes,
+            covariances=covariances,
+            free=~at_border(boxes, shapes),
+            names=given.classes,
+            scores=given.scores,
+            usable=invertible(covariances),
+            outcomes=outcomes,
+        )
+
+    def take(self, rows: Bools | Ints) -> FittingPairs:
+        """Return these pairs alone; outcomes stay those of all detections."""
+        columns = {name: values[rows] for name, values in vars(self).items() if name != "outcomes"}
+        return dataclasses.replace(self, **columns)
+
+    def after(self, truth: GroundTruth, found: Detections) -> FittingPairs:
+        """Return the same pairs with boxes and covariances of the same detections after a calibration."""
+        covariances = _gaussian_covariances(found)[self.detections]
+        boxes = found.boxes[self.detections]
+        residuals = truth.boxes[self.objects] - boxes
+        return dataclasses.replace(
+            self, residuals=residuals, boxes=boxes, covariances=covariances, usable=invertible(covariances)
+        )
+
+    @property
+    def given(self) -> CalibrationInputs:
+        """Return what maps may look at."""
+        return CalibrationInputs(
+            sigmas=sigmas_of(self.covariances), sides=self.sides, classes=self.names, scores=self.scores
+        )  # fmt: skip
+
+    @property
+    def z(self) -> Floats:
+        """Return residuals over standard deviations, (K, 4); defined for usable pairs."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.residuals / sigmas_of(self.covariances))
+
+
+def _gaussian_covariances(found: Detections) -> Floats:
+    """Return the covariances that count: none where a heatmap takes the box's place."""
+    if found.covariances is None:
+        return np.zeros((len(found), 2, 2, 2))
+    return np.where(found.has_heatmap[:, None, None, None], 0.0, found.covariances)
+
+
+def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, **choices: Any) -> tuple[Learned, StdModelFit]:
+    """Return the map that suits matched boxes best, up to a factor, and how its model was fitted.
+
+    Parameters
+    ----------
+    pairs : FittingPairs
+        Matched boxes; edges that are not free do not count.
+    own_sigmas : bool
+        Whether the detector's own sigmas are to be learned from.
+    **choices
+        `ridge`, `folds` and `seed` of `probox.calibration.std_regression.fit_law`.
+    """
+    check_pairs(len(pairs))
+    given = pairs.given
+    errors = np.where(pairs.free, pairs.residuals, np.nan) / pairs.sides
+    fitted = fit_std_model(
+        edge_features(given, own_sigmas), errors, feature_names(own_sigmas), classes=given.classes,
+        images=pairs.image_rows, **choices,
+    )  # fmt: skip
+    return Learned(fitted.model), fitted
+
+
+def check_pairs(count: int) -> None:
+    """Raise if there are too few pairs to learn from."""
+    if count < FEW_PAIRS:
+        raise InputError(
+            f"only {count} matched {'box' if count == 1 else 'boxes'} to learn sigmas from, fewer than {FEW_PAIRS}",
+            remedy='fit on more images, or use method="constant"',
+        )
+
+
+STEP = 0.02
+"""Factors are searched for as exp(STEP k) with whole k: two per cent apart, much finer than PDQ can tell."""
+
+STRIDE = 35
+"""The first steps of a search, in lattice steps: about a doubling."""
+
+FARTHEST = 12
+"""So many strides from the start a search gives up."""
+
+BOUND = (FARTHEST + 1) * STRIDE
+"""No search ends farther than this from its start, in lattice steps; one that ends there would have gone on."""
+
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+def lattice_maximum(value: Callable[[int], float], start: int) -> int:
+    """Return the whole number with the highest value, found by strides uphill and then by golden section.
+
+    Parameters
+    ----------
+    value : callable
+        Rises and then falls, but for noise.
+    start : int
+        Where to begin.
+
+    >>> lattice_maximum(lambda k: -abs(k - 77.2), 0)
+    77
+    """
+    known: dict[int, float] = {}
+
+    def at(k: int) -> float:
+        if k not in known:
+            known[k] = value(k)
+        return known[k]
+
+    middle = start
+    for way in (-STRIDE, STRIDE):
+        while abs(middle + way - start) <= FARTHEST * STRIDE and at(middle + way) > at(middle):
+            middle += way
+        if middle != start:
+            break
+    low, high = middle - STRIDE, middle + STRIDE
+    while high - low > 2:
+        left, right = high - max(1, round(_GOLDEN * (high - low))), low + max(1, round(_GOLDEN * (high - low)))
+        if left >= right:
+            left, right = (low + high) // 2, (low + high) // 2 + 1
+        if at(left) >= at(right):
+            high = right
+        else:
+            low = left
+    for k in range(low, high + 1):
+        at(k)
+    best = max(known.values())
+    return min((k for k, height in known.items() if height == best), key=lambda k: (abs(k - start), k))
+
+
+CORNER_METHODS = ("scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal")
+"""What can happen to corners."""
+
+ON_ONE_LATTICE = ("scale", "constant")
+"""Methods that for PDQ search among the same maps whatever images they are fitted to: see `_maximize_quality`."""
+
+MIDDLE = 0.68
+"""For PDQ edges and classes are compared by this quantile of the errors: a few wild ones cost it no more than any."""
+
+LEAST_SHARE = 1e-3
+"""No curve of relative sigmas falls below this share of a side."""
+
+Quality = Callable[[CornerMap], float]
+
+
+@dataclasses.dataclass(frozen=True)
+class CornerFit:
+    """A map and what is to be said about it."""
+
+    mapping: CornerMap
+    notes: tuple[str, ...] = ()
+
+
+def fit_corners(
+    pairs: FittingPairs,
+    method: str,
+    target: str,
+    *,
+    quality: Quality | None = None,
+    level: float = 0.9,
+    alpha: float = 0.1,
+) -> CornerFit:
+    """Return the map of a method that suits matched boxes best.
+
+    Parameters
+    ----------
+    pairs : FittingPairs
+        Matched boxes.
+    method : str
+        One of `CORNER_METHODS`.
+    target : {"pdq", "nll", "coverage"}
+        Root mean square z (what NLL asks for), a quantile of \\|z\\| (coverage), or the height of highest `quality`.
+    quality : callable, optional
+        The PDQ of a map, for that target.
+    level : float
+        Coverage: which central interval of an edge is to hold its share.
+    alpha : float
+        Conformal: the share of objects that the box may miss.
+    """
+    if scales_sigmas(method, pairs):
+        pairs = pairs.take(pairs.usable)
+    pairs = with_free_edges(pairs)
+    few = (f"only {len(pairs)} matched boxes to fit to, fewer than {FEW_PAIRS}",) if len(pairs) < FEW_PAIRS else ()
+    if method == "conformal":
+        return CornerFit(_conformal(pairs, alpha), few)
+    height = height_for(target, level)
+    shape, notes = _learn_std(pairs, height) if method == "learned" else _SHAPES[method](pairs, height)
+    if target == "pdq":
+        assert quality is not None
+        shape = _maximize_quality(shape, quality)
+    return CornerFit(shape, (*few, *notes))
+
+
+def fit_height(
+    shape: CornerMap, pairs: FittingPairs, target: str, *, level: float = 0.9, quality: Quality | None = None
+) -> CornerMap:
+    """Return a map times the factor that a target asks for."""
+    shape = shape.scale_by(height_for(target, level)(_errors(pairs, shape)))
+    if target == "pdq":
+        assert quality is not None
+        shape = _maximize_quality(shape, quality)
+    return shape
+
+
+def height_for(target: str, level: float) -> Height:
+    """Return what makes one factor of errors in sigmas; for PDQ it is where a search begins."""
+    share = MIDDLE if target == "pdq" else level
+    return _rms if target == "nll" else (lambda z: _quantile(z, share))
+
+
+def scales_sigmas(method: str, pairs: FittingPairs) -> bool:
+    """Return whether a method changes sigmas that these pairs have; others make some for plain boxes too."""
+    return method != "constant" and (method != "learned" or bool(pairs.covariances.any()))
+
+
+def with_free_edges(pairs: FittingPairs) -> FittingPairs:
+    """Return pairs with at least one edge that counts, and sides to measure it by; raise if there are none."""
+    some = np.asarray(pairs.free.any(axis=1) & (pairs.sides > 0).all(axis=1))
+    if not some.any():
+        raise InputError(
+            "no detection overlaps an object of its class by half: there is nothing to fit a sigma to",
+            remedy="fit on images in which objects are found",
+        )
+    return pairs.take(some)
+
+
+def _rms(z: Floats) -> float:
+    return _positive(math.sqrt(float(np.mean(np.square(z)))))
+
+
+def _quantile(z: Floats, level: float) -> float:
+    """Return the factor at which the central interval of this level holds this share of the errors."""
+    return _positive(float(np.quantile(np.abs(z), level)) / edge_reach(level))
+
+
+def _positive(value: float) -> float:
+    if not 1e-6 <= value <= 1e6:
+        raise InputError(
+            f"the errors of matched boxes ask for a factor of {value:.3g}",
+            remedy="check that detections are not the truth itself, and that covariances are in square pixels",
+        )
+    return value
+
+
+Height = Callable[[Floats], float]
+
+Shaped = tuple[CornerMap, tuple[str, ...]]
+
+
+def _scale(pairs: FittingPairs, height: Height) -> Shaped:
+    if height is not _rms:
+        return Scale(height(pairs.z[pairs.free])), ()
+    # The minimum of the joint NLL, correlations included.
+    total = float(squared_distances(pairs.residuals, pairs.covariances, pairs.free).sum())
+    return Scale(_positive(math.sqrt(total / int(pairs.free.sum())))), ()
+
+
+def _edge_scale(pairs: FittingPairs, height: Height) -> Shaped:
+    z, everything = pairs.z, height(pairs.z[pairs.free])
+    factors, poor = [], []
+    for edge, name in enumerate(EDGES):
+        free = pairs.free[:, edge]
+        enough = int(free.sum()) >= FEW_PAIRS
+        factors.append(height(z[free, edge]) if enough else everything)
+        poor += [] if enough else [name]
+    notes = (f"fewer than {FEW_PAIRS} edges {', '.join(poor)}: the factor of all is used",) if poor else ()
+    x1, y1, x2, y2 = factors
+    return EdgeScale((x1, y1, x2, y2)), notes
+
+
+def _class_scale(pairs: FittingPairs, height: Height) -> Shaped:
+    z, everything = pairs.z, height(pairs.z[pairs.free])
+    own: list[tuple[str, float]] = []
+    poor: list[str] = []
+    for name in np.unique(pairs.names).tolist():
+        rows = pairs.names == name
+        count = int(rows.sum())
+        if count < FEW_PAIRS:
+            poor.append(name)
+            continue
+        factor = height(z[rows][pairs.free[rows]])
+        # A class of few pairs is drawn towards all: its own factor weighs as many pairs as it has, theirs FEW_PAIRS.
+        own.append((name, everything * (factor / everything) ** (count / (count + FEW_PAIRS))))
+    few = f"{count_of_classes(len(poor))} with fewer than {FEW_PAIRS} pairs ({some_names(poor)})"
+    said = f"the factor of all is used for {few}"
+    return ClassScale(everything, tuple(own)), (said,) if poor else ()
+
+
+def _isotonic(pairs: FittingPairs, height: Height) -> Shaped:
+    sigmas = sigmas_of(pairs.covariances)
+    curves: list[Curve] = []
+    for edge in range(len(EDGES)):
+        free = pairs.free[:, edge] if pairs.free[:, edge].any() else np.ones(len(pairs), bool)
+        relative = sigmas[free, edge] / pairs.sides[free, edge]
+        errors = pairs.residuals[free, edge] / pairs.sides[free, edge]
+        squares = fit_curve(relative, np.square(errors))
+        curves.append(Curve(squares.x, tuple(max(LEAST_SHARE, math.sqrt(y)) for y in squares.y)))
+    x1, y1, x2, y2 = curves
+    shape = RelativeCurves((x1, y1, x2, y2))
+    if height is _rms:
+        return shape, ()
+    return shape.scale_by(height(_errors(pairs, shape))), ()
+
+
+def _learn_std(pairs: FittingPairs, height: Height) -> Shaped:
+    shape, fitted = fit_learned(pairs, own_sigmas=scales_sigmas("learned", pairs))
+    names = ", ".join(own.name for own in shape.model.slopes)
+    note = f"sigmas are learned from {names} and class, with a ridge of {fitted.ridge:g}"
+    return shape.scale_by(height(_errors(pairs, shape))), (note, *fitted.notes)
+
+
+def _errors(pairs: FittingPairs, mapping: CornerMap) -> Floats:
+    """Return the errors of edges that count in the sigmas of a map."""
+    return np.asarray((pairs.residuals / mapping.sigmas(pairs.given))[pairs.free])
+
+
+def _constant(pairs: FittingPairs, height: Height) -> Shaped:
+    return Constant(height((pairs.residuals / pairs.sides)[pairs.free])), ()
+
+
+_SHAPES: dict[str, Callable[[FittingPairs, Height], Shaped]] = {
+    "scale": _scale,
+    "edge-scale": _edge_scale,
+    "class-scale": _class_scale,
+    "isotonic": _isotonic,
+    "constant": _constant,
+}
+
+
+def _conformal(pairs: FittingPairs, alpha: float) -> Conformal:
+    """Return the split conformal factor: the ceil((n + 1)(1 - alpha))-th smallest of the largest \\|z\\| of a box."""
+    largest = np.where(pairs.free, np.abs(pairs.z), 0.0).max(axis=1)
+    rank = math.ceil((len(largest) + 1) * (1 - alpha) - 1e-9)  # 10 * (1 - 0.1) is 9, not a rounding above it
+    if rank > len(largest):
+        raise InputError(
+            f"{len(largest):,} matched boxes are too few to promise {100 * (1 - alpha):g} % of new ones",
+            remedy=f"fit on at least {math.ceil(1 / alpha - 1e-9) - 1:,}, or allow a larger alpha",
+        )
+    reach = _positive(float(np.sort(largest)[rank - 1]))
+    return Conformal(reach / box_reach(1 - alpha), alpha, reach)
+
+
+def _maximize_quality(shape: CornerMap, quality: Quality) -> CornerMap:
+    """Return the map times the factor of highest quality, two per cent apart."""
+    base, start = shape, 0
+    # Of maps that are one number, everybody searches among the same, so that what was measured once is known.
+    if isinstance(shape, Scale):
+        base, start = Scale(1.0), round(math.log(shape.factor) / STEP)
+    elif isinstance(shape, Constant):
+        base, start = Constant(1.0), round(math.log(shape.fraction) / STEP)
+    return base.scale_by(math.exp(STEP * lattice_maximum(lambda k: quality(base.scale_by(math.exp(STEP * k))), start)))

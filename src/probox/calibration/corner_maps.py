@@ -1,0 +1,408 @@
+"""What a calibration does to corner covariances: the maps from a detector's std to calibrated ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.calibration.std_regression import SIGMA_FEATURES, StdModel, edge_features
+from probox.fusion.gaussian import keep_inside
+from probox.measures.matched import EDGES, FEW_PAIRS
+from probox.measures.scoring.scores import edge_variances, normal_quantile
+from probox.support.types import Bools, Floats, Ints
+from probox.tables.boxes import extents_of
+from probox.tables.dataset import Dataset
+from probox.tables.detections import Detections
+from probox.tables.labels import canonical_name
+
+
+def count_of_classes(n: int) -> str:
+    """Return how many classes there are.
+
+    >>> count_of_classes(1), count_of_classes(1203)
+    ('1 class', '1,203 classes')
+    """
+    return f"{n:,} class{'' if n == 1 else 'es'}"
+
+
+def sigmas_of(covariances: Floats) -> Floats:
+    """Return the standard deviations of x1, y1, x2, y2, (K, 4)."""
+    return np.sqrt(np.maximum(edge_variances(covariances), 0.0))
+
+
+def with_sigmas(covariances: Floats, sigmas: Floats) -> Floats:
+    """Return covariances of the same correlations with other standard deviations (N, 4).
+
+    >>> with_sigmas(np.array([[[[4, 1], [1, 1]], [[1, 0], [0, 1]]]], float), np.array([[4.0, 1, 1, 3]])).tolist()
+    [[[[16.0, 2.0], [2.0, 1.0]], [[1.0, 0.0], [0.0, 9.0]]]]
+    """
+    old = sigmas_of(covariances)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factors = np.where(old > 0, sigmas / old, 0.0).reshape(-1, 2, 2)
+    changed = covariances * factors[..., :, None] * factors[..., None, :]
+    axes = np.arange(2)
+    changed[..., axes, axes] = np.square(sigmas).reshape(-1, 2, 2)
+    return np.asarray(changed)
+
+
+def squared_distances(residuals: Floats, covariances: Floats, free: Bools) -> Floats:
+    """Return r' Sigma^-1 r over the edges that are free, those that are not being integrated out, (K,).
+
+    Parameters
+    ----------
+    residuals : (K, 4) float64
+        Truth minus mean.
+    covariances : (K, 2, 2, 2) float64
+        Of both corners; they must have an inverse.
+    free : (K, 4) bool
+        The edges to look at.
+    """
+    r, use = residuals.reshape(-1, 2, 2), free.reshape(-1, 2, 2)
+    xx, xy, yy = covariances[..., 0, 0], covariances[..., 0, 1], covariances[..., 1, 1]
+    x, y = r[..., 0], r[..., 1]
+    both = (yy * x * x - 2 * xy * x * y + xx * y * y) / (xx * yy - xy * xy)
+    one = np.where(use[..., 0], x * x / xx, 0.0) + np.where(use[..., 1], y * y / yy, 0.0)
+    return np.asarray(np.where(use.all(axis=-1), both, one).sum(axis=1))
+
+
+def edge_reach(level: float) -> float:
+    """Return how many standard deviations to either side hold this much of a Gaussian.
+
+    >>> round(edge_reach(0.9), 4)
+    1.6449
+    """
+    return normal_quantile((1 + level) / 2)
+
+
+def box_reach(level: float) -> float:
+    """Return k such that four independent Gaussians lie within k standard deviations all at once with this probability.
+
+    (2 Phi(k) - 1)^4 = level.
+
+    >>> round(box_reach(0.9), 4)
+    2.2263
+    """
+    return edge_reach(math.sqrt(math.sqrt(level)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class CalibrationInputs:
+    """What a detector says of each detection, as far as sigmas may follow from it.
+
+    Parameters
+    ----------
+    sigmas : (N, 4) float64
+        The detector's own standard deviations of x1, y1, x2, y2; 0 where it has none.
+    sides : (N, 4) float64
+        The side of the box that an edge is measured by: width, height, width, height.
+    classes : (N,) str
+        The names of the classes.
+    scores : (N,) float64
+        The scores.
+    """
+
+    sigmas: Floats
+    sides: Floats
+    classes: npt.NDArray[np.str_]
+    scores: Floats
+
+    @classmethod
+    def of(cls, found: Detections, rows: Ints, covariances: Floats) -> CalibrationInputs:
+        """Return what these rows of a table say, with covariances that may be others than the table's."""
+        return cls(
+            sigmas=sigmas_of(covariances),
+            sides=np.tile(extents_of(found.boxes[rows]), 2),
+            classes=np.array(found.classes or ("",))[found.labels[rows]],
+            scores=found.scores[rows],
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Learned:
+    """Sigmas that follow from score, size, class and, if the model has them, the detector's own sigmas.
+
+    With own sigmas correlations stay; without, corners become uncorrelated.
+    """
+
+    method: ClassVar[str] = "learned"
+    model: StdModel
+
+    @property
+    def needs_covariances(self) -> bool:
+        """Return whether the model looks at the detector's own sigmas."""
+        return any(slope.name in SIGMA_FEATURES for slope in self.model.slopes)
+
+    def sigmas(self, given: CalibrationInputs) -> Floats:
+        """Return new standard deviations; an edge of a box without extent keeps its own."""
+        features = edge_features(given, self.needs_covariances)
+        new = self.model.relative_sigmas(features, given.classes) * given.sides
+        return np.where(given.sides > 0, new, given.sigmas)
+
+    def scale_by(self, factor: float) -> Learned:
+        """Return the map whose results are `factor` times as large."""
+        return Learned(self.model.scale_by(factor))
+
+    def has_class(self, name: str) -> bool:
+        """Return whether a class was among those that it was learned from."""
+        return canonical_name(name) in {canonical_name(own) for own, _ in self.model.classes}
+
+    def __str__(self) -> str:
+        steep = sorted(self.model.slopes, key=lambda own: -abs(own.slope))
+        share = 100 * math.exp(self.model.level)
+        factors = ", ".join(f"{own.name} x {math.exp(own.slope):.2f}" for own in steep)
+        return f"sigmas are {share:.2g} % of the sides on average; a standard deviation more of {factors}"
+
+
+def pool_adjacent_violators(values: Floats, weights: Floats) -> Floats:
+    """Return the non-decreasing values that minimise sum of weight * (value - given)^2.
+
+    >>> pool_adjacent_violators(np.array([1.0, 3.0, 2.0]), np.array([1.0, 1.0, 3.0])).tolist()
+    [1.0, 2.25, 2.25]
+    """
+    blocks: list[tuple[float, float, int]] = []  # mean, weight, how many values
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        block = (value, weight, 1)
+        while blocks and blocks[-1][0] >= block[0]:
+            mean, mass, count = blocks.pop()
+            total = mass + block[1]
+            block = ((mean * mass + block[0] * block[1]) / total, total, count + block[2])
+        blocks.append(block)
+    return np.repeat([mean for mean, _, _ in blocks], [count for _, _, count in blocks]).astype(np.float64)
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A non-decreasing curve through knots, straight between them and level beyond the first and the last."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+    def __call__(self, values: Floats) -> Floats:
+        return np.interp(values, self.x, self.y)
+
+    def scale_by(self, factor: float) -> Curve:
+        """Return the curve that is `factor` times as high."""
+        return Curve(self.x, tuple(factor * y for y in self.y))
+
+
+def fit_curve(x: Floats, y: Floats, *, least: int = FEW_PAIRS) -> Curve:
+    """Return the isotonic curve of the mean of y given x.
+
+    Neighbours in x are averaged first, `least` of them or more, equal x always together; their means are pooled until
+    none violates the order; so no end of the curve hangs on a single value. At least one value is needed.
+    """
+    order = np.argsort(x, kind="stable")
+    xs, ys = x[order], y[order]
+    groups = max(1, len(xs) // least)
+    number = (np.searchsorted(xs, xs, side="left") * groups) // len(xs)
+    _, number = np.unique(number, return_inverse=True)
+    counts = np.bincount(number).astype(np.float64)
+    knots = np.bincount(number, xs) / counts
+    heights = pool_adjacent_violators(np.bincount(number, ys) / counts, counts)
+    # Of knots of equal height the first and the last say all.
+    level = np.concatenate([[False], (heights[1:-1] == heights[:-2]) & (heights[1:-1] == heights[2:]), [False]])
+    level = level[: len(heights)]
+    return Curve(tuple(knots[~level].tolist()), tuple(heights[~level].tolist()))
+
+
+class CornerMap(Protocol):
+    """A way to replace standard deviations; frozen, and equal to another of the same numbers."""
+
+    method: ClassVar[str]
+
+    @property
+    def needs_covariances(self) -> bool:
+        """Return whether it changes sigmas that are there; if not, plain boxes get some too."""
+        ...
+
+    def sigmas(self, given: CalibrationInputs) -> Floats:
+        """Return new standard deviations, (N, 4)."""
+        ...
+
+    def scale_by(self, factor: float) -> CornerMap:
+        """Return the map whose results are `factor` times as large."""
+        ...
+
+    def has_class(self, name: str) -> bool:
+        """Return whether the map has values of its own for a class, or treats all alike."""
+        ...
+
+
+class _ClassIndependent:
+    """A map that does not look at classes."""
+
+    needs_covariances: ClassVar[bool] = True
+
+    def has_class(self, name: str) -> bool:
+        return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale(_ClassIndependent):
+    """One factor for all edges."""
+
+    method: ClassVar[str] = "scale"
+    factor: float
+
+    def sigmas(self, given: CalibrationInputs) -> Floats:
+        return self.factor * given.sigmas
+
+    def scale_by(self, factor: float) -> Scale:
+        return Scale(factor * self.factor)
+
+
+@dataclasses.dataclass(frozen=True)
+class EdgeScale(_ClassIndependent):
+    """A factor for each of x1, y1, x2, y2."""
+
+    method: ClassVar[str] = "edge-scale"
+    factors: tuple[float, float, float, float]
+
+    def sigmas(self, given: CalibrationInputs) -> Floats:
+        return np.asarray(given.sigmas * np.array(self.factors))
+
+    def scale_by(self, factor: float) -> EdgeScale:
+        x1, y1, x2, y2 = self.factors
+        return EdgeScale((factor * x1, factor * y1, factor * x2, factor * y2))
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassScale:
+    """A factor for each class that had enough pairs, and one for all others."""
+
+    method: ClassVar[str] = "class-scale"
+    needs_covariances: ClassVar[bool] = True
+    others: float
+    classes: tuple[tuple[str, float], ...]
+    """Names and factors."""
+
+    def sigmas(self, given: CalibrationInputs) -> Floats:
+        known = {canonical_name(name): factor for name, factor in self.classes}
+        names, inverse = np.unique(given.classes, return_inverse=True)
+        factors = np.array([known.get(canonical_name(str(name)), self.others) for name in names], np.float64)
+        return np.asarray(given.sigmas * factors[inverse].reshape(-1, 1))
+
+    def scale_by(self, factor: float) -> ClassScale:
+        return ClassScale(factor * self.others, tuple((name, factor * own) for name, own in self.classes))
+
+    def has_class(self, name: str) -> bool:
+        return canonical_name(name) in {canonical_name(own) for own, _ in self.classes}
+
+
+@dataclasses.dataclass(frozen=True)
+class RelativeCurves(_ClassIndependent):
+    """For each edge a non-decreasing curve from sigma / side to root mean square error / side."""
+
+    method: ClassVar[str] = "isotonic"
+    curves: tuple[Curve, Curve, Curve, Curve]
+
+    def sigmas(self, given: CalibrationInputs) -> Floats:
+        old, sides = given.sigmas, given.sides
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.where(sides > 0, old / sides, 0.0)
+        mapped = np.stack([curve(relative[:, edge]) for edge, curve in enumerate(self.curves)], axis=1)
+        return np.where(sides > 0, mapped * sides, old)
+
+    def scale_by(self, factor: float) -> RelativeCurves:
+        x1, y1, x2, y2 = (curve.scale_by(factor) for curve in self.curves)
+        return RelativeCurves((x1, y1, x2, y2))
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant(_ClassIndependent):
+    """The same fraction of a box's sides for all: x edges get fraction * width, y edges fraction * height.
+
+    It takes nothing from the detector but its box, so it is what any other uncertainty has to beat. Corners become
+    uncorrelated.
+    """
+
+    method: ClassVar[str] = "constant"
+    needs_covariances: ClassVar[bool] = False
+    fraction: float
+
+    def sigmas(self, given: CalibrationInputs) -> Floats:
+        return self.fraction * given.sides
+
+    def scale_by(self, factor: float) -> Constant:
+        return Constant(factor * self.fraction)
+
+
+@dataclasses.dataclass(frozen=True)
+class Conformal(_ClassIndependent):
+    """One factor, such that the central box of the Gaussian of probability 1 - alpha is the conformal one.
+
+    `reach` is the conformal quantile: of new objects that are found, a share of at least 1 - alpha has all four edges
+    within `reach` of the detector's own standard deviations.
+    """
+
+    method: ClassVar[str] = "conformal"
+    factor: float
+    alpha: float
+    reach: float
+
+    def sigmas(self, given: CalibrationInputs) -> Floats:
+        return self.factor * given.sigmas
+
+    def scale_by(self, factor: float) -> Conformal:
+        raise NotImplementedError("a conformal factor is what it is")
+
+
+def find_unchanged(found: Detections, mapping: CornerMap) -> Bools:
+    """Return which detections a map does not touch: heatmaps and, if it scales covariances, plain boxes."""
+    left = found.has_heatmap
+    if mapping.needs_covariances:
+        left |= True if found.covariances is None else ~found.covariances.any(axis=(1, 2, 3))
+    return left
+
+
+def calibrate_corners(found: Detections, mapping: CornerMap, dataset: Dataset | None = None) -> Detections:
+    """Return detections after a map; if a data set is given, pinned at the borders of its images (`keep_inside`)."""
+    changed = np.flatnonzero(~find_unchanged(found, mapping))
+    if not len(changed):
+        return found
+    boxes, covariances = found.boxes, calibrate_covariances(found, mapping, changed)
+    if dataset is not None:
+        rows, sizes = dataset.rows_of(found.image_ids), dataset.shapes.astype(np.float64)
+        known = changed[rows[changed] >= 0]
+        boxes = boxes.copy()
+        boxes[known], covariances[known] = keep_inside(boxes[known], covariances[known], sizes[rows[known]])
+    extents = np.maximum(found.extents + extents_of(boxes) - extents_of(found.boxes), 0.0)
+    return found.replace(boxes=boxes, covariances=covariances, extents=extents)
+
+
+def calibrate_covariances(found: Detections, mapping: CornerMap, changed: Ints) -> Floats:
+    """Return the covariances of detections after a map of these rows."""
+    old: Floats = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances
+    given = old[changed] if mapping.needs_covariances else np.zeros((len(changed), 2, 2, 2))
+    result: Floats = old.copy()
+    result[changed] = with_sigmas(given, mapping.sigmas(CalibrationInputs.of(found, changed, given)))
+    return result
+
+
+def describe(mapping: CornerMap) -> str:
+    """Return a map in a few words, for people."""
+    if isinstance(mapping, Scale):
+        return f"sigmas times {mapping.factor:.3g}"
+    if isinstance(mapping, EdgeScale):
+        pairs = zip(EDGES, mapping.factors, strict=True)
+        return "sigmas times " + ", ".join(f"{factor:.3g} ({edge})" for edge, factor in pairs)
+    if isinstance(mapping, ClassScale):
+        n, every = len(mapping.classes), f"sigmas times {mapping.others:.3g}"
+        return f"{every}, and a factor of {'its' if n == 1 else 'their'} own for {count_of_classes(n)}" if n else every
+    if isinstance(mapping, RelativeCurves):
+        lows, highs = ([ends(curve.y) for curve in mapping.curves] for ends in (min, max))
+        return f"sigmas become {100 * min(lows):.2g} to {100 * max(highs):.2g} % of the sides, by a curve for each edge"
+    if isinstance(mapping, Conformal):
+        share = 100 * (1 - mapping.alpha)
+        return (
+            f"sigmas times {mapping.factor:.3g}; {mapping.reach:.3g} of the detector's own sigmas hold all four edges "
+            f"of {share:g} % of the objects that are found"
+        )
+    if isinstance(mapping, Learned):
+        return str(mapping)
+    assert isinstance(mapping, Constant)
+    return f"every sigma is {100 * mapping.fraction:.3g} % of its box's side"

@@ -1,0 +1,228 @@
+"""What a calibration does to label probabilities, and its fit: a temperature, or a curve from score to precision."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.calibration.corner_fit import BOUND, FittingPairs, MatchOutcome, lattice_maximum
+from probox.calibration.corner_maps import Curve, count_of_classes, fit_curve
+from probox.errors import InputError
+from probox.measures.matched import FEW_PAIRS
+from probox.support.types import Floats, Ints
+from probox.support.words import some_names
+from probox.tables.detections import Detections
+from probox.tables.labels import BACKGROUND_NAMES, canonical_name, column_of_each, probabilities_of
+
+FLOOR = 1e-6
+"""Probabilities count as at least this much in ignorance: a certain mistake costs much, but not without bound."""
+
+
+class LabelMap(Protocol):
+    """A way to replace label probabilities; frozen."""
+
+    method: ClassVar[str]
+
+    def apply(self, found: Detections) -> Detections:
+        """Return detections with other label probabilities and scores; each names the class that it named."""
+        ...
+
+    def has_class(self, name: str) -> bool:
+        """Return whether the map has values of its own for a class, or treats all alike."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class NoLabelMap:
+    """Labels stay."""
+
+    method: ClassVar[str] = "none"
+
+    def apply(self, found: Detections) -> Detections:
+        return found
+
+    def has_class(self, name: str) -> bool:
+        return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Temperature:
+    """p_k becomes p_k^(1/T) over the sum of all, background (what a row leaves of 1) being one of them.
+
+    Above 1 a detector becomes less sure, below 1 surer. What has no probability gets none.
+    """
+
+    method: ClassVar[str] = "temperature"
+    temperature: float
+
+    def apply(self, found: Detections) -> Detections:
+        logs = log_probabilities(with_background(found.label_probs))
+        return _replace_labels(found, apply_temperature(logs, self.temperature)[:, :-1])
+
+    def has_class(self, name: str) -> bool:
+        return True
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreCurves:
+    """For each class a non-decreasing curve from score to precision; one for all classes that had too few detections.
+
+    A detection's score s becomes s' = curve(s). The other classes of its row are scaled by s'/s where the score falls,
+    so that background gets what is taken, and by (1 - s')/(1 - s) where it rises, so that all give alike.
+    """
+
+    method: ClassVar[str] = "isotonic"
+    others: Curve
+    classes: tuple[tuple[str, Curve], ...]
+
+    def apply(self, found: Detections) -> Detections:
+        scores = probabilities_of(found.label_probs, found.labels)
+        wanted = self.precisions(found, scores)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            falling = np.where(scores > 0, wanted / scores, 0.0)
+            rising = np.where(scores < 1, (1 - wanted) / (1 - scores), 0.0)
+        probs = found.label_probs.astype(np.float64) * np.minimum(falling, rising)[:, None]
+        if probs.shape[1]:
+            probs[np.arange(len(found)), found.labels] = wanted
+        return _replace_labels(found, probs)
+
+    def precisions(self, found: Detections, scores: Floats) -> Floats:
+        """Return what the curves of the classes that detections name make of their scores."""
+        known = {canonical_name(name): curve for name, curve in self.classes}
+        result = np.empty(len(found))
+        for label in np.unique(found.labels).tolist():
+            rows = found.labels == label
+            curve = known.get(canonical_name(found.classes[label]), self.others) if found.classes else self.others
+            result[rows] = curve(scores[rows])
+        return np.clip(result, 0.0, 1.0)
+
+    def has_class(self, name: str) -> bool:
+        return canonical_name(name) in {canonical_name(own) for own, _ in self.classes}
+
+
+def with_background(label_probs: npt.NDArray[np.float32]) -> Floats:
+    """Return label probabilities with what each row leaves of 1 as a last column."""
+    probs = np.clip(label_probs.astype(np.float64), 0.0, 1.0)
+    return np.concatenate([probs, np.maximum(0.0, 1.0 - probs.sum(axis=1, keepdims=True))], axis=1)
+
+
+def log_probabilities(probs: Floats) -> Floats:
+    """Return logarithms, minus infinity for 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(probs)
+
+
+def apply_temperature(logs: Floats, temperature: float) -> Floats:
+    """Return p^(1/T) over its sum, from logarithms; every row has a probability above 0."""
+    powers = logs / temperature
+    powers = np.exp(powers - powers.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def background_columns(classes: tuple[str, ...]) -> Ints:
+    """Return the columns that mean "no object"."""
+    return np.array([at for at, name in enumerate(classes) if canonical_name(name) in BACKGROUND_NAMES], np.int64)
+
+
+def _replace_labels(found: Detections, probs: Floats) -> Detections:
+    """Return detections with these label probabilities; a score that was not a probability changes in proportion."""
+    before = probabilities_of(found.label_probs, found.labels)
+    narrow = probs.astype(np.float32)
+    after = probabilities_of(narrow, found.labels)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(before > 0, after / before, 1.0)
+    scores = np.where(found.scores == before, after, np.clip(found.scores * ratio, 0.0, 1.0))
+    return found.replace(label_probs=narrow, scores=scores)
+
+
+LABEL_METHODS = ("none", "temperature", "isotonic")
+"""What can happen to labels."""
+
+TEMPERATURE_STEP = 0.005
+"""Temperatures are searched for half a per cent apart."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelFit:
+    """A map and what is to be said about it."""
+
+    mapping: LabelMap
+    notes: tuple[str, ...] = ()
+
+
+def label_targets(pairs: FittingPairs, found: Detections, classes: tuple[str, ...]) -> Ints:
+    """Return for each detection the column of its true class; the number of columns for background, -1 for none.
+
+    A matched detection's is its object's class, if the detector has it; one that met nothing ought to have said
+    background. Those that were left aside have none.
+    """
+    columns = len(found.classes)
+    targets = np.where(pairs.outcomes == MatchOutcome.UNMATCHED, columns, -1)
+    targets[pairs.detections] = column_of_each(classes, found.classes)[pairs.labels]
+    return targets.astype(np.int64)
+
+
+def ignorances(probs: Floats, targets: Ints, background: Ints) -> Floats:
+    """Return -ln p of the target, at least `FLOOR` being counted; `probs` have background as their last column.
+
+    Columns of the detector that mean background count as background too.
+    """
+    hit = probs[np.arange(len(probs)), targets]
+    if len(background):
+        nothing = targets == probs.shape[1] - 1
+        hit = np.where(nothing, hit + probs[:, background].sum(axis=1), hit)
+    return -np.log(np.clip(hit, FLOOR, 1.0))
+
+
+def fit_labels(pairs: FittingPairs, found: Detections, targets: Ints, rows: Ints, method: str) -> LabelFit:
+    """Return the map of a method that suits these rows of detections best."""
+    if method == "none":
+        return LabelFit(NoLabelMap())
+    used = rows[targets[rows] >= 0]
+    if not len(used):
+        raise InputError("no detection has a class and an image of the truth: there are no labels to fit")
+    if method == "temperature":
+        return _temperature(found, targets, used)
+    return _score_curves(pairs, found, used)
+
+
+def _temperature(found: Detections, targets: Ints, rows: Ints) -> LabelFit:
+    probs = with_background(found.label_probs[rows])
+    background = background_columns(found.classes)
+    logs, wanted = log_probabilities(probs), targets[rows]
+
+    def quality(k: int) -> float:
+        return -float(ignorances(apply_temperature(logs, math.exp(TEMPERATURE_STEP * k)), wanted, background).mean())
+
+    # Ignorance is convex in 1/T but for the floor, so there is one minimum.
+    best = lattice_maximum(quality, 0)
+    temperature = math.exp(TEMPERATURE_STEP * best)
+    notes = []
+    if abs(best) >= BOUND:
+        way = "higher" if best > 0 else "lower"
+        notes.append(f"the search for a temperature ends at its bound, {temperature:.3g}: labels ask for a {way} one")
+    missed = wanted == len(found.classes)
+    if missed.any() and not (probs[:, -1] > FLOOR).any() and not len(background):
+        notes.append("label probabilities leave nothing to background: a temperature cannot move scores towards it")
+    return LabelFit(Temperature(temperature), tuple(notes))
+
+
+def _score_curves(pairs: FittingPairs, found: Detections, rows: Ints) -> LabelFit:
+    scores = probabilities_of(found.label_probs[rows], found.labels[rows])
+    right = (pairs.outcomes[rows] == MatchOutcome.MATCHED).astype(np.float64)
+    labels = found.labels[rows]
+    own: list[tuple[str, Curve]] = []
+    poor: list[str] = []
+    for label in np.unique(labels).tolist():
+        chosen = labels == label
+        if int(chosen.sum()) < FEW_PAIRS:
+            poor.append(found.classes[label])
+        else:
+            own.append((found.classes[label], fit_curve(scores[chosen], right[chosen])))
+    few = f"{count_of_classes(len(poor))} with fewer than {FEW_PAIRS} detections ({some_names(poor)})"
+    said = f"the curve of all is used for {few}"
+    return LabelFit(ScoreCurves(fit_curve(scores, right), tuple(own)), (said,) if poor else ())
