@@ -19,7 +19,7 @@ from pathlib import Path
 
 from probox.detect import Detector, ImageFile, Options, detect_images, find_images, read_image
 from probox.detect.partial import Partial, stamp_of
-from probox.detect.uncertainty import finish, look
+from probox.detect.uncertainty import collect_passes, make_detections
 from probox.support.parallel import thread_count
 
 OPTIONS = Options(uncertainty="nms-clusters")
@@ -46,8 +46,10 @@ def one_by_one(model: Path, images: list[ImageFile], threads: int) -> Callable[[
             for image in images:
                 pixels = read_image(image.path)
                 size = (pixels.shape[1], pixels.shape[0])
-                (seen,) = look(detector, [pixels], [image.image_id], OPTIONS)
-                kept.put(image, stamp_of(image), size, finish(seen, detector.family, size, image.image_id, OPTIONS))
+                (seen,) = collect_passes(detector, [pixels], [image.image_id], OPTIONS)
+                kept.put(
+                    image, stamp_of(image), size, make_detections(seen, detector.family, size, image.image_id, OPTIONS)
+                )
 
     return run
 

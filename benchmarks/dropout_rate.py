@@ -15,7 +15,7 @@ from pathlib import Path
 
 import probox
 from probox.detect import Detector, Dropout, Options, find_images, read_image
-from probox.detect.uncertainty import finish, look
+from probox.detect.uncertainty import collect_passes, make_detections
 
 MEASURES = ("pdq", "map", "lrp", "spearman")
 
@@ -55,9 +55,9 @@ def main() -> None:
             options = Options(uncertainty=uncertainty, passes=given.passes, border="pin")
             tables = []
             for image_id, photo in zip(ids, photos, strict=True):
-                (seen,) = look(detector, [photo], [image_id], options)
+                (seen,) = collect_passes(detector, [photo], [image_id], options)
                 size = (photo.shape[1], photo.shape[0])
-                tables.append(finish(seen, detector.family, size, image_id, options).detections)
+                tables.append(make_detections(seen, detector.family, size, image_id, options).detections)
             found = probox.Detections.concatenate(tables)
             line = {"what": what, "above_0.5": int((found.scores > 0.5).sum())}
             for cut in (0.5, 0.05):

@@ -28,12 +28,12 @@ nitpicky = True
 # but for what only passes from one part of it to another.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!probox\.).*"),
-    ("py:.*", r"probox\..*\.(Self|Some\w+|Rows|Heatmaps|Passes|NumberColumn|Mapper|Seen)"),
+    ("py:.*", r"probox\..*\.(Self|Some\w+|Rows|Heatmaps|Passes|NumberColumn|Mapper|ImageState)"),
     (
         "py:.*",
-        r"probox\..*\.(BoxMatches|BoxColumns|Totals|Scene|Cost|Graph|FlatTable|Given|Metadata|Placement)",
+        r"probox\..*\.(BoxMatches|BoxColumns|Totals|Scene|MaskCost|Graph|FlatTable|FamilyInputs|Metadata|Placement)",
     ),
-    ("py:.*", r"probox\..*\.(CornerMap|LabelMap|Done|Tensor)"),
+    ("py:.*", r"probox\..*\.(CornerMap|LabelMap|PhotoResult|Tensor)"),
 ]
 default_role = "code"
 smartquotes = False

@@ -128,7 +128,7 @@ def main(folder: Path) -> dict[str, float]:
     scores = {}
     for uncertainty in ("none", "constant", "nms-clusters", "mc-dropout", "flip-scale"):
         out = folder / f"{uncertainty}.coco.json"
-        options = Options(uncertainty=uncertainty, passes=10, score=0.3)
+        options = Options(uncertainty=uncertainty, passes=10, score_threshold=0.3)
         detect_images(BlobDetector(), find_images(folder / "photos"), out, options)
         result = probox.evaluate(truth, probox.read_detections(out, truth))
         scores[uncertainty] = result.pdq

@@ -61,7 +61,7 @@ def train(folder: Path, *, epochs: int = 2, model: str = "yolov8n.yaml", **optio
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp())
     # Two epochs from random weights find nothing yet: count everything, to see numbers at all.
-    _, pdq = train(folder.resolve(), score=0.001, uncertainty="edge-distribution")
+    _, pdq = train(folder.resolve(), score_threshold=0.001, uncertainty="edge-distribution")
     for number, entry in enumerate(pdq.history):
         print(f"validation {number}: PDQ {entry['PDQ']:.6f}")
     print((folder / "run" / "results.csv").read_text())

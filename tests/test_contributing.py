@@ -210,7 +210,7 @@ def test_a_detector_family(add: Add, run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("PIL.Image")
     from probox.detect.families import choose_family
-    from probox.detect.runtime import Detector
+    from probox.detect.onnx_runtime import Detector
 
     add("A detector family", "FAMILIES")
     make_corners_graph(tmp_path)

@@ -20,7 +20,7 @@ NEED_TORCH = (
     "probox.torch",
     *(f"probox_experiments.training.{m}" for m in ("detector", "fitting")),
 )
-LEFT_OUT = ("probox.detect.torchvision", *(() if find_spec("torch") else NEED_TORCH))
+LEFT_OUT = ("probox.detect.torchvision_detector", *(() if find_spec("torch") else NEED_TORCH))
 """Modules that import what may not be there."""
 
 MODULES = sorted(

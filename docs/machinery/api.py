@@ -221,9 +221,9 @@ PAGES: dict[str, Page] = {
                 "Detectors for `detect` and `detect_images`, around a model that you hold or by its name. "
                 "`probox.adapters.UltralyticsDetector` is another.",
                 (
-                    "probox.detect.opening.open_detector",
-                    "probox.detect.torchvision.TorchvisionDetector",
-                    "probox.detect.transformers.TransformersDetector",
+                    "probox.detect.factory.open_detector",
+                    "probox.detect.torchvision_detector.TorchvisionDetector",
+                    "probox.detect.transformers_detector.TransformersDetector",
                 ),
             ),
             (

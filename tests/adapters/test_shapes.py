@@ -97,7 +97,7 @@ def test_sigmoids_of_instances_are_limited_by_choice() -> None:
     [
         ({"pred_classes": Tensor([18, 1])}, {}, "category ids of a data set are not pred_classes"),
         ({"pred_classes": Tensor([-1, 1])}, {}, "count in 3 classes from 0, but got -1"),
-        ({"pred_boxes": None}, {}, "expected instances with pred_boxes, but got Instances"),
+        ({"pred_boxes": None}, {}, "expected instances, but got Instances without pred_boxes"),
         ({"pred_boxes": Boxes(BOXES * 4)}, {}, "boxes reach to 200, 240 in an image of 80 x 64; scale boxes"),
         ({"pred_boxes": Boxes(BOXES / 100)}, {}, "these are shares of the image"),
         ({"scores": Tensor([3.0, -2.0])}, {}, "these look like logits"),

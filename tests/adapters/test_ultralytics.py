@@ -21,7 +21,7 @@ from probox import InputError
 from probox.adapters import UltralyticsDetector, UltralyticsPDQ, from_ultralytics
 from probox.detect import Dropout, Options, detect, detect_images, find_images, read_image
 from probox.detect.families.base import corners_of_centres, grid
-from probox.detect.ultralytics import dfl_corners, letterbox
+from probox.detect.ultralytics_detector import dfl_corners, letterbox
 
 torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
 ultralytics: Any = None
@@ -89,7 +89,7 @@ def test_suppressing_our_candidates_gives_its_own_predictions(
     rows = expected.boxes.data.numpy()
     rows = rows[(rows[:, 2] > rows[:, 0]) & (rows[:, 3] > rows[:, 1])]  # wholly outside, moved onto the border
     detector = UltralyticsDetector(model, imgsz=SIDE)
-    found = detect(detector, [image], [5], Options(score=0.7, nms_iou=0.5, max_detections=3000))[0]
+    found = detect(detector, [image], [5], Options(score_threshold=0.7, nms_iou=0.5, max_detections=3000))[0]
     assert len(found) == len(rows) > 10
     assert found.classes == CLASSES
     np.testing.assert_allclose(found.scores, rows[:, 4], atol=2e-4)
@@ -147,7 +147,7 @@ def test_every_way_to_be_unsure_works_on_photos(models: dict[str, Any], uncertai
     for number, size in ((3, (150, 110)), (7, (64, 64))):
         Image.fromarray(image_of(*size)).save(tmp_path / f"{number}.png")
     detector = UltralyticsDetector(models["yolo11n"], imgsz=64, dropout=Dropout(rate=0.05), batch=2)
-    options = Options(uncertainty=uncertainty, score=0.3, passes=3)  # type: ignore[arg-type]
+    options = Options(uncertainty=uncertainty, score_threshold=0.3, passes=3)  # type: ignore[arg-type]
     out = tmp_path / "found.coco.json"
     run = detect_images(detector, find_images(tmp_path), out, options)
     assert out.exists()
@@ -184,14 +184,14 @@ def test_rows_above_one_are_a_choice(models: dict[str, Any]) -> None:
     detector = UltralyticsDetector(models["yolov8n"], imgsz=64)
     sums = {}
     for choice in ("limit", "normalise"):
-        found = detect(detector, [IMAGE], [5], Options(score=0.5, above_one=choice))[0]  # type: ignore[arg-type]
+        found = detect(detector, [IMAGE], [5], Options(score_threshold=0.5, above_one=choice))[0]  # type: ignore[arg-type]
         sums[choice] = found.label_probs.sum(axis=1)
     assert (sums["limit"] <= 1.0 + 1e-6).all()
     assert (sums["limit"] < 0.99).any()
     np.testing.assert_allclose(sums["normalise"], 1.0, atol=1e-6)
     for uncertainty in ("none", "nms-clusters"):
         with pytest.raises(InputError, match='no distribution; write above_one="limit"'):
-            detect(detector, [IMAGE], [5], Options(uncertainty=uncertainty, score=0.5, above_one="refuse"))  # type: ignore[arg-type]
+            detect(detector, [IMAGE], [5], Options(uncertainty=uncertainty, score_threshold=0.5, above_one="refuse"))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="above_one to be one of"):
         Options(above_one="softmax")  # type: ignore[arg-type]
 
@@ -215,7 +215,7 @@ def test_rt_detr(tmp_path: Path) -> None:
         parameter.data += torch.randn(parameter.shape) * 0.2
     expected = model.predict(IMAGE[:, :, ::-1], conf=0.3, imgsz=64, verbose=False)[0].boxes.data.numpy()
     detector = UltralyticsDetector(model, imgsz=64)
-    found = detect(detector, [IMAGE], [5], Options(score=0.3, max_detections=20))[0]
+    found = detect(detector, [IMAGE], [5], Options(score_threshold=0.3, max_detections=20))[0]
     expected = np.concatenate([np.clip(expected[:, :4], 0, [150, 110, 150, 110]), expected[:, 4:]], axis=1)
     assert len(found) == len(expected) > 5
     np.testing.assert_allclose(found.scores, expected[:, 4], atol=1e-5)
@@ -277,7 +277,7 @@ def truth_of(folder: Path) -> probox.GroundTruth:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, UltralyticsPDQ]:
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("training")
-    model, pdq = example.train(folder, score=0.001)
+    model, pdq = example.train(folder, score_threshold=0.001)
     return folder, model, pdq
 
 
@@ -300,7 +300,7 @@ def test_a_training_logs_pdq_in_every_epoch(trained: tuple[Path, Any, Ultralytic
 def test_logged_numbers_are_those_of_its_predictions(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
     folder, _, _ = trained
     twin = ultralytics.YOLO(folder / "run" / "weights" / "best.pt")
-    pdq = UltralyticsPDQ(score=0.002).attach(twin)
+    pdq = UltralyticsPDQ(score_threshold=0.002).attach(twin)
     noted: tuple[list[Any], list[Any]] = ([], [])
     stats = twin.val(
         validator=make_spy(noted),
@@ -330,7 +330,7 @@ def test_logged_numbers_are_those_of_its_predictions(trained: tuple[Path, Any, U
 def test_a_model_may_have_several_callbacks(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
     _, _, pdq = trained
     validator = SimpleNamespace(**dict.fromkeys(("postprocess", "update_metrics", "gather_stats", "get_stats"), list))
-    other = UltralyticsPDQ(score=0.5)
+    other = UltralyticsPDQ(score_threshold=0.5)
     for _ in range(3):  # epochs
         for callback in (pdq, other):
             callback.on_val_start(validator)
@@ -342,13 +342,13 @@ def test_a_model_may_have_several_callbacks(trained: tuple[Path, Any, Ultralytic
 def test_a_head_says_more_than_its_predictions(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
     folder, _, _ = trained
     weights = folder / "run" / "weights" / "best.pt"
-    options = Options(score=0.002, uncertainty="edge-distribution", max_detections=300)
+    options = Options(score_threshold=0.002, uncertainty="edge-distribution", max_detections=300)
     files = find_images(folder / "images" / "val")
     detector = UltralyticsDetector(ultralytics.YOLO(weights), imgsz=example.SIDE)
     parts = detect(detector, [read_image(file.path) for file in files], [file.image_id for file in files], options)
     expected = probox.evaluate(truth_of(folder), probox.Detections.concatenate(parts)).summary()
     twin = ultralytics.YOLO(weights)
-    pdq = UltralyticsPDQ(score=0.002, uncertainty="edge-distribution").attach(twin)
+    pdq = UltralyticsPDQ(score_threshold=0.002, uncertainty="edge-distribution").attach(twin)
     twin.val(data=str(folder / "data.yaml"), imgsz=example.SIDE, plots=False, verbose=False, workers=0, rect=False)
     assert pdq.result is not None
     assert pdq.result.detections.covariances.any()
@@ -360,11 +360,11 @@ def test_a_head_says_more_than_its_predictions(trained: tuple[Path, Any, Ultraly
 def test_validation_without_detections(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
     folder, _, _ = trained
     twin = ultralytics.YOLO(folder / "run" / "weights" / "best.pt")
-    pdq = UltralyticsPDQ(score=0.9).attach(twin)
+    pdq = UltralyticsPDQ(score_threshold=0.9).attach(twin)
     twin.val(data=str(folder / "data.yaml"), imgsz=example.SIDE, plots=False, verbose=False, workers=0)
     assert pdq.history[-1]["PDQ"] == 0.0
     assert pdq.history[-1]["FN"] > 0
-    assert pickle.loads(pickle.dumps(UltralyticsPDQ(score=0.1).callbacks())).keys() == pdq.callbacks().keys()
+    assert pickle.loads(pickle.dumps(UltralyticsPDQ(score_threshold=0.1).callbacks())).keys() == pdq.callbacks().keys()
 
 
 @pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs

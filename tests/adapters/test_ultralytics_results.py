@@ -15,7 +15,7 @@ import pytest
 import probox
 from probox import InputError
 from probox.adapters import UltralyticsPDQ, from_ultralytics
-from probox.detect.ultralytics import dfl_corners, letterbox, names_of, network_of
+from probox.detect.ultralytics_detector import dfl_corners, letterbox, names_of, network_of
 from probox.fusion import from_edge_distributions
 
 NAMES = {0: "cup", 1: "dog", 2: "car"}
@@ -79,7 +79,7 @@ def test_folders_tell_images_of_one_name_apart() -> None:
     )
     both = [result(ROWS, "photos/b/1.jpg"), result(ROWS, "photos/a/1.jpg")]
     assert from_ultralytics(both, truth=dataset).image_ids.tolist()[:: len(ROWS)] == [6, 5]
-    with pytest.raises(InputError, match=r"several images of the truth are called '1\.jpg'; give image_ids"):
+    with pytest.raises(InputError, match=r"the truth has no image called '1\.jpg', or several; give image_ids"):
         from_ultralytics(result(ROWS, "photos/1.jpg"), truth=dataset)
 
 
@@ -108,9 +108,9 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"truth": probox.Dataset(classes=[], image_ids=[1], widths=[9], heights=[9], file_names=["a.jpg"])},
         "the truth has no image called '000000000139.jpg'",
     ),
-    "the same image": ([result(ROWS), result(ROWS)], {}, "image 139: several results are of this image"),
-    "ids of others": ([result(ROWS)], {"image_ids": [1, 2]}, "an image id for each of 1 results, but got 2"),
-    "ids in words": (result(ROWS), {"image_ids": ["a"]}, "whole numbers"),
+    "the same image": ([result(ROWS), result(ROWS)], {}, "image 139: stands for several outputs"),
+    "ids of others": ([result(ROWS)], {"image_ids": [1, 2]}, "got outputs of 1 images, but 2 image ids"),
+    "ids in words": (result(ROWS), {"image_ids": ["a"]}, "but got the text 'a'"),
     "oriented": (result(ROWS, obb=Of(), **BOXLESS), {}, "oriented boxes, which PDQ does not know"),
     "classified": (result(ROWS, probs=Of(), **BOXLESS), {}, "classifies the image as a whole"),
     "no result": (Of(orig_shape=(1, 1)), {}, "result 0 to have boxes, but got SimpleNamespace"),
@@ -119,7 +119,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "other names": ([result(ROWS), result(ROWS, "1.jpg", names={0: "x", 1: "y", 2: "z"})], {}, "other class names"),
     "too few names": (result(ROWS), {"classes": ["cup"]}, "names of the model's 3 classes, but got 1"),
     "names with gaps": (result(ROWS, names={0: "cup", 7: "dog"}), {}, r"the classes 0 to 1, but got \[0, 7\]"),
-    "class off by one": (result([[1, 2, 3, 4, 0.5, 3]]), {}, "count in 3 names from 0, but got 3"),
+    "class off by one": (result([[1, 2, 3, 4, 0.5, 3]]), {}, "count in 3 classes from 0, but got 3"),
     "five columns": (result([[1, 2, 3, 4, 0.5]]), {}, "6 columns, or 7 with a track's id, but got 1 x 5"),
     "a percentage": (result([[1, 2, 3, 4, 50.0, 1]]), {}, "between 0 and 1"),
 }
@@ -180,7 +180,7 @@ def test_images_of_the_inputs_size_are_only_surrounded(size: tuple[int, int]) ->
     [
         ({"uncertainty": "mc-dropout"}, "several passes, and a validation makes one"),
         ({"uncertainty": "dfl"}, "expected uncertainty to be one of"),
-        ({"score": 25}, "score between 0 and 1"),
+        ({"score_threshold": 25}, "score_threshold between 0 and 1"),
         ({"log": ["pdq"]}, "no number called 'pdq'; choose among PDQ"),
         ({"preset": "papers"}, "preset"),
     ],

@@ -61,5 +61,9 @@ def test_images_are_chosen_in_every_way_there_is() -> None:
 
 
 def test_defaults_are_the_librarys() -> None:
-    for name, field in (("--passes", "passes"), ("--score", "score"), ("--max-detections", "max_detections")):
+    for name, field in (
+        ("--passes", "passes"),
+        ("--score-threshold", "score_threshold"),
+        ("--max-detections", "max_detections"),
+    ):
         assert option("detect", name).default == getattr(Options(), field)

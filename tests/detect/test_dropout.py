@@ -13,9 +13,8 @@ from detect_graphs import save
 from onnx import TensorProto, helper, numpy_helper
 
 from probox.detect import Detector, Dropout, draw_mask, insert_dropout
-from probox.detect.dropout import split_masked
-from probox.detect.layers import choose_layers, find_layers
-from probox.detect.sampling import MaskedGraph
+from probox.detect.dropout import choose_layers, find_layers, split_masked
+from probox.detect.onnx_runtime import MaskedGraph
 from probox.errors import InputError
 
 CLASSES = ("cup", "dog", "car")

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from probox.detect import Detector, Options, choose_family, detect
 from probox.detect.families import Signature, Tensor
-from probox.detect.families.base import grid
-from probox.detect.families.cells import count_cells
-from probox.detect.families.nanodet import strides_of
+from probox.detect.families.base import count_cells, grid
+from probox.detect.families.one_stage import strides_of_maps
 from probox.errors import InputError
 
 CLASSES = ("cup", "dog", "car")
@@ -64,7 +63,7 @@ def test_picodet_decodes(tmp_path: Path, order: str) -> None:
     np.testing.assert_allclose(found.boxes[best], expected * scale, rtol=1e-6)
     np.testing.assert_allclose(found.covariances[[best]][0, 0], np.diag([0, (16 * 100 / 64) ** 2]), atol=1e-3)
     np.testing.assert_allclose(found.covariances[[best]][0, 1], np.diag([0, (16 * 100 / 64) ** 2]), atol=1e-3)
-    sure = detect(detector, [IMAGE], [1], Options(uncertainty="edge-distribution", score=0.5))[0]
+    sure = detect(detector, [IMAGE], [1], Options(uncertainty="edge-distribution", score_threshold=0.5))[0]
     assert len(sure) == 1
 
 
@@ -159,6 +158,6 @@ def test_maps_of_no_stride_are_refused(tmp_path: Path) -> None:
 @given(st.integers(32, 900), st.integers(32, 900))
 def test_strides_are_told_from_cells(width: int, height: int) -> None:
     cells = [len(grid((width, height), (stride,))[0]) for stride in STRIDES]
-    assert strides_of(cells, (width, height)) == STRIDES or len(set(cells)) < len(cells)
-    assert strides_of([None, None], (width, height)) == (8, 16)
+    assert strides_of_maps(cells, (width, height)) == STRIDES or len(set(cells)) < len(cells)
+    assert strides_of_maps([None, None], (width, height)) == (8, 16)
     assert sum(cells) == count_cells((width, height), STRIDES)

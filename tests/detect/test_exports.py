@@ -16,12 +16,9 @@ from onnx import helper
 from probox.cli import main
 from probox.detect import Candidates, Detector, Options, choose_family, detect
 from probox.detect.families import Signature, Tensor
-from probox.detect.families.base import grid
-from probox.detect.families.cells import LEVELS, count_cells, strides_of
-from probox.detect.families.dfl import find_edges
-from probox.detect.families.topk import Chosen, find_chosen
-from probox.detect.graph import Graph
-from probox.detect.metadata import Metadata
+from probox.detect.families.base import LEVELS, count_cells, grid, match_strides
+from probox.detect.families.graph_inspection import TopKSource, find_edges, find_top_k
+from probox.detect.graph import Graph, Metadata
 from probox.detect.uncertainty import detections_from
 from probox.errors import InputError
 
@@ -162,7 +159,7 @@ def test_covariances_are_worked_out_for_survivors_only() -> None:
 
     boxes = np.array([[10, 10, 20, 20], [40, 40, 60, 60], [40, 40, 60, 61], [1, 1, 5, 5]], float)
     scores = np.array([[0.3], [0.5], [0.9], [0.01]], np.float32)
-    options = Options(uncertainty="edge-distribution", score=0.05)
+    options = Options(uncertainty="edge-distribution", score_threshold=0.05)
     found = detections_from(Candidates(boxes, scores, Recorded()), Traits(), (64, 64), 1, options)
     assert [rows.tolist() for rows in asked] == [[2, 0]]  # best first; 1 is suppressed, 3 scores too little
     assert found.covariances[:, 0, 0, 0].tolist() == [3.0, 1.0]
@@ -188,17 +185,17 @@ def test_strides_are_those_that_make_so_many_cells_or_none(wide: int, high: int,
     size = (32 * wide, 32 * high)
     cells = len(grid(size, levels)[0])
     assert cells == count_cells(size, levels)
-    assert strides_of(size, cells, levels[-1]) in (levels, None)
-    told = strides_of(size, cells)
+    assert match_strides(size, cells, levels[-1]) in (levels, None)
+    told = match_strides(size, cells)
     assert told is None or len(grid(size, told)[0]) == cells
 
 
 def test_usual_heads_are_told_apart() -> None:
     for size in ((320, 320), (640, 640), (640, 384), (1280, 1280)):
         for levels in LEVELS[:4]:
-            assert strides_of(size, count_cells(size, levels)) == levels
-    assert strides_of((8, 8), 2) is None  # 8 and 16, or 16 and 32?
-    assert strides_of((8, 8), 2, 32) == (16, 32)
+            assert match_strides(size, count_cells(size, levels)) == levels
+    assert match_strides((8, 8), 2) is None  # 8 and 16, or 16 and 32?
+    assert match_strides((8, 8), 2, 32) == (16, 32)
 
 
 # --- what graphs are taken for ----------------------------------------------------------------------------------------
@@ -300,7 +297,7 @@ def test_candidates_are_read_from_before_the_choice(tmp_path: Path) -> None:
     graph = with_metadata(choosing_detector(tmp_path / "e2e.onnx", BOXES, FOUR, rows=4), SAYS)
     detector = Detector(graph)
     assert detector.family.name == "end-to-end"
-    found = detect(detector, [SQUARE], [1], Options(score=0.25))[0]
+    found = detect(detector, [SQUARE], [1], Options(score_threshold=0.25))[0]
     assert found.scores.tolist() == pytest.approx([0.9, 0.7, 0.6, 0.3])
     assert found.labels.tolist() == [0, 1, 2, 2]
     np.testing.assert_allclose(found.boxes, BOXES[[0, 1, 0, 3]])
@@ -333,9 +330,9 @@ def test_what_rows_are_chosen_from_ends_where_values_are_made(top: bool) -> None
     ]
     made = [helper.make_node(kind, ins, outs) for kind, ins, outs in nodes]
     graph = Graph(helper.make_model(helper.make_graph(made, "rows", [], [])))
-    assert find_chosen(graph, "output0") == (Chosen("boxes", "scores") if top else None)
-    assert find_chosen(graph, "score") is None
-    assert find_chosen(None, "output0") is None
+    assert find_top_k(graph, "output0") == (TopKSource("boxes", "scores") if top else None)
+    assert find_top_k(graph, "score") is None
+    assert find_top_k(None, "output0") is None
 
 
 def _rows(path: Path, rows: list[list[float]], **says: str) -> Path:
@@ -383,7 +380,7 @@ def test_rtdetr_is_stretched_and_suppresses_nothing(tmp_path: Path) -> None:
     assert detector.family.name == "rtdetr-ultralytics"
     feeds, _ = detector.family.prepare(np.dstack([np.tile(np.arange(128, dtype=np.uint8), (64, 1))] * 3))
     assert feeds["images"][0, 0, 32].max() > 125 / 255  # nothing around it
-    found = detect(detector, [WIDE], [1], Options(score=0.2))[0]
+    found = detect(detector, [WIDE], [1], Options(score_threshold=0.2))[0]
     assert found.scores.tolist() == pytest.approx([0.9, 0.8, 0.3])
     np.testing.assert_allclose(found.boxes[0], [80, 30, 120, 70], atol=1e-3)
     rows[0, 0, :4] = [30, 30, 10, 10]
@@ -562,3 +559,8 @@ def test_a_family_without_channels_last_says_so() -> None:
     signature = Signature((Tensor("in", (1, 640, 640, 3)),), (Tensor("out", (1, 8400, 85)),))
     with pytest.raises(InputError, match=r"not those of yolox; .*export the model with channels first, \[1, 3, H, W\]"):
         choose_family(signature, "yolox")
+
+
+def test_a_wrong_family_names_the_one_that_fits() -> None:
+    with pytest.raises(InputError, match=r"not those of yolov8, but those of yolov5; leave out the family"):
+        choose_family(_signature([(1, 25200, 85)]), "yolov8")

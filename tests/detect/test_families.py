@@ -13,11 +13,10 @@ from detect_graphs import fixed_outputs
 
 from probox.cli import main
 from probox.detect import Detector, Options, choose_family, detect
-from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES, name_columns, read_classes
 from probox.detect.families import FAMILIES, Signature, Tensor, describe_thresholds
-from probox.detect.families.yolo import YoloV5, YoloX
-from probox.detect.families.yolov8 import YoloV8, YoloV8Seg
-from probox.detect.metadata import Metadata, read_metadata
+from probox.detect.families.one_stage import YoloV5, YoloX
+from probox.detect.families.ultralytics_exports import YoloV8, YoloV8Seg
+from probox.detect.graph import COCO_CATEGORY_IDS, COCO_CLASSES, Metadata, name_columns, read_classes, read_metadata
 from probox.errors import InputError
 
 CLASSES = ("cup", "dog", "car")

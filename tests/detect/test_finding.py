@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from probox.cli import main
-from probox.detect.finding import choose_images, find_images
+from probox.detect.image_files import choose_images, find_images
 from probox.errors import InputError
 
 

@@ -11,8 +11,7 @@ from detect_graphs import fixed_outputs, small_yolo, with_metadata
 from PIL import Image
 
 from probox.cli import main
-from probox.detect.classes import read_classes
-from probox.detect.metadata import LARGEST_SIDE, MOST_CHARACTERS, parse_names, read_metadata
+from probox.detect.graph import LARGEST_SIDE, MOST_CHARACTERS, parse_names, read_classes, read_metadata
 from probox.errors import InputError
 
 INPUT = {"pixel_values": [1, 3, 64, 64]}

@@ -16,14 +16,14 @@ from detect_graphs import small_ssd
 from PIL import Image
 
 from probox.detect import Detector, ImageFile, Options, detect_images, find_images
-from probox.detect.heatmaps import WindowHeatmap
+from probox.detect.network_input import WindowHeatmap
 from probox.detect.partial import Partial
-from probox.detect.run import Run
+from probox.detect.run import DetectionRun
 from probox.detect.uncertainty import Found
 from probox.errors import InputError
 from probox.tables.detections import Detections
 
-OPTIONS = Options(score=0.01)
+OPTIONS = Options(score_threshold=0.01)
 
 
 def _stop(done: int, total: int) -> None:
@@ -45,7 +45,7 @@ class Interrupted:
         """Copy what was left, and return the folder."""
         return shutil.copytree(self.left, folder / "found.json.partial")
 
-    def resume(self, folder: Path) -> Run:
+    def resume(self, folder: Path) -> DetectionRun:
         """Go on in the folder that holds the copy."""
         return detect_images(self.detector, find_images(self.photos), folder / "found.json", OPTIONS)
 

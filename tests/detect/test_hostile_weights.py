@@ -13,9 +13,9 @@ import pytest
 from tests import frameworks
 from tests.adapters.tiny_models import save_legacy_yolo
 
-from probox.detect.opening import open_detector
-from probox.detect.ultralytics import read_network
-from probox.detect.weights import read_weights
+from probox.detect.factory import open_detector
+from probox.detect.torch_model import read_weights
+from probox.detect.ultralytics_detector import read_network
 from probox.errors import InputError
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -104,7 +104,7 @@ class Payload:
     def __init__(self, *call): self.call = call
     def __reduce__(self): return self.call
 
-from probox.detect.opening import open_detector
+from probox.detect.factory import open_detector
 from probox.errors import InputError
 
 model = ultralytics.YOLO("yolov8n.yaml")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from probox.detect.families.base import channels_first
-from probox.detect.images import place_image, read_image, resize
+from probox.detect.network_input import place_image, read_image, resize
 from probox.errors import InputError
 
 

@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 import probox
 from probox.cli import main
 from probox.detect import Detector, Options, detect, detect_images, find_images
-from probox.detect.heatmaps import WindowHeatmap, pack_heatmaps, unpack_heatmaps
-from probox.detect.images import Placement
-from probox.detect.prototypes import LEAST, PrototypeMasks
+from probox.detect.network_input import LEAST, Placement, PrototypeMasks, WindowHeatmap, pack_heatmaps, unpack_heatmaps
 from probox.errors import InputError
 from probox.tables.dataset import Dataset
 
 CLASSES = ("cup", "dog", "car")
 SAYS = {"names": str(dict(enumerate(CLASSES))), "imgsz": "[64, 64]", "task": "segment", "stride": "32"}
-MASKS = Options(uncertainty="masks", score=0.2)
+MASKS = Options(uncertainty="masks", score_threshold=0.2)
 
 
 def _segmenter(path: Path, *, prototypes: int = 4, open_axes: bool = False) -> Path:
@@ -153,7 +151,8 @@ def test_masks_are_scored_as_they_are(tmp_path: Path) -> None:
     detector = Detector(_segmenter(tmp_path / "seg.onnx"))
     photo = np.full((50, 100, 3), 90, np.uint8)
     with_masks, plain = (
-        detect(detector, [photo], [1], Options(uncertainty=how, score=0.2))[0].select([0]) for how in ("masks", "none")
+        detect(detector, [photo], [1], Options(uncertainty=how, score_threshold=0.2))[0].select([0])
+        for how in ("masks", "none")
     )
     mask = np.asarray(with_masks.heatmaps[0]) >= 0.5
     dataset = Dataset(classes=CLASSES, image_ids=[1], widths=[100], heights=[50])

@@ -59,7 +59,7 @@ def test_its_boxes_are_the_means_of_its_edges(graph: Path, photo: np.ndarray, si
     scale = max(photo.shape[1] / wide, photo.shape[0] / high)
     assert 0 < covariances[:, :, [0, 1], [0, 1]].max() <= (7.5 * 32 * scale) ** 2 * 1.001  # half of 15 bins at most
     best = float(found.scores.max())
-    options = Options(score=best / 2, uncertainty="edge-distribution", recipe="paper")
+    options = Options(score_threshold=best / 2, uncertainty="edge-distribution", recipe="paper")
     kept = detect(detector, [photo], [1], options)[0]
     assert len(kept) > 0
     row = int(found.scores.max(axis=1).argmax())

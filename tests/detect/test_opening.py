@@ -11,7 +11,7 @@ import pytest
 
 from probox.cli import main
 from probox.detect import Detector
-from probox.detect.opening import files_of, open_detector, split_model
+from probox.detect.factory import files_of, open_detector, split_model
 from probox.errors import InputError
 
 CLASSES = ("cup", "dog", "car")

@@ -50,7 +50,7 @@ def test_the_command_line_gives_the_same_file(ran: tuple[Path, dict[str, float]]
         with pytest.raises(SystemExit) as done:
             main(
                 [
-                    "detect", f"python:{EXAMPLE}:make", "--images", str(folder / "photos"), "--score", "0.3",
+                    "detect", f"python:{EXAMPLE}:make", "--images", str(folder / "photos"), "--score-threshold", "0.3",
                     "--passes", "10", "--uncertainty", uncertainty, "--out", str(folder / "cli.coco.json"),
                 ]
             )  # fmt: skip
@@ -102,4 +102,4 @@ def test_traits_have_the_defaults_of_families() -> None:
 )
 def test_candidates_of_the_wrong_shape_are_said(arrays: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        detect(Scripted(*arrays), [IMAGE], [3], Options(labels="best"))
+        detect(Scripted(*arrays), [IMAGE], [3], Options(label_mode="best"))

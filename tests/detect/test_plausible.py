@@ -9,7 +9,7 @@ import pytest
 from detect_graphs import fixed_outputs
 
 from probox.detect import Candidates, Detector
-from probox.detect.families.plausible import Plausibility
+from probox.detect.families.base import Plausibility
 from probox.errors import InputError
 
 CLASSES = ("cup", "dog", "car")

@@ -10,8 +10,8 @@ from detect_graphs import queries
 from onnx import TensorProto
 
 from probox.detect import Detector, Options, detect
-from probox.detect.classes import COCO_CLASSES
-from probox.detect.queries import edge_variances
+from probox.detect.graph import COCO_CLASSES
+from probox.detect.transformers_detector import edge_variances
 from probox.errors import InputError
 from probox.fusion.edges import bin_values, edges_of
 

@@ -52,7 +52,7 @@ def test_the_published_map_comes_out_and_certainty_raises_pdq(coco_dir: Path, na
     whole = read_truth(truth_file)
     truth = whole.select_images(ids)
     detector = Remembered(Detector(coco_dir / "models" / f"{name}.onnx", threads=1), images)
-    plain = probox.Detections.concatenate(detect(detector, images, ids, Options(score=0.005)))
+    plain = probox.Detections.concatenate(detect(detector, images, ids, Options(score_threshold=0.005)))
     theirs = probox.read_detections(coco_dir / "results" / f"{PUBLISHED[name]}.json.gz", whole)
     wanted = probox.average_precision(truth, theirs.select(np.isin(theirs.image_ids, ids))).map
     assert wanted > 0.25
@@ -81,7 +81,7 @@ def test_twenty_passes_of_dropout_raise_spatial_quality(coco_dir: Path) -> None:
     ids = [file.image_id for file in files]
     images = [read_image(file.path) for file in files]
     model = coco_dir / "models" / "ssdlite_mobilenet_v2_300.onnx"
-    plain = probox.Detections.concatenate(detect(Detector(model, threads=1), images, ids, Options(score=0.3)))
+    plain = probox.Detections.concatenate(detect(Detector(model, threads=1), images, ids, Options(score_threshold=0.3)))
     masked = Detector(model, dropout=Dropout(rate=0.05, masks="elements"), threads=1)
     assert len(masked.dropout_layers) == 24  # two layers of a box and of a class predictor on six maps
     fused = probox.Detections.concatenate(detect(masked, images, ids, Options(uncertainty="mc-dropout", passes=20)))

@@ -10,8 +10,8 @@ import pytest
 
 import probox
 from probox.detect import Candidates, Detector, Dropout, Options, detect
-from probox.detect.cost import Cost, mask_cost, pair_scores
-from probox.detect.uncertainty import finish, look
+from probox.detect.random_masks import MaskCost, mask_cost, pair_scores
+from probox.detect.uncertainty import collect_passes, make_detections
 from probox.errors import InputError
 from probox.formats import read_detections
 from probox.formats.writing import write_detections
@@ -164,24 +164,24 @@ def test_edges_keep_their_own_variances_to_the_letter() -> None:
 def test_what_the_network_says_without_masks_is_kept(ssd: Path) -> None:
     detector = Detector(ssd, classes=CLASSES, dropout=Dropout(rate=0.4), threads=1)
     options = Options(uncertainty="mc-dropout", passes=3)
-    (seen,) = look(detector, [IMAGE], [5], options)
-    assert len(seen.passes) == 3
-    kept = finish(seen, detector.family, SIZE, 5, options)
+    (seen,) = collect_passes(detector, [IMAGE], [5], options)
+    assert len(seen) == 3
+    kept = make_detections(seen, detector.family, SIZE, 5, options)
     plain = detect(Detector(ssd, classes=CLASSES, threads=1), [IMAGE], [5], Options())[0]
     np.testing.assert_allclose(kept.plain_scores[:, 0], plain.scores, rtol=1e-5)
     assert set(kept.plain_scores[:, 1]) - {0} <= set(kept.detections.scores.astype(np.float32))
     assert not np.array_equal(kept.detections.scores, plain.scores)
     # A detector of one's own says it by its candidates; other ways have nothing to compare.
     own = Scripted(_candidates(([10, 10, 30, 30], [0.8, 0.0, 0.0])))
-    (seen,) = look(own, [IMAGE], [1], options)
-    assert finish(seen, own.family, SIZE, 1, options).plain_scores.tolist() == [[np.float32(0.8)] * 2]
+    (seen,) = collect_passes(own, [IMAGE], [1], options)
+    assert make_detections(seen, own.family, SIZE, 1, options).plain_scores.tolist() == [[np.float32(0.8)] * 2]
     for uncertainty in ("none", "flip-scale"):
         other = dataclasses.replace(options, uncertainty=uncertainty)
-        (seen,) = look(own, [IMAGE], [1], other)
-        assert finish(seen, own.family, SIZE, 1, other).plain_scores is None
+        (seen,) = collect_passes(own, [IMAGE], [1], other)
+        assert make_detections(seen, own.family, SIZE, 1, other).plain_scores is None
 
 
-def _cost(remain: int, disappear: int, appear: int, masked: float = 0.9) -> Cost:
+def _cost(remain: int, disappear: int, appear: int, masked: float = 0.9) -> MaskCost:
     """Detections without masks score 0.9."""
     pairs = [[0.9, masked]] * remain + [[0.9, 0.0]] * disappear
     return mask_cost([masked] * (remain + appear), pairs)

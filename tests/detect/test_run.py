@@ -114,7 +114,7 @@ def test_another_batch_is_another_run(photos: Path, tmp_path: Path) -> None:
 
 
 def test_a_batch_is_done_as_a_whole_or_again(photos: Path, tmp_path: Path) -> None:
-    images, options = find_images(photos), Options(score=0.1)
+    images, options = find_images(photos), Options(score_threshold=0.1)
     detector = Detector(small_yolo(tmp_path / "yolo.onnx"), classes=CLASSES, batch=3, threads=1)
     assert detector.batch == 3
     straight, stopped = tmp_path / "straight.json", tmp_path / "stopped.json"
@@ -357,7 +357,7 @@ def test_results_of_other_settings_are_refused(ssd: Path, photos: Path, tmp_path
     with pytest.raises(KeyboardInterrupt):
         detect_images(_detector(ssd), images, out, Options(), progress=Stopper(1))
     with pytest.raises(InputError, match=r"found\.json\.partial: .*other settings.*delete"):
-        detect_images(_detector(ssd), images, out, Options(score=0.2))
+        detect_images(_detector(ssd), images, out, Options(score_threshold=0.2))
 
 
 def test_a_folder_of_the_users_is_not_used(ssd: Path, photos: Path, tmp_path: Path) -> None:

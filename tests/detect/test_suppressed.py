@@ -11,7 +11,7 @@ from detect_graphs import any_graph, fixed_outputs
 from onnx import TensorProto, helper, numpy_helper
 
 from probox.detect import Detector, Options, detect
-from probox.detect.classes import COCO_CLASSES
+from probox.detect.graph import COCO_CLASSES
 from probox.errors import InputError
 
 CLASSES = ("cup", "dog", "car")

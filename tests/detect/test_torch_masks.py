@@ -9,7 +9,7 @@ import pytest
 from tests import frameworks
 
 from probox.detect import Candidates, Dropout, draw_mask
-from probox.detect.torch_modules import choose_layers, masked, sample_masked
+from probox.detect.torch_model import choose_layers, mask_layers, sample_masked
 from probox.errors import InputError
 
 torch: Any = None
@@ -74,7 +74,7 @@ def test_masks_keep_the_expected_input() -> None:
     ones = torch.ones(1, 400, 2, 2)
     drawn = []
     for number in range(20):
-        with torch.no_grad(), masked([("head", layer)], Dropout(rate=0.25, masks="channels"), 7, number):
+        with torch.no_grad(), mask_layers([("head", layer)], Dropout(rate=0.25, masks="channels"), 7, number):
             drawn.append(layer(ones))
             assert torch.equal(layer(ones), drawn[-1])  # a second call is the same network
     stacked = torch.stack(drawn)
@@ -90,7 +90,7 @@ def test_elements_differ_from_cell_to_cell_and_from_call_to_call_in_any_type() -
     layer = torch.nn.Linear(500, 500, bias=False).to(torch.bfloat16)
     torch.nn.init.eye_(layer.weight)
     ones = torch.ones(4, 500, dtype=torch.bfloat16)
-    with torch.no_grad(), masked([("head", layer)], Dropout(rate=0.25, masks="elements"), 7, 0):
+    with torch.no_grad(), mask_layers([("head", layer)], Dropout(rate=0.25, masks="elements"), 7, 0):
         first, second = layer(ones), layer(ones)
     assert first.dtype == torch.bfloat16
     assert not torch.equal(first[0], first[1])

@@ -25,11 +25,11 @@ from tests.adapters.tiny_models import CLASSES, PROCESSORS, SIDE, save_legacy_yo
 
 from probox.adapters import from_transformers
 from probox.detect import Dropout, Options, detect
-from probox.detect import torchvision_models as building
-from probox.detect.opening import open_detector
-from probox.detect.torchvision import TorchvisionDetector
-from probox.detect.ultralytics import UltralyticsDetector
-from probox.detect.weights import load_weights, read_weights
+from probox.detect import torchvision_detector as building
+from probox.detect.factory import open_detector
+from probox.detect.torch_model import load_weights, read_weights
+from probox.detect.torchvision_detector import TorchvisionDetector
+from probox.detect.ultralytics_detector import UltralyticsDetector
 from probox.errors import InputError
 
 torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
@@ -161,7 +161,7 @@ def test_the_papers_faster_rcnn_without_pyramid_detects_as_torchvision_would(tmp
     with torch.no_grad():
         expected = model([torch.from_numpy(WIDE.transpose(2, 0, 1).copy()).float() / 255])[0]
     detector = TorchvisionDetector(model, classes=CLASSES)
-    found = detect(detector, [WIDE], [5], Options(score=0.1, max_detections=10))[0]
+    found = detect(detector, [WIDE], [5], Options(score_threshold=0.1, max_detections=10))[0]
     assert len(found) == len(expected["boxes"]) > 0
     np.testing.assert_allclose(found.scores, expected["scores"].numpy(), rtol=1e-4)
     np.testing.assert_allclose(found.boxes, expected["boxes"].numpy(), atol=0.01)
@@ -349,7 +349,7 @@ def test_detections_are_those_of_the_librarys_own_processing(
         best = own.scores.max(axis=1)
         np.testing.assert_allclose(best, adapted.scores, rtol=1e-3, atol=1e-5)
         theirs = processor.post_process_object_detection(output, threshold=0.0, target_sizes=[image.shape[:2]])[0]
-        ours = detect(detector, [image], [7], Options(score=0.0, max_detections=1000))[0]
+        ours = detect(detector, [image], [7], Options(score_threshold=0.0, max_detections=1000))[0]
         assert len(ours) == len(_inside(own.boxes, image)) * (1 if kind in ("Detr", "Yolos") else len(CLASSES))
         limits = np.array([image.shape[1], image.shape[0]] * 2)
         rows = _rows(ours.boxes, ours.scores, ours.labels)
@@ -379,7 +379,7 @@ def _inside(boxes: np.ndarray, image: np.ndarray) -> np.ndarray:
 def test_edges_of_d_fine_become_covariances(saved: Callable[[str], tuple[Any, Any, Path]]) -> None:
     detector = open_detector(f"transformers:{saved('DFine')[2]}")
     own = detector.candidates([WIDE])[0]
-    options = Options(uncertainty="edge-distribution", score=0.0, recipe="paper")
+    options = Options(uncertainty="edge-distribution", score_threshold=0.0, recipe="paper")
     found = detect(detector, [WIDE], [7], options)[0]
     assert found.covariances is not None
     assert np.isin(found.covariances[:, 0, 0, 0].round(9), own.covariances[:, 0, 0, 0].round(9)).all()
@@ -498,7 +498,7 @@ sys.addaudithook(lambda event, _: asked.append(event) if event.startswith("socke
 from tests.torchvision_shim import load_torchvision
 load_torchvision()
 asked.clear()
-from probox.detect.opening import open_detector
+from probox.detect.factory import open_detector
 from probox.errors import InputError
 
 for name in ("yolov3.pt", "yolov5s.pt", "yolov8n.pt", "sub/yolov3.pt"):

@@ -11,7 +11,7 @@ from tests import frameworks
 from tests.amounts import others_slow
 
 from probox.detect import Dropout, Options, detect
-from probox.detect.torchvision import TorchvisionDetector
+from probox.detect.torchvision_detector import TorchvisionDetector
 from probox.errors import InputError
 
 torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
@@ -115,7 +115,7 @@ def test_suppressing_our_candidates_gives_torchvisions_own_output(name: str) -> 
     stage = getattr(model, "roi_heads", model)
     stage.detections_per_img = 10
     detector = TorchvisionDetector(model, classes=CLASSES)
-    options = Options(score=0.2 if name.endswith(("fpn", "resnet")) else 0.3, max_detections=10)
+    options = Options(score_threshold=0.2 if name.endswith(("fpn", "resnet")) else 0.3, max_detections=10)
     found = detect(detector, [IMAGE], [5], options)[0]
     with torch.no_grad():
         expected = model([torch.from_numpy(IMAGE.transpose(2, 0, 1).copy()).float() / 255])[0]
@@ -134,7 +134,7 @@ def test_candidates_carry_the_whole_distribution(name: str) -> None:
     assert len(found) > 100
     assert found.scores.shape == (len(found), 3)
     assert ((found.scores > 0).sum(axis=1) == 3).all()
-    fused = detect(detector, [IMAGE], [5], Options(score=0.2, uncertainty="nms-clusters"))[0]
+    fused = detect(detector, [IMAGE], [5], Options(score_threshold=0.2, uncertainty="nms-clusters"))[0]
     assert (fused.covariances[:, :, 0, 0] > 0).all()
 
 
@@ -161,7 +161,7 @@ def test_passes_differ_and_a_seed_repeats_them(name: str, layers: str) -> None:
 
 def test_fused_passes_are_probabilistic() -> None:
     detector = TorchvisionDetector(MODELS["ssdlite"](), classes=CLASSES, dropout=Dropout(rate=0.1))
-    fused = detect(detector, [IMAGE], [5], Options(uncertainty="mc-dropout", passes=3, score=0.2))[0]
+    fused = detect(detector, [IMAGE], [5], Options(uncertainty="mc-dropout", passes=3, score_threshold=0.2))[0]
     assert len(fused) > 0
     assert (fused.covariances[:, :, 0, 0] > 0).all()
 

@@ -14,7 +14,7 @@ from tests.frameworks import quiet, ultralytics
 
 from probox.detect import Detector, Options, detect
 from probox.detect.families.base import grid
-from probox.detect.ultralytics import UltralyticsDetector, dfl_corners
+from probox.detect.ultralytics_detector import UltralyticsDetector, dfl_corners
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -143,7 +143,9 @@ def test_end_to_end_has_all_scores_and_edges(exports: dict, photo: np.ndarray) -
     with torch.no_grad():
         rows, raw = network(pixels)
     rows = rows[0].numpy()
-    found = detect(detector, [photo], [1], Options(score=0.3, max_detections=50, uncertainty="edge-distribution"))[0]
+    found = detect(
+        detector, [photo], [1], Options(score_threshold=0.3, max_detections=50, uncertainty="edge-distribution")
+    )[0]
     rows = rows[rows[:, 4] > 0.3][:50]
     assert len(found) == len(rows) > 5
     np.testing.assert_allclose(found.scores, rows[:, 4], atol=1e-4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from probox.detect import Candidates, Detector, Dropout, Options, detect
-from probox.detect.uncertainty import ZOOMS, detections_from, hypotheses
+from probox.detect.uncertainty import ZOOMS, choose_candidates, detections_from
 from probox.errors import InputError
 from probox.fusion import Spread
 
@@ -59,7 +59,7 @@ def test_a_box_of_two_classes_makes_two_detections_or_one() -> None:
     np.testing.assert_allclose(both.label_probs, [[0.6, 0.3, 0.01], [0.0, 0.3, 0.01]], rtol=1e-6)
     assert both.image_ids.tolist() == [7, 7]
     assert both.covariances is None
-    best = detect(detector, [IMAGE], [7], Options(labels="best"))[0]
+    best = detect(detector, [IMAGE], [7], Options(label_mode="best"))[0]
     assert best.labels.tolist() == [0]
 
 
@@ -72,10 +72,10 @@ def test_suppression_is_by_class_and_the_score_is_a_strict_bound() -> None:
             ([40, 10, 50, 30], [0.25, 0.0, 0.0]),
         )
     )
-    found = detect(detector, [IMAGE], [1], Options(score=0.25))[0]
+    found = detect(detector, [IMAGE], [1], Options(score_threshold=0.25))[0]
     assert found.scores.round(6).tolist() == [0.6, 0.4]
-    assert len(detect(detector, [IMAGE], [1], Options(score=0.2))[0]) == 3
-    assert len(detect(detector, [IMAGE], [1], Options(score=0.2, max_detections=1))[0]) == 1
+    assert len(detect(detector, [IMAGE], [1], Options(score_threshold=0.2))[0]) == 3
+    assert len(detect(detector, [IMAGE], [1], Options(score_threshold=0.2, max_detections=1))[0]) == 1
     assert len(detect(detector, [IMAGE], [1], Options(nms_iou=0.95))[0]) == 4
 
 
@@ -87,8 +87,8 @@ def test_boxes_are_clipped_and_unusable_ones_left_out() -> None:
         ([0, 0, 10, 10], [np.nan, 0.0, 0.0]),
         ([20, 20, 10, 10], [0.9, 0.0, 0.0]),
     )
-    found = hypotheses(candidates, SIZE, 0.05, "all")
-    assert found.boxes.tolist() == [[0, 0, 30, 30]]
+    assert choose_candidates(candidates, SIZE, 0.05, "all")[0].tolist() == [0]
+    assert detect(Scripted(candidates), [IMAGE], [7], Options())[0].boxes.tolist() == [[0, 0, 30, 30]]
 
 
 def test_boxes_are_clipped_before_suppression_or_after_it() -> None:
@@ -120,11 +120,11 @@ def test_labels_above_one_are_a_choice(uncertainty: str) -> None:
         labels("refuse")
 
 
-def test_candidates_alone_are_one_look() -> None:
+def test_candidates_alone_are_one_pass() -> None:
     detector = Scripted(_candidates(([10, 10, 30, 30], [0.9, 0.01, 0.0])))
     found = detections_from(detector.answers[0], detector.family, SIZE, 7, Options(uncertainty="nms-clusters"))
     assert found.image_ids.tolist() == [7]
-    for uncertainty, message in (("mc-dropout", "several times"), ("edge-distribution", "no distribution")):
+    for uncertainty, message in (("mc-dropout", "several passes"), ("edge-distribution", "no distribution")):
         with pytest.raises(InputError, match=message):
             detections_from(detector.answers[0], detector.family, SIZE, 7, Options(uncertainty=uncertainty))  # type: ignore[arg-type]
 
@@ -205,7 +205,7 @@ def test_what_few_passes_see_is_left_out_by_its_mean_score() -> None:
     seen, unseen = _candidates(([10, 10, 30, 30], [0.5, 0.0, 0.0])), Candidates(np.zeros((0, 4)), np.zeros((0, 3)))
     detector = Scripted(seen, unseen, unseen, unseen)
     for score, left in ((0.1, 1), (0.125, 0)):  # 0.5 in one of four passes
-        options = Options(uncertainty="mc-dropout", passes=4, score=score)
+        options = Options(uncertainty="mc-dropout", passes=4, score_threshold=score)
         assert len(detect(detector, [IMAGE], [1], options)[0]) == left
 
 
@@ -249,7 +249,7 @@ def test_edges_at_the_border_keep_their_std(uncertainty: str, min_std: float) ->
         ({"uncertainty": "guess"}, "uncertainty"),
         ({"border": "clip"}, "border .* keep, pin"),
         ({"passes": 0}, "pass"),
-        ({"score": 1.0}, "score"),
+        ({"score_threshold": 1.0}, "score"),
     ],
 )
 def test_wrong_options_are_named(options: dict, message: str) -> None:

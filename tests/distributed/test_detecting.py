@@ -17,7 +17,7 @@ pytest.importorskip("PIL.Image")
 from probox import distributed as over
 from probox.cli import main
 from probox.detect import Options, detect_images, find_images
-from probox.detect.opening import open_detector
+from probox.detect.factory import open_detector
 from probox.distributed.detecting import ClusterLooking, Model
 from probox.errors import InputError
 
@@ -148,7 +148,7 @@ def test_graphs(client: Any, place: Path) -> None:
     pytest.importorskip("onnxruntime")
     graphs.small_ssd(Path("ssd.onnx"))
     Path("names.txt").write_text("cup\ndog\ncar\n")
-    words = ["detect", "ssd.onnx", "--images", "photos", "--classes", "names.txt", "--score", "0.01"]
+    words = ["detect", "ssd.onnx", "--images", "photos", "--classes", "names.txt", "--score-threshold", "0.01"]
     for uncertainty in ("nms-clusters", "mc-dropout"):
         for name, more in (("here", []), ("there", ["--dask", client.scheduler.address])):
             with pytest.raises(SystemExit) as done:
@@ -161,7 +161,7 @@ def test_graphs(client: Any, place: Path) -> None:
 def test_what_looks_odd_to_all_processes_is_said(client: Any, place: Path) -> None:
     Path("odd").touch()
     looking = ClusterLooking(client, Model.called(MODEL))
-    run = detect_images(open_detector(MODEL), find_images("photos"), "there.json", OPTIONS, looking=looking)
+    run = detect_images(open_detector(MODEL), find_images("photos"), "there.json", OPTIONS, process=looking)
     assert run.notes == alone("here.json").notes == ("all is grey",)
     looking._odd["another process"] = ()  # which has seen nothing odd in its part of the images
     assert looking.notes == ()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from probox import InputError
-from probox.detect.metadata import read_metadata
+from probox.detect.graph import read_metadata
 
 from . import seeds
 from .checks import check_detections, check_error
@@ -118,7 +118,7 @@ def onnx_file(rng: Random) -> Files:
 
 def use_onnx(folder: Path) -> None:
     """Open it as `probox detect` does, without running it."""
-    from probox.detect.opening import open_detector
+    from probox.detect.factory import open_detector
 
     detector = open_detector(str(folder / "file.onnx"), threads=1)
     assert detector.family.classes

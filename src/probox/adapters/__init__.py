@@ -6,17 +6,19 @@
 Detections(1 detection in 1 image, 2 classes)
 """
 
-from probox.adapters.detectron2 import from_detectron2
-from probox.adapters.lightning import lightning_callback
+from probox.adapters.callbacks import UltralyticsPDQ, lightning_callback
+from probox.adapters.instances import (
+    from_detectron2,
+    from_mmdet,
+    from_probdet,
+    from_supervision,
+    to_supervision,
+    to_supervision_key_points,
+)
 from probox.adapters.metric import PDQ
-from probox.adapters.mmdet import from_mmdet
-from probox.adapters.probdet import from_probdet
-from probox.adapters.supervision import from_supervision, to_supervision, to_supervision_key_points
-from probox.adapters.torchvision import from_torchvision, truth_from_torchvision
-from probox.adapters.transformers import from_transformers
-from probox.adapters.ultralytics import from_ultralytics
-from probox.adapters.ultralytics_callback import UltralyticsPDQ
-from probox.detect.ultralytics import UltralyticsDetector
+from probox.adapters.model_outputs import from_transformers, from_ultralytics
+from probox.adapters.training_targets import from_torchvision, truth_from_torchvision
+from probox.detect.ultralytics_detector import UltralyticsDetector
 
 __all__ = [
     "PDQ",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from probox.adapters.images import ImageRows
+from probox.adapters.image_rows import ImageRows
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
@@ -21,31 +21,16 @@ from probox.tables.corner_gaussians import corners_from
 from probox.tables.from_scores import check_scores
 from probox.tables.labels import background_classes
 
-__all__ = [
-    "NO_CLASS",
-    "Found",
-    "Naming",
-    "column_of",
-    "corners_of",
-    "expect_entries",
-    "image_id_of",
-    "of_image",
-    "read_found",
-    "split_background",
-]
-
 Floats = npt.NDArray[np.float64]
-
 NO_CLASS = "N/A"
 """The name of numbers that COCO never gave to a class, in torchvision's lists of categories."""
-
 ENTRIES = ("boxes", "labels", "scores", "label_probs", "covariances")
 UNCERTAIN, NEAR = ("std", "stds", "var", "covars", "variances"), 0.8
 """What others call uncertainty, and how alike two names are of which one is misspelt."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Naming:
+class LabelNaming:
     """What labels count in, and where background stands among probabilities."""
 
     names: tuple[str, ...] | None
@@ -183,7 +168,7 @@ def corners_of(given: Any, whose: str, box_format: BoxFormat) -> tuple[Floats, F
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Found:
+class ImageDetections:
     """What was found in one image: corners, columns of classes, and covariances of corners."""
 
     rows: ImageRows
@@ -195,8 +180,8 @@ class Found:
 
 
 def read_found(
-    given: Mapping[str, Any], naming: Naming, box_format: BoxFormat, covariance_format: BoxFormat | None
-) -> Found:
+    given: Mapping[str, Any], naming: LabelNaming, box_format: BoxFormat, covariance_format: BoxFormat | None
+) -> ImageDetections:
     """Return what one image's dictionary of predictions says."""
     whose = "the predictions'"
     _check_spelling(given)
@@ -230,7 +215,7 @@ def read_found(
     if every is not None and count:
         rows = _with_columns(rows, naming)
     real = np.flatnonzero(rows.labels >= 0) if rows.labels is not None else np.arange(count)
-    return Found(
+    return ImageDetections(
         rows=rows if len(real) == count else rows.take(real),
         extents=extents if extents is None else extents[real],
         nameless=count - len(real),
@@ -246,7 +231,7 @@ def _check_spelling(given: Mapping[str, Any]) -> None:
             raise InputError(f"there is no entry {key!r:.40} in predictions", remedy=f"did you mean {meant[0]!r}?")
 
 
-def _with_columns(rows: ImageRows, naming: Naming) -> ImageRows:
+def _with_columns(rows: ImageRows, naming: LabelNaming) -> ImageRows:
     """Return rows with probabilities of classes alone; where nobody says labels and scores, the largest are."""
     probs, count = rows.label_probs, len(rows.boxes)
     assert probs is not None

@@ -11,27 +11,155 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probox.adapters.images import check_order
-from probox.adapters.seen_tables import Reading, Seen, check_pixels, detections_of, large_enough, numbered
-from probox.adapters.targets import truth_of
+from probox.adapters.dictionaries import (
+    NO_CLASS,
+    ImageDetections,
+    LabelNaming,
+    expect_entries,
+    image_id_of,
+    of_image,
+    read_found,
+    split_background,
+)
+from probox.adapters.image_rows import check_order, stack_rows
+from probox.adapters.training_targets import Target, read_target, truth_of
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.evaluate import evaluate
 from probox.evaluation.result import Evaluation
 from probox.options import Settings, resolve_settings, takes_settings
-from probox.tables.box_formats import BoxFormat
+from probox.tables.box_formats import BoxFormat, check_box_format
+from probox.tables.boxes import extents_of
 from probox.tables.dataset import Dataset
-from probox.tables.distributions import AboveOne
+from probox.tables.detections import Detections
+from probox.tables.distributions import AboveOne, check_above_one
+from probox.tables.groundtruth import GroundTruth
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["PDQ"]
+REACH = 8.0
+"""Standard deviations beyond which a corner's Gaussian has nothing that a number would show."""
+FAR = 2000.0
+"""Pixels beyond which no made-up image reaches for a Gaussian's sake: one unsure of everything fills no photo."""
+LARGEST = 1 << 30
+"""The widest image that is made up where nobody says how wide it is."""
+MANY = 5
+"""So many predictions between 0 and 1, and none beyond, are no accident."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImageState:
+    """One image: its objects and what was found."""
+
+    target: Target
+    found: ImageDetections
+
+    @property
+    def image_id(self) -> int | None:
+        return self.target.image_id
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How dictionaries are read: what labels count in, and what boxes are."""
+
+    naming: LabelNaming
+    box_format: BoxFormat
+    covariance_format: BoxFormat | None
+    above_one: AboveOne
+
+    @classmethod
+    def of(cls, classes: Any, first_label: Any, **choices: Any) -> Reading:
+        """Return how a metric reads: labels count from 0, unless background comes first or `first_label` says 1."""
+        names, background = (None, None) if classes is None else split_background(classes)
+        if first_label not in (None, 0, 1):
+            raise InputError(f"expected first_label to be 0 or 1, but got {first_label!r:.40}")
+        if first_label and background == "first":
+            raise InputError(
+                f"classes begin with {classes[0]!r}, so labels count from it and its number is 0",
+                remedy="leave first_label out, or the background",
+            )
+        plain = not first_label and background is None
+        naming = LabelNaming(
+            names=names,
+            first_label=1 if first_label or background == "first" else 0,
+            background=background,
+            zero="leave out first_label=1 if labels count from 0" if first_label else "leave background out",
+            next_beyond="if they begin at 1, as torchvision's do, give first_label=1" if plain else None,
+        )
+        check_box_format(choices["box_format"])
+        check_above_one(choices["above_one"])
+        return cls(naming=naming, **choices)
+
+    def read(self, prediction: Any, target: Any, entry: int) -> ImageState:
+        """Return what one image's two dictionaries say."""
+        expect_entries(prediction, f"preds[{entry}]", ("boxes", "scores", "labels"))
+        expect_entries(target, f"target[{entry}]", ("boxes", "labels"))
+        image = image_id_of(target)
+        with of_image(image, f"update's entry {entry}" if image is None else None):
+            return ImageState(
+                target=read_target(target, self.naming, self.box_format),
+                found=read_found(prediction, self.naming, self.box_format, self.covariance_format),
+            )
+
+
+def number_images(images: Sequence[ImageState]) -> list[int]:
+    """Return the ids of images; those without get numbers that nobody has."""
+    taken = [seen.image_id for seen in images if seen.image_id is not None]
+    free = max(taken, default=-1) + 1
+    ids = []
+    for seen in images:
+        ids.append(free if seen.image_id is None else seen.image_id)
+        free += seen.image_id is None
+    return ids
+
+
+def bounding_size(seen: ImageState, least_variance: float) -> tuple[int, int]:
+    """Return a width and height beyond which there is nothing of an image's boxes and their Gaussians."""
+    far = np.ones(2)
+    if len(seen.target.boxes):
+        far = np.maximum(far, seen.target.boxes[:, 2:].max(axis=0))
+    rows = seen.found.rows
+    if len(rows.boxes):
+        # The variances of the corner's x and y; a top-left corner far from certain reaches as far as it does.
+        var = np.full((len(rows.boxes), 2, 2), least_variance)
+        if rows.covariances is not None:
+            var = np.maximum(var, np.diagonal(rows.covariances, axis1=2, axis2=3))
+        corners = rows.boxes.reshape(-1, 2, 2)
+        with np.errstate(invalid="ignore", over="ignore"):  # tables reject what is no number, in words
+            reach = corners + np.minimum(REACH * np.sqrt(np.maximum(var, 0.0)), FAR)
+        far = np.maximum(far, np.nan_to_num(reach.max(axis=(0, 1)), posinf=LARGEST))
+    wide, high = np.minimum(np.ceil(far) + 2, LARGEST).astype(np.int64).tolist()
+    return wide, high
+
+
+def detections_of(dataset: Dataset, images: Sequence[ImageState], above_one: AboveOne) -> Detections:
+    """Return the detections of images, which are in the order of the data set."""
+    nameless = sum(seen.found.nameless for seen in images)
+    notes = (f"{nameless} detections of {NO_CLASS}, which is no class, were left out",) if nameless else ()
+    rows = [seen.found.rows for seen in images]
+    ids = dataset.image_ids.tolist()
+    masks = [seen.found.masks for seen in images]
+    found = stack_rows(rows, ids, dataset.classes, pixels=False, above_one=above_one, masks=masks, notes=notes)
+    extents = [
+        extents_of(seen.found.rows.boxes) if seen.found.extents is None else seen.found.extents for seen in images
+    ]
+    return found.replace(extents=np.concatenate([np.zeros((0, 2)), *extents]))
+
+
+def check_pixels(truth: GroundTruth, found: Detections) -> None:
+    """Raise if all predictions lie between 0 and 1 while objects do not."""
+    if len(found) >= MANY and len(truth) and found.boxes.max() <= 1.0 < truth.boxes.max():
+        raise InputError(
+            "the predictions' boxes lie between 0 and 1, the targets' do not",
+            remedy="multiply predictions by the image's width and height",
+        )
+
 
 ENOUGH = 20
 """So many detections of a batch tell whether their label_probs are in the order of classes."""
-
-Gather = Callable[[list[Seen]], Sequence[list[Seen]]]
+Gather = Callable[[list[ImageState]], Sequence[list[ImageState]]]
 
 
 class PDQ:
@@ -92,11 +220,11 @@ class PDQ:
             covariance_format=covariance_format,
             above_one=above_one,
         )
-        self._size = None if image_size is None else _checked_size(image_size)
+        self._size = None if image_size is None else _check_size(image_size)
         self._measures = measures
         self._threads = threads
-        self._seen: list[Seen] = []
-        self._others: tuple[list[Seen], ...] | None = None
+        self._seen: list[ImageState] = []
+        self._others: tuple[list[ImageState], ...] | None = None
         self._repeated = 0
         self._result: Evaluation | None = None
         self.result()  # what is wrong with the arguments is said now, not after an epoch
@@ -201,7 +329,7 @@ class PDQ:
 
     # --- how ---
 
-    def _read(self, preds: Any, target: Any) -> list[Seen]:
+    def _read(self, preds: Any, target: Any) -> list[ImageState]:
         pairs = []
         for name, given in (("preds", preds), ("target", target)):
             if isinstance(given, Mapping) or not isinstance(given, Iterable):
@@ -219,11 +347,11 @@ class PDQ:
             self._reading.read(found, there, entry) for entry, (found, there) in enumerate(zip(*pairs, strict=True))
         ]
 
-    def _all(self) -> list[Seen]:
+    def _all(self) -> list[ImageState]:
         """Return the images of all processes, each once."""
         parts = [self._seen] if self._others is None else self._others
         seen_ids: set[int] = set()
-        images: list[Seen] = []
+        images: list[ImageState] = []
         for part in parts:
             images.extend(seen for seen in part if seen.image_id is None or seen.image_id not in seen_ids)
             seen_ids.update(seen.image_id for seen in part if seen.image_id is not None)
@@ -236,7 +364,7 @@ class PDQ:
         if self._repeated:
             notes.append(f"{self._repeated} images were seen by several processes: counted once")
         classes, about_classes = self._classes(images)
-        ids = numbered(images)
+        ids = number_images(images)
         sizes = [seen.target.size or self._size for seen in images]
         unsized = sum(size is None for size in sizes)
         if unsized:
@@ -245,7 +373,7 @@ class PDQ:
                 "image_size if boxes lie at the border"
             )
         least = self._convention.fixed_variance or 0.0
-        shapes = [size or large_enough(seen, least) for seen, size in zip(images, sizes, strict=True)]
+        shapes = [size or bounding_size(seen, least) for seen, size in zip(images, sizes, strict=True)]
         dataset = Dataset.from_sizes(classes, dict(zip(ids, shapes, strict=True)))
         order = np.argsort(np.array(ids, np.int64), kind="stable")
         ordered = [images[row] for row in order.tolist()]
@@ -255,7 +383,7 @@ class PDQ:
         result = evaluate(truth, found, convention=self._convention, measures=self._measures, threads=self._threads)
         return dataclasses.replace(result, plain_notes=(*about_classes, *notes, *result.plain_notes))
 
-    def _classes(self, images: Sequence[Seen]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _classes(self, images: Sequence[ImageState]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the names of the classes, and what to say of them where nobody named them."""
         names = self._reading.naming.classes
         if names is not None:
@@ -296,7 +424,7 @@ class PDQ:
             )
 
 
-def _check_labels(batch: Sequence[Seen]) -> None:
+def _check_labels(batch: Sequence[ImageState]) -> None:
     """Raise if a batch's label_probs are not those of its labels; what is too little to tell is left to the end."""
     rows = [seen.found.rows for seen in batch if seen.found.rows.label_probs is not None]
     full = [(each.label_probs, each.labels, each.scores) for each in rows if len(each.boxes)]
@@ -318,7 +446,7 @@ def _torch_gather() -> Gather | None:
     if group is None or group.get_world_size() < 2:
         return None
 
-    def gather(part: list[Seen]) -> list[list[Seen]]:
+    def gather(part: list[ImageState]) -> list[list[ImageState]]:
         parts: list[Any] = [None] * group.get_world_size()
         group.all_gather_object(parts, part)
         return parts
@@ -326,7 +454,7 @@ def _torch_gather() -> Gather | None:
     return gather
 
 
-def _checked_size(size: Any) -> tuple[int, int]:
+def _check_size(size: Any) -> tuple[int, int]:
     numbers = np.asarray(size)
     if numbers.shape != (2,) or numbers.dtype.kind not in "iu" or not (numbers >= 1).all():
         raise InputError(f"expected image_size to be (width, height), but got {size!r:.60}")

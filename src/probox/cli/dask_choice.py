@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from probox.cli.option_groups import option
 from probox.support.mapping import Mapper, here
 
 if TYPE_CHECKING:
@@ -18,8 +17,11 @@ __all__ = ["client_at", "dask_option", "mappers_at"]
 
 def dask_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --dask to a command, which gets the address, or None, as its argument `dask`."""
-    return click.option(
-        "--dask", metavar="ADDRESS", help="Share the work over a Dask cluster: local, or a scheduler's."
+    return option(
+        "--dask",
+        group="Execution",
+        metavar="ADDRESS",
+        help="Share the work over a Dask cluster: local, or a scheduler's.",
     )(command)
 
 

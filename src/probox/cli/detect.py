@@ -15,11 +15,13 @@ from click.core import ParameterSource
 from probox.cli.completing import complete_files
 from probox.cli.console import in_flags, note, print_json, progress_bar
 from probox.cli.dask_choice import client_at, dask_option
-from probox.cli.output import PathOrUrl, border_option, optional_detections_option
-from probox.detect.families import LABELS, all_families, describe_thresholds
-from probox.detect.families.yolov8 import YoloV8
-from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
-from probox.detect.opening import DEVICES
+from probox.cli.option_groups import GroupedCommand, option
+from probox.cli.output import PathOrUrl, border_option, fusion_options, optional_detections_option
+from probox.detect.factory import DEVICES
+from probox.detect.families import all_families, describe_thresholds
+from probox.detect.families.ultralytics_exports import YoloV8
+from probox.detect.random_masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
+from probox.detect.runner import LABELS
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.errors import InputError
 from probox.support.optional import check_installed
@@ -53,95 +55,139 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
         return int(found[1]), int(found[2] or found[1])
 
 
-@click.command("detect", context_settings={"show_default": True})
+@click.command("detect", cls=GroupedCommand, context_settings={"show_default": True})
 @click.argument("model", metavar="MODEL", shell_complete=complete_files)
 @click.argument("photos", nargs=-1, type=click.Path(path_type=Path), metavar="[PHOTO]...")
-@click.option(
+@option(
     "--images",
+    group="Input",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A photo, a folder, a pattern in quotes, or a text file with a photo in each line; may be given again.",
+    help="A photo, a folder, a pattern in quotes, or a text file with one photo per line; may be repeated.",
 )
-@optional_detections_option("MODEL.coco.json, or MODEL.rvc1.json where photos have names, but no ids")
-@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Make --out a folder of N Parquet files.")
-@click.option("--family", type=click.Choice(["auto", *all_families()]), default="auto", help="Kind of detector.")
-@click.option(
-    "--uncertainty", type=click.Choice(UNCERTAINTIES), default=Options.uncertainty, help="Where covariances come from."
+@option(
+    "--truth",
+    group="Input",
+    type=PathOrUrl(dir_okay=True),
+    help="Ground truth with ids, sizes and categories of the images.  [default: ids are the numbers in file names]",
 )
-@click.option(
-    "--relative-std",
-    type=click.FloatRange(0, min_open=True),
-    default=Options.relative_std,
-    help="Of constant: a corner's standard deviation, of the box's side.",
+@option(
+    "--family",
+    group="Model",
+    metavar="FAMILY",
+    type=click.Choice(["auto", *all_families()]),
+    default="auto",
+    help=f"Family of an ONNX graph: auto, {', '.join(all_families())}.",
 )
-@click.option(
-    "--recipe",
-    type=click.Choice(RECIPES),
-    default=Options.recipe,
-    help="paper: as published, without prior and least standard deviation; not with --border pin.",
+@option(
+    "--weights",
+    group="Model",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="State dict (file) of torchvision:NAME.",
 )
-@click.option("--passes", type=click.IntRange(1), default=Options.passes, help="Passes of mc-dropout.")
-@click.option(
-    "--dropout-rate",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help=f"How much is masked.  [default: the model's own, or {DEFAULT_RATE:g}]",
+@option("--device", group="Model", type=click.Choice(DEVICES), help="Device of torch models.  [default: cpu]")
+@option("--classes", group="Model", type=click.Path(dir_okay=False, path_type=Path), help="Class names, one per line.")
+@option(
+    "--size",
+    group="Model",
+    type=Size(),
+    help="Input size of a model that takes any [px].  [default: the model's, or the family's]",
 )
-@click.option(
-    "--dropout-layers",
-    default=Dropout.layers,
-    metavar="heads|backbone|existing|REGEX",
-    help="Layers that get masks; auto: Dropout nodes that exist, or the heads.",
+@option(
+    "--score-threshold",
+    group="Detections",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=Options.score_threshold,
+    help="Keep detections with a higher score.",
 )
-@click.option("--dropout-masks", type=click.Choice(MASKS), help=f"What is masked.  [default: {DEFAULT_MASKS}]")
-@click.option("--seed", type=click.IntRange(0), default=Dropout.seed, help="Seed of the masks.")
-@click.option("--save-graph", type=click.Path(dir_okay=False, path_type=Path), help="Keep the graph with masks here.")
-@click.option(
-    "--score", type=click.FloatRange(0, 1, max_open=True), default=Options.score, help="Keep scores above this."
-)
-@click.option(
-    "--nms",
+@option(
+    "--nms-iou",
+    group="Detections",
     type=click.FloatRange(0, 1),
     help="Suppress candidates above this IoU with a better one of the same class.  [default, as in each framework: "
     f"{describe_thresholds()}, {YoloV8.nms_iou:g} (ultralytics:FILE.pt), the model's own (torchvision:NAME)]",
 )
-@click.option("--labels", type=click.Choice(LABELS), help="Classes of a box.  [default: the family's]")
-@click.option(
-    "--max-detections", type=click.IntRange(1), default=Options.max_detections, help="Detections kept of an image."
+@option(
+    "--label-mode",
+    group="Detections",
+    type=click.Choice(LABELS),
+    help="Classes of a box that become detections: all above the threshold, or the best.  [default: the family's]",
 )
-@click.option(
-    "--min-members", type=click.IntRange(1), default=Options.min_members, help="Samples a detection must have."
-)
-@click.option(
-    "--absent-counts/--absent-ignored", default=Options.absent_counts, help="Do passes without it lower a score?"
-)
-@click.option("--min-std", type=click.FloatRange(0), help="Least standard deviation of a corner, in pixels.")
-@click.option(
-    "--prior-std", type=click.FloatRange(0), help="Standard deviation of a cluster of one, of the box's side."
-)
-@click.option("--shrinkage", type=click.FloatRange(0), help="How many members that prior is worth.")
-@border_option
-@click.option(
-    "--weights", type=click.Path(dir_okay=False, path_type=Path), help="Of torchvision:NAME: its state dict, a file."
-)
-@click.option("--device", type=click.Choice(DEVICES), help="Where torch runs the model.  [default: cpu]")
-@click.option("--classes", type=click.Path(dir_okay=False, path_type=Path), help="Class names, one per line.")
-@click.option(
-    "--truth",
-    type=PathOrUrl(dir_okay=True),
-    help="Ground truth that knows the images' ids, sizes and categories.  [default: ids are the numbers in names]",
-)
-@click.option(
-    "--size", type=Size(), help="Input of a model that takes any.  [default: what the model says, or the family's]"
-)
-@click.option("--batch", type=click.IntRange(1), default=1, help="Images in one run of the model, where it allows it.")
-@click.option(
-    "--workers",
+@option(
+    "--max-detections",
+    group="Detections",
     type=click.IntRange(1),
-    help=f"Images worked on at a time.  [default: as many as threads, up to {MOST_WORKERS}]",
+    default=Options.max_detections,
+    help="Keep at most this many detections per image.",
 )
-@click.option("--threads", type=click.IntRange(1), help="Threads in all.  [default: one for each processor]")
+@option(
+    "--uncertainty",
+    group="Uncertainty",
+    type=click.Choice(UNCERTAINTIES),
+    default=Options.uncertainty,
+    help="Source of covariances.",
+)
+@option(
+    "--relative-std",
+    group="Uncertainty",
+    type=click.FloatRange(0, min_open=True),
+    default=Options.relative_std,
+    help="constant: std of a corner, as a fraction of the box's sides.",
+)
+@option(
+    "--recipe",
+    group="Uncertainty",
+    type=click.Choice(RECIPES),
+    default=Options.recipe,
+    help="paper: as published, without prior and least std; not with --border pin.",
+)
+@border_option
+@option("--passes", group="MC dropout", type=click.IntRange(1), default=Options.passes, help="Passes per image.")
+@option(
+    "--dropout-rate",
+    group="MC dropout",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help=f"Probability of masking.  [default: the model's own, or {DEFAULT_RATE:g}]",
+)
+@option(
+    "--dropout-layers",
+    group="MC dropout",
+    default=Dropout.layers,
+    metavar="heads|backbone|existing|REGEX",
+    help="Layers to mask; auto: existing Dropout nodes, or the heads.",
+)
+@option(
+    "--dropout-masks",
+    group="MC dropout",
+    type=click.Choice(MASKS),
+    help=f"Mask whole channels or single elements.  [default: {DEFAULT_MASKS}]",
+)
+@option("--seed", group="MC dropout", type=click.IntRange(0), default=Dropout.seed, help="Random seed of the masks.")
+@option(
+    "--save-graph",
+    group="MC dropout",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the ONNX graph with masks to this file.",
+)
+@fusion_options
+@optional_detections_option("MODEL.coco.json, or MODEL.rvc1.json where photos have names, but no ids")
+@option(
+    "--shards",
+    group="Output",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Make --out a folder of N Parquet files.",
+)
+@option("--json", "as_json", group="Output", is_flag=True, help="Print one JSON object.")
+@option("--batch", group="Execution", type=click.IntRange(1), default=1, help="Images per run, if the model allows it.")
+@option(
+    "--workers",
+    group="Execution",
+    type=click.IntRange(1),
+    help=f"Images processed at the same time.  [default: as many as threads, up to {MOST_WORKERS}]",
+)
+@option("--threads", group="Execution", type=click.IntRange(1), help="Threads in all.  [default: one per processor]")
 @dask_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     model: str, photos: tuple[Path, ...], images: tuple[Path, ...], out: Path | None, as_json: bool, **given: Any
 ) -> None:
@@ -172,9 +218,9 @@ def command(
     """
     check_installed(("PIL",), extra="detect", purpose="running detectors needs")
     from probox.detect import choose_images, detect_images
-    from probox.detect.classes import read_classes
-    from probox.detect.opening import files_of, open_detector, split_model
-    from probox.detect.output import check_ids
+    from probox.detect.factory import files_of, open_detector, split_model
+    from probox.detect.graph import read_classes
+    from probox.detect.run import check_ids
     from probox.files.output import write_files
     from probox.files.reading import is_folder
     from probox.files.replacing import GRAPH, check_not_input, check_replaceable
@@ -198,19 +244,18 @@ def command(
     if given["save_graph"]:
         check_not_input(given["save_graph"], (*inputs, out))
         check_replaceable(given["save_graph"], GRAPH, folder=True)
-    spread = {name: given[name] for name in ("min_std", "prior_std", "shrinkage") if given[name] is not None}
     options = Options(
         uncertainty=given["uncertainty"],
         relative_std=given["relative_std"],
         recipe=given["recipe"],
         passes=given["passes"],
-        score=given["score"],
-        nms_iou=given["nms"],
-        labels=given["labels"],
+        score_threshold=given["score_threshold"],
+        nms_iou=given["nms_iou"],
+        label_mode=given["label_mode"],
         max_detections=given["max_detections"],
         min_members=given["min_members"],
         absent_counts=given["absent_counts"],
-        spread=Spread(**spread),
+        spread=Spread(**{name: given[name] for name in ("min_std", "prior_std", "shrinkage")}),
         border=given["border"],
     )
     dropout = None
@@ -259,7 +304,7 @@ def command(
             categories=chosen.categories,
             shards=shards,
             progress=progress,
-            looking=looking,
+            process=looking,
         )
     seconds = time.monotonic() - started
     dropout_layers, graph = getattr(detector, "dropout_layers", ()), getattr(detector, "graph", None)

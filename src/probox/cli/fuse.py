@@ -8,37 +8,40 @@ import click
 
 from probox.cli.console import in_flags, note, print_json
 from probox.cli.naming import Named, named_argument, titles_of
-from probox.cli.output import border_option, detections_option
+from probox.cli.option_groups import GroupedCommand, option
+from probox.cli.output import border_option, detections_option, fusion_options
 from probox.fusion.fuse import LABEL_AFFINITIES
-from probox.fusion.gaussian import Spread, pinned_note
+from probox.fusion.gaussian import pinned_note
 
 
-@click.command("fuse", context_settings={"show_default": True})
+@click.command("fuse", cls=GroupedCommand, context_settings={"show_default": True})
 @click.argument("truth", type=click.Path())
 @named_argument("members", "DETECTIONS")
 @detections_option
-@click.option("--iou", type=click.FloatRange(0, 1, min_open=True), default=0.7, help="Overlap with a cluster's mean.")
-@click.option("--label-affinity", type=click.Choice(LABEL_AFFINITIES), default="same", help="Labels' part.")
-@click.option("--label-similarity", type=click.FloatRange(0, 1), default=0.5, help="What counts as similar.")
-@click.option("--min-members", type=click.IntRange(1), default=1, help="Members a detection must have.")
-@click.option("--absent-counts/--absent-ignored", default=True, help="Do members without it lower a score?")
-@click.option(
-    "--min-std",
-    type=click.FloatRange(0),
-    default=Spread.min_std,
-    help="Least standard deviation of a corner, in pixels.",
+@option(
+    "--iou",
+    group="Clusters",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.7,
+    help="Least IoU with the mean box of a cluster.",
 )
-@click.option(
-    "--prior-std",
-    type=click.FloatRange(0),
-    default=Spread.prior_std,
-    help="The same for a single box, as a share of its sides.",
+@option(
+    "--label-affinity",
+    group="Clusters",
+    type=click.Choice(LABEL_AFFINITIES),
+    default="same",
+    help="Labels that may form one cluster.",
 )
-@click.option(
-    "--shrinkage", type=click.FloatRange(0), default=Spread.shrinkage, help="How many members that prior is worth."
+@option(
+    "--label-similarity",
+    group="Clusters",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    help="Least similarity of label distributions with --label-affinity similar.",
 )
+@fusion_options
 @border_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@option("--json", "as_json", group="Output", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     truth: str,
     members: tuple[Named, ...],

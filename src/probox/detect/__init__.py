@@ -9,26 +9,25 @@ Detections(14 detections in 1 image, 80 classes, 14 probabilistic)
 """
 
 from probox.detect.dropout import insert_dropout
-from probox.detect.families import FAMILIES, Candidates, choose_family
-from probox.detect.finding import Chosen, ImageFile, choose_images, find_images
-from probox.detect.images import read_image
-from probox.detect.masks import Dropout, draw_mask
-from probox.detect.output import save_detections
-from probox.detect.run import Run, detect_images
-from probox.detect.runner import Runner, Traits
-from probox.detect.runtime import Detector
+from probox.detect.families import FAMILIES, choose_family
+from probox.detect.image_files import ImageFile, PhotoSelection, choose_images, find_images
+from probox.detect.network_input import read_image
+from probox.detect.onnx_runtime import Detector
+from probox.detect.random_masks import Dropout, draw_mask
+from probox.detect.run import DetectionRun, detect_images, save_detections
+from probox.detect.runner import Candidates, Runner, Traits
 from probox.detect.uncertainty import UNCERTAINTIES, Options, detect
 
 __all__ = [
     "FAMILIES",
     "UNCERTAINTIES",
     "Candidates",
-    "Chosen",
+    "DetectionRun",
     "Detector",
     "Dropout",
     "ImageFile",
     "Options",
-    "Run",
+    "PhotoSelection",
     "Runner",
     "Traits",
     "choose_family",

@@ -1,8 +1,14 @@
-"""ONNX graphs as graphs: reading one, what feeds what, what is constant, and further tensors as outputs."""
+"""ONNX files: graphs, their metadata, and the names of classes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import ast
+import dataclasses
+import json
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.formats.label_text import read_text
 from probox.support.optional import require
+from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 
 if TYPE_CHECKING:
     import onnx
-
-__all__ = ["Graph", "constants_of", "downstream", "inputs_of", "load_model", "with_outputs"]
 
 
 def load_model(path: Path, *, weights: bool = True) -> onnx.ModelProto:
@@ -118,3 +124,169 @@ def downstream(graph: onnx.GraphProto, names: Iterable[str]) -> set[str]:
         if not reached.isdisjoint(inputs_of(node)):
             reached.update(node.output)
     return reached
+
+
+MOST_CHARACTERS = 1 << 18
+"""Limit of an entry: Python takes up to 500 bytes of memory for each character of a literal."""
+LARGEST_SIDE = 1 << 13
+"""Limit of the input's width and height in pixels: one image of this size takes 0.8 GB."""
+_ITEM = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\w.-]+)"""
+_PAIR = rf"\s*(?:\d+\s*:\s*)?{_ITEM}\s*"
+_FLAT = re.compile(rf"\s*(?:{_ITEM}|[\[({{](?:{_PAIR},)*(?:{_PAIR}|\s*)[\])}}])\s*", re.DOTALL)
+"""A literal, or a list or dictionary of them: what nests deeper may exhaust the stack of the parser."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Metadata:
+    """What is known; None where the export does not say, or says it in no way that can be read."""
+
+    names: tuple[str, ...] | None = None
+    size: tuple[int, int] | None = None
+    """Width and height of the input."""
+    task: str | None = None
+    stride: int | None = None
+    head: str | None = None
+    """What the export calls the last module, ``RTDETRDecoder`` say."""
+
+
+def read_metadata(entries: Mapping[str, str]) -> Metadata:
+    """Return what an export's entries ``names``, ``imgsz``, ``task``, ``stride`` and ``head`` say.
+
+    ``character`` has a name in each line: RapidAI's exports of Paddle's models. An entry above the limits is refused.
+
+    >>> read_metadata({"names": "{0: 'cup', 1: 'dog'}", "imgsz": "[480, 640]", "task": "detect", "stride": "32"})
+    Metadata(names=('cup', 'dog'), size=(640, 480), task='detect', stride=32, head=None)
+    """
+    for name in ("names", "character", "imgsz", "task", "stride", "head"):
+        if len(entries.get(name, "")) > MOST_CHARACTERS:
+            raise _make_limit_error(name, f"{MOST_CHARACTERS:,} characters", f"{len(entries[name]):,}")
+    return Metadata(
+        parse_names(entries.get("names", ""))
+        or _names([line for line in entries.get("character", "").splitlines() if line]),
+        _size(_literal(entries.get("imgsz", ""))),
+        entries.get("task") or None,
+        _whole(_literal(entries.get("stride", ""))),
+        entries.get("head") or None,
+    )
+
+
+def parse_names(text: str) -> tuple[str, ...] | None:
+    """Return the class names of the entry ``names``, a list or a dictionary by number; None if it is neither.
+
+    >>> parse_names("{0: 'cup', 1: 'dog'}"), parse_names("a cup")
+    (('cup', 'dog'), None)
+    """
+    return _names(_literal(text))
+
+
+def _make_limit_error(name: str, most: str, got: str) -> InputError:
+    return InputError(
+        f"expected at most {most}, but got {got}",
+        entry=f"metadata {name}",
+        remedy="export the model again, or remove this entry from metadata_props",
+    )
+
+
+def _literal(text: str) -> Any:
+    if len(text) > MOST_CHARACTERS or not _FLAT.fullmatch(text):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escape sequences that Python does not know
+            return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    numbered = dict(enumerate(value)) if isinstance(value, list | tuple) else value
+    if not isinstance(numbered, dict) or set(numbered) != set(range(len(numbered))) or not numbered:
+        return None
+    try:
+        names = tuple(str(numbered[number]) for number in range(len(numbered)))
+        "".join(names).encode()
+    except ValueError:  # a number of more digits than Python writes, or half of a surrogate pair
+        return None
+    return names
+
+
+def _size(value: Any) -> tuple[int, int] | None:
+    sides = [value, value] if isinstance(value, int) else value
+    if not isinstance(sides, list | tuple) or not 1 <= len(sides) <= 2 or not all(_whole(side) for side in sides):
+        return None
+    if max(sides) > LARGEST_SIDE:
+        raise _make_limit_error("imgsz", f"{LARGEST_SIDE:,} px", f"{max(sides)!s:.20}")
+    return int(sides[-1]), int(sides[0])
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreColumns:
+    """Which columns of a detector's scores carry which class."""
+
+    names: tuple[str, ...]
+    take: npt.NDArray[np.int64]
+
+    def select(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return the columns (last axis) of the named classes."""
+        if scores.shape[-1] == len(self.take):  # nothing is left out, so nothing need be copied
+            return scores
+        return np.ascontiguousarray(scores[..., self.take])
+
+
+def name_columns(columns: int, classes: Sequence[str] | None = None, *, background: bool = True) -> ScoreColumns:
+    """Return the names of a detector's score columns.
+
+    Without `classes`, 80 columns are COCO's, 81 have a background first, 90 and 91 are COCO's category ids (from 1,
+    from 0). With `classes`, one more column than names is a background, first; not for a head that has no
+    `background`, where every column is a class and a name that is missing would move all others.
+    """
+    if classes is not None:
+        # Names that can't be used must not make way for COCO's.
+        twice = [name for name, count in Counter(classes).items() if count > 1]
+        if twice:
+            raise InputError(
+                f"several classes are called {twice[0]!r:.60}",
+                remedy="give names of the classes, each its own, in the order of the model's outputs",
+            )
+        if not (background and columns == len(classes) + 1):
+            expect_names(classes, columns)
+        return ScoreColumns(tuple(classes), np.arange(len(classes)) + (columns - len(classes)))
+    ids = np.array(COCO_CATEGORY_IDS)
+    coco = {80: np.arange(80), 81: np.arange(1, 81), 90: ids - 1, 91: ids}
+    if columns not in coco or (columns == 81 and not background):
+        raise InputError(
+            f"the model has {columns} classes, which are not COCO's",
+            remedy="give the names of its classes in the order of its outputs",
+        )
+    return ScoreColumns(COCO_CLASSES, coco[columns])
+
+
+def expect_names(names: Sequence[str], columns: int, outputs: str = "") -> None:
+    """Raise unless there is a name for each column of scores; `outputs` describes where these are."""
+    if len(names) != columns:
+        where = f" (outputs {outputs})" if outputs else ""
+        raise InputError(
+            f"expected {columns} class names for the model's {columns} scores{where}, but got {len(names)}",
+            remedy="give the names of its classes in the order of its outputs",
+        )
+
+
+def read_classes(path: str | Path) -> tuple[str, ...]:
+    """Return class names from a file: one per line, or a JSON list of names."""
+    text = read_text(path)
+    if text.lstrip().startswith("["):
+        try:
+            names = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"expected a JSON list of names ({error})", file=str(path)) from None
+        if not all(isinstance(name, str) for name in names):
+            raise InputError("expected a JSON list of names", file=str(path))
+    else:
+        names = [line.strip() for line in text.splitlines() if line.strip()]
+    if not names:
+        raise InputError("expected class names, one per line", file=str(path))
+    return tuple(names)

@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.finding import ImageFile
-from probox.detect.heatmaps import pack_heatmaps, unpack_heatmaps
+from probox.detect.image_files import ImageFile
+from probox.detect.network_input import pack_heatmaps, unpack_heatmaps
 from probox.detect.uncertainty import Found
 from probox.errors import InputError
 from probox.evaluation.archive import Column, read_members, to_stored, write_archive

@@ -3,31 +3,143 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from probox.detect.cost import Cost, mask_cost
-from probox.detect.finding import ImageFile
-from probox.detect.output import check_ids, save_detections
+from probox.detect.image_files import ImageFile
 from probox.detect.partial import Partial, stamp_of
+from probox.detect.random_masks import MaskCost, mask_cost
 from probox.detect.runner import Runner
-from probox.detect.uncertainty import Found, Options, check_options, finish, look
+from probox.detect.uncertainty import Found, Options, check_options, collect_passes, make_detections
 from probox.errors import InputError
 from probox.files.photos import Photo, read_photo
 from probox.files.remote import is_url
-from probox.formats.writing import check_output
+from probox.formats.coco.format import COCO_RESULTS
+from probox.formats.parquet.format import PARQUET_DETECTIONS
+from probox.formats.registry import format_of_name
+from probox.formats.rvc1.format import RVC1_DETECTIONS
+from probox.formats.writing import check_output, write_detections
 from probox.fusion.gaussian import pinned_note
 from probox.support.optional import require
 from probox.support.overlap import in_order
+from probox.support.words import some_names
+from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
+from probox.tables.labels import unknown_classes
 
-__all__ = ["Done", "Looking", "Run", "Seen", "detect_images", "look_at"]
+
+def check_ids(path: str | Path, images: Sequence[ImageFile], *, shards: int | None = None) -> None:
+    """Raise if the file could not say which image a detection belongs to.
+
+    Only RVC1 holds names of images. In any other format, ids that were made up would be taken for those of whatever
+    truth the file is compared with.
+    """
+    seen: dict[int, ImageFile] = {}
+    for image in images:
+        if seen.setdefault(image.image_id, image) is not image:
+            raise InputError(f"{seen[image.image_id].path} and {image.path} have the same id", image=image.image_id)
+    form = format_of_name(path) if shards is None else PARQUET_DETECTIONS
+    counted = [image for image in images if image.counted]
+    if counted and form is not None and form is not RVC1_DETECTIONS:
+        raise InputError(
+            f"{form.title} would hold ids of images alone, and those of {len(counted)} photos are made up: their names "
+            f"are no numbers of their own (the first: {counted[0].path.name})",
+            file=str(path),
+            remedy="give the ground truth, which knows their ids, or write .rvc1.json, which holds their names",
+        )
+
+
+def save_detections(
+    path: str | Path,
+    found: Detections,
+    images: Sequence[ImageFile],
+    sizes: Mapping[int, tuple[int, int]] | None = None,
+    categories: Mapping[int, str] | None = None,
+    *,
+    shards: int | None = None,
+) -> tuple[str, ...]:
+    """Write detections of `images`, in the format that the file name asks for, and return what is to be said of it.
+
+    ``*.coco.json`` and ``*.bbox.json`` are COCO results with ``all_scores`` and ``covars``, ``*.parquet`` is Parquet,
+    any other ``*.json`` is RVC1 with the names of the images and one list for each, in their order: an image without
+    detections, or that could not be read, has an empty one. JSON may end in ``.gz``. The file appears only when it is
+    complete.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    found : Detections
+        What to write, all in `images`.
+    images : sequence of ImageFile
+        The images, in order of their ids. Those whose ids were made up can be written as RVC1 only.
+    sizes : dict of image id to (width, height), optional
+        Sizes of the images, where known.
+    categories : dict of category id to name, optional
+        The truth's, for COCO results, which name classes by number and list their probabilities in that order.
+        Default: COCO's for its 80 classes, else 1, 2, ... in the order of the classes.
+    shards : int, optional
+        Write a folder of so many Parquet files instead, whatever it is called.
+    """
+    check_ids(path, images, shards=shards)
+    dataset = _dataset(found.classes, images, sizes or {})
+    notes: tuple[str, ...] = ()
+    if shards is None and format_of_name(path) is COCO_RESULTS:
+        dataset, notes = _with_categories(dataset, categories)
+    return notes + write_detections(path, found, dataset, shards=shards)
+
+
+def _dataset(classes: Sequence[str], images: Sequence[ImageFile], sizes: Mapping[int, tuple[int, int]]) -> Dataset:
+    """Return the data set of the images; sizes that nobody knows are 1 x 1, which no writer looks at."""
+    known = [sizes.get(image.image_id, (1, 1)) for image in images]
+    coco = tuple(classes) == COCO_CLASSES
+    return Dataset(
+        classes=tuple(classes),
+        image_ids=np.array([image.image_id for image in images], np.int64),
+        widths=np.array([width for width, _ in known], np.int32),
+        heights=np.array([height for _, height in known], np.int32),
+        file_names=_names(images),
+        category_ids=np.array(COCO_CATEGORY_IDS if coco else range(1, len(classes) + 1), np.int64),
+    )
+
+
+def _names(images: Sequence[ImageFile]) -> tuple[str, ...]:
+    """Return a name for each image that no other has: the truth's, or the photo's, with its folders where needed."""
+    names = tuple(image.name or image.path.name for image in images)
+    if len(set(names)) == len(names):
+        return names
+    paths = [image.path.resolve() for image in images]
+    root = os.path.commonpath([path.parent for path in paths])
+    return tuple(path.relative_to(root).as_posix() for path in paths)
+
+
+def _with_categories(dataset: Dataset, categories: Mapping[int, str] | None) -> tuple[Dataset, tuple[str, ...]]:
+    """Return the data set with the truth's categories, by which COCO results are read."""
+    if categories:
+        wanted = dict(sorted(categories.items()))
+        theirs = tuple(wanted.values())
+        if len(unknown_classes(dataset.classes, theirs)) < len(dataset.classes):
+            return dataset.replace(classes=theirs, category_ids=np.array(list(wanted), np.int64)), ()
+        note = (
+            f"warning: no class of the detector ({some_names(dataset.classes)}) is one of the truth's "
+            f"({some_names(theirs)}): categories are numbered from 1 in the detector's order"
+        )
+        return dataset, (note,)
+    if tuple(dataset.classes) == COCO_CLASSES:
+        return dataset, ()
+    note = (
+        f"COCO results hold numbers of classes: 1 is {dataset.classes[0]}, and so on in the detector's order; "
+        "give the ground truth to use its category ids"
+    )
+    return dataset, (note,)
+
 
 Progress = Callable[[int, int], None]
-
 _REMARKS = {
     "turned": "{photos} turned upright, as the camera noted beside the pixels (EXIF)",
     "as stored": "{photos} not turned as the camera noted (EXIF), since the truth's sizes fit the stored pixels",
@@ -39,7 +151,7 @@ _REMARKS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class DetectionRun:
     """What `detect_images` returns: what was found, and how the run went."""
 
     found: Detections
@@ -54,7 +166,7 @@ class Run:
     """What is to be said of photos, random masks and the file, one sentence each."""
     sizes: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
     """Width and height of the images that could be read, by id."""
-    cost: Cost | None = None
+    cost: MaskCost | None = None
     """What random masks cost in score."""
 
 
@@ -73,8 +185,8 @@ def detect_images(
     categories: Mapping[int, str] | None = None,
     shards: int | None = None,
     progress: Progress = lambda done, total: None,
-    looking: Looking | None = None,
-) -> Run:
+    process: Process | None = None,
+) -> DetectionRun:
     """Run a detector over images and write what it finds to `out`.
 
     The detections of each image are kept in the folder ``OUT.partial`` until all images are done; the same call after
@@ -103,8 +215,8 @@ def detect_images(
         Write a folder of so many Parquet files.
     progress : callable
         Called with the number of images done and of all.
-    looking : callable, optional
-        Looks at the images in place of `detector`, as `probox.distributed.detect_images` has workers do.
+    process : callable, optional
+        Processes the images in place of `detector`, as `probox.distributed.detect_images` has workers do.
 
     Examples
     --------
@@ -127,82 +239,76 @@ def detect_images(
         **(settings or {}),
     }
     with Partial(beside(out), described, detector.family.classes) as kept:
-        done = _detect_all(detector, images, options, kept, progress, looking or _look_here)
+        done = _detect_all(detector, images, options, kept, progress, process or _process_here)
         notes = save_detections(out, done.found, images, done.sizes, categories, shards=shards)
-        notes += tuple(getattr(looking or detector, "notes", ()))
+        notes += tuple(getattr(process or detector, "notes", ()))
         kept.remove()
     return dataclasses.replace(done, notes=done.notes + notes)
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
-    """A photo that was read, or why it could not be."""
+class PhotoResult:
+    """What came of a photo: its detections, or why it could not be read."""
 
     image: ImageFile
     stamp: str
-    photo: Photo | None
+    size: tuple[int, int] = (0, 0)
+    found: Found | None = None
     problem: str = ""
     remarks: tuple[str, ...] = ()
 
 
-def _see(chunk: Sequence[ImageFile]) -> list[Seen]:
+Process = Callable[[Runner, Sequence[Sequence[ImageFile]], Options], Iterator[list[PhotoResult]]]
+"""Yields the results of a detector on batches of photos, in any order."""
+_Read = tuple[ImageFile, str, Photo | InputError]
+
+
+def process_photos(detector: Runner, batch: Sequence[ImageFile], options: Options) -> list[PhotoResult]:
+    """Return the results of a batch of photos."""
+    return _detect_batch(detector, _read_batch(batch), options)
+
+
+def _read_batch(batch: Sequence[ImageFile]) -> list[_Read]:
     """Read photos; stamps are taken before, so that one replaced meanwhile will not pass for the one that was read."""
-    seen: list[Seen] = []
-    for image in chunk:
+    read: list[_Read] = []
+    for image in batch:
         stamp = stamp_of(image)
         try:
-            photo = read_photo(image.path, image.size)
-            seen.append(Seen(image, stamp, photo, remarks=photo.remarks))
+            read.append((image, stamp, read_photo(image.path, image.size)))
         except InputError as error:
-            seen.append(Seen(image, stamp, None, str(error)))
-    return seen
+            read.append((image, stamp, error))
+    return read
 
 
-@dataclasses.dataclass(frozen=True)
-class Done:
-    """What was found in a photo that could be read."""
-
-    seen: Seen
-    size: tuple[int, int]
-    found: Found | None
-
-
-Looking = Callable[[Runner, Sequence[Sequence[ImageFile]], Options], Iterator[list[Done]]]
-"""Yields what a detector finds in each of some batches of photos, in any order."""
-
-
-def look_at(detector: Runner, chunk: Sequence[ImageFile], options: Options) -> list[Done]:
-    """Return what is found in a batch of photos."""
-    return _look(detector, _see(chunk), options)
-
-
-def _look(detector: Runner, seen: Sequence[Seen], options: Options) -> list[Done]:
-    pixels = [one.photo.pixels for one in seen if one.photo is not None]
-    ids = [one.image.image_id for one in seen if one.photo is not None]
+def _detect_batch(detector: Runner, read: Sequence[_Read], options: Options) -> list[PhotoResult]:
+    pixels = [photo.pixels for _, _, photo in read if isinstance(photo, Photo)]
+    ids = [image.image_id for image, _, photo in read if isinstance(photo, Photo)]
     try:
-        looks = iter(look(detector, pixels, ids, options) if pixels else [])
+        passes = iter(collect_passes(detector, pixels, ids, options) if pixels else [])
     except InputError as error:
-        image = ids[0] if len(ids) == 1 else error.image
-        raise InputError(error.problem, file=error.file, image=image, entry=error.entry, remedy=error.remedy) from None
-    done: list[Done] = []
-    for one in seen:
-        if one.photo is None:
-            done.append(Done(one, (0, 0), None))
+        place = ids[0] if len(ids) == 1 else error.image
+        raise InputError(error.problem, file=error.file, image=place, entry=error.entry, remedy=error.remedy) from None
+    results: list[PhotoResult] = []
+    for image, stamp, photo in read:
+        if isinstance(photo, InputError):
+            results.append(PhotoResult(image, stamp, problem=str(photo)))
             continue
-        height, width = one.photo.pixels.shape[:2]
-        found = finish(next(looks), detector.family, (width, height), one.image.image_id, options)
-        done.append(Done(dataclasses.replace(one, photo=None), (width, height), found))
-    return done
+        size = photo.pixels.shape[1], photo.pixels.shape[0]
+        found = make_detections(next(passes), detector.family, size, image.image_id, options)
+        results.append(PhotoResult(image, stamp, size, found, remarks=photo.remarks))
+    return results
 
 
-def _look_here(detector: Runner, chunks: Sequence[Sequence[ImageFile]], options: Options) -> Iterator[list[Done]]:
-    """Yield what is found in each chunk, in order, on threads of this process."""
+def _process_here(
+    detector: Runner, batches: Sequence[Sequence[ImageFile]], options: Options
+) -> Iterator[list[PhotoResult]]:
+    """Yield the results of each batch, in order, on threads of this process."""
     workers = int(getattr(detector, "workers", 1))
     if workers > 1:
-        yield from in_order(lambda chunk: look_at(detector, chunk, options), chunks, workers=workers)
+        yield from in_order(lambda batch: process_photos(detector, batch, options), batches, workers=workers)
         return
-    for seen in in_order(_see, chunks, workers=1):
-        yield _look(detector, seen, options)
+    for read in in_order(_read_batch, batches, workers=1):
+        yield _detect_batch(detector, read, options)
 
 
 def _detect_all(
@@ -211,8 +317,8 @@ def _detect_all(
     options: Options,
     kept: Partial,
     progress: Progress,
-    looking: Looking,
-) -> Run:
+    process: Process,
+) -> DetectionRun:
     states = {image.image_id: kept.state_of(image) for image in images}
     chunks = [images[start : start + detector.batch] for start in range(0, len(images), detector.batch)]
     # A batch is done as a whole or again: its numbers may depend, in their last bits, on how many run together.
@@ -221,13 +327,12 @@ def _detect_all(
     skipped: dict[int, str] = {}
     if todo:
         progress(done, len(images))
-    for results in looking(detector, todo, options):
+    for results in process(detector, todo, options):
         for one in results:
-            image = one.seen.image
             if one.found is None:
-                skipped[image.image_id] = one.seen.problem
-                continue
-            kept.put(image, one.seen.stamp, one.size, one.found, one.seen.remarks)
+                skipped[one.image.image_id] = one.problem
+            else:
+                kept.put(one.image, one.stamp, one.size, one.found, one.remarks)
         done += len(results)
         progress(done, len(images))
     readable = [image for image in images if image.image_id not in skipped]
@@ -236,18 +341,22 @@ def _detect_all(
         raise InputError(f"none of the images could be read (the first: {first})", file=str(images[0].path.parent))
     found, sizes, remarks, plain = kept.collect(readable)
     changed = [image for image in images if states[image.image_id] == "changed"]
-    notes = [_said("{photos} changed since the interrupted run, and looked at again", changed)] if changed else []
-    notes += [_said(text, remarks[remark]) for remark, text in _REMARKS.items() if remark in remarks]
+    notes = (
+        [_describe_photos("{photos} changed since the interrupted run, and looked at again", changed)]
+        if changed
+        else []
+    )
+    notes += [_describe_photos(text, remarks[remark]) for remark, text in _REMARKS.items() if remark in remarks]
     cost = None if plain is None else mask_cost(found.scores, plain)
     if options.border == "pin" and found.covariances is not None:
         size = np.array([sizes[image_id] for image_id in found.image_ids.tolist()], np.float64).reshape(-1, 2)
         notes.append(pinned_note(found.boxes, found.covariances, size))
     notes += () if cost is None else cost.notes
     named = tuple(skipped[image.image_id] for image in images if image.image_id in skipped)
-    return Run(found, len(images), resumed, named, tuple(notes), sizes, cost)
+    return DetectionRun(found, len(images), resumed, named, tuple(notes), sizes, cost)
 
 
-def _said(text: str, images: Sequence[ImageFile]) -> str:
+def _describe_photos(text: str, images: Sequence[ImageFile]) -> str:
     """Return a sentence about photos with how many there are, and the first of them."""
     photos = f"{len(images)} photo" + ("" if len(images) == 1 else "s")
     return f"{text.format(photos=photos)} (the first: {images[0].path.name})"

@@ -1,15 +1,95 @@
-"""What `detect` and `detect_images` ask of a detector: any object with these attributes will do."""
+"""What passes between detectors and `detect`: candidates, traits, and the attributes that any detector must have."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
-from probox.detect.families import Candidates, Family, Labels
-from probox.detect.images import Pixels
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["Described", "Runner", "Traits"]
+from probox.errors import InputError
+
+if TYPE_CHECKING:
+    from probox.detect.families.base import Family
+
+Pixels = npt.NDArray[np.uint8]
+Labels = Literal["all", "best"]
+LABELS: tuple[str, ...] = get_args(Labels)
+"""A box makes a detection of each class that is likely enough, or of the best only."""
+
+
+class Rows(Protocol):
+    """Corner covariances (N, 2, 2, 2) that are worked out for the rows that are asked for: few of thousands survive."""
+
+    def __getitem__(self, rows: Any, /) -> npt.NDArray[np.float64]: ...
+
+
+class Heatmaps(Protocol):
+    """Segmentations that are worked out for the rows that are asked for."""
+
+    def __call__(self, rows: npt.NDArray[Any], boxes: npt.NDArray[np.float64], /) -> list[Any]:
+        """Return a heatmap of the image's size for each row, 0 outside its box."""
+
+    def __getitem__(self, rows: Any, /) -> Heatmaps:
+        """Return those of these rows."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+    """What a detector says of one image before suppression, in pixels of the image.
+
+    Parameters
+    ----------
+    boxes : (N, 4) float64
+        ``x1, y1, x2, y2``.
+    scores : (N, C) float32
+        The probability of every class, 0 to 1.
+    covariances : (N, 2, 2, 2) float64, optional
+        The corners' own in square pixels, where the head predicts them; or something that gives rows of such an array.
+    labels : (N,) int64, optional
+        The class that each box stands for, where a head has a box for each class. Default: a box is of no certain one.
+    heatmaps : Heatmaps, optional
+        Where the detector segments.
+    """
+
+    boxes: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float32]
+    covariances: npt.NDArray[np.float64] | Rows | None = None
+    labels: npt.NDArray[np.int64] | None = None
+    heatmaps: Heatmaps | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.boxes)
+        shapes = {"boxes": (count, 4), "scores": (count, -1), "covariances": (count, 2, 2, 2), "labels": (count,)}
+        for name, wanted in shapes.items():
+            values = getattr(self, name)
+            worked_out_later = name == "covariances" and not isinstance(values, np.ndarray | list | tuple)
+            got = wanted if values is None or worked_out_later else np.shape(values)
+            if len(got) != len(wanted) or any(own not in (-1, size) for own, size in zip(wanted, got, strict=True)):
+                expected = " x ".join("C" if size == -1 else str(size) for size in wanted)
+                raise InputError(
+                    f"expected {name} of candidates to be {expected}, but got {' x '.join(map(str, got)) or 'a number'}"
+                )
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def select(self, rows: npt.NDArray[Any]) -> Candidates:
+        """Return these rows."""
+        covariances = None if self.covariances is None else self.covariances[rows]
+        labels = None if self.labels is None else self.labels[rows]
+        heatmaps = None if self.heatmaps is None else self.heatmaps[rows]
+        return Candidates(self.boxes[rows], self.scores[rows], covariances, labels, heatmaps)
+
+
+class Passes(list[Candidates]):
+    """An image's candidates in each pass with masks, and in one without."""
+
+    def __init__(self, drawn: Iterable[Candidates], plain: Candidates | None = None) -> None:
+        super().__init__(drawn)
+        self.plain = plain
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +128,7 @@ class Traits:
     clips_first: bool = True
 
 
-Described = Family | Traits
+Described: TypeAlias = "Family | Traits"
 """What a runner says of itself: a family of graphs, or traits."""
 
 

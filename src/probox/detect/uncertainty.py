@@ -9,10 +9,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.cost import pair_scores
-from probox.detect.families import Candidates, Labels
-from probox.detect.images import Pixels, Placement
-from probox.detect.runner import Described, Runner
+from probox.detect.network_input import Pixels, Placement
+from probox.detect.random_masks import pair_scores
+from probox.detect.runner import Candidates, Described, Labels, Passes, Runner
 from probox.errors import InputError
 from probox.fusion.fuse import fuse_candidates, fuse_samples, survivors_of
 from probox.fusion.gaussian import Border, Spread, apply_border, check_border, floor_std
@@ -21,31 +20,17 @@ from probox.tables.detections import Detections
 from probox.tables.distributions import AboveOne, check_above_one, to_distribution
 from probox.tables.labels import SUMS_TO_ONE
 
-__all__ = [
-    "RECIPES",
-    "UNCERTAINTIES",
-    "Found",
-    "Look",
-    "Options",
-    "detect",
-    "detections_from",
-    "finish",
-    "look",
-]
-
 Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 Uncertainty = Literal["none", "constant", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale", "masks"]
 UNCERTAINTIES: tuple[str, ...] = get_args(Uncertainty)
 """Where sigmas may come from, by the names of ``probox detect --uncertainty``."""
 Recipe = Literal["probox", "paper"]
 RECIPES: tuple[str, ...] = get_args(Recipe)
-
 MAX_CANDIDATES = 3000
 """How many candidates of an image, the best, enter suppression: thousands at 0.01 change nothing but the time."""
-
-SEVERAL_LOOKS = ("mc-dropout", "flip-scale")
-"""Uncertainties that look at an image more than once."""
-
+SEVERAL_PASSES = ("mc-dropout", "flip-scale")
+"""Uncertainties that run the network on an image more than once."""
 ZOOMS = (1.0, 0.9, 0.8)
 """Sizes at which ``flip-scale`` shows the image, each also mirrored: six samples."""
 
@@ -70,13 +55,13 @@ class Options:
         distributions averaged over the members of a cluster of samples, not over all passes.
     passes : int
         Passes of ``mc-dropout``.
-    score : float
-        Keep detections whose score is above.
+    score_threshold : float
+        Keep detections with a higher score.
     nms_iou : float, optional
         IoU above which a candidate is suppressed. Default: the family's.
-    labels : {"all", "best"}, optional
-        Whether a box makes a detection for each class that scores above `score`, or for the best only. Default: the
-        family's own practice.
+    label_mode : {"all", "best"}, optional
+        Whether a box makes a detection for each class that scores above `score_threshold`, or for the best only.
+        Default: the family's own practice.
     max_detections : int
         Detections kept of an image.
     sample_iou, min_members, absent_counts
@@ -97,9 +82,9 @@ class Options:
     relative_std: float = 0.07
     recipe: Recipe = "probox"
     passes: int = 20
-    score: float = 0.05
+    score_threshold: float = 0.05
     nms_iou: float | None = None
-    labels: Labels | None = None
+    label_mode: Labels | None = None
     max_detections: int = 100
     sample_iou: float = 0.7
     min_members: int = 1
@@ -127,8 +112,8 @@ class Options:
         check_above_one(self.above_one)
         if self.passes < 1:
             raise InputError(f"expected at least 1 pass, but got {self.passes}")
-        if not 0.0 <= self.score < 1.0:
-            raise InputError(f"expected score between 0 and 1, but got {self.score!r}")
+        if not 0.0 <= self.score_threshold < 1.0:
+            raise InputError(f"expected score_threshold between 0 and 1, but got {self.score_threshold!r}")
 
     @property
     def as_published(self) -> bool:
@@ -165,15 +150,6 @@ def check_options(family: Described, options: Options) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Look:
-    """What a detector says of one image, in one pass or several."""
-
-    passes: Sequence[Candidates]
-    plain: Candidates | None = None
-    """With masks: what it says without."""
-
-
-@dataclasses.dataclass(frozen=True)
 class Found:
     """The detections of one image."""
 
@@ -197,139 +173,142 @@ def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int],
         How detections are made.
     """
     check_options(detector.family, options)
-    seen = look(detector, images, image_ids, options)
+    seen = collect_passes(detector, images, image_ids, options)
     return [
-        finish(own, detector.family, (image.shape[1], image.shape[0]), image_id, options).detections
+        make_detections(own, detector.family, (image.shape[1], image.shape[0]), image_id, options).detections
         for own, image, image_id in zip(seen, images, image_ids, strict=True)
     ]
 
 
-def look(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options) -> list[Look]:
-    """Let a detector look at images, as often as the options ask: the part of `detect` that runs the network."""
+def collect_passes(
+    detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options
+) -> list[Passes]:
+    """Run a detector on images, as often as the options ask: the part of `detect` that needs the network."""
     if options.uncertainty == "mc-dropout":
-        seen: list[Look] = []
-        for image, passes in zip(images, detector.sample(images, options.passes, image_ids), strict=True):
-            plain: Candidates | None = getattr(passes, "plain", None)
-            seen.append(Look(passes, detector.candidates([image])[0] if plain is None else plain))
-        return seen
+        sampled = detector.sample(images, options.passes, image_ids)
+        plain = [getattr(passes, "plain", None) for passes in sampled]
+        return [
+            Passes(passes, detector.candidates([image])[0] if own is None else own)
+            for image, passes, own in zip(images, sampled, plain, strict=True)
+        ]
     if options.uncertainty == "flip-scale":
-        return [Look(_flip_and_scale(detector, image)) for image in images]
-    return [Look([candidates]) for candidates in detector.candidates(images)]
+        return [Passes(_flip_and_scale(detector, image)) for image in images]
+    return [Passes([candidates]) for candidates in detector.candidates(images)]
 
 
 @np.errstate(all="ignore")  # candidates that are not finite are dropped
-def finish(seen: Look, family: Described, size: tuple[int, int], image_id: int, options: Options) -> Found:
+def make_detections(passes: Passes, family: Described, size: tuple[int, int], image_id: int, options: Options) -> Found:
     """Return the detections of one image, of this width and height: the part of `detect` that needs no network."""
-    if options.uncertainty not in SEVERAL_LOOKS:
-        return Found(_from_candidates(seen.passes, family, size, image_id, options))
-    found = _from_samples(seen.passes, family, size, image_id, options)
-    if seen.plain is None:
+    if options.uncertainty not in SEVERAL_PASSES:
+        return Found(_from_candidates(passes[0], family, size, image_id, options))
+    found = _from_samples(passes, family, size, image_id, options)
+    if passes.plain is None:
         return Found(found)
-    without, rows = _suppressed(seen.plain, family, size, options)
-    return Found(found, pair_scores(without.boxes[rows], without.labels[rows], without.scores[rows], found))
+    boxes, probs, labels, _ = _suppress(passes.plain, family, size, options)
+    return Found(found, pair_scores(boxes, labels, _scores_of(probs, labels).astype(np.float64), found))
 
 
 def detections_from(
     candidates: Candidates, family: Described, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
     """Return the detections of one image whose candidates are there; `size` is its width and height."""
-    if options.uncertainty in SEVERAL_LOOKS:
+    if options.uncertainty in SEVERAL_PASSES:
         raise InputError(
-            f"{options.uncertainty} looks at an image several times, but there is one set of candidates",
+            f"{options.uncertainty} needs several passes, but there is one set of candidates",
             remedy="use nms-clusters or edge-distribution",
         )
     check_options(family, options)
-    return _from_candidates([candidates], family, size, image_id, options)
+    return _from_candidates(candidates, family, size, image_id, options)
 
 
-@dataclasses.dataclass(frozen=True)
-class Hypotheses:
-    """Candidates with one class each, best first: a box that speaks for several classes stands here several times.
+def choose_candidates(
+    candidates: Candidates, size: tuple[int, int], score_threshold: float, label_mode: str, limit: int = MAX_CANDIDATES
+) -> tuple[Rows, Rows]:
+    """Return rows of candidates that score above a threshold inside the image, and a class for each, best first.
 
-    A row's label distribution leaves out the classes that outrank its own on the same box: they have rows themselves.
+    A box that stands for several classes is there several times.
     """
-
-    boxes: Floats
-    whole: Floats
-    """Boxes as they were before they were clipped to the image."""
-    probs: npt.NDArray[np.float32]
-    labels: npt.NDArray[np.int64]
-    scores: Floats
-    rows: npt.NDArray[np.int64]
-    """Which candidate each comes from."""
-
-
-def hypotheses(
-    candidates: Candidates, size: tuple[int, int], score: float, labels: str, limit: int = MAX_CANDIDATES
-) -> Hypotheses:
-    """Return candidates that score above `score`, boxes clipped to the image."""
     if candidates.labels is not None:
         columns = candidates.labels
         named = candidates.scores[np.arange(len(columns)), columns]
-        wanted = named > score
-        if labels == "best":
+        wanted = named > score_threshold
+        if label_mode == "best":
             wanted &= named >= candidates.scores.max(axis=1, initial=0.0)
         rows = np.flatnonzero(wanted)
         columns = columns[rows]
-    elif labels == "all":
-        rows, columns = np.nonzero(candidates.scores > score)
+    elif label_mode == "all":
+        rows, columns = np.nonzero(candidates.scores > score_threshold)
     else:
         best = candidates.scores.argmax(axis=1)
-        rows = np.flatnonzero(candidates.scores[np.arange(len(best)), best] > score)
+        rows = np.flatnonzero(candidates.scores[np.arange(len(best)), best] > score_threshold)
         columns = best[rows]
-    found = candidates.scores[rows, columns].astype(np.float64)
-    if len(found) > limit:  # sorting a hundred thousand takes longer than the network
-        top = np.sort(np.argpartition(-found, limit)[:limit])
-        rows, columns, found = rows[top], columns[top], found[top]
-    whole = candidates.boxes[rows]
-    boxes = np.clip(whole, 0.0, np.array(size * 2, np.float64))
+    scores = candidates.scores[rows, columns].astype(np.float64)
+    if len(scores) > limit:  # sorting a hundred thousand takes longer than the network
+        top = np.sort(np.argpartition(-scores, limit)[:limit])
+        rows, columns, scores = rows[top], columns[top], scores[top]
+    boxes = clip_boxes(candidates.boxes[rows], size)
     # NaN corners stay NaN and fail both comparisons.
-    usable = np.isfinite(found) & (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
+    usable = np.isfinite(scores) & (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
     order = np.flatnonzero(usable)
-    order = order[np.argsort(-found[order], kind="stable")]
-    rows, columns, found = rows[order], columns[order], found[order]
+    order = order[np.argsort(-scores[order], kind="stable")]
+    return rows[order], columns[order]
+
+
+def clip_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
+    """Return boxes clipped to an image of (width, height)."""
+    return np.clip(boxes, 0.0, np.array(size * 2, np.float64))
+
+
+def label_probs_of(candidates: Candidates, rows: Rows, labels: Rows) -> npt.NDArray[np.float32]:
+    """Return a label distribution for each row, without the classes that outrank its own: they have rows themselves."""
     probs = np.clip(candidates.scores[rows], 0.0, 1.0)
-    outranked = probs > probs[np.arange(len(rows)), columns][:, None]
-    probs = np.where(outranked, np.float32(0), probs)
-    return Hypotheses(boxes[order], whole[order], probs, columns, np.minimum(found, 1.0), rows)
+    outranked = probs > _scores_of(probs, labels)[:, None]
+    return np.where(outranked, np.float32(0), probs)
 
 
-def _suppressed(
+def _scores_of(probs: npt.NDArray[np.float32], labels: Rows) -> npt.NDArray[np.float32]:
+    return probs[np.arange(len(labels)), labels]
+
+
+def _suppress(
     candidates: Candidates, family: Described, size: tuple[int, int], options: Options
-) -> tuple[Hypotheses, Any]:
-    """Return one pass's hypotheses and the rows that survive suppression, best first."""
-    mode = options.labels or family.labels
-    found = hypotheses(candidates, size, options.score, mode)
+) -> tuple[Floats, npt.NDArray[np.float32], Rows, Rows]:
+    """Return boxes inside the image, label probabilities, labels and rows of what survives suppression, best first."""
+    rows, labels = choose_candidates(candidates, size, options.score_threshold, options.label_mode or family.labels)
     if family.suppresses:
-        return found, np.arange(len(found.boxes))[: options.max_detections]
-    iou = options.nms_iou_of(family)
-    boxes = found.boxes if family.clips_first else found.whole
-    _, rows = survivors_of(boxes, found.scores, found.labels, iou, max_detections=options.max_detections)
-    return found, rows
+        kept = np.arange(len(rows))[: options.max_detections]
+    else:
+        boxes = candidates.boxes[rows]
+        boxes = clip_boxes(boxes, size) if family.clips_first else boxes
+        scores = np.minimum(candidates.scores[rows, labels].astype(np.float64), 1.0)
+        iou = options.nms_iou_of(family)
+        _, kept = survivors_of(boxes, scores, labels, iou, max_detections=options.max_detections)
+    rows, labels = rows[kept], labels[kept]
+    return clip_boxes(candidates.boxes[rows], size), label_probs_of(candidates, rows, labels), labels, rows
 
 
 def _from_candidates(
-    passes: Sequence[Candidates], family: Described, size: tuple[int, int], image_id: int, options: Options
+    candidates: Candidates, family: Described, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
-    candidates = passes[0]
     if options.uncertainty == "nms-clusters":
-        found = hypotheses(candidates, size, options.score, options.labels or family.labels)
+        rows, labels = choose_candidates(candidates, size, options.score_threshold, options.label_mode or family.labels)
         fused = fuse_candidates(
-            found.boxes, _accepted(found.probs, options), labels=found.labels, classes=family.classes,
-            image_id=image_id, image_size=size, border=options.border,
+            clip_boxes(candidates.boxes[rows], size), _check_sums(label_probs_of(candidates, rows, labels), options),
+            labels=labels, classes=family.classes, image_id=image_id, image_size=size, border=options.border,
             nms_iou=options.nms_iou_of(family), cluster_iou=options.cluster_iou,
             max_detections=options.max_detections, **options.fusing,
         )  # fmt: skip
-        return _normalised(fused, options)
-    found, rows = _suppressed(candidates, family, size, options)
-    boxes, covariances = found.boxes[rows], None
+        return _normalise(fused, options)
+    boxes, probs, labels, rows = _suppress(candidates, family, size, options)
+    scores = _scores_of(probs, labels).astype(np.float64)
+    covariances: Floats | None = None
     heatmaps: tuple[Any, ...] | None = None
     if options.uncertainty == "edge-distribution":
         if candidates.covariances is None:
             raise InputError(
                 f"{family.name} gave no distributions of its edges for this image", remedy="use another uncertainty"
             )
-        covariances = candidates.covariances[found.rows[rows]]
+        covariances = candidates.covariances[rows]
         if not options.as_published:
             covariances = floor_std(covariances, options.spread.min_std)
     elif options.uncertainty == "constant":
@@ -337,7 +316,7 @@ def _from_candidates(
     elif options.uncertainty == "masks":
         if candidates.heatmaps is None:
             raise InputError(f"{family.name} gave no masks for this image", remedy="use another uncertainty")
-        heatmaps = tuple(candidates.heatmaps(found.rows[rows], boxes))
+        heatmaps = tuple(candidates.heatmaps(rows, boxes))
     if covariances is not None:
         boxes, covariances = apply_border(boxes, covariances, size, options.border)
     return Detections(
@@ -346,13 +325,13 @@ def _from_candidates(
         boxes=boxes,
         covariances=covariances,
         heatmaps=heatmaps,
-        label_probs=to_distribution(_accepted(found.probs[rows], options), options.above_one),
-        labels=found.labels[rows].astype(np.int32),
-        scores=found.scores[rows],
+        label_probs=to_distribution(_check_sums(probs, options), options.above_one),
+        labels=labels.astype(np.int32),
+        scores=scores,
     )
 
 
-def _accepted(probs: npt.NDArray[np.float32], options: Options) -> npt.NDArray[np.float32]:
+def _check_sums(probs: npt.NDArray[np.float32], options: Options) -> npt.NDArray[np.float32]:
     """Return label probabilities; raise if they are no distribution and the options refuse that."""
     if options.above_one == "refuse" and len(probs):
         highest = float(probs.sum(axis=1, dtype=np.float64).max())
@@ -364,7 +343,7 @@ def _accepted(probs: npt.NDArray[np.float32], options: Options) -> npt.NDArray[n
     return probs
 
 
-def _normalised(fused: Detections, options: Options) -> Detections:
+def _normalise(fused: Detections, options: Options) -> Detections:
     """Return fused detections, every row of label probabilities divided by its sum if the options want that."""
     if options.above_one != "normalise":
         return fused
@@ -376,16 +355,16 @@ def _from_samples(
 ) -> Detections:
     boxes, probs = [], []
     for candidates in passes:
-        found, rows = _suppressed(candidates, family, size, options)
-        boxes.append(found.boxes[rows])
-        probs.append(_accepted(found.probs[rows], options))
+        own_boxes, own_probs, *_ = _suppress(candidates, family, size, options)
+        boxes.append(own_boxes)
+        probs.append(_check_sums(own_probs, options))
     fused = fuse_samples(
         boxes, probs, classes=family.classes, image_id=image_id,
         image_size=size, border=options.border, iou=options.sample_iou, min_members=options.min_members,
         absent_counts=options.absent_counts and not options.as_published, **options.fusing,
     )  # fmt: skip
-    kept = fused.select(np.flatnonzero(fused.scores > options.score)[: options.max_detections])
-    return _normalised(kept, options)
+    kept = fused.select(np.flatnonzero(fused.scores > options.score_threshold)[: options.max_detections])
+    return _normalise(kept, options)
 
 
 def _flip_and_scale(detector: Runner, image: Pixels) -> list[Candidates]:

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probox.detect.finding import ImageFile
-from probox.detect.masks import Dropout
-from probox.detect.opening import files_of, open_detector, split_model
-from probox.detect.run import Done, Progress, Run, look_at
+from probox.detect.factory import files_of, open_detector, split_model
+from probox.detect.image_files import ImageFile
+from probox.detect.random_masks import Dropout
+from probox.detect.run import DetectionRun, PhotoResult, Progress, process_photos
 from probox.detect.run import detect_images as detect_images_here
 from probox.detect.runner import Runner
 from probox.detect.uncertainty import Options
@@ -98,7 +98,7 @@ def detect_images(
     shards: int | None = None,
     progress: Progress = lambda done, total: None,
     **opening: Any,
-) -> Run:
+) -> DetectionRun:
     """Run a detector over images on a cluster and write what it finds to `out`, as `probox.detect.detect_images` does.
 
     The file is to the bit that of one process with the same batch. What workers have found is kept here in the folder
@@ -107,25 +107,25 @@ def detect_images(
     Parameters
     ----------
     model : str
-        As for `probox.detect.opening.open_detector`; its files must be there for all workers, and so must the photos.
+        As for `probox.detect.factory.open_detector`; its files must be there for all workers, and so must the photos.
     images, out, options, settings, categories, shards, progress
         As for `probox.detect.detect_images`.
     client : Client, optional
         The cluster, see `probox.distributed.open_client`. Default: the client that the program has opened.
     **opening
-        ``family``, ``classes``, ``batch`` and so on, as for `probox.detect.opening.open_detector`; ``threads`` are
+        ``family``, ``classes``, ``batch`` and so on, as for `probox.detect.factory.open_detector`; ``threads`` are
         those of one batch, by default one.
     """
     named = Model.called(model, **opening)
     looking = ClusterLooking(current_client() if client is None else client, named)
     return detect_images_here(
         named.open(), images, out, options, settings=settings, categories=categories, shards=shards, progress=progress,
-        looking=looking,
+        process=looking,
     )  # fmt: skip
 
 
 class ClusterLooking:
-    """Looks at batches of photos on the workers of a cluster: a `probox.detect.run.Looking`."""
+    """Looks at batches of photos on the workers of a cluster: a `probox.detect.run.Process`."""
 
     def __init__(self, client: Client, model: Model) -> None:
         self.client = client
@@ -139,7 +139,7 @@ class ClusterLooking:
 
     def __call__(
         self, detector: Runner, chunks: Sequence[Sequence[ImageFile]], options: Options
-    ) -> Iterator[list[Done]]:
+    ) -> Iterator[list[PhotoResult]]:
         """Yield what is found in each batch, in the order in which batches are done."""
         sent = [[dataclasses.replace(image, path=image.path.absolute()) for image in chunk] for chunk in chunks]
         looked = map_tasks(
@@ -151,10 +151,10 @@ class ClusterLooking:
             yield [_as_named_here(one, image) for one, image in zip(found, chunks[index], strict=True)]
 
 
-def _as_named_here(done: Done, image: ImageFile) -> Done:
+def _as_named_here(done: PhotoResult, image: ImageFile) -> PhotoResult:
     """Return what was found with the photo called as it is called here."""
-    problem = done.seen.problem.replace(str(done.seen.image.path), str(image.path))
-    return dataclasses.replace(done, seen=dataclasses.replace(done.seen, image=image, problem=problem))
+    problem = done.problem.replace(str(done.image.path), str(image.path))
+    return dataclasses.replace(done, image=image, problem=problem)
 
 
 def _with_whole_path(model: str) -> str:
@@ -182,14 +182,14 @@ _opened: dict[str, Any] = {}
 
 def _look_on_worker(
     model: Model, fingerprint: str, options: Options, chunk: Sequence[ImageFile]
-) -> tuple[str, tuple[str, ...], list[Done]]:
+) -> tuple[str, tuple[str, ...], list[PhotoResult]]:
     """Look at a batch with a detector that is opened once in each process; say what has looked odd to it so far."""
     from distributed import get_worker
 
     worker = get_worker()
     detector, calling = _detector(model, fingerprint, worker.state.nthreads)
     with calling:  # from one thread at a time, unless the detector says otherwise
-        done = look_at(detector, chunk, options)
+        done = process_photos(detector, chunk, options)
     return str(worker.address), tuple(getattr(detector, "notes", ())), done
 
 

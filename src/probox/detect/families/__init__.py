@@ -11,25 +11,17 @@ from functools import cache
 
 import numpy as np
 
-from probox.detect.families.base import LABELS, Candidates, Family, Given, Labels, Signature, Tensor
-from probox.detect.families.detr import DeformableDetr, Detr, RfDetr
-from probox.detect.families.end_to_end import EndToEnd, UltralyticsRtDetr
-from probox.detect.families.exported import check_task
-from probox.detect.families.faster_rcnn import FasterRCNN
-from probox.detect.families.inputs import check_inputs
-from probox.detect.families.nanodet import NanoDet, NanoDetPlus, PicoDet
-from probox.detect.families.rt_detr import DFine, RtDetr
-from probox.detect.families.ssd import Ssd
-from probox.detect.families.suppressed import MmDeploy, RtDetrTop, TensorFlow, Torchvision
-from probox.detect.families.yolo import YoloV3, YoloV5, YoloX
-from probox.detect.families.yolov8 import YoloV8, YoloV8Seg
+from probox.detect.families.base import Family, FamilyInputs, Signature, Tensor, check_inputs
+from probox.detect.families.detr import DeformableDetr, Detr, DFine, RfDetr, RtDetr
+from probox.detect.families.one_stage import NanoDet, NanoDetPlus, PicoDet, Ssd, YoloV3, YoloV5, YoloX
+from probox.detect.families.suppressed import FasterRCNN, MmDeploy, RtDetrTop, TensorFlow, Torchvision
+from probox.detect.families.ultralytics_exports import EndToEnd, UltralyticsRtDetr, YoloV8, YoloV8Seg, check_task
 from probox.detect.graph import Graph
 from probox.errors import InputError
 from probox.support.plugins import load_plugins
 
 __all__ = [
-    "FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "all_families",
-    "choose_family", "describe_thresholds",
+    "FAMILIES", "Family", "Signature", "Tensor", "all_families", "choose_family", "describe_thresholds",
 ]  # fmt: skip
 
 FAMILIES: dict[str, type[Family]] = {
@@ -113,10 +105,19 @@ def choose_family(
         raise InputError(f"expected family to be auto or one of {', '.join(families)}, but got {name!r}")
     check_inputs(signature)
     check_task(signature)
-    given = Given(signature, classes, size, graph)
-    if name != "auto":
-        return _make_family(families[name], given)
+    given = FamilyInputs(signature, classes, size, graph)
     fitting = [family for family in families.values() if family.recognises(signature, graph)]
+    if name != "auto":
+        try:
+            return _make_family(families[name], given)
+        except InputError:
+            others = [family.name for family in fitting]
+            if not others or name in others:
+                raise
+            raise InputError(
+                f"the outputs {signature.describe()} are not those of {name}, but those of {' or '.join(others)}",
+                remedy="leave out the family",
+            ) from None
     if len(fitting) == 1:
         return _make_family(fitting[0], given)
     made: list[Family] = []
@@ -135,7 +136,7 @@ def choose_family(
     raise InputError(f"can't tell the family from the outputs {signature.describe()}: {these} would fit", remedy=remedy)
 
 
-def _make_family(kind: type[Family], given: Given) -> Family:
+def _make_family(kind: type[Family], given: FamilyInputs) -> Family:
     """Return a family; raise if it does not take what the graph has, or would feed the graph what it does not take."""
     signature = given.signature
     try:

@@ -1,27 +1,21 @@
-"""What every detector family shares: the graph's signature, candidates, and the family's two duties."""
+"""What every detector family shares: the graph's signature, inputs, cells, and checks of what comes out."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Protocol, get_args
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.classes import Columns, name_columns
-from probox.detect.graph import Graph
-from probox.detect.images import Pixels, Placement
-from probox.detect.metadata import Metadata
+from probox.detect.graph import Graph, Metadata, ScoreColumns, name_columns
+from probox.detect.network_input import Pixels, Placement, place_image
+from probox.detect.runner import Candidates, Labels
 from probox.errors import InputError
 
-__all__ = ["LABELS", "Candidates", "Family", "Heatmaps", "Labels", "Rows", "Signature", "Tensor"]
-
 Array = npt.NDArray[Any]
-Labels = Literal["all", "best"]
-LABELS: tuple[str, ...] = get_args(Labels)
-"""A box makes a detection of each class that is likely enough, or of the best only."""
-
 IMAGENET_MEAN = (123.675, 116.28, 103.53)
 IMAGENET_STD = (58.395, 57.12, 57.375)
 """Of red, green and blue from 0 to 255."""
@@ -85,72 +79,8 @@ class Signature:
         )
 
 
-class Rows(Protocol):
-    """Corner covariances (N, 2, 2, 2) that are worked out for the rows that are asked for: few of thousands survive."""
-
-    def __getitem__(self, rows: Any, /) -> npt.NDArray[np.float64]: ...
-
-
-class Heatmaps(Protocol):
-    """Segmentations that are worked out for the rows that are asked for."""
-
-    def __call__(self, rows: npt.NDArray[Any], boxes: npt.NDArray[np.float64], /) -> list[Any]:
-        """Return a heatmap of the image's size for each row, 0 outside its box."""
-
-    def __getitem__(self, rows: Any, /) -> Heatmaps:
-        """Return those of these rows."""
-
-
 @dataclasses.dataclass(frozen=True)
-class Candidates:
-    """What a detector says of one image before suppression, in pixels of the image.
-
-    Parameters
-    ----------
-    boxes : (N, 4) float64
-        ``x1, y1, x2, y2``.
-    scores : (N, C) float32
-        The probability of every class, 0 to 1.
-    covariances : (N, 2, 2, 2) float64, optional
-        The corners' own in square pixels, where the head predicts them; or something that gives rows of such an array.
-    labels : (N,) int64, optional
-        The class that each box stands for, where a head has a box for each class. Default: a box is of no certain one.
-    heatmaps : Heatmaps, optional
-        Where the detector segments.
-    """
-
-    boxes: npt.NDArray[np.float64]
-    scores: npt.NDArray[np.float32]
-    covariances: npt.NDArray[np.float64] | Rows | None = None
-    labels: npt.NDArray[np.int64] | None = None
-    heatmaps: Heatmaps | None = None
-
-    def __post_init__(self) -> None:
-        count = len(self.boxes)
-        shapes = {"boxes": (count, 4), "scores": (count, -1), "covariances": (count, 2, 2, 2), "labels": (count,)}
-        for name, wanted in shapes.items():
-            values = getattr(self, name)
-            worked_out_later = name == "covariances" and not isinstance(values, np.ndarray | list | tuple)
-            got = wanted if values is None or worked_out_later else np.shape(values)
-            if len(got) != len(wanted) or any(own not in (-1, size) for own, size in zip(wanted, got, strict=True)):
-                expected = " x ".join("C" if size == -1 else str(size) for size in wanted)
-                raise InputError(
-                    f"expected {name} of candidates to be {expected}, but got {' x '.join(map(str, got)) or 'a number'}"
-                )
-
-    def __len__(self) -> int:
-        return len(self.boxes)
-
-    def select(self, rows: npt.NDArray[Any]) -> Candidates:
-        """Return these rows."""
-        covariances = None if self.covariances is None else self.covariances[rows]
-        labels = None if self.labels is None else self.labels[rows]
-        heatmaps = None if self.heatmaps is None else self.heatmaps[rows]
-        return Candidates(self.boxes[rows], self.scores[rows], covariances, labels, heatmaps)
-
-
-@dataclasses.dataclass(frozen=True)
-class Given:
+class FamilyInputs:
     """What a family is made from: the graph, and what the user says of it."""
 
     signature: Signature
@@ -168,8 +98,8 @@ class Given:
 class Family:
     """A kind of detector: how it wants an image, and what its outputs mean.
 
-    Subclasses set the class variables and write `prepare` and `decode` for one image; the runner stacks and splits
-    batches for those with `batches`.
+    Subclasses set the class variables and write `decode` for one image, and `prepare` where `placing` and `pixels` do
+    not say it all; the runner stacks and splits batches for those with `batches`.
     """
 
     name: ClassVar[str]
@@ -190,12 +120,16 @@ class Family:
     clips_first: ClassVar[bool] = True
     """Whether boxes are clipped to the image before suppression, not after it."""
     default_size: ClassVar[tuple[int, int]] = (640, 640)
+    placing: ClassVar[Mapping[str, Any]] = {"keep_aspect": False}
+    """How the image lies on the input, as `place_image` takes it."""
+    pixels: ClassVar[Mapping[str, Any]] = {"bgr": False, "std": 255.0}
+    """What its pixels are there, as `channels_first` takes it."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: FamilyInputs) -> None:
         self.signature = given.signature
         self.size = given.size
         self.graph = given.graph
-        self.columns: Columns = name_columns(self.count_columns(), given.names, background=self.background)
+        self.columns: ScoreColumns = name_columns(self.count_columns(), given.names, background=self.background)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
@@ -213,7 +147,8 @@ class Family:
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         """Return the graph's inputs for one image, and where the image lies on them."""
-        raise NotImplementedError
+        placed, placement = place_image(image, self.input_size(), **self.placing)
+        return {self.signature.inputs[0].name: channels_first(placed, **self.pixels)}, placement
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         """Return one image's candidates from the graph's outputs."""
@@ -262,10 +197,10 @@ def channels_first(
     return planes
 
 
-def fitted_size(image: Pixels) -> tuple[int, int]:
+def fit_size(image: Pixels) -> tuple[int, int]:
     """Return the size at which an image's shorter side is 800, or its longer one 1333 if that would be more.
 
-    >>> fitted_size(np.zeros((480, 640, 3), np.uint8)), fitted_size(np.zeros((300, 900, 3), np.uint8))
+    >>> fit_size(np.zeros((480, 640, 3), np.uint8)), fit_size(np.zeros((300, 900, 3), np.uint8))
     ((1067, 800), (1333, 444))
     """
     height, width = image.shape[:2]
@@ -289,3 +224,206 @@ def grid(size: tuple[int, int], strides: Sequence[int]) -> tuple[npt.NDArray[np.
         cells.append(np.stack([x.ravel(), y.ravel()], axis=1))
         scale.append(np.full(columns * rows, float(stride)))
     return np.concatenate(cells), np.concatenate(scale)
+
+
+IMAGE_TYPES = ("tensor(float)", "tensor(float16)", "tensor(double)", "tensor(uint8)")
+NUMBERS = (*IMAGE_TYPES, "tensor(int64)", "tensor(int32)", "tensor(bfloat16)", "tensor(bool)")
+LARGEST_SIDE = 1 << 14
+"""Of an input, in pixels: a graph that asks for more is damaged, and would ask for gigabytes."""
+
+
+def check_inputs(signature: Signature) -> None:
+    """Raise if a graph takes no photo, or gives no numbers."""
+    if not signature.inputs:
+        raise InputError("this graph has no inputs, so it looks at no image", remedy="export a detector")
+    images = [tensor for tensor in signature.inputs if len(tensor.shape) in (3, 4)]
+    if not images:
+        raise InputError(f"no input takes an image: {_words(signature.inputs)}", remedy="export a detector")
+    image = next((tensor for tensor in images if len(tensor.shape) == 4), images[0])
+    if image.type not in IMAGE_TYPES:
+        raise InputError(f"the input {_words((image,))} is of {image.type}, which is no photo")
+    channels = {image.shape[-3], image.shape[-1]}
+    if 3 not in channels and None not in channels:
+        few = min(image.shape[-3] or 0, image.shape[-1] or 0)
+        kinds = {1: "greyscale images", 4: "images of four channels"}
+        raise InputError(
+            f"the input {_words((image,))} takes {kinds.get(few, f'{few} channels')}, not red, green and blue",
+            remedy="detectors of RGB photos can be run",
+        )
+    if any(size is not None and not 0 < size <= LARGEST_SIDE for size in image.shape):
+        raise InputError(f"the input {_words((image,))} is no size of a photo")
+    if not signature.outputs:
+        raise InputError("this graph has no outputs", remedy="export a detector")
+    for tensor in signature.outputs:
+        if tensor.type not in NUMBERS:
+            raise InputError(
+                f"the output {tensor.name} is of {tensor.type}, but boxes and scores are tensors of numbers"
+            )
+
+
+def _words(tensors: tuple[Tensor, ...]) -> str:
+    return Signature((), tensors).describe()
+
+
+Floats = npt.NDArray[np.float64]
+LEVELS: tuple[tuple[int, ...], ...] = (
+    (8, 16, 32),
+    (8, 16, 32, 64),
+    (4, 8, 16, 32),
+    (4, 8, 16, 32, 64),
+    (16, 32),
+    (8, 16),
+    (8, 16, 32, 64, 128),
+)
+"""Strides that heads are built with: the usual, P6, P2, both, and fewer or more levels."""
+
+
+def count_cells(size: tuple[int, int], strides: Sequence[int]) -> int:
+    """Return how many cells an input of `size` (width, height) has.
+
+    >>> count_cells((640, 640), (8, 16, 32))
+    8400
+    """
+    return sum(-(-size[0] // stride) * -(-size[1] // stride) for stride in strides)
+
+
+def match_strides(
+    size: tuple[int, int] | None, cells: int | None, largest: int | None = None
+) -> tuple[int, ...] | None:
+    """Return the strides whose cells are so many; None if there are none, or several.
+
+    `largest` is the largest stride, where an export says it.
+
+    >>> match_strides((640, 640), 8400), match_strides((1280, 1280), 34000), match_strides((640, 640), 25200)
+    ((8, 16, 32), (8, 16, 32, 64), None)
+    """
+    if size is None or cells is None:
+        return None
+    fitting = [levels for levels in LEVELS if count_cells(size, levels) == cells]
+    if len(fitting) > 1:
+        fitting = [levels for levels in fitting if levels[-1] == largest]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+@lru_cache(maxsize=8)
+def centres(size: tuple[int, int], strides: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Return the middle of every cell in pixels of the input, and each cell's stride."""
+    cells, scale = grid(size, strides)
+    return (cells + 0.5) * scale[:, None], scale
+
+
+SLACK = 1e-3
+"""How far a score may be outside 0..1: what half precision rounds."""
+LOOKED_AT = 8
+"""Images whose boxes are looked at; scores are looked at in all."""
+ENOUGH = 10
+"""Boxes that must agree on something odd before it is one."""
+DENSE = 100
+"""Candidates of which a detector has no fewer that looks everywhere in the image."""
+FAR = 100.0
+"""Sides of the image beyond which half of all boxes do not reach."""
+WEAK = 0.05
+"""A score that means something: boxes below may be anything."""
+REMEDY = "name another family, or export the model otherwise"
+
+
+class Plausibility:
+    """What is certainly wrong with a graph's candidates is raised; what is only odd is kept as notes.
+
+    A network that sees nothing in a photo says so with low scores, which is neither.
+
+    Parameters
+    ----------
+    family : str
+        What the graph is taken for, for messages.
+    names : sequence of str
+        The graph's outputs.
+    file : str
+        The graph's file.
+    """
+
+    def __init__(self, family: str, names: Sequence[str], file: str) -> None:
+        self._family, self._names, self._file = family, tuple(names), file
+        self._seen = 0
+        self._best = 0.0
+        self._odd: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what looked odd in the images so far, one sentence each."""
+        odd = list(self._odd)
+        if self._seen and self._best <= WEAK:
+            odd.append(
+                f"no candidate of {self._seen} images scored above {WEAK:g} (the best {self._best:.2g}): "
+                f"if that is not expected, the graph may not be one of {self._family}"
+            )
+        return tuple(odd)
+
+    def check(self, found: Candidates, outputs: Sequence[Array], size: tuple[int, int]) -> None:
+        """Raise if the candidates of an image of (width, height) can't be right."""
+        self._seen += 1
+        if not len(found):
+            return
+        lowest, highest = float(found.scores.min()), float(found.scores.max())
+        if not np.isfinite(lowest + highest):
+            self._refuse("scores are not numbers (NaN or infinite)", outputs)
+        if lowest < -SLACK or highest > 1.0 + SLACK:
+            self._refuse(f"scores go from {lowest:.4g} to {highest:.4g}, so they are no probabilities", outputs)
+        self._best = max(self._best, highest)
+        if self._seen > LOOKED_AT:
+            return
+        if found.labels is None and found.scores.size >= DENSE and lowest >= 0.5:
+            self._refuse("every class of every candidate scores above 0.5, as a sigmoid of a sigmoid would", outputs)
+        sign = _sign_of_boxes(found, size)
+        if sign is not None:
+            self._refuse(sign, outputs)
+        if len(found) >= ENOUGH and highest > WEAK and (found.scores == found.scores[0]).all():
+            self._odd[f"all {len(found)} candidates of an image have the same scores"] = None
+
+    def describe(self, outputs: Sequence[Array]) -> str:
+        """Return outputs in words: name, shape, least and greatest number."""
+        return ", ".join(_describe_output(name, values) for name, values in zip(self._names, outputs, strict=False))
+
+    def _refuse(self, sign: str, outputs: Sequence[Array]) -> None:
+        problem = f"taken for {self._family}, but {sign} (outputs: {self.describe(outputs)})"
+        raise InputError(problem, file=self._file, remedy=REMEDY)
+
+
+def _sign_of_boxes(found: Candidates, size: tuple[int, int]) -> str | None:
+    """Return what is certainly wrong with the boxes, None if nothing is."""
+    boxes, sides = found.boxes, np.array(size, np.float64)
+    meant = boxes[found.scores.max(axis=1) > WEAK]
+    if not np.isfinite(meant).all():
+        return "boxes are not numbers (NaN or infinite)"
+    usable = boxes[np.isfinite(boxes).all(axis=1)]
+    if len(usable) < ENOUGH:
+        return None
+    extent = usable[:, 2:] - usable[:, :2]
+    if (np.median(np.abs(extent), axis=0) > FAR * sides).any():
+        return f"most boxes are more than {FAR:g} times as large as the image, as decoded outputs would be"
+    if (extent < 0).any(axis=1).mean() > 0.5:
+        return "most boxes end before they begin"
+    inside = np.clip(usable, 0.0, np.tile(sides, 2))
+    covered = (inside[:, 2:] - inside[:, :2]) / sides
+    if (covered >= 0.999).all():
+        return "every box is as large as the image"
+    if len(meant) >= ENOUGH and not (_within(meant, sides) > 0).all(axis=1).any():
+        return "no box lies in the image"
+    if len(usable) >= DENSE and (np.ptp(usable.reshape(-1, 2), axis=0) < 0.01 * sides).all():
+        return "all boxes lie in one hundredth of the image, as shares taken for pixels would"
+    return None
+
+
+def _within(boxes: npt.NDArray[np.float64], sides: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return width and height of what lies in the image."""
+    inside = np.clip(boxes, 0.0, np.tile(sides, 2))
+    return inside[:, 2:] - inside[:, :2]
+
+
+def _describe_output(name: str, values: Array) -> str:
+    shape = ", ".join(map(str, values.shape))
+    if not values.size:
+        return f"{name} [{shape}]"
+    finite = values[np.isfinite(values)]
+    reach = f"{finite.min():.4g} to {finite.max():.4g}" if finite.size else "no numbers"
+    return f"{name} [{shape}] {reach}"

@@ -1,9 +1,12 @@
-"""PDQ in every validation of an Ultralytics training, beside its own numbers."""
+"""PDQ in every validation of a Lightning or Ultralytics training."""
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import PurePath
 from typing import Any, Literal, TypeVar
 
@@ -11,16 +14,165 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.adapters.metric import PDQ
-from probox.detect.families import Candidates
-from probox.detect.images import Placement
-from probox.detect.ultralytics import names_of, yolo_candidates, yolo_traits
-from probox.detect.uncertainty import Options, detections_from
+from probox.detect.network_input import Placement
+from probox.detect.runner import Candidates
+from probox.detect.ultralytics_detector import names_of, yolo_candidates, yolo_traits
+from probox.detect.uncertainty import Options, clip_boxes, detections_from
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.fusion.gaussian import Border
 from probox.tables.arrays import to_numpy
 
-__all__ = ["UltralyticsPDQ"]
+Reader = Callable[[Any, Any], tuple[Any, Any]]
+HOMES = ("lightning.pytorch.callbacks", "pytorch_lightning.callbacks")
+"""Where Lightning keeps the class of callbacks, under its two names."""
+
+
+def lightning_callback(
+    metric: PDQ | None = None,
+    *,
+    log: Sequence[str] = ("PDQ",),
+    read: Reader | None = None,
+    prog_bar: bool = True,
+) -> Any:
+    """Return a Lightning callback that logs PDQ of every validation as ``val_PDQ``, and of every test as ``test_PDQ``.
+
+    ``validation_step`` returns ``{"preds": preds, "target": target}``, lists of torchvision's dictionaries as
+    `probox.PDQ.update` takes them; or `read` makes them of what it returns. Lightning is the caller's: it must be
+    imported before.
+
+    Parameters
+    ----------
+    metric : PDQ, optional
+        What to measure with; it stays as it is, each set of images has a copy. Default: ``PDQ()``.
+    log : sequence of str
+        Which numbers to log, by their names in `probox.Evaluation.summary`.
+    read : callable, optional
+        Takes the output of a step and its batch, returns predictions and targets.
+    prog_bar : bool
+        Show the numbers beside the progress bar.
+
+    Examples
+    --------
+    >>> import lightning                                                                    # doctest: +SKIP
+    >>> callback = lightning_callback(probox.PDQ(classes, first_label=1))                   # doctest: +SKIP
+    >>> lightning.Trainer(max_epochs=3, callbacks=[callback]).fit(model, train, val)        # doctest: +SKIP
+    >>> callback.results[0].per_class()                                                     # doctest: +SKIP
+    """
+    home = next((name for name in HOMES if name in sys.modules), None)
+    if home is None:
+        raise InputError("Lightning is not imported", remedy="import lightning first")
+    chosen = PDQ() if metric is None else metric
+    if not isinstance(chosen, PDQ):
+        raise InputError(f"expected metric to be probox.PDQ, but got {type(chosen).__name__}")
+    known = chosen.compute()
+    unknown = [name for name in log if name not in known]
+    if unknown:
+        raise InputError(f"there is no number called {unknown[0]!r}", remedy=f"choose among {', '.join(known)}")
+    fields = {
+        "metric": chosen,
+        "log_names": tuple(log),
+        "read": read,
+        "prog_bar": prog_bar,
+        "metrics": [],
+        "results": [],
+    }
+    return _make_callback(home, fields)
+
+
+def _make_callback(home: str, fields: dict[str, Any]) -> Any:
+    """Return the callback; also brings it back from another process."""
+    base = import_module(home).Callback
+    callback = _class_on(base)()
+    callback.__dict__.update(fields)
+    callback.__dict__["home"] = home
+    return callback
+
+
+_CLASSES: dict[Any, Any] = {}
+
+
+def _class_on(base: Any) -> Any:
+    """Return the callback's class, made once: Lightning wants one that is derived from its own."""
+    if base not in _CLASSES:
+        _CLASSES[base] = type("PDQCallback", (PDQHooks, base), {"__doc__": PDQHooks.__doc__})
+    return _CLASSES[base]
+
+
+class PDQHooks:
+    """Logs PDQ of every validation and test; see `lightning_callback`."""
+
+    metric: PDQ
+    log_names: tuple[str, ...]
+    read: Reader | None
+    prog_bar: bool
+    metrics: list[PDQ]
+    results: list[Evaluation]
+    """The evaluations of the last validation or test, one for each data loader."""
+    home: str
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_callback, (self.home, {name: value for name, value in self.__dict__.items() if name != "home"})
+
+    def on_validation_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begin anew, with a metric for each data loader."""
+        self._begin(trainer.sanity_checking, trainer.num_sanity_val_batches, trainer.num_val_batches)
+
+    def on_test_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begin anew, with a metric for each data loader."""
+        self._begin(False, (), trainer.num_test_batches)
+
+    def on_validation_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        """Add a batch."""
+        self._add(outputs, batch, dataloader_idx, "validation_step")
+
+    def on_test_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        """Add a batch."""
+        self._add(outputs, batch, dataloader_idx, "test_step")
+
+    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Log the numbers of all processes."""
+        self._end(trainer, pl_module, "val")
+
+    def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Log the numbers of all processes."""
+        self._end(trainer, pl_module, "test")
+
+    def _begin(self, sanity: bool, few: Any, all_batches: Any) -> None:
+        loaders = len(few if sanity and few else all_batches) or 1
+        self.metrics = [copy.deepcopy(self.metric) for _ in range(loaders)]
+        for metric in self.metrics:
+            metric.reset()
+
+    def _add(self, outputs: Any, batch: Any, loader: int, step: str) -> None:
+        if self.read is not None:
+            preds, target = self.read(outputs, batch)
+        elif isinstance(outputs, Mapping) and "preds" in outputs and "target" in outputs:
+            preds, target = outputs["preds"], outputs["target"]
+        else:
+            raise InputError(
+                f"expected {step} to return a dictionary with 'preds' and 'target', but got {type(outputs).__name__}",
+                remedy="return them, or give read=lambda outputs, batch: (preds, target)",
+            )
+        self.metrics[loader].update(preds, target)
+
+    def _end(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        for metric in self.metrics:
+            metric.sync()  # every process comes by here, also one without images
+        self.results = [metric.result() for metric in self.metrics]
+        if trainer.sanity_checking:
+            return  # a few batches say nothing
+        for loader, metric in enumerate(self.metrics):
+            numbers = metric.compute()
+            suffix = f"/dataloader_idx_{loader}" if len(self.metrics) > 1 else ""
+            named = {f"{stage}_{name}{suffix}": numbers[name] for name in self.log_names}
+            # All processes have the same numbers: nothing to reduce.
+            pl_module.log_dict(named, prog_bar=self.prog_bar, sync_dist=False, add_dataloader_idx=False)
+
 
 Floats = npt.NDArray[np.float64]
 DECIMALS = 2
@@ -37,8 +189,8 @@ class UltralyticsPDQ:
 
     Parameters
     ----------
-    score : float
-        Count detections whose score is above. Validation keeps those above 0.001, which costs mAP nothing and PDQ
+    score_threshold : float
+        Count detections with a higher score. Validation keeps those above 0.001, which costs mAP nothing and PDQ
         nearly everything; 0.25 is what prediction keeps.
     uncertainty : {None, "none", "nms-clusters", "edge-distribution"}
         None: the validator's own detections, one label each. Otherwise what the head knows and validation throws away,
@@ -65,14 +217,16 @@ class UltralyticsPDQ:
     def __init__(
         self,
         *,
-        score: float = 0.25,
+        score_threshold: float = 0.25,
         uncertainty: Literal["none", "nms-clusters", "edge-distribution"] | None = None,
         border: Border = "keep",
         log: Sequence[str] = ("PDQ",),
         **options: Any,
     ) -> None:
         # More than Ultralytics' own limit of 300 are never kept of an image.
-        self._choice = Options(score=score, uncertainty=uncertainty or "none", border=border, max_detections=300)
+        self._choice = Options(
+            score_threshold=score_threshold, uncertainty=uncertainty or "none", border=border, max_detections=300
+        )
         self._from_head = uncertainty is not None
         if uncertainty in ("mc-dropout", "flip-scale"):
             raise InputError(
@@ -170,7 +324,7 @@ class UltralyticsPDQ:
             own = owners == row
             centres = truth_boxes[own] * [wide, high, wide, high]
             low, size = centres[:, :2] - centres[:, 2:] / 2, centres[:, 2:]
-            boxes = _inside(placement.boxes_to_image(np.hstack([low, low + size])), placement)
+            boxes = clip_boxes(placement.boxes_to_image(np.hstack([low, low + size])), placement.image_size)
             entry = {
                 "boxes": boxes.round(DECIMALS),
                 "labels": truth_labels[own],
@@ -182,7 +336,7 @@ class UltralyticsPDQ:
         if self._from_head:
             return self._head_predictions(validator, placements, (wide, high)), target
         both = zip(preds, placements, strict=True)
-        return [_prediction(own, placement, self._choice.score) for own, placement in both], target
+        return [_prediction(own, placement, self._choice.score_threshold) for own, placement in both], target
 
     def _head_predictions(
         self, validator: Any, placements: Sequence[Placement], size: tuple[int, int]
@@ -229,10 +383,6 @@ def _watches(callback: UltralyticsPDQ, method: Any) -> bool:
     return False
 
 
-def _inside(boxes: Floats, placement: Placement) -> Floats:
-    return np.clip(boxes, 0.0, np.array(placement.image_size * 2, np.float64))
-
-
 def _prediction(given: Mapping[str, Any], placement: Placement, score: float) -> dict[str, Any]:
     """Return the validator's own predictions of an image, in its pixels."""
     boxes = to_numpy(given["bboxes"], "bboxes").astype(np.float64)
@@ -240,7 +390,7 @@ def _prediction(given: Mapping[str, Any], placement: Placement, score: float) ->
         raise InputError("expected boxes with two corners", remedy="PDQ does not know oriented boxes")
     scores = to_numpy(given["conf"], "conf").astype(np.float64)
     labels = to_numpy(given["cls"], "cls").astype(np.int64)
-    placed = _inside(placement.boxes_to_image(boxes), placement)
+    placed = clip_boxes(placement.boxes_to_image(boxes), placement.image_size)
     # Weights that have learnt nothing may turn boxes inside out, and those outside the image have nothing in it.
     kept = (scores > score) & (placed[:, 2:] > placed[:, :2]).all(axis=1)
     return {"boxes": placed[kept], "scores": np.minimum(scores[kept], 1.0), "labels": labels[kept]}

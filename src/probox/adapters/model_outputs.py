@@ -1,21 +1,35 @@
-"""What object detectors of transformers return: logits and boxes of a batch, taken by their shape."""
+"""Outputs of transformers and Ultralytics as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.adapters.images import ImageRows, image_ids_of, listed, sizes_of, stacked
-from probox.detect.queries import Edges, Head, checked_boxes, class_names, edge_variances, numbers_of, probabilities_of
+from probox.adapters.image_rows import ImageRows, check_labels, image_ids_of, list_outputs, sizes_of, stack_rows
+from probox.detect.image_files import rows_of_photos
+from probox.detect.transformers_detector import (
+    Edges,
+    Head,
+    check_boxes,
+    edge_variances,
+    name_classes,
+    numbers_of,
+    probabilities_of,
+)
+from probox.detect.ultralytics_detector import names_of
 from probox.errors import InputError
+from probox.formats.draft import mask_note
+from probox.tables.arguments import check_classes, dataset_of
 from probox.tables.arrays import entry_of, to_numpy
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.distributions import AboveOne
-
-__all__ = ["from_transformers"]
+from probox.tables.groundtruth import GroundTruth
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,14 +91,14 @@ def from_transformers(
     _check_choice(labels, Head, "labels")
     _check_choice(edges, Edges, "edges")
     settings = config if isinstance(config, Mapping) else getattr(config, "config", config)
-    names = class_names(settings, classes)
+    names = name_classes(settings, classes)
     if _is_processed(outputs):
         if edges == "required":
             raise InputError(
                 "scores, labels and boxes have no distributions of edges", remedy="give the model's output"
             )
         return _from_processed(outputs, names, image_ids, score_threshold, top)
-    batches = listed(outputs, isinstance(outputs, Mapping) or entry_of(outputs, "logits") is not None)
+    batches = list_outputs(outputs, isinstance(outputs, Mapping) or entry_of(outputs, "logits") is not None)
     if len(batches) == 2 and all(hasattr(entry, "shape") for entry in batches):
         raise InputError("got two arrays, not a model's output", remedy="call the model with return_dict=True")
     numbers = [numbers_of(batch) for batch in batches]
@@ -101,12 +115,14 @@ def from_transformers(
         variances = spread[number]
         images.append(
             ImageRows(
-                boxes=checked_boxes(boxes[number], image)[rows] * double,
+                boxes=check_boxes(boxes[number], image)[rows] * double,
                 label_probs=scores[rows],
                 covariances=None if variances is None else variances[rows] * double**2,
             )
         )
-    return stacked(images, ids, names, pixels=False, box_format="cxcywh", covariance_format="xyxy", above_one=above_one)
+    return stack_rows(
+        images, ids, names, pixels=False, box_format="cxcywh", covariance_format="xyxy", above_one=above_one
+    )
 
 
 def _check_choice(value: Any, choices: Any, name: str) -> None:
@@ -162,11 +178,134 @@ def _is_processed(outputs: Any) -> bool:
 def _from_processed(
     outputs: Any, classes: tuple[str, ...], image_ids: Any, score_threshold: float, top: int | None
 ) -> Detections:
-    results = listed(outputs, isinstance(outputs, Mapping))
+    results = list_outputs(outputs, isinstance(outputs, Mapping))
     ids = image_ids_of(image_ids, len(results))
     images = []
     for result in results:
         arrays = {name: to_numpy(result[name], name) for name in ("boxes", "scores", "labels")}
         rows = _best(arrays["scores"].reshape(-1, 1), score_threshold, top)
         images.append(ImageRows(**{name: values[rows] for name, values in arrays.items()}))
-    return stacked(images, ids, classes)
+    return stack_rows(images, ids, classes)
+
+
+def from_ultralytics(
+    results: Any,
+    *,
+    image_ids: int | Sequence[int] | None = None,
+    classes: Sequence[str] | None = None,
+    truth: GroundTruth | Dataset | None = None,
+) -> Detections:
+    """Return the detections of Ultralytics' results: each box's class gets its score, the others share the rest.
+
+    `Results` hold one label and no uncertainty; `probox.adapters.UltralyticsDetector` gets both from the
+    model.
+
+    Parameters
+    ----------
+    results : Results, or an iterable of them
+        What ``model(...)``, ``model.predict(...)`` or ``model.track(...)`` return, streamed or not.
+    image_ids : int or sequence of int, optional
+        The id of each result's image. Default: by file name in `truth`; or else the number that a file name is
+        (``000000000139.jpg`` is 139).
+    classes : sequence of str, optional
+        Class names, in the order of the model's. Default: the results' own.
+    truth : GroundTruth or Dataset, optional
+        What it will be compared with: tells ids by file names.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace as Of  # what a Results looks like
+    >>> boxes = Of(data=[[10.0, 20.0, 50.0, 60.0, 0.8, 1.0]])
+    >>> result = Of(boxes=boxes, names={0: "cup", 1: "dog"}, orig_shape=(480, 640), path="photos/000000000139.jpg")
+    >>> found = from_ultralytics(result)
+    >>> found.image_ids.tolist(), found.classes, found.label_probs.round(2).tolist()
+    ([139], ('cup', 'dog'), [[0.20000000298023224, 0.800000011920929]])
+    """
+    if hasattr(results, "orig_shape"):
+        results = [results]
+    elif not isinstance(results, Iterable):
+        raise InputError(
+            f"expected Ultralytics' results, but got {type(results).__name__}", remedy="give what model(...) returns"
+        )
+    # Each holds its photo: of a stream only the numbers are kept.
+    masked, rows, paths, names = 0, [], [], None if classes is None else check_classes(classes)
+    for number, result in enumerate(results):
+        own = names_of(_names(result, number))
+        if classes is not None and len(own) != len(names or ()):
+            raise InputError(f"expected names of the model's {len(own)} classes, but got {len(names or ())}")
+        if classes is None and names is not None and own != names:
+            raise InputError(
+                f"result {number} has other class names than those before it", remedy="convert each model's results"
+            )
+        names = own if names is None else names
+        rows.append(_rows(result, number, len(names)))
+        masked += 0 if getattr(result, "masks", None) is None else len(rows[-1])
+        paths.append(str(getattr(result, "path", "") or ""))
+    if names is None:
+        raise InputError("there is not one result to take class names from", remedy="give classes=[...]")
+    known = _known_ids(paths, truth) if image_ids is None else None
+    ids = image_ids_of(image_ids, len(paths), known)
+    table = np.concatenate([np.zeros((0, 6)), *rows])
+    return Detections.from_scores(
+        table[:, :4],
+        table[:, 4],
+        table[:, 5].astype(np.int64),
+        classes=names,
+        image_ids=np.repeat(np.array(ids, np.int64), [len(part) for part in rows]),
+        notes=(mask_note(masked),) if masked else (),
+    )
+
+
+def _names(result: Any, number: int) -> Any:
+    """Return a result's class names; raise for what is no result, or none with boxes."""
+    if getattr(result, "obb", None) is not None:
+        raise InputError(
+            f"result {number} holds oriented boxes, which PDQ does not know",
+            remedy="use a detection model, or the boxes around them (result.obb.xyxy) with Detections.from_scores",
+        )
+    if getattr(result, "boxes", None) is None:
+        if getattr(result, "probs", None) is not None:
+            raise InputError(
+                f"result {number} classifies the image as a whole and has no boxes", remedy="use a detection model"
+            )
+        raise InputError(
+            f"expected result {number} to have boxes, but got {type(result).__name__}",
+            remedy="give what model(...) returns",
+        )
+    return result.names
+
+
+def _rows(result: Any, number: int, classes: int) -> Any:
+    """Return ``x1, y1, x2, y2, score, class`` of a result's boxes."""
+    data = to_numpy(result.boxes.data, "boxes.data").astype(np.float64)
+    if data.size == 0:
+        return np.zeros((0, 6))
+    if data.ndim != 2 or data.shape[1] not in (6, 7):
+        got = " x ".join(map(str, data.shape))
+        raise InputError(f"expected boxes.data of 6 columns, or 7 with a track's id, but got {got}")
+    rows = data[:, [0, 1, 2, 3, -2, -1]]  # a track's id stands between box and score
+    check_labels(
+        rows[:, 5], classes, f"classes of result {number}", None, "give the names of all classes that the model has"
+    )
+    if (rows[:, 5] != np.floor(rows[:, 5])).any():
+        raise InputError(f"expected whole numbers as classes of result {number}")
+    return rows
+
+
+def _known_ids(paths: Sequence[str], truth: Any) -> list[int]:
+    """Return the image id of each file: by name in the truth, or else the number that its name is."""
+    photos = [Path(path.replace("\\", "/")) for path in paths]
+    dataset = None if truth is None else dataset_of(truth, "give truth=truth")
+    if dataset is not None and any(dataset.file_names):
+        rows = rows_of_photos(photos, dataset.file_names)
+        if -1 in rows:
+            name = photos[rows.index(-1)].name
+            raise InputError(
+                f"the truth has no image called {name!r:.60}, or several", remedy="give image_ids, one for each result"
+            )
+        return [int(dataset.image_ids[row]) for row in rows]
+    for photo in photos:
+        if not re.fullmatch(r"[0-9]{1,18}", photo.stem):
+            remedy = "give image_ids, one for each result" + ("" if truth is not None else ", or truth=")
+            raise InputError(f"the file name {photo.name!r:.60} is no number", remedy=remedy)
+    return [int(photo.stem) for photo in photos]

@@ -1,4 +1,4 @@
-"""Which photos a detector is to look at, and which image each of them shows."""
+"""Which photos a detector runs on, and which image each of them shows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,8 @@ from probox.files.source import Source
 from probox.formats import read_truth
 from probox.formats.image_names import rows_by_name
 
-__all__ = ["Chosen", "ImageFile", "choose_images", "find_images"]
-
 Places = str | Path | Sequence[str | Path]
 Size = tuple[int, int]
-
 _PICTURES_AS_TEXT = re.compile(rb"P[1-7]\s")
 """How PPM and its kin begin: they may be text all through."""
 _NO_PHOTOS = (
@@ -50,7 +47,7 @@ class ImageFile:
 
 
 @dataclasses.dataclass(frozen=True)
-class Chosen:
+class PhotoSelection:
     """What `choose_images` returns: images to look at, in order of their ids, and what is to be said of the choice."""
 
     images: tuple[ImageFile, ...]
@@ -80,7 +77,7 @@ def find_images(images: Places, truth: str | Path | None = None) -> list[ImageFi
     return list(choose_images(images, truth).images)
 
 
-def choose_images(images: Places, truth: str | Path | None = None) -> Chosen:
+def choose_images(images: Places, truth: str | Path | None = None) -> PhotoSelection:
     """Return the images that places name, in order of their ids, and what is to be said of them.
 
     Parameters
@@ -113,7 +110,7 @@ def choose_images(images: Places, truth: str | Path | None = None) -> Chosen:
     else:
         known, categories = _images_of(truth)
         numbered = _by_truth(found, known, str(truth), notes)
-    return Chosen(tuple(sorted(numbered, key=lambda image: image.image_id)), tuple(notes), categories)
+    return PhotoSelection(tuple(sorted(numbered, key=lambda image: image.image_id)), tuple(notes), categories)
 
 
 def _photos_of(place: Path, notes: list[str]) -> list[Path]:
@@ -271,7 +268,12 @@ def _by_number(found: Sequence[Path], notes: list[str]) -> list[ImageFile]:
 
 
 def _by_truth(found: Sequence[Path], known: Sequence[_Known], truth: str, notes: list[str]) -> list[ImageFile]:
-    rows = _rows(found, known)
+    if any(image.name for image in known):
+        rows = rows_of_photos(found, [image.name for image in known])
+    else:
+        ids = {image.image_id: row for row, image in enumerate(known)}
+        stems = [path.stem if path.stem.isascii() and path.stem.isdigit() else "-1" for path in found]
+        rows = [ids.get(int(stem), -1) for stem in stems]
     photos: dict[int, Path] = {}
     for path, row in zip(found, rows, strict=True):
         if row >= 0 and row in photos:
@@ -299,12 +301,8 @@ def _by_truth(found: Sequence[Path], known: Sequence[_Known], truth: str, notes:
     return [ImageFile(known[row].image_id, path, known[row].size, known[row].name) for row, path in photos.items()]
 
 
-def _rows(found: Sequence[Path], known: Sequence[_Known]) -> list[int]:
-    """Return which image of the truth each photo shows, -1 for none: by name, with its folder where that is needed."""
-    names = [image.name for image in known]
-    if not any(names):
-        ids = {image.image_id: row for row, image in enumerate(known)}
-        return [ids.get(int(path.stem), -1) if path.stem.isascii() and path.stem.isdigit() else -1 for path in found]
+def rows_of_photos(found: Sequence[Path], names: Sequence[str]) -> list[int]:
+    """Return the row of each photo among the names of images, -1 for none; folders count where they are needed."""
     alike: dict[str, int] = {}
     for path in found:
         alike[path.name] = alike.get(path.name, 0) + 1

@@ -1,32 +1,143 @@
-"""torchvision's detectors by name, with the weights of a file; and the paper's, built from torchvision's parts.
-
-Nothing is ever downloaded: models are built without weights, and get those of the file.
-"""
+"""torchvision's SSD and Faster R-CNN, with any backbone, and the paper's detectors, built from its parts."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from probox.detect.weights import State, load_weights, read_weights
+import numpy as np
+
+from probox.detect.graph import ScoreColumns, name_columns
+from probox.detect.network_input import Pixels
+from probox.detect.random_masks import Dropout
+from probox.detect.runner import Candidates, Traits
+from probox.detect.torch_model import State, TorchDetector, load_weights, name_failures, read_weights
 from probox.errors import InputError
 from probox.support.optional import import_framework
 
-__all__ = ["PAPER", "build_torchvision", "check_name", "known_models"]
+FLOOR = 1e-3
+"""Boxes of a class below this probability are left out of Faster R-CNN's thousand proposals times all classes."""
+
+
+class TorchvisionDetector(TorchDetector):
+    """A torchvision detector that gives its candidates before suppression.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        ``ssd300_vgg16``, ``ssdlite320_mobilenet_v3_large`` or any ``fasterrcnn_*``, on any device; of ``maskrcnn_*``
+        and ``keypointrcnn_*`` the boxes. It is put into evaluation mode and otherwise left as it is.
+    classes : sequence of str, optional
+        Class names without the background. Default: COCO's, for 91 outputs.
+    dropout : Dropout, optional
+        Random masks for `sample`. ``layers`` is ``heads``, ``backbone``, a regular expression on module names, or
+        ``existing``: switch on the model's own dropout modules, at their own rate.
+    batch : int
+        How many images to run at once; only images of equal size can be.
+    """
+
+    def __init__(
+        self, model: Any, *, classes: Sequence[str] | None = None, dropout: Dropout | None = None, batch: int = 1
+    ) -> None:
+        if hasattr(model, "roi_heads"):
+            kind, stage = "faster-rcnn", model.roi_heads
+            outputs = model.roi_heads.box_predictor.cls_score.out_features
+        elif hasattr(getattr(getattr(model, "head", None), "classification_head", None), "num_columns"):
+            kind, stage = "ssd", model
+            outputs = model.head.classification_head.num_columns
+        else:
+            raise InputError(
+                f"expected torchvision's SSD or Faster R-CNN, but got {type(model).__name__}",
+                remedy="export other detectors to ONNX and use probox detect",
+            )
+        super().__init__(model, dropout, batch)
+        self._stage = stage
+        self._columns: ScoreColumns = name_columns(outputs, classes)
+        self.family = Traits(kind, self._columns.names, nms_iou=float(stage.nms_thresh))
+
+    def _is_head(self, name: str) -> bool:
+        return name.startswith(("head.", "roi_heads."))
+
+    def _is_backbone(self, name: str) -> bool:
+        return name.startswith("backbone.")
+
+    def _run(self, inputs: Sequence[Any], images: Sequence[Pixels]) -> list[Candidates]:
+        import torch
+
+        device = next(self.model.parameters()).device
+        tensors = [torch.from_numpy(np.array(image.transpose(2, 0, 1))).to(device).float() / 255.0 for image in images]
+        replacement = self._ssd_candidates if self.family.name == "ssd" else self._rcnn_candidates
+        with torch.no_grad(), ExitStack() as changes:
+            changes.enter_context(_replace(self._stage, "postprocess_detections", replacement))
+            if self.family.name == "faster-rcnn":  # masks and keypoints of thousands of candidates would take minutes
+                for has in ("has_mask", "has_keypoint"):
+                    changes.enter_context(_replace(self._stage, has, lambda: False))
+            changes.enter_context(name_failures(self.family.name, images))
+            outputs = self.model(tensors)
+        return [self._to_candidates(output) for output in outputs]
+
+    def _to_candidates(self, output: dict[str, Any]) -> Candidates:
+        boxes = output["boxes"].cpu().numpy().astype(np.float64)
+        scores = self._columns.select(output["scores"].cpu().numpy())
+        labels = None
+        if self.family.name == "faster-rcnn":
+            names = np.full(int(self._columns.take.max()) + 1, -1, np.int64)
+            names[self._columns.take] = np.arange(len(self._columns.take))
+            labels = names[output["labels"].cpu().numpy()]
+        return Candidates(boxes, scores, labels=labels)
+
+    # The model's own code scales whatever stands in "boxes" back to the image; the two methods below take the place of
+    # its suppression, and hand on everything.
+
+    def _ssd_candidates(self, head_outputs: Any, anchors: Any, image_shapes: Any) -> list[dict[str, Any]]:
+        probs = head_outputs["cls_logits"].softmax(dim=-1)
+        found = []
+        for deltas, scores, own_anchors in zip(head_outputs["bbox_regression"], probs, anchors, strict=True):
+            boxes = self.model.box_coder.decode_single(deltas, own_anchors)
+            found.append({"boxes": boxes, "scores": scores, "labels": scores.argmax(dim=1)})
+        return found
+
+    def _rcnn_candidates(
+        self, class_logits: Any, box_regression: Any, proposals: Any, image_shapes: Any
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        import torch
+
+        counts = [len(own) for own in proposals]
+        boxes = self._stage.box_coder.decode(box_regression, proposals).split(counts)
+        probs = class_logits.softmax(dim=-1).split(counts)
+        found: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+        wanted = torch.zeros(class_logits.shape[-1], dtype=torch.bool, device=class_logits.device)
+        wanted[torch.from_numpy(self._columns.take).to(wanted.device)] = True
+        for own_boxes, own_probs in zip(boxes, probs, strict=True):
+            rows, labels = torch.where((own_probs > FLOOR) & wanted)
+            found[0].append(own_boxes[rows, labels])
+            found[1].append(own_probs[rows])
+            found[2].append(labels)
+        return found
+
+
+@contextmanager
+def _replace(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Let an attribute of one object be another for a while."""
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        delattr(owner, name)  # the class's own method shows again
+
 
 PREFIXES = ("fasterrcnn_", "keypointrcnn_", "maskrcnn_", "ssd300_", "ssdlite320_")
 """How the names of functions of ``torchvision.models.detection`` begin whose models `TorchvisionDetector` takes."""
-
 TRAINED_WITHOUT_EPSILON = {
     "fasterrcnn_resnet50_fpn": "FasterRCNN_ResNet50_FPN_Weights",
     "keypointrcnn_resnet50_fpn": "KeypointRCNN_ResNet50_FPN_Weights",
     "maskrcnn_resnet50_fpn": "MaskRCNN_ResNet50_FPN_Weights",
 }
 """Models of which some published files were trained before normalisation had an epsilon; torchvision takes it out."""
-
 DEPTHS = {6: 50, 23: 101}
 """Blocks in the third stage of a ResNet or ResNeXt, and its depth."""
 
@@ -65,7 +176,7 @@ def build_torchvision(name: str, weights: str | Path) -> Any:
     check_name(name)
     state = read_weights(weights)
     columns = _count_columns(state, str(weights))
-    model = PAPER[name](columns, state, str(weights)) if name in PAPER else _published(name, columns)
+    model = PAPER[name](columns, state, str(weights)) if name in PAPER else _build_published(name, columns)
     load_weights(model, state, file=str(weights), name=f"{name} with {columns - 1} classes and a background")
     if _trained_without_epsilon(PUBLISHED.get(name, name), Path(weights)):
         for module in model.modules():
@@ -74,14 +185,14 @@ def build_torchvision(name: str, weights: str | Path) -> Any:
     return model.eval()
 
 
-def _published(name: str, columns: int) -> Any:
+def _build_published(name: str, columns: int) -> Any:
     detection = import_framework("torchvision.models.detection")
     # The COCO files of ssdlite have the short tail that a model without a pretrained backbone gets, too.
     return getattr(detection, name)(weights=None, weights_backbone=None, num_classes=columns)
 
 
 def _ssd300(columns: int, state: State, file: str) -> Any:
-    return _published("ssd300_vgg16", columns)
+    return _build_published("ssd300_vgg16", columns)
 
 
 def _frcnn_r(columns: int, state: State, file: str) -> Any:
@@ -123,7 +234,6 @@ PAPER: dict[str, Callable[[int, State, str], Any]] = {
     "frcnn_x_fpn": _with_pyramid("resnext", {50: "_32x4d", 101: "_32x8d"}),
 }
 """SSD-300, FRCNN R, FRCNN R + FPN and FRCNN X + FPN; how deep a ResNet is, its weights tell."""
-
 PUBLISHED = {"ssd300": "ssd300_vgg16", "frcnn_r_fpn": "fasterrcnn_resnet50_fpn"}
 """Which published files fit the paper's detectors."""
 

@@ -1,9 +1,9 @@
-"""What all adapters share: which output is of which image, and one table of all of them."""
+"""What all adapters share: one image's detections as rows, image ids and sizes, and one table of all images."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,25 +17,13 @@ from probox.tables.columns import frozen
 from probox.tables.detections import Detections
 from probox.tables.from_scores import label_columns, refuse_text
 
-__all__ = [
-    "ImageRows",
-    "check_order",
-    "check_within",
-    "image_ids_of",
-    "listed",
-    "probs_of",
-    "sizes_of",
-    "stacked",
-]
-
 HALF, SAME = 0.5, 1e-3
 """Labels and the probabilities beside them agree in half of the rows; scores to three digits."""
-
 SHARE = 1.0 + 1e-6
 """No box of a photo ends at or before the first pixel: boxes that all do are shares of the image."""
 
 
-def listed(outputs: Any, is_one: bool) -> list[Any]:
+def list_outputs(outputs: Any, is_one: bool) -> list[Any]:
     """Return the outputs of several images as a list; `is_one` says that this is the output of one."""
     if is_one:
         return [outputs]
@@ -45,6 +33,46 @@ def listed(outputs: Any, is_one: bool) -> list[Any]:
         f"expected the output of an image, or a list of them, but got {type(outputs).__name__}",
         remedy="give what the model returned, as it is",
     )
+
+
+def read_rows(
+    get: Callable[[str], Any], fields: Mapping[str, Sequence[str]], what: str, image: int | None, remedy: str
+) -> ImageRows:
+    """Return one image's rows from the fields of an object; each column is the first of its fields that is there.
+
+    Parameters
+    ----------
+    get : callable
+        Returns a field by its name, None for one that is not there.
+    fields : mapping of column to names
+        Where `ImageRows` find each column; boxes, scores and labels must be there.
+    what, image, remedy
+        What was expected, whose, and what to do, for messages.
+    """
+    found: dict[str, Any] = {}
+    for column, names in fields.items():
+        values = next((values for name in names if (values := get(name)) is not None), None)
+        if values is None and column in ("boxes", "scores", "labels"):
+            raise InputError(f"expected {what} without {names[0]}", image=image, remedy=remedy)
+        # The frameworks' own types of boxes hold a tensor.
+        found[column] = None if values is None else to_numpy(getattr(values, "tensor", values), names[0])
+    return ImageRows(**found)
+
+
+def check_labels(labels: npt.NDArray[Any] | None, classes: int, name: str, image: int | None, remedy: str) -> None:
+    """Raise for labels that do not count in the classes from 0."""
+    if labels is None:
+        return
+    wrong = labels[(labels < 0) | (labels >= classes)]
+    if wrong.size:
+        raise InputError(
+            f"expected {name} to count in {classes} classes from 0, but got {wrong[0]:g}", image=image, remedy=remedy
+        )
+
+
+def describe_output(output: Any) -> str:
+    """Return what an output has instead of what was expected: its entries, or its type."""
+    return f"{', '.join(map(str, output)) if isinstance(output, Mapping) else type(output).__name__:.80}"
 
 
 def image_ids_of(given: Any, count: int, known: Sequence[Any] | None = None) -> list[int]:
@@ -172,6 +200,11 @@ class ImageRows:
         chosen: dict[str, Any] = {name: values if values is None else values[rows] for name, values in given.items()}
         return ImageRows(**chosen)
 
+    def with_probs(self, probs: Any, classes: int, image: int | None = None) -> ImageRows:
+        """Return the same with probabilities of classes alone: those given beside them, or their own."""
+        given = self if probs is None else dataclasses.replace(self, label_probs=to_numpy(probs, "probs"))
+        return given.without_background(classes, "last", image)
+
     def without_background(
         self, classes: int, background: Literal["first", "last"] | None, image: int | None = None
     ) -> ImageRows:
@@ -218,7 +251,7 @@ class ImageRows:
         return dataclasses.replace(self, label_probs=chosen)
 
 
-def stacked(
+def stack_rows(
     images: Sequence[ImageRows],
     ids: Sequence[int],
     classes: Sequence[str],
@@ -256,7 +289,7 @@ def stacked(
             remedy="multiply them by the image's size, or use Detections.from_scores(..., normalised=True)",
         )
     scores, labels, probs, covariances = (
-        _joined(full, name) for name in ("scores", "labels", "label_probs", "covariances")
+        _join_column(full, name) for name in ("scores", "labels", "label_probs", "covariances")
     )
     if covariances is None:
         choices.pop("covariance_format", None)
@@ -280,7 +313,7 @@ def stacked(
     return found.replace(labels=stated, scores=scores)
 
 
-def _joined(images: Sequence[ImageRows], name: str) -> Any:
+def _join_column(images: Sequence[ImageRows], name: str) -> Any:
     """Return a column of all images; None where none has it, and raise where only some do."""
     parts = [getattr(rows, name) for rows in images]
     if all(part is None for part in parts):

@@ -1,14 +1,4 @@
-"""Ultralytics' models: distributions, candidates and edge distributions from before suppression.
-
->>> from ultralytics import YOLO                                                                  # doctest: +SKIP
->>> from probox.detect import Options, detect, read_image                                         # doctest: +SKIP
->>> from probox.detect.ultralytics import UltralyticsDetector                                     # doctest: +SKIP
->>> detector = UltralyticsDetector(YOLO("yolo11n.pt"))                                            # doctest: +SKIP
->>> detect(detector, [read_image("photo.jpg")], [1], Options(uncertainty="edge-distribution"))[0] # doctest: +SKIP
-Detections(17 detections in 1 image, 80 classes, 17 probabilistic)
-
-torch and ultralytics are the caller's: nothing of them is imported before a model is given.
-"""
+"""Ultralytics' models: distributions, candidates and edge distributions from before suppression."""
 
 from __future__ import annotations
 
@@ -23,29 +13,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.batches import equal_shapes
-from probox.detect.families import Candidates
 from probox.detect.families.base import corners_of_centres, grid
-from probox.detect.families.yolov8 import YoloV8
-from probox.detect.images import Pixels, Placement
-from probox.detect.masks import Dropout, Passes
-from probox.detect.runner import Traits
-from probox.detect.torch_modules import choose_layers, failures_said, fingerprint_of, sample_masked
-from probox.detect.weights import read_torch
+from probox.detect.families.ultralytics_exports import YoloV8
+from probox.detect.graph import expect_names
+from probox.detect.network_input import Pixels, Placement
+from probox.detect.random_masks import Dropout
+from probox.detect.runner import Candidates, Traits
+from probox.detect.torch_model import TorchDetector, name_failures, read_torch
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
 from probox.support.optional import import_framework
 from probox.tables.arguments import check_classes
 from probox.tables.distributions import softmax
 
-__all__ = [
-    "UltralyticsDetector", "letterbox", "names_of", "network_of", "read_network", "yolo_candidates", "yolo_traits",
-]  # fmt: skip
-
 GREY = 114
 """What surrounds an image on the network's input."""
 USUAL_SIZE = 640
-
 _MODULES = re.compile(r"(torch|ultralytics)\.nn\.modules(\.\w+)*|ultralytics\.nn\.tasks|ultralytics\.utils\.(loss|tal)")
 """Where the classes of networks and losses are that a file may hold."""
 _RENAMED = {
@@ -63,7 +46,7 @@ _VALUES = {
 _TRUSTED = "export it to ONNX, or in Python give UltralyticsDetector(YOLO(FILE)), if you trust the file"
 
 
-class UltralyticsDetector:
+class UltralyticsDetector(TorchDetector):
     """An Ultralytics model that gives its candidates before suppression.
 
     Parameters
@@ -97,16 +80,10 @@ class UltralyticsDetector:
         self._transformer = hasattr(head, "dec_score_head")
         names = names_of(network.names)
         if classes is not None:
-            given = check_classes(classes)
-            if len(given) != len(names):
-                raise InputError(
-                    f"expected {len(names)} class names for the model's {len(names)} scores, but got {len(given)}"
-                )
+            expect_names(given := check_classes(classes), len(names))
             names = given
-        self.model = network.eval()
-        self.batch = batch
+        super().__init__(network, dropout, batch)
         self._head = head
-        self._dropout = dropout
         self._strides = () if self._transformer else tuple(int(stride) for stride in head.stride.tolist())
         self._size = _input_size(model, imgsz, max(self._strides, default=32))
         edges = not self._transformer and int(head.reg_max) > 1
@@ -115,45 +92,26 @@ class UltralyticsDetector:
             if self._transformer
             else yolo_traits(names, edges)
         )
-        self.dropout_layers = () if dropout is None else tuple(name for name, _ in self._chosen(dropout.layers))
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells this model from others: its weights, and the size it sees images at."""
-        return f"{fingerprint_of(self.model, self._dropout)} at {self._size[0]} x {self._size[1]}"
+        """Return what identifies this model: its weights, its masks, and the size it sees images at."""
+        return f"{super().fingerprint} at {self._size[0]} x {self._size[1]}"
 
-    def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
-        """Return each image's candidates before suppression."""
-        found: dict[int, Candidates] = {}
-        for rows in equal_shapes([image.shape for image in images], self.batch):
-            found.update(zip(rows, self._run([images[row] for row in rows]), strict=True))
-        return [found[row] for row in range(len(images))]
-
-    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
-        """Return each image's candidates of several passes with random masks, and of one without."""
-        if self._dropout is None:
-            raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
-        chosen = self._chosen(self._dropout.layers)
-        return sample_masked(chosen, self._dropout, self._run, images, passes, image_ids)
-
-    def _chosen(self, layers: str) -> list[tuple[str, Any]]:
-        last = f"model.{len(self.model.model) - 1}."
-        chosen = choose_layers(
-            self.model,
-            layers,
-            heads=lambda name: name.startswith(last),
-            backbone=lambda name: not name.startswith(last),
-        )
+    def _choose_layers(self, layers: str) -> list[tuple[str, Any]]:
         # The layer that takes the mean of edge distributions computes; it was never learnt.
-        return [(name, module) for name, module in chosen if ".dfl." not in name]
+        return [(name, module) for name, module in super()._choose_layers(layers) if ".dfl." not in name]
 
-    def _run(self, images: Sequence[Pixels]) -> list[Candidates]:
+    def _is_head(self, name: str) -> bool:
+        return name.startswith(f"model.{len(self.model.model) - 1}.")
+
+    def _run(self, inputs: Sequence[Any], images: Sequence[Pixels]) -> list[Candidates]:
         import torch
 
         placed = [letterbox(image, self._size, self._stride, stretch=self._transformer) for image in images]
         weights = next(self.model.parameters())
         pixels = torch.from_numpy(np.stack([canvas.transpose(2, 0, 1) for canvas, _ in placed])).to(weights.device)
-        with torch.no_grad(), failures_said(self.family.name, images), _one_to_many(self._head):
+        with torch.no_grad(), name_failures(self.family.name, images), _one_to_many(self._head):
             outputs = self.model(pixels.to(weights.dtype) / 255)
         if self._transformer:
             return _query_candidates(outputs, [placement for _, placement in placed])
@@ -214,7 +172,7 @@ def read_network(file: Path) -> tuple[Any, Any]:
     try:
         names = torch.serialization.get_unsafe_globals_in_checkpoint(str(file))
     except Exception as error:  # a damaged archive can fail in any way
-        raise InputError(f"is no .pt file of ultralytics: {error!s:.200}") from None
+        raise InputError(f"is no .pt file of ultralytics: {str(error).split('. ')[0]:.200}") from None
     refused = sorted(name for name in names if not _allow_class(name))
     legacy = next((name for name in refused if name.startswith("models.yolo.")), None)
     if legacy is not None:  # Ultralytics' own loader would download another network in its place

@@ -11,25 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from probox.detect.masks import Dropout
+from probox.detect.random_masks import Dropout
 from probox.detect.runner import Runner
-from probox.detect.weights import read_torch
+from probox.detect.torch_model import read_torch
 from probox.errors import InputError
 from probox.files.reading import open_regular
 from probox.support.optional import check_installed, import_framework
 
-__all__ = ["DEVICES", "FORMS", "files_of", "open_detector", "split_model"]
-
 FORMS = "FILE.onnx, torchvision:NAME, ultralytics:FILE.pt, transformers:DIR or python:FILE.py:FUNCTION"
 """How a model may be named."""
-
 DEVICES = ("cpu", "cuda", "mps")
-
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "YOLO_OFFLINE": "true", "YOLO_AUTOINSTALL": "false"}
 """Frameworks neither ask the network nor install packages; what the user has set stays."""
-
 _NO_DOWNLOADS = "probox downloads no models"
-
 QUIET = {"YOLO_VERBOSE": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
@@ -127,7 +121,7 @@ def open_detector(
         raise InputError(f"{kind} models resize images as they were trained", remedy="leave out the size")
     for name, value in {**OFFLINE, **QUIET}.items():
         os.environ.setdefault(name, value)
-    with _said_aside():
+    with _print_to_stderr():
         torch = import_framework("torch")
         place = _device(torch, device)
         if threads is not None:
@@ -137,7 +131,7 @@ def open_detector(
 
 
 def _open_onnx(model: str, **choices: Any) -> Runner:
-    from probox.detect.runtime import Detector
+    from probox.detect.onnx_runtime import Detector
 
     path = Path(model)
     if path.is_dir() and (path / "config.json").is_file():
@@ -157,8 +151,7 @@ def _open_onnx(model: str, **choices: Any) -> Runner:
 
 def _open_torchvision(name: str, place: Any, own: dict[str, Any], shared: dict[str, Any]) -> Runner:
     import_framework("torchvision")
-    from probox.detect.torchvision import TorchvisionDetector
-    from probox.detect.torchvision_models import build_torchvision, check_name
+    from probox.detect.torchvision_detector import TorchvisionDetector, build_torchvision, check_name
 
     check_name(name)
     if own["weights"] is None:
@@ -167,7 +160,7 @@ def _open_torchvision(name: str, place: Any, own: dict[str, Any], shared: dict[s
             remedy="give a file of weights; nothing is downloaded",
         )
     model = build_torchvision(name, own["weights"])
-    with _named(str(own["weights"])):
+    with _name_file(str(own["weights"])):
         return TorchvisionDetector(model.to(place), **shared)
 
 
@@ -180,10 +173,10 @@ def _open_ultralytics(file: str, place: Any, own: dict[str, Any], shared: dict[s
     if not path.is_file():
         raise InputError("no such file", file=file, remedy=f"{_NO_DOWNLOADS}: check the path")
     import_framework("ultralytics")
-    from probox.detect.ultralytics import UltralyticsDetector, read_network
+    from probox.detect.ultralytics_detector import UltralyticsDetector, read_network
 
     size = own["size"]
-    with _named(file):
+    with _name_file(file):
         try:
             network, imgsz = read_network(path)
             return UltralyticsDetector(network.to(place), imgsz=imgsz if size is None else (size[1], size[0]), **shared)
@@ -203,7 +196,7 @@ def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dic
     library = import_framework("transformers")
     for pickled in sorted(path.glob("*.bin")):
         read_torch(pickled)  # old versions of transformers would run what is hidden there
-    from probox.detect.transformers import TransformersDetector
+    from probox.detect.transformers_detector import TransformersDetector
 
     where = {"local_files_only": True, "trust_remote_code": False}
     try:
@@ -223,7 +216,7 @@ def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dic
             file=folder,
             remedy="save the whole model: model.save_pretrained(DIR)",
         )
-    with _named(folder):
+    with _name_file(folder):
         return TransformersDetector(model.to(place), processor, **shared)
 
 
@@ -239,7 +232,7 @@ def _open_python(rest: str, given: dict[str, Any], family: str) -> Runner:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where dataclasses look for their module
     try:
-        with _said_aside():
+        with _print_to_stderr():
             spec.loader.exec_module(module)
             make = getattr(module, name, None)
             if not callable(make):
@@ -283,14 +276,14 @@ def _device(torch: Any, name: str | None) -> Any:
 
 
 @contextlib.contextmanager
-def _said_aside() -> Iterator[None]:
+def _print_to_stderr() -> Iterator[None]:
     """Let what frameworks print while they load go to standard error: standard output is for results."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
 
 
 @contextlib.contextmanager
-def _named(file: str) -> Iterator[None]:
+def _name_file(file: str) -> Iterator[None]:
     """Let errors name the file that a model came from."""
     try:
         yield

@@ -1,13 +1,22 @@
-"""Detectors that answer a fixed number of queries, as those of transformers: logits and boxes, by their shape."""
+"""Object detectors of transformers: distributions of all queries, and D-FINE's edges."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.detect.families.base import corners_of_centres
+from probox.detect.graph import ScoreColumns, expect_names
+from probox.detect.network_input import Pixels
+from probox.detect.random_masks import Dropout
+from probox.detect.runner import Candidates, Traits
+from probox.detect.torch_model import TorchDetector, name_failures
 from probox.errors import InputError
 from probox.fusion.edges import edges_of
 from probox.tables.arguments import check_classes
@@ -16,43 +25,26 @@ from probox.tables.box_formats import CORNERS_OF
 from probox.tables.distributions import softmax
 from probox.tables.labels import background_classes
 
-__all__ = [
-    "Edges",
-    "Head",
-    "checked_boxes",
-    "class_names",
-    "edge_variances",
-    "head_of",
-    "numbers_of",
-    "probabilities_of",
-]
-
 Floats = npt.NDArray[np.float64]
 Head = Literal["auto", "softmax", "sigmoid"]
 Edges = Literal["auto", "required", "ignore"]
-
 NO_OBJECT_LAST = frozenset({"detr", "table-transformer", "yolos"})
 """Models with a softmax whose last column is "no object"; all others that are known have a sigmoid per class."""
-
 ONE_SIGMOID_PER_CLASS = frozenset(
     {"conditional_detr", "d_fine", "dab-detr", "deformable_detr", "deimv2", "lw_detr", "rf_detr", "rt_detr"}
     | {"rt_detr_v2", "pp_doclayout_v2", "pp_doclayout_v3", "pp_doclayout_v4"}
 )
-
 COLUMNS_ARE_TEXT = frozenset({"grounding-dino", "mm-grounding-dino", "omdet-turbo", "owlv2", "owlvit"})
 """Models whose logits are about words of a prompt, not about classes."""
-
 FARTHEST_SHARE = 8.0
 """Boxes beyond so many times the image are no shares of it, even of a model that knows nothing yet."""
-
 AGREEMENT, HALF_AGREEMENT = 1e-3, 2e-2
 """How far the mean of edges may be from the box: a share of its size; in half precision, a share of the image."""
-
 ROUNDING = 1e-5
 """What single precision may lose of a position, in shares of the image."""
 
 
-def class_names(settings: Any, classes: Sequence[str] | None) -> tuple[str, ...]:
+def name_classes(settings: Any, classes: Sequence[str] | None) -> tuple[str, ...]:
     """Return names of classes: those given, or those of the model's configuration in order of their number."""
     if classes is not None:
         return check_classes(classes)
@@ -132,7 +124,7 @@ def head_of(columns: int, classes: tuple[str, ...], settings: Any) -> Head:
     return head
 
 
-def checked_boxes(boxes: npt.NDArray[Any], image: int | None = None) -> Floats:
+def check_boxes(boxes: npt.NDArray[Any], image: int | None = None) -> Floats:
     """Return boxes in double precision; raise if they are no shares of the image."""
     given = np.asarray(boxes, np.float64)
     largest = np.abs(given[np.isfinite(given)]).max(initial=0.0)
@@ -176,3 +168,132 @@ def edge_variances(batch: Any, settings: Any, edges: Edges) -> list[Floats | Non
             remedy="give config= of the model that made this output, or write edges='ignore'",
         )
     return list(variances)
+
+
+NOBODY = "N/A"
+"""What DETR's files call the numbers that no category of COCO has."""
+WITH_EDGES = frozenset({"d_fine", "deimv2"})
+"""Models that predict a distribution for each side of a box."""
+HEADS = ("class_labels_classifier", "bbox_predictor", "class_embed", "bbox_embed", "score_head", "bbox_head")
+"""What the layers are called that turn a query into classes and boxes."""
+
+
+class TransformersDetector(TorchDetector):
+    """An object detector of transformers with its image processor.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        DETR, Conditional, Deformable or DAB-DETR, RT-DETR, D-FINE, DEIMv2, YOLOS and their kin, on any device. It is
+        put into evaluation mode and otherwise left as it is. Its queries are final: nothing is suppressed.
+    processor : transformers' image processor
+        Places photos on the model's input, as in its training.
+    classes : sequence of str, optional
+        Class names in the order of the outputs. Default: the model's own (``config.id2label``); columns called "N/A"
+        are nobody's, and are left out.
+    dropout : Dropout, optional
+        Random masks for `sample`. ``layers`` is ``heads``, ``backbone`` (all others), a regular expression on module
+        names, or ``existing``: switch on the model's own dropout modules, at their own rate.
+    batch : int
+        How many images to run at once; only images of equal size on the input can be.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        processor: Any,
+        *,
+        classes: Sequence[str] | None = None,
+        dropout: Dropout | None = None,
+        batch: int = 1,
+    ) -> None:
+        kind = getattr(getattr(model, "config", None), "model_type", None)
+        if kind is None or not callable(getattr(model, "eval", None)):
+            raise InputError(
+                f"expected an object detector of transformers, but got {type(model).__name__}",
+                remedy="give what AutoModelForObjectDetection.from_pretrained returns",
+            )
+        if kind in COLUMNS_ARE_TEXT:
+            raise InputError(
+                f"{kind} looks for the words of a prompt, not for classes", remedy="use a model with classes of its own"
+            )
+        if not callable(processor):
+            raise InputError(
+                f"expected an image processor of transformers, but got {type(processor).__name__}",
+                remedy="give what AutoImageProcessor.from_pretrained returns",
+            )
+        super().__init__(model, dropout, batch)
+        self.processor = processor
+        self._all_names = name_classes(model.config, classes)
+        known = getattr(model.config, "id2label", None)
+        if known is not None:
+            expect_names(self._all_names, len(known))
+        self._columns = _named_columns(self._all_names)
+        self.family = Traits(
+            str(kind),
+            self._columns.names,
+            "best" if kind in NO_OBJECT_LAST else "all",
+            has_edges=kind in WITH_EDGES,
+            suppresses=True,
+            clips_first=False,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what identifies this model: its weights, its masks, and how its processor places photos."""
+        settings: Any = getattr(self.processor, "to_dict", dict)()
+        described = json.dumps([super().fingerprint, settings], sort_keys=True, default=str)
+        return hashlib.sha256(described.encode()).hexdigest()
+
+    def _is_head(self, name: str) -> bool:
+        return any(part in name for part in HEADS)
+
+    def _prepare(self, image: Pixels) -> dict[str, Any]:
+        # One image at a time, so that no other one decides how it is padded.
+        with name_failures(f"the image processor of {self.family.name}", [image]):
+            made = self.processor(images=[np.array(image)], input_data_format="channels_last", return_tensors="pt")
+        return {name: made[name] for name in ("pixel_values", "pixel_mask") if name in made}
+
+    def _shape_of(self, prepared: dict[str, Any]) -> tuple[int, ...]:
+        return tuple(prepared["pixel_values"].shape)
+
+    def _run(self, inputs: Sequence[Mapping[str, Any]], images: Sequence[Pixels]) -> list[Candidates]:
+        import torch
+
+        weights = next(self.model.parameters())
+        joined = {name: torch.cat([own[name] for own in inputs]).to(weights.device) for name in inputs[0]}
+        joined["pixel_values"] = joined["pixel_values"].to(weights.dtype)
+        with torch.no_grad(), name_failures(self.family.name, images):
+            outputs = self.model(**joined)
+        logits, boxes = numbers_of(outputs)
+        variances = edge_variances(outputs, self.model.config, "required" if self.family.has_edges else "ignore")
+        found = []
+        for row, image in enumerate(images):
+            size = image.shape[1], image.shape[0]
+            probs = probabilities_of(logits[row], self._all_names, "auto", self.model.config)
+            found.append(
+                Candidates(
+                    corners_of_centres(check_boxes(boxes[row])) * np.array(size * 2, np.float64),
+                    self._columns.select(probs.astype(np.float32)),
+                    _corner_covariances(variances[row], size),
+                )
+            )
+        return found
+
+
+def _corner_covariances(variances: npt.NDArray[np.float64] | None, size: tuple[int, int]) -> Any:
+    """Return corner covariances (Q, 2, 2, 2) in square pixels from variances (Q, 4) of sides in shares of the image."""
+    if variances is None:
+        return None
+    return (variances * np.array(size * 2, np.float64) ** 2).reshape(-1, 2, 2)[..., None] * np.eye(2)
+
+
+def _named_columns(names: Sequence[str]) -> ScoreColumns:
+    """Return the columns that have a name of their own."""
+    take = [number for number, name in enumerate(names) if name != NOBODY]
+    twice = [name for name, count in Counter(names[number] for number in take).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"several classes of the model are called {twice[0]!r:.60}", remedy="give names of its classes"
+        )
+    return ScoreColumns(tuple(names[number] for number in take), np.array(take, np.int64))

@@ -1,0 +1,424 @@
+"""Exports of Ultralytics: YOLOv8 and later, with masks, end to end, and RT-DETR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.detect.families.base import (
+    LEVELS,
+    Family,
+    FamilyInputs,
+    Signature,
+    corners_of_centres,
+    count_cells,
+    match_strides,
+)
+from probox.detect.families.graph_inspection import EdgeRows, EdgeSoftmax, TopKSource, find_edges, find_top_k
+from probox.detect.graph import Graph, expect_names
+from probox.detect.network_input import Pixels, Placement, PrototypeMasks
+from probox.detect.runner import Candidates, Labels
+from probox.errors import InputError
+
+Array = npt.NDArray[Any]
+TASKS = ("detect", "segment")
+"""What exports are for that have boxes with corners."""
+LARGEST_FRACTION = 1.5
+"""Centres that are fractions of the input are not above this; in pixels those of the last cells are."""
+OTHER_TASKS = {
+    "pose": "predicts key points",
+    "obb": "predicts oriented boxes, which have no corners to be unsure of",
+    "classify": "classifies whole images",
+}
+
+
+def check_task(signature: Signature) -> None:
+    """Raise if an export says that it is for something else than boxes."""
+    task = signature.metadata.task
+    if task is not None and task not in TASKS:
+        what = OTHER_TASKS.get(task, "is for something else than boxes")
+        raise InputError(
+            f"the model {what} (its export says task {task!r}; outputs {signature.describe()})",
+            remedy="use one for the task detect or segment",
+        )
+
+
+def only_output(signature: Signature) -> tuple[int | None, ...] | None:
+    """Return the shape of the only output of a graph with one image input, if it has three dimensions."""
+    one = len(signature.inputs) == 1 and len(signature.outputs) == 1
+    fits = one and len(signature.outputs[0].shape) == 3 and len(signature.inputs[0].shape) == 4
+    return signature.shape(0) if fits else None
+
+
+def check_scores(scores: Array, family: str) -> None:
+    """Raise if scores are no probabilities: logits, or the outputs of something else."""
+    if scores.size:
+        low, high = float(scores.min()), float(scores.max())
+        if not (low >= -1e-3 and high <= 1.0 + 1e-3):
+            raise InputError(
+                f"expected scores between 0 and 1 of {family}, but got {low:.4g} to {high:.4g}",
+                remedy="name another family, or export the model with its sigmoid",
+            )
+
+
+class Exported(Family):
+    """An export of Ultralytics, or made alike: RGB in 0..1, letterboxed; every score column is a class."""
+
+    edges: tuple[EdgeSoftmax, ...] = ()
+    placing: ClassVar[Mapping[str, Any]] = {"keep_aspect": True, "centred": True, "fill": 114}
+
+    def __init__(self, given: FamilyInputs) -> None:
+        signature = given.signature
+        check_task(signature)
+        self._named = given.names
+        super().__init__(given)
+        wide, high = self.input_size()
+        stride = signature.metadata.stride
+        if stride is not None and None in self.open_size() and (wide % stride or high % stride):
+            raise InputError(
+                f"expected an input whose sides are multiples of {stride}, but got {wide} x {high}",
+                remedy="choose another size",
+            )
+
+    def checked_columns(self, columns: int | None) -> int:
+        """Return how many classes there are; `columns` is what the outputs say.
+
+        There is no column of a background here, and no class without a name.
+        """
+        named = None if self._named is None else len(self._named)
+        if columns is None or columns < 1:
+            if columns is None and named is not None:
+                return named
+            raise InputError(
+                f"the graph does not say how many classes it scores ({self.signature.describe()})",
+                remedy="give the names of its classes in the order of its outputs",
+            )
+        if self._named is not None:
+            expect_names(self._named, columns, self.signature.describe())
+        if named is None and columns != 80:
+            raise InputError(
+                f"the model has {columns} classes, which are not COCO's",
+                remedy="give the names of its classes in the order of its outputs",
+            )
+        return columns
+
+    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
+        """Return the image letterboxed, grey around it."""
+        feeds, placement = super().prepare(image)
+        if self.signature.channels_last:
+            feeds = {name: planes.transpose(0, 2, 3, 1) for name, planes in feeds.items()}
+        return feeds, placement
+
+    def corners(self, centres: Array) -> npt.NDArray[np.float64]:
+        """Return boxes on the input in pixels, of the centres and sizes of a row for each cell.
+
+        Exports to TensorFlow give fractions of the input: no centre of any cell is more than a cell beyond 1 then.
+        """
+        fractions = bool(len(centres)) and float(np.abs(centres[:, :2]).max()) <= LARGEST_FRACTION
+        return corners_of_centres(centres) * (np.array(self.input_size() * 2) if fractions else 1.0)
+
+    def get_tap(self, outputs: Sequence[Array], name: str) -> Array | None:
+        """Return a tensor from inside the graph, None if it was not asked of the graph (with dropout, say)."""
+        names = [output.name for output in self.signature.outputs]
+        names += [tap for tap in self.taps() if tap not in names]
+        at = names.index(name)
+        return outputs[at] if at < len(outputs) else None
+
+    def edge_rows(
+        self, outputs: Sequence[Array], boxes: npt.NDArray[np.float64], placement: Placement
+    ) -> EdgeRows | None:
+        """Return the corner covariances of boxes on the input from the edge distributions, where there are some."""
+        values = [self.get_tap(outputs, edge.tensor) for edge in self.edges]
+        there = [value for value in values if value is not None]
+        if not values or len(there) < len(values):
+            return None
+        size = self.input_size()
+        strides = match_strides(size, len(boxes), self.signature.metadata.stride)
+        return EdgeRows(self.edges, there, boxes, size, strides, placement)
+
+
+def has_cells(signature: Signature, rows: int | None) -> bool:
+    """Return whether so many rows are the cells of the input at strides that heads are built with."""
+    size = signature.image_size()
+    return size is not None and rows is not None and any(count_cells(size, levels) == rows for levels in LEVELS)
+
+
+class YoloV8(Exported):
+    """YOLOv8 (and those exported alike): [1, 4 + C, N], or transposed, with centre, size and class scores.
+
+    Exports to TensorFlow have channels last, and perhaps boxes in 0..1. Where the graph takes the mean of edge
+    distributions (v8, v9, 11), these are read too.
+    """
+
+    name = "yolov8"
+    labels = "best"
+    nms_iou = 0.7
+
+    def __init__(self, given: FamilyInputs) -> None:
+        signature, graph = given.signature, given.graph
+        shape = signature.shape(0)
+        self._transposed = len(shape) == 3 and has_cells(signature, shape[1]) and not has_cells(signature, shape[2])
+        super().__init__(given)
+        self.edges = find_edges(graph, signature.outputs[0].name)
+        self.has_edges = bool(self.edges)
+
+    @classmethod
+    def matches(cls, signature: Signature) -> bool:
+        """One output [1, 4 + C, N] with a column for each cell, or [1, N, 4 + C] with a row for each."""
+        shape = only_output(signature)
+        if shape is None:
+            return False
+        return any((shape[3 - axis] or 5) > 4 and has_cells(signature, shape[axis]) for axis in (1, 2))
+
+    def count_columns(self) -> int:
+        rows = self.signature.shape(0)[2 if self._transposed else 1]
+        return self.checked_columns(None if rows is None else rows - 4)
+
+    def taps(self) -> tuple[str, ...]:
+        return tuple(edge.tensor for edge in self.edges)
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        columns = outputs[0][0].T if self._transposed else outputs[0][0]
+        scores = columns[4 : 4 + len(self.classes)]
+        boxes = self.corners(columns[:4].T)
+        return Candidates(
+            placement.boxes_to_image(boxes),
+            np.ascontiguousarray(scores.T),
+            self.edge_rows(outputs, boxes, placement),
+        )
+
+
+class YoloV8Seg(YoloV8):
+    """YOLOv8-seg: [1, 4 + C + P, N] with P mask coefficients after the scores, and P prototypes [1, P, h, w]."""
+
+    name = "yolov8-seg"
+    has_masks = True
+
+    @classmethod
+    def matches(cls, signature: Signature) -> bool:
+        """Two outputs, candidates with a column for each cell, and prototypes."""
+        if len(signature.inputs) != 1 or len(signature.outputs) != 2 or len(signature.inputs[0].shape) != 4:
+            return False
+        found, prototypes = signature.shape(0), signature.shape(1)
+        if len(found) != 3 or len(prototypes) != 4 or not has_cells(signature, found[2]):
+            return False
+        return found[1] is None or prototypes[1] is None or found[1] > 4 + prototypes[1]
+
+    def count_columns(self) -> int:
+        rows, prototypes = self.signature.shape(0)[1], self.signature.shape(1)[1]
+        return self.checked_columns(None if rows is None or prototypes is None else rows - 4 - prototypes)
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        columns, prototypes = outputs[0][0], outputs[1][0]
+        first = 4 + len(self.classes)
+        if len(columns) != first + len(prototypes):
+            raise ValueError(f"{len(columns)} rows for {len(self.classes)} classes and {len(prototypes)} prototypes")
+        plain = super().decode(outputs, placement)
+        masks = PrototypeMasks(columns[first:].T, prototypes, self.input_size(), placement)
+        return Candidates(plain.boxes, plain.scores, plain.covariances, heatmaps=masks)
+
+
+Floats = npt.NDArray[np.float64]
+QUERIES = 300
+"""How many rows the usual exports choose."""
+DECODER = "RTDETRDecoder"
+"""How exports name the head of RT-DETR."""
+
+
+class _Choosing(Exported):
+    """A graph whose rows are detections: box, score and class, perhaps mask coefficients.
+
+    Where the tensors can be found that it chooses them from, these are read instead: all scores of every candidate.
+    """
+
+    labels: Labels = "best"
+    suppresses = True
+
+    def __init__(self, given: FamilyInputs) -> None:
+        signature, graph = given.signature, given.graph
+        super().__init__(given)
+        self.chosen: TopKSource | None = None if self.has_all_scores() else find_top_k(graph, signature.outputs[0].name)
+        if self.chosen is not None or self.has_all_scores():
+            self.labels = "all"  # a row for each class of a box, as the graph itself chooses
+        if self.chosen is not None:
+            self.edges = find_edges(graph, self.chosen.boxes)
+            self.has_edges = bool(self.edges)
+
+    def has_all_scores(self) -> bool:
+        """Return whether the rows themselves have the scores of all classes."""
+        return False
+
+    def count_columns(self) -> int:
+        # A row names one class and says nothing of how many there are.
+        return 80 if self._named is None else len(self._named)
+
+    def taps(self) -> tuple[str, ...]:
+        return () if self.chosen is None else (*self.chosen.names, *(edge.tensor for edge in self.edges))
+
+    def read(self, outputs: Sequence[Array]) -> tuple[Array, Array, Array | None]:
+        """Return boxes, all scores and mask coefficients: of every candidate, or of the chosen rows."""
+        rows = outputs[0][0]
+        labels = self._labels_of(rows)
+        if self.chosen is not None:
+            boxes, scores = (self.get_tap(outputs, name) for name in (self.chosen.boxes, self.chosen.scores))
+            if boxes is not None and scores is not None:
+                self._check_source(rows, labels, boxes, scores)
+                more = None if self.chosen.coefficients is None else self.get_tap(outputs, self.chosen.coefficients)
+                return boxes[0], scores[0], None if more is None else more[0]
+        there = rows[:, 4] > 0  # a graph that suppresses fills up with rows of zeros
+        rows, labels = rows[there], labels[there]
+        scores = np.zeros((len(rows), len(self.classes)), np.float32)
+        scores[np.arange(len(rows)), labels] = rows[:, 4]
+        return rows[:, :4], scores, rows[:, 6:] if rows.shape[1] > 6 else None
+
+    def _labels_of(self, rows: Array) -> npt.NDArray[np.int64]:
+        """Return the classes of rows; raise if they are none."""
+        check_scores(rows[:, 4], self.name)
+        labels = np.rint(rows[:, 5])
+        if not (np.abs(labels - rows[:, 5]) <= 1e-3).all() or (len(labels) and labels.min() < 0):
+            raise InputError(
+                f"expected numbers of classes in the last column of {self.signature.describe()}, "
+                f"but got {float(rows[:, 5].min()):.4g} to {float(rows[:, 5].max()):.4g}",
+                remedy="name another family",
+            )
+        if len(labels) and labels.max() >= len(self.classes):
+            raise InputError(
+                f"the model found class {int(labels.max())}, but only {len(self.classes)} classes have names",
+                remedy="give the names of its classes in the order of its outputs",
+            )
+        return labels.astype(np.int64)
+
+    def _check_source(self, rows: Array, labels: npt.NDArray[np.int64], boxes: Array, scores: Array) -> None:
+        """Raise if the graph's best row is not among the candidates that it is said to be chosen from."""
+        fits = boxes.ndim == 3 and scores.ndim == 3 and boxes.shape[2] == 4 and boxes.shape[1] == scores.shape[1]
+        if fits:
+            expect_names(self.classes, scores.shape[2])
+        if fits and len(rows):
+            best = int(rows[:, 4].argmax())
+            near = np.abs(scores[0, :, labels[best]] - rows[best, 4]) <= 1e-3
+            apart = np.abs(boxes[0, near] - rows[best, :4]).max(axis=1)
+            fits = bool((apart <= 1e-3 * max(1.0, float(np.abs(rows[best, :4]).max()))).any())
+        if not fits:
+            raise InputError(
+                f"can't find the candidates that {self.signature.describe()} are chosen from: "
+                f"{', '.join(self.taps())} are others",
+                remedy="export the model anew, without choosing",
+            )
+
+
+class EndToEnd(_Choosing):
+    """End to end (v10, 26) or suppressed by the graph: [1, N, 6] with x1, y1, x2, y2, score, class.
+
+    With prototypes [1, P, h, w] as a second output, rows go on with P mask coefficients.
+    """
+
+    name = "end-to-end"
+
+    def __init__(self, given: FamilyInputs) -> None:
+        signature = given.signature
+        super().__init__(given)
+        self.has_masks = len(signature.outputs) == 2
+
+    @classmethod
+    def matches(cls, signature: Signature) -> bool:
+        """Rows of six numbers, or of six and as many as there are prototypes."""
+        if len(signature.inputs) != 1 or len(signature.inputs[0].shape) != 4 or signature.metadata.head == DECODER:
+            return False
+        shapes = [signature.shape(output) for output in range(len(signature.outputs))]
+        if [len(shape) for shape in shapes] == [3, 4]:
+            prototypes = shapes[1][1]
+            return prototypes is not None and shapes[0][2] == 6 + prototypes
+        if [len(shape) for shape in shapes] != [3] or shapes[0][2] != 6:
+            return False
+        # An export that says so little could be a YOLOv5 or YOLOX of one class.
+        return signature.metadata.task is not None or shapes[0][1] == QUERIES
+
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Two classes of RT-DETR make six numbers too."""
+        return cls.matches(signature) and not _ends_in_scores(signature, graph)
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        boxes, scores, coefficients = self.read(outputs)
+        if len(boxes) and float(np.abs(outputs[0][0][:, :4]).max(initial=0.0)) <= 1.5 and outputs[0][0][:, 4].any():
+            raise InputError(
+                f"expected boxes in pixels of the input from {self.signature.describe()}, but all lie in 0..1",
+                remedy="name another family",
+            )
+        corners = boxes.astype(np.float64)
+        masks = None
+        if self.has_masks and coefficients is not None:
+            masks = PrototypeMasks(coefficients, outputs[1][0], self.input_size(), placement)
+        return Candidates(
+            placement.boxes_to_image(corners),
+            np.ascontiguousarray(scores),
+            self.edge_rows(outputs, corners, placement),
+            heatmaps=masks,
+        )
+
+
+class UltralyticsRtDetr(_Choosing):
+    """RT-DETR of Ultralytics: [1, N, 4 + C] with cx, cy, w, h in 0..1 and all scores, or [1, N, 6] with the best.
+
+    The image is stretched to the input, and there is nothing to suppress.
+    """
+
+    name = "rtdetr-ultralytics"
+    placing: ClassVar = {"keep_aspect": False}
+
+    @classmethod
+    def matches(cls, signature: Signature) -> bool:
+        """One output of 300 rows, or an export that says it is one; the best scores only where it says so."""
+        shape = only_output(signature)
+        if shape is None:
+            return False
+        if signature.metadata.head is not None:
+            return signature.metadata.head == DECODER
+        names = signature.metadata.names
+        if shape[1] != QUERIES or shape[2] is None or has_cells(signature, shape[2]):
+            return False
+        return shape[2] == 4 + len(names) if names is not None else shape[2] > 6
+
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Six numbers are two classes if the graph joins boxes with a sigmoid of scores."""
+        if not cls.matches(signature):
+            return False
+        unsaid = signature.metadata.head is None and signature.shape(0)[2] == 6 and graph is not None
+        return _ends_in_scores(signature, graph) if unsaid else True
+
+    def has_all_scores(self) -> bool:
+        columns = self.signature.shape(0)[2]
+        if columns == 6:
+            return self.signature.metadata.head != DECODER and self._named is not None and len(self._named) == 2
+        return True
+
+    def count_columns(self) -> int:
+        columns = self.signature.shape(0)[2]
+        if not self.has_all_scores():
+            return super().count_columns()
+        return self.checked_columns(None if columns is None else columns - 4)
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        rows = outputs[0][0]
+        boxes, scores = (rows[:, :4], rows[:, 4:]) if self.has_all_scores() else self.read(outputs)[:2]
+        if float(np.abs(boxes).max(initial=0.0)) > 1.5:
+            raise InputError(
+                f"expected cx, cy, w, h between 0 and 1 from {self.signature.describe()}, "
+                f"but got up to {float(np.abs(boxes).max()):.4g}",
+                remedy="name another family",
+            )
+        corners = corners_of_centres(boxes) * np.array(placement.image_size * 2, np.float64)
+        return Candidates(corners, np.ascontiguousarray(scores))
+
+
+def _ends_in_scores(signature: Signature, graph: Graph | None) -> bool:
+    """Return whether the output is boxes joined with the sigmoid of all scores, nothing chosen."""
+    node = None if graph is None else graph.maker(signature.outputs[0].name)
+    if graph is None or node is None or node.op_type != "Concat":
+        return False
+    last = graph.maker(node.input[-1])
+    return len(node.input) == 2 and last is not None and last.op_type == "Sigmoid"

@@ -1,0 +1,249 @@
+"""From photos to a network's input and back: placement, and heatmaps of masks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.files.photos import load_photo
+from probox.support.optional import require
+from probox.tables.lazy_arrays import LazyArray
+
+Pixels = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+
+
+def read_image(path: str | Path, size: tuple[int, int] | None = None) -> Pixels:
+    """Return an image as (H, W, 3) RGB, as people see it; raise `InputError` if it can't be read.
+
+    Parameters
+    ----------
+    path : path
+        The photo.
+    size : (width, height), optional
+        What ground truth says. A photo that its camera marked to be turned (EXIF) is turned upright, unless this fits
+        the pixels as they are stored.
+    """
+    require("PIL.Image", extra="detect", purpose="reading photos needs")
+    return load_photo(Path(path), size)
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Where an image lies on a network's input: ``input = image * scale + offset``, for x and y."""
+
+    scale: tuple[float, float]
+    offset: tuple[float, float]
+    image_size: tuple[int, int]
+    """Width and height of the image."""
+
+    def boxes_to_image(self, boxes: npt.NDArray[np.floating[Any]]) -> Floats:
+        """Return boxes ``x1, y1, x2, y2`` of the input as pixels of the image."""
+        moved = boxes.astype(np.float64) - np.array(self.offset * 2)
+        return np.asarray(moved / np.array(self.scale * 2))
+
+    def covariances_to_image(self, covariances: Floats) -> Floats:
+        """Return corner covariances (N, 2, 2, 2) of the input in square pixels of the image."""
+        shrink = 1.0 / np.array(self.scale)
+        return np.asarray(covariances * np.outer(shrink, shrink))
+
+
+def place_image(
+    image: Pixels,
+    size: tuple[int, int],
+    *,
+    keep_aspect: bool,
+    centred: bool = False,
+    fill: int = 0,
+    round_down: bool = False,
+    from_origin: bool = False,
+) -> tuple[Pixels, Placement]:
+    """Return the image resized to an input of `size` (width, height), and where it lies there.
+
+    With `keep_aspect` the image is scaled to fit and the rest filled with `fill`, on both sides or (not `centred`)
+    right and below; otherwise it is stretched. `round_down` takes the whole part of the new size and ignores the rest
+    in the scale, `from_origin` is for `resize`: each detector has to see pixels placed as in its training.
+    """
+    height, width = image.shape[:2]
+    wide, high = size
+    if not keep_aspect:
+        stretched = resize(image, size, from_origin=from_origin)
+        return stretched, Placement((wide / width, high / height), (0.0, 0.0), (width, height))
+    ratio = min(wide / width, high / height)
+    whole = int if round_down else round
+    new = max(1, min(wide, whole(width * ratio))), max(1, min(high, whole(height * ratio)))
+    left, top = ((wide - new[0]) // 2, (high - new[1]) // 2) if centred else (0, 0)
+    canvas = np.full((high, wide, 3), fill, np.uint8)
+    canvas[top : top + new[1], left : left + new[0]] = resize(image, new, from_origin=from_origin)
+    scale = (ratio, ratio) if round_down else (new[0] / width, new[1] / height)
+    return canvas, Placement(scale, (float(left), float(top)), (width, height))
+
+
+def resize(image: Pixels, size: tuple[int, int], *, from_origin: bool = False) -> Pixels:
+    """Return an image resized to (width, height) by bilinear interpolation between two neighbours, not averaging.
+
+    Samples lie at pixel centres, ``(i + 1/2) n / N - 1/2``, as in OpenCV, or with `from_origin` at ``i n / N``, as in
+    TensorFlow 1. Detectors were trained on one of them, and half a pixel costs accuracy.
+    """
+    height, width = image.shape[:2]
+    if (width, height) == size:
+        return image
+    left, right, x = _neighbours(width, size[0], from_origin)
+    above, below, y = _neighbours(height, size[1], from_origin)
+    resized = np.empty((size[1], size[0], 3), np.uint8)
+    for channel in range(3):  # planes of one number per pixel are several times as fast as pixels of three
+        plane = np.ascontiguousarray(image[:, :, channel])
+        rows = plane[above].astype(np.float32)
+        rows += (plane[below] - rows) * y[:, None]
+        values = rows.take(left, axis=1)
+        values += (rows.take(right, axis=1) - values) * x
+        resized[:, :, channel] = np.rint(values, out=values)
+    return resized
+
+
+def _neighbours(
+    old: int, new: int, from_origin: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Return for each new pixel the old ones before and after it, and how far it lies from the first to the second."""
+    at = np.arange(new) * (old / new) if from_origin else (np.arange(new) + 0.5) * (old / new) - 0.5
+    at = np.clip(at, 0.0, old - 1.0)
+    before = np.floor(at).astype(np.int64)
+    return before, np.minimum(before + 1, old - 1), (at - before).astype(np.float32)
+
+
+COLUMNS = ("windows", "heat")
+"""What packed heatmaps are called."""
+
+
+class WindowHeatmap(LazyArray):
+    """An H x W array that is 0 outside a window, made when it is used, and not kept.
+
+    >>> heatmap = WindowHeatmap((2, 4), (1, 1), np.array([[0.5, 1.0]], np.float16))
+    >>> np.asarray(heatmap).tolist(), heatmap.shape
+    ([[0.0, 0.0, 0.0, 0.0], [0.0, 0.5, 1.0, 0.0]], (2, 4))
+    """
+
+    def __init__(self, shape: tuple[int, int], corner: tuple[int, int], window: npt.NDArray[np.float16]) -> None:
+        self.shape, self.corner, self.window = shape, corner, window
+        self.dtype = window.dtype
+        self.size = shape[0] * shape[1]
+        self.nbytes = self.size * self.dtype.itemsize
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        values = np.zeros(self.shape, self.dtype if dtype is None else dtype)
+        top, left = self.corner
+        values[top : top + self.window.shape[0], left : left + self.window.shape[1]] = self.window
+        return values
+
+    def __repr__(self) -> str:
+        high, wide = self.window.shape
+        return f"WindowHeatmap({self.shape[0]} x {self.shape[1]} {self.dtype}, {high} x {wide} at {self.corner})"
+
+    def min(self) -> Any:
+        """Return the smallest value."""
+        return self.window.min() if self.window.shape == self.shape else min(self.dtype.type(0), self.window.min())
+
+    def max(self) -> Any:
+        """Return the largest value."""
+        return self.window.max()
+
+
+def pack_heatmaps(heatmaps: Sequence[Any] | None) -> dict[str, npt.NDArray[Any]]:
+    """Return the windows of one image's heatmaps as columns for `unpack_heatmaps`; none for no heatmaps."""
+    if heatmaps is None:
+        return {}
+    windows = [(*heatmap.corner, *heatmap.window.shape) for heatmap in heatmaps]
+    heat = [heatmap.window.ravel() for heatmap in heatmaps]
+    return {
+        "windows": np.array(windows, np.int64).reshape(-1, 4),
+        "heat": np.concatenate(heat) if heat else np.zeros(0, np.float16),
+    }
+
+
+def unpack_heatmaps(columns: Mapping[str, npt.NDArray[Any]], size: tuple[int, int]) -> list[WindowHeatmap]:
+    """Return the heatmaps of an image of `size` (width, height) from their columns; raise ValueError if they differ."""
+    windows, heat = columns["windows"], columns["heat"]
+    corners, extents, limit = windows[:, :2], windows[:, 2:], np.array(size[::-1])
+    if not ((corners >= 0) & (extents > 0) & (corners <= limit) & (extents <= limit - corners)).all():
+        raise ValueError("a window of a heatmap lies outside the image")
+    if int(extents.prod(axis=1).sum()) != len(heat) or not ((heat >= 0) & (heat <= 1)).all():
+        raise ValueError("the numbers of a heatmap are not those of its window")
+    found, start = [], 0
+    for top, left, high, wide in columns["windows"].tolist():
+        window = columns["heat"][start : start + high * wide].reshape(high, wide)
+        found.append(WindowHeatmap((size[1], size[0]), (top, left), window))
+        start += high * wide
+    return found
+
+
+Array = npt.NDArray[Any]
+LEAST = 2.0**-11
+"""No pixel inside a box is surer than 1 - LEAST or less sure than LEAST: half precision would make it 1 otherwise, and
+certainty, where it is wrong, costs PDQ everything."""
+
+
+class PrototypeMasks:
+    """Heatmaps ``sigmoid(coefficients @ prototypes)`` of candidates, worked out for the rows that are asked for.
+
+    Between the prototypes' pixels logits are interpolated linearly, so that 0.5 is where Ultralytics' own masks end.
+    Outside its box a heatmap is 0, as Ultralytics crops its masks: pixel i is inside if ``x1 <= i < x2``.
+
+    Parameters
+    ----------
+    coefficients : (N, P)
+        Of every candidate.
+    prototypes : (P, h, w)
+        They cover the whole input.
+    size : (width, height)
+        Of the network's input.
+    placement : Placement
+        Where the image lies on the input.
+    """
+
+    def __init__(self, coefficients: Array, prototypes: Array, size: tuple[int, int], placement: Placement) -> None:
+        if coefficients.ndim != 2 or prototypes.ndim != 3 or coefficients.shape[1] != len(prototypes):
+            raise ValueError(f"coefficients {coefficients.shape} for prototypes {prototypes.shape}")
+        self._coefficients, self._prototypes = coefficients, prototypes
+        self._size, self._placement = size, placement
+
+    def __len__(self) -> int:
+        return len(self._coefficients)
+
+    def __getitem__(self, rows: Any) -> PrototypeMasks:
+        return PrototypeMasks(self._coefficients[rows], self._prototypes, self._size, self._placement)
+
+    def __call__(self, rows: npt.NDArray[Any], boxes: Floats) -> list[WindowHeatmap]:
+        """Return the heatmaps of rows whose boxes lie like this in the image."""
+        return [self._heatmap(int(row), box) for row, box in zip(rows, boxes, strict=True)]
+
+    def _heatmap(self, row: int, box: Floats) -> WindowHeatmap:
+        width, height = self._placement.image_size
+        left, right = _pixels_between(box[0], box[2], width)
+        top, bottom = _pixels_between(box[1], box[3], height)
+        x0, x1, x = self._between(np.arange(left, right), 0)
+        y0, y1, y = self._between(np.arange(top, bottom), 1)
+        window = self._prototypes[:, y0[0] : y1[-1] + 1, x0[0] : x1[-1] + 1]
+        logits = np.tensordot(self._coefficients[row].astype(np.float64), window.astype(np.float64), axes=1)
+        rows = logits[y0 - y0[0]] * (1.0 - y)[:, None] + logits[y1 - y0[0]] * y[:, None]
+        values = rows[:, x0 - x0[0]] * (1.0 - x) + rows[:, x1 - x0[0]] * x
+        heat = np.clip(1.0 / (1.0 + np.exp(-np.clip(values, -60.0, 60.0))), LEAST, 1.0 - LEAST)
+        return WindowHeatmap((height, width), (top, left), heat.astype(np.float16))
+
+    def _between(self, pixels: npt.NDArray[np.int64], axis: int) -> tuple[Array, Array, Floats]:
+        """Return for pixels of the image the prototype pixels before and after, and how far from the first to it."""
+        count = self._prototypes.shape[2 - axis]
+        on_input = (pixels + 0.5) * self._placement.scale[axis] + self._placement.offset[axis]
+        at = np.clip(on_input * (count / self._size[axis]) - 0.5, 0.0, count - 1.0)
+        before = np.floor(at).astype(np.int64)
+        return before, np.minimum(before + 1, count - 1), at - before
+
+
+def _pixels_between(low: float, high: float, count: int) -> tuple[int, int]:
+    """Return the first pixel inside and the one after the last; at least one of the image's."""
+    first = int(np.clip(np.ceil(low), 0, count - 1))
+    return first, int(np.clip(np.ceil(high), first + 1, count))
