@@ -212,20 +212,11 @@ PAGES: dict[str, Page] = {
     "api/detect": Page(
         "Running detectors",
         "`probox.detect.Detector` opens an ONNX file, `probox.detect.detect_images` runs it over photos, "
-        "`probox.detect.detect` over arrays. "
+        "`probox.detect.detect` over arrays. `probox.detect.open_detector` opens any model by its name, and "
+        "`probox.adapters.UltralyticsDetector` holds one of Ultralytics. "
         "[The guide](../detect.md) shows how.",
         modules=("probox.detect",),
         further=(
-            (
-                "Models held in torch",
-                "Detectors for `detect` and `detect_images`, around a model that you hold or by its name. "
-                "`probox.adapters.UltralyticsDetector` is another.",
-                (
-                    "probox.detect.factory.open_detector",
-                    "probox.detect.torchvision_detector.TorchvisionDetector",
-                    "probox.detect.transformers_detector.TransformersDetector",
-                ),
-            ),
             (
                 "Choices by name",
                 "What `--family` and `--uncertainty` take.",
@@ -243,14 +234,7 @@ PAGES: dict[str, Page] = {
         "Many machines",
         "The same work over a Dask cluster. [The guide](../cluster.md) shows how.",
         modules=("probox.distributed",),
-        further=(
-            (
-                "Tasks of one's own",
-                "What `tree_reduce` combines.",
-                ("probox.distributed.engine.submit_tasks",),
-            ),
-        ),
-        first=("open_client", "evaluate", "compare", "diagnose", "detect_images"),
+        first=("open_client", "evaluate", "detect_images", "map_tasks"),
     ),
     "api/measures": Page(
         "Measures and their definitions",

@@ -139,7 +139,7 @@ def test_mistakes_are_named(name: str) -> None:
         (Of(model="yolo11n.onnx"), "yolo11n.onnx is an exported model"),
         (Of(model=[Of()], eval=lambda: None), "ends in SimpleNamespace"),
         (Of(model=[Of(ne=1, cv4=[])], eval=lambda: None), "oriented boxes"),
-        (Of(model=[Of(reg_max=16, stride=(8,), cv2=None)], eval=lambda: None), "load the model anew, without fuse"),
+        (Of(model=[Of(reg_max=16, stride=(8,), cv2=None)], eval=lambda: None), "load the model again, without fuse"),
     ],
 )
 def test_models_without_candidates_are_refused(model: Any, message: str) -> None:

@@ -134,7 +134,7 @@ class TestMessages:
             fit(truth, found, **wrong)
 
     def test_swapped_tables(self, truth: GroundTruth, found: Detections) -> None:
-        with pytest.raises(InputError, match=r"the order is fit\(truth, found\)"):
+        with pytest.raises(InputError, match=r"the order is fit\(truth, detections\)"):
             fit(found, truth)
 
     def test_no_detections(self, truth: GroundTruth, found: Detections) -> None:

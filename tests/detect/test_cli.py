@@ -134,9 +134,9 @@ def test_options_of_another_uncertainty_are_said(
         (
             ("--out", "x.json", "--recipe", "paper", "--min-std", "2"),
             1,
-            "--shrinkage and --border pin are no part of the paper's recipe",
+            "--shrinkage and --border pin do not belong to the paper's recipe",
         ),
-        (("--out", "x.json", "--recipe", "paper", "--border", "pin"), 1, "--border pin are no part of the paper's"),
+        (("--out", "x.json", "--recipe", "paper", "--border", "pin"), 1, "--border pin do not belong to the paper's"),
         (("--out", "x.json", "--uncertainty", "mc-dropout", "--dropout-layers", " "), 1, "but got nothing"),
         (
             ("--out", "x.json", "--classes", "NAMES", "--uncertainty", "mc-dropout", "--dropout-layers", "existing"),

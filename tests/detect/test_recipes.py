@@ -143,7 +143,7 @@ def test_plain_and_probabilistic_boxes_are_judged_side_by_side(tmp_path: Path) -
 
 
 def test_the_papers_recipe_has_no_numbers_of_ours() -> None:
-    with pytest.raises(InputError, match=r"no part of the paper's recipe; leave them out"):
+    with pytest.raises(InputError, match=r"do not belong to the paper's recipe; leave them out"):
         Options(recipe="paper", spread=Spread(min_std=2.0))
     assert Options(spread=Spread(min_std=2.0)).fusing["min_std"] == 2.0
     assert Options(recipe="paper").fusing == {"min_std": 0.0, "prior_std": 0.0, "shrinkage": 0.0}

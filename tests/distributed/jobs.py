@@ -71,40 +71,19 @@ def mark_and_wait(item: tuple[str, int]) -> int:
     return number
 
 
-def join_lists(lists: list[list[int]]) -> list[int]:
-    assert len(lists) <= 3
-    return sorted(entry for one in lists for entry in one)
-
-
-def join_badly(lists: list[Any]) -> Any:
-    raise InputError("these do not add up", remedy="evaluate both alike")
-
-
-def as_list(number: int) -> list[int]:
-    return [number]
-
-
-def length_of(values: list[int]) -> int:
-    return len(values)
+def scale(factor: int, numbers: Any, added: int) -> Any:
+    return factor * numbers + added
 
 
 def slow_down(seconds: float) -> int:
     """Let the evaluation of every part take so much longer in this process; return which process it is."""
-    from probox.distributed import part_task
+    from probox import distributed
 
-    measure = part_task.evaluate
+    measure = distributed.evaluate_here
 
     def slowly(*args: Any, **given: Any) -> Any:
         time.sleep(seconds)
         return measure(*args, **given)
 
-    part_task.evaluate = slowly
+    distributed.evaluate_here = slowly  # type: ignore[assignment]
     return os.getpid()
-
-
-def limit_files(size: int) -> None:
-    """Let this process write no file of more than so many bytes, as if the disk were full; 0 for any."""
-    import resource
-
-    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size or hard, hard))

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.distributed import jobs
 
-import probox.distributed.cluster as module
+from probox import distributed as module
 from probox.cli import main
 
 open_client = module.open_client

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import probox
+from probox import distributed
 from probox.cli import main
-from probox.distributed import cluster
 
 pytest.importorskip("distributed")
 
@@ -43,15 +43,12 @@ def test_the_same_as_without(
     assert {path.name for path in tmp_path.iterdir()} == {"alone", "shared"}
 
 
-def test_several_files_and_formats(
-    address: str, demo_files: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_several_files_and_formats(address: str, demo_files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
     _, alone, _ = run(capfd, *files)
-    status, shared, err = run(capfd, *files, "--dask", address, "--parts-dir", tmp_path / "parts", "--keep", "all")
+    status, shared, err = run(capfd, *files, "--dask", address, "--keep", "all")
     assert (status, shared) == (0, alone)
     assert "Traceback" not in err
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_failed_run_kept_is_said_and_taken_up(
@@ -68,23 +65,15 @@ def test_what_a_failed_run_kept_is_said_and_taken_up(
         status, out, err = run(capfd, *arguments)
     assert (status, out) == (1, "")
     assert err.splitlines() == [
-        "found: 6 of 6 parts are done and kept in results.parts/found; --resume goes on from there",
+        "8 finished parts are kept in results.partial; the same command goes on from there",
         "probox: results/found: cannot be written: No space left on device",
     ]
-    damaged = tmp_path / "results.parts" / "found" / "part-00002-of-00006.probox"
-    damaged.write_bytes(damaged.read_bytes()[:-1])
+    status, _, err = run(capfd, *arguments, "--label-threshold", "0.5")
+    assert status == 1
+    assert "results.partial/found: an interrupted run with other settings (convention) left its results here; " in err
     status, _, err = run(capfd, *arguments)
-    assert status == 1
-    assert "holds 6 finished parts of an earlier run; go on with them with --resume, or delete this folder" in err
-    status, _, err = run(capfd, *arguments, "--resume", "--label-threshold", "0.5")
-    assert status == 1
-    assert "results.parts/found: holds parts by another convention; " in err
-    status, _, err = run(capfd, *arguments, "--resume")
     assert status == 0
-    assert err.splitlines()[:2] == [
-        "found: 5 of 6 parts were done before",
-        "found: kept parts that were damaged are measured anew: part-00002-of-00006.probox",
-    ]
+    assert err.splitlines()[0] == "found: 8 of 8 parts were done before"
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
@@ -93,9 +82,6 @@ def test_what_a_failed_run_kept_is_said_and_taken_up(
     [
         (["--dask", "local", "--part", "1/2"], "--dask cuts images into parts by itself: leave out --part."),
         (["--dask", "local", "--threads", "2"], "--threads is about one process"),
-        (["--dask", "local", "--resume"], "--resume needs a folder with finished parts: add --out or --parts-dir."),
-        (["--resume", "--out", "r"], "--resume is about a Dask cluster: add --dask."),
-        (["--parts-dir", "p"], "--parts-dir is about a Dask cluster: add --dask."),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -109,7 +95,7 @@ def test_options_that_do_not_go_together(
 def test_no_scheduler_is_one_line(
     demo_files: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    monkeypatch.setattr(distributed, "PATIENCE", 0.5)
     status, out, err = run(capfd, demo_files / "truth.json", demo_files / "unsure.json", "--dask", "127.0.0.1:1")
     assert (status, out) == (1, "")
     assert err.startswith("probox: no Dask scheduler answers at 127.0.0.1:1 (")

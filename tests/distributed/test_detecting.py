@@ -18,7 +18,7 @@ from probox import distributed as over
 from probox.cli import main
 from probox.detect import Options, detect_images, find_images
 from probox.detect.factory import open_detector
-from probox.distributed.detecting import ClusterLooking, Model
+from probox.distributed import ClusterLooking, Model
 from probox.errors import InputError
 
 OWN = '''
@@ -160,10 +160,10 @@ def test_graphs(client: Any, place: Path) -> None:
 
 def test_what_looks_odd_to_all_processes_is_said(client: Any, place: Path) -> None:
     Path("odd").touch()
-    looking = ClusterLooking(client, Model.called(MODEL))
+    looking = ClusterLooking(client, Model.named(MODEL))
     run = detect_images(open_detector(MODEL), find_images("photos"), "there.json", OPTIONS, process=looking)
     assert run.notes == alone("here.json").notes == ("all is grey",)
-    looking._odd["another process"] = ()  # which has seen nothing odd in its part of the images
+    looking._notes["another process"] = ()  # which has seen nothing odd in its part of the images
     assert looking.notes == ()
 
 

@@ -8,10 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.distributed import jobs
 
-from probox.distributed.engine import map_tasks, submit_tasks, tree_reduce, watch_tasks
+from probox.distributed import map_tasks
 from probox.errors import InputError
 
 
@@ -49,7 +50,7 @@ def test_errors_in_the_input_come_last_and_are_not_tried_again(client: Any, tmp_
     with pytest.raises(InputError) as caught:
         done.extend(map_tasks(client, jobs.count_calls, items))
     assert sorted(done) == [(0, 0), (2, 4), (4, 8), (6, 12)]
-    assert str(caught.value) == "1.parquet: is odd (part 2; 3 others of 8 failed, too); take another"
+    assert str(caught.value) == "1.parquet: is odd (task 2 of 8; 3 others failed, too); take another"
     assert caught.value.file == "1.parquet"
     tried = collections.Counter(path.name.split("-")[0] for path in tmp_path.iterdir())
     assert tried == {str(number): 1 for number in range(8)}
@@ -70,8 +71,10 @@ def test_a_task_whose_process_dies_runs_again(client: Any, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_a_task_that_kills_every_process_is_named_and_the_others_finish(client: Any) -> None:
     done: list[tuple[int, int]] = []
-    with pytest.raises(InputError, match=r"^shard 4 of 6: the worker process that ran it died, 4 times.*; go on$"):
-        done.extend(map_tasks(client, jobs.die_always, range(6), what="shard", remedy="go on"))
+    with pytest.raises(InputError, match=r"^shard 4: the worker process that ran it died, 4 times.*; go on$"):
+        done.extend(
+            map_tasks(client, jobs.die_always, range(6), names=[f"shard {n}" for n in range(1, 7)], remedy="go on")
+        )
     assert sorted(index for index, _ in done) == [0, 1, 2, 4, 5]
 
 
@@ -80,7 +83,7 @@ def test_errors_of_the_system_are_tried_again(client: Any, tmp_path: Path) -> No
     assert sorted(map_tasks(client, jobs.fail_at_disk, items)) == [(0, 0), (1, 2)]
     with pytest.raises(InputError) as caught:
         list(map_tasks(client, jobs.always_fail_at_disk, [1]))
-    assert str(caught.value) == "part 1 of 1: shard.parquet: No space left on device; run it again"
+    assert str(caught.value) == "task 1 of 1: shard.parquet: No space left on device; run the same again"
 
 
 def test_a_mistake_in_the_program_is_not_called_wrong_input(client: Any) -> None:
@@ -97,21 +100,10 @@ def test_leaving_early_cancels_the_rest(client: Any, tmp_path: Path) -> None:
     assert 1 <= len(list(tmp_path.iterdir())) < 60
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 20])
-def test_a_tree_has_every_value_once_and_leaves_nothing(client: Any, count: int) -> None:
+def test_what_tasks_share_is_sent_once_and_let_go(client: Any) -> None:
     before = tasks_known(client)
-    futures = submit_tasks(client, jobs.as_list, range(count))
-    assert sorted(watch_tasks(client, futures, look=jobs.length_of)) == [(index, 1) for index in range(count)]
-    assert len(futures) == count
-    assert tree_reduce(client, futures, jobs.join_lists, fan_in=3) == list(range(count))
-    assert futures == []
+    numbers = np.arange(6.0)
+    results = dict(map_tasks(client, jobs.scale, [2, 3], shared=[numbers, 1]))
+    np.testing.assert_array_equal(results[0], 2 * numbers + 1)
+    np.testing.assert_array_equal(results[1], 3 * numbers + 1)
     wait_for_tasks(client, before)
-
-
-def test_what_a_join_finds_wrong_is_said(client: Any) -> None:
-    with pytest.raises(InputError, match="these do not add up; evaluate both alike"):
-        tree_reduce(client, submit_tasks(client, jobs.as_list, range(4)), jobs.join_badly)
-    with pytest.raises(InputError, match=r"^1\.parquet: is odd"):
-        tree_reduce(client, submit_tasks(client, jobs.double_unless_odd, range(4)), jobs.join_lists)
-    with pytest.raises(InputError, match="there is nothing to join"):
-        tree_reduce(client, [], jobs.join_lists)

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.amounts import others_slow
-from tests.distributed.conftest import SHARDS
-from tests.distributed.running import run_of
 from tests.strategies import random_world
 
 import probox
 import probox.distributed
-from probox import Detections, GroundTruth, evaluate
-from probox.distributed.cluster import thread_total
-from probox.distributed.evaluating import PARTS_PER_THREAD
+from probox import Convention, Detections, GroundTruth, evaluate
+from probox.distributed import PARTS_PER_THREAD, run_evaluation
 from probox.errors import InputError
 from probox.evaluation.parts import KEEP
 
@@ -105,15 +102,16 @@ def test_some_images_alone(client: Any, tables: Tables, sets: Path, demo_files: 
     assert shared.to_bytes() == probox.evaluate(*whole, images=few).to_bytes()
 
 
-def test_how_many_parts_there_are(client: Any, tables: Tables, sets: Path) -> None:
-    assert run_of(client, sets / "truth", sets / "found").parts == SHARDS
-    assert run_of(client, *tables).parts == PARTS_PER_THREAD * thread_total(client)
-    few = tables[0].select_images(tables[0].image_ids[:3])
-    assert run_of(client, few, tables[1]).parts == 3
+def test_how_many_parts_there_are(client: Any, tables: Tables) -> None:
+    def run(truth: GroundTruth) -> Any:
+        with run_evaluation(truth, tables[1], client=client, convention=Convention()) as done:
+            return done
+
+    assert run(tables[0]).parts == PARTS_PER_THREAD * 2
+    assert run(tables[0].select_images(tables[0].image_ids[:3])).parts == 3
     none = tables[0].select_images(tables[0].image_ids[:0])
-    run = run_of(client, none, tables[1])
-    assert run.parts == 1
-    assert run.result.to_bytes() == probox.evaluate(none, tables[1]).to_bytes()
+    assert run(none).parts == 1
+    assert run(none).result.to_bytes() == probox.evaluate(none, tables[1]).to_bytes()
 
 
 def test_progress_is_in_images(client: Any, tables: Tables) -> None:
@@ -142,7 +140,6 @@ def test_the_client_that_is_open_is_used(client: Any, tables: Tables, monkeypatc
         ({"parts": 0}, "expected parts to be a whole number from 1 on, but got 0"),
         ({"keep": "some"}, "expected keep to be one of"),
         ({"measures": "pdk"}, "pdk"),
-        ({"resume": True}, "there is no folder to go on from"),
         ({"tresholds": 0.5}, "tresholds"),
     ],
 )
@@ -154,5 +151,5 @@ def test_wrong_keywords_are_refused(client: Any, tables: Tables, given: dict[str
 def test_wrong_inputs_are_refused(client: Any, tables: Tables, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.json: no such file"):
         probox.distributed.evaluate(tmp_path / "nowhere.json", tmp_path / "found.json", client=client)
-    with pytest.raises(InputError, match="give a table or the name of a file"):
+    with pytest.raises(InputError, match="expected argument `detections` to be Detections, but got int"):
         probox.distributed.evaluate(tables[0], 7, client=client)  # type: ignore[arg-type]

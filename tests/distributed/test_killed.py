@@ -15,16 +15,13 @@ from typing import Any
 
 import pytest
 from tests.distributed import jobs
-from tests.distributed.running import run_of
 
 import probox
 import probox.distributed
-from probox import Detections, GroundTruth, evaluate
-from probox.distributed.cluster import open_client
-from probox.distributed.kept import parts_kept
+from probox import Convention, evaluate
+from probox.distributed import open_client, run_evaluation
 from probox.errors import InputError
 
-Tables = tuple[GroundTruth, Detections]
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = 12
 
@@ -44,10 +41,11 @@ def test_a_worker_killed_half_way_changes_no_bit(client: Any, sets: Path, tmp_pa
             os.kill(victim, signal.SIGKILL)
 
     files = sets / "truth", sets / "found"
-    run = run_of(client, *files, parts=PARTS, folder=tmp_path / "parts" if keeping else None, progress=kill_one)
+    folder = tmp_path / "parts" if keeping else None
+    result = probox.distributed.evaluate(*files, client=client, parts=PARTS, checkpoint=folder, progress=kill_one)
     assert killed_at
     assert victim not in client.run(os.getpid).values()
-    assert run.result.to_bytes() == evaluate(*files).to_bytes()
+    assert result.to_bytes() == evaluate(*files).to_bytes()
     assert not (tmp_path / "parts").exists()
 
 
@@ -95,18 +93,22 @@ def test_a_scheduler_killed_half_way_and_started_again(sets: Path, tmp_path: Pat
             client.wait_for_workers(2, timeout=20)
             client.run(jobs.slow_down, 0.3)
             with pytest.raises(InputError) as caught:
-                run_of(client, *files, parts=PARTS, folder=folder, progress=kill_scheduler)
+                probox.distributed.evaluate(
+                    *files, client=client, parts=PARTS, checkpoint=folder, progress=kill_scheduler
+                )
     assert re.fullmatch(
-        r"part \d+ of 12: the Dask scheduler at tcp://127\.0\.0\.1:\d+ is gone, or has dropped the task; "
-        r"run again with resume=True, which does what is missing",
+        r"(part \d+ of 12: )?the Dask scheduler at tcp://127\.0\.0\.1:\d+ is gone, or has dropped the task; "
+        r"run the same again: what is done is kept",
         str(caught.value),
     )
-    kept, of = parts_kept(str(folder))
-    assert of == PARTS
+    kept = len(list(folder.glob("part-*")))
     assert 0 < kept < PARTS
-    with dask_processes(tmp_path, 1) as (file, _), open_client(file, timeout=20) as client:
-        run = run_of(client, *files, folder=folder, resume=True)
-    assert (run.kept, run.parts) == (kept, PARTS)
+    with (
+        dask_processes(tmp_path, 1) as (file, _),
+        open_client(file, timeout=20) as client,
+        run_evaluation(*files, client=client, checkpoint=folder, convention=Convention()) as run,
+    ):
+        assert (run.kept, run.parts) == (kept, PARTS)
     assert run.result.to_bytes() == evaluate(*files).to_bytes()
     assert not folder.exists()
 
@@ -135,13 +137,13 @@ def start_probox(*arguments: str | Path, folder: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_control_c_ends_in_two_lines_and_resume_goes_on(sets: Path, tmp_path: Path) -> None:
+def test_control_c_ends_in_two_lines_and_the_same_command_goes_on(sets: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     arguments = ("evaluate", sets / "truth", sets / "found", "--dask", "local:2", "--out", "results")
     process = start_probox(*arguments, folder=tmp_path)
-    parts = tmp_path / "results.parts" / "found"
+    parts = tmp_path / "results.partial" / "found"
     deadline = time.monotonic() + 60
-    while not list(parts.glob("part-*")):
+    while not list(parts.glob("part-*.probox")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -150,18 +152,15 @@ def test_control_c_ends_in_two_lines_and_resume_goes_on(sets: Path, tmp_path: Pa
     assert process.returncode == 130
     assert out == ""
     first, second = err.split("\n\n")  # the line break is click's, after the ^C of the terminal
-    kept, of = parts_kept(str(parts))
+    kept, of = len(list(parts.glob("part-*.probox"))), 8
     assert 0 < kept < of
-    said = re.fullmatch(rf"found: (\d) of {of} parts are done and kept in (\S+); --resume goes on from there", first)
-    assert said is not None
-    assert said[2] == "results.parts/found"
-    assert int(said[1]) <= kept  # what a worker was at may have been done a moment later
+    assert first == f"{kept} finished parts are kept in results.partial; the same command goes on from there"
     assert second == "probox: interrupted\n"
-    process = start_probox(*arguments, "--resume", "--json", folder=tmp_path)
+    process = start_probox(*arguments, "--json", folder=tmp_path)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert err == f"found: {kept} of {of} parts were done before\n"
     alone = probox.evaluate(sets / "truth", sets / "found")
     assert f'"PDQ": {alone.summary()["PDQ"]!r}' in out
     assert probox.Evaluation.load(tmp_path / "results" / "found").summary() == alone.summary()
-    assert not (tmp_path / "results.parts").exists()
+    assert not (tmp_path / "results.partial").exists()

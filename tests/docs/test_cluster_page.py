@@ -37,7 +37,7 @@ def test_lines_for_the_shell_and_for_python(tmp_path: Path) -> None:
     expected = probox.evaluate(str(tmp_path / "demo" / "truth.json"), str(tmp_path / "demo" / "unsure.json")).summary()
     for folder in ("results/found", "joined/found", "small/unsure"):
         assert probox.load(tmp_path / folder).summary() == expected, folder
-    assert not (tmp_path / "results.parts").exists()
+    assert not (tmp_path / "results.partial").exists()
     for number, code in enumerate(code for language, code in BLOCKS if language == "python"):
         said = "\nimport json\n\nif __name__ == '__main__':\n    print(json.dumps(result.summary()))\n"
         (tmp_path / f"{number}.py").write_text(f"{code}{said}")

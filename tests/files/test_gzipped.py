@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probox import InputError
-from probox.files import gzipped
+from probox.files import reading
 
 TEXT = b'[{"image_id": 1, "bbox": [1.5, 2.25, 3, 4]}]' * 200
 GOOD = gzip.compress(TEXT, mtime=0)
@@ -43,20 +43,20 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "isal":
         pytest.importorskip("isal")
     else:
-        monkeypatch.setattr(gzipped, "_isal", lambda module: None)
+        monkeypatch.setattr(reading, "_import_isal", lambda module: None)
     return str(request.param)
 
 
 def outcome(data: bytes, limit: int = 50_000) -> bytes | str:
     try:
-        return gzipped.unpacked(data, "file.gz", limit)
+        return reading.unpack(data, "file.gz", limit)
     except InputError as error:
         return str(error)
 
 
 def by_zlib(data: bytes) -> bytes | str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gzipped, "_isal", lambda module: None)
+        patch.setattr(reading, "_import_isal", lambda module: None)
         return outcome(data)
 
 
@@ -103,7 +103,7 @@ def test_the_limit_is_exact(library: str, spare: int) -> None:
 
 @given(content=st.binary(max_size=3000))
 def test_what_is_written_is_read_by_both(content: bytes) -> None:
-    file = gzipped.packed(content)
+    file = reading.pack(content)
     assert file == gzip.compress(content, 6, mtime=0)  # whatever is installed
     assert zlib.decompress(file, wbits=31) == content
     assert outcome(file) == content
@@ -112,5 +112,5 @@ def test_what_is_written_is_read_by_both(content: bytes) -> None:
 
 def test_isal_is_used_where_it_is_installed() -> None:
     pytest.importorskip("isal")
-    assert gzipped._isal("isal_zlib") is import_module("isal.isal_zlib")
-    assert gzipped._isal("no_such_module") is None
+    assert reading._import_isal("isal_zlib") is import_module("isal.isal_zlib")
+    assert reading._import_isal("no_such_module") is None

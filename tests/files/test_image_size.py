@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from probox.errors import InputError
-from probox.files.image_size import image_size
+from probox.files.photos import image_size
 
 
 def saved(path: Path, kind: str, size: tuple[int, int] = (37, 21), mode: str = "RGB", **more: object) -> Path:

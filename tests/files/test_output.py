@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from probox import InputError
-from probox.files.output import json_bytes, write_files
-from probox.files.staging import hold_signals
+from probox.files.output import hold_signals, json_bytes, write_files
 
 
 def test_a_failing_writer(tmp_path: Path) -> None:

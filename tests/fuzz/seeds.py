@@ -230,7 +230,7 @@ def result_folders() -> dict[str, dict[str, bytes]]:
     results: dict[str, Any] = {"whole": probox.evaluate(truth(), detections())}
     for keep in ("all", "matches", "summary"):
         for part in ("1/2", "2/2"):
-            results[f"{keep} {part}"] = probox.evaluate(truth(), detections(), part, keep=keep)
+            results[f"{keep} {part}"] = probox.evaluate(truth(), detections(), part=part, keep=keep)
     folders = {}
     for name, result in results.items():
         with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,7 @@ import probox
 from probox import Detections, Evaluation, GroundTruth, InputError
 from probox.analysis.validation import validate
 from probox.calibration import Calibration
-from probox.files.image_size import MAX_SIDE, image_size
+from probox.files.photos import MAX_SIDE, image_size
 from probox.formats import sharing
 from probox.formats.yolo.data_yaml import read_data_yaml
 

@@ -152,11 +152,10 @@ def run_command(
     probox experiment run training training-scenes
     """
     from probox.errors import InputError
-    from probox.files.folder import output_folder
+    from probox.files.output import output_folder
     from probox_experiments.experiment import TooFewImagesError, parse_settings
     from probox_experiments.figures import style
     from probox_experiments.outcome import (
-        KEPT,
         PAGES,
         Setting,
         check_extras,
@@ -192,7 +191,7 @@ def run_command(
     outcomes: list[Outcome] = []
     written = None
     files = [name for experiment in chosen for name in file_names(experiment)] + [*PAGES] * ("all" in names)
-    with output_folder(out, "experiment", names=files, carry=KEPT) as folder:
+    with output_folder(out, "experiment", names=files) as folder:
         for experiment in chosen:
             began = time.perf_counter()
             try:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from probox.errors import InputError
-from probox.files.folder import OutputFolder
+from probox.files.output import OutputFolder
 from probox.support.optional import check_installed
 from probox.support.plain_json import plain_json
 from probox.tables.detections import Detections

@@ -15,8 +15,7 @@ from typing import Any
 import probox
 from probox import _core
 from probox.convention import Convention
-from probox.files.output import write_files
-from probox.files.staging import named_errors, sweep
+from probox.files.output import named_errors, sweep, write_files
 from probox.measures import registry
 from probox.measures.pdq.pdq_measure import PDQ
 from probox.support.parallel import thread_count

@@ -11,7 +11,6 @@ from pathlib import PurePath
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.adapters.metric import PDQ
 from probox.detect.network_input import Placement
@@ -115,11 +114,11 @@ class PDQHooks:
         return _make_callback, (self.home, {name: value for name, value in self.__dict__.items() if name != "home"})
 
     def on_validation_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        """Begin anew, with a metric for each data loader."""
+        """Start with an empty metric for each data loader."""
         self._begin(trainer.sanity_checking, trainer.num_sanity_val_batches, trainer.num_val_batches)
 
     def on_test_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        """Begin anew, with a metric for each data loader."""
+        """Start with an empty metric for each data loader."""
         self._begin(False, (), trainer.num_test_batches)
 
     def on_validation_batch_end(
@@ -174,7 +173,6 @@ class PDQHooks:
             pl_module.log_dict(named, prog_bar=self.prog_bar, sync_dist=False, add_dataloader_idx=False)
 
 
-Floats = npt.NDArray[np.float64]
 DECIMALS = 2
 """Of a pixel. Labels are shares of the image with six digits and single precision; an object that ends with pixel 58
 must not end at 58.00003, where one more begins."""

@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.adapters.image_rows import ImageRows
 from probox.errors import InputError
+from probox.support.types import Array, Floats, Ints
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
 from probox.tables.box_formats import BoxFormat, boxes_from, check_box_format
@@ -21,7 +21,6 @@ from probox.tables.corner_gaussians import corners_from
 from probox.tables.from_scores import check_scores
 from probox.tables.labels import background_classes
 
-Floats = npt.NDArray[np.float64]
 NO_CLASS = "N/A"
 """The name of numbers that COCO never gave to a class, in torchvision's lists of categories."""
 ENTRIES = ("boxes", "labels", "scores", "label_probs", "covariances")
@@ -34,16 +33,16 @@ class LabelNaming:
     """What labels count in, and where background stands among probabilities."""
 
     names: tuple[str, ...] | None
-    """Names of labels `first_label`, `first_label` + 1, ..., without background; None where nobody says them."""
+    """Names of labels `first_label`, `first_label` + 1, ..., without background; None where they are unknown."""
     first_label: int
     background: Literal["first", "last"] | None
     zero: str = "leave background out"
-    """What to do about labels of background, and below those that are none."""
+    """What to do about labels of background, and below about labels out of range."""
     beyond: str = "check the order and number of classes"
     next_beyond: str | None = None
 
     @property
-    def columns(self) -> npt.NDArray[np.int64]:
+    def columns(self) -> Ints:
         """Return the column that each name gets; -1 for what is no class."""
         real = np.array([name != NO_CLASS for name in self.names or ()], bool)
         return np.where(real, np.cumsum(real) - 1, -1)
@@ -53,7 +52,7 @@ class LabelNaming:
         """Return the names of columns."""
         return None if self.names is None else tuple(name for name in self.names if name != NO_CLASS)
 
-    def columns_at(self, labels: Any, rows: int, whose: str) -> npt.NDArray[np.int64]:
+    def columns_at(self, labels: Any, rows: int, whose: str) -> Ints:
         """Return the columns that labels mean; -1 for what is no class."""
         numbers = column_of(labels, rows, "labels", np.int64)
         if not rows:
@@ -125,7 +124,7 @@ def expect_entries(given: Any, name: str, keys: Sequence[str], *, no_scores: str
     raise InputError(f"expected {name} to have {missing[0]!r}, but got {there:.80}", remedy=remedy)
 
 
-def column_of(values: Any, rows: int, name: str, dtype: Any) -> npt.NDArray[Any]:
+def column_of(values: Any, rows: int, name: str, dtype: Any) -> Array:
     """Return an entry with one number for each box."""
     array = to_numpy(values, name)
     if rows == 0 and array.size == 0:
@@ -196,7 +195,7 @@ def read_found(
         check_scores(stated)
     every = None
     if probs is not None:
-        every = np.array(to_numpy(probs, "label_probs"))  # a copy: nobody writes to it
+        every = np.array(to_numpy(probs, "label_probs"))  # a copy of our own
         if every.size == 0 and count == 0:
             every = np.zeros((0, len(naming.classes or ())))
         check_scores(every, "label_probs")
@@ -224,7 +223,7 @@ def read_found(
 
 
 def _check_spelling(given: Mapping[str, Any]) -> None:
-    """Raise for an entry that says something of boxes under another name: nobody would look at it."""
+    """Raise for a misspelt entry, which would be ignored."""
     for key in given:
         meant = ["covariances"] if key in UNCERTAIN else get_close_matches(str(key), ENTRIES, 1, NEAR)
         if meant and key not in ENTRIES and given.get(meant[0]) is None:
@@ -232,7 +231,7 @@ def _check_spelling(given: Mapping[str, Any]) -> None:
 
 
 def _with_columns(rows: ImageRows, naming: LabelNaming) -> ImageRows:
-    """Return rows with probabilities of classes alone; where nobody says labels and scores, the largest are."""
+    """Return rows with probabilities of classes alone; without labels and scores, the largest are."""
     probs, count = rows.label_probs, len(rows.boxes)
     assert probs is not None
     if naming.names is not None and naming.classes is not None:

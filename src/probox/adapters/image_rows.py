@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.formats.draft import mask_note
+from probox.support.types import Array, Floats, Ints
 from probox.tables.arrays import to_numpy
 from probox.tables.box_formats import known_sizes
 from probox.tables.columns import frozen
@@ -59,7 +59,7 @@ def read_rows(
     return ImageRows(**found)
 
 
-def check_labels(labels: npt.NDArray[Any] | None, classes: int, name: str, image: int | None, remedy: str) -> None:
+def check_labels(labels: Array | None, classes: int, name: str, image: int | None, remedy: str) -> None:
     """Raise for labels that do not count in the classes from 0."""
     if labels is None:
         return
@@ -131,7 +131,7 @@ def probs_of(given: Any, count: int, is_one: bool) -> list[Any]:
     return probs
 
 
-def sizes_of(image_sizes: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:
+def sizes_of(image_sizes: Any, ids: Sequence[int]) -> Floats:
     """Return width and height of each image, (I, 2), from a pair, a pair for each, a mapping, or ground truth.
 
     >>> sizes_of({7: (64, 48)}, [7]).tolist()
@@ -154,7 +154,7 @@ def sizes_of(image_sizes: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:
     return result
 
 
-def check_within(boxes: npt.NDArray[Any], size: Any, image: int, remedy: str) -> None:
+def check_within(boxes: Array, size: Any, image: int, remedy: str) -> None:
     """Raise for boxes that reach beyond the size that an output states, (height, width), by more than a tenth."""
     if size is None or boxes.size == 0 or boxes.ndim != 2:
         return
@@ -175,11 +175,11 @@ class ImageRows:
     Labels count in the classes from 0, or are names of classes. All images of a table have the same of these.
     """
 
-    boxes: npt.NDArray[Any]
-    scores: npt.NDArray[Any] | None = None
-    labels: npt.NDArray[Any] | None = None
-    label_probs: npt.NDArray[Any] | None = None
-    covariances: npt.NDArray[Any] | None = None
+    boxes: Array
+    scores: Array | None = None
+    labels: Array | None = None
+    label_probs: Array | None = None
+    covariances: Array | None = None
 
     def count(self, image: int | None = None) -> int:
         """Return how many detections these are; raise where columns differ."""
@@ -194,7 +194,7 @@ class ImageRows:
                 raise InputError(f"got {count} boxes, but {got} {name}", image=image)
         return count
 
-    def take(self, rows: npt.NDArray[np.int64]) -> ImageRows:
+    def take(self, rows: Ints) -> ImageRows:
         """Return some of the rows."""
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         chosen: dict[str, Any] = {name: values if values is None else values[rows] for name, values in given.items()}
@@ -327,14 +327,14 @@ def _join_column(images: Sequence[ImageRows], name: str) -> Any:
     return np.concatenate(parts)
 
 
-def _share_stated(probs: npt.NDArray[Any], labels: npt.NDArray[Any], scores: npt.NDArray[Any]) -> float:
+def _share_stated(probs: Array, labels: Array, scores: Array) -> float:
     """Return in which share of the rows the probability of the label is the score."""
     rows = np.flatnonzero((labels >= 0) & (labels < probs.shape[1])) if labels.dtype.kind in "iu" else np.zeros(0, int)
     same = np.abs(probs[rows, labels[rows]].astype(np.float64) - scores[rows]) <= SAME
     return float(same.sum()) / len(labels) if len(labels) else 1.0
 
 
-def check_order(probs: npt.NDArray[Any], labels: npt.NDArray[Any], scores: npt.NDArray[Any], least: int = 5) -> None:
+def check_order(probs: Array, labels: Array, scores: Array, least: int = 5) -> None:
     """Raise if probabilities hardly ever have anything to do with the labels beside them, of which `least` are asked.
 
     Parameters
@@ -346,7 +346,7 @@ def check_order(probs: npt.NDArray[Any], labels: npt.NDArray[Any], scores: npt.N
     scores : (N,)
         How sure it says it is.
     least : int
-        Of fewer rows nothing is said, but that scores are the probabilities of the class beside the label.
+        Fewer rows are only checked for labels that are off by one.
     """
     stated = _share_stated(probs, labels, scores)
     for step in (1, -1) if stated == 0.0 else ():

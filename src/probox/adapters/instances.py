@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.adapters.image_rows import (
     ImageRows,
@@ -24,6 +23,7 @@ from probox.errors import InputError
 from probox.formats.coco.results import coco_results_from_bytes
 from probox.formats.problems import Problems
 from probox.support.optional import require
+from probox.support.types import Array
 from probox.tables.arguments import check_classes, dataset_of, expect
 from probox.tables.arrays import entry_of, to_numpy
 from probox.tables.dataset import Dataset
@@ -322,7 +322,7 @@ def _of_image(found: Any, image_id: Any, order: str) -> Detections:
     return chosen
 
 
-def _names_and_images(found: Detections) -> dict[str, npt.NDArray[Any]]:
+def _names_and_images(found: Detections) -> dict[str, Array]:
     names = np.array(found.classes or [""], dtype=str)[found.labels]
     return {"class_name": names, "image_id": np.array(found.image_ids)}
 
@@ -367,7 +367,7 @@ def _read_supervision(result: Any, names: tuple[str, ...], image: int) -> ImageR
     )
 
 
-def _labels(result: Any, names: tuple[str, ...], image: int) -> npt.NDArray[Any]:
+def _labels(result: Any, names: tuple[str, ...], image: int) -> Array:
     """Return the classes of detections; where these say both number and name, the two must mean the same."""
     stated = _data(result, "class_name")
     if result.class_id is None:

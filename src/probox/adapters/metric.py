@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 REACH = 8.0
 """Standard deviations beyond which a corner's Gaussian has nothing that a number would show."""
 FAR = 2000.0
-"""Pixels beyond which no made-up image reaches for a Gaussian's sake: one unsure of everything fills no photo."""
+"""Largest margin in pixels that a Gaussian adds to an image of unknown size."""
 LARGEST = 1 << 30
-"""The widest image that is made up where nobody says how wide it is."""
+"""Largest side of an image of unknown size."""
 MANY = 5
 """So many predictions between 0 and 1, and none beyond, are no accident."""
 
@@ -105,7 +105,7 @@ class Reading:
 
 
 def number_images(images: Sequence[ImageState]) -> list[int]:
-    """Return the ids of images; those without get numbers that nobody has."""
+    """Return the ids of images; those without get unused numbers."""
     taken = [seen.image_id for seen in images if seen.image_id is not None]
     free = max(taken, default=-1) + 1
     ids = []
@@ -176,7 +176,7 @@ class PDQ:
         What boxes are, in pixels, predictions and targets alike.
     image_size : (width, height), optional
         Of all images that do not say their own. Default: an image is taken for large enough to hold everything in it,
-        which matters only to boxes at the right or lower border; a note says so.
+        which matters only to boxes at the right or lower border, and adds a note.
     first_label : {0, 1}, optional
         The label of the first class; torchvision's labels begin at 1, with 0 for the background. Default: 0.
     covariance_format : {"xyxy", "xywh", "cxcywh"}, optional
@@ -227,7 +227,7 @@ class PDQ:
         self._others: tuple[list[ImageState], ...] | None = None
         self._repeated = 0
         self._result: Evaluation | None = None
-        self.result()  # what is wrong with the arguments is said now, not after an epoch
+        self.result()  # raises for wrong arguments now, not after an epoch
 
     # --- what torchmetrics' metrics have ---
 
@@ -384,7 +384,7 @@ class PDQ:
         return dataclasses.replace(result, plain_notes=(*about_classes, *notes, *result.plain_notes))
 
     def _classes(self, images: Sequence[ImageState]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the names of the classes, and what to say of them where nobody named them."""
+        """Return the names of the classes, and a note if they are unnamed."""
         names = self._reading.naming.classes
         if names is not None:
             return names, ()

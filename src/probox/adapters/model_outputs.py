@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.adapters.image_rows import ImageRows, check_labels, image_ids_of, list_outputs, sizes_of, stack_rows
 from probox.detect.image_files import rows_of_photos
@@ -24,14 +23,13 @@ from probox.detect.transformers_detector import (
 from probox.detect.ultralytics_detector import names_of
 from probox.errors import InputError
 from probox.formats.draft import mask_note
+from probox.support.types import Floats, Ints
 from probox.tables.arguments import check_classes, dataset_of
 from probox.tables.arrays import entry_of, to_numpy
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.distributions import AboveOne
 from probox.tables.groundtruth import GroundTruth
-
-Floats = npt.NDArray[np.float64]
 
 
 def from_transformers(
@@ -160,7 +158,7 @@ def _sizes(image_sizes: Any, target_sizes: Any, ids: Sequence[int]) -> Floats:
     return sizes
 
 
-def _best(scores: Floats, threshold: float, top: int | None) -> npt.NDArray[np.int64]:
+def _best(scores: Floats, threshold: float, top: int | None) -> Ints:
     """Return the queries to keep, in their order."""
     best = scores.max(axis=1, initial=0.0)
     rows = np.flatnonzero(~(best <= threshold)) if threshold > 0 else np.arange(len(best))  # NaN stays, to be rejected

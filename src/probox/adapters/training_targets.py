@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.adapters.dictionaries import (
     NO_CLASS,
@@ -22,6 +21,7 @@ from probox.adapters.dictionaries import (
 )
 from probox.adapters.image_rows import image_ids_of, list_outputs, sizes_of, stack_rows
 from probox.errors import InputError
+from probox.support.types import Array, Bools, Floats, Ints
 from probox.tables.arrays import to_numpy
 from probox.tables.box_formats import BoxFormat
 from probox.tables.boxes import extents_of, pixels_of_boxes
@@ -31,7 +31,6 @@ from probox.tables.distributions import AboveOne
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
 
-Floats = npt.NDArray[np.float64]
 Size = tuple[int, int]
 SIZE_KEYS = {"image_size": True, "orig_size": False, "size": False}
 """Where a target says how large its image is, and whether width comes first; DETR's sizes are height, width."""
@@ -46,12 +45,12 @@ class Target:
 
     image_id: int | None
     size: Size | None
-    labels: npt.NDArray[np.int64]
+    labels: Ints
     boxes: Floats
     extents: Floats
     masks: Masks | None
     areas: Floats
-    crowd: npt.NDArray[np.bool_]
+    crowd: Bools
     empty: int
     """How many masks had no pixel; these objects are left out."""
 
@@ -95,7 +94,7 @@ def truth_of(dataset: Dataset, targets: Sequence[Target]) -> GroundTruth:
     empty = sum(target.empty for target in targets)
     notes = [f"{empty} masks have no pixel: left out"] if empty else []
 
-    def join(name: str, nothing: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def join(name: str, nothing: Array) -> Array:
         return np.concatenate([nothing, *(getattr(target, name) for target in targets)])
 
     return GroundTruth(
@@ -125,7 +124,7 @@ def _note_swapped(dataset: Dataset, targets: Sequence[Target]) -> list[str]:
     ]
 
 
-def _flags(masks: Any, rows: int) -> npt.NDArray[np.bool_] | None:
+def _flags(masks: Any, rows: int) -> Bools | None:
     """Return the objects' masks (n, H, W); without objects they still tell the image's size."""
     if masks is None:
         return None
@@ -144,7 +143,7 @@ def _flags(masks: Any, rows: int) -> npt.NDArray[np.bool_] | None:
     return arrays.astype(bool)
 
 
-def _size(target: Mapping[str, Any], flags: npt.NDArray[np.bool_] | None, given: Size | None) -> Size | None:
+def _size(target: Mapping[str, Any], flags: Bools | None, given: Size | None) -> Size | None:
     """Return width and height: as given, or where the target or its masks say them."""
     said = {"image_size": given} if given is not None else _said_sizes(target)
     if flags is not None:

@@ -11,10 +11,9 @@ Calibration(constant for nll, labels none)
 Detections(167 detections in 12 images, 7 classes, 167 probabilistic)
 """
 
-from probox.analysis.control import Fitted
 from probox.calibration.calibration import Calibration
+from probox.calibration.fitting import Fitted, fit
 from probox.calibration.gain import Change, Gain
 from probox.calibration.std_regressor import StdRegressor
-from probox_experiments.training.fitting import fit
 
 __all__ = ["Calibration", "Change", "Fitted", "Gain", "StdRegressor", "fit"]

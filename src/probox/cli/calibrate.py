@@ -13,7 +13,6 @@ from probox.calibration.calibration import TARGETS
 from probox.calibration.corner_fit import CORNER_METHODS
 from probox.calibration.label_maps import LABEL_METHODS
 from probox.cli.console import in_flags, note, print_json, progress_bar, results, table_width
-from probox.cli.dask_choice import dask_option, mappers_at
 from probox.cli.output import PathOrUrl, border_option, detections_option
 from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
@@ -78,14 +77,12 @@ def command() -> None:
 @border_option
 # Not --fixed-variance: with one variance for all corners there are no sigmas to fit.
 @scoring_options(leave_out=["fixed_variance"])
-@dask_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def fit_command(
     truth: str,
     detections: str,
     out: Path,
     scoring: Scoring,
-    dask: str | None,
     as_json: bool,
     held_out: Path | None,
     **choices: Any,
@@ -106,19 +103,17 @@ def fit_command(
     constant     a share of the sides in place of the detector's sigmas; also for plain boxes
     conformal    one factor, with the promise that 1 - alpha of the boxes cover
 
-    --dask shares fits and what they are worth over the processes of this machine (local, or local:4 for four of them)
-    or over a cluster that runs already: the address of its scheduler, or its scheduler file. No number depends on it.
 
     \b
     probox calibrate fit truth.json detections.json --out calibration.json
     probox calibrate fit truth.json detections.json --method isotonic --target nll --out calibration.json
     probox calibrate fit truth.json detections.json --method learned --out calibration.json
     probox calibrate fit truth.json detections.json --out calibration.json --held-out calibrated.coco.json
-    probox calibrate fit truth.json detections.json --method learned --dask local --out calibration.json
+    probox calibrate fit truth.json detections.json --method learned --out calibration.json
     """
     from probox.calibration import fit
     from probox.calibration.calibration import KIND
-    from probox.files.replacing import check_not_input, check_replaceable
+    from probox.files.kinds import check_not_input, check_replaceable
     from probox.formats.writing import check_output, write_detections
 
     check_replaceable(out, KIND, folder=True)
@@ -128,9 +123,9 @@ def fit_command(
         check_not_input(held_out, (truth, detections, out))
     started = time.perf_counter()
     table, found = scoring.read(truth, detections, "fit")
-    with mappers_at(dask) as mappers, progress_bar("fits", quiet=as_json) as progress:
+    with progress_bar("fits", quiet=as_json) as progress:
         fitted = fit(
-            table, found, convention=scoring.convention, threads=scoring.threads, progress=progress, mapper=mappers(),
+            table, found, convention=scoring.convention, threads=scoring.threads, progress=progress,
             **choices,
         )  # fmt: skip
     if held_out is not None and fitted.held_out is None:
@@ -170,7 +165,7 @@ def apply_command(calibration: str, detections: str, out: Path, truth: str | Non
     probox calibrate apply calibration.json detections.json --out calibrated.json
     """
     from probox.calibration import Calibration
-    from probox.files.replacing import check_not_input
+    from probox.files.kinds import check_not_input
     from probox.files.source import Source
     from probox.formats import read_truth
     from probox.formats.alone import dataset_alone

@@ -8,7 +8,6 @@ import click
 
 from probox.cli.completing import complete_measures
 from probox.cli.console import note, print_json, progress_bar, results, table_width
-from probox.cli.dask_choice import dask_option, mappers_at
 from probox.cli.measure_choice import checked_measures
 from probox.cli.naming import Named, load_named, named_argument
 from probox.cli.scoring import label_threshold_option
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "style", type=click.Choice(STYLES), default="text", show_default=True, help="How to print tables."
 )
-@dask_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     folders: tuple[Named, ...],
@@ -59,7 +57,6 @@ def command(
     seed: int,
     level: float,
     style: str,
-    dask: str | None,
     as_json: bool,
 ) -> None:
     """Say whether results differ, and by how much, by drawing and swapping whole images.
@@ -69,8 +66,6 @@ def command(
     given; a folder of such folders keeps the order in which `probox evaluate --out` was given the files. Each number
     has an interval, each difference an interval and p, and a sentence says what may be concluded.
 
-    --dask shares draws and swaps over the processes of this machine (local, or local:4 for four of them) or over a
-    cluster that runs already: the address of its scheduler, or its scheduler file. No number depends on it.
 
     \b
     probox evaluate truth.json ssd.json yolo.json --out results
@@ -78,7 +73,7 @@ def command(
     probox compare results --all-pairs --per-class --json
     probox compare results --label-threshold auto
     probox compare A=results/ssd B=elsewhere/ssd
-    probox compare results --all-pairs --replicates 10000 --dask tcp://head:8786
+    probox compare results --all-pairs --replicates 10000
     """
     from probox.analysis.comparison import compare
     from probox.errors import InputError
@@ -89,10 +84,10 @@ def command(
         loaded = {name: result.at_threshold(label_threshold) for name, result in loaded.items()}
     if len(loaded) < 2:
         raise InputError("there is only one result", file=folders[0].path, remedy="name two or more to compare")
-    with mappers_at(dask) as mappers, progress_bar("images drawn and swapped", quiet=as_json) as progress:
+    with progress_bar("images drawn and swapped", quiet=as_json) as progress:
         compared = compare(
             loaded, None if measures is None else checked_measures(measures), per_class=per_class, all_pairs=all_pairs,
-            replicates=replicates, seed=seed, level=level, progress=progress, mapper=mappers(),
+            replicates=replicates, seed=seed, level=level, progress=progress,
         )  # fmt: skip
     if as_json:
         print_json(compared.to_dict())

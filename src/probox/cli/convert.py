@@ -64,7 +64,7 @@ def command(
       probox convert detections.parquet found --shards 16
       probox convert runs/detect/predict/labels found.coco.json --truth data.yaml
     """
-    from probox.files.replacing import check_none_is_input
+    from probox.files.kinds import check_none_is_input
     from probox.files.source import Source
     from probox.formats.parquet.format import PARQUET_DETECTIONS, files_to_replace, in_shards
     from probox.formats.writing import check_url
@@ -96,7 +96,7 @@ def command(
 
 def _asked(target: str, given: DetectionFormat, wanted: str | None, *, has_truth: bool) -> DetectionFormat:
     """Return the format to write: the one that is wanted, or that the name of OUT asks for."""
-    from probox.files.remote import is_url
+    from probox.files.source import is_url
     from probox.formats.coco.format import COCO_RESULTS
     from probox.formats.parquet.format import PARQUET_DETECTIONS
     from probox.formats.rvc1.format import RVC1_DETECTIONS

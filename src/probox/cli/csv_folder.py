@@ -37,11 +37,11 @@ def check_csv_folder(target: str, names: Sequence[str]) -> None:
 
     Tables of one file in DIR, and of several in folders of it, would look like those of one run.
     """
-    from probox.files.folder import check_output_folder, files_written
+    from probox.files.output import check_output_folder, list_files_written
 
     wanted = _file_names(names)
     check_output_folder(target, COMMAND, wanted)
-    depths = {len(path.relative_to(target).parts) for path in files_written(Path(target), COMMAND)[:-1]}
+    depths = {len(path.relative_to(target).parts) for path in list_files_written(Path(target), COMMAND)[:-1]}
     if depths - {1 if len(names) == 1 else 2}:
         held, now = ("several files", "one") if len(names) == 1 else ("one file", "several")
         raise InputError(
@@ -54,7 +54,7 @@ def check_csv_folder(target: str, names: Sequence[str]) -> None:
 def write_csv_folder(target: str, results: Mapping[str, Evaluation]) -> None:
     """Write the tables of all results, all of them or none."""
     from probox.evaluation.group_tables import csv_tables
-    from probox.files.folder import output_folder
+    from probox.files.output import output_folder
 
     with output_folder(target, COMMAND, names=_file_names(list(results))) as folder:
         for name, evaluation in results.items():

@@ -12,9 +12,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from probox.cli.cluster import dask_option
 from probox.cli.completing import complete_files
 from probox.cli.console import in_flags, note, print_json, progress_bar
-from probox.cli.dask_choice import client_at, dask_option
 from probox.cli.option_groups import GroupedCommand, option
 from probox.cli.output import PathOrUrl, border_option, fusion_options, optional_detections_option
 from probox.detect.factory import DEVICES
@@ -221,9 +221,9 @@ def command(
     from probox.detect.factory import files_of, open_detector, split_model
     from probox.detect.graph import read_classes
     from probox.detect.run import check_ids
+    from probox.files.kinds import GRAPH, check_not_input, check_replaceable
     from probox.files.output import write_files
     from probox.files.reading import is_folder
-    from probox.files.replacing import GRAPH, check_not_input, check_replaceable
     from probox.formats.writing import check_output
     from probox.fusion import Spread
     from probox.support.parallel import thread_count
@@ -342,10 +342,10 @@ def _looking_at(dask: str | None, model: str, opening: dict[str, Any]) -> Iterat
     if dask is None:
         yield None
         return
-    from probox.distributed.detecting import ClusterLooking, Model
+    from probox.distributed import ClusterLooking, Model, open_client
 
-    with client_at(dask) as client:
-        yield ClusterLooking(client, Model.called(model, **opening))
+    with open_client(dask) as client:
+        yield ClusterLooking(client, Model.named(model, **opening))
 
 
 def _idle(uncertainty: str) -> list[str]:

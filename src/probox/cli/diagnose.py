@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from probox.cli.console import note, print_json, progress_bar, results, table_width
-from probox.cli.dask_choice import dask_option, mappers_at
 from probox.cli.measure_choice import parse_measures
 from probox.cli.naming import Named, load_named, named_argument
 
@@ -30,7 +29,6 @@ PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-er
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where random numbers begin.")
 @click.option("--dark", is_flag=True, help="Plots with light lines on a dark ground.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
-@dask_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     folders: tuple[Named, ...],
@@ -40,7 +38,6 @@ def command(
     seed: int,
     dark: bool,
     threads: int | None,
-    dask: str | None,
     as_json: bool,
 ) -> None:
     """Say why RESULT_DIR has its numbers, whether sigmas can be trusted, and what would help.
@@ -50,8 +47,6 @@ def command(
     judged on), and every measure of labels and scores. RESULT_DIR is a folder that `probox evaluate --out` wrote, or a
     folder of such folders; NAME=RESULT_DIR gives one another name.
 
-    --dask shares searches, rules and repairs over the processes of this machine (local, or local:4 for four of them) or
-    over a cluster that runs already: the address of its scheduler, or its scheduler file. No number depends on it.
 
     \b
     probox evaluate truth.json detections.json --label-threshold 0.5 --out results
@@ -59,7 +54,6 @@ def command(
     probox diagnose results/ssd results/yolo --out why --json
     probox diagnose results --thresholds-for lrp,d-ece
     probox diagnose A=results/ssd B=elsewhere/ssd
-    probox diagnose results --dask local
     """
     from probox.analysis.diagnosis import diagnose
 
@@ -70,18 +64,16 @@ def command(
         require("matplotlib", extra="report").use("Agg")
     loaded = load_named(folders)
     diagnoses: dict[str, Any] = {}
-    with mappers_at(dask) as mappers:
-        for name, evaluation in loaded.items():
-            with progress_bar(name, quiet=as_json) as progress:
-                diagnoses[name] = diagnose(
-                    evaluation,
-                    thresholds_for=measures,
-                    replicates=replicates,
-                    seed=seed,
-                    threads=threads,
-                    progress=progress,
-                    mapper=mappers(),
-                )
+    for name, evaluation in loaded.items():
+        with progress_bar(name, quiet=as_json) as progress:
+            diagnoses[name] = diagnose(
+                evaluation,
+                thresholds_for=measures,
+                replicates=replicates,
+                seed=seed,
+                threads=threads,
+                progress=progress,
+            )
     described = {"results": [{"name": name, **diagnosis.to_dict()} for name, diagnosis in diagnoses.items()]}
     if out is not None:
         _write(out, loaded, diagnoses, described, dark)
@@ -110,7 +102,7 @@ def _write(out: str, loaded: dict[str, Any], diagnoses: dict[str, Any], describe
     from probox.analysis.diagnosis_text import diagnosis_tables
     from probox.analysis.what_if import TITLES
     from probox.evaluation.text import label_results
-    from probox.files.folder import output_folder
+    from probox.files.output import output_folder
     from probox.plots import PLOTS as ALL
     from probox.plots import quietly
     from probox.plots.what_if import draw_what_if

@@ -208,7 +208,7 @@ def _refuse_scoring(scoring: Scoring, why: str) -> None:
 def _write(
     job: Job, folder: Path, ending: str, options: dict[str, Any], threads: int | None, *, quiet: bool
 ) -> list[tuple[int, Path]]:
-    from probox.files.folder import output_folder
+    from probox.files.output import output_folder
     from probox.pictures.many import Task, draw_tasks, process_count
     from probox.support.optional import require
 

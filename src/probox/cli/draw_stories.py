@@ -27,7 +27,7 @@ def write_stories(
 ) -> None:
     """Find stories, draw them, write a page with all of them, and say what was written."""
     from probox.analysis.stories import stories
-    from probox.files.folder import output_folder
+    from probox.files.output import output_folder
     from probox.files.photos import find_photo
     from probox.pictures.many import Task, draw_task
     from probox.pictures.stories import story_page, story_view

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
-from probox.cli.cluster import Cluster, cluster_options, measuring
+from probox.cli.cluster import dask_option, measuring
 from probox.cli.console import in_flags, note, print_json, progress_bar, results, say_notes, table_width, warnings_of
 from probox.cli.csv_folder import check_csv_folder, csv_folders, csv_option, write_csv_folder
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
@@ -37,7 +37,7 @@ from probox.support.words import some_names
 @part_option
 @keep_option
 @click.option("--out", type=click.Path(), metavar="DIR", help="Keep the evaluation of each file in DIR/NAME.")
-@cluster_options
+@dask_option
 @csv_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
@@ -51,7 +51,7 @@ def command(
     part: tuple[int, int] | None,
     keep: Keep,
     out: str | None,
-    cluster: Cluster | None,
+    dask: str | None,
     csv_folder: str | None,
     as_json: bool,
 ) -> None:
@@ -76,9 +76,8 @@ def command(
     detection, for PDQ, mAP and LRP; --keep summary keeps sums alone, for PDQ.
 
     --dask shares the work over the processes of this machine (local, or local:4 for four of them) or over a cluster
-    that runs already: the address of its scheduler, or its scheduler file. Every number is to the bit that of one
-    process. Finished parts are kept in DIR.parts, which all workers must see; after a crash, --resume does what is
-    missing.
+    that runs already: the address of its scheduler, or its scheduler file. Every number is bit-identical to that of one
+    process. With --out, finished parts are kept in DIR.partial: after a crash, the same command does what is missing.
 
     \b
     probox evaluate instances_val2017.json detections.json
@@ -89,15 +88,15 @@ def command(
     probox evaluate truth.json unsure.json --measures nll,energy,coverage --per-class
     probox evaluate instances_val2017.json detections.json --images ids.json
     probox evaluate truth.parquet found.parquet --part 3/16 --keep matches --out parts/3
-    probox evaluate truth/ found/ --dask tcp://head:8786 --out results --resume
+    probox evaluate truth/ found/ --dask tcp://head:8786 --out results
     """
     import probox.evaluation.evaluate  # noqa: F401  (the time that is reported is without loading it)
     from probox.evaluation.inputs import share_truth
 
     started = time.perf_counter()
     scoring = dataclasses.replace(scoring, part=part, keep=keep)
-    if scoring.convention.label_threshold == "auto" and (part is not None or keep != "all" or cluster is not None):
-        flag = "--part" if part is not None else "--dask" if cluster is not None else f"--keep {keep}"
+    if scoring.convention.label_threshold == "auto" and (part is not None or keep != "all" or dask is not None):
+        flag = "--part" if part is not None else "--dask" if dask is not None else f"--keep {keep}"
         raise click.UsageError(
             f"--label-threshold auto needs the tables of all images, which {flag} does not have: leave out one of both"
         )
@@ -115,7 +114,7 @@ def command(
             raise click.UsageError("--csv writes tables, which --keep all keeps")
         check_csv_folder(csv_folder, names)
     rows: dict[str, Any] = {}
-    with measuring(there, truth, scoring, cluster, out) as measure:
+    with measuring(there, truth, scoring, dask, out) as measure:
         for path, name in zip(paths, names, strict=True):
             with progress_bar(name, quiet=as_json) as progress:
                 rows[name] = measure(path, name, progress)

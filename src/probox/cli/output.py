@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from probox.cli.option_groups import option
-from probox.files.remote import is_url
+from probox.files.source import is_url
 from probox.formats.registry import endings_in_words
 from probox.fusion.gaussian import BORDERS, Spread
 

@@ -32,7 +32,7 @@ def command(results: tuple[Named, ...], out: str, ending: str, dark: bool, as_js
     probox plot results/ssd results/yolo --out plots --format pdf
     probox plot A=results/ssd B=elsewhere/ssd --out plots
     """
-    from probox.files.folder import output_folder
+    from probox.files.output import output_folder
     from probox.support.optional import require
 
     require("matplotlib", extra="report").use("Agg")

@@ -14,8 +14,8 @@ from probox.cli.console import note, print_json
 from probox.cli.image_choice import parse_images
 from probox.cli.scoring import label_threshold_option
 from probox.errors import InputError
+from probox.files.kinds import Kind
 from probox.files.reading import file_head
-from probox.files.replacing import Kind
 from probox.support.csv_rows import csv_text
 from probox.support.grids import grid
 from probox.support.words import printable
@@ -82,8 +82,8 @@ def command(
     probox rank detections.parquet --by spread --aggregate mean --format csv
     """
     from probox.analysis.ranking import rank
+    from probox.files.kinds import check_not_input, check_replaceable
     from probox.files.output import write_files
-    from probox.files.replacing import check_not_input, check_replaceable
 
     if out is not None:
         check_not_input(out, (detections, truth, images))

@@ -58,7 +58,7 @@ def command(
     from probox.evaluation.folders import read_again
     from probox.evaluation.notes import label_note
     from probox.explorer.page import write_report
-    from probox.files.folder import files_written
+    from probox.files.output import list_files_written
     from probox.formats import read_truth
 
     started = time.perf_counter()
@@ -75,7 +75,7 @@ def command(
             loaded, out, images=images, truth=shown, detections=found, title=title, embed=embed, progress=progress
         )
     alone = Path(out) == page  # one file, by its name
-    size = _bytes([page] if alone else files_written(page.parent, "report"))
+    size = _bytes([page] if alone else list_files_written(page.parent, "report"))
     seconds = time.perf_counter() - started
     if as_json:
         print_json({"page": str(page), "bytes": size, "seconds": seconds, "results": list(loaded), "notes": notes})

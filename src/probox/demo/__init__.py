@@ -57,7 +57,7 @@ class Demo:
         Without Pillow there are no pictures. All files appear together. Those of an earlier demo are replaced, others
         of the same name are refused.
         """
-        from probox.files.folder import output_folder
+        from probox.files.output import output_folder
         from probox.formats.coco.writing import coco_results_text
         from probox.support.optional import require
 

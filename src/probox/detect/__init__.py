@@ -9,6 +9,7 @@ Detections(14 detections in 1 image, 80 classes, 14 probabilistic)
 """
 
 from probox.detect.dropout import insert_dropout
+from probox.detect.factory import open_detector
 from probox.detect.families import FAMILIES, choose_family
 from probox.detect.image_files import ImageFile, PhotoSelection, choose_images, find_images
 from probox.detect.network_input import read_image
@@ -16,6 +17,8 @@ from probox.detect.onnx_runtime import Detector
 from probox.detect.random_masks import Dropout, draw_mask
 from probox.detect.run import DetectionRun, detect_images, save_detections
 from probox.detect.runner import Candidates, Runner, Traits
+from probox.detect.torchvision_detector import TorchvisionDetector
+from probox.detect.transformers_detector import TransformersDetector
 from probox.detect.uncertainty import UNCERTAINTIES, Options, detect
 
 __all__ = [
@@ -29,7 +32,9 @@ __all__ = [
     "Options",
     "PhotoSelection",
     "Runner",
+    "TorchvisionDetector",
     "Traits",
+    "TransformersDetector",
     "choose_family",
     "choose_images",
     "detect",
@@ -37,6 +42,7 @@ __all__ = [
     "draw_mask",
     "find_images",
     "insert_dropout",
+    "open_detector",
     "read_image",
     "save_detections",
 ]

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.formats.label_text import read_text
 from probox.support.optional import require
+from probox.support.types import Array, Ints
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Graph:
         """Return the nodes that read a tensor."""
         return tuple(self._users.get(name, ()))
 
-    def value(self, name: str) -> npt.NDArray[Any] | None:
+    def value(self, name: str) -> Array | None:
         """Return a constant written down in the graph, None for anything computed or kept in another file."""
         from onnx import TensorProto, numpy_helper
 
@@ -81,7 +82,7 @@ class Graph:
             return None
         try:
             return np.asarray(numpy_helper.to_array(tensor))
-        except Exception:  # a tensor that lies about its size: the runtime will say so
+        except Exception:  # a tensor of another size than declared: the runtime reports it
             return None
 
 
@@ -228,7 +229,7 @@ class ScoreColumns:
     """Which columns of a detector's scores carry which class."""
 
     names: tuple[str, ...]
-    take: npt.NDArray[np.int64]
+    take: Ints
 
     def select(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the columns (last axis) of the named classes."""

@@ -89,7 +89,7 @@ def choose_images(images: Places, truth: str | Path | None = None) -> PhotoSelec
         Ground truth, which knows the images' ids by their file names, and their sizes: any that probox reads, or a
         COCO file with nothing but ``images``. Photos that it does not have are left out. Without it, ids are the
         numbers that all file names are (``000000000139.jpg`` is 139); if one is no number, or two are the same,
-        images are counted from 0 in order of their paths, and `ImageFile.counted` says so.
+        images are counted from 0 in order of their paths, and `ImageFile.counted` is true.
 
     Examples
     --------

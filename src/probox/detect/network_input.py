@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from probox.files.photos import load_photo
 from probox.support.optional import require
+from probox.support.types import Array, Floats, Ints
 from probox.tables.lazy_arrays import LazyArray
 
 Pixels = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
 
 
 def read_image(path: str | Path, size: tuple[int, int] | None = None) -> Pixels:
@@ -106,9 +106,7 @@ def resize(image: Pixels, size: tuple[int, int], *, from_origin: bool = False) -
     return resized
 
 
-def _neighbours(
-    old: int, new: int, from_origin: bool
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+def _neighbours(old: int, new: int, from_origin: bool) -> tuple[Ints, Ints, npt.NDArray[np.float32]]:
     """Return for each new pixel the old ones before and after it, and how far it lies from the first to the second."""
     at = np.arange(new) * (old / new) if from_origin else (np.arange(new) + 0.5) * (old / new) - 0.5
     at = np.clip(at, 0.0, old - 1.0)
@@ -134,7 +132,7 @@ class WindowHeatmap(LazyArray):
         self.size = shape[0] * shape[1]
         self.nbytes = self.size * self.dtype.itemsize
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         values = np.zeros(self.shape, self.dtype if dtype is None else dtype)
         top, left = self.corner
         values[top : top + self.window.shape[0], left : left + self.window.shape[1]] = self.window
@@ -153,7 +151,7 @@ class WindowHeatmap(LazyArray):
         return self.window.max()
 
 
-def pack_heatmaps(heatmaps: Sequence[Any] | None) -> dict[str, npt.NDArray[Any]]:
+def pack_heatmaps(heatmaps: Sequence[Any] | None) -> dict[str, Array]:
     """Return the windows of one image's heatmaps as columns for `unpack_heatmaps`; none for no heatmaps."""
     if heatmaps is None:
         return {}
@@ -165,7 +163,7 @@ def pack_heatmaps(heatmaps: Sequence[Any] | None) -> dict[str, npt.NDArray[Any]]
     }
 
 
-def unpack_heatmaps(columns: Mapping[str, npt.NDArray[Any]], size: tuple[int, int]) -> list[WindowHeatmap]:
+def unpack_heatmaps(columns: Mapping[str, Array], size: tuple[int, int]) -> list[WindowHeatmap]:
     """Return the heatmaps of an image of `size` (width, height) from their columns; raise ValueError if they differ."""
     windows, heat = columns["windows"], columns["heat"]
     corners, extents, limit = windows[:, :2], windows[:, 2:], np.array(size[::-1])
@@ -181,9 +179,8 @@ def unpack_heatmaps(columns: Mapping[str, npt.NDArray[Any]], size: tuple[int, in
     return found
 
 
-Array = npt.NDArray[Any]
 LEAST = 2.0**-11
-"""No pixel inside a box is surer than 1 - LEAST or less sure than LEAST: half precision would make it 1 otherwise, and
+"""Pixels inside a box have probabilities from LEAST to 1 - LEAST: half precision would make it 1 otherwise, and
 certainty, where it is wrong, costs PDQ everything."""
 
 
@@ -217,7 +214,7 @@ class PrototypeMasks:
     def __getitem__(self, rows: Any) -> PrototypeMasks:
         return PrototypeMasks(self._coefficients[rows], self._prototypes, self._size, self._placement)
 
-    def __call__(self, rows: npt.NDArray[Any], boxes: Floats) -> list[WindowHeatmap]:
+    def __call__(self, rows: Array, boxes: Floats) -> list[WindowHeatmap]:
         """Return the heatmaps of rows whose boxes lie like this in the image."""
         return [self._heatmap(int(row), box) for row, box in zip(rows, boxes, strict=True)]
 
@@ -234,7 +231,7 @@ class PrototypeMasks:
         heat = np.clip(1.0 / (1.0 + np.exp(-np.clip(values, -60.0, 60.0))), LEAST, 1.0 - LEAST)
         return WindowHeatmap((height, width), (top, left), heat.astype(np.float16))
 
-    def _between(self, pixels: npt.NDArray[np.int64], axis: int) -> tuple[Array, Array, Floats]:
+    def _between(self, pixels: Ints, axis: int) -> tuple[Array, Array, Floats]:
         """Return for pixels of the image the prototype pixels before and after, and how far from the first to it."""
         count = self._prototypes.shape[2 - axis]
         on_input = (pixels + 0.5) * self._placement.scale[axis] + self._placement.offset[axis]

@@ -13,7 +13,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.detect.dropout import MaskInput, insert_dropout, split_masked
 from probox.detect.families import Family, Signature, Tensor, choose_family
@@ -26,12 +25,12 @@ from probox.errors import InputError
 from probox.files.reading import open_regular
 from probox.support.optional import require
 from probox.support.parallel import thread_count
+from probox.support.types import Array
 
 if TYPE_CHECKING:
     import onnx
     import onnxruntime
 
-Array = npt.NDArray[Any]
 Feeds = dict[str, Array]
 _ONNX_TYPES = {
     "tensor(float)": 1, "tensor(uint8)": 2, "tensor(int8)": 3, "tensor(uint16)": 4, "tensor(int16)": 5,
@@ -215,7 +214,7 @@ class Detector:
         Insert random masks, for `sample`.
     batch : int
         How many images to run at once, where the graph allows it: one whose outputs for two images together are not
-        those of each alone runs one at a time, and `batch` says so.
+        those of each alone runs one at a time: `batch` is then 1.
     threads : int, optional
         Threads of the runtime, those of all workers together. Default: its own choice, or as many as there are cores.
     workers : int
@@ -247,7 +246,7 @@ class Detector:
         self.workers = workers
         # Each worker is a thread of the runtime itself; what is left goes to the pool that they share.
         self._threads = threads if workers == 1 else max(1, thread_count(threads) - workers + 1)
-        open_regular(self.path).close()  # which says what is wrong with a file that is none
+        open_regular(self.path).close()  # raises for a missing or unreadable file
         self._masked: MaskedGraph | None = None
         session = self._open(str(self.path), optimise=dropout is None)
         try:
@@ -393,7 +392,7 @@ class Detector:
         return wanted if together else 1
 
     def _takes_batches(self) -> bool:
-        """Return whether two images together give what each gives alone; a graph may say so and yet not do it."""
+        """Return whether two images together give what each gives alone, whatever its batch axis is."""
         wide, high = self.family.input_size()
         noise = np.random.default_rng(0).integers(0, 256, (2, high, wide, 3), dtype=np.uint8)
         rows = [self.family.prepare(image)[0] for image in noise]
@@ -411,7 +410,7 @@ class Detector:
     def _open(self, model: str | bytes, *, optimise: bool = True) -> onnxruntime.InferenceSession:
         onnxruntime = require("onnxruntime", extra="detect", purpose="running detectors needs")
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what is wrong comes as an exception too, and is said in one line
+        options.log_severity_level = 4  # errors come as exceptions too
         if not optimise:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if self._threads is not None:

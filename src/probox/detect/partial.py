@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import stat
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,9 +17,7 @@ from probox.detect.network_input import pack_heatmaps, unpack_heatmaps
 from probox.detect.uncertainty import Found
 from probox.errors import InputError
 from probox.evaluation.archive import Column, read_members, to_stored, write_archive
-from probox.files.output import write_files
-from probox.files.reading import open_regular, read_regular
-from probox.files.staging import claim_alone, is_staging_name, named_errors, remove_if_empty, sweep
+from probox.files.checkpoint import Checkpoint
 from probox.tables.columns import columns_of
 from probox.tables.dataset import is_image_size
 from probox.tables.detections import Detections
@@ -31,8 +26,6 @@ __all__ = ["Partial", "stamp_of"]
 
 State = Literal["missing", "changed", "done"]
 
-MOST_SETTINGS = 1 << 20
-"""Limit of the settings in bytes."""
 _TABLE = ("boxes", "label_probs", "labels", "scores", "covariances")
 _AGAIN = "delete it, and run the same command again"
 
@@ -72,116 +65,29 @@ class Collected(NamedTuple):
     """With masks: the scores of all detections without any, and of the same ones with masks."""
 
 
-class Partial:
-    """Detections of images done so far, in a folder beside the output, which one run at a time may use.
+class Partial(Checkpoint):
+    """Detections of images done so far, in a folder beside the output.
 
     Parameters
     ----------
     out : path
         The output; the folder is called like it, and ``.partial``.
     settings : dict
-        What decides the result besides the photos. A folder made with other settings is refused.
+        What decides the result besides the photos.
     classes : sequence of str
         Those of the detector.
 
-    Files in the folder may come from anywhere: links, pipes and devices are refused, and the detections of an image
-    that are not a table of this detector are made again.
+    What is kept of an image and is not a table of this detector is made again.
     """
 
     def __init__(self, out: Path, settings: dict[str, Any], classes: Sequence[str] = ()) -> None:
-        self.folder = out.with_name(out.name + ".partial")
-        self._note = self.folder / "settings.json"
-        self._lock = self.folder / "lock"
-        self._described = json.loads(json.dumps(settings, default=str))
+        super().__init__(out.with_name(out.name + ".partial"), settings, r"-?\d+\.npz")
         self._classes = tuple(classes)
         self._schema = _make_schema(len(self._classes))
-        self._claim: int | None = None
-        self._removed = False
-
-    def __enter__(self) -> Partial:
-        with named_errors(self.folder):
-            self._refuse_others()
-            self._take()
-        try:
-            self._check_settings()
-            sweep(self.folder)
-        except BaseException:
-            if not self._note.exists():  # not even that could be written
-                self._clear()
-            self._give_up()
-            raise
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        if not self._removed and not any(self.folder.glob("*.npz")):  # once removed, it may be the next run's
-            self.remove()  # nothing to go on from
-        self._give_up()
-
-    def _refuse_others(self) -> None:
-        """Raise if a folder of this name is there that no run made.
-
-        One that was stopped while it wrote its settings or a result, or is just writing them, has a hidden folder.
-        """
-        if not os.path.lexists(self.folder):
-            return
-        inside = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else {"not a folder"}
-        inside = {name for name in inside if not is_staging_name(name)}
-        if self.folder.is_symlink() or not (inside <= {self._lock.name} or self._note.name in inside):
-            raise InputError(
-                "is in the way: kept results of `probox detect` would go here",
-                file=str(self.folder),
-                remedy="move it away, or choose another output",
-            )
-        for path in (self._lock, self._note):
-            if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-                raise InputError(
-                    "expected a file, but this is a link, a pipe or a folder", file=str(path), remedy=_AGAIN
-                )
-
-    def _take(self) -> None:
-        """Claim the folder for this process, whose end gives it up again."""
-        busy = InputError(
-            "another run is working on this output",
-            file=str(self.folder),
-            remedy="wait for it, or choose another output",
-        )
-        while True:
-            self.folder.mkdir(exist_ok=True)
-            try:
-                self._claim = claim_alone(self._lock, busy)
-                return
-            except FileNotFoundError:
-                continue  # another run has just ended and removed it
-            except OSError:
-                remove_if_empty(self.folder)
-                raise
-
-    def _give_up(self) -> None:
-        if self._claim is not None:
-            os.close(self._claim)
-            self._claim = None
-
-    def _check_settings(self) -> None:
-        if not self._note.exists():
-            write_files({self._note: json.dumps(self._described, indent=1).encode()})
-            return
-        try:
-            before = json.loads(read_regular(self._note, most=MOST_SETTINGS, follow=False))
-        except (ValueError, RecursionError):
-            before = None
-        if before != self._described:
-            raise InputError(
-                "an interrupted run with other settings left its results here",
-                file=str(self.folder),
-                remedy="delete this folder, or choose another output",
-            )
-
-    def _file(self, image: ImageFile) -> Path:
-        return self.folder / f"{image.image_id}.npz"
 
     def state_of(self, image: ImageFile) -> State:
         """Return whether this image is done, and its photo still the same; what a power cut left does not count."""
-        kept = self._read(image)
+        kept = self._load(image)
         if kept is None:
             return "missing"
         return "done" if kept.photo == stamp_of(image) else "changed"
@@ -197,19 +103,20 @@ class Partial:
         columns |= {"size": np.array([size]), "photo": np.array([stamp]), "remarks": np.array(remarks, np.str_)}
         buffer = io.BytesIO()
         write_archive(buffer, to_stored(columns, self._schema), compressed=False)
-        write_files({self._file(image): buffer.getvalue()}, lasting=False)
+        self.write(_file_name(image), buffer.getvalue())
 
-    def _read(self, image: ImageFile) -> _Kept | None:
+    def _load(self, image: ImageFile) -> _Kept | None:
         """Return what is kept of an image, None if there is nothing, or nothing that a detector could have found."""
-        path = self._file(image)
-        if not os.path.lexists(path):
+        data = self.read(_file_name(image))
+        if data is None:
             return None
-        with open_regular(path, remedy=_AGAIN, follow=False) as file:
-            try:
-                columns = read_members(file, os.fstat(file.fileno()).st_size, str(path), schema=self._schema)
-                return self._check_columns(columns, image.image_id)
-            except (ValueError, KeyError):  # InputError, too
-                return None
+        try:
+            columns = read_members(
+                io.BytesIO(data), len(data), str(self.folder / _file_name(image)), schema=self._schema
+            )
+            return self._check_columns(columns, image.image_id)
+        except (ValueError, KeyError):  # InputError, too
+            return None
 
     def _check_columns(self, columns: dict[str, Any], image_id: int) -> _Kept:
         """Return the columns of a file; raise ValueError if they are not those of an image."""
@@ -235,13 +142,13 @@ class Partial:
         parts: list[_Kept] = []
         remarks: dict[str, list[ImageFile]] = {}
         for image in images:
-            part = self._read(image)
+            part = self._load(image)
             if part is None or (parts and _list_columns(part) != _list_columns(parts[0])):
                 raise InputError(
                     "the results of this image have disappeared"
                     if part is None
                     else "the results of this image have other columns than those before it",
-                    file=str(self._file(image)),
+                    file=str(self.folder / _file_name(image)),
                     image=image.image_id,
                     remedy="run the same command again, which does what is missing" if part is None else _AGAIN,
                 )
@@ -260,17 +167,9 @@ class Partial:
         plain = [part.plain for part in parts if part.plain is not None]
         return Collected(found, sizes, remarks, np.concatenate(plain) if plain else None)
 
-    def remove(self) -> None:
-        """Remove what was kept: the output is written. Anything else in the folder stays, and the folder with it."""
-        self._removed = True
-        self._clear()
 
-    def _clear(self) -> None:
-        for path in [*self.folder.glob("*.npz"), self._note, self._lock]:
-            if path.stem.lstrip("-").isdigit() or path in (self._note, self._lock):
-                with suppress(OSError):  # a folder that somebody has put there
-                    path.unlink(missing_ok=True)
-        remove_if_empty(self.folder)
+def _file_name(image: ImageFile) -> str:
+    return f"{image.image_id}.npz"
 
 
 def _list_columns(part: _Kept) -> tuple[set[str], bool]:

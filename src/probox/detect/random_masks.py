@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.measures.boxes.box_definition import match_greedily, overlaps
+from probox.support.types import Array, Floats
 from probox.tables.detections import Detections
 
 MASKS = ("channels", "elements")
@@ -75,7 +76,7 @@ def draw_mask(
     image_id: int,
     number: int,
     layer: str,
-) -> npt.NDArray[Any]:
+) -> Array:
     """Return the mask of a layer's input for one pass over one image.
 
     Parameters
@@ -168,9 +169,9 @@ class MaskCost:
 
 
 def pair_scores(
-    boxes: npt.NDArray[np.float64],
+    boxes: Floats,
     labels: npt.NDArray[np.integer[Any]],
-    scores: npt.NDArray[np.float64],
+    scores: Floats,
     masked: Detections,
 ) -> npt.NDArray[np.float32]:
     """Return the score (N, 2) of each detection without masks, and of the same one with masks, 0 if there is none.

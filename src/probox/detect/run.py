@@ -17,7 +17,7 @@ from probox.detect.runner import Runner
 from probox.detect.uncertainty import Found, Options, check_options, collect_passes, make_detections
 from probox.errors import InputError
 from probox.files.photos import Photo, read_photo
-from probox.files.remote import is_url
+from probox.files.source import is_url
 from probox.formats.coco.format import COCO_RESULTS
 from probox.formats.parquet.format import PARQUET_DETECTIONS
 from probox.formats.registry import format_of_name
@@ -95,7 +95,7 @@ def save_detections(
 
 
 def _dataset(classes: Sequence[str], images: Sequence[ImageFile], sizes: Mapping[int, tuple[int, int]]) -> Dataset:
-    """Return the data set of the images; sizes that nobody knows are 1 x 1, which no writer looks at."""
+    """Return the data set of the images; unknown sizes are 1 x 1, which writers ignore."""
     known = [sizes.get(image.image_id, (1, 1)) for image in images]
     coco = tuple(classes) == COCO_CLASSES
     return Dataset(
@@ -147,7 +147,7 @@ _REMARKS = {
     "frames": "{photos} with several frames, of which the first was looked at",
     "dark": "warning: {photos} nearly black, since of 16 bits only the lowest are used; scale such photos first",
 }
-"""What is said of photos that were not simply read."""
+"""Notes on photos, by the remark that reading them left."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.support.types import Array, Floats, Ints
 
 if TYPE_CHECKING:
     from probox.detect.families.base import Family
@@ -23,13 +24,13 @@ LABELS: tuple[str, ...] = get_args(Labels)
 class Rows(Protocol):
     """Corner covariances (N, 2, 2, 2) that are worked out for the rows that are asked for: few of thousands survive."""
 
-    def __getitem__(self, rows: Any, /) -> npt.NDArray[np.float64]: ...
+    def __getitem__(self, rows: Any, /) -> Floats: ...
 
 
 class Heatmaps(Protocol):
     """Segmentations that are worked out for the rows that are asked for."""
 
-    def __call__(self, rows: npt.NDArray[Any], boxes: npt.NDArray[np.float64], /) -> list[Any]:
+    def __call__(self, rows: Array, boxes: Floats, /) -> list[Any]:
         """Return a heatmap of the image's size for each row, 0 outside its box."""
 
     def __getitem__(self, rows: Any, /) -> Heatmaps:
@@ -54,10 +55,10 @@ class Candidates:
         Where the detector segments.
     """
 
-    boxes: npt.NDArray[np.float64]
+    boxes: Floats
     scores: npt.NDArray[np.float32]
-    covariances: npt.NDArray[np.float64] | Rows | None = None
-    labels: npt.NDArray[np.int64] | None = None
+    covariances: Floats | Rows | None = None
+    labels: Ints | None = None
     heatmaps: Heatmaps | None = None
 
     def __post_init__(self) -> None:
@@ -76,7 +77,7 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.boxes)
 
-    def select(self, rows: npt.NDArray[Any]) -> Candidates:
+    def select(self, rows: Array) -> Candidates:
         """Return these rows."""
         covariances = None if self.covariances is None else self.covariances[rows]
         labels = None if self.labels is None else self.labels[rows]

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.detect.families.base import corners_of_centres
 from probox.detect.graph import ScoreColumns, expect_names
@@ -19,13 +18,13 @@ from probox.detect.runner import Candidates, Traits
 from probox.detect.torch_model import TorchDetector, name_failures
 from probox.errors import InputError
 from probox.fusion.edges import edges_of
+from probox.support.types import Array, Floats
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import entry_of, to_numpy
 from probox.tables.box_formats import CORNERS_OF
 from probox.tables.distributions import softmax
 from probox.tables.labels import background_classes
 
-Floats = npt.NDArray[np.float64]
 Head = Literal["auto", "softmax", "sigmoid"]
 Edges = Literal["auto", "required", "ignore"]
 NO_OBJECT_LAST = frozenset({"detr", "table-transformer", "yolos"})
@@ -60,7 +59,7 @@ def name_classes(settings: Any, classes: Sequence[str] | None) -> tuple[str, ...
     return check_classes([by_number[number] for number in range(len(by_number))])
 
 
-def numbers_of(batch: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def numbers_of(batch: Any) -> tuple[Array, Array]:
     """Return logits (B, Q, C) and boxes (B, Q, 4) of a batch."""
     found = {name: entry_of(batch, name) for name in ("logits", "pred_boxes")}
     for name, values in found.items():
@@ -79,7 +78,7 @@ def numbers_of(batch: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     return logits, boxes
 
 
-def probabilities_of(logits: npt.NDArray[Any], classes: tuple[str, ...], labels: Head, settings: Any) -> Floats:
+def probabilities_of(logits: Array, classes: tuple[str, ...], labels: Head, settings: Any) -> Floats:
     """Return the probabilities of all classes (Q, C) of one image."""
     columns = logits.shape[-1]
     head = head_of(columns, classes, settings) if labels == "auto" else labels
@@ -124,7 +123,7 @@ def head_of(columns: int, classes: tuple[str, ...], settings: Any) -> Head:
     return head
 
 
-def check_boxes(boxes: npt.NDArray[Any], image: int | None = None) -> Floats:
+def check_boxes(boxes: Array, image: int | None = None) -> Floats:
     """Return boxes in double precision; raise if they are no shares of the image."""
     given = np.asarray(boxes, np.float64)
     largest = np.abs(given[np.isfinite(given)]).max(initial=0.0)
@@ -190,7 +189,7 @@ class TransformersDetector(TorchDetector):
         Places photos on the model's input, as in its training.
     classes : sequence of str, optional
         Class names in the order of the outputs. Default: the model's own (``config.id2label``); columns called "N/A"
-        are nobody's, and are left out.
+        are no classes, and are left out.
     dropout : Dropout, optional
         Random masks for `sample`. ``layers`` is ``heads``, ``backbone`` (all others), a regular expression on module
         names, or ``existing``: switch on the model's own dropout modules, at their own rate.
@@ -281,7 +280,7 @@ class TransformersDetector(TorchDetector):
         return found
 
 
-def _corner_covariances(variances: npt.NDArray[np.float64] | None, size: tuple[int, int]) -> Any:
+def _corner_covariances(variances: Floats | None, size: tuple[int, int]) -> Any:
     """Return corner covariances (Q, 2, 2, 2) in square pixels from variances (Q, 4) of sides in shares of the image."""
     if variances is None:
         return None

@@ -23,6 +23,7 @@ from probox.detect.torch_model import TorchDetector, name_failures, read_torch
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
 from probox.support.optional import import_framework
+from probox.support.types import Floats
 from probox.tables.arguments import check_classes
 from probox.tables.distributions import softmax
 
@@ -141,11 +142,12 @@ def network_of(model: Any) -> Any:
             continue
         head = layers[-1]
         if hasattr(head, "ne") and hasattr(head, "cv4"):
-            raise InputError("oriented boxes (OBB) have no corners to be unsure of", remedy="use a detection model")
+            raise InputError("oriented boxes (OBB) have no axis-aligned corners", remedy="use a detection model")
         if hasattr(head, "dec_score_head") or (hasattr(head, "reg_max") and hasattr(head, "stride")):
             if getattr(head, "cv2", head) is None:
                 raise InputError(
-                    "fusion has removed the head that proposes candidates", remedy="load the model anew, without fuse()"
+                    "fusion has removed the head that proposes candidates",
+                    remedy="load the model again, without fuse()",
                 )
             return network
         kind = type(head).__name__
@@ -335,9 +337,7 @@ def yolo_candidates(
     return found
 
 
-def dfl_corners(
-    logits: npt.NDArray[np.float32], cells: npt.NDArray[np.float64], strides: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def dfl_corners(logits: npt.NDArray[np.float32], cells: Floats, strides: Floats) -> tuple[Floats, Floats]:
     """Return boxes (N, 4) and corner covariances (N, 2, 2, 2) from the logits (N, 4, bins) of edge distances.
 
     Distances are counted in strides from the middle of each cell.

@@ -15,13 +15,12 @@ from probox.detect.runner import Candidates, Described, Labels, Passes, Runner
 from probox.errors import InputError
 from probox.fusion.fuse import fuse_candidates, fuse_samples, survivors_of
 from probox.fusion.gaussian import Border, Spread, apply_border, check_border, floor_std
+from probox.support.types import Floats, Ints
 from probox.tables.covariances import constant_covariances
 from probox.tables.detections import Detections
 from probox.tables.distributions import AboveOne, check_above_one, to_distribution
 from probox.tables.labels import SUMS_TO_ONE
 
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 Uncertainty = Literal["none", "constant", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale", "masks"]
 UNCERTAINTIES: tuple[str, ...] = get_args(Uncertainty)
 """Where sigmas may come from, by the names of ``probox detect --uncertainty``."""
@@ -106,7 +105,7 @@ class Options:
         check_border(self.border)
         if self.as_published and (self.spread != Spread() or self.border != "keep"):
             raise InputError(
-                'min_std, prior_std, shrinkage and border="pin" are no part of the paper\'s recipe',
+                'min_std, prior_std, shrinkage and border="pin" do not belong to the paper\'s recipe',
                 remedy='leave them out, or write recipe="probox"',
             )
         check_above_one(self.above_one)
@@ -223,7 +222,7 @@ def detections_from(
 
 def choose_candidates(
     candidates: Candidates, size: tuple[int, int], score_threshold: float, label_mode: str, limit: int = MAX_CANDIDATES
-) -> tuple[Rows, Rows]:
+) -> tuple[Ints, Ints]:
     """Return rows of candidates that score above a threshold inside the image, and a class for each, best first.
 
     A box that stands for several classes is there several times.
@@ -259,20 +258,20 @@ def clip_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
     return np.clip(boxes, 0.0, np.array(size * 2, np.float64))
 
 
-def label_probs_of(candidates: Candidates, rows: Rows, labels: Rows) -> npt.NDArray[np.float32]:
+def label_probs_of(candidates: Candidates, rows: Ints, labels: Ints) -> npt.NDArray[np.float32]:
     """Return a label distribution for each row, without the classes that outrank its own: they have rows themselves."""
     probs = np.clip(candidates.scores[rows], 0.0, 1.0)
     outranked = probs > _scores_of(probs, labels)[:, None]
     return np.where(outranked, np.float32(0), probs)
 
 
-def _scores_of(probs: npt.NDArray[np.float32], labels: Rows) -> npt.NDArray[np.float32]:
+def _scores_of(probs: npt.NDArray[np.float32], labels: Ints) -> npt.NDArray[np.float32]:
     return probs[np.arange(len(labels)), labels]
 
 
 def _suppress(
     candidates: Candidates, family: Described, size: tuple[int, int], options: Options
-) -> tuple[Floats, npt.NDArray[np.float32], Rows, Rows]:
+) -> tuple[Floats, npt.NDArray[np.float32], Ints, Ints]:
     """Return boxes inside the image, label probabilities, labels and rows of what survives suppression, best first."""
     rows, labels = choose_candidates(candidates, size, options.score_threshold, options.label_mode or family.labels)
     if family.suppresses:

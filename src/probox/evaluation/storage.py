@@ -38,12 +38,18 @@ from probox.evaluation.parts import KEEP, KEPT_MEASURES, Part
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_boxes, check_evaluation, check_images, check_labels
 from probox.evaluation.threshold_choice import ThresholdChoice
-from probox.files.output import Content, check_file_place, put_content, write_files
+from probox.files.kinds import EVALUATION, EVALUATION_WORDS, check_replaceable
+from probox.files.output import (
+    Content,
+    check_file_place,
+    make_folder,
+    named_errors,
+    put_content,
+    replace_folder,
+    write_files,
+)
 from probox.files.reading import Paths, read_regular
-from probox.files.remote import is_flattened
-from probox.files.replacing import EVALUATION, EVALUATION_WORDS, check_replaceable
-from probox.files.staging import folder_made, missing_folders, named_errors
-from probox.files.whole_folder import whole_folder
+from probox.files.source import is_flattened
 from probox.measures.boxes.matching import SIZES
 from probox.measures.registry import measure_names
 from probox.tables.arguments import expect_path
@@ -121,7 +127,7 @@ def load(folder: Paths) -> Evaluation:
     >>> import probox
     >>> result = probox.load("results/ssd")  # doctest: +SKIP
     """
-    expect_path(folder, "folder", "name a folder that was written by save or `probox evaluate --out`")
+    expect_path(folder, "folder", "name a folder that Evaluation.save wrote")
     place = Path(folder)
     file = str(place / WORDS)
     words = words_from(read_words_of(place), file)
@@ -177,8 +183,6 @@ def save_results(results: Mapping[Path, Evaluation], positions: Mapping[Path, in
             check_place(folder)
 
     check()
-    for folder in folders:
-        missing_folders(folder)  # raises where a file is in the way
     first = next(iter(folders))
     whole = first if len(folders) == 1 else first.parent
     real = Path(os.path.realpath(whole))
@@ -186,10 +190,10 @@ def save_results(results: Mapping[Path, Evaluation], positions: Mapping[Path, in
     if any(len(path.parts) > 1 or ".." in path.parts for path in inside.values()):  # links lead elsewhere
         with ExitStack() as stack:
             for folder in folders:
-                stack.enter_context(folder_made(folder))
+                stack.enter_context(make_folder(folder))
             write_files({folder / name: content for folder in folders for name, content in folders[folder].items()})
         return
-    with whole_folder(whole, check, keep=True) as new:
+    with replace_folder(whole, check, keep=True) as new:
         for folder, files in folders.items():
             (new / inside[folder]).mkdir(exist_ok=True)
             for name, content in files.items():

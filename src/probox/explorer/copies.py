@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from probox.files.folder import OutputFolder
-from probox.files.photos import UNREADABLE, orientation_of, rgb_of, turned
+from probox.files.output import OutputFolder
+from probox.files.photos import UNREADABLE, orientation_of, to_rgb, turn_upright
 from probox.support.optional import require
 
 __all__ = ["copy_photos", "embedded_photos", "small_png"]
@@ -113,7 +113,7 @@ def _jpeg(image: Any, quality: int) -> bytes:
 def _reduced(path: Path, size: tuple[int, int], longest: int) -> Any:
     """Return a photo, turned as the truth's size says, scaled down if it is larger than `longest`."""
     with require("PIL.Image", extra="report").open(path) as image:
-        chosen, _ = rgb_of(turned(image, size, longest=longest))
+        chosen, _ = to_rgb(turn_upright(image, size, longest=longest))
         chosen.thumbnail((longest, longest))
         return chosen
 

@@ -16,11 +16,9 @@ from probox.explorer.assembly import page_text, script, style_sheet
 from probox.explorer.copies import copy_photos, embedded_photos, small_png
 from probox.explorer.packing import to_script_json
 from probox.explorer.payload import chunk_payloads, index_payload
-from probox.files.folder import OutputFolder, output_folder
-from probox.files.output import write_files
+from probox.files.kinds import REPORT, check_replaceable
+from probox.files.output import OutputFolder, make_folder, output_folder, write_files
 from probox.files.photos import find_photo
-from probox.files.replacing import REPORT, check_replaceable
-from probox.files.staging import parents_made
 from probox.support.optional import require
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -192,7 +190,7 @@ def _stored_maps(evaluation: Evaluation, given: Detections | None) -> dict[int, 
 
 def _write_file(path: Path, content: Callable[[BinaryIO], None]) -> Path:
     check_replaceable(path, REPORT)
-    with parents_made(path):
+    with make_folder(path.parent):
         write_files({path: content})
     return path
 

@@ -1,67 +1,86 @@
-"""Writing output files: all of them or none, and never half of one."""
+"""Output files: made aside, moved into place when all are complete, and never over what probox did not write.
+
+A run makes its files in a hidden folder beside their place and locks it. The next run to this place removes hidden
+folders of killed runs. A hidden list in a folder says which files probox wrote, by which command, with digests: a later
+run of the same command replaces exactly these, as long as they are unchanged.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import hashlib
+import json
 import os
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from pathlib import Path
-from typing import BinaryIO
+import re
+import shutil
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, NamedTuple
+
+from filelock import BaseFileLock, FileLock, Timeout
 
 from probox.errors import InputError
-from probox.files.gzipped import packed
-from probox.files.staging import Staging, move_into_place, named_errors, staging, sweep, sync_folder
+from probox.files.reading import pack, read_regular
 
-__all__ = ["Content", "json_bytes", "put_content", "write_files"]
+__all__ = [
+    "LISTING", "Content", "OutputFolder", "check_file_place", "check_output_folder", "json_bytes", "list_files_written",
+    "make_folder", "named_errors", "output_folder", "put_content", "remove_if_empty", "replace_folder", "sweep",
+    "write_files",
+]  # fmt: skip
 
 Content = bytes | Callable[[BinaryIO], None]
+
+LISTING = ".probox.json"
+"""The hidden file that lists what was written into a folder."""
+_LONGEST_LIST = 1 << 28
+"""Bytes; a file has about 100."""
+_MARKER = "made-by-probox"
+"""The file in a hidden folder that its run locks."""
+_PATIENCE = 60.0
+"""Seconds to wait for another run to move its files, which takes a moment."""
 
 
 def json_bytes(path: Path, text: bytes) -> bytes:
     """Return the text, compressed if the file's name ends in ``.gz``."""
-    return packed(text) if path.suffix.lower() == ".gz" else text
+    return pack(text) if path.suffix.lower() == ".gz" else text
 
 
 def write_files(files: Mapping[Path, Content], *, lasting: bool = True) -> None:
-    """Write files, given as bytes or as a function that writes to an open file.
+    """Write files, given as bytes or as a function that writes to an open file, all of them or none.
 
-    Everything is made in a hidden folder beside its place first and then moved there, in the given order, so a failure
-    leaves what was there before. What a killed run left of its hidden folder is removed by the next one to the same
-    place. Links and devices are not written through.
+    Links and devices are not written through. Files that are there are replaced: callers check what they are.
 
     Parameters
     ----------
     files : mapping of path to bytes or callable
-        What to write where; at most one folder of each path may be missing, and is made.
+        What to write where; at most one folder of each path may be missing, and appears with all of its files.
     lasting : bool
         Wait until everything has reached the disk, so that not even a power cut leaves half a file. Not for files that
         can be made again in a moment.
     """
     with ExitStack() as stack:
-        places: dict[Path, Staging] = {}
-        moves: list[tuple[Path, Path]] = []
+        stagings: dict[Path, Path] = {}
+        moves: dict[Path, Path] = {}
         for number, (path, content) in enumerate(files.items()):
             with named_errors(path):
                 check_file_place(path)
-                known = path.parent in places
                 missing = not path.parent.is_dir()
-                if not known:
-                    # A missing folder is made as a whole: it appears with all of its files.
-                    near, name = (path.parent.parent, path.parent.name) if missing else (path.parent, path.name)
-                    if lasting:
-                        sweep(near, name)
-                    places[path.parent] = stack.enter_context(staging(near, name))
-                new = places[path.parent].files / (path.name if missing else str(number))
+                if path.parent not in stagings:
+                    place = path.parent if missing else path
+                    stagings[path.parent] = stack.enter_context(_stage(place.parent, place.name))
+                new = stagings[path.parent] / "files" / (path.name if missing else str(number))
                 put_content(new, content, lasting=lasting)
-            if not missing:
-                moves.append((new, path))
-            elif not known:
-                moves.append((new.parent, path.parent))
+                moves |= {new.parent: path.parent} if missing else {new: path}
         if moves:
-            move_into_place(moves, next(iter(places.values())).aside)
-    for folder in places if lasting else ():
-        sync_folder(folder)
+            _move_all(list(moves.items()), next(iter(stagings.values())) / "aside")
+    for folder in stagings if lasting else ():
+        _sync_folder(folder)
 
 
 def put_content(path: Path, content: Content, *, lasting: bool) -> None:
@@ -85,4 +104,460 @@ def check_file_place(path: Path) -> None:
     if path.is_dir():
         raise InputError("cannot be written: it is a folder", file=str(path), remedy="name a file")
     if path.exists() and not path.is_file():
-        raise InputError("cannot be written: it is no ordinary file", file=str(path), remedy="name a file")
+        raise InputError("cannot be written: it is no ordinary file", file=str(path), remedy="choose another name")
+
+
+# --- folders of files that are listed ---
+
+
+class _Entry(NamedTuple):
+    """A file of the list: the command that wrote it, and its digest (two while it is being replaced)."""
+
+    command: str
+    digests: tuple[str, ...]
+
+
+class OutputFolder:
+    """Files of one command on their way into a folder; see `output_folder`."""
+
+    def __init__(self, target: Path, place: Path, command: str, staging: Path, *, fresh: bool) -> None:
+        self.target = target
+        self._place, self._command, self._staging, self._fresh = place, command, staging, fresh
+        self._digests: dict[str, str] = {}
+
+    def write(self, name: str, content: Content) -> Path:
+        """Make a file, given as bytes or as a function that writes to an open file; return where it will be."""
+        path = self._staging / "files" / name
+        with named_errors(self.target / name):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            put_content(path, content, lasting=False)
+            self._digests[name] = _digest_file(path)
+        return self.target / name
+
+    def _commit(self) -> None:
+        place, command = self._place, self._command
+        known = _read_list(place)
+        _check_names(place, self.target, self._digests, known, command)
+        new = {name: _Entry(command, (digest,)) for name, digest in self._digests.items()}
+        old = {name for name, e in known.items() if self._fresh and e.command == command and name not in new}
+        gone = [name for name in known if name in old and _is_unchanged(place, name, known[name])]
+        stays = {name: e for name, e in known.items() if name not in old and os.path.lexists(place / name)}
+        put_content(self._staging / "files" / LISTING, _encode_list(stays | new), lasting=False)
+        # A run killed among the moves leaves old and new files; the list knows both, so that the next run mends it.
+        both = {name: _Entry(command, known[name].digests + e.digests) for name, e in new.items() if name in known}
+        _put(self._staging, place, [*new, LISTING], gone, first=_encode_list(known | new | both))
+
+
+@contextmanager
+def output_folder(
+    target: str | Path, command: str, *, names: Iterable[str] = (), fresh: bool = False
+) -> Iterator[OutputFolder]:
+    """Give a folder to write files into, which appear in `target` together when the block ends without an error.
+
+    Parameters
+    ----------
+    target : path
+        The folder, made with those above it if it is missing. A link to a folder is followed; links in it are not.
+    command : str
+        The command that writes. A later run may replace what a run of the same command wrote, if it is unchanged.
+    names : iterable of str
+        Files that will be written, to be refused before any work is done.
+    fresh : bool
+        Remove everything that an earlier run wrote, and refuse a folder with other files only.
+    """
+    shown = Path(target)
+    place = _real_folder(shown)
+    known = _read_list(place)
+    if fresh and place.is_dir() and any(place.iterdir()) and command not in {e.command for e in known.values()}:
+        raise InputError(
+            "is not empty", file=str(target), remedy=f"choose a new folder, or that of an earlier {command}"
+        )
+    _check_names(place, shown, names, known, command)
+    with _stage_folder(place, shown) as staging:
+        folder = OutputFolder(shown, place, command, staging, fresh=fresh)
+        yield folder
+        with named_errors(shown), _turn(staging, place):
+            folder._commit()
+
+
+def check_output_folder(target: str | Path, command: str, names: Iterable[str]) -> None:
+    """Raise if a command could not write files of these names into a folder: before any work is done."""
+    place = _real_folder(Path(target))
+    _check_names(place, Path(target), names, _read_list(place), command)
+
+
+def list_files_written(folder: Path, command: str) -> list[Path]:
+    """Return the files in a folder that a command wrote there, and the list of them."""
+    names = [name for name, entry in _read_list(folder).items() if entry.command == command]
+    return [folder / name for name in (*names, LISTING)]
+
+
+def _real_folder(target: Path) -> Path:
+    with named_errors(target):
+        if "\0" in str(target):
+            problem = "cannot be written: a null character in its name"
+            raise InputError(problem, file=str(target), remedy="choose another name")
+        if target.is_symlink() and not target.exists():
+            raise InputError("is a link that leads nowhere", file=str(target), remedy="choose another name")
+        if os.path.lexists(target) and not target.is_dir():
+            raise InputError("is a file, expected a folder to write to", file=str(target), remedy="choose another name")
+        return Path(os.path.realpath(target))
+
+
+def _read_list(place: Path) -> dict[str, _Entry]:
+    """Return what was written into a folder, by name."""
+    path = place / LISTING
+    if not os.path.lexists(path):
+        return {}
+    try:
+        entries: dict[str, Any] = json.loads(read_regular(path, most=_LONGEST_LIST, follow=False))["files"]
+        for name in entries:  # lists may come from elsewhere
+            if name in ("", LISTING) or name.startswith("/") or ".." in name.split("/") or "\0" in name:
+                raise ValueError(name)
+        return {name: _Entry(str(e["by"]), tuple(map(str, e["digests"]))) for name, e in entries.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise InputError(
+            "is not the list of files that probox keeps under this name",
+            file=str(path),
+            remedy="choose another folder, or move this file away",
+        ) from None
+
+
+def _encode_list(entries: Mapping[str, _Entry]) -> bytes:
+    files = {name: {"by": entry.command, "digests": entry.digests} for name, entry in sorted(entries.items())}
+    about = "Files that probox wrote here. It replaces them, if they are unchanged, and nothing else."
+    return json.dumps({"about": about, "files": files}, indent=0).encode()
+
+
+def _check_names(place: Path, shown: Path, names: Iterable[str], known: dict[str, _Entry], command: str) -> None:
+    """Raise if a file may not be written: something that this command did not write is in its way."""
+    for name in names:
+        path, entry = place / name, known.get(name)
+        for parent in list(path.parents)[: len(PurePosixPath(name).parts) - 1]:
+            if parent.is_symlink() or (parent.exists() and not parent.is_dir()):
+                raise InputError("is in the way: not a folder", file=str(parent), remedy="choose another folder")
+        if not os.path.lexists(path):
+            continue
+        if entry is None or entry.command != command:
+            problem, remedy = f"is there already, and `probox {command}` did not write it", "choose another folder"
+            raise InputError(problem, file=str(shown / name), remedy=remedy)
+        if not _is_unchanged(place, name, entry):
+            problem, remedy = f"was changed since `probox {command}` wrote it", "move it away, or choose another folder"
+            raise InputError(problem, file=str(shown / name), remedy=remedy)
+
+
+def _is_unchanged(place: Path, name: str, entry: _Entry) -> bool:
+    """Return whether a file of the list is in this folder as it was written."""
+    path = place / name
+    with suppress(OSError):
+        inside = path.parent.resolve() == path.parent and stat.S_ISREG(path.lstat().st_mode)
+        return inside and _digest_file(path) in entry.digests
+    return False
+
+
+def _digest_file(path: Path) -> str:
+    state = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            state.update(block)
+    return state.hexdigest()
+
+
+# --- replacing folders ---
+
+
+@contextmanager
+def replace_folder(target: str | os.PathLike[str], check: Callable[[], None], *, keep: bool = False) -> Iterator[Path]:
+    """Give a new folder to write into, which takes the place of `target` when the block ends without an error.
+
+    Parameters
+    ----------
+    target : path
+        The folder, made with those above it if it is missing. A link to a folder is followed.
+    check : callable
+        Raises if what is at the place may not be replaced: called before any work is done, and again at its end.
+    keep : bool
+        Keep files of other names.
+    """
+    shown = Path(target)
+    place = _real_folder(shown)
+    check()
+    with _stage_folder(place, shown) as staging, named_errors(shown):
+        yield staging / "files"
+        with _turn(staging, place):
+            check()
+            names = _list_files(staging / "files")
+            gone = [] if keep else [name for name in _list_files(place) if name not in names]
+            _put(staging, place, names, gone)
+            for folder in {place.parent, *((place / name).parent for name in names)}:
+                _sync_folder(folder)
+
+
+def _put(staging: Path, place: Path, names: list[str], gone: list[str], first: bytes | None = None) -> None:
+    """Put new files into a folder, in one step if it holds nothing else, otherwise one by one in the given order.
+
+    Parameters
+    ----------
+    staging, place : Path
+        Where the new files are made, and the folder, which may be missing.
+    names, gone : list of str
+        The new files, and files of the folder that go.
+    first : bytes, optional
+        What the last of `names` holds while files are replaced one by one.
+    """
+    if _exchange(staging / "files", place, {*names, *gone}):
+        return
+    moves = [(staging / "files" / name, place / name) for name in names]
+    moves[-1:-1] = [(place / name, staging / "aside" / f"gone-{number}") for number, name in enumerate(gone)]
+    if first is not None:
+        put_content(staging / "first", first, lasting=False)
+        moves.insert(0, (staging / "first", place / names[-1]))
+    _move_all(moves, staging / "aside")
+    for above in (above for name in gone for above in PurePosixPath(name).parents[:-1]):
+        remove_if_empty(place / above)
+
+
+def _exchange(new: Path, place: Path, replaced: set[str]) -> bool:
+    """Put a new folder in place of an old one in one step; return False, nothing changed, where that is not possible.
+
+    It is not if the old one holds other files or an empty folder, belongs to others, or is the current folder.
+    """
+    if not place.exists():
+        os.rename(new, place)
+        return True
+    here = Path(os.path.realpath(os.curdir))
+    if (
+        not set(_list_files(place, empty=True)) <= replaced
+        or _owner(new) != _owner(place)
+        or place in (here, *here.parents)
+    ):
+        return False
+    for above, _folders, _files in os.walk(place):
+        if (new / Path(above).relative_to(place)).is_dir():
+            shutil.copymode(above, new / Path(above).relative_to(place))
+    with hold_signals():
+        if not _swap(new, place):
+            return False
+        for name in set(_list_files(new)) - replaced:  # a program has just written it
+            with suppress(OSError):
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(new / name, place / name)
+    return True
+
+
+def _swap(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; return False where that is not possible."""
+    if not sys.platform.startswith("linux") or one.is_relative_to(other):
+        return False
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    here, exchange = -100, 2
+    return rename is not None and rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+
+
+def _list_files(folder: Path, *, empty: bool = False) -> list[str]:
+    """Return the names of all files and links below a folder, and of `empty` folders; not what probox is making."""
+    found: list[Path] = []
+    for above, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        links = [name for name in folders if (Path(above) / name).is_symlink()]
+        found += [Path(above) / name for name in (*files, *links)]
+        if empty and not (files or folders or Path(above) == folder):
+            found.append(Path(above))
+    return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+def _is_current(place: Path) -> bool:
+    with suppress(OSError):  # the current folder was removed
+        return Path(os.path.realpath(os.curdir)).is_relative_to(place)
+    return False
+
+
+def _owner(folder: Path) -> tuple[int, int, int]:
+    status = folder.stat()
+    return status.st_uid, status.st_gid, status.st_dev
+
+
+def _move_all(moves: list[tuple[Path, Path]], aside: Path) -> None:
+    """Move files or whole folders to their places; if one can't go there, all places get back what they had.
+
+    Folders that are missing on the way to a place are made. A move whose target is in `aside` removes a file.
+    """
+    with hold_signals(), ExitStack() as undo:
+        for number, (source, place) in enumerate(moves):
+            with named_errors(source if aside in place.parents else place):
+                undo.enter_context(make_folder(place.parent))
+                old = None
+                if os.path.lexists(place):
+                    old = aside / str(number)
+                    try:
+                        os.link(place, old, follow_symlinks=False)
+                    except OSError:  # not every file system has links
+                        shutil.copy2(place, old, follow_symlinks=False)
+                undo.callback(_undo_move, source, place, old)  # before the move: it may be done although it raises
+                os.replace(source, place)
+        undo.pop_all()
+
+
+def _undo_move(source: Path, place: Path, old: Path | None) -> None:
+    with suppress(OSError):  # the first failure is the one to report
+        if not os.path.lexists(source):
+            os.replace(*((place, source) if old is None else (old, place)))
+
+
+# --- hidden folders ---
+
+
+@contextmanager
+def _stage(near: Path, name: str, beside: Path | None = None) -> Iterator[Path]:
+    """Give a hidden folder for making `name`: with `files` for what is new and `aside` for what it replaces.
+
+    It is made in `near`, and moved to `beside` where the system allows it.
+    """
+    for parent in {near, beside or near}:
+        sweep(parent, name)
+    folder, lock = _make_hidden(near, name)
+    try:
+        if beside is not None:
+            with suppress(OSError):
+                os.rename(folder, beside / folder.name)
+                folder = beside / folder.name
+        yield folder
+    finally:
+        _remove_hidden(folder)
+        lock.release(force=True)
+
+
+@contextmanager
+def _stage_folder(place: Path, shown: Path) -> Iterator[Path]:
+    """Give a hidden folder beside a folder; in it where that cannot be replaced: it is a mount, or rights are missing.
+
+    It is made in the folder first, so that new files have the group that the folder gives.
+    """
+    with make_folder(place.parent), ExitStack() as stack:
+        with named_errors(shown):
+            near = place if place.is_dir() else place.parent
+            staging = stack.enter_context(_stage(near, place.name, place.parent))
+        yield staging
+
+
+def _make_hidden(parent: Path, name: str) -> tuple[Path, BaseFileLock]:
+    while True:
+        folder = parent / f".{name[:40]}.{os.urandom(4).hex()}.part"
+        folder.mkdir()
+        lock = FileLock(folder / _MARKER, timeout=0)
+        try:
+            lock.acquire()
+            (folder / "files").mkdir()
+            (folder / "aside").mkdir()
+        except (Timeout, FileNotFoundError):  # a sweeper was faster
+            lock.release(force=True)
+        except BaseException:
+            _remove_hidden(folder)
+            lock.release(force=True)
+            raise
+        else:
+            return folder, lock
+
+
+def sweep(parent: Path, name: str | None = None) -> None:
+    """Remove hidden folders that killed runs left while they made `name`, or anything; those in use are locked."""
+    with suppress(OSError):
+        for entry in os.scandir(parent):
+            if _is_hidden(entry.name, name) and entry.is_dir(follow_symlinks=False):
+                marker = Path(entry.path) / _MARKER
+                remove_if_empty(marker.parent)
+                with suppress(OSError, Timeout):
+                    if stat.S_ISREG(marker.lstat().st_mode):
+                        with FileLock(marker, timeout=0):
+                            _remove_hidden(marker.parent)
+
+
+def _is_hidden(found: str, name: str | None = None) -> bool:
+    """Return whether a hidden folder for making `name`, or anything, may be called this."""
+    middle = r".+" if name is None else re.escape(name[:40])
+    return re.fullmatch(rf"\.{middle}\.[0-9a-f]{{8}}\.part", found, re.DOTALL) is not None
+
+
+def _remove_hidden(folder: Path) -> None:
+    """Remove a hidden folder, its marker last: a run killed meanwhile leaves one that is known by it."""
+    for inside in ("files", "aside", ""):
+        shutil.rmtree(folder / inside, ignore_errors=True)
+
+
+@contextmanager
+def _turn(staging: Path, place: Path) -> Iterator[None]:
+    """Wait until no other run is moving its files to `place`; not forever, for others may lock it, too."""
+    lock = FileLock(staging.parent / f".{place.name[:40]}.probox.lock", timeout=_PATIENCE)
+    with suppress(Timeout):
+        lock.acquire(poll_interval=0.02)
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            with suppress(OSError):  # those who wait see that it is gone, and make another
+                os.unlink(lock.lock_file)
+            lock.release()
+
+
+# --- signals, folders, errors ---
+
+
+@contextmanager
+def hold_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait until the block ends: it moves files, which takes a moment."""
+    pending: list[int] = []
+    before: dict[int, Any] = {}
+    try:
+        if threading.current_thread() is threading.main_thread():  # no other thread runs handlers
+            for held in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(held) is not None:
+                    before[held] = signal.signal(held, lambda number, _: pending.append(number))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in dict.fromkeys(pending):
+            signal.raise_signal(number)
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Turn what the system says about writing into one sentence about `path`."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise InputError(
+            f"cannot be written: {error.strerror or error}",
+            file=str(path),
+            remedy="make room there, or choose another place" if full else "choose another place",
+        ) from None
+
+
+@contextmanager
+def make_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and those above it that are missing; those that are still empty when the block ends go again."""
+    missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+    try:
+        with named_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        for path in missing:
+            remove_if_empty(path)
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder unless something is in it."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder have reached the disk."""
+    with suppress(OSError):  # not every system can
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
+from probox.files.kinds import Kind
 from probox.files.reading import Paths
-from probox.files.replacing import Kind
 from probox.files.source import Source
 from probox.formats.draft import Draft
 from probox.formats.problems import Problems

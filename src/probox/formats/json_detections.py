@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from probox.files.kinds import Kind, check_replaceable
 from probox.files.output import json_bytes, write_files
 from probox.files.reading import Paths, file_head
-from probox.files.replacing import Kind, check_replaceable
 from probox.files.source import Source
 from probox.formats.format import Copied
 from probox.tables.detections import Detections

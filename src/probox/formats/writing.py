@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from probox.errors import InputError
+from probox.files.kinds import check_replaceable
 from probox.files.reading import Paths
-from probox.files.remote import is_url
-from probox.files.replacing import check_replaceable
+from probox.files.source import is_url
 from probox.formats.format import DetectionFormat, Notes
 from probox.formats.parquet.format import PARQUET_DETECTIONS, check_parquet_output, in_shards
 from probox.formats.registry import detection_formats, endings_in_words, format_of_name

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import probox
+from probox.calibration.fitting import fit
 from probox.demo import make_demo
-from probox_experiments.training.fitting import fit
 
 
 @pytest.fixture(scope="session")

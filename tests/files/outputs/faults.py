@@ -34,7 +34,7 @@ FAULTS = (*SIGNALS, *ERRORS)
 AGAIN = "INT again and again"
 ENDS = {"INT": (130,), AGAIN: (130,), "TERM": (143,), "KILL": (-signal.SIGKILL,), "ENOSPC": (0, 1), "EIO": (0, 1)}
 """How a command ends; where cleaning up fails, it may be that it was done before."""
-HIDDEN = re.compile(r"\.part$|\.partial$|^\.points$")
+HIDDEN = re.compile(r"\.part$|\.partial$|^\.points$|\.probox\.lock$")
 MOVES = ("os.replace", "os.rename", "exchange")
 FIRST_MOVE = -1
 """The point at which something is first moved into place."""
@@ -56,7 +56,7 @@ class Request:
     every: bool
     """Each operation, not only the first that moves something into place."""
     mixed: bool
-    """Whether each file may be an old or a new one."""
+    """Whether a killed run may leave old and new files."""
     no_exchange: bool
     """Pretend that folders cannot be exchanged."""
 
@@ -132,7 +132,7 @@ class Watch:
         builtins.open, io.open, os.open = opened, opened, opened_low
 
     def _wrap_exchange(self) -> None:
-        from probox.files import staging
+        from probox.files import output
 
         watch, real_library = self, ctypes.CDLL
 
@@ -148,7 +148,7 @@ class Watch:
                 except OSError:
                     return -1
 
-        staging.ctypes.CDLL = Library  # type: ignore[misc, assignment]
+        output.ctypes.CDLL = Library  # type: ignore[misc, assignment]
 
 
 def in_a_fork(words: list[str], watch: Watch | None, log: Path) -> tuple[int, str, list[str]]:
@@ -277,7 +277,8 @@ class Trial:
         if key not in self.known:  # the next run depends on nothing else
             self.known[key] = self._problems_of_next_run()
         seen, before, after = visible(now), visible(self.before), visible(self.after)
-        if seen not in (before, after) and not (self.request.mixed and self._is_mix(seen)):
+        may_mix = self.request.mixed and fault == "KILL"
+        if seen not in (before, after) and not (may_mix and self._is_mix(seen)):
             problems.append(f"neither old nor new: {sorted(seen.items() ^ before.items())}")
         return problems + self.known[key]
 
@@ -295,7 +296,7 @@ class Trial:
             return [f"the next run ended with {status}: {said}"]
         now = state(self.folder)
         self.after = self.after or now
-        left = [name for name in now if ".part" in name]
+        left = [name for name in now if ".part" in name or name.endswith(".probox.lock")]
         problems = [f"left behind: {left}"] if left else []
         if visible(now) != visible(self.after):
             problems.append(f"the next run wrote something else: {sorted(now.items() ^ self.after.items())}")

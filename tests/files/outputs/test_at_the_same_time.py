@@ -7,16 +7,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
+from filelock import FileLock
 from tests.files.outputs.commands import COMMANDS, MAIN, leftovers, run, tree
 
 from probox.errors import InputError
-from probox.files import whole_folder
-from probox.files.folder import output_folder
-from probox.files.output import write_files
-from probox.files.staging import claim, exchange, staging, sweep
+from probox.files import output
+from probox.files.output import output_folder, sweep, write_files
 
 
 def start(words: list[str], program: str = MAIN) -> subprocess.Popen[str]:
@@ -69,12 +67,9 @@ def test_files_of_two_runs_come_together(tmp_path: Path) -> None:
 
 
 def test_a_lock_of_somebody_else_is_not_waited_for_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("probox.files.staging._PATIENCE", 0.1)
-    held = claim(tmp_path)
-    assert held is not None
-    with output_folder(tmp_path / "out", "draw") as folder:
+    monkeypatch.setattr("probox.files.output._PATIENCE", 0.1)
+    with FileLock(tmp_path / ".out.probox.lock"), output_folder(tmp_path / "out", "draw") as folder:
         folder.write("a", b"a")
-    os.close(held)
     assert (tmp_path / "out" / "a").read_bytes() == b"a"
 
 
@@ -95,75 +90,25 @@ def test_the_folder_one_stands_in_stays_the_same(tmp_path: Path, monkeypatch: py
     assert (out / "a").read_bytes() == b"newer"
 
 
-class TestAtTheMomentOfTheSwap:
-    """What somebody writes into a folder just before it is replaced."""
+def test_what_a_program_writes_at_the_moment_of_the_exchange_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    swap = output._swap
 
-    def write(self, out: Path, version: bytes, second: str = "b") -> None:
+    def late(one: Path, other: Path) -> bool:
+        (out / "late").mkdir()
+        (out / "late" / "new.txt").write_text("late")
+        return swap(one, other)
+
+    for version in (b"old", b"new"):
         with output_folder(out, "draw") as folder:
             folder.write("a", version)
-            folder.write(second, version)
-
-    @pytest.fixture
-    def out(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """Return a folder in which a file is made and another one is replaced when the swap begins."""
-        out = tmp_path / "out"
-        self.write(out, b"old")
-        (out / "mine.txt").write_text("old")
-
-        def late(one: Path, other: Path) -> bool:
-            if not (out / "late").exists():
-                (out / "late").mkdir()
-                (out / "late" / "new.txt").write_text("late")
-                (tmp_path / "mine").write_text("late")
-                (tmp_path / "mine").rename(out / "mine.txt")
-            return exchange(one, other)
-
-        monkeypatch.setattr("probox.files.whole_folder.exchange", late)
-        return out
-
-    def test_it_stays(self, out: Path) -> None:
-        self.write(out, b"new")
-        files = tree(out)
-        assert files.pop(".probox.json")
-        assert files == {"a": b"new", "b": b"new", "mine.txt": b"late", "late/new.txt": b"late"}
-        assert leftovers(out.parent) == []
-
-    def test_files_that_cannot_be_brought_over_stay_beside_the_folder(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A program writes a file `sub` into the old folder, whose name is a folder in the new one."""
-        out = tmp_path / "out"
-        self.write(out, b"old")
-        (out / "mine.txt").write_text("mine")
-        discard = whole_folder._discard
-
-        def late(old: Path, *more: Any) -> None:
-            (old / "sub").write_text("late")
-            discard(old, *more)
-
-        monkeypatch.setattr(whole_folder, "_discard", late)
-        with pytest.warns(UserWarning, match=r"out: files .* are now in .*out-[0-9a-f]{8}$"):
-            self.write(out, b"new", "sub/b")
-        files = tree(tmp_path)
-        (left,) = (name for name in files if name.startswith("out-"))
-        assert left.endswith("/sub")  # and nothing else is in that folder
-        assert files[left] == b"late"
-        assert (files["out/a"], files["out/sub/b"], files["out/mine.txt"]) == (b"new", b"new", b"mine")
-        assert leftovers(tmp_path) == []
-
-    def test_the_old_folder_comes_back_where_it_cannot_stay(self, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def broken(source: Path, target: Path, **more: object) -> None:
-            if Path(target) == out / "late" / "new.txt":
-                raise OSError(5, "Input/output error")
-            link(source, target, **more)  # type: ignore[arg-type]
-
-        link = os.link
-        monkeypatch.setattr(os, "link", broken)
-        with pytest.raises(InputError, match="out: cannot be written: Input/output error"):
-            self.write(out, b"new")
-        files = tree(out)
-        assert files.pop(".probox.json")
-        assert files == {"a": b"old", "b": b"old", "mine.txt": b"late", "late/new.txt": b"late"}
+        monkeypatch.setattr("probox.files.output._swap", late)
+    files = tree(out)
+    assert files.pop(".probox.json")
+    assert files == {"a": b"new", "late/new.txt": b"late"}
+    assert leftovers(tmp_path) == []
 
 
 HOLD = """
@@ -230,10 +175,10 @@ class TestSweeping:
     """Only places that a killed run left are removed."""
 
     def test_places_in_use_stay(self, tmp_path: Path) -> None:
-        with staging(tmp_path, "a") as place:
+        with output._stage(tmp_path, "a") as place:
             sweep(tmp_path, "a")
             write_files({tmp_path / "a": b"other"})
-            assert place.files.is_dir()
+            assert (place / "files").is_dir()
         assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
     def test_what_only_looks_like_one_stays(self, tmp_path: Path) -> None:
@@ -241,9 +186,7 @@ class TestSweeping:
             (tmp_path / name).mkdir()
             (tmp_path / name / "mine").write_text("mine")
         (tmp_path / ".a.00000000.part").write_text("a file")
-        other = tmp_path / ".a.11111111.part"
-        other.mkdir()
-        (other / "made-by-probox").write_text("another name")
+        (tmp_path / ".a.11111111.part" / "made-by-probox").mkdir(parents=True)
         os.symlink(tmp_path / ".a.0123abcd.part", tmp_path / ".a.22222222.part")
         before = sorted(path.name for path in tmp_path.rglob("*"))
         write_files({tmp_path / "a": b""})

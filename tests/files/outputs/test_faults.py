@@ -52,6 +52,7 @@ def tool() -> Iterator[Faults]:
 
 def try_command(tool: Faults, command: Command, inputs: Path, folder: Path, **request: Any) -> dict[str, Any]:
     earlier = command.line(inputs, folder, earlier=True)
+    request["mixed"] = any(name.startswith(f"{command.out}/") for name in command.mine)
     return tool.check(command.line(inputs, folder), folder, earlier=earlier, mine=list(command.mine), **request)
 
 
@@ -70,7 +71,7 @@ def test_every_fault(command: Command, tool: Faults, inputs: Path, tmp_path: Pat
 
 
 WRITE_FOLDER = """
-from probox.files.folder import output_folder
+from probox.files.output import output_folder
 
 with output_folder("OUT", "draw", fresh=FRESH) as out:
     out.write("kept.txt", b"the same")
@@ -114,10 +115,9 @@ def test_every_moment_of_writing_a_folder(
 ) -> None:
     work = tmp_path / "work"
     before = code(WRITE_FOLDER, work, b"old", FRESH=fresh) if earlier else []
-    mine = ["out/more/thesis.txt", "out/notes.txt"] if earlier else ["mine.txt"]
     words = code(WRITE_FOLDER, work, b"new", FRESH=fresh)
-    answer = tool.check(words, work, earlier=before, mine=mine, faults=faults)
-    assert ("exchange" in answer["operations"]) == earlier
+    answer = tool.check(words, work, earlier=before, mine=["mine.txt"], faults=faults, mixed=not fresh)
+    assert ("exchange" in answer["operations"]) == (earlier and fresh)  # otherwise, other files of probox stay
 
 
 @pytest.mark.parametrize("faults", others_slow(HERE))
@@ -127,9 +127,8 @@ def test_every_moment_of_writing_results(
 ) -> None:
     work = tmp_path / "work"
     before = code(WRITE_RESULTS, work, b"old", RESULTS=results)
-    mine = ["out/mine.txt", "out/a/mine.txt"]
     words = code(WRITE_RESULTS, work, b"new", RESULTS=results)
-    answer = tool.check(words, work, earlier=before, mine=mine, faults=faults)
+    answer = tool.check(words, work, earlier=before, mine=["mine.txt"], faults=faults)
     assert "exchange" in answer["operations"]
 
 
@@ -140,12 +139,13 @@ def test_every_moment_of_writing_results(
         [(WRITE_FOLDER, {"FRESH": True}), (WRITE_RESULTS, {"RESULTS": ["a", "b"]}), (WRITE_FILES, {})], several=True
     ),
 )
+@pytest.mark.parametrize("no_exchange", others_slow([False, True]))
 def test_files_that_are_replaced_one_by_one(
-    faults: list[str], text: str, names: dict[str, Any], tool: Faults, tmp_path: Path
+    no_exchange: bool, faults: list[str], text: str, names: dict[str, Any], tool: Faults, tmp_path: Path
 ) -> None:
-    """Where folders cannot be swapped, a killed run leaves old and new files; the next run makes it whole."""
+    """Where a folder holds other files, a killed run leaves old and new files; the next run makes it whole."""
     work = tmp_path / "work"
     before = ["-c", f"import os; os.makedirs({str(work / 'out')!r}); " + code(text, work, b"old", **names)[1]]
-    request = {"earlier": before, "mine": ["out/mine.txt"], "no_exchange": True, "mixed": faults == ["KILL"]}
-    answer = tool.check(code(text, work, b"new", **names), work, faults=faults, **request)
+    request = {"earlier": before, "mine": ["out/mine.txt", "out/more/mine.txt"], "mixed": True}
+    answer = tool.check(code(text, work, b"new", **names), work, faults=faults, no_exchange=no_exchange, **request)
     assert "exchange" not in answer["operations"]

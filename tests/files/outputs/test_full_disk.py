@@ -11,7 +11,7 @@ import pytest
 from tests.files.outputs.commands import COMMANDS, Command, leftovers, run, tree
 
 from probox.errors import InputError
-from probox.files.folder import output_folder
+from probox.files.output import output_folder
 
 
 def check_failed(done: subprocess.CompletedProcess[str], folder: Path, command: Command, reason: str) -> None:

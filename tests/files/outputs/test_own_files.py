@@ -15,7 +15,7 @@ from PIL import Image
 from tests.files.outputs.commands import MAIN, tree
 
 from probox.cli import main
-from probox.files.folder import output_folder
+from probox.files.output import output_folder
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
@@ -164,7 +164,7 @@ def test_evaluations_replace_nothing_else(
     mine.write_text("mine")
     words = ("evaluate", inputs / "truth.json", inputs / "sure.json", "--out", tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr("probox.cli.scoring.TruthToScore.evaluate", None)  # it is refused before any work is done
+        patched.setattr("probox.cli.scoring.Scoring.evaluate", None)  # it is refused before any work is done
         assert f"{name}: is there already and does not hold an evaluation" in refused(capsys, *words)
     assert tree(tmp_path) == {f"sure/{name}": b"mine"}
     mine.unlink()
@@ -188,7 +188,7 @@ print(made)
 
 
 class TestResults:
-    """Folders of results are replaced as a whole, and what else is in them stays."""
+    """Folders of results are replaced as a whole, or file by file where something else is in them, which stays."""
 
     def words(self, inputs: Path, out: Path, *more: object) -> tuple[object, ...]:
         return ("evaluate", inputs / "truth.json", inputs / "sure.json", inputs / "unsure.json", "--out", out, *more)
@@ -210,10 +210,9 @@ class TestResults:
         def found() -> dict[str, tuple[int, int]]:
             return {path.as_posix(): (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in out.rglob("*")}
 
-        before, number = found(), out.stat().st_ino
+        before = found()
         assert run(capsys, *self.words(inputs, out))[0] == 0
         after = found()
-        assert out.stat().st_ino != number
         assert before.keys() == after.keys()
         for name in ("mine.txt", "sure/mine.txt", "earlier/tables.npz", "link", "folder"):
             assert before[f"{out}/{name}"] == after[f"{out}/{name}"]
@@ -221,8 +220,8 @@ class TestResults:
         assert [oct((out / name).stat().st_mode)[-3:] for name in ("", "earlier")] == ["770", "750"]
         assert (out / "earlier").stat().st_mtime == 1e9
 
-    @pytest.mark.parametrize("reason", ["too many files", "current folder", "folder of the user"])
-    def test_one_by_one(
+    @pytest.mark.parametrize("reason", ["nothing else", "file of the user", "folder of the user", "current folder"])
+    def test_in_one_step_or_one_by_one(
         self,
         capsys: pytest.CaptureFixture[str],
         inputs: Path,
@@ -232,19 +231,21 @@ class TestResults:
     ) -> None:
         out = tmp_path / "results"
         assert run(capsys, *self.words(inputs, out))[0] == 0
-        (out / "mine.txt").write_text("mine")
-        if reason == "folder of the user":  # a program may run there
+        if reason == "file of the user":
+            (out / "mine.txt").write_text("mine")
+        elif reason == "folder of the user":  # a program may run there
             (out / "mine").mkdir()
-        before, number = tree(out), out.stat().st_ino
-        if reason == "current folder":
+        elif reason == "current folder":
             monkeypatch.chdir(out)
-        elif reason == "too many files":
-            monkeypatch.setattr("probox.files.whole_folder._MOST_KEPT", 0)
+        out.chmod(0o770)
+        before, number = tree(out), out.stat().st_ino
         assert run(capsys, *self.words(inputs, out, "--label-threshold", 0.5))[0] == 0
-        assert out.stat().st_ino == number
+        assert (out.stat().st_ino == number) == (reason != "nothing else" or not sys.platform.startswith("linux"))
         after = tree(out)
         assert before.keys() == after.keys()
-        assert {name for name in before if before[name] == after[name]} == {"mine.txt"}
+        assert {name for name in before if before[name] == after[name]} == before.keys() & {"mine.txt"}
+        assert (out / "mine").is_dir() == (reason == "folder of the user")
+        assert oct(out.stat().st_mode)[-3:] == "770"
 
     @pytest.mark.parametrize("kind", ["link", "link that leads nowhere", "pipe"])
     def test_links_and_pipes_in_place_of_a_file_stay(
@@ -282,7 +283,6 @@ class TestResults:
             assert run(capsys, *words)[0] == 0
 
     def test_a_program_that_runs_in_the_folder_loses_nothing(self, inputs: Path, tmp_path: Path) -> None:
-        """Its files are in the new folder, or it gets an error when it writes them."""
         out = tmp_path / "out"
         with output_folder(out, "draw") as folder:
             folder.write("picture.png", b"old")

@@ -8,14 +8,13 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.detect.graph import Graph, Metadata, ScoreColumns, name_columns
 from probox.detect.network_input import Pixels, Placement, place_image
 from probox.detect.runner import Candidates, Labels
 from probox.errors import InputError
+from probox.support.types import Array, Floats
 
-Array = npt.NDArray[Any]
 IMAGENET_MEAN = (123.675, 116.28, 103.53)
 IMAGENET_STD = (58.395, 57.12, 57.375)
 """Of red, green and blue from 0 to 255."""
@@ -208,14 +207,14 @@ def fit_size(image: Pixels) -> tuple[int, int]:
     return max(1, round(width * ratio)), max(1, round(height * ratio))
 
 
-def corners_of_centres(centres: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def corners_of_centres(centres: Array) -> Floats:
     """Return ``x1, y1, x2, y2`` of ``cx, cy, w, h``."""
     wide = centres.astype(np.float64)
     half = wide[:, 2:4] / 2
     return np.concatenate([wide[:, :2] - half, wide[:, :2] + half], axis=1)
 
 
-def grid(size: tuple[int, int], strides: Sequence[int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def grid(size: tuple[int, int], strides: Sequence[int]) -> tuple[Floats, Floats]:
     """Return the cells (column, row) of an input at several strides, row by row, and each cell's stride."""
     cells, scale = [], []
     for stride in strides:
@@ -265,7 +264,6 @@ def _words(tensors: tuple[Tensor, ...]) -> str:
     return Signature((), tensors).describe()
 
 
-Floats = npt.NDArray[np.float64]
 LEVELS: tuple[tuple[int, ...], ...] = (
     (8, 16, 32),
     (8, 16, 32, 64),
@@ -330,7 +328,7 @@ REMEDY = "name another family, or export the model otherwise"
 class Plausibility:
     """What is certainly wrong with a graph's candidates is raised; what is only odd is kept as notes.
 
-    A network that sees nothing in a photo says so with low scores, which is neither.
+    Low scores alone are neither: the photo may hold no objects.
 
     Parameters
     ----------
@@ -414,7 +412,7 @@ def _sign_of_boxes(found: Candidates, size: tuple[int, int]) -> str | None:
     return None
 
 
-def _within(boxes: npt.NDArray[np.float64], sides: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _within(boxes: Floats, sides: Floats) -> Floats:
     """Return width and height of what lies in the image."""
     inside = np.clip(boxes, 0.0, np.tile(sides, 2))
     return inside[:, 2:] - inside[:, :2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,9 @@ from probox.detect.network_input import Pixels, Placement, place_image
 from probox.detect.runner import Candidates
 from probox.errors import InputError
 from probox.fusion.edges import edges_of
+from probox.support.types import Array, Floats
 from probox.tables.distributions import softmax
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 _INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
 
 

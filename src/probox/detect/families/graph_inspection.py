@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.detect.families.base import centres
 from probox.detect.graph import Graph
 from probox.detect.network_input import Placement
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
+from probox.support.types import Array, Floats
 
 if TYPE_CHECKING:
     import onnx
@@ -153,8 +153,6 @@ def _source(graph: Graph, name: str, *, through_top: bool = False) -> str | None
     return None
 
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 PASSING = frozenset({"Transpose", "Reshape", "Cast", "Identity", "Squeeze", "Unsqueeze", "Flatten", "Expand"})
 """Operators that leave values as they are."""
 WEIGHING = frozenset({"Conv", "MatMul", "Gemm", "Mul", "Einsum"})
@@ -185,7 +183,7 @@ class EdgeSoftmax:
             raise InputError(
                 f"the edge distributions {self.tensor} have the shape {list(values.shape)}, "
                 f"where one axis of 4 edges and one of {self.bins} bins are expected",
-                remedy="use another uncertainty, or export the model anew",
+                remedy="use another uncertainty, or export the model again",
             )
         edge = fours[0]
         rest = [other for other in others if other != edge]

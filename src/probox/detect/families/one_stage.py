@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.detect.families.base import (
     IMAGENET_MEAN,
@@ -28,10 +27,9 @@ from probox.detect.network_input import Pixels, Placement, place_image
 from probox.detect.runner import Candidates
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
+from probox.support.types import Array, Floats
 from probox.tables.coco_classes import COCO_CLASSES
 from probox.tables.distributions import softmax
-
-Array = npt.NDArray[Any]
 
 
 class Ssd(Family):
@@ -96,7 +94,6 @@ def _boxes_and_scores(signature: Signature) -> tuple[int, int] | None:
     return None
 
 
-Floats = npt.NDArray[np.float64]
 MAP_STRIDES = (4, 8, 16, 32, 64, 128)
 """Strides that a map may have."""
 FIRST_STRIDE = 8

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.detect.families.base import (
     IMAGENET_MEAN,
@@ -23,12 +22,11 @@ from probox.detect.graph import Graph
 from probox.detect.network_input import Pixels, Placement, place_image
 from probox.detect.runner import Candidates
 from probox.errors import InputError
+from probox.support.types import Array, Ints
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 
-Array = npt.NDArray[Any]
 
-
-def one_label_each(boxes: Array, labels: npt.NDArray[np.int64], scores: Array, count: int) -> Candidates:
+def one_label_each(boxes: Array, labels: Ints, scores: Array, count: int) -> Candidates:
     """Return candidates whose label has its score, while the other classes share the rest, none more than the label."""
     given = scores.astype(np.float64)
     share = np.minimum((1.0 - given) / max(count - 1, 1), given)
@@ -75,7 +73,7 @@ class Suppressed(Family):
         rows, columns = rows[known], columns[known]
         return one_label_each(boxes.reshape(-1, 4)[rows], columns, scores.reshape(-1)[rows], len(self.classes))
 
-    def _columns_of(self, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _columns_of(self, labels: Ints) -> Ints:
         """Return the class of each label, -1 for COCO's ids that stand for nothing."""
         most = len(self.classes) if self._named is not None or not self.first_label else max(COCO_CATEGORY_IDS)
         wrong = labels[(labels < self.first_label) | (labels >= self.first_label + most)]

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.detect.families.base import (
     LEVELS,
@@ -22,15 +21,15 @@ from probox.detect.graph import Graph, expect_names
 from probox.detect.network_input import Pixels, Placement, PrototypeMasks
 from probox.detect.runner import Candidates, Labels
 from probox.errors import InputError
+from probox.support.types import Array, Floats, Ints
 
-Array = npt.NDArray[Any]
 TASKS = ("detect", "segment")
 """What exports are for that have boxes with corners."""
 LARGEST_FRACTION = 1.5
 """Centres that are fractions of the input are not above this; in pixels those of the last cells are."""
 OTHER_TASKS = {
     "pose": "predicts key points",
-    "obb": "predicts oriented boxes, which have no corners to be unsure of",
+    "obb": "predicts oriented boxes, which have no axis-aligned corners",
     "classify": "classifies whole images",
 }
 
@@ -112,7 +111,7 @@ class Exported(Family):
             feeds = {name: planes.transpose(0, 2, 3, 1) for name, planes in feeds.items()}
         return feeds, placement
 
-    def corners(self, centres: Array) -> npt.NDArray[np.float64]:
+    def corners(self, centres: Array) -> Floats:
         """Return boxes on the input in pixels, of the centres and sizes of a row for each cell.
 
         Exports to TensorFlow give fractions of the input: no centre of any cell is more than a cell beyond 1 then.
@@ -127,9 +126,7 @@ class Exported(Family):
         at = names.index(name)
         return outputs[at] if at < len(outputs) else None
 
-    def edge_rows(
-        self, outputs: Sequence[Array], boxes: npt.NDArray[np.float64], placement: Placement
-    ) -> EdgeRows | None:
+    def edge_rows(self, outputs: Sequence[Array], boxes: Floats, placement: Placement) -> EdgeRows | None:
         """Return the corner covariances of boxes on the input from the edge distributions, where there are some."""
         values = [self.get_tap(outputs, edge.tensor) for edge in self.edges]
         there = [value for value in values if value is not None]
@@ -221,7 +218,6 @@ class YoloV8Seg(YoloV8):
         return Candidates(plain.boxes, plain.scores, plain.covariances, heatmaps=masks)
 
 
-Floats = npt.NDArray[np.float64]
 QUERIES = 300
 """How many rows the usual exports choose."""
 DECODER = "RTDETRDecoder"
@@ -274,7 +270,7 @@ class _Choosing(Exported):
         scores[np.arange(len(rows)), labels] = rows[:, 4]
         return rows[:, :4], scores, rows[:, 6:] if rows.shape[1] > 6 else None
 
-    def _labels_of(self, rows: Array) -> npt.NDArray[np.int64]:
+    def _labels_of(self, rows: Array) -> Ints:
         """Return the classes of rows; raise if they are none."""
         check_scores(rows[:, 4], self.name)
         labels = np.rint(rows[:, 5])
@@ -291,8 +287,8 @@ class _Choosing(Exported):
             )
         return labels.astype(np.int64)
 
-    def _check_source(self, rows: Array, labels: npt.NDArray[np.int64], boxes: Array, scores: Array) -> None:
-        """Raise if the graph's best row is not among the candidates that it is said to be chosen from."""
+    def _check_source(self, rows: Array, labels: Ints, boxes: Array, scores: Array) -> None:
+        """Raise if the graph's best row is not among the candidates that it should be chosen from."""
         fits = boxes.ndim == 3 and scores.ndim == 3 and boxes.shape[2] == 4 and boxes.shape[1] == scores.shape[1]
         if fits:
             expect_names(self.classes, scores.shape[2])
@@ -305,7 +301,7 @@ class _Choosing(Exported):
             raise InputError(
                 f"can't find the candidates that {self.signature.describe()} are chosen from: "
                 f"{', '.join(self.taps())} are others",
-                remedy="export the model anew, without choosing",
+                remedy="export the model again, without choosing",
             )
 
 
@@ -333,7 +329,7 @@ class EndToEnd(_Choosing):
             return prototypes is not None and shapes[0][2] == 6 + prototypes
         if [len(shape) for shape in shapes] != [3] or shapes[0][2] != 6:
             return False
-        # An export that says so little could be a YOLOv5 or YOLOX of one class.
+        # An export without metadata could be a YOLOv5 or YOLOX of one class.
         return signature.metadata.task is not None or shapes[0][1] == QUERIES
 
     @classmethod
@@ -371,7 +367,7 @@ class UltralyticsRtDetr(_Choosing):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """One output of 300 rows, or an export that says it is one; the best scores only where it says so."""
+        """One output of 300 rows, or an export with this head in its metadata; without it, all scores."""
         shape = only_output(signature)
         if shape is None:
             return False

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
+from probox.files.kinds import check_replaceable
 from probox.files.output import json_bytes, write_files
 from probox.files.reading import Paths
-from probox.files.replacing import check_replaceable
 from probox.formats.json_detections import JSON_DETECTIONS, covariances_to_write
 from probox.support.words import some_names
 from probox.tables.arguments import dataset_of

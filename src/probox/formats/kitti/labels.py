@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from probox.errors import InputError
-from probox.files.image_size import image_size
+from probox.files.photos import image_size
 from probox.files.reading import is_folder
 from probox.formats.draft import Draft
 from probox.formats.image_names import rows_of_images

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from probox.errors import InputError
-from probox.files.image_size import image_size
+from probox.files.photos import image_size
 from probox.files.reading import TRUTH_EXPANDS, is_folder
 from probox.files.source import Source
 from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.files.output import put_content, write_files
+from probox.files.kinds import Kind, check_replaceable
+from probox.files.output import put_content, replace_folder, write_files
 from probox.files.reading import Paths, is_folder
-from probox.files.remote import (
+from probox.files.source import (
+    Source,
     check_not_flattened,
     inside,
     is_url,
@@ -23,9 +25,6 @@ from probox.files.remote import (
     remove_remote,
     write_remote,
 )
-from probox.files.replacing import Kind, check_replaceable
-from probox.files.source import Source
-from probox.files.whole_folder import whole_folder
 from probox.formats.draft import Draft
 from probox.formats.format import Copied, DetectionFormat, Notes, TruthFormat
 from probox.formats.parquet.sets import open_detections, open_truth
@@ -201,7 +200,7 @@ def _write_set(path: Paths, table: Detections | GroundTruth, kind: str, shards: 
         for name, part in parts.items():
             write_remote(inside(path, name), table_content(part(), inside(path, name)))
     else:
-        with whole_folder(path, lambda: _check_set(path, KINDS[kind], kind)) as new:
+        with replace_folder(path, lambda: _check_set(path, KINDS[kind], kind)) as new:
             for name, part in parts.items():
                 put_content(new / name, table_content(part(), inside(path, name)), lasting=True)
     if len(parts) == shards:

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
+from probox.files.kinds import Kind, check_none_is_input, check_replaceable
 from probox.files.output import Content, json_bytes, write_files
 from probox.files.reading import Paths, file_head
-from probox.files.replacing import Kind, check_none_is_input, check_replaceable
 from probox.formats.json_detections import JSON_DETECTIONS, covariances_to_write
 from probox.formats.rvc1.detections import sequences_of
 from probox.formats.rvc1.heatmaps import StoredHeatmap

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probox.errors import InputError
-from probox.files.image_size import image_size
+from probox.files.photos import image_size
 from probox.files.reading import is_folder, read_regular
 from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
 from probox.formats.label_text import LineError, files_of, numbers_in, read_text

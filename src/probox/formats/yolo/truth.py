@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from probox.errors import InputError
-from probox.files.image_size import image_size
+from probox.files.photos import image_size
 from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
 from probox.formats.label_text import LineError, numbers_in, read_text, text_lines
 from probox.formats.problems import Problems
