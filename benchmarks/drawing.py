@@ -25,9 +25,9 @@ import numpy as np
 
 import probox
 from probox.files.photos import find_photo, load_photo
+from probox.pictures.batch import draw_image
 from probox.pictures.corners import principal_axes
-from probox.pictures.many import draw_image
-from probox.pictures.saving import file_content
+from probox.pictures.rendering import file_content
 from probox.pictures.view import ImageView, view_of_image
 
 matplotlib.use("Agg")

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 import probox
-from probox.analysis.intervals import Interval, interval_of
-from probox.analysis.resampling import assign_folds, drawn_images
-from probox.analysis.rescoring import golden_section
+from probox.analysis.baseline import minimize_by_golden_section
+from probox.analysis.resampling import Interval, assign_folds, compute_interval, draw_images
 from probox.calibration import fit
 from probox.measures.registry import measures_called
 from probox.measures.scoring.scores import energy_scores
@@ -96,7 +95,7 @@ def for_energy(
         def loss(logarithm: float, pairs: Any = pairs) -> float:
             return float(energy_scores(pairs.residuals, pairs.covariances * math.exp(2 * logarithm)).sum())
 
-        factor = math.exp(golden_section(loss, *np.log(FACTORS), steps=14))
+        factor = math.exp(minimize_by_golden_section(loss, *np.log(FACTORS), steps=14))
         held_out = np.flatnonzero(fold_of == number)
         best = dataclasses.replace(shape, corners=shape.corners.scale_by(factor)).apply(found.select(held_out))
         assert best.covariances is not None
@@ -117,10 +116,10 @@ def above(
     images = len(one.dataset)
     draws = [
         contrast(rule.resampled(one, weights)[key], rule.resampled(other, weights)[key])
-        for weights in drawn_images(images, 1000, seed)
+        for weights in draw_images(images, 1000, seed)
     ]
     value = contrast(rule.summary(one)[key], rule.summary(other)[key])
-    return interval_of(float(value), np.concatenate(draws), images, 0.95)
+    return compute_interval(float(value), np.concatenate(draws), images, 0.95)
 
 
 def cell(number: Interval | None, times: float, digits: int, *, signed: bool = False) -> str:

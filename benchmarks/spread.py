@@ -47,7 +47,7 @@ from benchmarks.sigmas import (
     print_table,
     versions,
 )
-from probox.analysis.intervals import Interval
+from probox.analysis.resampling import Interval
 
 KEYS = ("PDQ", "NLL", "energy", "coverage_90", "AUSE")
 HEADINGS = ("sigmas", "PDQ", "NLL", "energy", "edges in 90 %", "AUSE")

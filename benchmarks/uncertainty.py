@@ -35,7 +35,7 @@ from benchmarks.sigmas import (
     print_table,
     versions,
 )
-from probox.analysis.intervals import Interval, Intervals
+from probox.analysis.resampling import Interval, Intervals
 
 KEYS = tuple(MEASURE_OF)
 FOLDS = 5

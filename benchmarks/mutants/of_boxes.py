@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from benchmarks.mutants.mutant import Broken, Mutant
 from probox.measures.boxes import box_definition as boxes
-from probox.measures.boxes.box_definition import Outcome
+from probox.measures.boxes.box_definition import BoxOutcome
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -23,7 +23,7 @@ Floats = npt.NDArray[Any]
 def _read(read: Callable[[Floats, Floats], float]) -> Broken:
     """Change how a curve is read: `read` gets recall and raw precision, detection by detection."""
 
-    def area_under(outcome: Outcome) -> float:
+    def area_under(outcome: BoxOutcome) -> float:
         if outcome.objects == 0:
             return float("nan")
         tp, fp = np.cumsum(outcome.right), np.cumsum(outcome.wrong)
@@ -70,7 +70,7 @@ def _matching(able: Callable[[Floats, float], Floats], once: bool = True) -> Bro
     return lambda true: match_greedily
 
 
-def _outcome(change: Callable[[Outcome], Outcome]) -> Broken:
+def _outcome(change: Callable[[BoxOutcome], BoxOutcome]) -> Broken:
     """Change a class's outcome: detections by descending score, and the number of objects."""
     return lambda true: lambda *given: change(true(*given))
 
@@ -80,7 +80,7 @@ def _all_take_part(true: Any) -> Any:
 
     def class_outcome(
         truth: GroundTruth, found: Detections, label: int, size: str, threshold: float, limit: int = 0
-    ) -> Outcome:
+    ) -> BoxOutcome:
         named, scores = found.named_classes(truth.classes)
         columns = [np.zeros((4, 0))]
         of_class = truth.labels == label
@@ -99,7 +99,7 @@ def _all_take_part(true: Any) -> Any:
             columns.append(np.stack([scores[rows], match >= 0, match < 0, iou]))
         score, right, wrong, iou = np.concatenate(columns, axis=1)
         order = np.argsort(-score, kind="stable")
-        return Outcome(score[order], right[order] > 0, wrong[order] > 0, iou[order], int(of_class.sum()))
+        return BoxOutcome(score[order], right[order] > 0, wrong[order] > 0, iou[order], int(of_class.sum()))
 
     return class_outcome
 
@@ -113,7 +113,7 @@ def _weighted(name: str) -> Broken:
     )
 
 
-def _reversed(outcome: Outcome) -> Outcome:
+def _reversed(outcome: BoxOutcome) -> BoxOutcome:
     """Put detections of equal score in the opposite order."""
     backwards = np.arange(len(outcome.score))[::-1]
     order = backwards[np.argsort(-outcome.score[backwards], kind="stable")]
@@ -125,7 +125,7 @@ def _lrp(error: Callable[[Floats, int, int], float], choose: Callable[[list[floa
     """Change the error at a threshold, given 1 - IoU of the right ones, FP and FN; or which threshold's is taken."""
 
     def broken(true: Any) -> Any:
-        def optimal_lrp(outcome: Outcome, thresholds: Floats) -> tuple[float, dict[float, float]]:
+        def optimal_lrp(outcome: BoxOutcome, thresholds: Floats) -> tuple[float, dict[float, float]]:
             if outcome.objects == 0:
                 return float("nan"), {}
             errors: dict[float, float] = {}

@@ -133,9 +133,18 @@ def main() -> None:
         for detector in ("sure", "unsure"):
             probox("draw", results / detector, *photos, "--out", work / detector, "--image", 6)
         probox(
-            "draw", results / "unsure", *photos, "--out", work / "heat", "--image", 9, "--heatmap", "--labels", "class"
+            "draw",
+            results / "unsure",
+            *photos,
+            "--out",
+            work / "heat",
+            "--image",
+            9,
+            "--heatmap",
+            "--label-text",
+            "class",
         )
-        options = ["--image", 9, "--corners", "arrow", "--colours", "green-red", "--labels", "class"]
+        options = ["--image", 9, "--corners", "arrow", "--colours", "green-red", "--label-text", "class"]
         probox("draw", results / "unsure", *photos, "--out", work / "arrows", *options)
         beside(work / "sure" / "scene-06.png", work / "unsure" / "scene-06.png", work / "two.png")
         keep(work / "two.png", "two-detectors.jpg", 1600)

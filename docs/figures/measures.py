@@ -16,7 +16,7 @@ from drawn import finding, honest, informative, proper, scores  # noqa: F401  th
 from drawn.common import FIGURES
 from PIL import Image
 
-from probox.plots.base import styled
+from probox.plots.base import set_style
 
 HERE = Path(__file__).resolve().parent / "measures"
 WIDTH = 860
@@ -39,7 +39,7 @@ def make(names: Sequence[str], folder: Path) -> list[Path]:
 
     paths = []
     for name in names:
-        with styled(False):
+        with set_style(False):
             fig = FIGURES[name]()
             paths.append(folder / f"{name}.png")
             save(fig, paths[-1])

@@ -21,11 +21,11 @@ from . import (
 from .adapters.metric import PDQ as PDQ
 from .analysis.comparison import compare as compare
 from .analysis.diagnosis import diagnose as diagnose
+from .analysis.examples import example_detections as example_detections
 from .analysis.ranking import (
     Ranking as Ranking,
     rank as rank,
 )
-from .analysis.stories import stories as stories
 from .analysis.thresholds import best_threshold as best_threshold
 from .convention import Convention as Convention
 from .errors import (

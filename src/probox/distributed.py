@@ -312,13 +312,13 @@ def detect_images(
     Parameters
     ----------
     model : str
-        As for `probox.detect.factory.open_detector`; its files must be there for all workers, and so must the photos.
+        As for `probox.detect.open_detector`; its files must be there for all workers, and so must the photos.
     images, out, options, settings, categories, shards, progress
         As for `probox.detect.detect_images`.
     client : Client, optional
         The cluster, see `open_client`. Default: the client that the program has opened.
     **opening
-        ``family``, ``classes``, ``batch`` and so on, as for `probox.detect.factory.open_detector`; ``threads`` are
+        ``family``, ``classes``, ``batch`` and so on, as for `probox.detect.open_detector`; ``threads`` are
         those of one batch, by default one.
     """
     from probox.detect.run import detect_images as detect_images_here

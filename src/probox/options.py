@@ -119,7 +119,7 @@ def resolve_settings(
     """
     for word in settings:
         if word not in WORDS:
-            raise _unknown(function, word)
+            raise _explain_unknown(function, word)
     preset = settings.get("preset")
     if preset is not None and convention is not None:
         raise InputError(
@@ -152,7 +152,7 @@ def resolve_settings(
 _PLAIN = Convention()
 
 
-def _unknown(function: Callable[..., Any], word: str) -> KeywordError:
+def _explain_unknown(function: Callable[..., Any], word: str) -> KeywordError:
     name = function.__name__
     known = [
         entry.name for entry in inspect.signature(function).parameters.values() if entry.kind is entry.KEYWORD_ONLY

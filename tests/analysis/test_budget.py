@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.strategies import random_world
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
-from probox.analysis.budget import PARTS, budget_of, shapley_losses
+from probox.analysis.loss_breakdown import PARTS, compute_budget, shapley_losses
 from probox.tables.results import Verdict
 
 QUALITY = st.floats(0.0, 1.0)
@@ -45,7 +45,7 @@ def test_losses_are_shapley_values(values):
 @pytest.mark.parametrize("seed", range(4))
 def test_shares_add_up(seed, convention):
     result = evaluate(*random_world(seed), convention=convention)
-    budget = budget_of(result)
+    budget = compute_budget(result)
     assert budget.pdq == pytest.approx(result.pdq, abs=1e-15)
     assert math.fsum(budget.to_dict().values()) == pytest.approx(1.0, abs=1e-12)
     assert budget.lost == pytest.approx(1.0 - result.pdq, abs=1e-12)
@@ -55,13 +55,13 @@ def test_shares_add_up(seed, convention):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_paper_rounds_nothing(seed):
-    assert abs(budget_of(evaluate(*random_world(seed), convention="paper")).rounding) < 1e-12
+    assert abs(compute_budget(evaluate(*random_world(seed), convention="paper")).rounding) < 1e-12
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_counts_are_shares_of_what_counts(seed):
     result = evaluate(*random_world(seed))
-    budget, counted = budget_of(result), result.tp + result.fp + result.fn
+    budget, counted = compute_budget(result), result.tp + result.fp + result.fn
     assert budget.missed == pytest.approx(result.fn / counted)
     assert budget.false_positives == pytest.approx(result.fp / counted)
 
@@ -72,7 +72,7 @@ def one_cup(probability: float, box: list[float]) -> tuple[GroundTruth, Detectio
 
 
 def test_a_label_alone_is_to_blame():
-    budget = budget_of(evaluate(*one_cup(0.64, [10, 20, 40, 40])))
+    budget = compute_budget(evaluate(*one_cup(0.64, [10, 20, 40, 40])))
     assert budget.label == pytest.approx(0.2, abs=1e-7)  # 1 - sqrt(0.64), the probability in single precision
     assert budget.foreground == budget.background == budget.missed == budget.false_positives == 0.0
     assert budget.largest == "label"
@@ -80,7 +80,7 @@ def test_a_label_alone_is_to_blame():
 
 def test_what_sticks_out_is_background():
     result = evaluate(*one_cup(1.0, [10, 20, 41, 40]))
-    budget = budget_of(result)
+    budget = compute_budget(result)
     assert result.detections.verdicts.tolist() == [Verdict.TP]
     assert budget.background > 0.0
     assert budget.foreground == budget.label == 0.0
@@ -89,9 +89,9 @@ def test_what_sticks_out_is_background():
 def test_nothing_to_score():
     truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [], np.zeros((0, 4)), [])
     none = Detections(classes=["cup"], image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 1)))
-    assert math.isnan(budget_of(evaluate(truth, none)).pdq)
+    assert math.isnan(compute_budget(evaluate(truth, none)).pdq)
 
 
 def test_without_pdq_there_is_no_budget():
     with pytest.raises(InputError, match="PDQ was not measured, so no points are lost; evaluate with PDQ"):
-        budget_of(evaluate(*random_world(0), measures=("map",)))
+        compute_budget(evaluate(*random_world(0), measures=("map",)))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import random_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
-from probox.analysis.confusion import Confusion, confusion
+from probox.analysis.loss_breakdown import Confusion, confusion
 from probox.tables.results import Verdict
 
 BOXES = [[10, 10, 29, 29], [50, 10, 69, 29], [10, 50, 29, 69], [50, 50, 69, 69]]

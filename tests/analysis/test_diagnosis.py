@@ -13,11 +13,9 @@ from tests.worlds import boxes_truth, simulated
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, evaluate
-from probox.analysis.calibration_table import calibration_table, find_error_factor
-from probox.analysis.diagnosis import NUMBERS, diagnose
-from probox.analysis.intervals import interval_of
-from probox.analysis.resampling import drawn_images
-from probox.analysis.short_verdict import short_verdict
+from probox.analysis.calibration_table import find_error_factor, tabulate_calibration
+from probox.analysis.diagnosis import NUMBERS, diagnose, summarize_for_page
+from probox.analysis.resampling import compute_interval, draw_images
 from probox.measures.registry import MEASURES, measures_called
 
 KEYS = (
@@ -55,10 +53,10 @@ def test_a_scale_of_two_is_found_and_said(too_sure):
     assert factor.factor.value == z[math.ceil(0.6826894921 * z.size) - 1] == pytest.approx(2.0, abs=0.15)
     draws = [
         np.quantile(np.repeat(np.abs(pairs.residuals) / 2.0, drawn[pairs.image_rows], axis=0), 0.6826894921)
-        for weights in drawn_images(30, 200, 0)
+        for weights in draw_images(30, 200, 0)
         for drawn in weights
     ]
-    interval = interval_of(factor.factor.value, np.array(draws), 30, 0.95)
+    interval = compute_interval(factor.factor.value, np.array(draws), 30, 0.95)
     assert (factor.factor.low, factor.factor.high) == pytest.approx((interval.low, interval.high), abs=0.01)
     said = f"errors are {factor.factor.value:.2f} [{factor.factor.low:.2f}, {factor.factor.high:.2f}] times"
     assert diagnosis.verdict[0].startswith(f"Overconfident: {said} the predicted std (68% quantile of |z|)")
@@ -100,7 +98,7 @@ def test_one_outlier_is_named_and_does_not_move_the_factor():
     rest = np.square(pairs.residuals / 3.0).sum() - (pairs.residuals[row, 3] / 3.0) ** 2
     rms, without = math.sqrt((rest + 1e6) / edges), math.sqrt(rest / (edges - 1))
     assert diagnosis.verdict[1].endswith(f"RMS z is {rms:.2f} with outliers, {without:.2f} without")
-    short, _ = short_verdict(result, replicates=100)
+    short, _ = summarize_for_page(result, replicates=100)
     assert short.verdict[:2] == diagnosis.verdict[:2]
 
 
@@ -126,7 +124,7 @@ def test_underconfidence_and_calibration_are_said():
 
 
 def test_calibration_by_groups(too_sure):
-    rows = calibration_table(too_sure)
+    rows = tabulate_calibration(too_sure)
     names = [(row.group, row.name) for row in rows]
     assert names[:8] == [("all", "all"), *(("edge", e) for e in ("x1", "y1", "x2", "y2")),
                          *(("size", s) for s in ("small", "medium", "large"))]  # fmt: skip
@@ -155,7 +153,7 @@ def test_a_worst_group_is_worse_than_all_edges():
     better[pairs.detections, 3] += 0.5 * pairs.residuals[:, 3]
     better[pairs.detections[::20], 3] += 30.0
     errors = find_error_factor(evaluate(truth, found.replace(boxes=better, extents=None)), replicates=200)
-    rows = {row.name: row for row in calibration_table(evaluate(truth, found.replace(boxes=better, extents=None)))}
+    rows = {row.name: row for row in tabulate_calibration(evaluate(truth, found.replace(boxes=better, extents=None)))}
     assert max(rows, key=lambda row: rows[row].rms_z) == "y2"
     assert rows["y2"].factor < errors.factor.low
     assert errors.worst is not None
@@ -168,7 +166,7 @@ def test_a_group_that_is_nearer_to_calibration_is_not_the_worst():
     found = simulated(truth, sigma=3.0, reported=9.0)
     times = np.where(found.labels == 1, 0.03, 1.0)[:, None, None, None]
     result = evaluate(truth, found.replace(covariances=found.covariances * times))
-    rows = {row.name: row.factor for row in calibration_table(result)}
+    rows = {row.name: row.factor for row in tabulate_calibration(result)}
     assert (rows["all"], rows[truth.classes[1]]) == (pytest.approx(0.34, abs=0.03), pytest.approx(1.8, abs=0.2))
     assert find_error_factor(result, replicates=200).worst is None
 
@@ -177,7 +175,7 @@ def test_edges_at_the_border_are_not_judged():
     truth = GroundTruth.from_boxes(["cup"], {1: (100, 100)}, [1], [[0, 10, 50, 60]], [0])
     found = Detections(classes=["cup"], image_ids=[1], boxes=[[5, 11, 51, 61]], label_probs=[[0.9]],
                        covariances=np.tile(np.eye(2), (1, 2, 1, 1)))  # fmt: skip
-    rows = calibration_table(evaluate(truth, found))
+    rows = tabulate_calibration(evaluate(truth, found))
     assert [row.edges for row in rows[:5]] == [3, 0, 1, 1, 1]
     assert math.isnan(rows[1].factor)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
-from probox.analysis.image_ranking import CHOICES, choose_images, find_images, lost_points, seen_images
+from probox.analysis.ranking import CHOICES, choose_images, compute_lost_points, find_images, find_seen_images
 
 
 @pytest.mark.parametrize("choice", list(CHOICES))
@@ -31,7 +31,7 @@ def test_the_first_images_of_every_choice(results: dict[str, Evaluation], choice
 def test_lost_points_of_all_images_are_what_pdq_lacks(results: dict[str, Evaluation]) -> None:
     result = results["sure"]
     counted = result.tp + result.fp + result.fn
-    assert lost_points(result).sum() / counted == pytest.approx(1 - result.pdq)
+    assert compute_lost_points(result).sum() / counted == pytest.approx(1 - result.pdq)
 
 
 def test_the_worst_image_lost_most_points_not_most_of_its_own() -> None:
@@ -40,7 +40,7 @@ def test_the_worst_image_lost_most_points_not_most_of_its_own() -> None:
     boxes = [[10, 10, 50, 50], [60, 60, 80, 80], [60, 10, 80, 20], [10, 60, 20, 80]]
     found = Detections(classes=["cup"], image_ids=[2] * 4, boxes=boxes, label_probs=[[1.0]] * 4)
     result = evaluate(truth, found)
-    assert lost_points(result) == pytest.approx([1, 3], abs=0.01)
+    assert compute_lost_points(result) == pytest.approx([1, 3], abs=0.01)
     assert choose_images(result, "worst", 2) == [2, 1]
 
 
@@ -99,7 +99,7 @@ def partly_seen(images: int, unseen: int, each: int = 3) -> Evaluation:
 @pytest.mark.parametrize("choice", list(CHOICES))
 def test_images_that_the_detector_never_saw_are_no_failures(choice: str) -> None:
     result = partly_seen(40, 15)
-    assert seen_images(result).tolist() == [False] * 15 + [True] * 25
+    assert find_seen_images(result).tolist() == [False] * 15 + [True] * 25
     chosen = choose_images(result, choice, 40)
     if choice == "missed":
         assert chosen == list(range(1, 16))
@@ -109,13 +109,13 @@ def test_images_that_the_detector_never_saw_are_no_failures(choice: str) -> None
 
 def test_a_few_empty_images_are_failures() -> None:
     result = partly_seen(40, 5)
-    assert seen_images(result).all()
-    lost = dict(zip(result.dataset.image_ids.tolist(), lost_points(result).tolist(), strict=True))
+    assert find_seen_images(result).all()
+    lost = dict(zip(result.dataset.image_ids.tolist(), compute_lost_points(result).tolist(), strict=True))
     assert [lost[image_id] for image_id in (1, 2, 3, 4, 5)] == [1.0] * 5  # their objects were missed
     assert set(choose_images(result, "worst", 40)) == set(lost)
 
 
 def test_a_threshold_does_not_make_images_unseen() -> None:
     result = partly_seen(40, 15)
-    seen = seen_images(result)
+    seen = find_seen_images(result)
     assert choose_images(result.at_threshold(0.9), "worst", 3, seen=seen) == [16, 17, 18]

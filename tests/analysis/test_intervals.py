@@ -10,9 +10,8 @@ from scipy import stats
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, InputError
-from probox.analysis import intervals, resampling
-from probox.analysis.intervals import Interval, bootstrap, interval_of, notes_on_undefined
-from probox.analysis.resampling import drawn_images
+from probox.analysis import resampling
+from probox.analysis.resampling import Interval, bootstrap, compute_interval, draw_images, note_undefined
 
 
 def world(images: int, found: int | None = None) -> Evaluation:
@@ -50,13 +49,13 @@ def test_the_same_for_a_seed_and_any_memory(results: dict[str, Evaluation], monk
     assert once.columns == bootstrap(result, ["pdq"], replicates=50, seed=3).columns
     assert once.columns != bootstrap(result, ["pdq"], replicates=50, seed=4).columns
     monkeypatch.setattr(resampling, "_CELLS", 12 * 7)
-    parts = [len(weights) for weights in drawn_images(12, 50, 3)]
+    parts = [len(weights) for weights in draw_images(12, 50, 3)]
     assert parts == [7] * 7 + [1]
     assert once.columns == bootstrap(result, ["pdq"], replicates=50, seed=3).columns
 
 
 def test_as_many_images_are_drawn_as_there_are() -> None:
-    (weights,) = drawn_images(40, 500, 0)
+    (weights,) = draw_images(40, 500, 0)
     assert weights.shape == (500, 40)
     assert (weights.sum(axis=1) == 40).all()
     np.testing.assert_allclose(weights.mean(axis=0), 1.0, atol=0.2)
@@ -77,7 +76,7 @@ def test_interval_of_normal_replicates() -> None:
     numbers = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
     for images, level in ((10, 0.95), (50, 0.9), (1000, 0.99)):
         reach = stats.t.ppf(0.5 + level / 2, images - 1) * math.sqrt(images / (images - 1))
-        found = interval_of(5.0, numbers + 5.5, images, level)
+        found = compute_interval(5.0, numbers + 5.5, images, level)
         assert (found.high - 5.0, 5.0 - found.low) == pytest.approx((reach, reach), abs=0.02)
         assert found.error == pytest.approx(1.0, abs=1e-3)
 
@@ -86,33 +85,35 @@ def test_students_quantile() -> None:
     for degrees in (9, 30, 200):
         for level in (0.8, 0.95, 0.99):
             z = stats.norm.ppf(0.5 + level / 2)
-            assert intervals._student(z, degrees) == pytest.approx(stats.t.ppf(0.5 + level / 2, degrees), abs=5e-3)
+            assert resampling._student_quantile(z, degrees) == pytest.approx(
+                stats.t.ppf(0.5 + level / 2, degrees), abs=5e-3
+            )
 
 
 def test_ends_stay_where_numbers_can_be() -> None:
     low = np.array([0.0] * 60 + [0.1] * 40)
-    assert interval_of(0.01, low, 50, 0.95, "per cent").low == 0.0
-    assert interval_of(0.01, low, 50, 0.95, "count").low == 0.0
-    assert interval_of(0.01, low, 50, 0.95).low == pytest.approx(-0.03)
-    assert interval_of(0.99, 1 - low, 50, 0.95, "per cent").high == 1.0
-    assert interval_of(0.99, 1 - low, 50, 0.95, "count").high == pytest.approx(1.03)
-    assert interval_of(0.01, low - 0.5, 50, 0.95, "per cent").low == pytest.approx(-0.03)  # such as skill
-    assert interval_of(0.2, np.full(9, 0.2), 9, 0.95) == Interval(0.2, 0.2, 0.2, 0.0)
+    assert compute_interval(0.01, low, 50, 0.95, "per cent").low == 0.0
+    assert compute_interval(0.01, low, 50, 0.95, "count").low == 0.0
+    assert compute_interval(0.01, low, 50, 0.95).low == pytest.approx(-0.03)
+    assert compute_interval(0.99, 1 - low, 50, 0.95, "per cent").high == 1.0
+    assert compute_interval(0.99, 1 - low, 50, 0.95, "count").high == pytest.approx(1.03)
+    assert compute_interval(0.01, low - 0.5, 50, 0.95, "per cent").low == pytest.approx(-0.03)  # such as skill
+    assert compute_interval(0.2, np.full(9, 0.2), 9, 0.95) == Interval(0.2, 0.2, 0.2, 0.0)
 
 
 def test_what_is_not_defined_is_counted() -> None:
-    found = interval_of(0.5, np.array([0.4, np.nan, 0.6, 0.5]), 10, 0.95)
+    found = compute_interval(0.5, np.array([0.4, np.nan, 0.6, 0.5]), 10, 0.95)
     assert found.undefined == 1
     assert found.error == pytest.approx(0.1)
-    assert math.isnan(interval_of(math.nan, np.array([0.4, 0.6]), 10, 0.95).low)
-    assert math.isnan(interval_of(0.5, np.array([0.4]), 10, 0.95).low)
-    finite = interval_of(0.5, np.array([0.4, np.inf, 0.6, -np.inf, 0.5]), 10, 0.95)
+    assert math.isnan(compute_interval(math.nan, np.array([0.4, 0.6]), 10, 0.95).low)
+    assert math.isnan(compute_interval(0.5, np.array([0.4]), 10, 0.95).low)
+    finite = compute_interval(0.5, np.array([0.4, np.inf, 0.6, -np.inf, 0.5]), 10, 0.95)
     assert (finite.undefined, finite.low, finite.high) == (2, found.low, found.high)
-    infinite = interval_of(math.inf, np.array([0.4, np.inf, 0.6]), 10, 0.95)
+    infinite = compute_interval(math.inf, np.array([0.4, np.inf, 0.6]), 10, 0.95)
     assert math.isnan(infinite.low)
     assert math.isnan(infinite.error)
-    columns = {"a": infinite, "b": finite, "c": interval_of(math.nan, np.full(3, np.nan), 10, 0.95)}
-    assert notes_on_undefined(columns, 5) == (
+    columns = {"a": infinite, "b": finite, "c": compute_interval(math.nan, np.full(3, np.nan), 10, 0.95)}
+    assert note_undefined(columns, 5) == (
         "a: infinite, so there is no interval",
         "b: no number in 2 of 5 replicates, which were left out",
     )
@@ -137,9 +138,9 @@ def coverage(images: int, sets: int, replicates: int, seed: int) -> float:
     inside = 0
     for number in range(sets):
         quality, counted = simulated_sums(random, images)
-        (weights,) = drawn_images(images, replicates, number)
+        (weights,) = draw_images(images, replicates, number)
         drawn = (weights @ quality) / (weights @ counted)
-        found = interval_of(quality.sum() / counted.sum(), drawn, images, 0.95)
+        found = compute_interval(quality.sum() / counted.sum(), drawn, images, 0.95)
         inside += found.low <= 0.2067 <= found.high
     return inside / sets
 

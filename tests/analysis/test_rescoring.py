@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import random_world as mixed_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
-from probox.analysis.rescoring import golden_section, pixel_covariances, scene_of
+from probox.analysis.baseline import make_pixel_covariances, make_rescorer, minimize_by_golden_section
 from probox.tables.covariances import constant_covariances
 
 
@@ -29,7 +29,7 @@ CONVENTIONS = [
 @pytest.mark.parametrize("seed", range(2))
 def test_nothing_changed_gives_the_same_numbers(seed, convention):
     result = evaluate(*random_world(seed), convention=convention)
-    again = scene_of(result).scored()
+    again = make_rescorer(result).scored()
     np.testing.assert_array_equal(again.pairs.qualities, result.pairs.qualities)
     np.testing.assert_array_equal(again.detections.verdicts, result.detections.verdicts)
     assert again.pdq == result.pdq
@@ -41,8 +41,8 @@ def test_a_stored_result_will_do(seed, tmp_path):
     result.save(tmp_path)
     scaled = result.detections.covariances * 4
     assert (
-        scene_of(Evaluation.load(tmp_path)).scored(covariances=scaled).pdq
-        == scene_of(result).scored(covariances=scaled).pdq
+        make_rescorer(Evaluation.load(tmp_path)).scored(covariances=scaled).pdq
+        == make_rescorer(result).scored(covariances=scaled).pdq
     )
 
 
@@ -51,7 +51,7 @@ def test_other_covariances_are_those_of_another_file(seed):
     truth, found = random_world(seed)
     covariances = np.tile(np.eye(2) * 25.0, (len(found), 2, 1, 1))
     result = evaluate(truth, found)
-    scored = scene_of(result).scored(covariances=covariances[: len(result.detections)])
+    scored = make_rescorer(result).scored(covariances=covariances[: len(result.detections)])
     assert scored.pdq == evaluate(truth, found.replace(covariances=covariances)).pdq
 
 
@@ -60,7 +60,7 @@ def test_right_labels_are_worth_the_square_root_of_the_label():
     found = Detections(classes=["cup", "dog"], image_ids=[7], boxes=[[10, 20, 40, 40]], label_probs=[[0.0, 0.9]])
     result = evaluate(truth, found)
     assert result.pdq == 0.0  # a label of probability 0 matches nothing
-    assert scene_of(result).with_right_labels().pdq == 1.0
+    assert make_rescorer(result).with_right_labels().pdq == 1.0
 
 
 def test_heatmaps_are_noticed():
@@ -71,15 +71,15 @@ def test_heatmaps_are_noticed():
         classes=["cup"], image_ids=[7], boxes=[[10, 20, 40, 40]], label_probs=[[0.9]], heatmaps=[heatmap]
     )
     with pytest.raises(InputError, match="1 detections are heatmaps, which results do not keep"):
-        scene_of(evaluate(truth, found))
+        make_rescorer(evaluate(truth, found))
 
 
 def test_what_is_not_kept_is_told():
     result = evaluate(*random_world(0))
     with pytest.raises(InputError, match="label probabilities were not kept"):
-        scene_of(result.without_labels())
+        make_rescorer(result.without_labels())
     with pytest.raises(InputError, match="PDQ was not measured"):
-        scene_of(evaluate(*random_world(0), measures=("map",)))
+        make_rescorer(evaluate(*random_world(0), measures=("map",)))
 
 
 def test_a_fixed_variance_is_what_was_scored():
@@ -96,13 +96,13 @@ def test_constant_covariances():
 
 @given(st.floats(-5, 5), st.floats(0.5, 3))
 def test_golden_section_finds_the_valley(where, power):
-    found = golden_section(lambda x: abs(x - where) ** power, -6.0, 6.0, steps=40)
+    found = minimize_by_golden_section(lambda x: abs(x - where) ** power, -6.0, 6.0, steps=40)
     assert found == pytest.approx(where, abs=1e-5)
 
 
 def test_golden_section_calls_once_a_step():
     calls: list[float] = []
-    golden_section(lambda x: calls.append(x) or x * x, -1.0, 2.0, steps=10)
+    minimize_by_golden_section(lambda x: calls.append(x) or x * x, -1.0, 2.0, steps=10)
     assert len(calls) == 10
 
 
@@ -117,7 +117,7 @@ def test_false_positives_cost_what_they_did(convention):
         label_probs=[[0.8, 0.1], [0.3, 0.1], [0.05, 0.9]],
     )
     result = evaluate(truth, found, convention=convention)
-    scene = scene_of(result)
+    scene = make_rescorer(result)
     assert scene.scored().pdq == result.pdq
     assert scene.of(truth.dataset.image_ids, np.array([True, False, True])).scored().pdq == (
         result.keeping(np.array([True, False, True])).pdq
@@ -127,5 +127,5 @@ def test_false_positives_cost_what_they_did(convention):
 
 def test_constant_covariances_in_pixels():
     boxes = np.array([[0.0, 0.0, 20.0, 10.0], [5.0, 5.0, 5.2, 9.0]])
-    np.testing.assert_array_equal(pixel_covariances(boxes, 3.0), np.tile(9.0 * np.eye(2), (2, 2, 1, 1)))
-    np.testing.assert_array_equal(pixel_covariances(boxes, np.array([1.0, 2.0]))[1, 0], 4.0 * np.eye(2))
+    np.testing.assert_array_equal(make_pixel_covariances(boxes, 3.0), np.tile(9.0 * np.eye(2), (2, 2, 1, 1)))
+    np.testing.assert_array_equal(make_pixel_covariances(boxes, np.array([1.0, 2.0]))[1, 0], 4.0 * np.eye(2))

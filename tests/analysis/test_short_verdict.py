@@ -9,11 +9,11 @@ import pytest
 from tests.worlds import boxes_truth, simulated
 
 from probox import Evaluation, evaluate
-from probox.analysis import short_verdict as module
-from probox.analysis.budget import budget_of
-from probox.analysis.short_verdict import short_verdict
-from probox.analysis.sweep import find_rematches
-from probox.analysis.thresholds import best_pdq, best_threshold
+from probox.analysis import diagnosis as module
+from probox.analysis.diagnosis import summarize_for_page
+from probox.analysis.loss_breakdown import compute_budget
+from probox.analysis.threshold_sweep import find_rematches
+from probox.analysis.thresholds import best_threshold, find_best_pdq
 from probox.measures.scoring.score_rows import with_density
 
 LONG = ("Constant-variance baseline",)
@@ -30,23 +30,23 @@ def test_sentences_are_those_of_the_diagnosis_to_the_letter(
 ) -> None:
     for evaluation in (too_sure, *results.values()):
         whole = evaluation.diagnose(replicates=100).verdict
-        short, left_out = short_verdict(evaluation, replicates=100)
+        short, left_out = summarize_for_page(evaluation, replicates=100)
         kept = [text for text in whole if not any(words in text for words in LONG)]
         assert list(short.verdict) == kept
         assert len(kept) == len(whole) - 1
         assert left_out == ("PDQ of the constant-variance baseline",)
-        assert short.budget == budget_of(evaluation)
+        assert short.budget == compute_budget(evaluation)
         assert set(short.remarks) <= set(evaluation.diagnose(replicates=2).remarks)
     # The demo's boxes name their last pixel: what seems too sure is in part that.
-    assert [("a pixel short" in remark) for remark in short_verdict(results["unsure"])[0].remarks] == [True]
-    assert short_verdict(too_sure, replicates=20)[0].remarks == ()
+    assert [("a pixel short" in remark) for remark in summarize_for_page(results["unsure"])[0].remarks] == [True]
+    assert summarize_for_page(too_sure, replicates=20)[0].remarks == ()
 
 
 def test_rematches_at_hand_change_nothing(too_sure: Evaluation) -> None:
-    given, _ = short_verdict(too_sure, find_rematches(too_sure), replicates=20)
-    assert given.verdict == short_verdict(too_sure, replicates=20)[0].verdict
+    given, _ = summarize_for_page(too_sure, find_rematches(too_sure), replicates=20)
+    assert given.verdict == summarize_for_page(too_sure, replicates=20)[0].verdict
     best = best_threshold(too_sure)
-    quick = best_pdq(too_sure, find_rematches(too_sure))
+    quick = find_best_pdq(too_sure, find_rematches(too_sure))
     assert (quick.threshold, quick.value, quick.now) == (best.threshold, best.value, best.now)
 
 
@@ -69,7 +69,7 @@ def test_sigmas_that_know_their_errors_are_said_to(too_sure: Evaluation) -> None
 
 
 def _of_energy(evaluation: Evaluation) -> list[str]:
-    return [text for text in short_verdict(evaluation, replicates=200)[0].verdict if "energy score" in text]
+    return [text for text in summarize_for_page(evaluation, replicates=200)[0].verdict if "energy score" in text]
 
 
 def test_many_pairs_and_their_energy_score_are_left_to_the_diagnosis(
@@ -77,11 +77,11 @@ def test_many_pairs_and_their_energy_score_are_left_to_the_diagnosis(
 ) -> None:
     dense = int(with_density(too_sure.matched_pairs).sum())
     monkeypatch.setattr(module, "MOST_PAIRS", dense)
-    short, left_out = short_verdict(too_sure, replicates=20)
+    short, left_out = summarize_for_page(too_sure, replicates=20)
     assert left_out == ("PDQ of the constant-variance baseline",)
     assert any("energy score" in text for text in short.verdict)
     monkeypatch.setattr(module, "MOST_PAIRS", dense - 1)
-    short, left_out = short_verdict(too_sure, replicates=20)
+    short, left_out = summarize_for_page(too_sure, replicates=20)
     assert left_out == ("PDQ of the constant-variance baseline", "whether the std is informative")
     assert not any("energy score" in text for text in short.verdict)
 
@@ -90,8 +90,8 @@ def test_without_detections_nothing_is_left_out() -> None:
     truth = boxes_truth(3)
     found = simulated(truth)
     nothing = evaluate(truth, found.select(np.zeros(len(found), bool)))
-    short, left_out = short_verdict(nothing, replicates=20)
+    short, left_out = summarize_for_page(nothing, replicates=20)
     assert (short.best_thresholds, left_out) == ((), ())
     assert short.verdict[0].startswith("No matched boxes")
     bare = dataclasses.replace(evaluate(truth, found), measures=("map",))
-    assert short_verdict(bare, replicates=20)[0].budget is None
+    assert summarize_for_page(bare, replicates=20)[0].budget is None

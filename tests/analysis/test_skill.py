@@ -8,9 +8,16 @@ from scipy.optimize import minimize_scalar
 from tests.worlds import CLASSES, boxes_truth, simulated
 
 from probox import Detections, GroundTruth, evaluate
-from probox.analysis.control import best_constant, best_scale, pin_edges
-from probox.analysis.rescoring import pixel_covariances, scene_of
-from probox.analysis.skill import RULES, skill_of, skill_of_pdq
+from probox.analysis.baseline import (
+    RULES,
+    fit_constant,
+    fit_scale,
+    make_pixel_covariances,
+    make_rescorer,
+    measure_pdq_skill,
+    measure_skill,
+    pin_edges,
+)
 from probox.fusion.gaussian import keep_inside
 from probox.measures.registry import measures_called
 from probox.measures.scoring.scores import negative_log_likelihoods
@@ -59,8 +66,8 @@ def test_the_constant_is_pinned_if_and_only_if_the_detections_are(border):
         boxes, covariances = keep_inside(found.boxes, found.covariances, (100, 100))
         found = found.replace(boxes=boxes, covariances=covariances, extents=None)
     result = evaluate(truth, found)
-    scene = scene_of(result)
-    constant = best_constant(result, scene)
+    scene = make_rescorer(result)
+    constant = fit_constant(result, scene)
     boxes = scene.found.boxes
     covariances = constant_covariances(boxes, np.asarray(constant.values)[result.detections.image_rows % 2])
     if border == "pin":
@@ -72,12 +79,12 @@ def test_the_constant_is_pinned_if_and_only_if_the_detections_are(border):
 
 def test_pinned_edges_are_a_repair_of_detections_that_keep_their_std():
     result = evaluate(*at_border())
-    scene = scene_of(result)
+    scene = make_rescorer(result)
     pinned = pin_edges(result, scene)
     assert pinned.pdq > result.pdq + 0.05
     boxes, covariances = keep_inside(scene.found.boxes, scene.found.covariances, (100, 100))
     assert pinned.pdq == scene.scored(boxes=boxes, covariances=covariances, extents=None).pdq
-    assert pin_edges(pinned, scene_of(pinned)) is pinned
+    assert pin_edges(pinned, make_rescorer(pinned)) is pinned
     told = result.diagnose(replicates=50)
     assert next(answer for answer in told.what_if if answer.key == "kept_inside").pdq == pinned.pdq
 
@@ -86,9 +93,9 @@ def test_a_half_without_detections_fits_nothing():
     truth, found = erring(images=2)
     first = found.select(found.image_ids == truth.dataset.image_ids[0])
     result = evaluate(truth, first)
-    scene = scene_of(result)
-    assert best_constant(result, scene) is None
-    assert best_scale(result, scene) is None
+    scene = make_rescorer(result)
+    assert fit_constant(result, scene) is None
+    assert fit_scale(result, scene) is None
     told = result.diagnose(replicates=20)
     assert "pdq" not in told.skill
     assert any("one half of the images has no detection to fit it on" in text for text in told.remarks)
@@ -111,7 +118,7 @@ def test_a_constant_in_pixels_tells_nothing():
     boxes = smaller + sigma * rng.standard_normal((len(truth), 4))
     found = Detections(
         classes=CLASSES, image_ids=truth.dataset.image_ids[truth.image_rows], boxes=boxes, label_probs=probs,
-        covariances=pixel_covariances(boxes, sigma),
+        covariances=make_pixel_covariances(boxes, sigma),
     )  # fmt: skip
     told = evaluate(truth, found).diagnose(replicates=100)
     assert told.skill["energy"].skill.low > 0
@@ -122,10 +129,10 @@ def test_a_constant_in_pixels_tells_nothing():
 def test_sigmas_that_tell_are_worth_something():
     result = evaluate(*erring())
     for rule in RULES:
-        skill = skill_of(result, rule)
+        skill = measure_skill(result, rule)
         assert skill.skill.low > 0, rule
         assert skill.own < skill.constant
-    pdq = skill_of_pdq(result, best_constant(result, scene_of(result)))
+    pdq = measure_pdq_skill(result, fit_constant(result, make_rescorer(result)))
     assert pdq.skill.low > 0
     assert any(text.startswith("Informative: the energy score is ") for text in result.diagnose(replicates=50).verdict)
 
@@ -147,17 +154,17 @@ def test_the_baseline_in_fractions_of_the_gain_and_of_what_remains():
 def test_sigmas_mixed_up_are_worth_less_than_nothing():
     result = evaluate(*erring(told=False))
     for rule in RULES:
-        assert skill_of(result, rule).skill.high < 0, rule
-    assert skill_of_pdq(result, best_constant(result, scene_of(result))).skill.value < 0
+        assert measure_skill(result, rule).skill.high < 0, rule
+    assert measure_pdq_skill(result, fit_constant(result, make_rescorer(result))).skill.value < 0
 
 
 def test_a_constant_is_worth_nothing_over_itself():
     truth, found = erring()
     for rule in RULES:
-        share = skill_of(evaluate(truth, found), rule).share
-        covariances_of = pixel_covariances if rule == "energy_pixels" else constant_covariances
+        share = measure_skill(evaluate(truth, found), rule).share
+        covariances_of = make_pixel_covariances if rule == "energy_pixels" else constant_covariances
         constant = evaluate(truth, found.replace(covariances=covariances_of(found.boxes, share)))
-        assert skill_of(constant, rule).skill.value == pytest.approx(0, abs=0.03), rule
+        assert measure_skill(constant, rule).skill.value == pytest.approx(0, abs=0.03), rule
 
 
 def test_the_nll_skill_by_hand():
@@ -176,7 +183,7 @@ def test_the_nll_skill_by_hand():
         share = np.exp(minimize_scalar(loss, bounds=(-6, -0.7), method="bounded").x)
         constant[here] = negative_log_likelihoods(pairs.residuals[here], constant_covariances(boxes[here], share))
     own = negative_log_likelihoods(pairs.residuals, pairs.covariances)
-    skill = skill_of(result, "nll")
+    skill = measure_skill(result, "nll")
     assert skill.own == pytest.approx(own.mean(), rel=1e-12)
     assert skill.skill.value == pytest.approx(constant.mean() - own.mean(), rel=1e-3)
     assert skill.pairs == len(pairs)
@@ -185,17 +192,17 @@ def test_the_nll_skill_by_hand():
 def test_crps_leaves_truncated_edges_out():
     result = evaluate(*erring())
     crps = measures_called(["crps"])[0]
-    assert skill_of(result, "crps").own == pytest.approx(crps.summary(result)["CRPS"], rel=1e-12)
+    assert measure_skill(result, "crps").own == pytest.approx(crps.summary(result)["CRPS"], rel=1e-12)
     truth, found = at_border()
     result = evaluate(truth, found)
     assert result.matched_pairs.truncated.any(axis=0).all()
-    assert skill_of(result, "crps").own == pytest.approx(crps.summary(result)["CRPS"], rel=1e-12)
+    assert measure_skill(result, "crps").own == pytest.approx(crps.summary(result)["CRPS"], rel=1e-12)
 
 
 def test_plain_boxes_have_no_skill():
     truth, found = erring(images=5)
     result = evaluate(truth, found.replace(covariances=None))
-    skill = skill_of(result, "nll")
+    skill = measure_skill(result, "nll")
     assert np.isnan(skill.skill.value)
     assert skill.pairs == 0
 
@@ -205,9 +212,9 @@ def test_the_best_scale_turns_sigmas_towards_the_true_ones(reported):
     """A detector that reports half or double of its errors: PDQ's best factor is found again from any of them."""
     truth = boxes_truth(24)
     result = evaluate(truth, simulated(truth, sigma=2.0, reported=reported), convention="paper")
-    scale = best_scale(result, scene_of(result))
+    scale = fit_scale(result, make_rescorer(result))
     again = evaluate(truth, simulated(truth, sigma=2.0, reported=2.0), convention="paper")
-    wanted = best_scale(again, scene_of(again))
+    wanted = fit_scale(again, make_rescorer(again))
     assert scale.value * reported == pytest.approx(wanted.value * 2.0, rel=0.15)
     assert scale.evaluation.pdq == pytest.approx(wanted.evaluation.pdq, abs=0.005)
     assert scale.evaluation.pdq > result.pdq
@@ -219,7 +226,7 @@ def test_halves_judge_each_other():
     odd = np.isin(found.image_ids, truth.dataset.image_ids[1::2])
     scaled = found.covariances * np.where(odd, 16.0, 1.0)[:, None, None, None]
     result = evaluate(truth, found.replace(covariances=scaled))
-    even_value, odd_value = best_scale(result, scene_of(result)).values
+    even_value, odd_value = fit_scale(result, make_rescorer(result)).values
     assert even_value == pytest.approx(odd_value / 4, rel=0.2)  # odd images report too much
 
 

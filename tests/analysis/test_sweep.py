@@ -11,8 +11,8 @@ from tests.strategies import random_world
 
 import probox
 from probox import Convention, Evaluation, InputError
-from probox.analysis import sweep
-from probox.analysis.sweep import find_rematches, threshold_curve
+from probox.analysis import threshold_sweep
+from probox.analysis.threshold_sweep import find_rematches, threshold_curve
 
 
 def check(result: Evaluation, levels: np.ndarray) -> None:
@@ -102,7 +102,7 @@ def test_states_in_which_only_unmatched_detections_drop_out_change_nothing(
     expected = find_rematches(result)
     assert len(expected) > 5
     for most in (0, 500):  # both images, and one of them
-        monkeypatch.setattr(sweep, "_MOST", most)
+        monkeypatch.setattr(threshold_sweep, "_MOST_PAIRS", most)
         found = find_rematches(result)
         order, known = (np.lexsort((events.detection, events.threshold)) for events in (found, expected))
         for column in ("threshold", "detection", "pair"):

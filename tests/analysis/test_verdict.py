@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from probox.analysis.budget import Budget
+from probox.analysis.baseline import Skill
 from probox.analysis.calibration_table import CalibrationRow, ErrorFactor, Outliers
 from probox.analysis.diagnosis import Diagnosis
-from probox.analysis.intervals import Interval
-from probox.analysis.skill import Skill
-from probox.analysis.verdict import verdict_of
+from probox.analysis.diagnosis_text import summarize
+from probox.analysis.loss_breakdown import Budget
+from probox.analysis.resampling import Interval
 
 
 def said(
@@ -28,7 +28,7 @@ def said(
         verdict=(), pairs=100, plain_pairs=0, pairing="", numbers={}, error_factor=errors, calibration=calibration,
         budget=budget, what_if=(), skill={} if skill is None else {"pdq": skill}, best_thresholds=(),
     )  # fmt: skip
-    return "; ".join(verdict_of(diagnosis))
+    return "; ".join(summarize(diagnosis))
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,18 @@ from tests.strategies import random_world as mixed_world
 from tests.worlds import boxes_truth, simulated
 
 from probox import Detections, GroundTruth, evaluate
-from probox.analysis.control import best_constant, pin_edges
-from probox.analysis.rescoring import scene_of
-from probox.analysis.thresholds import best_threshold
-from probox.analysis.what_if import (
+from probox.analysis.baseline import fit_constant, make_rescorer, pin_edges
+from probox.analysis.loss_breakdown import (
     TITLES,
-    duplicates,
-    in_order,
-    labels_right,
+    answer_constant,
+    answer_pinned_edges,
+    answer_true_boxes,
+    answer_true_labels,
+    find_duplicates,
+    sort_answers,
     what_if_matched,
-    with_constant,
-    with_pinned_edges,
-    with_truth_boxes,
 )
+from probox.analysis.thresholds import best_threshold
 from probox.tables.results import Verdict
 
 
@@ -31,12 +30,12 @@ def random_world(seed):
 
 
 def answers(result):
-    scene = scene_of(result)
+    scene = make_rescorer(result)
     matched = what_if_matched(result, best_threshold(result))
-    scored = [labels_right(result, scene), with_truth_boxes(result, scene)]
-    pinned, constant = pin_edges(result, scene), best_constant(result, scene)
-    scored += [] if pinned is result else [with_pinned_edges(result, pinned)]
-    scored += [] if constant is None else [with_constant(result, constant)]
+    scored = [answer_true_labels(result, scene), answer_true_boxes(result, scene)]
+    pinned, constant = pin_edges(result, scene), fit_constant(result, scene)
+    scored += [] if pinned is result else [answer_pinned_edges(result, pinned)]
+    scored += [] if constant is None else [answer_constant(result, constant)]
     return {a.key: a for a in matched + scored}
 
 
@@ -53,7 +52,7 @@ def test_each_is_what_a_repaired_file_gives(seed):
     by_image = found.select(order)  # the rows of the table
     right = by_image.select(table.verdicts != Verdict.FP)
     assert said["no_false_positives"].pdq == pytest.approx(evaluate(truth, right).pdq, abs=1e-12)
-    once = by_image.select(~duplicates(result))
+    once = by_image.select(~find_duplicates(result))
     assert said["no_duplicates"].pdq == pytest.approx(evaluate(truth, once).pdq, abs=1e-12)
 
     hit = table.verdicts == Verdict.TP
@@ -76,12 +75,12 @@ def test_duplicates_by_hand():
     assert np.isin([1, 2, 3], result.pairs.detections).all()  # each meets the object somehow
     # The second repeats the first, and so does the last, which overlaps by half; the third names another class, the
     # fourth overlaps too little, the fifth nothing.
-    assert duplicates(result).tolist() == [False, True, False, False, False, True]
+    assert find_duplicates(result).tolist() == [False, True, False, False, False, True]
 
 
 def test_the_largest_gain_comes_first():
     said = list(answers(evaluate(*random_world(1))).values())
-    gains = [answer.gain for answer in in_order(said)]
+    gains = [answer.gain for answer in sort_answers(said)]
     assert gains == sorted(gains, reverse=True)
 
 

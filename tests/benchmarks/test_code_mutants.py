@@ -37,10 +37,10 @@ def test_a_mutant_is_noticed_by_tests_that_look_and_survives_others(
     module = Path(__file__).resolve().parents[2] / "src" / "probox" / "explorer" / "packing.py"
     looks, away = tmp_path / "test_looks.py", tmp_path / "test_away.py"
     looks.write_text(
-        "from probox.explorer.packing import number\n\n"
+        "from probox.explorer.payload import number\n\n"
         "def test_digits():\n    assert number(0.1234567890123456) == 0.123456789012\n"
     )
-    away.write_text("def test_nothing():\n    import probox.explorer.packing\n")
+    away.write_text("def test_nothing():\n    import probox.explorer.payload\n")
     numbered = [mutant.change for mutant in mutants_of(module.read_text(encoding="utf-8"))]
     assert "12 -> 13" in numbered
     alone = ["--number", "1", "--seed", str(_seed_of("12 -> 13", module))]

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.spread import HEADINGS, KEYS, claims, main, measured, verdict
 
 import probox
-from probox.analysis.intervals import Interval
+from probox.analysis.resampling import Interval
 from probox.calibration import fit
 from probox.demo import Demo
 

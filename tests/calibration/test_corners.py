@@ -17,9 +17,9 @@ from probox.calibration.corner_maps import (
     ClassScale,
     Conformal,
     Constant,
-    Curve,
     EdgeScale,
     Learned,
+    MonotoneCurve,
     RelativeCurves,
     Scale,
     box_reach,
@@ -270,7 +270,7 @@ def test_classes_are_known_by_any_of_their_names() -> None:
 
 
 def test_every_map_scales() -> None:
-    curve = Curve((0.1, 0.2), (0.1, 0.3))
+    curve = MonotoneCurve((0.1, 0.2), (0.1, 0.3))
     maps = [
         Scale(1.5),
         EdgeScale((1.0, 2.0, 3.0, 4.0)),
@@ -285,7 +285,7 @@ def test_every_map_scales() -> None:
 
 
 def test_degenerate_boxes_keep_their_sigmas() -> None:
-    curve = Curve((0.1,), (0.2,))
+    curve = MonotoneCurve((0.1,), (0.2,))
     mapping = RelativeCurves((curve, curve, curve, curve))
     seen = given(3.0, np.array([[0.0, 10.0, 0.0, 10.0]]), np.array(["cup"]))
     assert mapping.sigmas(seen).tolist() == [[3.0, 2.0, 3.0, 2.0]]

@@ -10,7 +10,7 @@ from tests.worlds import boxes_truth, simulated
 import probox
 from probox import Detections, GroundTruth, InputError
 from probox.calibration import Calibration, cross_validation, fit
-from probox.calibration.corner_maps import ClassScale, Curve, Scale
+from probox.calibration.corner_maps import ClassScale, MonotoneCurve, Scale
 from probox.calibration.label_maps import ScoreCurves, Temperature
 from probox.demo import Demo
 from probox.fusion import keep_inside
@@ -205,7 +205,7 @@ def test_a_scale_for_pdq_is_on_the_lattice(truth: GroundTruth, found: Detections
 
 
 def test_classes_are_counted_in_words() -> None:
-    level = Curve((0.5,), (0.5,))
+    level = MonotoneCurve((0.5,), (0.5,))
     for n, corners, labels in (
         (0, "", "one curve for all classes"),
         (1, ", and a factor of its own for 1 class", "a curve of its own for 1 class"),

@@ -13,12 +13,11 @@ from tests.strategies import random_world
 from tests.worlds import boxes_truth, simulated
 
 import probox
-from probox.analysis.intervals import interval_of
-from probox.analysis.resampling import drawn_images
+from probox.analysis.resampling import compute_interval, draw_images
 from probox.calibration import fit
 from probox.calibration.corner_fit import CornerFit, FittingPairs
 from probox.calibration.corner_maps import Constant, Scale, calibrate_corners
-from probox.calibration.cross_validation import Job, PdqCurve, pdq_parts, shortlist
+from probox.calibration.cross_validation import FitTask, PdqCurve, pdq_parts, shortlist
 from probox.calibration.gain import COLUMNS, compare, corner_parts
 from probox.measures.scoring.score_definition import energy_score, negative_log_likelihood
 
@@ -47,11 +46,11 @@ def test_corner_numbers_are_their_definitions() -> None:
     assert changes["z68"].gain == pytest.approx(abs(expected - 1) - abs(expected / 2 - 1))
     draws = [
         abs(own - 1) - abs(own / 2 - 1)
-        for weights in drawn_images(4, 20, 0)
+        for weights in draw_images(4, 20, 0)
         for drawn in weights
         for own in [np.quantile(np.repeat(z, drawn[pairs.image_rows], axis=0), 0.6826894921, method="inverted_cdf")]
     ]
-    interval = interval_of(changes["z68"].gain, np.array(draws), 4, 0.95)
+    interval = compute_interval(changes["z68"].gain, np.array(draws), 4, 0.95)
     assert (changes["z68"].low, changes["z68"].high) == pytest.approx((interval.low, interval.high))
 
 
@@ -111,11 +110,11 @@ def test_what_is_judged_was_not_fitted_on(monkeypatch: pytest.MonkeyPatch) -> No
     found = simulated(truth)
     seen: list[np.ndarray] = []
 
-    def by_heart(job: Job, method: str, images: np.ndarray) -> CornerFit:
+    def by_heart(job: FitTask, method: str, images: np.ndarray) -> CornerFit:
         seen.append(images)
         return CornerFit(Scale(2.0 if images.all() else 10.0))
 
-    monkeypatch.setattr(Job, "_corners", by_heart)
+    monkeypatch.setattr(FitTask, "_corners", by_heart)
     result = fit(truth, found, target="nll", folds=5)
     assert result.calibration.corners == Scale(2.0)
     assert result.gain is not None
@@ -146,15 +145,15 @@ def test_before_is_what_evaluate_says() -> None:
     assert before == pytest.approx(probox.evaluate(truth, found, measures=["pdq"]).at_threshold(0.5).pdq)
 
 
-def test_intervals_are_of_drawn_images() -> None:
+def test_intervals_are_of_draw_images() -> None:
     before = {"PDQ": np.array([[1.0, 2.0], [3.0, 4.0]]), "NLL": np.array([[0.0, 0.0], [6.0, 2.0]])}
     after = {"PDQ": np.array([[2.0, 2.0], [3.0, 4.0]]), "NLL": np.array([[0.0, 0.0], [4.0, 2.0]])}
     changes = compare(before, after, COLUMNS, resamples=4000, seed=1)
     pdq, nll = changes["PDQ"], changes["NLL"]
     assert (pdq.before, pdq.after) == (4 / 6, 5 / 6)
     assert pdq.gain == pytest.approx(1 / 6)
-    drawn = [w @ np.array([[1.0, 2.0], [0.0, 4.0]]) for w in np.concatenate(list(drawn_images(2, 4000, 1)))]
-    wanted = interval_of(1 / 6, np.array([gained / counted for gained, counted in drawn]), 2, 0.95)
+    drawn = [w @ np.array([[1.0, 2.0], [0.0, 4.0]]) for w in np.concatenate(list(draw_images(2, 4000, 1)))]
+    wanted = compute_interval(1 / 6, np.array([gained / counted for gained, counted in drawn]), 2, 0.95)
     assert (pdq.low, pdq.high) == pytest.approx((wanted.low, wanted.high))
     assert (nll.before, nll.after, nll.gain, nll.low, nll.high) == (3.0, 2.0, 1.0, 1.0, 1.0), "lower is better"
     assert nll.is_sure

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probox.calibration.corner_maps import Curve, fit_curve, pool_adjacent_violators
+from probox.calibration.corner_maps import MonotoneCurve, fit_curve, pool_adjacent_violators
 
 VALUES = st.lists(st.tuples(st.floats(-5, 5), st.floats(0.1, 4)), min_size=1, max_size=25)
 
@@ -39,25 +39,25 @@ def test_pooling_agrees_with_scipy() -> None:
 
 
 def test_a_curve_is_straight_between_knots_and_level_beyond() -> None:
-    curve = Curve((1.0, 2.0), (3.0, 5.0))
+    curve = MonotoneCurve((1.0, 2.0), (3.0, 5.0))
     assert curve(np.array([0.0, 1.0, 1.5, 2.0, 9.0])).tolist() == [3.0, 3.0, 4.0, 5.0, 5.0]
-    assert curve.scale_by(2.0) == Curve((1.0, 2.0), (6.0, 10.0))
+    assert curve.scale_by(2.0) == MonotoneCurve((1.0, 2.0), (6.0, 10.0))
 
 
 def test_a_curve_goes_through_means_of_neighbours() -> None:
     x, y = np.arange(6.0), np.array([1.0, 3.0, 2.0, 0.0, 7.0, 9.0])
     # Means of two: 2, 1, 8; the first two violate the order and become 1.5.
-    assert fit_curve(x, y, least=2) == Curve((0.5, 2.5, 4.5), (1.5, 1.5, 8.0))
+    assert fit_curve(x, y, least=2) == MonotoneCurve((0.5, 2.5, 4.5), (1.5, 1.5, 8.0))
     assert fit_curve(x[::-1], y[::-1], least=2) == fit_curve(x, y, least=2)
-    assert fit_curve(x, y) == Curve((2.5,), (22 / 6,)), "fewer than thirty are one"
-    assert fit_curve(x, y, least=3) == Curve((1.0, 4.0), (2.0, 16 / 3))
+    assert fit_curve(x, y) == MonotoneCurve((2.5,), (22 / 6,)), "fewer than thirty are one"
+    assert fit_curve(x, y, least=3) == MonotoneCurve((1.0, 4.0), (2.0, 16 / 3))
 
 
 def test_equal_x_stay_together() -> None:
     x = np.array([1.0] * 5 + [2.0])
-    assert fit_curve(x, np.arange(6.0), least=1) == Curve((1.0, 2.0), (2.0, 5.0))
+    assert fit_curve(x, np.arange(6.0), least=1) == MonotoneCurve((1.0, 2.0), (2.0, 5.0))
 
 
 def test_knots_within_a_level_part_are_left_out() -> None:
     curve = fit_curve(np.arange(5.0), np.array([4.0, 4.0, 4.0, 4.0, 5.0]), least=1)
-    assert curve == Curve((0.0, 3.0, 4.0), (4.0, 4.0, 5.0))
+    assert curve == MonotoneCurve((0.0, 3.0, 4.0), (4.0, 4.0, 5.0))

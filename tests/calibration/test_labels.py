@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from probox import Detections
 from probox.calibration.corner_fit import FittingPairs, MatchOutcome
-from probox.calibration.corner_maps import Curve
+from probox.calibration.corner_maps import MonotoneCurve
 from probox.calibration.label_maps import (
     ScoreCurves,
     Temperature,
@@ -124,7 +124,7 @@ def test_rows_stay_distributions_and_name_the_same_class(
 ) -> None:
     weights = np.array(rows)
     found = table((weights / weights.sum(axis=1, keepdims=True))[:, :3])
-    curve = Curve((0.2, 0.8), (min(low, high), max(low, high)))
+    curve = MonotoneCurve((0.2, 0.8), (min(low, high), max(low, high)))
     for mapping in (Temperature(temperature), ScoreCurves(curve, ())):
         after = mapping.apply(found)  # the table checks that rows are distributions
         assert (after.labels == found.labels).all()
@@ -136,7 +136,7 @@ def test_rows_stay_distributions_and_name_the_same_class(
 
 def test_stated_scores_change_in_proportion() -> None:
     found = table(np.array([[0.5, 0.2, 0.1]]), labels=[0], scores=[0.4])
-    after = ScoreCurves(Curve((0.5,), (0.25,)), ()).apply(found)
+    after = ScoreCurves(MonotoneCurve((0.5,), (0.25,)), ()).apply(found)
     assert after.scores.tolist() == [0.2]
 
 

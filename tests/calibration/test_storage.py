@@ -17,9 +17,9 @@ from probox.calibration.corner_maps import (
     Conformal,
     Constant,
     CornerMap,
-    Curve,
     EdgeScale,
     Learned,
+    MonotoneCurve,
     RelativeCurves,
     Scale,
     box_reach,
@@ -27,7 +27,7 @@ from probox.calibration.corner_maps import (
 from probox.calibration.label_maps import LabelMap, NoLabelMap, ScoreCurves, Temperature
 from probox.calibration.std_regression import Slope, StdModel, feature_names
 
-CURVE = Curve((0.01, 0.1 / 3), (0.02, 0.5))
+CURVE = MonotoneCurve((0.01, 0.1 / 3), (0.02, 0.5))
 
 
 def law(own_sigmas: bool) -> StdModel:
@@ -39,13 +39,17 @@ CORNERS: list[CornerMap] = [
     Scale(1 / 3),
     EdgeScale((1.0, 2.0, 3.0, 0.1)),
     ClassScale(1.5, (("cup", 0.7), ("Ümlaut\n", 2.0))),
-    RelativeCurves((CURVE, CURVE.scale_by(0.3), Curve((0.5,), (0.25,)), CURVE)),
+    RelativeCurves((CURVE, CURVE.scale_by(0.3), MonotoneCurve((0.5,), (0.25,)), CURVE)),
     Constant(0.07),
     Conformal(3.1 / box_reach(0.9), 0.1, 3.1),
     Learned(law(own_sigmas=False)),
     Learned(law(own_sigmas=True)),
 ]
-LABELS: list[LabelMap] = [NoLabelMap(), Temperature(1.25), ScoreCurves(CURVE, (("cup", Curve((0.0,), (1.0,))),))]
+LABELS: list[LabelMap] = [
+    NoLabelMap(),
+    Temperature(1.25),
+    ScoreCurves(CURVE, (("cup", MonotoneCurve((0.0,), (1.0,))),)),
+]
 
 
 @pytest.mark.parametrize("corners", CORNERS, ids=lambda mapping: mapping.method)

@@ -9,7 +9,7 @@ import click
 import pytest
 
 import probox.cli
-from probox.analysis import image_ranking
+from probox.analysis import ranking
 from probox.cli import cli
 from probox.convention import CHOICES, PRESETS
 from probox.detect import FAMILIES, UNCERTAINTIES, Options
@@ -54,7 +54,7 @@ def test_an_option_takes_what_its_room_knows(command: str, name: str, words: lis
 
 
 def test_images_are_chosen_in_every_way_there_is() -> None:
-    for name, words in image_ranking.CHOICES.items():
+    for name, words in ranking.CHOICES.items():
         found = option("draw", f"--{name}")
         assert isinstance(found, click.Option)
         assert found.help == f"The N images {words}."

@@ -126,7 +126,7 @@ def test_progress_counts_once_it_knows_how_many(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [["plot"], ["draw", "--stories", "1"]])
+@pytest.mark.parametrize("options", [["plot"], ["draw", "--examples", "1"]])
 def test_progress_reaches_its_end(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -65,7 +65,7 @@ def test_chooses_images(
     capsys: pytest.CaptureFixture[str], demo_files: Path, results: dict[str, Evaluation], tmp_path: Path,
     choice: str, column: str,
 ) -> None:  # fmt: skip
-    options = ["--show-above", 0, "--labels", "none"]
+    options = ["--show-above", 0, "--label-text", "none"]
     answer = draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, f"--{choice}", 2, *options)
     table = results["unsure"].per_image().columns
     lost = table["TP"] + table["FP"] + table["FN"] - table["sum_pPDQ"]
@@ -83,10 +83,10 @@ def test_worst_shows_no_empty_picture_and_says_how_many_images_lost_points(
     evaluate(truth, Detections(classes=["cup"], image_ids=[2, 4], boxes=boxes, label_probs=[[1.0], [1.0]])).save(
         tmp_path / "r"
     )
-    answer = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 3, "--labels", "none")
+    answer = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 3, "--label-text", "none")
     assert ids(answer) == [3, 4]
     assert answer["notes"] == ["fewer than 3 images have lost points: 2"]
-    (perfect,) = [draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--best", 1, "--labels", "none")]
+    (perfect,) = [draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--best", 1, "--label-text", "none")]
     assert (ids(perfect), perfect["notes"]) == ([2], [])
 
 
@@ -99,7 +99,7 @@ def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(
     probs = [[0.1]] * 6 + [[0.6]]
     found = Detections(classes=["cup"], image_ids=[1] * 6 + [2], boxes=boxes, label_probs=probs)
     evaluate(truth, found).save(tmp_path / "r")
-    answer = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--labels", "none")
+    answer = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--label-text", "none")
     assert ids(answer) == [2]
     assert answer["convention"]["label_threshold"] == pytest.approx(0.1)  # type: ignore[index]
     assert "only detections above 0.1 are matched and drawn: PDQ is highest there on these images" in answer["notes"][0]  # type: ignore[index]
@@ -110,7 +110,7 @@ def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(
 def test_a_threshold_leaves_out_unsure_detections(
     capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
 ) -> None:
-    options = ["--image", 2, "--label-threshold", 1, "--corners", "none", "--labels", "none"]
+    options = ["--image", 2, "--label-threshold", 1, "--corners", "none", "--label-text", "none"]
     draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, *options)
     picture = pixels(tmp_path / "scene-02.png").astype(int)
     # Nothing is surer than 1: everything is missed, and missed is orange, so no pixel is blue.
@@ -139,7 +139,7 @@ def test_at_most_so_many_pictures_and_the_rest_is_said(
     capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("probox.cli.draw.LIMIT", 2)
-    plain = [demo_files / "results" / "unsure", "--labels", "none", "--corners", "none", "--show-above", 0]
+    plain = [demo_files / "results" / "unsure", "--label-text", "none", "--corners", "none", "--show-above", 0]
     few = draw(capsys, *plain, "--out", tmp_path / "few")
     assert ids(few) == [1, 2]
     assert few["notes"] == [
@@ -149,7 +149,7 @@ def test_at_most_so_many_pictures_and_the_rest_is_said(
     everything = draw(capsys, *plain, "--out", tmp_path / "all", "--all", "--threads", 1)
     assert len(ids(everything)) == 12
     assert everything["notes"] == []
-    alone = draw(capsys, demo_files / "unsure.json", "--labels", "none", "--out", tmp_path / "alone")
+    alone = draw(capsys, demo_files / "unsure.json", "--label-text", "none", "--out", tmp_path / "alone")
     assert ids(alone) == [1, 2]
     assert "the first 2 of 12" in alone["notes"][-1]  # type: ignore[index]
     code, _, err = run(capsys, "draw", *plain, "--out", tmp_path, "--all", "--limit", 3)
@@ -172,7 +172,7 @@ def unsure_result(folder: Path) -> Path:
 
 def test_what_pictures_leave_out_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     source = unsure_result(tmp_path / "r")
-    two = ["--image", 13, "--image", 14, "--labels", "none"]
+    two = ["--image", 13, "--image", 14, "--label-text", "none"]
     answer = draw(capsys, source, "--out", tmp_path / "a", *two, "--show-above", 0.3)
     assert answer["notes"] == [
         "detections not drawn: 2, in 2 pictures; pictures show matched ones and those above 0.3; "
@@ -180,11 +180,13 @@ def test_what_pictures_leave_out_is_said(capsys: pytest.CaptureFixture[str], tmp
     ]
     assert answer["show_above"] == 0.3
     assert answer["summary"]["FP"] == 60  # type: ignore[index]
-    everything = draw(capsys, source, "--out", tmp_path / "b", "--image", 13, "--show-above", 0, "--labels", "none")
+    everything = draw(capsys, source, "--out", tmp_path / "b", "--image", 13, "--show-above", 0, "--label-text", "none")
     assert everything["notes"] == []
     one, other = (pixels(tmp_path / name / "image-13.png") for name in "ab")
     assert not np.array_equal(one, other)
-    anew = draw(capsys, source, "--out", tmp_path / "c", "--image", 13, "--label-threshold", 0.15, "--labels", "none")
+    anew = draw(
+        capsys, source, "--out", tmp_path / "c", "--image", 13, "--label-threshold", 0.15, "--label-text", "none"
+    )
     assert (anew["notes"], anew["show_above"]) == ([], None)  # what is left is drawn
     assert anew["summary"]["TP"] == 0  # type: ignore[index]
 
@@ -204,7 +206,7 @@ def test_a_crowd_is_drawn_in_part_and_the_note_says_so(capsys: pytest.CaptureFix
         ],
     }
     (tmp_path / "truth.json").write_text(json.dumps(truth))
-    both = ["--out", tmp_path / "p", "--labels", "none"]
+    both = ["--out", tmp_path / "p", "--label-text", "none"]
     alone = draw(capsys, tmp_path / "found.json", *both)
     assert alone["notes"] == [
         "detections not drawn: 5, in 1 picture; pictures show at most 20 each, above 0.3; --show-above 0 draws all"
@@ -219,7 +221,7 @@ def test_a_crowd_is_drawn_in_part_and_the_note_says_so(capsys: pytest.CaptureFix
 
 def test_images_that_the_detector_never_saw_are_passed_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     source = unsure_result(tmp_path / "r")
-    plain = ["--labels", "none", "--corners", "none", "--show-above", 0]
+    plain = ["--label-text", "none", "--corners", "none", "--show-above", 0]
     worst = draw(capsys, source, "--out", tmp_path / "a", "--worst", 1, *plain)
     assert ids(worst) == [13]
     assert "12 images without any detection were passed over" in worst["notes"][0]  # type: ignore[index]
@@ -228,16 +230,18 @@ def test_images_that_the_detector_never_saw_are_passed_over(capsys: pytest.Captu
     assert (ids(missed), missed["notes"]) == ([1], [])
     named = draw(capsys, source, "--out", tmp_path / "a", "--image", 2, *plain)
     assert (ids(named), named["notes"]) == ([2], [])
-    strict = draw(capsys, source, "--out", tmp_path / "a", "--worst", 1, "--label-threshold", 0.95, "--labels", "none")
+    strict = draw(
+        capsys, source, "--out", tmp_path / "a", "--worst", 1, "--label-threshold", 0.95, "--label-text", "none"
+    )
     assert ids(strict) == [13]  # a threshold makes no image unseen
 
 
 @pytest.mark.slow
-def test_stories_are_drawn_and_told(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
+def test_examples_are_drawn(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
     source = demo_files / "results" / "unsure"
-    answer = draw(capsys, source, "--images", demo_files / "images", "--out", tmp_path / "s", "--stories", 1)
-    told = answer["stories"]
-    expected = list(probox.stories(Evaluation.load(source), 1))
+    answer = draw(capsys, source, "--images", demo_files / "images", "--out", tmp_path / "s", "--examples", 1)
+    told = answer["examples"]
+    expected = list(probox.example_detections(Evaluation.load(source), 1))
     assert [story["caption"] for story in told] == [story.caption for story in expected]  # type: ignore[attr-defined]
     page = (tmp_path / "s" / "index.html").read_text(encoding="utf-8")
     for story in told:  # type: ignore[attr-defined]
@@ -246,18 +250,18 @@ def test_stories_are_drawn_and_told(capsys: pytest.CaptureFixture[str], demo_fil
         assert story["caption"].split(";")[0] in page
     assert "http" not in page
     (tmp_path / "none").mkdir()
-    code, _, err = run(capsys, "draw", source, "--images", tmp_path / "none", "--out", tmp_path / "v", "--stories", 1)
+    code, _, err = run(capsys, "draw", source, "--images", tmp_path / "none", "--out", tmp_path / "v", "--examples", 1)
     bare = list(dict.fromkeys(story.image_id for story in expected))
     assert code == 0
     assert f"note: {len(bare)} images have no photo in {tmp_path / 'none'} (the first: {bare[0]}): plain ground" in err
     assert err.count("no photo") == 1
 
-    code, _, err = run(capsys, "draw", source, "--out", tmp_path / "t", "--format", "svg", "--stories")
+    code, _, err = run(capsys, "draw", source, "--out", tmp_path / "t", "--format", "svg", "--examples")
     assert code == 0
-    assert "stories written to" in err
+    assert "examples written to" in err
     for path in (tmp_path / "t").glob("*.svg"):
-        assert ">over-sure" in path.read_text() or "</text>" in path.read_text()
-    code, _, err = run(capsys, "draw", demo_files / "unsure.json", "--out", tmp_path / "u", "--stories")
+        assert ">overconfident" in path.read_text() or "</text>" in path.read_text()
+    code, _, err = run(capsys, "draw", demo_files / "unsure.json", "--out", tmp_path / "u", "--examples")
     assert code == 2
     assert "--truth" in err
 

@@ -562,5 +562,5 @@ def test_a_family_without_channels_last_says_so() -> None:
 
 
 def test_a_wrong_family_names_the_one_that_fits() -> None:
-    with pytest.raises(InputError, match=r"not those of yolov8, but those of yolov5; leave out the family"):
+    with pytest.raises(InputError, match=r"those of yolov5, not of yolov8 \(.*\); leave out the family"):
         choose_family(_signature([(1, 25200, 85)]), "yolov8")

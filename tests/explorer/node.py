@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import probox
-from probox.explorer.constants import constants
 from probox.explorer.packing import to_script_json
+from probox.explorer.page import constants
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
 NODE = shutil.which("node")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import probox
-from probox.explorer import assembly
-from probox.explorer.constants import COLOURS
+from probox.explorer import page
+from probox.explorer.page import COLOURS
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
 
@@ -22,16 +22,16 @@ def names(folder: Path, ending: str) -> set[str]:
 
 def test_every_asset_is_used_and_used_once() -> None:
     for listed, folder, ending in (
-        (assembly.SCRIPTS, ASSETS, ".js"),
-        (assembly.STYLES, ASSETS / "style", ".css"),
-        ((*assembly.SECTIONS, *assembly.DIALOGS), ASSETS / "sections", ".html"),
+        (page.SCRIPTS, ASSETS, ".js"),
+        (page.STYLES, ASSETS / "style", ".css"),
+        ((*page.SECTIONS, *page.DIALOGS), ASSETS / "sections", ".html"),
     ):
         assert len(listed) == len(set(listed))
         assert set(listed) == names(folder, ending)
 
 
 def test_the_page_has_every_id_once() -> None:
-    text = assembly.page_text("title", "", "")
+    text = page.page_text("title", "", "")
     found = re.findall(r'\bid="([^"]+)"', text)
     assert len(found) == len(set(found))
 

@@ -12,8 +12,8 @@ from tests.amounts import others_slow
 from tests.explorer.node import needs_node, run
 
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
-from probox.analysis import box_sweep
-from probox.analysis.box_sweep import find_box_rematches
+from probox.analysis import threshold_sweep
+from probox.analysis.threshold_sweep import find_box_rematches
 from probox.explorer.payload import index_payload
 
 pytestmark = needs_node
@@ -209,13 +209,13 @@ def test_a_match_that_a_threshold_changes_at_a_high_overlap_alone() -> None:
 
 def test_nothing_is_matched_anew_where_scores_are_confidences() -> None:
     for seed in range(5):
-        assert len(box_sweep._doubtful_groups(evaluate(*box_world(seed, "scores"))).row) == 0
+        assert len(threshold_sweep._doubtful_groups(evaluate(*box_world(seed, "scores"))).row) == 0
 
 
 def test_what_would_take_too_long_to_follow_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, found = box_world(0, "stated")
     evaluation = evaluate(truth, found)
-    monkeypatch.setattr(box_sweep, "_MOST", 3)
+    monkeypatch.setattr(threshold_sweep, "_MOST_ROWS", 3)
     index = index_payload({"one": evaluation}, [""] * len(evaluation.dataset), 50, evaluation.dataset.file_names)
     (result,) = index["results"]
     assert result["boxes"] is None

@@ -14,12 +14,11 @@ from tests.explorer.test_box_numbers import box_world, thresholds_of
 from tests.strategies import random_covariance
 
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
-from probox.analysis import box_sweep
-from probox.analysis.box_sweep import find_box_rematches
-from probox.analysis.budget import budget_of
-from probox.analysis.what_if import duplicates, what_if_matched
+from probox.analysis import threshold_sweep
+from probox.analysis.loss_breakdown import compute_budget, find_duplicates, what_if_matched
+from probox.analysis.threshold_sweep import find_box_rematches
+from probox.explorer.diagnosis_payload import outcome_spans
 from probox.explorer.payload import index_payload
-from probox.explorer.why import outcome_spans
 from probox.measures.matched import EDGES
 from probox.measures.scoring.calibration_metrics import (
     calibration_errors,
@@ -30,10 +29,8 @@ from probox.measures.scoring.calibration_metrics import (
 )
 from probox.measures.scoring.pair_measures import relative_edges
 from probox.measures.scoring.ranking_metrics import ause, sparsification, spearman
-from probox.plots.coverage import SHARES, coverage_curves
-from probox.plots.pairs import caption_of_edges, sigmas_of_edges, why_no_sigma
-from probox.plots.reliability import score_bins
-from probox.plots.sigma_error import binned
+from probox.plots.base import caption_of_edges, sigmas_of_edges, why_no_sigma
+from probox.plots.calibration_plots import SHARES, bin_edges, bin_scores, compute_coverage
 
 pytestmark = needs_node
 
@@ -81,7 +78,7 @@ def close(told: Any, value: Any, tolerance: float = 1e-6) -> None:
 
 def check(told: dict[str, Any], at: Evaluation) -> None:
     check_points(told, at)
-    n, hits, sums = score_bins(at)
+    n, hits, sums = bin_scores(at)
     assert told["scores"]["n"] == n.tolist()
     assert told["scores"]["hits"] == hits.tolist()
     close(told["scores"]["sums"], sums)
@@ -96,7 +93,7 @@ def check(told: dict[str, Any], at: Evaluation) -> None:
     assert f"{told['judged']:,} pair" in caption
     assert (f"{told['plain']:,} plain box" in caption) == (told["plain"] > 0)
     assert (f"{told['cut']:,} edge" in caption) == (told["cut"] > 0)
-    edges, boxes = coverage_curves(pairs)
+    edges, boxes = compute_coverage(pairs)
     close(told["coverage"]["edges"], edges, 1e-12)
     close(told["coverage"]["boxes"], boxes, 1e-12)
     for column in range(len(EDGES)):
@@ -112,7 +109,7 @@ def check(told: dict[str, Any], at: Evaluation) -> None:
 def check_sense(told: dict[str, Any], at: Evaluation) -> None:
     sigmas, errors, present = relative_edges(at.matched_pairs)
     sigma, error = sigmas[present], errors[present]
-    across, up = binned(sigma, error)
+    across, up = bin_edges(sigma, error)
     close(told["sigma"]["across"], across)
     close(told["sigma"]["up"], up)
     close([told["sigma"]["spearman"]], [spearman(sigma, error)])
@@ -124,7 +121,7 @@ def check_sense(told: dict[str, Any], at: Evaluation) -> None:
 
 def check_points(told: dict[str, Any], at: Evaluation) -> None:
     """Compare the budget, and PDQ after repairs."""
-    budget = budget_of(at)
+    budget = compute_budget(at)
     if math.isnan(budget.pdq):
         assert told["budget"] is None
         return
@@ -133,7 +130,7 @@ def check_points(told: dict[str, Any], at: Evaluation) -> None:
     close([sum(told["budget"].values())], [1.0], 1e-12)
     answers = {answer.key: answer.pdq for answer in what_if_matched(at, None)}
     close([told["whatIf"][key] for key in answers], list(answers.values()))
-    assert told["whatIf"]["duplicates"] == int(duplicates(at).sum())
+    assert told["whatIf"]["duplicates"] == int(find_duplicates(at).sum())
     close([told["whatIf"]["now"]], [at.pdq])
 
 
@@ -212,7 +209,7 @@ def test_another_partner_that_overlaps_as_much_is_another_pair(first: int) -> No
 
 def test_where_pairs_cannot_follow_a_threshold_they_are_of_all_detections(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluation = evaluate(*world(20, "stated", "any"))
-    monkeypatch.setattr(box_sweep, "_MOST", 3)
+    monkeypatch.setattr(threshold_sweep, "_MOST_ROWS", 3)
     index = index_of(evaluation)
     assert index["results"][0]["why"]["follows"] is False
     monkeypatch.undo()

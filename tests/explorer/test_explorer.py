@@ -14,8 +14,7 @@ from tests.measures.toy import TOY
 import probox
 from probox import Evaluation
 from probox.demo import Demo
-from probox.explorer.constants import COLOURS
-from probox.explorer.page import write_report
+from probox.explorer.page import COLOURS, write_report
 from probox.measures import registry
 from probox.tables.results import Verdict
 

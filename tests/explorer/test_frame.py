@@ -11,8 +11,7 @@ from tests.contrast import contrast
 from tests.explorer.browser import Browser
 
 from probox import Evaluation
-from probox.explorer.assembly import style_sheet
-from probox.explorer.page import write_report
+from probox.explorer.page import style_sheet, write_report
 
 pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
 

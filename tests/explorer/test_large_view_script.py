@@ -11,7 +11,7 @@ from tests.explorer.node import needs_node, run
 
 import probox
 from probox import Convention
-from probox.explorer.constants import constants
+from probox.explorer.page import constants
 from probox.explorer.payload import chunk_payloads
 
 pytestmark = needs_node

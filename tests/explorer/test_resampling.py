@@ -10,10 +10,10 @@ import pytest
 from tests.explorer.node import needs_node, run
 
 from probox import Convention, Detections, Evaluation, GroundTruth, compare, evaluate
-from probox.analysis.paired import holm
-from probox.analysis.resampling import DRAWS, MORE_SWAPS, SWAPS, drawn_images, swapped_images
+from probox.analysis.permutation import apply_holm
+from probox.analysis.resampling import Block, draw_block, swap_block
+from probox.explorer.packing import find_obstacles
 from probox.explorer.payload import index_payload
-from probox.explorer.resampling import obstacles
 
 pytestmark = needs_node
 
@@ -21,9 +21,9 @@ FILES = ("dom.js", "store.js", "resampling.js", "comparing.js")
 DRAIN = "const drain = (work) => { for (;;) { const step = work.next(); if (step.done) return step.value; } };"
 
 RANDOM = f"""{DRAIN}
-const {{ draws, swaps }} = probox.resampling, {{ SWAPS, MORE }} = probox.constants.RESAMPLING;
+const {{ draws, swaps }} = probox.resampling;
 const answer = input.map((images) => ({{ drawn: [...drain(draws(images))],
-  swapped: [...drain(swaps(images, SWAPS, 50))], more: [...drain(swaps(images, MORE, 7))] }}));
+  swapped: [...drain(swaps(images, 57)).bits] }}));
 """
 
 COMPARED = f"""{DRAIN}
@@ -89,13 +89,10 @@ def told(results: dict[str, Evaluation]) -> dict[str, Any]:
 def test_images_are_drawn_and_swapped_as_python_does_it() -> None:
     many = [2, 3, 37, 64]
     for images, answer in zip(many, run(RANDOM, many, *FILES[:3]), strict=True):
-        drawn = np.concatenate(list(drawn_images(images, 1000, 0)))
+        drawn = draw_block(Block(0, 1000), images, 0)
         np.testing.assert_array_equal(np.reshape(answer["drawn"], (images, 1000)).T, drawn)
-        for key, what_for, swaps in (("swapped", SWAPS, 50), ("more", MORE_SWAPS, 7)):
-            expected = np.concatenate(list(swapped_images(images, swaps, 0, what_for)))
-            packed = np.packbits(expected, axis=1, bitorder="little")
-            np.testing.assert_array_equal(np.reshape(answer[key], (-1, swaps)).T, packed)
-    assert len({DRAWS, SWAPS, MORE_SWAPS}) == 3
+        packed = np.packbits(swap_block(Block(0, 57), images, 0), axis=1, bitorder="little")
+        np.testing.assert_array_equal(np.reshape(answer["swapped"], (-1, 57)).T, packed)
 
 
 def close(page: Any, value: float, scale: float = 1.0) -> None:
@@ -178,7 +175,7 @@ const answer = {
 def test_words_and_p_at_their_ends() -> None:
     page = run(WORDS, None, *FILES)
     assert [value if value is None else round(value, 12) for value in page["holm"]] == [0.03, None, 0.06, 0.06]
-    assert holm([0.01, math.nan, 0.04, 0.03])[2] == 0.06
+    assert apply_holm([0.01, math.nan, 0.04, 0.03])[2] == 0.06
     assert page["p"] == [4 / 5, 0.25, None, 1]  # two do as much, one has no number, and there is the difference itself
     assert page["claimed"] == [True, True, False, False, False, False]  # an interval that ends at 0 holds it
     assert page["normal"] == pytest.approx([0, 0.0013498980316301, 0.5, 0.9750021048517795, 1], abs=1e-14)
@@ -198,7 +195,7 @@ def test_results_that_may_not_be_compared_are_told_with_the_reason() -> None:
     first = two_results(1, 5, Convention(), 0.5)
     other = two_results(1, 5, Convention(min_probability=0.1), 0.5)
     results = {"a": first["first"], "b": first["second"], "c": other["first"]}
-    assert set(obstacles(results)) == {"0,2", "1,2"}
-    assert "min_probability" in obstacles(results)["0,2"]
-    assert told(results)["index"]["obstacles"] == obstacles(results)
-    assert obstacles(first) == {}
+    assert set(find_obstacles(results)) == {"0,2", "1,2"}
+    assert "min_probability" in find_obstacles(results)["0,2"]
+    assert told(results)["index"]["obstacles"] == find_obstacles(results)
+    assert find_obstacles(first) == {}

@@ -13,7 +13,7 @@ from tests.strategies import random_world
 
 from probox import Convention, Evaluation, evaluate
 from probox.demo import Demo
-from probox.explorer.packing import packed
+from probox.explorer.packing import pack
 from probox.explorer.payload import index_payload
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.tables.results import Verdict
@@ -51,7 +51,7 @@ def select(
     first = next(iter(results.values()))
     index = index_payload(results, [""] * len(first.dataset), 50, first.dataset.file_names)
     for result, rows in zip(index["results"], unseen, strict=False):
-        result["unseen"] = packed(np.isin(np.arange(len(first.dataset)), rows), "u1")
+        result["unseen"] = pack(np.isin(np.arange(len(first.dataset)), rows), "u1")
     return run(SELECT, {"index": index, "states": [STATE | state for state in states]}, "store.js", "selection.js")
 
 

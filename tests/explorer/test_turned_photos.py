@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from probox.detect import read_image
-from probox.explorer.copies import embedded_photos
+from probox.explorer.photo_copies import embed_photos
 from probox.files.photos import load_photo
-from probox.pictures.alone import read_alone
+from probox.pictures.standalone import read_standalone
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def photo(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("size", "shape"), [((40, 60), (60, 40, 3)), ((60, 40), (40, 60, 3))])
 def test_the_truth_s_size_decides_for_all(photo: Path, size: tuple[int, int], shape: tuple[int, int, int]) -> None:
-    (address,), failures = embedded_photos([photo], [size])
+    (address,), failures = embed_photos([photo], [size])
     assert failures == []
     page = np.asarray(Image.open(io.BytesIO(base64.b64decode(address.split(",")[1]))))
     for seen in (read_image(photo, size), load_photo(photo, size), page):
@@ -44,4 +44,4 @@ def test_without_truth_it_is_upright_for_all(photo: Path, tmp_path: Path) -> Non
     found = tmp_path / "found.coco.json"
     found.write_text('[{"image_id": 7, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}]')
     assert read_image(photo).shape == load_photo(photo).shape == (60, 40, 3)
-    assert read_alone(str(found), photo.parent).sizes == {7: (40, 60)}
+    assert read_standalone(str(found), photo.parent).sizes == {7: (40, 60)}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from probox import Evaluation
-from probox.explorer.constants import constants
+from probox.explorer.page import constants
 from probox.explorer.payload import chunk_payloads, index_payload
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,16 +9,14 @@ import pytest
 from tests.explorer.browser import Browser
 
 from probox import Detections, Evaluation, GroundTruth, evaluate
-from probox.analysis.budget import PARTS, budget_of
-from probox.analysis.short_verdict import short_verdict
-from probox.analysis.what_if import what_if_matched
+from probox.analysis.diagnosis import summarize_for_page
+from probox.analysis.loss_breakdown import PARTS, compute_budget, what_if_matched
 from probox.explorer.page import write_report
 from probox.measures.scoring.calibration_metrics import coverage, edge_levels, pit_histogram, pit_values
 from probox.measures.scoring.pair_measures import relative_edges
 from probox.measures.scoring.ranking_metrics import ause, spearman
-from probox.plots.coverage import coverage_curves
-from probox.plots.pairs import sigmas_of_edges
-from probox.plots.reliability import score_bins
+from probox.plots.base import sigmas_of_edges
+from probox.plots.calibration_plots import bin_scores, compute_coverage
 
 pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
 
@@ -50,7 +48,7 @@ def test_the_verdict_is_python_s_and_says_of_which_threshold(
     opened(browser, page)
     for number, evaluation in enumerate(results.values()):
         said = browser.texts(f'#verdicts [data-result="{number}"] li')
-        short = short_verdict(evaluation)[0]
+        short = summarize_for_page(evaluation)[0]
         expected = list(short.verdict)
         notes = browser.texts(f'#verdicts [data-result="{number}"] .note')
         assert notes == [f"Note: {remark}." for remark in short.remarks]
@@ -68,7 +66,7 @@ def test_every_card_has_the_numbers_of_its_threshold_as_text(
 ) -> None:
     opened(browser, page, "" if threshold is None else f"t={threshold}")
     at = [one if threshold is None else one.at_threshold(threshold) for one in results.values()]
-    budgets = [budget_of(one) for one in at]
+    budgets = [compute_budget(one) for one in at]
     for row, budget in zip(cells(browser, "budget"), budgets, strict=True):
         assert row[1:] == [percent(getattr(budget, part), 2) for part in ("pdq", *PARTS) if part != "rounding"]
         assert f"false positives {percent(budget.false_positives, 1)}" in label(browser, "#chart-budget svg")
@@ -77,7 +75,7 @@ def test_every_card_has_the_numbers_of_its_threshold_as_text(
     assert shown["no false positives"] == [percent(one["no_false_positives"], 2) for one in answers]
     assert shown["no duplicates"] == [percent(one["no_duplicates"], 2) for one in answers]
     for number, one in enumerate(at):
-        n, hits, _ = score_bins(one)
+        n, hits, _ = bin_scores(one)
         rows = cells(browser, "reliability")
         assert [row[1 + 3 * number] for row in rows] == [f"{int(count):,}" for count in n]
         with np.errstate(invalid="ignore"):
@@ -93,7 +91,7 @@ def test_every_card_has_the_numbers_of_its_threshold_as_text(
 def check_sigmas(browser: Browser, at: Evaluation) -> None:
     """Compare the tables of the one result that has sigmas."""
     pairs = at.matched_pairs
-    edges, boxes = coverage_curves(pairs)
+    edges, boxes = compute_coverage(pairs)
     for row, k in zip(cells(browser, "coverage"), (50, 68, 90, 95), strict=True):
         assert row[1:] == [percent(edges[k], 1), percent(boxes[k], 1)]
     sigmas, present = sigmas_of_edges(pairs)
@@ -114,7 +112,7 @@ def test_coverage_of_one_edge_is_kept_in_the_address(
     assert cells(browser, "coverage")[1][1] == percent(coverage(levels, 0.68), 1)
     browser.choose("#edge", "")
     browser.wait(lambda: browser.js("return probox.resting"))
-    assert cells(browser, "coverage")[1][1] == percent(coverage_curves(pairs)[0][68], 1)
+    assert cells(browser, "coverage")[1][1] == percent(compute_coverage(pairs)[0][68], 1)
     assert "edge" not in browser.js("return location.hash")
 
 

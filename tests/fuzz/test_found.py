@@ -144,6 +144,36 @@ def test_statistics_that_end_the_process() -> None:
     assert done.stdout.count(f"{path}: cannot be read as Parquet") == 2
 
 
+def test_statistics_that_lie(tmp_path: Path) -> None:
+    """Images are found where they are, not where the statistics of a row group say."""
+    path = tmp_path / "f"
+    write_parquet(path, seeds.detections())
+    data = path.read_bytes()
+    ids = seeds.detections().image_ids
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    largest = int(ids.max()).to_bytes(8, "little")
+    assert largest in data[footer:]
+    path.write_bytes(data[:footer] + data[footer:].replace(largest, int(ids.min()).to_bytes(8, "little")))
+    assert len(read_parquet(path, image_ids=[int(ids.max())])) == int((ids == ids.max()).sum())
+
+
+def test_statistics_cut_short_do_not_end_the_process(tmp_path: Path) -> None:
+    """pyarrow ends the process when it is asked for them, directly or by a filter."""
+    path = tmp_path / "f"
+    write_parquet(path, seeds.detections())
+    data = path.read_bytes()
+    footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    start = data[: -8 - len(footer)]
+    smallest = int(seeds.detections().image_ids.min())
+    full = b"\x08" + smallest.to_bytes(8, "little")
+    assert full in footer
+    footer = footer.replace(full, b"\x04" + smallest.to_bytes(4, "little"))
+    path.write_bytes(start + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    script = f"import probox; probox.read_detections({str(path)!r}, image_ids=[{smallest}])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "cannot be read as Parquet" in done.stderr) == (1, True)
+
+
 def test_more_rows_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal values take no space: 100,000 rows in a few kilobytes."""
     path = tmp_path / "f"

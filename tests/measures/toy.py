@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from probox.measures.measure import Column, Judged, Measure, Summary, by_class
+from probox.measures.measure import Column, Judged, Measure, Summary
+from probox.measures.pdq.pdq_measure import by_class
 from probox.tables.results import Verdict
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from probox import Detections, GroundTruth, InputError, evaluate
-from probox.pictures.alone import read_alone
+from probox.pictures.standalone import read_standalone
 from probox.pictures.view import view_of_image
 from probox.tables.coco_classes import COCO_CATEGORY_IDS
 
@@ -23,7 +23,7 @@ def test_eighty_scores_are_those_of_coco(tmp_path: Path, seen: tuple[int, ...]) 
         entries.append({"image_id": 3, "category_id": category, "bbox": box, "score": 0.9, "all_scores": scores})
     path = tmp_path / "found.coco.json"
     path.write_text(json.dumps(entries))
-    found = read_alone(str(path), None).detections
+    found = read_standalone(str(path), None).detections
     names = {1: "person", 62: "chair", 90: "toothbrush"}
     assert [found.classes[label] for label in found.label_probs.argmax(axis=1)] == [names[number] for number in seen]
 
@@ -34,7 +34,7 @@ def test_eighty_classes_of_ones_own_are_not_taken_for_those_of_coco(tmp_path: Pa
     entry = {"image_id": 3, "category_id": 62, "bbox": [1, 2, 3, 4], "score": 0.9, "all_scores": scores}
     path = tmp_path / "found.coco.json"
     path.write_text(json.dumps([entry]))
-    found = read_alone(str(path), None).detections
+    found = read_standalone(str(path), None).detections
     assert found.classes[found.label_probs[0].argmax()] == "class 62"
 
 
@@ -42,7 +42,7 @@ def test_fewer_scores_are_numbered_from_one(tmp_path: Path) -> None:
     entry = {"image_id": 3, "category_id": 2, "bbox": [1, 2, 3, 4], "score": 0.9, "all_scores": [0, 0.9, 0.1]}
     path = tmp_path / "found.coco.json"
     path.write_text(json.dumps([entry]))
-    assert read_alone(str(path), None).detections.classes == ("class 1", "class 2", "class 3")
+    assert read_standalone(str(path), None).detections.classes == ("class 1", "class 2", "class 3")
 
 
 def test_names_of_images_need_ground_truth(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_names_of_images_need_ground_truth(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"\[0\]\.image_id: expected the number of an image, but got the name 'a'; say on"
     ):
-        read_alone(str(path), None)
+        read_standalone(str(path), None)
 
 
 def test_an_image_with_too_many_pixels_is_not_drawn() -> None:

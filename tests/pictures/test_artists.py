@@ -14,9 +14,8 @@ from matplotlib.text import Text
 
 import probox
 from probox import Evaluation
-from probox.pictures.artists import Picture, Words, word_width
 from probox.pictures.drawing import new_axes
-from probox.pictures.saving import file_content
+from probox.pictures.rendering import Picture, Words, file_content, word_width
 
 
 def pixels(axes: Any) -> np.ndarray:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from probox import Evaluation, InputError, ProboxError
-from probox.pictures import many
-from probox.pictures.many import Task, draw_task, draw_tasks, process_count
+from probox.pictures import batch
+from probox.pictures.batch import Task, draw_task, draw_tasks, process_count
 from probox.pictures.view import view_of_image
 
-LOOK = {"labels": "class", "corners": "ellipse"}
+LOOK = {"label_text": "class", "corners": "ellipse"}
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +46,14 @@ def test_a_picture_that_fails_says_why(tasks: list[Task], processes: int) -> Non
 
 
 def test_a_process_that_dies_is_said_in_one_line(tasks: list[Task], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "_START", "import sys; sys.stdout.write('ready'); sys.stdout.flush(); sys.exit(3)")
+    monkeypatch.setattr(batch, "_START", "import sys; sys.stdout.write('ready'); sys.stdout.flush(); sys.exit(3)")
     with pytest.raises(ProboxError, match=r"ended by itself \(code 3\).*--threads 1") as raised:
         list(draw_tasks(tasks, 2))
     assert "\n" not in str(raised.value)
 
 
 def test_where_no_process_starts_this_one_draws(tasks: list[Task], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "_START", "raise SystemExit(1)")
+    monkeypatch.setattr(batch, "_START", "raise SystemExit(1)")
     assert [drawn.content for drawn in draw_tasks(tasks[:1], 2)] == [draw_task(tasks[0]).content]
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     assert len(list(draw_tasks(tasks[:1], 2))) == 1
@@ -82,7 +82,7 @@ def test_a_script_without_a_main_guard_can_draw(demo_files: Path, tmp_path: Path
         "print('once')\n"
         "many._EACH = 1\n"
         f"main(['draw', {str(demo_files / 'results' / 'unsure')!r}, '--out', 'pictures', '--limit', '2', "
-        "'--threads', '2', '--labels', 'none', '--corners', 'none', '--json'])\n"
+        "'--threads', '2', '--label-text', 'none', '--corners', 'none', '--json'])\n"
     )
     done = subprocess.run(
         [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300

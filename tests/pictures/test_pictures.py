@@ -16,8 +16,8 @@ import probox
 from probox import Detections, Evaluation, GroundTruth
 from probox.demo import Demo
 from probox.files.photos import find_photo
-from probox.pictures.artists import Shapes
 from probox.pictures.corners import principal_axes
+from probox.pictures.rendering import Shapes
 from probox.pictures.style import PALETTES, Palette
 from probox.tables.results import Verdict
 
@@ -78,7 +78,7 @@ def test_drawn_ellipse_is_where_the_mahalanobis_distance_is_its_number_of_deviat
     for _ in range(20):
         root = rng.normal(size=(2, 2)) * rng.uniform(0.3, 6, 2)
         covariance = root @ root.T
-        axes = probox.draw(one_detection(covariance.tolist()), 7, labels="none", corners="ellipses")
+        axes = probox.draw(one_detection(covariance.tolist()), 7, label_text="none", corners="ellipses")
         outline = tagged(axes, "corner-0-0")["corner-0-0-2"].points[:-1]
         away = outline[::3] - np.array([20, 15])  # every third vertex of a Bezier path lies on the curve
         distance = np.sqrt(np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away))
@@ -150,7 +150,7 @@ def test_a_match_of_the_wrong_class_has_its_colour_and_names_both_classes(colour
     purple = PALETTES[colours].wrong_class
     assert [shape.colour for start in ("box-", "mask-") for shape in tagged(axes, start).values()] == [purple, purple]
     assert "boat (truth: scissors) 70" in {text.get_text() for text in axes.texts}
-    short = {text.get_text() for text in probox.draw(result, 1, colours=colours, labels="class").texts}
+    short = {text.get_text() for text in probox.draw(result, 1, colours=colours, label_text="class").texts}
     assert short == {"boat (truth: scissors)"}
     right = probox.draw(scissors_called_boat((0.3, 0.7)), 1, colours=colours)
     assert [shape.colour for shape in tagged(right, "box-").values()] == [PALETTES[colours].right]
@@ -348,10 +348,10 @@ def test_labels_say_class_and_qualities(results: dict[str, Evaluation]) -> None:
     overall, spatial, label = (100 * table.quality(name)[row] for name in ("pPDQ", "spatial", "label"))
     full = f"pPDQ {overall:.0f}  Sp {spatial:.0f}  Lbl {label:.0f}"
     assert full in words
-    short = {text.get_text() for text in probox.draw(results["unsure"], 1, labels="class", show_above=0).texts}
+    short = {text.get_text() for text in probox.draw(results["unsure"], 1, label_text="class", show_above=0).texts}
     names = results["unsure"].classes
     assert {text.split(" (truth: ")[0] for text in short} <= {*names, *(f"missed {name}" for name in names)}
-    assert not probox.draw(results["unsure"], 1, labels="none").texts
+    assert not probox.draw(results["unsure"], 1, label_text="none").texts
 
 
 def test_class_names_are_text_whatever_is_in_them() -> None:

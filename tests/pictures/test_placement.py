@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probox.pictures.placement import place_labels
+from probox.pictures.labelling import place_labels
 
 
 @given(st.integers(0, 2**32 - 1))

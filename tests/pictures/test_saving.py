@@ -16,7 +16,7 @@ from matplotlib.backends.backend_pdf import PdfPages
 
 import probox
 from probox import Evaluation
-from probox.pictures.saving import TextFigure, text_stays_text
+from probox.pictures.rendering import TextFigure, text_stays_text
 
 
 def font_kinds(pdf: bytes) -> set[str]:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.pictures.style import DARK, LIGHT
 from probox.plots import Plots, draw_all
-from probox.plots.confusion import MOST_CLASSES, _contrast
+from probox.plots.breakdown import MOST_CLASSES, _contrast
 
 
 def cells(axes: Axes) -> dict[tuple[int, int], str]:

@@ -12,7 +12,7 @@ import probox
 from probox import Evaluation, InputError
 from probox.pictures.style import LIGHT
 from probox.plots import Plots, draw_all
-from probox.plots.difference import PLOT, why_not
+from probox.plots.breakdown import DIFFERENCE, why_not
 
 
 def test_points_and_lines_are_differences_and_intervals(results: dict[str, Evaluation]) -> None:
@@ -49,7 +49,7 @@ def test_classes_from_the_greatest_difference_down(results: dict[str, Evaluation
 
 def test_as_many_replicates_as_the_comparison() -> None:
     defaults = [
-        inspect.signature(function).parameters["replicates"].default for function in (PLOT.draw, probox.compare)
+        inspect.signature(function).parameters["replicates"].default for function in (DIFFERENCE.draw, probox.compare)
     ]
     assert defaults == [1000, 1000]
 
@@ -71,11 +71,11 @@ def test_drawn_only_of_results_that_can_be_compared(results: dict[str, Evaluatio
         results["sure"].plot.difference()
     a, b = results.values()
     ids = a.dataset.image_ids
-    assert PLOT.fits({"a": a, "b": b})
-    assert not PLOT.fits({"a": a})
-    assert not PLOT.fits({"a": a, "b": b.select_images(ids[1:])})
-    assert not PLOT.fits({"a": a.select_images(ids[:1]), "b": b.select_images(ids[:1])})
-    assert not PLOT.fits(
+    assert DIFFERENCE.fits({"a": a, "b": b})
+    assert not DIFFERENCE.fits({"a": a})
+    assert not DIFFERENCE.fits({"a": a, "b": b.select_images(ids[1:])})
+    assert not DIFFERENCE.fits({"a": a.select_images(ids[:1]), "b": b.select_images(ids[:1])})
+    assert not DIFFERENCE.fits(
         {"a": dataclasses.replace(a, measures=("pdq",)), "b": dataclasses.replace(b, measures=("map",))}
     )
     assert why_not({"a": a, "b": b}) is None

@@ -10,16 +10,13 @@ import pytest
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, InputError
-from probox.analysis.budget import budget_of
+from probox.analysis.loss_breakdown import compute_budget
 from probox.measures.registry import MEASURES
 from probox.pictures.style import LIGHT
 from probox.plots import PLOTS, Plots, draw_all, draw_what_if
-from probox.plots.budget import SEGMENTS
-from probox.plots.coverage import SHARES
-from probox.plots.pairs import few_words
-from probox.plots.pit import band
-from probox.plots.reliability import BINS, score_bins
-from probox.plots.sigma_error import LEAST, binned
+from probox.plots.base import few_words
+from probox.plots.breakdown import SEGMENTS
+from probox.plots.calibration_plots import LEAST, SCORE_BINS, SHARES, band, bin_edges, bin_scores
 from probox.support.words import with_count
 
 OF_SIGMAS = ("coverage", "pit", "sparsification", "sigma_error")
@@ -115,16 +112,16 @@ def test_the_band_holds_95_per_cent_of_bins() -> None:
 def test_reliability_has_precision_mean_score_and_counts(unsure: Evaluation) -> None:
     axes = unsure.plot.reliability()
     line, lower = axes.lines[0], axes.figure.axes[1]
-    n, hits, sums = score_bins(unsure)
+    n, hits, sums = bin_scores(unsure)
     there = n > 0
     np.testing.assert_allclose(line.get_xdata(), sums[there] / n[there])
     np.testing.assert_allclose(line.get_ydata(), 100 * hits[there] / n[there])
     np.testing.assert_allclose(lower.patches[0].get_data().values, n)
     # Each detection once, in the bin of its score, as a plain loop has it.
-    matches, table = unsure.box_matches, np.zeros((BINS.number, 2))
+    matches, table = unsure.box_matches, np.zeros((SCORE_BINS.number, 2))
     for score, hit, left_out in zip(matches.scores, matches.matched[:, 0] & 1, matches.ignored[:, 0] & 1, strict=True):
         if not left_out:
-            table[min(int(score * BINS.number), BINS.number - 1)] += 1, hit
+            table[min(int(score * SCORE_BINS.number), SCORE_BINS.number - 1)] += 1, hit
     np.testing.assert_array_equal(table.T, [n, hits])
     measured = numbers(unsure, "d-ece")["D-ECE@50/10w"]
     assert legend(axes) == [f"D-ECE {100 * measured:.1f} %"]
@@ -158,7 +155,7 @@ def test_sigma_against_error_has_every_edge(unsure: Evaluation) -> None:
     points = np.asarray(axes.collections[0].get_offsets())
     np.testing.assert_allclose(points, 100 * np.stack([sigma, np.maximum(error, LEAST)], axis=1))
     line, diagonal = axes.lines
-    across, up = binned(sigma, error)
+    across, up = bin_edges(sigma, error)
     np.testing.assert_allclose(line.get_xydata(), 100 * np.stack([across, up], axis=1))
     inside = np.sort(sigma)[: round(len(sigma) / 10)]
     assert across[0] == pytest.approx(math.sqrt(np.square(inside).mean()), rel=0.02)
@@ -221,7 +218,7 @@ def test_few_are_fewer_than_30() -> None:
 
 def test_budget_is_stacked_to_100(results: dict[str, Evaluation]) -> None:
     axes = Plots(results).budget()
-    budgets = [budget_of(result) for result in results.values()]
+    budgets = [compute_budget(result) for result in results.values()]
     bars = np.array([[patch.get_x(), patch.get_width()] for patch in axes.patches]).reshape(len(SEGMENTS), -1, 2)
     for part, row in zip(SEGMENTS, bars, strict=True):
         np.testing.assert_allclose(row[:, 1], [100 * getattr(budget, part) for budget in budgets], atol=1e-9)

@@ -561,7 +561,7 @@ interface Swaps {
 interface Samples {
   images: number;
   drawn(): Generator<undefined, Uint8Array>;
-  swapped(): Generator<undefined, Swaps[]>;
+  swapped(): Generator<undefined, Swaps>;
 }
 
 /** What PDQ of a class adds up in the images that hold anything of it, above and below the line, for two views. */
@@ -573,13 +573,12 @@ interface ClassPart {
 
 /** Images drawn and swapped, as resampling.js does it. */
 interface Drawing {
-  PCG64: new (state: GeneratorState) => { step(): void; next32(): number; below(n: number): number; half(): boolean };
   Samples: new (images: number, classes: number) => Samples;
   addDrawn(sums: Float64Array, weights: Uint8Array, image: number, value: number): void;
-  addSwapped(sums: Float64Array, bits: Uint8Array, count: number, images: number[], values: List): void;
+  addSwapped(sums: Float64Array, swaps: Swaps, images: number[], values: List): void;
   claimed(adjusted: number, between: Ends | null): boolean;
   draws(images: number): Generator<undefined, Uint8Array>;
-  swaps(images: number, state: GeneratorState, count: number): Generator<undefined, Uint8Array>;
+  swaps(images: number, count: number): Generator<undefined, Swaps>;
   holm(p: number[]): number[];
   inSlices<T>(work: Generator<undefined, T>, done: (result: T) => void): () => void;
   interval(value: number, replicates: Float64Array, images: number, unit?: string): Ends | null;

@@ -161,9 +161,8 @@ interface Constants {
     REPLICATES: number;
     FEW: number;
     NORMAL: number;
-    DRAWS: GeneratorState;
-    SWAPS: GeneratorState;
-    MORE: GeneratorState;
+    DRAWS: number;
+    SWAPS: number;
   };
   CONFUSION: { BACKGROUND: string; UNNAMED: string; MOST: number };
   HEAT: string[];
@@ -183,6 +182,3 @@ interface Constants {
     IOU: number;
   };
 }
-
-/** State and increment of PCG64, in hexadecimal digits. */
-type GeneratorState = [state: string, increment: string];

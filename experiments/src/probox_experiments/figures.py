@@ -78,7 +78,7 @@ WIDTH, HEIGHT = 4.8, 3.3
 def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
     """Return an empty figure, in inches, whose text stays text when it is saved."""
     _matplotlib()
-    from probox.pictures.saving import TextFigure
+    from probox.pictures.rendering import TextFigure
 
     return TextFigure(figsize=(width, height), layout="constrained")
 
@@ -168,6 +168,14 @@ def draw_curves(
     return figure
 
 
+def set_log_ticks(axes: Axes, ticks: Any, form: str = "g") -> None:
+    """Make the horizontal axis logarithmic, with these ticks alone."""
+    places = np.asarray(ticks).tolist()
+    axes.set_xscale("log")
+    axes.set_xticks(places, [f"{place:{form}}" for place in places])
+    axes.minorticks_off()
+
+
 def plot_curves(x: str, title: str, xlabel: str, **options: Any) -> Callable[[ResultTable], Figure]:
     """Return what draws curves against a setting of any table, see `draw_curves`."""
     return partial(draw_curves, x=x, title=title, xlabel=xlabel, **options)
@@ -235,11 +243,9 @@ def draw_fewer_images(table: ResultTable) -> Figure:
         )  # fmt: skip
         for values, line in _score_lines(means):
             right.plot(means["images"], values, **line, mew=1.2)
-        right.set_xscale("log")
         counts = means["images"].tolist()
         apart = [count for count in counts if not any(count < other < 1.5 * count for other in counts)]
-        right.set_xticks(apart, [f"{count:,}" for count in apart])
-        right.minorticks_off()
+        set_log_ticks(right, apart, ",")
         right.legend(handles=[line for line in right.lines if line.get_label() == CLOSED_FORM], loc="center left")
     right.set_xlabel("images")
     right.set_ylabel("excess over 1/n, mean over n > 1")

@@ -112,6 +112,36 @@ def _ellipses(centres: npt.NDArray[np.float64], radii: npt.NDArray[np.float64], 
     return Masks(boxes, pixels, np.cumsum(offsets), np.concatenate(parts))
 
 
+def boxes_truth(
+    classes: Sequence[str],
+    boxes: npt.NDArray[np.int32],
+    image: int,
+    *,
+    image_ids: npt.NDArray[np.int64],
+    image_rows: npt.NDArray[np.int64],
+    labels: npt.NDArray[np.int32] | None = None,
+) -> GroundTruth:
+    """Return objects that fill inclusive pixel boxes in square images, all of the first class by default."""
+    sides = np.full(len(image_ids), image)
+    return GroundTruth(
+        dataset=Dataset(classes=tuple(classes), image_ids=image_ids, widths=sides, heights=sides),
+        image_rows=image_rows,
+        labels=np.zeros(len(boxes), np.int32) if labels is None else labels,
+        boxes=boxes + np.array([0.0, 0.0, 1.0, 1.0]),
+        masks=Masks.from_boxes(boxes),
+    )
+
+
+def order_corners(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return boxes whose corners have changed places where errors turned them inside out."""
+    return np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
+
+
+def edge_covariances(sigmas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the covariances of corners, (N, 2, 2, 2), from standard deviations of x1, y1, x2, y2, (N, 4)."""
+    return np.asarray(np.square(sigmas).reshape(-1, 2, 2)[..., None] * np.eye(2))
+
+
 def square_scene(side: int = 500, image: int = 2000, classes: int = 1, extra: npt.ArrayLike = ()) -> GroundTruth:
     """Return one square object in the middle of a square image, of the first of `classes` classes.
 
@@ -120,18 +150,8 @@ def square_scene(side: int = 500, image: int = 2000, classes: int = 1, extra: np
     low = (image - side) // 2
     square = [[low, low, low + side - 1, low + side - 1]]
     boxes = np.concatenate([np.array(square), np.asarray(extra, dtype=np.int64).reshape(-1, 4)]).astype(np.int32)
-    return GroundTruth(
-        dataset=Dataset(
-            classes=tuple(f"class {number}" for number in range(1, classes + 1)),
-            image_ids=np.array([1]),
-            widths=np.array([image]),
-            heights=np.array([image]),
-        ),
-        image_rows=np.zeros(len(boxes), np.int64),
-        labels=np.zeros(len(boxes), np.int32),
-        boxes=boxes + np.array([0.0, 0.0, 1.0, 1.0]),
-        masks=Masks.from_boxes(boxes),
-    )
+    names = [f"class {number}" for number in range(1, classes + 1)]
+    return boxes_truth(names, boxes, image, image_ids=np.array([1]), image_rows=np.zeros(len(boxes), np.int64))
 
 
 def border_squares(count: int, image: int, side: int = 2) -> npt.NDArray[np.int64]:
@@ -329,7 +349,7 @@ class SimulatedDetector:
         seen = np.flatnonzero(rng.random(len(truth)) >= self.miss_rate)
         rows, turn = self._rows(seen)
         boxes = truth.masks.boxes[rows] + self._corner_errors(rng, len(rows))
-        boxes = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
+        boxes = order_corners(boxes)
         later = self.label_probability if self.duplicate_probability is None else self.duplicate_probability
         images, labels = truth.image_rows[rows], truth.labels[rows]
         probabilities = np.where(turn == 0, self.label_probability, later)
@@ -442,18 +462,8 @@ def crowded_truth(objects: int, *, in_all: int = 192, side: int = 24, image: int
     images = -(-in_all // objects)
     low = np.random.default_rng(seed).integers(0, image - side + 1, (images * objects, 2))
     boxes = np.concatenate([low, low + side - 1], axis=1).astype(np.int32)
-    return GroundTruth(
-        dataset=Dataset(
-            classes=("thing", "other thing"),
-            image_ids=np.arange(1, images + 1),
-            widths=np.full(images, image),
-            heights=np.full(images, image),
-        ),
-        image_rows=np.repeat(np.arange(images), objects),
-        labels=np.zeros(len(boxes), np.int32),
-        boxes=boxes + np.array([0.0, 0.0, 1.0, 1.0]),
-        masks=Masks.from_boxes(boxes),
-    )
+    ids, rows = np.arange(1, images + 1), np.repeat(np.arange(images), objects)
+    return boxes_truth(("thing", "other thing"), boxes, image, image_ids=ids, image_rows=rows)
 
 
 def crowd_points(

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.intervals import Interval, interval_of
-from probox.analysis.resampling import drawn_images
+from probox.analysis.resampling import Interval, compute_interval, draw_images
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs, at_border
@@ -19,19 +18,6 @@ from probox.measures.measure import weighted_quantile
 from probox.measures.scoring.calibration_metrics import ONE_STD, coverage, edge_levels, error_factor, rms_z
 from probox.measures.scoring.score_rows import with_sigma
 from probox.measures.scoring.scores import crps
-
-__all__ = [
-    "OUTLIER",
-    "TOLERANCE",
-    "CalibrationRow",
-    "ErrorFactor",
-    "Outliers",
-    "calibration_table",
-    "edge_rows",
-    "find_error_factor",
-    "last_pixels",
-    "shifted_edges",
-]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -144,16 +130,16 @@ class ErrorFactor:
         return {**self.factor.to_dict(), "edges": self.edges, "rms_z": self.rms_z, "outliers": outliers, "worst": worst}
 
 
-def calibration_table(evaluation: Evaluation) -> tuple[CalibrationRow, ...]:
+def tabulate_calibration(evaluation: Evaluation) -> tuple[CalibrationRow, ...]:
     """Return the rows; a class without an edge that can be judged has none."""
     pairs = evaluation.matched_pairs
-    return tuple(_row(group, name, pairs, chosen) for group, name, chosen in _groups(evaluation))
+    return tuple(_make_row(group, name, pairs, chosen) for group, name, chosen in _groups(evaluation))
 
 
-def edge_rows(evaluation: Evaluation) -> list[CalibrationRow]:
+def tabulate_edges(evaluation: Evaluation) -> list[CalibrationRow]:
     """Return the rows of the four edges alone."""
     pairs = evaluation.matched_pairs
-    return [_row(group, name, pairs, chosen) for group, name, chosen in _groups(evaluation) if group == "edge"]
+    return [_make_row(group, name, pairs, chosen) for group, name, chosen in _groups(evaluation) if group == "edge"]
 
 
 def find_error_factor(evaluation: Evaluation, *, replicates: int = 1000, seed: int = 0) -> ErrorFactor:
@@ -167,8 +153,8 @@ def find_error_factor(evaluation: Evaluation, *, replicates: int = 1000, seed: i
         factor = error_factor(own)
         if len(np.unique(rows)) < 2:  # resampling a single image shows no spread
             return Interval(factor)
-        draws = [weighted_quantile(weights, rows, own, ONE_STD) for weights in drawn_images(images, replicates, seed)]
-        return interval_of(factor, np.concatenate(draws), images, 0.95, "count")  # like a count, it ends at 0
+        draws = [weighted_quantile(weights, rows, own, ONE_STD) for weights in draw_images(images, replicates, seed)]
+        return compute_interval(factor, np.concatenate(draws), images, 0.95, "count")  # like a count, it ends at 0
 
     everything = interval(judged)
     return ErrorFactor(
@@ -248,7 +234,7 @@ def _group_words(group: str, name: str) -> str:
     return f"{name} objects" if group == "size" else f"{group} {name}"
 
 
-def shifted_edges(rows: Sequence[CalibrationRow]) -> dict[str, float]:
+def find_shifted_edges(rows: Sequence[CalibrationRow]) -> dict[str, float]:
     """Return the mean errors of those edges that err mostly in one direction, which no sigma can say.
 
     The mean square error of an edge is bias^2 + variance. These have more than half of it from the bias, more than a
@@ -261,7 +247,7 @@ def shifted_edges(rows: Sequence[CalibrationRow]) -> dict[str, float]:
     }
 
 
-def last_pixels(rows: Sequence[CalibrationRow]) -> tuple[str, ...]:
+def note_last_pixels(rows: Sequence[CalibrationRow]) -> tuple[str, ...]:
     """Say so if right and lower edges lie a pixel short of the truth's and the others do not; else say nothing.
 
     Truth ends at x + width. A detector whose boxes name the last pixel in them, as PDQ's heatmaps take boxes, ends at
@@ -280,7 +266,7 @@ def last_pixels(rows: Sequence[CalibrationRow]) -> tuple[str, ...]:
     )
 
 
-def _row(group: str, name: str, pairs: MatchedPairs, chosen: Flags) -> CalibrationRow:
+def _make_row(group: str, name: str, pairs: MatchedPairs, chosen: Flags) -> CalibrationRow:
     errors, sigmas = pairs.residuals[chosen], np.sqrt(pairs.variances[chosen])
     if not len(errors):
         return CalibrationRow(group, name, 0, *[math.nan] * 8)

@@ -1,41 +1,170 @@
-"""Is one result better than another? Differences with intervals, tested by swapping images between the two."""
+"""Compare results on the same images: differences, intervals, p-values and sentences that follow from them."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from probox.analysis.conclusions import Finding, conclude, listed
-from probox.analysis.intervals import Interval, interval_of, notes_on_images, notes_on_undefined, units_of
-from probox.analysis.paired import (
+from probox.analysis.compatibility import align_classes, check_same_truth
+from probox.analysis.permutation import (
     Couple,
     Floats,
     Place,
     Progress,
+    ReplicateCounter,
     Sampler,
-    Steps,
-    classes_per_column,
-    corrected,
+    compute_p_values,
+    correct_p_values,
+    count_classes,
+    count_images_about,
     count_permutations,
-    differences,
     draw_together,
-    images_about,
-    p_values,
+    subtract,
     swap_differences,
 )
-from probox.analysis.resampling import check_numbers, measures_to_resample
-from probox.analysis.same_truth import check_same_truth, side_by_side
+from probox.analysis.resampling import (
+    Interval,
+    check_numbers,
+    choose_measures,
+    compute_interval,
+    list_units,
+    note_few_images,
+    note_undefined,
+)
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.measure import Measure
+from probox.evaluation.text import limit_digits
+from probox.measures.measure import Column, Measure
 from probox.measures.registry import all_measures
-from probox.support.mapping import Mapper, here
+from probox.support.words import format_list, with_count
 
-__all__ = ["Comparison", "Difference", "PairOfResults", "compare"]
+_MANY = 3
+"""Of more differences that cannot be claimed, only the names are told: the table has the numbers."""
+
+
+class Finding(NamedTuple):
+    """A column, the first result's number minus the second's, its p-values, and whether a difference is claimed."""
+
+    column: Column
+    difference: Interval
+    p: float
+    adjusted: float
+    claimed: bool
+
+
+def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, level: float, pairs: int = 1) -> str:
+    """Return the sentence about two results; adjusted p-values are those of as many pairs.
+
+    >>> pdq = Finding(Column(key="PDQ", heading="PDQ"), Interval(0.013, 0.004, 0.022, 0.005), 0.004, 0.004, True)
+    >>> conclude(("A", "B"), [pdq], 206, 0.95)
+    'A is better than B in PDQ by 1.30 points (95 % interval 0.40 to 2.20, p = 0.004, 206 images).'
+    """
+    if images < 2:
+        return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {with_count(images, 'image')}."
+    claims: dict[str, list[Finding]] = {}
+    unclaimed: dict[str, list[Finding]] = {}
+    equal: list[str] = []
+    missing: list[str] = []
+    for finding in findings:
+        column, difference = finding.column, finding.difference
+        if not math.isfinite(difference.value):
+            missing.append(_column_name(column))
+        elif difference.value == difference.low == difference.high == 0:
+            equal.append(_column_name(column))
+        elif finding.claimed:
+            (ahead, behind), how = _order_names(couple, column, difference)
+            claims.setdefault(f"{ahead} is {how} than {behind}", []).append(finding)
+        else:
+            unclaimed.setdefault(_explain_no_claim(finding, level, pairs), []).append(finding)
+    corrected = f", Holm's correction for {pairs} pairs" if pairs > 1 else ""
+    amounts = _Amounts(f"{100 * level:g} % interval ", f", {images:,} images{corrected}", adjusted=pairs > 1)
+    said = [
+        f"{who} {format_list([f'in {_column_name(finding.column)} by {amounts.of(finding)}' for finding in found])}"
+        for who, found in claims.items()
+    ]
+    for reason, found in unclaimed.items():
+        names = format_list([_column_name(finding.column) for finding in found])
+        told = [amounts.of(finding) for finding in found] if len(found) <= _MANY else []
+        rest = f": {couple[0]} minus {couple[1]} is {format_list(told)}" if told else ""
+        said.append(f"in {names} no difference can be claimed{reason}{rest}")
+    said += [f"in {format_list(equal)} they are equal"] if equal else []
+    said += [f"in {format_list(missing)} one of them has no finite number"] if missing else []
+    text = "; ".join(said) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
+    return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
+
+
+def _explain_no_claim(finding: Finding, level: float, pairs: int) -> str:
+    """Return why nothing is claimed although the interval, which is of this pair alone, excludes 0 as it is printed."""
+    low, high = round_difference(finding.column, finding.difference)[1:]
+    digits = limit_digits(finding.column, low, high)
+    low, high = (float(_format_number(finding.column, end, digits).replace(",", "")) for end in (low, high))
+    if not (low > 0 or high < 0):
+        return ""
+    if pairs > 1 and finding.p <= 1 - level:
+        return f" after Holm's correction for {pairs} pairs, although the interval of this pair alone excludes 0"
+    return f" by the permutation test (p above {1 - level:.2g}), although the interval excludes 0"
+
+
+class _Amounts:
+    """By how much results differ, with intervals; what is true of all intervals is told with the first."""
+
+    def __init__(self, before: str, behind: str, *, adjusted: bool) -> None:
+        self.before, self.behind, self.adjusted = before, behind, adjusted
+
+    def of(self, finding: Finding) -> str:
+        column, difference, p, adjusted, claimed = finding
+        value, low, high = round_difference(column, difference)
+        sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
+        low, high = sorted((sign * low, sign * high))
+        if math.isnan(low):
+            return f"{_format_amount(column, sign * value, column.digits)} (without an interval{self.behind})"
+        digits = limit_digits(column, low, high)
+        between = f"{_format_number(column, low, digits)} to {_format_number(column, high, digits)}"
+        both = f"{format_p(p)}, adjusted {format_p(adjusted)}" if self.adjusted else format_p(adjusted)
+        ends = f"{self.before}{between}, {both}{self.behind}"
+        self.before = self.behind = ""
+        return f"{_format_amount(column, sign * value, digits)} ({ends})"
+
+
+def round_difference(column: Column, difference: Interval) -> tuple[float, float, float]:
+    """Return a difference and its interval as tables show the column: of an error's complement, the other way round."""
+    value, low, high = difference.value, difference.low, difference.high
+    return (0.0 - value, 0.0 - high, 0.0 - low) if column.complement else (value, low, high)  # never -0.0
+
+
+def format_p(p: float) -> str:
+    """Return p as people write it.
+
+    >>> format_p(0.0214), format_p(0.000999), format_p(0.0004)
+    ('p = 0.021', 'p = 0.001', 'p < 0.001')
+    """
+    return "p < 0.001" if p < 0.0005 else f"p = {p:.3f}"
+
+
+def _column_name(column: Column) -> str:
+    return column.heading or column.key
+
+
+def _order_names(couple: tuple[str, str], column: Column, difference: Interval) -> tuple[tuple[str, str], str]:
+    """Return who is ahead of whom, and how."""
+    first_is_higher = round_difference(column, difference)[0] > 0
+    if column.shown_better is None:
+        return couple, "higher" if first_is_higher else "lower"
+    return couple if first_is_higher == (column.shown_better == "high") else (couple[1], couple[0]), "better"
+
+
+def _format_number(column: Column, value: float, digits: int) -> str:
+    return f"{round(column.scale * value, digits) + 0.0:,.{digits}f}"  # -0.04 is 0.0, not -0.0
+
+
+def _format_amount(column: Column, value: float, digits: int) -> str:
+    unit = "points" if column.unit == "per cent" else column.symbol
+    return f"{_format_number(column, value, digits)} {unit}".rstrip()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +301,6 @@ def compare(
     level: float = 0.95,
     swaps: bool = True,
     progress: Progress | None = None,
-    mapper: Mapper = here,
 ) -> Comparison:
     """Say what may be concluded from results of the same truth.
 
@@ -193,8 +321,6 @@ def compare(
         Test the differences by swapping images. Without, there are intervals alone: no p, and nothing is claimed.
     progress : callable, optional
         Called with the numbers of steps done and in all.
-    mapper : Mapper
-        Who measures blocks of replicates. Default: this process; `probox.distributed` has a cluster do it.
 
     Examples
     --------
@@ -203,7 +329,7 @@ def compare(
     >>> demo = make_demo()
     >>> results = {name: probox.evaluate(demo.truth, found) for name, found in demo.detectors.items()}
     >>> print(probox.compare(results, measures=["pdq"]).pairs[0].conclusion)
-    unsure is better than sure in PDQ by 27.0 points (95 % interval 23.1 to 32.0, p = 0.001, 12 images).
+    unsure is better than sure in PDQ by 27.0 points (95 % interval 22.9 to 31.8, p = 0.001, 12 images).
     """
     check_numbers(replicates, seed, level)
     if not isinstance(results, Mapping) or not all(isinstance(result, Evaluation) for result in results.values()):
@@ -213,7 +339,7 @@ def compare(
     notes = list(check_same_truth(results))
     if per_class and any(result.keep != "all" for result in results.values()):
         raise InputError("classes are compared by tables, which were not kept", remedy='evaluate with keep="all"')
-    wanted, others = measures_to_resample(list(results.values()), measures)
+    wanted, others = choose_measures(list(results.values()), measures)
     if not wanted:
         raise InputError("the results hold no measure in common", remedy="evaluate them for the same measures")
     images = len(next(iter(results.values())).dataset)
@@ -221,34 +347,34 @@ def compare(
     couples = couples if all_pairs else couples[: len(results) - 1]
     samplers = {name: Sampler(result, wanted, per_class) for name, result in results.items()}
     permutations = count_permutations(len(couples), replicates, level)
-    steps = Steps(replicates, permutations, images, len(couples) if swaps else 0, progress)
-    drawn = draw_together(samplers, images, replicates, seed, steps, mapper)
+    steps = ReplicateCounter(replicates, permutations, images, len(couples) if swaps else 0, progress)
+    drawn = draw_together(samplers, images, replicates, seed, steps)
     tested = {}
     for couple in couples:
         swapped: dict[Place, Floats] = {}
         if swaps and images > 1:
-            both = Sampler(_joined(results, couple, wanted), wanted, per_class)
-            tests = len(couples) * classes_per_column(both)
+            both = Sampler(_join_results(results, couple, wanted), wanted, per_class)
+            tests = len(couples) * count_classes(both)
             more = count_permutations(tests, permutations, level) - permutations
-            swapped = swap_differences(both, images, permutations, seed, steps, more, mapper)
-        tested[couple] = p_values(couple, samplers, swapped, images)
-    adjusted = corrected(tested)
+            swapped = swap_differences(both, images, permutations, seed, steps, more)
+        tested[couple] = compute_p_values(couple, samplers, swapped, images)
+    adjusted = correct_p_values(tested)
     pairs = []
     for couple in couples:
         found = {
-            place: _difference(place, couple, samplers, drawn, p, adjusted[couple, place], images, level)
+            place: _compare_numbers(place, couple, samplers, drawn, p, adjusted[couple, place], images, level)
             for place, p in tested[couple].items()
         }
-        pairs.append(_pair(couple, found, wanted, images, level, len(couples)))
+        pairs.append(_compare_pair(couple, found, wanted, images, level, len(couples)))
         undefined = {key: difference.difference for key, difference in pairs[-1].columns.items()}
-        others = (*others, *(f"{' - '.join(couple)}, {text}" for text in notes_on_undefined(undefined, replicates)))
-    others = (*others, *(_not_in_all(results) if measures is None else ()))
-    others = (*others, *(_not_of_classes(wanted, named=measures is not None) if per_class else ()))
-    notes += [*notes_on_images(images), *others, *_choices(results), *_remarks(results, wanted)]
+        others = (*others, *(f"{' - '.join(couple)}, {text}" for text in note_undefined(undefined, replicates)))
+    others = (*others, *(_note_missing_measures(results) if measures is None else ()))
+    others = (*others, *(_note_measures_without_classes(wanted, named=measures is not None) if per_class else ()))
+    notes += [*note_few_images(images), *others, *_note_thresholds(results), *_note_results(results, wanted)]
     return Comparison(tuple(pairs), wanted, images, level, replicates, permutations, seed, tuple(notes))
 
 
-def _not_in_all(results: Mapping[str, Evaluation]) -> list[str]:
+def _note_missing_measures(results: Mapping[str, Evaluation]) -> list[str]:
     """Return which measures were passed over, since only some results hold them."""
     alone: dict[tuple[str, ...], list[str]] = {}
     for measure in all_measures():
@@ -256,25 +382,26 @@ def _not_in_all(results: Mapping[str, Evaluation]) -> list[str]:
         if 0 < len(holders) < len(results):
             alone.setdefault(holders, []).append(measure.name)
     return [
-        f"not compared: {listed(names)}, for which only {listed(who)} {'was' if len(who) == 1 else 'were'} evaluated"
+        f"not compared: {format_list(names)}, for which only {format_list(who)} "
+        f"{'was' if len(who) == 1 else 'were'} evaluated"
         for who, names in alone.items()
     ]
 
 
-def _not_of_classes(measures: Sequence[Measure], *, named: bool) -> list[str]:
+def _note_measures_without_classes(measures: Sequence[Measure], *, named: bool) -> list[str]:
     """Return which measures that somebody asked for have no numbers of classes."""
     without = [measure.name for measure in measures if measure.per_class is None]
     if not without or not (named or len(without) == len(measures)):
         return []
-    return [f"no classes are compared by {listed(without)}: there are no numbers of single classes"]
+    return [f"no classes are compared by {format_list(without)}: there are no numbers of single classes"]
 
 
-def _choices(results: Mapping[str, Evaluation]) -> list[str]:
+def _note_thresholds(results: Mapping[str, Evaluation]) -> list[str]:
     """Return which label thresholds were chosen; replicates keep them."""
     return [f"{name}: {one.threshold_choice}" for name, one in results.items() if one.threshold_choice is not None]
 
 
-def _remarks(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> list[str]:
+def _note_results(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> list[str]:
     """Return what readers of the numbers must know of each result."""
     told = [measure.remarks for measure in measures if measure.remarks is not None]
     return list(
@@ -282,12 +409,12 @@ def _remarks(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> 
     )
 
 
-def _joined(results: Mapping[str, Any], couple: Couple, measures: Sequence[Measure]) -> Any:
+def _join_results(results: Mapping[str, Any], couple: Couple, measures: Sequence[Measure]) -> Any:
     first, second = (results[name] for name in couple)
-    return side_by_side(first, second, tuple(measure.name for measure in measures))
+    return align_classes(first, second, tuple(measure.name for measure in measures))
 
 
-def _difference(
+def _compare_numbers(
     place: Place,
     couple: Couple,
     samplers: Mapping[str, Sampler],
@@ -297,17 +424,19 @@ def _difference(
     images: int,
     level: float,
 ) -> Difference:
-    images = images_about(place, couple, samplers, images)
+    images = count_images_about(place, couple, samplers, images)
     values = [samplers[name].values[place] for name in couple]
     numbers = [drawn[name].get(place, np.zeros(0)) for name in couple]
-    unit = units_of(samplers[couple[0]].measures)[place[1]]
-    first, second = (interval_of(value, own, images, level, unit) for value, own in zip(values, numbers, strict=True))
-    between = interval_of(float(values[0]) - float(values[1]), differences(*numbers), images, level)
+    unit = list_units(samplers[couple[0]].measures)[place[1]]
+    first, second = (
+        compute_interval(value, own, images, level, unit) for value, own in zip(values, numbers, strict=True)
+    )
+    between = compute_interval(float(values[0]) - float(values[1]), subtract(*numbers), images, level)
     claimed = adjusted <= 1 - level + 1e-12 and (between.low > 0 or between.high < 0)
     return Difference(first, second, between, p, adjusted, images, claimed)
 
 
-def _pair(
+def _compare_pair(
     couple: Couple,
     found: Mapping[Place, Difference],
     measures: Sequence[Measure],

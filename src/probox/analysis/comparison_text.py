@@ -6,9 +6,8 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from probox.analysis.comparison import Comparison, Difference, PairOfResults
-from probox.analysis.conclusions import shown_difference
-from probox.analysis.intervals import Interval
+from probox.analysis.comparison import Comparison, Difference, PairOfResults, round_difference
+from probox.analysis.resampling import Interval
 from probox.evaluation.text import (
     escaped,
     format_limits,
@@ -21,16 +20,14 @@ from probox.evaluation.text import (
 from probox.measures.measure import Column, Measure
 from probox.support.csv_rows import csv_text
 
-__all__ = ["comparison_table", "comparison_text"]
-
 
 def comparison_text(comparison: Comparison) -> str:
     """Return the tables and sentences of all pairs, and how to read them."""
     parts = [f"{comparison_table(comparison, pair)}\n{pair.conclusion}" for pair in comparison.pairs]
-    return "\n\n".join([*parts, reading(comparison)])
+    return "\n\n".join([*parts, explain_signs(comparison)])
 
 
-def reading(comparison: Comparison) -> str:
+def explain_signs(comparison: Comparison) -> str:
     """Return how to read the tables, in one line."""
     columns = [column for measure in _measures(comparison) for column in measure.table_columns]
     directions = f"{list_directions(columns)}; " if list_directions(columns) else ""
@@ -78,7 +75,7 @@ def comparison_table(
         return _csv(pair, rows, of_classes)
     corrected = of_classes or len(comparison.pairs) > 1
     header = [
-        _over_names(rows, pair) if of_classes else "",
+        _head_names(rows, pair) if of_classes else "",
         pair.first,
         pair.second,
         f"{pair.first} - {pair.second}",
@@ -93,7 +90,7 @@ def comparison_table(
         values = [_interval(column, one) for one in (difference.first, difference.second)]
         between = _difference(column, difference.difference)
         raw = [_p(difference.p)] if corrected else []
-        p = _p(difference.adjusted) + _marked(mark, style)
+        p = _p(difference.adjusted) + _mark(mark, style)
         cells.append([escaped(name, style), *many, *values, between, *raw, p])
     return render_table(cells, 1, style, width)
 
@@ -119,7 +116,7 @@ def _rows(
     return rows
 
 
-def _over_names(rows: Sequence[tuple[str, Column, Difference]], pair: PairOfResults) -> str:
+def _head_names(rows: Sequence[tuple[str, Column, Difference]], pair: PairOfResults) -> str:
     """Return what stands over the classes: with one number of each, which it is."""
     return f"class ({heading_of(rows[0][1])})" if rows and len(pair.classes) == 1 else "class"
 
@@ -131,7 +128,7 @@ def _interval(column: Column, interval: Interval) -> str:
 
 
 def _difference(column: Column, difference: Interval) -> str:
-    value, low, high = shown_difference(column, difference)
+    value, low, high = round_difference(column, difference)
     if math.isnan(value):
         return "-"
     plain = dataclasses.replace(column, complement=False)  # differences of complements are turned round already
@@ -144,7 +141,7 @@ def _p(p: float) -> str:
     return "-" if math.isnan(p) else f"{p:.3f}"
 
 
-def _marked(mark: str, style: str) -> str:
+def _mark(mark: str, style: str) -> str:
     return {"text": mark or " ", "markdown": "\\*" if mark else "", "latex": mark}[style]
 
 
@@ -157,7 +154,7 @@ def _csv(pair: PairOfResults, rows: Sequence[tuple[str, Column, Difference]], of
         numbers: list[float] = []
         for interval in (found.first, found.second):
             numbers += [column.shown({column.key: interval.value}), *column.shown_limits(interval.low, interval.high)]
-        numbers += [*shown_difference(column, found.difference), found.p, found.adjusted]
+        numbers += [*round_difference(column, found.difference), found.p, found.adjusted]
         about = [column.heading or column.key, found.images] if of_classes else []
         lines.append([name, *about, *map(float, numbers)])
     return csv_text(lines)

@@ -1,41 +1,158 @@
-"""Why, and what now? Everything that an evaluation can tell about its points and its sigmas, a verdict first."""
+"""Diagnose a result: what it lost, how its covariances and labels are calibrated, and what would repair it."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-from probox.analysis.budget import Budget, budget_of
-from probox.analysis.calibration_table import CalibrationRow, ErrorFactor, calibration_table, last_pixels
-from probox.analysis.diagnosis_pieces import (
-    Case,
-    Controlled,
-    Piece,
-    best_for,
-    best_of_half,
-    every_number,
-    factor_of,
-    repaired_boxes,
-    repaired_labels,
-    skill_in,
-    under_constant,
-    under_scale,
-    worked_out,
+from probox.analysis.baseline import (
+    RULES,
+    Rescorer,
+    Skill,
+    apply_constant,
+    make_rescorer,
+    measure_pdq_skill,
+    measure_skill,
+    pin_edges,
+    search_constant,
 )
-from probox.analysis.intervals import notes_on_images
-from probox.analysis.rescoring import Scene, scene_of
-from probox.analysis.skill import RULES, Skill
-from probox.analysis.thresholds import BestThreshold
-from probox.analysis.verdict import verdict_of
-from probox.analysis.what_if import WhatIf, in_order, what_if_matched
+from probox.analysis.calibration_table import (
+    CalibrationRow,
+    ErrorFactor,
+    find_error_factor,
+    note_last_pixels,
+    tabulate_calibration,
+    tabulate_edges,
+)
+from probox.analysis.diagnosis_text import summarize
+from probox.analysis.loss_breakdown import (
+    Budget,
+    WhatIf,
+    answer_constant,
+    answer_factor,
+    answer_pinned_edges,
+    answer_scale,
+    answer_true_boxes,
+    answer_true_labels,
+    compute_budget,
+    sort_answers,
+    what_if_matched,
+)
+from probox.analysis.resampling import note_few_images
+from probox.analysis.threshold_sweep import Rematches
+from probox.analysis.thresholds import BestThreshold, best_threshold, find_best_pdq
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.registry import measures_called
-from probox.support.mapping import Mapper, here
+from probox.measures.registry import all_measures, measures_called
+from probox.measures.scoring.score_rows import with_density
 
-__all__ = ["NUMBERS", "Diagnosis", "diagnose"]
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """What a diagnosis is about: what was measured, what that was made of, and how often images are drawn anew."""
+
+    evaluation: Evaluation
+    scene: Rescorer | None
+    replicates: int
+    seed: int
+
+    def to_score(self) -> Rescorer:
+        """Return the scene, where a piece is about one."""
+        assert self.scene is not None
+        return self.scene
+
+
+class Piece(NamedTuple):
+    """One of the functions below, and what it is given besides the case."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+def run_pieces(pieces: Sequence[Piece], case: Case) -> Iterator[Any]:
+    """Yield what each piece gives, in their order."""
+    return (piece.function(case, *piece.arguments) for piece in pieces)
+
+
+def compute_numbers(case: Case) -> tuple[dict[str, float], list[str]]:
+    """Return every column of the measures that evaluations do not take as a standard, and what cannot be had."""
+    evaluation = case.evaluation
+    numbers: dict[str, float] = {}
+    remarks: list[str] = []
+    kept = evaluation.detections.label_probs is not None
+    for measure in (measure for measure in all_measures() if not measure.standard):
+        if "labels" in measure.needs and not kept:
+            numbers.update(measure.nothing())
+            remarks.append(
+                "label probabilities were not kept: no rule about labels; evaluate anew (Parquet: all measures)"
+            )
+            continue
+        numbers.update(measure.summary(evaluation))
+        if measure.remarks is not None:
+            remarks += measure.remarks(evaluation)
+    return numbers, remarks
+
+
+def compute_factor(case: Case) -> ErrorFactor:
+    """Return how many times the predicted std the errors are."""
+    return find_error_factor(case.evaluation, replicates=case.replicates, seed=case.seed)
+
+
+def compute_skill(case: Case, rule: str) -> Skill:
+    """Return what sigmas are worth in a rule."""
+    return measure_skill(case.evaluation, rule, replicates=case.replicates, seed=case.seed)
+
+
+def compute_best_threshold(case: Case, measure: str) -> BestThreshold:
+    """Return where a measure is best."""
+    return best_threshold(case.evaluation, measure)
+
+
+def repair_labels(case: Case) -> WhatIf:
+    """Return what right labels would bring."""
+    return answer_true_labels(case.evaluation, case.to_score())
+
+
+def repair_boxes(case: Case) -> WhatIf:
+    """Return what the truth's boxes would bring."""
+    return answer_true_boxes(case.evaluation, case.to_score())
+
+
+def search_half(case: Case, control: str, half: int) -> float | None:
+    """Return the best number of a control for one half of the images."""
+    return search_constant(case.evaluation, case.to_score(), control, half)
+
+
+class Controlled(NamedTuple):
+    """What a control brings, and what sigmas are worth over it."""
+
+    answers: list[WhatIf]
+    skill: Skill | None = None
+
+
+def score_scale(case: Case, values: tuple[float | None, ...], factor: float) -> Controlled:
+    """Return what the error factor would bring as a scale, and the best scale, known for both halves."""
+    evaluation, scene = case.evaluation, case.to_score()
+    best = apply_constant(evaluation, scene, "scale", values)
+    answers = [] if best is None else [answer_scale(evaluation, best)]
+    calibrating = apply_constant(evaluation, scene, "scale", (factor, factor)) if 0 < factor < math.inf else None
+    return Controlled(answers + ([] if calibrating is None else [answer_factor(evaluation, calibrating)]))
+
+
+def score_constant(case: Case, values: tuple[float | None, ...]) -> Controlled:
+    """Return the same of the best constant sigma and of pinned edges, and the skill in PDQ."""
+    evaluation, scene = case.evaluation, case.to_score()
+    constant, pinned = apply_constant(evaluation, scene, "constant", values), pin_edges(evaluation, scene)
+    answers = [] if constant is None else [answer_constant(evaluation, constant)]
+    answers += [] if pinned is evaluation else [answer_pinned_edges(evaluation, pinned)]
+    if constant is None:
+        return Controlled(answers)
+    deterministic = scene.scored(covariances=None).pdq if evaluation.detections.covariances.any() else evaluation.pdq
+    skill = measure_pdq_skill(evaluation, constant, deterministic, replicates=case.replicates, seed=case.seed)
+    return Controlled(answers, skill)
+
 
 NUMBERS = {
     "nll": "nll",
@@ -62,6 +179,7 @@ NUMBERS = {
 PMB_PARTS = ("PMB_box", "PMB_label", "PMB_unmatched", "PMB_missed", "PMB_clutter")
 
 Progress = Callable[[int, int], None]
+
 Result = TypeVar("Result")
 
 
@@ -158,7 +276,6 @@ def diagnose(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-    mapper: Mapper = here,
 ) -> Diagnosis:
     """Say why an evaluation has the numbers it has, whether its sigmas can be trusted, and what would help.
 
@@ -174,8 +291,6 @@ def diagnose(
         How many threads share the work; default: as many as there are processors. No number depends on it.
     progress : callable, optional
         Called with the numbers of steps done and in all.
-    mapper : Mapper
-        Who works out the pieces that take time. Default: this process; `probox.distributed` has a cluster do it.
 
     Examples
     --------
@@ -187,36 +302,45 @@ def diagnose(
     1.0
     """
     evaluation.expect_one_threshold("diagnose")
-    remarks = list(notes_on_images(len(evaluation.dataset)))
-    pairs = evaluation.matched_pairs  # before the evaluation is sent anywhere, which then has them
+    remarks = list(note_few_images(len(evaluation.dataset)))
+    pairs = evaluation.matched_pairs
     asked = dict.fromkeys(["pdq", *thresholds_for]) if len(evaluation.detections) else {}
     measures = [name for name in asked if name != "pdq" or evaluation.has_pairs]
     unscored: list[str] = []
-    scene = _scene(evaluation, threads, unscored) if evaluation.has_pairs and len(evaluation.detections) else None
+    scene = (
+        _make_rescorer(evaluation, threads, unscored) if evaluation.has_pairs and len(evaluation.detections) else None
+    )
     case = Case(evaluation, scene, replicates, seed)
-    controls = _controls(case)
-    searches = {(control, half): Piece(best_of_half, (control, half)) for control in controls for half in (0, 1)}
-    skills = {rule: Piece(skill_in, (rule,)) for rule in RULES}
-    sought = {name: Piece(best_for, (name,)) for name in measures}
-    repairs = [Piece(repaired_labels), Piece(repaired_boxes)] if scene is not None else []
+    controls = _list_repairs(case)
+    searches = {(control, half): Piece(search_half, (control, half)) for control in controls for half in (0, 1)}
+    skills = {rule: Piece(compute_skill, (rule,)) for rule in RULES}
+    sought = {name: Piece(compute_best_threshold, (name,)) for name in measures}
+    repairs = [Piece(repair_labels), Piece(repair_boxes)] if scene is not None else []
     # The searches and the factor first: something waits for them.
-    pieces = [*searches.values(), Piece(factor_of), *skills.values(), *sought.values(), *repairs, Piece(every_number)]
-    step = _Steps(progress, len(pieces) + len(controls) + 1)
-    working = map(step, worked_out(pieces, case, mapper))
-    calibration = calibration_table(evaluation)
+    pieces = [
+        *searches.values(),
+        Piece(compute_factor),
+        *skills.values(),
+        *sought.values(),
+        *repairs,
+        Piece(compute_numbers),
+    ]
+    step = _Progress(progress, len(pieces) + len(controls) + 1)
+    working = map(step, run_pieces(pieces, case))
+    calibration = tabulate_calibration(evaluation)
     values = {search: next(working) for search in searches}
     factor = next(working)
     given = {"constant": (), "scale": (factor.factor.value,)}
     applying = [Piece(under, ((values[c, 0], values[c, 1]), *given[c])) for c, under in controls.items()]
-    controlled = map(step, worked_out(applying, case, mapper))
+    controlled = map(step, run_pieces(applying, case))
     skill = {rule: next(working) for rule in skills}
     bests = [next(working) for _ in sought]
     answers = [next(working) for _ in repairs]
     numbers, said = next(working)
-    remarks += [*said, *last_pixels(calibration)]
+    remarks += [*said, *note_last_pixels(calibration)]
     budget = None
     if evaluation.has_pairs:
-        budget = budget_of(evaluation)
+        budget = compute_budget(evaluation)
         answers += what_if_matched(evaluation, next((best for best in bests if best.measure == "pdq"), None))
     else:
         remarks.append("PDQ was not measured: no budget, no what-if; evaluate with PDQ among the measures")
@@ -236,31 +360,31 @@ def diagnose(
         error_factor=factor,
         calibration=calibration,
         budget=budget,
-        what_if=tuple(in_order(answers)),
+        what_if=tuple(sort_answers(answers)),
         skill=skill,
         best_thresholds=tuple(bests),
         remarks=tuple(dict.fromkeys(remarks)),
     )
-    return step(dataclasses.replace(diagnosis, verdict=verdict_of(diagnosis)))
+    return step(dataclasses.replace(diagnosis, verdict=summarize(diagnosis)))
 
 
-def _controls(case: Case) -> dict[str, Callable[..., Controlled]]:
+def _list_repairs(case: Case) -> dict[str, Callable[..., Controlled]]:
     """Return what is fitted to be compared with: nothing where nothing can be scored anew."""
     if case.scene is None:
         return {}
     sigmas = bool(case.evaluation.detections.covariances.any())
-    return {"constant": under_constant} | ({"scale": under_scale} if sigmas else {})
+    return {"constant": score_constant} | ({"scale": score_scale} if sigmas else {})
 
 
-def _scene(evaluation: Evaluation, threads: int | None, remarks: list[str]) -> Scene | None:
+def _make_rescorer(evaluation: Evaluation, threads: int | None, remarks: list[str]) -> Rescorer | None:
     try:
-        return scene_of(evaluation, threads=threads)
+        return make_rescorer(evaluation, threads=threads)
     except InputError as error:
         remarks.append(f"nothing was scored anew: {error.problem}")
         return None
 
 
-class _Steps:
+class _Progress:
     """Counts steps for a progress bar."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
@@ -274,3 +398,61 @@ class _Steps:
         if self.progress is not None:
             self.progress(self.done, self.total)
         return result
+
+
+MOST_PAIRS = 2000
+"""The most pairs with covariances for which the energy score under the best constant is sought: half a second."""
+
+
+def summarize_for_page(
+    evaluation: Evaluation, rematches: Rematches | None = None, *, replicates: int = 1000, seed: int = 0
+) -> tuple[Diagnosis, tuple[str, ...]]:
+    """Return a diagnosis with its verdict and the parts that the verdict speaks of, and what was left out in words.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was measured.
+    rematches : Rematches, optional
+        From `probox.analysis.threshold_sweep.find_rematches`, if at hand.
+    replicates, seed : int
+        As in `probox.diagnose`.
+
+    Examples
+    --------
+    >>> import probox
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> evaluation = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> diagnosis, _ = summarize_for_page(evaluation)
+    >>> diagnosis.verdict[0] == evaluation.diagnose().verdict[0]
+    True
+    """
+    pairs = evaluation.matched_pairs
+    dense = int(with_density(pairs).sum())
+    skill: dict[str, Skill] = {}
+    if 0 < dense <= MOST_PAIRS:
+        rules = ("energy", "energy_pixels")
+        skill = {rule: measure_skill(evaluation, rule, replicates=replicates, seed=seed) for rule in rules}
+    scored = evaluation.has_pairs and len(evaluation.detections) > 0
+    diagnosis = Diagnosis(
+        verdict=(),
+        pairs=len(pairs),
+        plain_pairs=int(pairs.plain.sum()),
+        pairing=pairs.pairing,
+        numbers={},
+        error_factor=find_error_factor(evaluation, replicates=replicates, seed=seed),
+        calibration=(),
+        budget=compute_budget(evaluation) if evaluation.has_pairs else None,
+        what_if=(),
+        skill=skill,
+        best_thresholds=(find_best_pdq(evaluation, rematches),) if scored else (),
+        remarks=note_last_pixels(tabulate_edges(evaluation)),
+    )
+    said = summarize(diagnosis)
+    left_out = []
+    if scored:
+        left_out.append("PDQ of the constant-variance baseline")
+    if dense > MOST_PAIRS:
+        left_out.append("whether the std is informative")
+    return dataclasses.replace(diagnosis, verdict=said), tuple(left_out)

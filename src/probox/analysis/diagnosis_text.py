@@ -1,4 +1,4 @@
-"""A diagnosis as text and as files: the verdict, then its tables."""
+"""A diagnosis as sentences, text tables and CSV."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from probox.analysis.budget import PARTS
+from probox.analysis.calibration_table import OUTLIER, TOLERANCE, ErrorFactor, find_shifted_edges
+from probox.analysis.loss_breakdown import PARTS
+from probox.analysis.resampling import Interval
 from probox.evaluation.text import format_value
+from probox.measures.matched import FEW_PAIRS
 from probox.measures.measure import Column
 from probox.measures.registry import all_measures, measures_called
 from probox.support.csv_rows import csv_lines
 from probox.support.grids import grid
+from probox.support.words import format_list
 
 if TYPE_CHECKING:
     from probox.analysis.diagnosis import Diagnosis
-
-__all__ = ["diagnosis_tables", "diagnosis_text"]
 
 MOST_CLASSES = 10
 """Classes that text shows, those with most edges; files have all."""
 
 Rows = list[list[str]]
+
 _INDENT = "  "
 
 
@@ -30,16 +33,20 @@ def diagnosis_text(diagnosis: Diagnosis, width: int | None = None) -> str:
     """Return the verdict and the tables; those that are wider than `width` letters are broken into blocks."""
     parts = ["\n".join(f"- {text}" for text in diagnosis.verdict)]
     if diagnosis.budget is not None and not math.isnan(diagnosis.budget.pdq):
-        parts.append(_titled("Where the points went (per cent of 100)", _budget(diagnosis), width))
+        parts.append(_add_title("Where the points went (per cent of 100)", _tabulate_losses(diagnosis), width))
     if any(not math.isnan(answer.pdq) for answer in diagnosis.what_if):
-        parts.append(_titled("What if", _what_if(diagnosis), width))
+        parts.append(_add_title("What if", _tabulate_what_if(diagnosis), width))
     if any(not math.isnan(best.value) for best in diagnosis.best_thresholds):
         title = "Where is the best threshold, chosen on these images, and what does it cost elsewhere?"
-        parts.append(_titled(title, _thresholds(diagnosis), width))
+        parts.append(_add_title(title, _tabulate_thresholds(diagnosis), width))
     if diagnosis.pairs > diagnosis.plain_pairs:
-        parts.append(_titled(f"Are sigmas honest? {_pairs(diagnosis)}", _calibration(diagnosis), width))
-        parts.append(_titled("Are sigmas informative? Skill over the best constant sigma", _skill(diagnosis), width))
-    parts.append(_titled("Every measure of corners, labels and scores", _numbers(diagnosis), width))
+        parts.append(
+            _add_title(f"Are sigmas honest? {_count_pairs(diagnosis)}", _tabulate_calibration(diagnosis), width)
+        )
+        parts.append(
+            _add_title("Are sigmas informative? Skill over the best constant sigma", _tabulate_skill(diagnosis), width)
+        )
+    parts.append(_add_title("Every measure of corners, labels and scores", _tabulate_numbers(diagnosis), width))
     if diagnosis.remarks:
         parts.append("\n".join(f"note: {text}" for text in diagnosis.remarks))
     return "\n\n".join(parts)
@@ -63,20 +70,20 @@ def diagnosis_tables(diagnosis: Diagnosis) -> dict[str, str]:
     }  # fmt: skip
     if diagnosis.budget is not None:
         tables["budget.csv"] = [{"part": part, "share": value} for part, value in diagnosis.budget.to_dict().items()]
-    return {name: _csv(rows) for name, rows in tables.items()}
+    return {name: _write_csv(rows) for name, rows in tables.items()}
 
 
-def _csv(rows: Sequence[dict[str, object]]) -> str:
+def _write_csv(rows: Sequence[dict[str, object]]) -> str:
     return "".join(csv_lines([list(rows[0]), *(list(row.values()) for row in rows)])) if rows else ""
 
 
-def _pairs(diagnosis: Diagnosis) -> str:
+def _count_pairs(diagnosis: Diagnosis) -> str:
     judged = diagnosis.pairs - diagnosis.plain_pairs
     cut = "an overlap of half cuts off larger errors"
     return f"({judged:,} pairs by {diagnosis.pairing}; error/std: 68% quantile of |z|; {cut})"
 
 
-def _budget(diagnosis: Diagnosis) -> Rows:
+def _tabulate_losses(diagnosis: Diagnosis) -> Rows:
     budget = diagnosis.budget
     assert budget is not None
     rows = [["", "points", "of what is lost"], ["PDQ", f"{100 * budget.pdq:.2f}", ""]]
@@ -88,13 +95,13 @@ def _budget(diagnosis: Diagnosis) -> Rows:
     return rows
 
 
-def _what_if(diagnosis: Diagnosis) -> Rows:
+def _tabulate_what_if(diagnosis: Diagnosis) -> Rows:
     rows = [["", "PDQ", "gain"]]
     known = [answer for answer in diagnosis.what_if if not math.isnan(answer.pdq)]
     return rows + [[a.words, f"{100 * a.pdq:.2f}", f"{100 * a.gain + 0.0:+.2f}"] for a in known]
 
 
-def _thresholds(diagnosis: Diagnosis) -> Rows:
+def _tabulate_thresholds(diagnosis: Diagnosis) -> Rows:
     """Return a row per measure: where it is best, its own number now and there, then those of standard measures."""
     others = [measure.headline for measure in all_measures() if measure.standard]
     others = [c for c in others if all(c.key in b.summary for b in diagnosis.best_thresholds)]
@@ -113,7 +120,7 @@ def _change(column: Column, now: Mapping[str, float], there: Mapping[str, float]
     return f"{format_value(column, column.shown(now))} -> {format_value(column, column.shown(there))}"
 
 
-def _calibration(diagnosis: Diagnosis) -> Rows:
+def _tabulate_calibration(diagnosis: Diagnosis) -> Rows:
     rows = [["", "edges", "error/std", "RMS z", "bias px", "RMSE px", "sigma px", "in 68 %", "in 90 %", "CRPS px"]]
     classes = sorted((row for row in diagnosis.calibration if row.group == "class"), key=lambda row: -row.edges)
     shown = [row for row in diagnosis.calibration if row.group != "class"] + classes[:MOST_CLASSES]
@@ -128,7 +135,7 @@ def _calibration(diagnosis: Diagnosis) -> Rows:
     return rows
 
 
-def _skill(diagnosis: Diagnosis) -> Rows:
+def _tabulate_skill(diagnosis: Diagnosis) -> Rows:
     rows = [["", "own", "constant", "skill", "95 % interval", "best constant"]]
     for rule, skill in diagnosis.skill.items():
         per = 1.0 if rule == "nll" else 100.0
@@ -159,7 +166,7 @@ def _rule_words(rule: str) -> str:
     }[rule]
 
 
-def _numbers(diagnosis: Diagnosis) -> Rows:
+def _tabulate_numbers(diagnosis: Diagnosis) -> Rows:
     from probox.analysis.diagnosis import NUMBERS
 
     rows = [["", "value", ""]]
@@ -171,7 +178,165 @@ def _numbers(diagnosis: Diagnosis) -> Rows:
     return rows
 
 
-def _titled(title: str, rows: Rows, width: int | None) -> str:
+def _add_title(title: str, rows: Rows, width: int | None) -> str:
     words = len(rows[0]) == 3 and rows[0][-1] == ""  # a last column of words
     table = grid(rows, width=None if width is None else width - len(_INDENT), words=words)
     return "\n".join([title, *(_INDENT + line if line else "" for line in table.split("\n"))])
+
+
+WIDE = 1.25
+"""An interval that holds 1 and ends beyond this factor, or below its inverse, decides nothing."""
+
+
+def summarize(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return the summary: are std calibrated, outliers, shifts, constant-variance baseline, lost points, threshold."""
+    said = [
+        _describe_calibration(diagnosis),
+        _describe_outliers(diagnosis.error_factor),
+        _describe_shift(diagnosis),
+        _describe_baseline(diagnosis),
+        _describe_energy(diagnosis),
+        _describe_losses(diagnosis),
+        _describe_threshold(diagnosis),
+    ]
+    return tuple(text for text in said if text)
+
+
+def _describe_calibration(diagnosis: Diagnosis) -> str:
+    errors = diagnosis.error_factor
+    if not diagnosis.pairs:
+        return "No matched boxes: no detection overlaps an object of its class by half"
+    if diagnosis.pairs == diagnosis.plain_pairs:
+        return f"No covariances: none of {diagnosis.pairs:,} matched boxes has a predicted std"
+    if not errors.edges:
+        return "No edges to judge: every edge with a predicted std lies on the image border"
+    if errors.rms_z == 0.0:
+        return "No errors to judge: boxes equal the ground truth"
+    times = f"errors are {_format_factor(errors.factor)} times the predicted std (68% quantile of |z|)"
+    text = f"{_describe_confidence(errors.factor)}: {times}"
+    if errors.worst is not None:
+        text += f"; worst: {errors.worst[0]}, {_format_factor(errors.worst[1])} times"
+    if errors.pairs < FEW_PAIRS:
+        text += f"; {errors.pairs} matched boxes are too few for a reliable factor"
+    return text
+
+
+def _describe_confidence(factor: Interval) -> str:
+    """Return what a factor means: its interval must exclude 1, and itself the tolerance around 1, for a claim."""
+    if not 1.0 / TOLERANCE < factor.value < TOLERANCE:
+        if factor.low > 1.0:
+            return "Overconfident"
+        if factor.high < 1.0:
+            return "Underconfident"
+    return "Calibrated" if factor.low >= 1.0 / WIDE and factor.high <= WIDE else "Undecided"
+
+
+def _format_factor(factor: Interval) -> str:
+    """Return a factor with its interval, with as many digits as tell the ends from 1.
+
+    >>> _format_factor(Interval(1.84, 1.62, 2.13)), _format_factor(Interval(1.2, 1.04, 1.6))
+    ('1.8 [1.6, 2.1]', '1.20 [1.04, 1.60]')
+    >>> _format_factor(Interval(2.0))
+    '2.00'
+    """
+    if math.isnan(factor.low):
+        return f"{factor.value:.2f}"
+    digits = 1 if factor.high - factor.low >= 0.5 else 2
+    while digits < 4 and 1.0 in (round(factor.low, digits), round(factor.high, digits)):
+        digits += 1
+    return f"{factor.value:.{digits}f} [{factor.low:.{digits}f}, {factor.high:.{digits}f}]"
+
+
+def _describe_outliers(errors: ErrorFactor) -> str:
+    found = errors.outliers
+    if found is None:
+        return ""
+    edges = f"{found.edges:,} of {errors.edges:,} edges {'has' if found.edges == 1 else 'have'}"
+    bound = f"{found.bound:.3g}" + (f", {OUTLIER:g} times the factor" if found.bound > OUTLIER else "")
+    largest = f"{found.largest:,.0f}" if found.largest >= 100 else f"{found.largest:.3g}"
+    where = format_list([f"{name} ({count:,})" for name, count in found.places.items()]) if found.places else ""
+    text = f"Outliers: {edges} |z| above {bound} (largest {largest}), in {found.images:,} of {errors.images:,} images"
+    text += f", most in {where}" if where else ""
+    return f"{text}; RMS z is {errors.rms_z:.2f} with outliers, {found.rms_z:.2f} without"
+
+
+def _describe_shift(diagnosis: Diagnosis) -> str:
+    aside = find_shifted_edges(diagnosis.calibration)
+    if not aside:
+        return ""
+    edges = ", ".join(f"{edge} by {bias:+.1f} px" for edge, bias in aside.items())
+    return (
+        f"the truth lies to one side of the boxes, {edges} on average, which is most of their error and "
+        "nothing a sigma can say: mend the boxes first"
+    )
+
+
+def _describe_baseline(diagnosis: Diagnosis) -> str:
+    """Return PDQ of the constant-variance baseline, beside deterministic boxes and the detector's own std."""
+    skill = diagnosis.skill.get("pdq")
+    if skill is None or not diagnosis.pairs:
+        return ""
+    text = f"Constant-variance baseline (std {100 * skill.share:.2g}% of the side): PDQ {100 * skill.constant:.2f}"
+    if diagnosis.plain_pairs == diagnosis.pairs:
+        return f"{text} instead of {100 * skill.own:.2f} without covariances"
+    own, low, high = (100 * value for value in (skill.skill.value, skill.skill.low, skill.skill.high))
+    difference = f"{own:+.2f}" + ("" if math.isnan(low) else f" [{low:+.2f}, {high:+.2f}]")
+    text += f", own std {100 * skill.own:.2f}, "
+    text += f"deterministic boxes {100 * skill.deterministic:.2f}. "
+    if not math.isnan(skill.gain_fraction):
+        text += f"The baseline reaches {100 * skill.gain_fraction:.0f}% of the gain over deterministic boxes. "
+    elif skill.own <= skill.deterministic:
+        text += "The own std gains nothing over deterministic boxes. "
+    elif skill.constant <= skill.deterministic:
+        text += "The baseline gains nothing over deterministic boxes. "
+    else:
+        text += "The baseline reaches the whole gain over deterministic boxes. "
+    text += f"Own minus baseline is {difference}"
+    if not math.isnan(skill.remaining_fraction):
+        left = 100 * (1 - skill.constant)
+        text += f", {100 * skill.remaining_fraction:.2g}% of the {left:.2f} points between the baseline and 100"
+    return text + (": no difference can be claimed" if low <= 0.0 <= high else "")
+
+
+def _describe_energy(diagnosis: Diagnosis) -> str:
+    """Return whether the energy score tells the own std from a constant one."""
+    if "energy" not in diagnosis.skill:
+        return ""
+    energy, in_pixels = diagnosis.skill["energy"].skill, diagnosis.skill["energy_pixels"].skill
+    if energy.low > 0.0 and in_pixels.low > 0.0:
+        better = 100 * min(energy.value, in_pixels.value)
+        return f"Informative: the energy score is {better:.0f}% better than under any constant std"
+    if in_pixels.high < 0.0 or energy.high < 0.0:
+        worse = 100 * max(-energy.value, -in_pixels.value)
+        return f"Not informative: the energy score is {worse:.0f}% worse than under a constant std"
+    undecided = "Undecided whether informative: the energy score does not differ from that under a constant std"
+    return undecided if math.isfinite(energy.value) else ""
+
+
+def _describe_losses(diagnosis: Diagnosis) -> str:
+    budget = diagnosis.budget
+    if budget is None or not budget.lost > 0:
+        return ""
+    shares = sorted(((getattr(budget, part) / budget.lost, words) for part, words in PARTS.items()), reverse=True)
+    (first, most), (second, next_) = shares[:2]
+    text = f"{100 * first:.0f} % of the lost points are {_loss_words(most)}"
+    return text + (f", {100 * second:.0f} % {_loss_words(next_)}" if second >= 0.1 else "")
+
+
+def _loss_words(part: str) -> str:
+    return {
+        "labels": "unsure or wrong labels",
+        "foreground": "object pixels that boxes do not claim",
+        "background": "pixels claimed beside objects",
+    }.get(part, part)
+
+
+def _describe_threshold(diagnosis: Diagnosis) -> str:
+    best = diagnosis.best_threshold
+    if best is None:
+        return ""
+    if best.threshold is None:
+        return f"no label threshold gives more than PDQ {100 * best.now:.2f}"
+    instead = f"instead of {100 * best.now:.2f}"
+    chosen = f"the best threshold, chosen on these images, is {best.threshold:.3g}"
+    return f"{chosen} and gives PDQ {100 * best.value:.2f} {instead}"

@@ -1,26 +1,26 @@
-"""Which images to annotate next: by how unsure a detector is of them, without any truth.
-
-`probox.analysis.image_ranking` chooses images of an evaluation, by what became of objects and detections.
-"""
+"""Rank images: by the uncertainty of their detections, or by the points they lost."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.evaluation.oddities.checks import check_coverage
+from probox.evaluation.oddities.columns import Columns
+from probox.evaluation.result import Evaluation
+from probox.measures.pdq.pdq_measure import pdq_per_image
 from probox.tables.arguments import expect
 from probox.tables.columns import Table, column, frozen
 from probox.tables.detections import Detections
 from probox.tables.labels import background_classes, scores_alone
 
-__all__ = ["AGGREGATES", "UNCERTAINTIES", "Ranking", "entropies", "margins", "rank", "spreads"]
-
 FloatArray = npt.NDArray[np.float64]
+
 IntArray = npt.NDArray[np.int64]
 
 LEAST_SIDE = 1.0
@@ -104,9 +104,9 @@ def rank(
     _check_choice("by", by, UNCERTAINTIES)
     _check_choice("aggregate", aggregate, AGGREGATES)
     images = np.unique(detections.image_ids if image_ids is None else frozen(image_ids, np.int64, (-1,), "image_ids"))
-    rows, notes = _kept(detections, images, label_threshold, spread=by == "spread")
+    rows, notes = _choose_detections(detections, images, label_threshold, spread=by == "spread")
     chosen = detections.take(rows)
-    alone = 0 if by == "spread" else int(_alone(chosen).sum())
+    alone = 0 if by == "spread" else int(_has_one_score(chosen).sum())
     if alone:
         notes.append(f"{alone:,} of {len(chosen):,} detections have a score alone: what it leaves of 1 is background")
     uncertainties = UNCERTAINTIES[by](chosen)
@@ -124,7 +124,7 @@ def rank(
     )
 
 
-def _kept(
+def _choose_detections(
     detections: Detections, images: IntArray, threshold: float | None, *, spread: bool
 ) -> tuple[IntArray, list[str]]:
     """Return the rows of detections that count, and why the others do not."""
@@ -164,7 +164,7 @@ def _distributions(found: Detections) -> FloatArray:
     """Return the probability of each class and, last, of background, which is whatever the others leave of 1."""
     classes = ~background_classes(found.classes)
     probs = found.label_probs[:, classes].astype(np.float64)
-    alone = np.flatnonzero(_alone(found))
+    alone = np.flatnonzero(_has_one_score(found))
     if len(alone):
         probs[alone] = 0.0
         probs[alone, np.cumsum(classes)[found.labels[alone]] - 1] = found.label_probs[alone, found.labels[alone]]
@@ -172,7 +172,7 @@ def _distributions(found: Detections) -> FloatArray:
     return np.concatenate([probs, rest], axis=1)
 
 
-def _alone(found: Detections) -> npt.NDArray[np.bool_]:
+def _has_one_score(found: Detections) -> npt.NDArray[np.bool_]:
     """Return which detections say a score and nothing else.
 
     With the rest spread over eighty classes a faint one would be the least sure of all, torn between them, where it
@@ -181,14 +181,14 @@ def _alone(found: Detections) -> npt.NDArray[np.bool_]:
     return scores_alone(found.label_probs, found.labels, found.classes)
 
 
-def entropies(found: Detections) -> FloatArray:
+def compute_entropies(found: Detections) -> FloatArray:
     """Return the entropy of each detection's labels, background being one, in nats."""
     probs = _distributions(found)
     terms = probs * np.log(np.where(probs > 0, probs, 1.0))
     return np.asarray(np.abs(terms.sum(axis=1)))
 
 
-def margins(found: Detections) -> FloatArray:
+def compute_margins(found: Detections) -> FloatArray:
     """Return 1 - (p1 - p2) of the two most probable labels of each detection, background being one."""
     probs = _distributions(found)
     if probs.shape[1] < 2:  # nothing but background
@@ -197,7 +197,7 @@ def margins(found: Detections) -> FloatArray:
     return np.asarray(1.0 - (two[:, 1] - two[:, 0]))
 
 
-def spreads(found: Detections) -> FloatArray:
+def compute_spreads(found: Detections) -> FloatArray:
     """Return how far the edges of each box spread: the mean of sigma / side, the width for x and the height for y."""
     if found.covariances is None:
         return np.zeros(len(found))
@@ -221,9 +221,9 @@ def _max(values: FloatArray, of_image: IntArray, counts: IntArray) -> FloatArray
 
 
 UNCERTAINTIES: dict[str, Callable[[Detections], FloatArray]] = {
-    "entropy": entropies,
-    "spread": spreads,
-    "margin": margins,
+    "entropy": compute_entropies,
+    "spread": compute_spreads,
+    "margin": compute_margins,
 }
 """How unsure a detection is: what to rank by."""
 
@@ -233,3 +233,99 @@ AGGREGATES: dict[str, Callable[[FloatArray, IntArray, IntArray], FloatArray]] = 
     "max": _max,
 }
 """From the detections of an image to the image; the first is the usual one."""
+
+CHOICES = {
+    "worst": "with most lost points",
+    "best": "of highest PDQ",
+    "false-positives": "with most false positives",
+    "missed": "with most missed objects",
+    "crowded": "with most objects and detections",
+}
+"""Ways to choose images, and what each goes by."""
+
+_UNSEEN_TOO = "missed"
+"""The choice that also has images that the detector did not see: all that is in them was missed."""
+
+_LEAST_LOSS = 1e-9
+"""Lost points up to this are rounding of sums."""
+
+
+def find_seen_images(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
+    """Return which images of the data set the detector saw, one bool each.
+
+    An image without any detection is taken for one that the detector was not run on if there are many of them while
+    the others have several each: the rule by which `evaluate` warns of it. Otherwise all were seen: a detector that is
+    rarely sure leaves images empty, too.
+    """
+    seen = np.ones(len(evaluation.dataset), bool)
+    if any(oddity.kind == "images without detections" for oddity in check_coverage(Columns.of_evaluation(evaluation))):
+        seen = np.bincount(evaluation.detections.image_rows, minlength=len(seen)) > 0
+    return seen
+
+
+def compute_lost_points(evaluation: Evaluation) -> npt.NDArray[np.float64]:
+    """Return the points of PDQ that each image lost: TP + FP + FN minus the sum of its pPDQ.
+
+    Their sum over all images, divided by TP + FP + FN of all images, is 1 - PDQ (see `probox.analysis.loss_breakdown`).
+    A false positive counts as its confidence where the convention says so.
+    """
+    sums = evaluation.image_sums
+    return np.asarray(sums["TP"] + sums["cost"] + sums["FN"] - sums["pPDQ"])
+
+
+def choose_images(
+    evaluation: Evaluation, choice: str, n: int, *, seen: npt.NDArray[np.bool_] | None = None
+) -> list[int]:
+    """Return the ids of the `n` images that a choice puts first; ties go by id.
+
+    Images that have none of what the choice goes by, such as lost points, are left out.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was measured.
+    choice : str
+        One of `CHOICES`.
+    n : int
+        How many images; fewer are returned if no others qualify.
+    seen : (images,) bool, optional
+        Images that the detector saw: others are no failures of it and are left out of every choice but ``missed``.
+        Default: `find_seen_images`, of all detections that were evaluated.
+    """
+    if not evaluation.has_pairs:
+        raise InputError(
+            "PDQ was not measured, so no image is best or worst", remedy="evaluate with PDQ among the measures"
+        )
+    table, image_ids = pdq_per_image(evaluation), evaluation.dataset.image_ids
+    key = {
+        "worst": compute_lost_points(evaluation),
+        "best": table["PDQ"],
+        "false-positives": table["FP"],
+        "missed": table["FN"],
+        "crowded": 2 * table["TP"] + table["FP"] + table["FN"],
+    }[choice]
+    usable = ~np.isnan(key) if choice == "best" else key > _LEAST_LOSS
+    if choice != _UNSEEN_TOO:
+        usable &= find_seen_images(evaluation) if seen is None else seen
+    rows = np.flatnonzero(usable)
+    order = np.lexsort((image_ids[rows], -key[rows]))
+    return [int(image_id) for image_id in image_ids[rows[order[:n]]]]
+
+
+def find_images(evaluation: Evaluation, wanted: Sequence[str]) -> list[int]:
+    """Return the ids of images given by id or by file name."""
+    by_name = {
+        name: int(i) for i, name in zip(evaluation.dataset.image_ids, evaluation.dataset.file_names, strict=True)
+    }
+    by_name.update({name.rsplit("/", 1)[-1]: image_id for name, image_id in list(by_name.items())})
+    ids = set(evaluation.dataset.image_ids.tolist())
+    found = []
+    for text in wanted:
+        image_id = int(text) if text.lstrip("-").isdigit() else by_name.get(text)
+        if image_id is None or image_id not in ids:
+            some = ", ".join(map(str, evaluation.dataset.image_ids[:3].tolist()))
+            raise InputError(
+                f"no image {text!r} in the evaluation", remedy=f"give an id such as {some}, or a file name"
+            )
+        found.append(image_id)
+    return found

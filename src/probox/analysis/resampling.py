@@ -1,4 +1,4 @@
-"""Images drawn anew, and swapped between two results: what intervals and tests of differences are made of.
+"""Bootstrap intervals over images, and the random numbers that they and permutation tests are made of.
 
 Whole images are drawn, since what is in one image belongs together: its objects share light, distance and clutter, and
 a detection that is missing there is often one of several. Objects drawn one by one would pretend to be independent.
@@ -6,8 +6,10 @@ a detection that is missing there is often one of several. Objects drawn one by 
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection, Iterator, Sequence
+import dataclasses
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -16,28 +18,42 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import IOU_THRESHOLDS
-from probox.measures.measure import Measure, Resampled, Weights
+from probox.measures.measure import Measure, Resampled, Unit, Weights
 from probox.measures.registry import all_measures, measures_called, named_measures
-
-__all__ = [
-    "MORE_SWAPS",
-    "SWAPS",
-    "Block",
-    "assign_folds",
-    "blocks_of",
-    "check_numbers",
-    "drawn_block",
-    "drawn_images",
-    "measures_to_resample",
-    "resampled",
-    "swapped_block",
-    "swapped_images",
-]
 
 _CELLS = 4_000_000  # weights at a time
 
-DRAWS, SWAPS, MORE_SWAPS = 0, 1, 2
-"""What random numbers are for: draws and swaps of one seed have nothing to do with each other."""
+_GOLDEN = np.uint32(0x9E3779B9)  # keeps 0 from being mixed into 0
+
+DRAWS, SWAPS = 0, 1
+"""Streams of random words: draws and swaps of one seed are independent."""
+
+
+def _mix(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return words whose every bit depends on all bits of the given ones: a bijection (lowbias32, C. Wellons)."""
+    words = words ^ (words >> np.uint32(16))
+    words *= np.uint32(0x7FEB352D)
+    words ^= words >> np.uint32(15)
+    words *= np.uint32(0x846CA68B)
+    words ^= words >> np.uint32(16)
+    return words
+
+
+def stream_key(seed: int, stream: int) -> int:
+    """Return the number that a stream of random words starts from; seeds may have any number of bits."""
+    key, seed = np.array([stream], np.uint32), int(seed)
+    for shift in range(0, max(seed.bit_length(), 1), 32):
+        key = _mix(key ^ _mix(np.array([seed >> shift & 0xFFFFFFFF], np.uint32) + _GOLDEN))
+    return int(key[0])
+
+
+def random_words(key: int, block: Block, images: int) -> npt.NDArray[np.uint32]:
+    """Return a random word per replicate and image; it follows from the key and these two numbers alone.
+
+    The page has the same function: no generator has a state, so any process can make any replicate.
+    """
+    replicates = _mix(np.uint32(key) ^ _mix(np.arange(block.start, block.stop, dtype=np.uint32) + _GOLDEN))
+    return _mix(replicates[:, None] ^ _mix(np.arange(images, dtype=np.uint32) + _GOLDEN))
 
 
 def assign_folds(images: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
@@ -54,62 +70,37 @@ class Block(NamedTuple):
     stop: int
 
 
-def blocks_of(replicates: int, images: int, at_least: int = 1, *, classes: int = 0) -> list[Block]:
-    """Return blocks of replicates, each few enough for memory, and `at_least` so many if there are as many replicates.
+def cut_blocks(replicates: int, images: int, *, classes: int = 0) -> list[Block]:
+    """Return blocks of replicates, each few enough for memory.
 
     A replicate takes a weight of each image, and a precision of each class and IoU threshold. No number depends on how
     replicates are cut into blocks.
     """
     cells = max(images, len(IOU_THRESHOLDS) * classes, 1)
-    most = max(1, min(_CELLS // cells, -(-replicates // at_least)))
+    most = max(1, min(_CELLS // cells, replicates))
     return [Block(start, min(start + most, replicates)) for start in range(0, replicates, most)]
 
 
-def drawn_block(block: Block, images: int, seed: int) -> Weights:
+def draw_block(block: Block, images: int, seed: int) -> Weights:
     """Return how often each image is drawn in each replicate when as many are drawn, with replacement."""
     rows = block.stop - block.start
-    random = _draws_from(block.start, images, seed)
-    chosen = random.integers(0, images, (rows, images)) + images * np.arange(rows)[:, None]
-    _left.draws = (images, seed), block.stop, random
+    words = random_words(stream_key(seed, DRAWS), block, images)
+    chosen = (words.astype(np.uint64) * np.uint64(images) >> np.uint64(32)).astype(np.int64)
+    chosen += images * np.arange(rows)[:, None]
     return np.bincount(chosen.ravel(), minlength=rows * images).reshape(rows, images)
 
 
-def drawn_images(images: int, replicates: int, seed: int) -> Iterator[Weights]:
+def draw_images(images: int, replicates: int, seed: int) -> Iterator[Weights]:
     """Yield how often each image is drawn in each replicate: some replicates at a time."""
-    return (drawn_block(block, images, seed) for block in blocks_of(replicates, images))
+    return (draw_block(block, images, seed) for block in cut_blocks(replicates, images))
 
 
-_left = threading.local()
-"""Where the last block left the random numbers: blocks one after another need not begin anew."""
-
-
-def _draws_from(start: int, images: int, seed: int) -> np.random.Generator:
-    """Return what draws the images of replicate `start` next.
-
-    How many random numbers a draw takes depends on them, so those of replicates before are drawn and passed over.
-    """
-    owner, reached, random = getattr(_left, "draws", (None, 0, None))
-    _left.draws = None, 0, None
-    if random is None or owner != (images, seed) or reached > start:
-        random, reached = np.random.default_rng([seed, DRAWS]), 0
-    for passed in blocks_of(start - reached, images):
-        random.integers(0, images, (passed.stop - passed.start, images))
-    return random
-
-
-def swapped_block(block: Block, images: int, seed: int, what_for: int = SWAPS) -> npt.NDArray[np.bool_]:
+def swap_block(block: Block, images: int, seed: int) -> npt.NDArray[np.bool_]:
     """Return which images change sides in each replicate, each with probability one half."""
-    numbers = np.random.PCG64([seed, what_for])
-    numbers.advance(block.start * images)
-    return np.random.Generator(numbers).random((block.stop - block.start, images)) < 0.5
+    return random_words(stream_key(seed, SWAPS), block, images) < 1 << 31
 
 
-def swapped_images(images: int, replicates: int, seed: int, what_for: int = SWAPS) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield which images change sides in each replicate: some replicates at a time."""
-    return (swapped_block(block, images, seed, what_for) for block in blocks_of(replicates, images))
-
-
-def resampled(evaluation: Evaluation, measures: Sequence[Measure], weights: Weights) -> Resampled:
+def resample(evaluation: Evaluation, measures: Sequence[Measure], weights: Weights) -> Resampled:
     """Return the numbers of all columns of the measures, each an array with one number per row of weights."""
     numbers: Resampled = {}
     for measure in measures:
@@ -118,7 +109,7 @@ def resampled(evaluation: Evaluation, measures: Sequence[Measure], weights: Weig
     return numbers
 
 
-def measures_to_resample(
+def choose_measures(
     results: Sequence[Evaluation], names: str | Collection[str] | None
 ) -> tuple[tuple[Measure, ...], tuple[str, ...]]:
     """Return the measures that are asked for (default: all that every result holds), and what to say of others.
@@ -164,3 +155,220 @@ def check_numbers(replicates: int, seed: int, level: float) -> None:
             raise InputError(f"expected {name} to be a whole number of at least {least}, got {value!r:.40}")
     if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise InputError(f"expected level to be between 0 and 1, got {level!r:.40}", remedy="write 0.95 for 95 %")
+
+
+Floats = npt.NDArray[np.float64]
+
+FEW_IMAGES = 30
+"""Of fewer images intervals are too narrow, and say so."""
+
+_NORMAL = NormalDist()
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    """A number and how sure it is.
+
+    Parameters
+    ----------
+    value : float
+        The number itself.
+    low, high : float
+        The interval; NaN where there is none, as around a number that is infinite.
+    error : float
+        The standard error: the standard deviation over replicates.
+    undefined : int
+        In how many replicates there was no finite number, say no true positive to average over. They are left out.
+    """
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    error: float = math.nan
+    undefined: int = 0
+
+    def to_dict(self) -> dict[str, float]:
+        """Return it for JSON."""
+        return {"value": self.value, "low": self.low, "high": self.high, "error": self.error}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Intervals(Mapping[str, Interval]):
+    """The interval of each column of an evaluation's summary: ``intervals["PDQ"].low``.
+
+    Parameters
+    ----------
+    columns : dict of str to Interval
+        By the keys of the columns.
+    images : int
+        How many images there are.
+    level : float
+        The share of such intervals that hold what more images of the same kind would give.
+    replicates, seed : int
+        How often images were drawn, and from which seed.
+    notes : tuple of str
+        What was left out or is too little, one sentence each.
+    """
+
+    columns: dict[str, Interval]
+    images: int
+    level: float
+    replicates: int
+    seed: int
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, key: str) -> Interval:
+        return self.columns[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __repr__(self) -> str:
+        return f"Intervals({', '.join(self.columns)}; {100 * self.level:g} %, {self.images:,} images)"
+
+    def limits(self) -> dict[str, tuple[float, float]]:
+        """Return low and high of each column, as tables want them."""
+        return {key: (interval.low, interval.high) for key, interval in self.columns.items()}
+
+    def to_dict(self) -> dict[str, object]:
+        """Return them for JSON."""
+        return {
+            "level": self.level,
+            "replicates": self.replicates,
+            "seed": self.seed,
+            "columns": {key: interval.to_dict() for key, interval in self.columns.items()},
+        }
+
+
+def bootstrap(
+    evaluation: Evaluation,
+    measures: str | Collection[str] | None = None,
+    *,
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Intervals:
+    """Return an interval for each number of an evaluation, by drawing its images anew.
+
+    A replicate draws as many images as there are, with replacement, and is measured as if it were the data set; nothing
+    is matched again, and the number is exactly what evaluating those images would give. ``docs/comparing.md`` says how
+    intervals follow from the replicates.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was measured.
+    measures : collection of str, or str, optional
+        Names, also in one text between commas, or ``"all"``. Default: those that the evaluation holds.
+    replicates : int
+        How often images are drawn.
+    seed : int
+        The same seed gives the same intervals, for any number of threads.
+    level : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> import probox
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> pdq = result.intervals()["PDQ"]
+    >>> pdq.low < result.pdq < pdq.high
+    True
+    """
+    check_numbers(replicates, seed, level)
+    wanted, notes = choose_measures([evaluation], measures)
+    values: dict[str, float] = {}
+    for measure in wanted:
+        values.update(evaluation.summary_of(measure))
+    images = len(evaluation.dataset)
+    drawn: dict[str, list[Floats]] = {key: [] for key in values}
+    if images > 1:
+        blocks = cut_blocks(replicates, images, classes=len(evaluation.classes))
+        names = tuple(measure.name for measure in wanted)
+        for block in blocks:
+            for key, numbers in _measure_draws(block, evaluation, names, seed).items():
+                drawn[key].append(numbers)
+    units = list_units(wanted)
+    columns = {
+        key: compute_interval(value, np.concatenate([np.zeros(0), *drawn[key]]), images, level, units[key])
+        for key, value in values.items()
+    }
+    return Intervals(
+        columns,
+        images,
+        level,
+        replicates,
+        seed,
+        (*notes, *note_few_images(images), *note_undefined(columns, replicates)),
+    )
+
+
+def _measure_draws(block: Block, evaluation: Evaluation, measures: tuple[str, ...], seed: int) -> Resampled:
+    """Return the numbers of some replicates."""
+    return resample(evaluation, measures_called(measures), draw_block(block, len(evaluation.dataset), seed))
+
+
+def list_units(measures: Sequence[Measure]) -> dict[str, Unit]:
+    """Return the unit of each column of the measures."""
+    return {column.key: column.unit for measure in measures for column in measure.columns}
+
+
+def compute_interval(value: float, replicates: Floats, images: int, level: float, unit: Unit = "plain") -> Interval:
+    """Return the interval that follows from the numbers of the replicates.
+
+    It is the percentile interval, made as wide as Student's is for so many images (Hesterberg, 2015), around the value:
+    low and high are the value plus the quantiles of the replicates' distances from their mean, at Phi(-+ t), where t is
+    Student's quantile times sqrt(n / (n - 1)) for n images. The mean of the replicates itself is not used: that of mAP
+    and moLRP lies above the value where classes have few images, since a replicate repeats images, and repeated images
+    are easier than new ones. Shares end at 0 and 1, and counts at 0, unless numbers themselves are beyond.
+    """
+    defined = replicates[np.isfinite(replicates)]
+    undefined = len(replicates) - len(defined)
+    if images < 2 or len(defined) < 2 or not math.isfinite(value):
+        return Interval(value, undefined=undefined)
+    reach = _student_quantile(_NORMAL.inv_cdf(0.5 + level / 2), images - 1) * math.sqrt(images / (images - 1))
+    ends = value + np.quantile(defined - defined.mean(), [_NORMAL.cdf(-reach), _NORMAL.cdf(reach)])
+    least = min(float(defined.min()), value, 0.0) if unit != "plain" else -math.inf
+    most = max(float(defined.max()), value, 1.0) if unit == "per cent" else math.inf
+    low, high = max(float(ends[0]), least), min(float(ends[1]), most)
+    return Interval(value, low, high, float(defined.std(ddof=1)), undefined)
+
+
+def _student_quantile(z: float, degrees: int) -> float:
+    """Return the quantile of Student's distribution where the normal one has z, by Fisher's and Cornish's expansion."""
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + sum(term / float(degrees) ** power for power, term in enumerate(terms, 1))
+
+
+def note_few_images(images: int) -> tuple[str, ...]:
+    """Return what to say if there are too few images."""
+    if images < 2:
+        return (f"no intervals: images are drawn anew, and there is {'only one' if images else 'none'}",)
+    if images < FEW_IMAGES:
+        return (f"{images} images are few: intervals of fewer than {FEW_IMAGES} tend to be too narrow",)
+    return ()
+
+
+def note_undefined(columns: Mapping[str, Interval], replicates: int) -> tuple[str, ...]:
+    """Return which columns have no number in how many replicates, and which are infinite."""
+    infinite = [key for key, interval in columns.items() if math.isinf(interval.value)]
+    by_count: dict[int, list[str]] = {}
+    for key, interval in columns.items():
+        if interval.undefined and math.isfinite(interval.value):
+            by_count.setdefault(interval.undefined, []).append(key)
+    return (
+        *((f"{', '.join(infinite)}: infinite, so there is no interval",) if infinite else ()),
+        *(
+            f"{', '.join(keys)}: no number in {count:,} of {replicates:,} replicates, which were left out"
+            for count, keys in by_count.items()
+        ),
+    )

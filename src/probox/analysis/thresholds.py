@@ -9,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.analysis.resampling import assign_folds
-from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
+from probox.analysis.threshold_sweep import Rematches, find_rematches, threshold_curve
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.threshold_choice import ThresholdChoice
 from probox.measures.measure import Measure
 from probox.measures.pdq.pdq_measure import PDQ
 from probox.measures.registry import measure_names, measures_called
-
-__all__ = ["GRID", "BestThreshold", "best_pdq", "best_threshold", "cross_fit_threshold"]
 
 FOLDS = 5
 """Folds of images that cross-fitting splits into."""
@@ -66,14 +64,14 @@ class BestThreshold:
         if math.isnan(self.value):
             return f"{key} has no number at any threshold"
         if self.threshold is None:
-            return f"no threshold makes {key} better than {_shown(self.now)}"
+            return f"no threshold makes {key} better than {_format_value(self.now)}"
         others = [
-            f"{name} {_shown(self.summary_now[name])} -> {_shown(value)}"
+            f"{name} {_format_value(self.summary_now[name])} -> {_format_value(value)}"
             for name, value in self.summary.items()
             if name in _headlines() and name != key
         ]
         text = f"{key} is best above {self.threshold:.4g} (chosen on these images): "
-        text += f"{_shown(self.now)} -> {_shown(self.value)}"
+        text += f"{_format_value(self.now)} -> {_format_value(self.value)}"
         return text + (f"; {', '.join(others)}" if others else "")
 
 
@@ -111,19 +109,19 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
             raise InputError(f"{measure} was not measured", remedy=f"evaluate with {measure} among the measures")
         if "labels" in chosen.needs and evaluation.detections.label_probs is None:
             raise InputError("label probabilities were not kept", remedy=f"evaluate with {measure} among the measures")
-    threshold, value, now = _found(evaluation, chosen)
+    threshold, value, now = _make_best(evaluation, chosen)
     summary = evaluation.summary()
     there = summary if threshold is None else evaluation.at_threshold(threshold).summary()
     return BestThreshold(measure, threshold, value, now, there, summary)
 
 
-def best_pdq(evaluation: Evaluation, rematches: Rematches | None = None) -> BestThreshold:
+def find_best_pdq(evaluation: Evaluation, rematches: Rematches | None = None) -> BestThreshold:
     """Return the threshold at which PDQ is best, and nothing of what it costs elsewhere; `rematches` if at hand."""
-    threshold, value, now = _found(evaluation, PDQ, rematches)
+    threshold, value, now = _make_best(evaluation, PDQ, rematches)
     return BestThreshold(PDQ.name, threshold, value, now, {}, {})
 
 
-def _found(
+def _make_best(
     evaluation: Evaluation, measure: Measure, rematches: Rematches | None = None
 ) -> tuple[float | None, float, float]:
     """Return the best threshold, the measure's number there, and what it is without."""
@@ -132,7 +130,7 @@ def _found(
     thresholds = thresholds[thresholds >= (own or 0.0)]
     values = _values(evaluation, measure, thresholds, rematches)
     now = float(measure.summary(evaluation)[measure.headline.key])
-    return _best_of(thresholds, values, now, -1.0 if measure.headline.better == "low" else 1.0)
+    return _find_best(thresholds, values, now, -1.0 if measure.headline.better == "low" else 1.0)
 
 
 def cross_fit_threshold(evaluation: Evaluation) -> ThresholdChoice:
@@ -156,13 +154,13 @@ def cross_fit_threshold(evaluation: Evaluation) -> ThresholdChoice:
         here = evaluation.detections.confidences[chosen[evaluation.detections.image_rows]]
         thresholds = np.concatenate([[-1.0], _exact_steps(here)])  # above -1 are all detections
         values = threshold_curve(evaluation, thresholds, rematches, chosen)["PDQ"]
-        return _best_of(thresholds[1:], values[1:], float(values[0]), 1.0)[0]
+        return _find_best(thresholds[1:], values[1:], float(values[0]), 1.0)[0]
 
     chosen = tuple(best_on(folds != fold) for fold in range(int(folds.max()) + 1))
     return ThresholdChoice(chosen, folds, best_on(folds >= 0))
 
 
-def _best_of(
+def _find_best(
     thresholds: npt.NDArray[np.float64], values: npt.NDArray[np.float64], now: float, sign: float
 ) -> tuple[float | None, float, float]:
     """Return the lowest of the best thresholds, the value there and `now`; None where no threshold is better."""
@@ -192,5 +190,5 @@ def _headlines() -> set[str]:
     return {measure.headline.key for measure in measures_called(measure_names())}
 
 
-def _shown(value: float) -> str:
+def _format_value(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4f}"

@@ -27,8 +27,6 @@ from probox.formats.reading import load_detections, load_truth
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.row_problems import find_problems
 
-__all__ = ["Report", "validate"]
-
 Located = Callable[[int, str, str], InputError]
 """Makes an error of a row of the draft, a text and a remedy."""
 
@@ -112,7 +110,7 @@ def validate(truth: Paths, detections: Paths) -> Report:
         draft = _read_draft(detections, table, problems)
         if draft is not None:
             notes += draft.notes
-            counts |= _counts(draft)
+            counts |= _count_entries(draft)
             _check_rows(draft, table, problems)
     return Report(str(truth), str(detections), tuple(problems.findings), counts, tuple(notes))
 
@@ -133,7 +131,7 @@ def _read_draft(path: Paths, truth: GroundTruth, problems: Problems) -> Draft | 
         return None
 
 
-def _counts(draft: Draft) -> dict[str, int]:
+def _count_entries(draft: Draft) -> dict[str, int]:
     probabilistic = 0 if draft.covariances is None else int(draft.covariances.any(axis=(1, 2, 3)).sum())
     heatmaps = sum(heatmap is not None for heatmap in draft.heatmaps or ())
     return {"detections": len(draft), "probabilistic": probabilistic, "heatmaps": heatmaps}

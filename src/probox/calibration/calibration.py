@@ -17,9 +17,9 @@ from probox.calibration.corner_maps import (
     Conformal,
     Constant,
     CornerMap,
-    Curve,
     EdgeScale,
     Learned,
+    MonotoneCurve,
     RelativeCurves,
     Scale,
     box_reach,
@@ -164,7 +164,7 @@ class Calibration:
     @classmethod
     def from_json(cls, content: Any, *, file: str | None = None) -> Calibration:
         """Return the calibration that `to_json` wrote; the first invalid entry is named, and `file` with it."""
-        whole = _Entry(content, "", file)
+        whole = _JsonEntry(content, "", file)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             given = content.get("format") if isinstance(content, dict) else None
             got = "a file without it" if given is None else f"{given!r:.60}"
@@ -239,11 +239,11 @@ def _labels_to_json(mapping: LabelMap) -> dict[str, Any]:
     return {}
 
 
-def _knots(curve: Curve) -> list[list[float]]:
+def _knots(curve: MonotoneCurve) -> list[list[float]]:
     return [[x, y] for x, y in zip(curve.x, curve.y, strict=True)]
 
 
-def _read_corners(entry: _Entry) -> tuple[CornerMap, str]:
+def _read_corners(entry: _JsonEntry) -> tuple[CornerMap, str]:
     method = entry.choice("method", tuple(_CORNER_KEYS))
     entry.require("method", "target", "border", *_CORNER_KEYS[method])
     target = entry.choice("target", TARGETS)
@@ -270,7 +270,7 @@ def _read_corners(entry: _Entry) -> tuple[CornerMap, str]:
     return Conformal(factor, alpha, reach), target
 
 
-def _read_model(entry: _Entry) -> StdModel:
+def _read_model(entry: _JsonEntry) -> StdModel:
     x1, y1, x2, y2 = (own.logarithm() for own in entry["edges"].each(EDGES))
     features = entry["features"]
     names = feature_names(own_sigmas=any(name in SIGMA_FEATURES for name in features.mapping()))
@@ -293,7 +293,7 @@ _CORNER_KEYS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _read_labels(entry: _Entry) -> LabelMap:
+def _read_labels(entry: _JsonEntry) -> LabelMap:
     method = entry.choice("method", ("none", "temperature", "isotonic"))
     if method == "temperature":
         entry.require("method", "temperature")
@@ -306,7 +306,7 @@ def _read_labels(entry: _Entry) -> LabelMap:
     return NoLabelMap()
 
 
-class _Entry:
+class _JsonEntry:
     """A value of the file and where it stands."""
 
     def __init__(self, value: Any, place: str, file: str | None) -> None:
@@ -315,10 +315,10 @@ class _Entry:
     def fail(self, problem: str) -> NoReturn:
         raise InputError(problem, file=self.file, entry=self.place or None, remedy=REMEDY)
 
-    def __getitem__(self, key: str) -> _Entry:
-        return _Entry(self.value[key], f"{self.place}.{key:.60}".lstrip("."), self.file)
+    def __getitem__(self, key: str) -> _JsonEntry:
+        return _JsonEntry(self.value[key], f"{self.place}.{key:.60}".lstrip("."), self.file)
 
-    def items(self) -> Iterator[tuple[str, _Entry]]:
+    def items(self) -> Iterator[tuple[str, _JsonEntry]]:
         self.mapping()
         return ((key, self[key]) for key in self.value)
 
@@ -337,7 +337,7 @@ class _Entry:
             if key not in keys:
                 self.fail(f"expected no key {key!r:.60}, only {', '.join(keys)}")
 
-    def each(self, keys: tuple[str, ...]) -> list[_Entry]:
+    def each(self, keys: tuple[str, ...]) -> list[_JsonEntry]:
         self.require(*keys)
         return [self[key] for key in keys]
 
@@ -382,22 +382,22 @@ class _Entry:
             self.fail(f"expected a number from {-most:.4g} to {most:.4g}, but got {value:g}")
         return value
 
-    def curve(self, *, above_zero: bool = False, most: float = LARGEST) -> Curve:
+    def curve(self, *, above_zero: bool = False, most: float = LARGEST) -> MonotoneCurve:
         if not isinstance(self.value, list) or not self.value:
             self.fail(f"expected a list of [x, y], but got {self.value!r:.40}")
         for at, knot in enumerate(self.value):
             if not isinstance(knot, list) or len(knot) != 2:
-                _Entry(knot, f"{self.place}[{at}]", self.file).fail(f"expected [x, y], but got {knot!r:.40}")
-        x = [_Entry(knot[0], f"{self.place}[{at}][0]", self.file).number() for at, knot in enumerate(self.value)]
-        y = [_Entry(knot[1], f"{self.place}[{at}][1]", self.file).number() for at, knot in enumerate(self.value)]
+                _JsonEntry(knot, f"{self.place}[{at}]", self.file).fail(f"expected [x, y], but got {knot!r:.40}")
+        x = [_JsonEntry(knot[0], f"{self.place}[{at}][0]", self.file).number() for at, knot in enumerate(self.value)]
+        y = [_JsonEntry(knot[1], f"{self.place}[{at}][1]", self.file).number() for at, knot in enumerate(self.value)]
         for at in range(len(x)):
-            here = _Entry(None, f"{self.place}[{at}]", self.file)
+            here = _JsonEntry(None, f"{self.place}[{at}]", self.file)
             if at and not (x[at] > x[at - 1] and y[at] >= y[at - 1]):
                 here.fail("expected x to rise and y not to fall from knot to knot")
             if not 0 <= y[at] <= most or (above_zero and y[at] < 1 / LARGEST):
                 least = 1 / LARGEST if above_zero else 0
                 here.fail(f"expected y from {least:g} to {most:g}, but got {y[at]:g}")
-        return Curve(tuple(x), tuple(y))
+        return MonotoneCurve(tuple(x), tuple(y))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

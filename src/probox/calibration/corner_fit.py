@@ -16,9 +16,9 @@ from probox.calibration.corner_maps import (
     Conformal,
     Constant,
     CornerMap,
-    Curve,
     EdgeScale,
     Learned,
+    MonotoneCurve,
     RelativeCurves,
     Scale,
     box_reach,
@@ -418,13 +418,13 @@ def _class_scale(pairs: FittingPairs, height: Height) -> Shaped:
 
 def _isotonic(pairs: FittingPairs, height: Height) -> Shaped:
     sigmas = sigmas_of(pairs.covariances)
-    curves: list[Curve] = []
+    curves: list[MonotoneCurve] = []
     for edge in range(len(EDGES)):
         free = pairs.free[:, edge] if pairs.free[:, edge].any() else np.ones(len(pairs), bool)
         relative = sigmas[free, edge] / pairs.sides[free, edge]
         errors = pairs.residuals[free, edge] / pairs.sides[free, edge]
         squares = fit_curve(relative, np.square(errors))
-        curves.append(Curve(squares.x, tuple(max(LEAST_SHARE, math.sqrt(y)) for y in squares.y)))
+        curves.append(MonotoneCurve(squares.x, tuple(max(LEAST_SHARE, math.sqrt(y)) for y in squares.y)))
     x1, y1, x2, y2 = curves
     shape = RelativeCurves((x1, y1, x2, y2))
     if height is _rms:

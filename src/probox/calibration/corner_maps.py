@@ -175,7 +175,7 @@ def pool_adjacent_violators(values: Floats, weights: Floats) -> Floats:
 
 
 @dataclasses.dataclass(frozen=True)
-class Curve:
+class MonotoneCurve:
     """A non-decreasing curve through knots, straight between them and level beyond the first and the last."""
 
     x: tuple[float, ...]
@@ -184,12 +184,12 @@ class Curve:
     def __call__(self, values: Floats) -> Floats:
         return np.interp(values, self.x, self.y)
 
-    def scale_by(self, factor: float) -> Curve:
+    def scale_by(self, factor: float) -> MonotoneCurve:
         """Return the curve that is `factor` times as high."""
-        return Curve(self.x, tuple(factor * y for y in self.y))
+        return MonotoneCurve(self.x, tuple(factor * y for y in self.y))
 
 
-def fit_curve(x: Floats, y: Floats, *, least: int = FEW_PAIRS) -> Curve:
+def fit_curve(x: Floats, y: Floats, *, least: int = FEW_PAIRS) -> MonotoneCurve:
     """Return the isotonic curve of the mean of y given x.
 
     Neighbours in x are averaged first, `least` of them or more, equal x always together; their means are pooled until
@@ -206,7 +206,7 @@ def fit_curve(x: Floats, y: Floats, *, least: int = FEW_PAIRS) -> Curve:
     # Of knots of equal height the first and the last say all.
     level = np.concatenate([[False], (heights[1:-1] == heights[:-2]) & (heights[1:-1] == heights[2:]), [False]])
     level = level[: len(heights)]
-    return Curve(tuple(knots[~level].tolist()), tuple(heights[~level].tolist()))
+    return MonotoneCurve(tuple(knots[~level].tolist()), tuple(heights[~level].tolist()))
 
 
 class CornerMap(Protocol):
@@ -298,7 +298,7 @@ class RelativeCurves(_ClassIndependent):
     """For each edge a non-decreasing curve from sigma / side to root mean square error / side."""
 
     method: ClassVar[str] = "isotonic"
-    curves: tuple[Curve, Curve, Curve, Curve]
+    curves: tuple[MonotoneCurve, MonotoneCurve, MonotoneCurve, MonotoneCurve]
 
     def sigmas(self, given: CalibrationInputs) -> Floats:
         old, sides = given.sigmas, given.sides

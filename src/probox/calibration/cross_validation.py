@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from probox.calibration.calibration import Calibration
-from probox.calibration.corner_fit import ON_ONE_LATTICE, CornerFit, FittingPairs, fit_corners, scales_sigmas
+from probox.calibration.corner_fit import CornerFit, FittingPairs, fit_corners, scales_sigmas
 from probox.calibration.corner_maps import CornerMap, calibrate_corners
 from probox.calibration.gain import corner_parts
 from probox.calibration.label_maps import (
@@ -29,7 +27,6 @@ from probox.fusion.gaussian import pinned_edges
 from probox.measures.pdq.pdq_measure import sums_per_image
 from probox.measures.scoring.score_rows import border_notes
 from probox.measures.scoring.scores import edge_variances
-from probox.support.mapping import Mapper, here
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -54,23 +51,9 @@ def pdq_by_image(
     convention: Convention,
     *,
     threads: int | None = None,
-    mapper: Mapper = here,
 ) -> Floats:
-    """Return `pdq_parts` of detections, some images in each piece of work."""
-    if mapper.at_once == 1:
-        return _parts_of((truth, found), convention, threads)
-    count = len(truth.dataset)
-    rows = truth.dataset.rows_of(found.image_ids)
-    cuts = np.linspace(0, count, min(count, PIECES * mapper.at_once) + 1).astype(int).tolist()
-    pieces = [
-        (truth.select_images(truth.dataset.image_ids[start:stop]), found.select((rows >= start) & (rows < stop)))
-        for start, stop in pairwise(cuts)
-    ]
-    return np.concatenate(list(mapper(_parts_of, pieces, convention, threads)))
-
-
-def _parts_of(piece: tuple[GroundTruth, Detections], convention: Convention, threads: int | None) -> Floats:
-    return pdq_parts(evaluate(*piece, convention=convention, measures=("pdq",), threads=threads))
+    """Return `pdq_parts` of detections."""
+    return pdq_parts(evaluate(truth, found, convention=convention, measures=("pdq",), threads=threads))
 
 
 class PdqCurve:
@@ -160,7 +143,7 @@ def _ious(some: Floats, others: Floats) -> Floats:
     return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))
 
 
-class Job:
+class FitTask:
     """What is fitted to what: done once for all images, and once for each fold without it."""
 
     curve: PdqCurve | None
@@ -261,39 +244,6 @@ class Job:
 Fit = tuple[CornerFit, LabelFit]
 
 
-class Fits(NamedTuple):
-    """Fits by one method for corners, each to some images, that are made together."""
-
-    method: str
-    images: tuple[Bools, ...]
-
-
-def fit_pieces(fits: Fits, job: Job) -> list[Fit | InputError]:
-    """Return each fit; the last of fewer than these is why the next cannot be made."""
-    made: list[Fit | InputError] = []
-    try:
-        for images in fits.images:
-            made.append(job.fit_on(fits.method, images))
-    except InputError as error:
-        made.append(error)
-    return made
-
-
-def plan_fits(method: str, images: Sequence[Bools], at_once: int) -> list[Fits]:
-    """Return a fit to each of some choices of images, in pieces that may be worked on at once.
-
-    Fits that search among the same maps, which are measured once for all, stay together where others would measure
-    them again.
-
-    >>> two = [np.ones(3, bool), np.ones(3, bool)]
-    >>> [len(plan_fits(method, two, at_once=8)) for method in ("scale", "isotonic")]
-    [1, 2]
-    """
-    if at_once > 1 and method in ON_ONE_LATTICE:
-        return [Fits(method, tuple(images))]
-    return [Fits(method, (some,)) for some in images]
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Numbers:
     """Sums and counts of each number in each image, those of corners still to be made."""
@@ -321,26 +271,24 @@ class HeldOut:
 
     def __init__(
         self,
-        job: Job,
+        job: FitTask,
         convention: Convention,
         alpha: float,
         fold_of_image: Ints,
-        mapper: Mapper = here,
     ) -> None:
         self.job, self.convention, self.alpha = job, convention, alpha
         self.fold_of_image = fold_of_image
-        self.mapper = mapper
 
     def numbers(self, found: Detections) -> Numbers:
         """Return the numbers of detections, as they are or calibrated."""
         job = self.job
         images = len(job.truth.dataset)
-        parts = {"PDQ": pdq_by_image(job.truth, found, self.convention, threads=job.threads, mapper=self.mapper)}
+        parts = {"PDQ": pdq_by_image(job.truth, found, self.convention, threads=job.threads)}
         if job.labels != "none":
             parts["ignorance"] = self._ignorance(found, images)
         return Numbers(parts, job.pairs.after(job.truth, found), images, self.alpha)
 
-    def calibrated(self, fits: Sequence[Fit]) -> Detections:
+    def calibrate(self, fits: Sequence[Fit]) -> Detections:
         """Return the table of detections, each fold's calibrated by what was fitted on the others."""
         job = self.job
         found = job.found

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probox.analysis.intervals import notes_on_images
-from probox.analysis.resampling import assign_folds
+from probox.analysis.resampling import assign_folds, note_few_images
 from probox.calibration.calibration import TARGETS, Calibration
 from probox.calibration.corner_fit import CORNER_METHODS, FittingPairs
-from probox.calibration.cross_validation import Fit, HeldOut, Job, Numbers, PdqCurve, fit_pieces, plan_fits
+from probox.calibration.cross_validation import Fit, FitTask, HeldOut, Numbers, PdqCurve
 from probox.calibration.gain import Change, Gain, columns, compare
 from probox.calibration.label_maps import LABEL_METHODS
 from probox.convention import Convention
@@ -23,7 +22,6 @@ from probox.files.reading import Paths
 from probox.fusion.gaussian import Border, check_border
 from probox.measures.scoring.scores import negative_log_likelihoods
 from probox.options import Settings, resolve_settings, takes_settings
-from probox.support.mapping import Mapper, here
 from probox.support.types import Bools
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -70,7 +68,7 @@ def notes_on_threshold(before: Detections, after: Detections, threshold: float |
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Fitted:
+class CalibrationFit:
     """What `fit` found.
 
     Parameters
@@ -109,11 +107,10 @@ def fit(
     resamples: int = 1000,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-    mapper: Mapper = here,
     images: Images | None = None,
     repair: bool = False,
     **settings: Unpack[Settings],
-) -> Fitted:
+) -> CalibrationFit:
     """Fit a calibration of corners and labels, cross-validated by image.
 
     Parameters
@@ -149,8 +146,6 @@ def fit(
         As for `probox.evaluate`.
     progress : callable, optional
         Called with the numbers of fits done and in all.
-    mapper : Mapper
-        Who makes the fits and measures them. Default: this process; `probox.distributed` has a cluster do it.
     **settings
         ``preset``, ``label_threshold`` and so on, as for `probox.evaluate`: they say how PDQ is measured. Not
         ``fixed_variance``, by which sigmas would not matter.
@@ -176,16 +171,16 @@ def fit(
         raise InputError(f'border="pin" is for PDQ, not for {target}', remedy='leave border out, or use target="pdq"')
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
     truth, found = read_inputs(truth, detections, "fit", images=images, repair=repair)
-    job = Job(truth, found, method, label_method, target, alpha, level, threads, border)
+    job = FitTask(truth, found, method, label_method, target, alpha, level, threads, border)
     job.check_covariances()
     job.curve = PdqCurve(truth, found, chosen, threads=threads, border=border) if target == "pdq" else None
     parts = min(folds, len(truth.dataset))
     fold_of_image = assign_folds(len(truth.dataset), max(parts, 1), seed)
     without_one = [fold_of_image != fold for fold in range(parts)] if parts > 1 else []
-    pieces = plan_fits(method, [np.ones(len(truth.dataset), bool), *without_one], mapper.at_once)
+    pieces = [(method, images) for images in (np.ones(len(truth.dataset), bool), *without_one)]
     if without_one and method != "constant":
-        pieces += plan_fits("constant", without_one, mapper.at_once)
-    fits = _count_fits(mapper(fit_pieces, pieces, job), sum(len(piece.images) for piece in pieces), progress)
+        pieces += [("constant", images) for images in without_one]
+    fits = _try_fits(job, pieces, progress)
     ((corners, mapped),) = _first(fits, 1)
     calibration = Calibration(
         corners=corners.mapping,
@@ -198,46 +193,51 @@ def fit(
     notes = [*job.notes(), *corners.notes, *mapped.notes]
     if parts < 2:
         notes.append("no gain can be told: of one image none can be held out")
-        return Fitted(calibration=calibration, gain=None, notes=tuple(notes))
+        return CalibrationFit(calibration=calibration, gain=None, notes=tuple(notes))
     if parts < folds:
         notes.append(f"{parts:,} images: {parts:,} folds instead of {folds:,}")
-    held_out = HeldOut(job, chosen, alpha, fold_of_image, mapper)
+    held_out = HeldOut(job, chosen, alpha, fold_of_image)
     telling = columns(alpha)
     try:
-        calibrated = held_out.calibrated(_first(fits, parts))
+        calibrated = held_out.calibrate(_first(fits, parts))
         after = held_out.numbers(calibrated)
-        control = None if method == "constant" else held_out.numbers(held_out.calibrated(_first(fits, parts)))
+        control = None if method == "constant" else held_out.numbers(held_out.calibrate(_first(fits, parts)))
     except InputError as error:  # the whole suffices for a fit, but not its parts
         notes.append(f"no gain can be told: without the images of one fold, {error.problem}")
-        return Fitted(calibration=calibration, gain=None, notes=tuple(notes))
+        return CalibrationFit(calibration=calibration, gain=None, notes=tuple(notes))
 
-    def compared(first: Numbers) -> dict[str, Change]:
+    def compare_with(first: Numbers) -> dict[str, Change]:
         return compare(*first.beside(after), telling, resamples=resamples, seed=seed)
 
     before = held_out.numbers(found)
-    notes += notes_on_images(len(truth.dataset))
+    notes += note_few_images(len(truth.dataset))
     notes += notes_on_nll(target, before.pairs, after.pairs, border)
     if label_method != "none":
         here = job.image_rows >= 0
         notes += notes_on_threshold(found.select(here), calibrated.select(here), chosen.fixed_threshold)
     gain = Gain(
-        changes=compared(before),
-        over_constant={} if control is None else compared(control),
+        changes=compare_with(before),
+        over_constant={} if control is None else compare_with(control),
         columns=telling,
         folds=parts,
         images=len(truth.dataset),
         pairs=len(job.pairs),
     )
-    return Fitted(calibration=calibration, gain=gain, notes=tuple(notes), held_out=calibrated)
+    return CalibrationFit(calibration=calibration, gain=gain, notes=tuple(notes), held_out=calibrated)
 
 
-def _count_fits(
-    pieces: Iterator[list[Fit | InputError]], total: int, progress: Callable[[int, int], None] | None
+def _try_fits(
+    job: FitTask, pieces: Sequence[tuple[str, Bools]], progress: Callable[[int, int], None] | None
 ) -> Iterator[Fit | InputError]:
-    """Yield the fits of all pieces, and tell how many there are."""
-    for done, fit in enumerate(chain.from_iterable(pieces), 1):
+    """Yield a fit of each method to some images, or why it cannot be made."""
+    for done, (method, images) in enumerate(pieces, 1):
+        fit: Fit | InputError
+        try:
+            fit = job.fit_on(method, images)
+        except InputError as error:
+            fit = error
         if progress is not None:
-            progress(done, total)
+            progress(done, len(pieces))
         yield fit
 
 

@@ -8,8 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from probox.analysis.intervals import interval_of
-from probox.analysis.resampling import drawn_images
+from probox.analysis.resampling import compute_interval, draw_images
 from probox.calibration.corner_fit import FittingPairs
 from probox.calibration.corner_maps import box_reach, edge_reach
 from probox.measures.measure import Weights, weighted_quantile, weighted_sums
@@ -149,14 +148,14 @@ def compare(
     images = len(next(iter(after.values())))
     told = [column for column in columns if column.key in after]
     draws: dict[str, list[Floats]] = {column.key: [] for column in told}
-    for weights in drawn_images(images, resamples, seed):
+    for weights in draw_images(images, resamples, seed):
         for column in told:
             old, new = (_resample_number(column, parts[column.key], weights) for parts in (before, after))
             draws[column.key].append(column.gain(old, new))
     changes = {}
     for column in told:
         first, last = (_number(column, parts[column.key]) for parts in (before, after))
-        gain = interval_of(float(column.gain(first, last)), np.concatenate(draws[column.key]), images, 0.95)
+        gain = compute_interval(float(column.gain(first, last)), np.concatenate(draws[column.key]), images, 0.95)
         changes[column.key] = Change(first, last, gain.value, gain.low, gain.high)
     return changes
 

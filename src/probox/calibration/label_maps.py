@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.calibration.corner_fit import BOUND, FittingPairs, MatchOutcome, lattice_maximum
-from probox.calibration.corner_maps import Curve, count_of_classes, fit_curve
+from probox.calibration.corner_maps import MonotoneCurve, count_of_classes, fit_curve
 from probox.errors import InputError
 from probox.measures.matched import FEW_PAIRS
 from probox.support.types import Floats, Ints
@@ -76,8 +76,8 @@ class ScoreCurves:
     """
 
     method: ClassVar[str] = "isotonic"
-    others: Curve
-    classes: tuple[tuple[str, Curve], ...]
+    others: MonotoneCurve
+    classes: tuple[tuple[str, MonotoneCurve], ...]
 
     def apply(self, found: Detections) -> Detections:
         scores = probabilities_of(found.label_probs, found.labels)
@@ -215,7 +215,7 @@ def _score_curves(pairs: FittingPairs, found: Detections, rows: Ints) -> LabelFi
     scores = probabilities_of(found.label_probs[rows], found.labels[rows])
     right = (pairs.outcomes[rows] == MatchOutcome.MATCHED).astype(np.float64)
     labels = found.labels[rows]
-    own: list[tuple[str, Curve]] = []
+    own: list[tuple[str, MonotoneCurve]] = []
     poor: list[str] = []
     for label in np.unique(labels).tolist():
         chosen = labels == label

@@ -18,7 +18,7 @@ from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
 
 if TYPE_CHECKING:
-    from probox.calibration import Change, Fitted
+    from probox.calibration import CalibrationFit, Change
     from probox.calibration.gain import NumberColumn
     from probox.formats.format import DetectionFormat
 
@@ -209,7 +209,7 @@ def _format_to_write(out: Path, given: DetectionFormat) -> DetectionFormat:
     return given if plain and any(suffix.endswith(".json") for suffix in given.suffixes) else named
 
 
-def _print_gain(fitted: Fitted) -> None:
+def _print_gain(fitted: CalibrationFit) -> None:
     """Print held-out numbers before and after, and beside the constant."""
     from probox.support.grids import grid
 
@@ -258,7 +258,7 @@ def _cells(column: NumberColumn, change: Change) -> list[str]:
     return [shown(change.before), shown(change.after), shown(change.gain, "+"), interval]
 
 
-def _as_dict(fitted: Fitted) -> dict[str, Any]:
+def _as_dict(fitted: CalibrationFit) -> dict[str, Any]:
     """Return a fit for JSON: the calibration, and held-out numbers by key."""
     gain = fitted.gain
     described: dict[str, Any] = {"calibration": fitted.calibration.to_json(), "held_out": None}

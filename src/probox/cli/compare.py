@@ -96,7 +96,7 @@ def command(
 
 
 def _print(compared: Comparison, style: str) -> None:
-    from probox.analysis.comparison_text import comparison_table, reading
+    from probox.analysis.comparison_text import comparison_table, explain_signs
 
     console = results()
     for number, pair in enumerate(compared.pairs):
@@ -109,6 +109,6 @@ def _print(compared: Comparison, style: str) -> None:
             console.print(pair.conclusion, markup=False, soft_wrap=True)
         else:
             note(pair.conclusion)
-    note(reading(compared))
+    note(explain_signs(compared))
     for text in compared.notes:
         note(f"note: {text}")

@@ -100,12 +100,12 @@ def _write(out: str, loaded: dict[str, Any], diagnoses: dict[str, Any], describe
     import numpy as np
 
     from probox.analysis.diagnosis_text import diagnosis_tables
-    from probox.analysis.what_if import TITLES
+    from probox.analysis.loss_breakdown import TITLES
     from probox.evaluation.text import label_results
     from probox.files.output import output_folder
     from probox.plots import PLOTS as ALL
     from probox.plots import quietly
-    from probox.plots.what_if import draw_what_if
+    from probox.plots.breakdown import draw_what_if
     from probox.support.plain_json import plain_json
 
     files: dict[str, bytes] = {"diagnosis.json": json.dumps(plain_json(described), indent=1).encode()}

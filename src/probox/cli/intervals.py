@@ -10,7 +10,7 @@ import click
 from probox.cli.console import note
 
 if TYPE_CHECKING:
-    from probox.analysis.intervals import Intervals
+    from probox.analysis.resampling import Intervals
     from probox.evaluation.result import Evaluation
     from probox.evaluation.text import Limits
 
@@ -26,7 +26,7 @@ def intervals_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def intervals_of(evaluations: Iterable[Evaluation]) -> list[Intervals]:
     """Return the intervals of each evaluation."""
-    from probox.analysis.intervals import bootstrap
+    from probox.analysis.resampling import bootstrap
 
     return [bootstrap(evaluation) for evaluation in evaluations]
 

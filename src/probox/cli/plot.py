@@ -36,7 +36,7 @@ def command(results: tuple[Named, ...], out: str, ending: str, dark: bool, as_js
     from probox.support.optional import require
 
     require("matplotlib", extra="report").use("Agg")
-    from probox.plots import PLOTS, difference, draw_all, quietly
+    from probox.plots import PLOTS, breakdown, draw_all, quietly
 
     loaded = load_named(results)
     named = {"": next(iter(loaded.values()))} if len(loaded) == 1 else loaded
@@ -53,11 +53,11 @@ def command(results: tuple[Named, ...], out: str, ending: str, dark: bool, as_js
             figure.savefig(plot, format=ending)
             written.append((name, str(folder.write(names[name], plot.getvalue()))))
         progress(len(written), len(written))  # not every plot fits every result
-    reason = difference.why_not(named)
+    reason = breakdown.why_not(named)
     if as_json:
-        left_out = [] if reason is None else [{"name": difference.PLOT.name, "reason": reason}]
+        left_out = [] if reason is None else [{"name": breakdown.DIFFERENCE.name, "reason": reason}]
         print_json({"plots": [{"name": name, "file": path} for name, path in written], "left_out": left_out})
         return
     note(f"{len(written)} plots written to {out}")
     if len(named) > 1 and reason is not None:
-        note(f"note: {difference.PLOT.name} left out: {reason}")
+        note(f"note: {breakdown.DIFFERENCE.name} left out: {reason}")

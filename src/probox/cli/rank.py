@@ -119,13 +119,13 @@ def _read(path: str, truth: str | None) -> tuple[Detections, list[int], dict[int
     from probox.formats import read_detections, read_truth
     from probox.formats.registry import format_of_detections
     from probox.formats.rvc1.format import RVC1_DETECTIONS
-    from probox.pictures.alone import read_alone
+    from probox.pictures.standalone import read_standalone
 
     if truth is not None:
         dataset = read_truth(truth).dataset
         ids = dataset.image_ids.tolist()
         return read_detections(path, dataset), ids, dict(zip(ids, dataset.file_names, strict=True)), []
-    alone = read_alone(path, None)
+    alone = read_standalone(path, None)
     numbered = format_of_detections(Source(path)) is RVC1_DETECTIONS
     notes = ["image ids count the file's images from 0; with --truth they are the truth's"] if numbered else []
     return alone.detections, list(alone.sizes), {}, notes

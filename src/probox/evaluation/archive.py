@@ -20,22 +20,6 @@ from probox.files.reading import open_regular
 from probox.tables.columns import columns_of
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
 
-__all__ = [
-    "LABELS",
-    "SCHEMA",
-    "TABLES",
-    "Column",
-    "digest",
-    "file_names_of",
-    "labels_from_stored",
-    "labels_to_stored",
-    "read_archive",
-    "read_members",
-    "read_words",
-    "to_stored",
-    "write_archive",
-]
-
 ALWAYS_FINE = 1 << 28
 """Columns of up to this many bytes are read whatever the archive's size."""
 MAX_EXPANSION = 100

@@ -20,8 +20,6 @@ from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES, BoxMatches
 from probox.measures.boxes.mean_ap import LIMITS, RECALL_POINTS, AveragePrecisionResult
 from probox.measures.boxes.optimal_lrp import LRPResult, Rated, curve_of_totals, thresholds_kept, totals_of_rows
 
-__all__ = ["BoxColumns", "merge_boxes"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -42,8 +42,6 @@ from probox.version import __version__
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Progress", "evaluate", "evaluate_tables", "known_measures", "without_auto"]
-
 Progress = Callable[[int, int], None]
 
 

@@ -21,8 +21,6 @@ from probox.tables.groundtruth import GroundTruth
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Evaluator"]
-
 
 class Evaluator:
     """Evaluates a few images at a time, in any order, as in a training loop.

@@ -15,8 +15,6 @@ from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["count_positions", "find_results", "load_results", "only_result", "read_again"]
-
 
 def find_results(paths: Sequence[str]) -> list[Path]:
     """Return the folders that hold an evaluation: those given, and those directly in a given one.

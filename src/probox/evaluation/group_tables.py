@@ -23,20 +23,6 @@ if TYPE_CHECKING:
     from probox.tables.dataset import Dataset
     from probox.tables.results import DetectionTable, ObjectTable
 
-__all__ = [
-    "COUNTS",
-    "CSV_TABLES",
-    "GroupTable",
-    "ImageTable",
-    "asked_columns",
-    "counts_of",
-    "counts_per_image",
-    "csv_tables",
-    "image_table",
-    "is_filled",
-    "with_measures",
-]
-
 CSV_TABLES = ("summary", "per_class", "per_size", "per_image", "confusion", "detections", "objects")
 """Names of the tables of `csv_tables`."""
 

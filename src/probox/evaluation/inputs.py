@@ -31,22 +31,6 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import repeated_classes, unknown_classes
 
-__all__ = [
-    "Images",
-    "ParquetPieces",
-    "SharedTruth",
-    "TablePieces",
-    "TruthOnDisk",
-    "hash_inputs",
-    "hash_table",
-    "label_notes",
-    "open_inputs",
-    "parse_image_ids",
-    "read_inputs",
-    "select_truth",
-    "share_truth",
-]
-
 Images = str | os.PathLike[str] | npt.ArrayLike
 """Image ids, or a file of them, or ids in one text between commas."""
 

@@ -25,19 +25,6 @@ from probox.tables.results import QUALITIES, Verdict
 if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation
 
-__all__ = [
-    "COUNTED",
-    "LEVELS",
-    "SUMMED",
-    "Curve",
-    "Kept",
-    "Total",
-    "drop_tables",
-    "exact_sum",
-    "find_curve",
-    "merge_kept",
-]
-
 SUMMED = (*QUALITIES, "cost")
 """What is summed: the qualities of true positives, and what false positives cost."""
 
@@ -271,7 +258,7 @@ def _counts(groups: npt.NDArray[np.integer], count: int) -> list[int]:
 
 def find_curve(evaluation: Evaluation) -> Curve:
     """Return the curve; a detection is kept above as many levels as lie below its confidence."""
-    from probox.analysis.sweep import find_rematches, match_histories
+    from probox.analysis.threshold_sweep import find_rematches, match_histories
 
     found, there, pairs, count = evaluation.detections, evaluation.objects, evaluation.pairs, len(LEVELS)
     objects = int((~there.ignored).sum())

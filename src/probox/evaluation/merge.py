@@ -24,8 +24,6 @@ from probox.tables.columns import joined as joined_tables
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
 
-__all__ = ["merge", "merge_evaluations"]
-
 _NO_IMAGE = 2**63
 """Where parts without images stand: after all others."""
 

@@ -5,20 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "all_detections_note",
-    "empty_mask_note",
-    "is_counted",
-    "is_warning",
-    "join_notes",
-    "label_note",
-    "notes_at_threshold",
-    "notes_of_part",
-    "said_by_part",
-    "threshold_note",
-    "unknown_image_note",
-]
-
 
 def unknown_image_note(detections: int) -> str:
     """Say how many detections lie in images that nobody asked about."""

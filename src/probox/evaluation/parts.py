@@ -12,20 +12,6 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = [
-    "KEEP",
-    "KEPT_MEASURES",
-    "MOST_PARTS",
-    "Keep",
-    "Part",
-    "check_keep",
-    "combine_parts",
-    "hash_ids",
-    "images_of_part",
-    "measures_to_keep",
-    "parse_part",
-]
-
 Keep = Literal["summary", "matches", "all"]
 """`all`: the tables of an `Evaluation`, about 200 bytes a detection. `matches`: about 10 bytes a detection, from which
 mAP and LRP follow, and sums for each image. `summary`: sums alone."""

@@ -33,9 +33,8 @@ from probox.measures.boxes.matching import SIZES, BoxMatches, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecisionResult
 from probox.measures.boxes.optimal_lrp import LRPResult
 from probox.measures.matched import MatchedPairs
-from probox.measures.measure import Groups, Measure, by_class, by_size
-from probox.measures.pdq.pdq_measure import PDQ, sums_per_image
-from probox.support.mapping import Mapper, here
+from probox.measures.measure import Groups, Measure
+from probox.measures.pdq.pdq_measure import PDQ, by_class, by_size, sums_per_image
 from probox.support.words import with_count
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
@@ -44,14 +43,12 @@ from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdict
 
 if TYPE_CHECKING:
-    from probox.analysis.confusion import Confusion
     from probox.analysis.diagnosis import Diagnosis
-    from probox.analysis.intervals import Intervals
+    from probox.analysis.loss_breakdown import Confusion
+    from probox.analysis.resampling import Intervals
     from probox.analysis.thresholds import BestThreshold
     from probox.evaluation.oddities import Oddity
     from probox.plots import Plots
-
-__all__ = ["Evaluation", "count_empty_masks"]
 
 SomeTable = TypeVar("SomeTable", ObjectTable, DetectionTable)
 
@@ -215,7 +212,6 @@ class Evaluation:
         replicates: int = 1000,
         seed: int = 0,
         level: float = 0.95,
-        mapper: Mapper = here,
     ) -> Intervals:
         """Return a confidence interval of each number by the bootstrap over images.
 
@@ -233,8 +229,6 @@ class Evaluation:
             The same seed gives the same intervals, for any number of threads.
         level : float
             Confidence level, between 0 and 1.
-        mapper : Mapper
-            Who measures blocks of replicates. Default: this process; `probox.distributed` has a cluster do it.
 
         Examples
         --------
@@ -246,9 +240,9 @@ class Evaluation:
         >>> pdq.low < result.pdq < pdq.high
         True
         """
-        from probox.analysis.intervals import bootstrap
+        from probox.analysis.resampling import bootstrap
 
-        return bootstrap(self, measures, replicates=replicates, seed=seed, level=level, mapper=mapper)
+        return bootstrap(self, measures, replicates=replicates, seed=seed, level=level)
 
     def threshold_curve(self) -> dict[str, npt.NDArray[np.float64]]:
         """Return PDQ, TP, FP and FN above the label thresholds 0, 0.01 .. 0.99; NaN where detections are gone."""
@@ -484,7 +478,6 @@ class Evaluation:
         seed: int = 0,
         threads: int | None = None,
         progress: Callable[[int, int], None] | None = None,
-        mapper: Mapper = here,
     ) -> Diagnosis:
         """Explain the numbers, check the covariances and name remedies: see `probox.diagnose`."""
         from probox.analysis.diagnosis import diagnose
@@ -496,12 +489,11 @@ class Evaluation:
             seed=seed,
             threads=threads,
             progress=progress,
-            mapper=mapper,
         )
 
     def confusion(self) -> Confusion:
-        """Count which classes are taken for which, background included: see `probox.analysis.confusion.Confusion`."""
-        from probox.analysis.confusion import confusion
+        """Count which classes are taken for which, background included."""
+        from probox.analysis.loss_breakdown import confusion
 
         return confusion(self)
 

@@ -57,21 +57,6 @@ from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 
-__all__ = [
-    "COLUMNS",
-    "FORMAT",
-    "WORDS",
-    "canonical",
-    "check_place",
-    "from_bytes",
-    "load",
-    "read_words_of",
-    "save_results",
-    "schema_of",
-    "to_bytes",
-    "words_from",
-]
-
 FORMAT = 7
 """The one that is written and read."""
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
@@ -205,6 +190,9 @@ def check_place(folder: Path) -> None:
     """Raise if an evaluation in `folder` would replace files that are of none, or if it is the URL of one."""
     if is_flattened(folder):
         raise InputError("results are kept in folders, not at URLs", file=str(folder), remedy="name a folder")
+    if "\0" in str(folder) or os.path.isfile(folder):
+        problem = "is a file, expected a folder" if "\0" not in str(folder) else "no folder can have this name"
+        raise InputError(problem, file=str(folder), remedy="choose another place")
     with named_errors(folder):
         for name in (WORDS, COLUMNS):
             if folder.is_dir():

@@ -16,8 +16,6 @@ from probox.tables.masks import box_pixels, unusable_masks
 from probox.tables.results import QUALITIES, JudgedTable
 from probox.tables.row_problems import FARTHEST, ROUNDING
 
-__all__ = ["check_boxes", "check_evaluation", "check_images", "check_labels"]
-
 LAST_CHARACTER = 0x10FFFF
 ROUNDED = 1e-9
 """How far, as a share, pPDQ may be from what spatial and label quality make: libraries round powers differently."""

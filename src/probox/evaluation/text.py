@@ -20,30 +20,6 @@ from probox.support.html_table import html_table, html_text
 if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation
 
-__all__ = [
-    "STYLES",
-    "Row",
-    "best_cells",
-    "columns_at",
-    "direction_of",
-    "escaped",
-    "evaluation_html",
-    "format_limits",
-    "format_table",
-    "format_value",
-    "goes_by_metric",
-    "heading_of",
-    "label_results",
-    "limit_digits",
-    "list_directions",
-    "measured_words",
-    "render_table",
-    "shown_columns",
-    "summary_text",
-    "threshold_words",
-    "unit_of",
-]
-
 STYLES = ("text", "markdown", "latex", "csv")
 
 Row = tuple[str, Mapping[str, float]]

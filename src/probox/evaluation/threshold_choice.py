@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["ThresholdChoice", "join_choices"]
-
 _NONE = -1.0
 """The threshold of images whose detections all take part: confidences are at least 0."""
 

@@ -12,8 +12,6 @@ from probox.convention import Convention
 from probox.measures.pdq.kernel import assign
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdict
 
-__all__ = ["judge", "matched_columns"]
-
 Columns = dict[str, npt.NDArray[Any]]
 
 

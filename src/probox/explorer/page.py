@@ -1,30 +1,217 @@
-"""The explorer: a page with all results, their numbers, plots and images, that opens from disk."""
+"""Write the page: its data, and its text from `assets` with constants of Python."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from probox.analysis.same_truth import describe_differences
+from probox.analysis.compatibility import describe_differences
+from probox.analysis.loss_breakdown import BACKGROUND, UNNAMED
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.text import label_results
-from probox.explorer.assembly import page_text, script, style_sheet
-from probox.explorer.copies import copy_photos, embedded_photos, small_png
-from probox.explorer.packing import to_script_json
-from probox.explorer.payload import chunk_payloads, index_payload
+from probox.explorer.diagnosis_payload import why_constants
+from probox.explorer.packing import resampling_constants, to_script_json
+from probox.explorer.payload import IOUS, chunk_payloads, index_payload
+from probox.explorer.photo_copies import copy_photos, embed_photos, encode_png
 from probox.files.kinds import REPORT, check_replaceable
 from probox.files.output import OutputFolder, make_folder, output_folder, write_files
 from probox.files.photos import find_photo
+from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
+from probox.measures.boxes.mean_ap import RECALL_POINTS
+from probox.measures.boxes.optimal_lrp import GRID
+from probox.measures.pdq.heatmap_definition import EDGE
+from probox.plots.breakdown import MOST_CLASSES
+from probox.plots.quality import LEVELS
 from probox.support.optional import require
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
+from probox.tables.results import QUALITIES, Verdict
+from probox.version import __version__
 
-__all__ = ["write_report"]
+COLOURS = {
+    # The page itself has no hue: a colour always means one of those below.
+    "page": ("#f5f6f8", "#0e1116"),
+    "panel": ("#ffffff", "#171b22"),
+    "ink": ("#1d2430", "#e6e9ee"),
+    "soft": ("#5a6474", "#a3adbb"),
+    "edge": ("#dde1e7", "#2c333e"),
+    "ground": ("#e6e9ed", "#232932"),
+    "mark": ("#e6eaf0", "#2a3240"),
+    "accent": ("#4a5568", "#a9b4c4"),
+    # Outcomes, which every kind of colour vision distinguishes: a match, a match of the wrong class, an error (a false
+    # positive or a missed object), ignored; `ink` for text.
+    "right": ("#1f6fe5", "#5b9bff"),
+    "right-ink": ("#1a5fc7", "#7fb2ff"),
+    "wrong-class": ("#8a0f8a", "#dcc2ff"),
+    "wrong-class-ink": ("#8a0f8a", "#dcc2ff"),
+    "wrong": ("#e8730c", "#ff9a3d"),
+    "wrong-ink": ("#a84f00", "#ffb06b"),
+    "neutral": ("#868c96", "#868c96"),
+    # Qualities that matches lack.
+    "lack-label": ("#5a6474", "#a3adbb"),
+    "lack-foreground": ("#868c96", "#868c96"),
+    "lack-background": ("#b3b9c2", "#5a6474"),
+    # Detectors, in their order; each has a shape besides.
+    "line-0": ("#0f7f52", "#2fae76"),
+    "line-1": ("#e0458f", "#ff6fb5"),
+    "line-2": ("#0e93a8", "#4fd0e0"),
+    "line-3": ("#7d6608", "#b8a030"),
+    "line-4": ("#b01e2e", "#ff5c5c"),
+    "line-5": ("#5f9e00", "#b4ec5c"),
+    "line-6": ("#5f3a30", "#a87a62"),
+    "line-7": ("#b08a9a", "#e3cf9e"),
+}
+"""All colours of the page by what they mean, in light and in dark."""
+
+_WORDS = {"TP": "true positive", "FP": "false positive", "FN": "missed", "IGNORED": "ignored"}
+"""Verdicts in words, those that can be filtered by first."""
+
+_HEAT = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
+"""Colours of probabilities from 0 to 1: matplotlib's viridis, which every kind of colour vision reads in order."""
+
+
+def constants() -> dict[str, Any]:
+    """Return the constants of the script by the names it calls them."""
+    verdicts = {name: getattr(Verdict, name) for name in _WORDS}
+    return {
+        "QUALITIES": list(QUALITIES),
+        "SIZES": list(SIZES[1:]),
+        # What a threshold drops has no verdict in the tables.
+        "VERDICT": {**verdicts, "DROPPED": len(verdicts)},
+        "VERDICTS": {verdicts[name]: words for name, words in _WORDS.items()},
+        "IOUS": {text: f"{iou:.2f}" for text, iou in IOUS.items()},
+        "BOXES": {
+            "OVERLAPS": [f"{iou:.2f}" for iou in IOU_THRESHOLDS],
+            "RECALLS": RECALL_POINTS.tolist(),
+            "GRID": GRID.tolist(),
+            "RANGES": len(SIZES),
+        },
+        "LEVELS": list(LEVELS),
+        "LINES": sum(name.startswith("line-") for name in COLOURS),
+        "EDGE": EDGE,
+        "RESAMPLING": resampling_constants(),
+        "CONFUSION": {"BACKGROUND": BACKGROUND, "UNNAMED": UNNAMED, "MOST": MOST_CLASSES},
+        "HEAT": list(_HEAT),
+        "WHY": why_constants(),
+    }
+
+
+SECTIONS = (
+    "verdict",
+    "summary",
+    "versus",
+    "plots",
+    "why",
+    "groups",
+    "confusion",
+    "gallery",
+)
+"""The page from top to bottom: ``sections/NAME.html`` each."""
+
+DIALOGS = ("viewer", "keys")
+"""What opens over it, in the same folder."""
+
+STYLES = (
+    "base",
+    "threshold",
+    "tables",
+    "versus",
+    "confusion",
+    "charts",
+    "why",
+    "gallery",
+    "viewer",
+    "narrow",
+    "print",
+)
+"""``style/NAME.css``; what comes later rules."""
+
+SCRIPTS = (
+    "dom",
+    "store",
+    "boxes",
+    "diagnosis",
+    "state",
+    "keys",
+    "geometry",
+    "heatmap",
+    "heat",
+    "paint",
+    "labels",
+    "samples",
+    "axes",
+    "brush",
+    "charts",
+    "bars",
+    "threshold",
+    "selection",
+    "filters",
+    "ids",
+    "tags",
+    "captions",
+    "exports",
+    "tables",
+    "resampling",
+    "comparing",
+    "versus",
+    "mixing",
+    "confusion",
+    "plots",
+    "histogram",
+    "recall",
+    "clouds",
+    "verdict",
+    "why",
+    "sigmas",
+    "objects",
+    "gallery",
+    "items",
+    "gestures",
+    "viewer",
+    "nav",
+    "print",
+    "app",
+)
+"""``NAME.js``, in the order in which they need each other; what follows from a change is done in this order too."""
+
+
+def _asset(name: str) -> str:
+    return (resources.files("probox.explorer") / "assets" / name).read_text(encoding="utf-8")
+
+
+def style_sheet() -> str:
+    """Return the style sheet, with the colours of both themes."""
+    light, dark = (" ".join(f"--{name}: {both[theme]};" for name, both in COLOURS.items()) for theme in (0, 1))
+    return Template("\n".join(_asset(f"style/{name}.css") for name in STYLES)).substitute(
+        light=light, dark=f"color-scheme: dark; {dark}"
+    )
+
+
+def script() -> str:
+    """Return the script, and before it the constants that it takes from Python."""
+    told = f"window.probox = {{ constants: {to_script_json(constants())} }};"
+    return "\n".join([told, *(_asset(f"{name}.js") for name in SCRIPTS)])
+
+
+def page_text(title: str, style: str, scripts: str) -> str:
+    """Return the page with elements for its style and scripts."""
+    return Template(_asset("explorer.html")).substitute(
+        title=html.escape(title),
+        version=__version__,
+        style=style,
+        sections="\n".join(_asset(f"sections/{name}.html") for name in SECTIONS),
+        dialogs="\n".join(_asset(f"sections/{name}.html") for name in DIALOGS),
+        scripts=scripts,
+    )
+
 
 _CHUNK = 50
 
@@ -111,7 +298,7 @@ def write_report(
         require("PIL.Image", extra="report")
 
     def embedded(file: BinaryIO) -> None:
-        shown, failures = embedded_photos(photos, sizes, progress) if any(photos) else ([""] * len(ids), [])
+        shown, failures = embed_photos(photos, sizes, progress) if any(photos) else ([""] * len(ids), [])
         notes.extend(failures)
         index = index_payload(results, [".jpg" if photo else "" for photo in shown], _CHUNK, names)
         _write_embedded(file, title, index, chunks, shown)
@@ -184,7 +371,7 @@ def _stored_maps(evaluation: Evaluation, given: Detections | None) -> dict[int, 
         y, x = np.flatnonzero(values.any(axis=1)), np.flatnonzero(values.any(axis=0))
         if len(y):
             part = values[y[0] : y[-1] + 1, x[0] : x[-1] + 1]
-            maps[row] = [small_png(part), int(x[0]), int(y[0]), part.shape[1], part.shape[0]]
+            maps[row] = [encode_png(part), int(x[0]), int(y[0]), part.shape[1], part.shape[0]]
     return maps
 
 

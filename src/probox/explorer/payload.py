@@ -1,4 +1,4 @@
-"""What the explorer's page is told: columns of all results for its tables, and geometry in chunks of images."""
+"""The data of the page: its index, and detections and masks in chunks of images."""
 
 from __future__ import annotations
 
@@ -10,14 +10,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.box_sweep import find_box_rematches
-from probox.analysis.image_ranking import seen_images
-from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
+from probox.analysis.ranking import find_seen_images
+from probox.analysis.threshold_sweep import (
+    Rematches,
+    find_box_rematches,
+    find_rematches,
+    threshold_curve,
+)
 from probox.evaluation.result import Evaluation
-from probox.explorer.boxes import FOLLOWING, box_payload
-from probox.explorer.packing import number, packed
-from probox.explorer.resampling import box_intervals, obstacles
-from probox.explorer.why import why_payload
+from probox.explorer.diagnosis_payload import why_payload
+from probox.explorer.packing import (
+    FOLLOWING,
+    box_intervals,
+    box_payload,
+    find_obstacles,
+    pack,
+    round_number,
+)
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.kernel import plain_rows
@@ -28,8 +37,6 @@ from probox.support.parallel import thread_count
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 from probox.version import __version__
-
-__all__ = ["IOUS", "chunk_payloads", "index_payload"]
 
 IOUS = {"50": 0.5, "75": 0.75}
 """At which the page shows precision and recall, by the name in its address."""
@@ -62,11 +69,11 @@ def index_payload(
             "photo": list(photos),
         },
         "objects": {
-            "offsets": packed(first.dataset.offsets(objects.image_rows), "u4"),
-            "class": packed(objects.labels, "u2"),
-            "size": packed(_size_bits(objects.areas), "u1"),
+            "offsets": pack(first.dataset.offsets(objects.image_rows), "u4"),
+            "class": pack(objects.labels, "u2"),
+            "size": pack(_size_bits(objects.areas), "u1"),
         },
-        "obstacles": obstacles(results),
+        "obstacles": find_obstacles(results),
         "results": _results(results, shown),
     }
 
@@ -109,16 +116,16 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
     pair_of_detection = np.full(len(table), -1)
     pair_of_detection[pairs.detections[is_match]] = np.searchsorted(used, np.flatnonzero(is_match))
     detections = {
-        "offsets": packed(evaluation.dataset.offsets(table.image_rows), "u4"),
-        "class": packed(table.labels, "i2"),
-        "size": packed(_size_bits(table.extents[:, 0] * table.extents[:, 1]), "u1"),
-        "confidence": packed(table.confidences, "f4"),
-        "score": packed(table.scores, "f4"),
-        "pair": packed(pair_of_detection, "i4"),
+        "offsets": pack(evaluation.dataset.offsets(table.image_rows), "u4"),
+        "class": pack(table.labels, "i2"),
+        "size": pack(_size_bits(table.extents[:, 0] * table.extents[:, 1]), "u1"),
+        "confidence": pack(table.confidences, "f4"),
+        "score": pack(table.scores, "f4"),
+        "pair": pack(pair_of_detection, "i4"),
     }
     if evaluation.convention.confidence_denominator:
-        detections["cost"] = packed(table.costs, "f4")
-    qualities = {q: packed(pairs.quality(q)[used], "f8" if q == "pPDQ" else "f4") for q in QUALITIES}
+        detections["cost"] = pack(table.costs, "f4")
+    qualities = {q: pack(pairs.quality(q)[used], "f8" if q == "pPDQ" else "f4") for q in QUALITIES}
     summary = evaluation.summary()
     of_all = [column for measure in shown if measure is not PDQ for column in measure.table_columns]
     return {
@@ -128,13 +135,13 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
         "convention": evaluation.convention.to_dict(),
         "words": evaluation.convention.replace(label_threshold=None).describe(),
         # Of all detections: what no threshold leaves, and all that is known of measures that cannot follow one.
-        "whole": {column.key: number(column.shown(summary)) for column in of_all},
+        "whole": {column.key: round_number(column.shown(summary)) for column in of_all},
         "intervals": box_intervals(evaluation),
         "detections": detections,
-        "pairs": {"object": packed(pairs.objects[used], "i4"), **qualities},
+        "pairs": {"object": pack(pairs.objects[used], "i4"), **qualities},
         "events": _events(rematches, used),
-        "small": packed(evaluation.objects.ignored, "u1"),
-        "unseen": packed(~seen_images(evaluation), "u1"),
+        "small": pack(evaluation.objects.ignored, "u1"),
+        "unseen": pack(~find_seen_images(evaluation), "u1"),
         "curve": _curve(evaluation, rematches),
         "boxes": box_payload(evaluation, box_rematches),
         "why": why_payload(evaluation, rematches, box_rematches),
@@ -144,16 +151,16 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
 def _events(rematches: Rematches, used: npt.NDArray[np.int64]) -> dict[str, list[str]]:
     pair = np.where(rematches.pair >= 0, np.searchsorted(used, rematches.pair), -1)
     return {
-        "threshold": packed(rematches.threshold, "f4"),
-        "detection": packed(rematches.detection, "u4"),
-        "pair": packed(pair, "i4"),
+        "threshold": pack(rematches.threshold, "f4"),
+        "detection": pack(rematches.detection, "u4"),
+        "pair": pack(pair, "i4"),
     }
 
 
 def _curve(evaluation: Evaluation, rematches: Rematches) -> dict[str, list[float | None]]:
     curve = threshold_curve(evaluation, _THRESHOLDS, rematches)
-    told: dict[str, list[float | None]] = {"PDQ": [number(value, 8) for value in curve["PDQ"]]}
-    return told | {name: [number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
+    told: dict[str, list[float | None]] = {"PDQ": [round_number(value, 8) for value in curve["PDQ"]]}
+    return told | {name: [round_number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
 
 
 def _about(evaluation: Evaluation) -> str:

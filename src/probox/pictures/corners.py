@@ -10,9 +10,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SIGMA", "SIGMAS", "add_arrows", "add_ellipses", "principal_axes"]
-
-Floats = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 
 SIGMAS = (3, 2, 1)
 """The standard deviations at which ellipses are drawn, the outermost first."""
@@ -24,7 +22,7 @@ _UNSEEN = 0.02
 """Opacity below which nobody would see a shape that takes as long to draw as any other."""
 
 
-def principal_axes(covariance: npt.ArrayLike) -> tuple[Floats, float]:
+def principal_axes(covariance: npt.ArrayLike) -> tuple[FloatArray, float]:
     """Return the standard deviations along the two principal axes, the longer first, and its angle in degrees.
 
     With Sigma = V diag(l1, l2) V^T, the points one standard deviation from the mean,
@@ -42,10 +40,10 @@ def principal_axes(covariance: npt.ArrayLike) -> tuple[Floats, float]:
 
 def add_ellipses(
     axes: Axes,
-    means: Floats,
-    covariances: Floats,
-    colours: Floats,
-    strengths: Floats,
+    means: FloatArray,
+    covariances: FloatArray,
+    colours: FloatArray,
+    strengths: FloatArray,
     names: list[str],
     *,
     sigmas: tuple[int, ...] = SIGMAS,
@@ -74,7 +72,7 @@ def add_ellipses(
     """
     from matplotlib.path import Path
 
-    from probox.pictures.artists import Shapes
+    from probox.pictures.rendering import Shapes
 
     spread = np.flatnonzero(covariances.any(axis=(1, 2)))
     if not len(spread):
@@ -110,7 +108,7 @@ def add_ellipses(
 
 
 def add_arrows(
-    axes: Axes, means: Floats, covariances: Floats, colours: Floats, strengths: Floats, names: list[str]
+    axes: Axes, means: FloatArray, covariances: FloatArray, colours: FloatArray, strengths: FloatArray, names: list[str]
 ) -> None:
     """Draw arrows of 2 standard deviations to both sides along both axes of corners; see `add_ellipses`."""
     from matplotlib.patches import FancyArrowPatch

@@ -1,4 +1,4 @@
-"""Pictures of one image: who matched whom, how unsure each corner is, what each quality was."""
+"""Draw images: photo, objects, detections with their uncertain corners, and heatmaps."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from probox.tables.results import Verdict
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CORNERS", "LABELS", "VEIL", "draw", "draw_view", "new_axes"]
-
 CORNERS = ("ellipse", "ellipses", "arrow", "none")
+
 LABELS = ("full", "class", "none")
+
 VEIL = 0.12
 """How much of a photo is covered with white, so that colours on it mean something."""
+
 _GROUND = "#eceef1"
+
 _LONG_SIDE = 8.0  # inches
 
 
@@ -40,7 +42,7 @@ def draw(
     colours: str = "blue-orange",
     corners: str = "ellipse",
     heatmap: bool = False,
-    labels: str = "full",
+    label_text: str = "full",
     show_above: float | None = None,
     veil: float = VEIL,
     ax: Axes | None = None,
@@ -67,7 +69,7 @@ def draw(
         their axes.
     heatmap : bool
         Draw P(x), the probability of every pixel to belong to a detected object, with a scale.
-    labels : {"full", "class", "none"}
+    label_text : {"full", "class", "none"}
         Text at detections: class, score, pPDQ, spatial and label quality; the class alone; nothing.
     show_above : float, optional
         Draw unmatched detections whose highest label probability is above this, and all true positives; 0 draws all
@@ -114,7 +116,7 @@ def draw(
         colours=colours,
         corners=corners,
         heatmap=heatmap,
-        labels=labels,
+        label_text=label_text,
         show_above=show_above,
         veil=veil,
         ax=ax,
@@ -128,13 +130,13 @@ def draw_view(
     colours: str = "blue-orange",
     corners: str = "ellipse",
     heatmap: bool = False,
-    labels: str = "full",
+    label_text: str = "full",
     show_above: float | None = None,
     veil: float = VEIL,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw what `probox.draw` draws of an image that is at hand."""
-    for name, value, allowed in (("corners", corners, CORNERS), ("labels", labels, LABELS)):
+    for name, value, allowed in (("corners", corners, CORNERS), ("label_text", label_text, LABELS)):
         if value not in allowed:
             raise InputError(f"expected {name} to be one of {', '.join(allowed)}, got {value!r}")
     for name, number in (("show_above", 0 if show_above is None else show_above), ("veil", veil)):
@@ -148,16 +150,14 @@ def draw_view(
     _draw_masks(axes, view, palette, filled=not heatmap)
     taken: list[tuple[float, float, float, float]] = []
     if heatmap:
-        from probox.pictures.heat import add_heat
-
         taken.append(add_heat(axes, view, rows))
     _draw_boxes(axes, view, palette, corners, rows, filled=not heatmap)
-    if labels != "none":
+    if label_text != "none":
         from probox.pictures.labelling import add_labels, add_remark
 
         if remark:
             taken.append(add_remark(axes, view, remark))
-        add_labels(axes, view, palette, rows, full=labels == "full", taken=taken)
+        add_labels(axes, view, palette, rows, full=label_text == "full", taken=taken)
     return axes
 
 
@@ -195,7 +195,7 @@ def _size_of(found: Detections, image_id: int, photo: npt.NDArray[np.uint8] | No
 
 def new_axes(width: int, height: int, *, shown: bool = True) -> Axes:
     """Return axes that fill a figure of the image's shape; `shown`: one that notebooks and `plt.show` know of."""
-    from probox.pictures.saving import TextFigure
+    from probox.pictures.rendering import TextFigure
 
     scale = _LONG_SIDE / max(width, height)
     # A sliver of an image still needs room for words.
@@ -233,7 +233,7 @@ def _draw_ground(axes: Axes, view: ImageView, photo: npt.NDArray[np.uint8] | Non
 def _add_picture(
     axes: Axes, view: ImageView, pixels: npt.NDArray[np.uint8], *, zorder: float, smooth: bool = False
 ) -> None:
-    from probox.pictures.artists import Picture
+    from probox.pictures.rendering import Picture
 
     extent = (-0.5, view.width - 0.5, view.height - 0.5, -0.5)
     picture = Picture(axes, extent=extent, interpolation="antialiased" if smooth else "nearest", zorder=zorder)
@@ -247,7 +247,7 @@ def _draw_masks(axes: Axes, view: ImageView, palette: Palette, *, filled: bool) 
     from matplotlib.colors import to_rgba
     from matplotlib.path import Path as Outline
 
-    from probox.pictures.artists import Shapes
+    from probox.pictures.rendering import Shapes
 
     if not len(view.objects):
         return
@@ -280,7 +280,7 @@ def _draw_boxes(
     from matplotlib.colors import to_rgb
     from matplotlib.path import Path as Outline
 
-    from probox.pictures.artists import Shapes
+    from probox.pictures.rendering import Shapes
 
     table = view.detections
     if not len(rows):
@@ -319,3 +319,77 @@ def _draw_boxes(
         add_ellipses(axes, **both_corners, strengths=np.repeat(strengths * thin, 2), sigmas=sigmas, filled=filled)
     elif corners == "arrow":
         add_arrows(axes, **both_corners, strengths=np.repeat(strengths, 2))
+
+
+HEAT = "#004d40"
+"""Differs from all colours of outlines, for every kind of colour vision. What is certain is darkest."""
+
+HEAT_OPACITY = 0.72
+"""Of what is certain: what is below can still be seen."""
+
+_WORDS = "P(pixel belongs to it)"
+
+
+def highest_probability(view: ImageView, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return, for every pixel, the probability of the detection that claims it most."""
+    highest = np.zeros((view.height, view.width))
+    for row in rows.tolist():
+        np.maximum(highest, view.heatmap(row), out=highest)
+    return highest
+
+
+def add_heat(axes: Axes, view: ImageView, rows: npt.NDArray[np.int64]) -> tuple[float, float, float, float]:
+    """Draw the probabilities of these detections with a scale; return where it is, x1, y1, x2, y2."""
+    from probox.pictures.rendering import Picture
+
+    extent = (-0.5, view.width - 0.5, view.height - 0.5, -0.5)
+    picture = Picture(axes, extent=extent, interpolation="nearest", zorder=1.6, cmap=_colours())
+    picture.set_data(highest_probability(view, rows))
+    picture.set_clim(0.0, 1.0)
+    picture.set_clip_path(axes.patch)
+    picture.set_gid("heat")
+    axes.add_image(picture)
+    return _add_scale(axes, view)
+
+
+def _colours() -> Any:
+    from matplotlib.colors import ListedColormap, to_rgb
+
+    steps = np.linspace(0.0, 1.0, 256)
+    return ListedColormap(np.column_stack([np.tile(to_rgb(HEAT), (256, 1)), HEAT_OPACITY * steps]), name="heat")
+
+
+def _add_scale(axes: Axes, view: ImageView) -> tuple[float, float, float, float]:
+    """Draw the bar from 0 to 1 in the lower right corner, on white."""
+    from probox.pictures.labelling import Canvas, add_card
+    from probox.pictures.rendering import Picture, Words, word_width
+
+    canvas = Canvas.of(axes, view)
+    points = 6.5
+    text = canvas.text_height(points)  # in the picture's pixels, as all that follows
+    width = word_width(_WORDS, points, canvas.dpi) * canvas.pixel
+    inset, bar = 0.6 * text, 0.8 * text
+    right, bottom = view.width - 0.5 - inset, view.height - 0.5 - inset
+    left, top = right - width - 1.2 * text, bottom - 4.3 * text
+    if left < -0.5 or top < -0.5:  # no room: a picture of a few pixels needs no scale
+        return (0.0, 0.0, 0.0, 0.0)
+    add_card(axes, [(left, top, right, bottom)], ["#9aa1ab"], text, zorder=4.2, names=["heat-scale"])
+    x1, x2, y1 = left + 0.6 * text, right - 0.6 * text, top + 1.75 * text
+    ramp = Picture(axes, extent=(x1, x2, y1 + bar, y1), interpolation="nearest", zorder=4.3, cmap=_colours())
+    ramp.set_data(np.linspace(0.0, 1.0, 128)[None, :])
+    ramp.set_clim(0.0, 1.0)
+    ramp.set_clip_path(axes.patch)
+    ramp.set_gid("heat-ramp")
+    axes.add_image(ramp)
+    common: dict[str, Any] = {
+        "fontsize": points,
+        "color": "#14181f",
+        "parse_math": False,
+        "zorder": 4.3,
+        "clip_on": True,
+    }
+    axes.add_artist(Words(x1, top + 1.3 * text, _WORDS, **common))
+    for value, word in ((0.0, "0"), (0.5, "0.5"), (1.0, "1")):
+        shift = value * word_width(word, points, canvas.dpi) * canvas.pixel
+        axes.add_artist(Words(x1 + value * (x2 - x1) - shift, bottom - 0.55 * text, word, **common))
+    return left, top, right, bottom

@@ -11,20 +11,6 @@ from typing import Any
 from probox.errors import InputError
 from probox.tables.results import Verdict
 
-__all__ = [
-    "DARK",
-    "ENDINGS",
-    "LIGHT",
-    "LINES",
-    "PALETTES",
-    "Palette",
-    "Theme",
-    "palette_called",
-    "quietly",
-    "theme_called",
-]
-
-
 ENDINGS = ("png", "svg", "pdf")
 """The kinds of files that pictures and plots are written to."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.thresholds import best_pdq
+from probox.analysis.thresholds import find_best_pdq
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
@@ -19,17 +19,6 @@ from probox.pictures.style import Palette
 from probox.tables.detections import Detections
 from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, Verdict, unmatched
-
-__all__ = [
-    "MOST_SHOWN",
-    "SHOWN_ABOVE",
-    "ImageView",
-    "at_best_threshold",
-    "scored_boxes",
-    "scored_covariances",
-    "view_of_detections",
-    "view_of_image",
-]
 
 MOST_SHOWN = 20
 """The most detections of an image that are drawn by default: those of highest confidence."""
@@ -141,7 +130,7 @@ def at_best_threshold(evaluation: Evaluation) -> Evaluation:
     """Return an evaluation of all detections at the label threshold where its PDQ is highest; any other as it is."""
     if evaluation.convention.label_threshold or not evaluation.has_pairs or not len(evaluation.detections):
         return evaluation
-    best = best_pdq(evaluation).threshold
+    best = find_best_pdq(evaluation).threshold
     return evaluation if best is None else evaluation.at_threshold(best)
 
 

@@ -1,10 +1,12 @@
-"""What plots share: their entry in the registry, their style, axes and scales."""
+"""What plots share: their entry in the registry, style, axes, legends and captions."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
@@ -13,29 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.evaluation.result import Evaluation
-from probox.pictures.style import Theme, quietly, theme_called
+from probox.measures.matched import FEW_PAIRS, MatchedPairs
+from probox.measures.scoring.score_rows import with_sigma
+from probox.pictures.style import Theme, theme_called
 from probox.support.optional import require
+from probox.support.words import with_count
 from probox.tables.results import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Plot",
-    "Results",
-    "colour_of",
-    "hits",
-    "new_axes",
-    "pdq_measured",
-    "quietly",
-    "scale_counts",
-    "styled",
-    "subplots",
-]
-
 Results = Mapping[str, Evaluation]
 """Evaluations by name; one without a name needs no legend."""
+
 Options = ParamSpec("Options")
+
 Drawn = TypeVar("Drawn", covariant=True)
 
 
@@ -78,7 +72,7 @@ class Plot(Generic[Options, Drawn]):
 
 
 @contextmanager
-def styled(dark: bool) -> Iterator[Theme]:
+def set_style(dark: bool) -> Iterator[Theme]:
     """Set the style while a plot is made; what is made keeps it."""
     matplotlib = require("matplotlib", extra="report")
     theme = theme_called(dark)
@@ -90,7 +84,7 @@ def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any)
     """Return a new figure of this size in inches, whose text stays text when it is saved, and its axes."""
     import matplotlib.pyplot as plt
 
-    from probox.pictures.saving import TextFigure
+    from probox.pictures.rendering import TextFigure
 
     return plt.subplots(rows, columns, figsize=size, dpi=150, FigureClass=TextFigure, **options)
 
@@ -153,7 +147,174 @@ def colour_of(theme: Theme, number: int) -> str:
     return theme.lines[number % len(theme.lines)]
 
 
-def hits(evaluation: Evaluation, quality: str) -> npt.NDArray[np.float64]:
+def take_hits(evaluation: Evaluation, quality: str) -> npt.NDArray[np.float64]:
     """Return a quality of every true positive."""
     values = evaluation.detections.quality(quality)
     return np.asarray(values[evaluation.detections.verdicts == Verdict.TP])
+
+
+LONGEST = 28
+"""Letters of a name that legends and ticks have room for."""
+
+_GAP = 0.2
+"""Inches between axes, legend and the figure's edge."""
+
+
+def shorten_name(name: str, most: int = LONGEST) -> str:
+    """Return a name that leaves room for others; names of results often differ at the end.
+
+    >>> shorten_name("yolov8n with clusters, 0.5", 12)
+    'yolov…s, 0.5'
+    """
+    name = name.strip()
+    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[len(name) - most // 2 :]}"
+
+
+def shorten_names(names: Iterable[str], most: int = LONGEST, *, lines: bool = True) -> list[str]:
+    """Return names that leave room for others, and stay different: what would look alike is given in full, in lines.
+
+    >>> shorten_names(["mask r-cnn, 12 epochs, seed 1", "mask r-cnn, 24 epochs, seed 1", "ssd"], 14)
+    ['mask r-cnn, 12\\nepochs, seed 1', 'mask r-cnn, 24\\nepochs, seed 1', 'ssd']
+    """
+    full = list(names)
+    short = [shorten_name(name, most) for name in full]
+    alike = Counter(short)
+    return [
+        cut if alike[cut] == 1 else _in_lines(name.strip(), most) if lines else name.strip()
+        for name, cut in zip(full, short, strict=True)
+    ]
+
+
+def _in_lines(name: str, most: int) -> str:
+    return "\n".join(textwrap.wrap(name, most, break_on_hyphens=False))
+
+
+def add_legend_beside(axes: Axes, handles: Sequence[Any], labels: Sequence[str], *, widen: bool = False) -> Any:
+    """Add a legend to the right of the axes, where there are no data; nothing without handles.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        Whose legend it is.
+    handles, labels : sequences
+        What is explained, and the words.
+    widen : bool
+        Make the figure wider by what the legend takes, so that the axes keep their size: for a figure of one's own.
+    """
+    if not handles:
+        return None
+    legend = axes.legend(handles, _seen(labels), loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+    if widen:
+        figure: Any = axes.get_figure()
+        figure.set_figwidth(figure.get_figwidth() + legend.get_window_extent().width / figure.dpi + _GAP)
+    return legend
+
+
+def add_figure_legend(figure: Any, names: Iterable[str], theme: Theme, *, drawn: Sequence[bool] | None = None) -> None:
+    """Add a legend of lines above all panels, in as many rows as it takes, if there are names.
+
+    Those that are not `drawn` (default: all are) keep their colour to themselves: a legend explains what is there.
+    """
+    from matplotlib.lines import Line2D
+
+    shown = [(n, name) for n, name in enumerate(_seen(shorten_names(names))) if drawn is None or drawn[n]]
+    labels = [name for _, name in shown]
+    if not any(labels):
+        return
+    lines = [Line2D([], [], color=theme.lines[number % len(theme.lines)]) for number, _ in shown]
+    room = figure.dpi * (figure.get_figwidth() - 2 * _GAP)
+    for columns in range(len(lines), 0, -1):
+        legend = figure.legend(lines, labels, loc="outside upper right", ncols=columns)
+        if columns == 1 or legend.get_window_extent().width <= room:
+            break
+        legend.remove()
+
+
+def _seen(labels: Sequence[str]) -> list[str]:
+    """Return labels of which none begins with an underscore: matplotlib would hide it."""
+    return [f" {label}" if label.startswith("_") else label for label in labels]
+
+
+FloatArray = npt.NDArray[np.float64]
+
+Flags = npt.NDArray[np.bool_]
+
+CUT = "Pairs: {}, which cuts off large errors."
+"""What the least overlap of pairs does to errors."""
+
+CAPTION_SIZE = 8.5
+"""Points."""
+
+_LETTERS_PER_INCH, _MARGIN = 15.5, 0.9
+"""How many letters of a caption fit, and how much of a figure's width is not the caption's."""
+
+
+def sigmas_of_edges(pairs: MatchedPairs) -> tuple[FloatArray, Flags]:
+    """Return the sigma of each edge, and which edges have one and a truth that is not the image's border, (K, 4)."""
+    present = with_sigma(pairs)
+    return np.where(present, np.sqrt(pairs.variances), 1.0), present
+
+
+def why_no_sigma(pairs: MatchedPairs) -> str:
+    """Return why there is no sigma to judge; nothing if there is one."""
+    if not len(pairs):
+        return "no pairs to judge"
+    if not pairs.variances.any():
+        return "plain boxes: no sigma to judge"
+    return "" if with_sigma(pairs).any() else "all edges lie on the image's border"
+
+
+def few_words(n: int, what: str = "pair") -> str:
+    """Return how many there are, and that few say little.
+
+    >>> few_words(12)
+    '12 pairs (fewer than 30 say little)'
+    """
+    return with_count(n, what) + (f" (fewer than {FEW_PAIRS} say little)" if n < FEW_PAIRS else "")
+
+
+def caption_of_edges(results: Results) -> str:
+    """Return how many pairs each result has with a sigma, and what was left out of them."""
+    lines = []
+    for name, evaluation in zip(shorten_names(results, lines=False), results.values(), strict=True):
+        pairs = evaluation.matched_pairs
+        missing = why_no_sigma(pairs)
+        judged = int(with_sigma(pairs).any(axis=1).sum())
+        words = [missing or few_words(judged)]
+        plain, cut = int((~pairs.variances.any(axis=1)).sum()), int(pairs.truncated.sum())
+        if not missing:
+            words += [f"{with_count(plain, 'plain box')} left out"] if plain else []
+            words += [f"{with_count(cut, 'edge')} on the image's border left out"] if cut else []
+        lines.append(f"{name}: {', '.join(words)}" if name else ", ".join(words))
+    return "\n".join(lines)
+
+
+def add_caption(axes: Axes, *texts: str) -> None:
+    """Write a caption below the axes' label, each text in lines of its own, as wide as the figure's column."""
+    figure: Any = axes.get_figure()
+    grid = axes.get_subplotspec()
+    columns = 1 if grid is None else grid.get_gridspec().ncols
+    width = int(_LETTERS_PER_INCH * (figure.get_figwidth() / columns - _MARGIN))
+    axes.annotate(
+        wrap_lines(texts, width),
+        xy=(0.0, 0.0),
+        xycoords=("axes fraction", axes.xaxis.label),
+        xytext=(0.0, -7.0),
+        textcoords="offset points",
+        ha="left",
+        va="top",
+        fontsize=CAPTION_SIZE,
+        annotation_clip=False,
+    )
+
+
+def wrap_lines(texts: Sequence[str], width: int) -> str:
+    """Return texts in lines of at most `width` letters."""
+    lines = [line for text in texts for line in text.splitlines()]
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, max(width, 30)))
+
+
+def put_words(axes: Axes, words: str) -> None:
+    """Say in the middle of empty axes why they are empty; there is nothing for a scale to measure."""
+    axes.set(xticks=[], yticks=[])
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", fontsize=11)

@@ -13,22 +13,18 @@ import numpy as np
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.text import label_results
-from probox.plots.bars import CLASSES, SIZES_PLOT
 from probox.plots.base import Plot
-from probox.plots.budget import PLOT as BUDGET
-from probox.plots.confusion import PLOT as CONFUSION
-from probox.plots.coverage import PLOT as COVERAGE
-from probox.plots.difference import PLOT as DIFFERENCE
-from probox.plots.pit import PLOT as PIT
-from probox.plots.precision_recall import PLOT as PRECISION_RECALL
-from probox.plots.qualities import PLOT as QUALITIES
-from probox.plots.reliability import PLOT as RELIABILITY
-from probox.plots.scatter import FOREGROUND_BACKGROUND, SPATIAL_LABEL
-from probox.plots.sigma_error import PLOT as SIGMA_ERROR
-from probox.plots.sparsification import PLOT as SPARSIFICATION
-from probox.plots.thresholds import PLOT as THRESHOLDS
-
-__all__ = ["PLOTS", "Plots", "draw_all"]
+from probox.plots.breakdown import BUDGET, CONFUSION, DIFFERENCE
+from probox.plots.calibration_plots import COVERAGE, PIT, RELIABILITY, SIGMA_ERROR, SPARSIFICATION
+from probox.plots.quality import (
+    CLASSES,
+    FOREGROUND_BACKGROUND,
+    PRECISION_RECALL,
+    QUALITY_HISTOGRAMS,
+    SIZES_PLOT,
+    SPATIAL_LABEL,
+    THRESHOLDS,
+)
 
 
 class Plots:
@@ -53,7 +49,7 @@ class Plots:
     >>> axes = Plots({"unsure": result}).classes(dark=True)
     """
 
-    qualities = QUALITIES
+    qualities = QUALITY_HISTOGRAMS
     spatial_label = SPATIAL_LABEL
     foreground_background = FOREGROUND_BACKGROUND
     thresholds = THRESHOLDS

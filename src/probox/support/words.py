@@ -59,3 +59,12 @@ def some_names(names: Sequence[str]) -> str:
     'cup, dog, cat, ...'
     """
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def format_list(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them.
+
+    >>> format_list(["PDQ"]), format_list(["PDQ", "mAP", "NLL"])
+    ('PDQ', 'PDQ, mAP and NLL')
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

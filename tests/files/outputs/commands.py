@@ -43,7 +43,7 @@ COMMANDS = [
     Command(
         "draw",
         "pictures",
-        ("draw", "IN/results/sure", "--images", "IN/images", "--labels", "none", "--worst", "1", "--out", "OUT"),
+        ("draw", "IN/results/sure", "--images", "IN/images", "--label-text", "none", "--worst", "1", "--out", "OUT"),
         ("--colours", "green-red"),
         mine=_inside("pictures"),
     ),

@@ -91,10 +91,14 @@ write_files({Path("OUT/a"): VERSION, Path("OUT/b"): VERSION, Path("OUT/c") / "d"
 """
 WRITE_RESULTS = """
 from pathlib import Path
-from probox.evaluation.storage import save_folders
+from probox import Detections, GroundTruth, evaluate
+from probox.evaluation.storage import save_results
 
-words = b'{"format": 5, "convention": ' + VERSION
-save_folders({Path("OUT") / name: {"tables.npz": b"PK\\3\\4" + VERSION, "evaluation.json": words} for name in RESULTS})
+truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
+scores = [[0.5 if VERSION == b"old" else 0.75]]
+detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 40, 40]], label_probs=scores)
+result = evaluate(truth, detections, threads=1)
+save_results({Path("OUT") / name: result for name in RESULTS})
 """
 
 

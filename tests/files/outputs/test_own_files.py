@@ -129,7 +129,7 @@ def test_photos_are_not_drawn_over(capsys: pytest.CaptureFixture[str], inputs: P
     for path in (inputs / "images").iterdir():
         Image.open(path).save(photos / f"{path.stem}.png")
     before = tree(tmp_path)
-    words = ("draw", inputs / "results" / "sure", "--images", photos, "--worst", 1, "--labels", "none", "--out")
+    words = ("draw", inputs / "results" / "sure", "--images", photos, "--worst", 1, "--label-text", "none", "--out")
     said = refused(capsys, *words, photos)
     assert "did not write it; choose another folder" in said
     assert tree(tmp_path) == before
@@ -150,7 +150,7 @@ def test_commands_do_not_replace_each_others_files(
 
 def test_a_second_picture_joins_the_first(capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path) -> None:
     for image in (1, 2):
-        words = ("draw", inputs / "results" / "sure", "--image", image, "--labels", "none", "--out", tmp_path)
+        words = ("draw", inputs / "results" / "sure", "--image", image, "--label-text", "none", "--out", tmp_path)
         assert run(capsys, *words)[0] == 0
     assert set(tree(tmp_path)) == {"scene-01.png", "scene-02.png", ".probox.json"}
 

@@ -85,7 +85,8 @@ def test_some_images_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     read = Shard.read
 
     def watched(self: Any, columns: Any, groups: Any, **options: Any) -> Any:
-        seen.append(list(groups))
+        if columns != ["image_id"]:  # which tells the row groups of an image
+            seen.append(list(groups))
         return read(self, columns, groups, **options)
 
     monkeypatch.setattr(Shard, "read", watched)

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,10 +135,14 @@ def test_pieces_are_row_groups_of_whole_images(tmp_path: Path) -> None:
 
 
 def spoil_rows(path: Path) -> None:
-    """Damage the rows of a shard, but not its footer."""
-    data = path.read_bytes()
-    footer = 8 + int.from_bytes(data[-8:-4], "little")
-    path.write_bytes(data[:4] + b"\xff" * (len(data) - footer - 4) + data[-footer:])
+    """Damage all columns of a shard but the first, the image ids."""
+    data, metadata = bytearray(path.read_bytes()), pq.read_metadata(path)
+    for group in range(metadata.num_row_groups):
+        for column in range(1, metadata.num_columns):
+            chunk = metadata.row_group(group).column(column)
+            begin = min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
+            data[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    path.write_bytes(data)
 
 
 def test_only_what_is_needed_is_read(tmp_path: Path) -> None:

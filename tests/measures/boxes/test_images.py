@@ -15,7 +15,7 @@ from tests.strategies import random_world
 
 import probox
 from probox import Detections, Evaluation, GroundTruth
-from probox.analysis.image_ranking import CHOICES, choose_images
+from probox.analysis.ranking import CHOICES, choose_images
 from probox.measures.boxes import matching
 
 KEYS = ("mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.synthetic import pixel_aligned
+from probox_experiments.synthetic import edge_covariances, order_corners, pixel_aligned
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -124,9 +124,7 @@ class CalibratedDetector:
             + HALF_PIXEL
             + np.where((np.arange(len(places)) < len(rows))[:, None], sigmas * rng.standard_normal(places.shape), 0.0)
         )
-        corners = np.concatenate(
-            [np.minimum(corners[:, :2], corners[:, 2:]), np.maximum(corners[:, :2], corners[:, 2:])], axis=1
-        )
+        corners = order_corners(corners)
         kept = np.flatnonzero(probs.max(axis=1, initial=0.0) >= self.threshold)
         objects = np.concatenate([rows, np.full(nothing, -1)])
         sure = made_of(truth, images[kept], corners[kept], sigmas[kept], probs[kept])
@@ -164,7 +162,7 @@ def made_of(truth: GroundTruth, images: Rows, corners: Floats, sigmas: Floats, l
         boxes=corners,
         extents=corners[:, 2:] - corners[:, :2] + 0.5,
         label_probs=label_probs.astype(np.float32),
-        covariances=np.square(sigmas).reshape(-1, 2, 2)[..., None] * np.eye(2),
+        covariances=edge_covariances(sigmas),
     )
 
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.control import SHARES, halves
-from probox.analysis.rescoring import golden_section, pixel_covariances
+from probox.analysis.baseline import SHARES, make_pixel_covariances, minimize_by_golden_section, split_in_halves
 from probox.errors import InputError
 from probox.fusion.gaussian import keep_inside
 from probox.tables.covariances import constant_covariances
@@ -29,7 +28,14 @@ from probox_experiments.claims import Claim, Mean, ResultTable, column_of, not_m
 from probox_experiments.experiment import Experiment, TooFewImagesError
 from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, VERMILION, new_figure
 from probox_experiments.running import Run
-from probox_experiments.synthetic import classes_within_images, fingerprint, first_images, synthetic_truth
+from probox_experiments.synthetic import (
+    classes_within_images,
+    edge_covariances,
+    fingerprint,
+    first_images,
+    order_corners,
+    synthetic_truth,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,14 +89,12 @@ def drawn_with(kind: Kind, truth: GroundTruth, rng: np.random.Generator) -> Dete
     rows = np.flatnonzero(~truth.crowd)
     corners = truth.masks.boxes[rows].astype(np.float64)
     errors, sigmas = kind(rng, corners[:, 2:] - corners[:, :2] + 1.0)
-    boxes = corners + errors
-    boxes = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
     return Detections(
         classes=truth.classes,
         image_ids=truth.image_ids[truth.image_rows[rows]],
-        boxes=boxes,
+        boxes=order_corners(corners + errors),
         label_probs=np.eye(len(truth.classes), dtype=np.float32)[truth.labels[rows]],
-        covariances=np.square(sigmas).reshape(-1, 2, 2)[..., None] * np.eye(2),
+        covariances=edge_covariances(sigmas),
     )
 
 
@@ -347,7 +351,7 @@ PIXELS = (0.5, 64.0)
 Control = Callable[[Floats, Any], Floats]
 
 CONTROLS: Mapping[str, tuple[Control, tuple[float, float]]] = {
-    CONSTANT: (pixel_covariances, PIXELS),
+    CONSTANT: (make_pixel_covariances, PIXELS),
     SHARE: (constant_covariances, SHARES),
 }
 """How each control makes covariances of boxes, and between which numbers the best is sought."""
@@ -521,7 +525,7 @@ def _version(scene: MeasuredImages, sigmas: str, chosen: tuple[float, float], rn
     if sigmas == PLAIN:
         return found.replace(covariances=None)
     if sigmas in CONTROLS:
-        half = halves(scene.truth.dataset.rows_of(found.image_ids))
+        half = split_in_halves(scene.truth.dataset.rows_of(found.image_ids))
         return _inside(scene.truth, found, CONTROLS[sigmas][0](found.boxes, np.asarray(chosen)[half]))
     assert scene.own is not None
     return _inside(scene.truth, found, scene.own if sigmas == OWN else scene.own[rng.permutation(len(found))])
@@ -540,14 +544,14 @@ def _search_constant(run: Run, scene: MeasuredImages, control: str, half: int, s
     """Return the constant for one half of the images: the one with the highest PDQ on the other half."""
     (preset,) = run.presets
     make, (least, most) = CONTROLS[control]
-    others = scene.truth.image_ids[halves(np.arange(len(scene.truth.image_ids))) != half]
+    others = scene.truth.image_ids[split_in_halves(np.arange(len(scene.truth.image_ids))) != half]
     truth, found = scene.truth.select_images(others), scene.found.select(np.isin(scene.found.image_ids, others))
 
     def lost(logarithm: float) -> float:
         changed = _inside(truth, found, make(found.boxes, math.exp(logarithm)))
         return -float(np.nan_to_num(run.measure(truth, changed, measures=())[column_of("PDQ", preset)]))
 
-    return math.exp(golden_section(lost, math.log(least), math.log(most), steps=steps))
+    return math.exp(minimize_by_golden_section(lost, math.log(least), math.log(most), steps=steps))
 
 
 CONSTANT_SIGMA = Experiment(

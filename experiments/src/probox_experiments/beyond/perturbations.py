@@ -17,6 +17,7 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.beyond.calibrated_detector import HALF_PIXEL, Drawn, boxes_of_nothing, label_rows, made_of
 from probox_experiments.claims import Claim, ResultTable, mean_of, not_measured, presets_in
+from probox_experiments.synthetic import edge_covariances, order_corners
 
 # --- Twenty ways to make the detections of an honest detector worse, each in one thing alone ---
 
@@ -68,8 +69,7 @@ def _resize(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator, *, by: f
 
 def _jitter(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
     boxes = drawn.found.boxes + _sigmas(drawn.found) * rng.standard_normal((len(drawn.found), 4))
-    ordered = [np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])]
-    return _move(drawn, np.concatenate(ordered, axis=1))
+    return _move(drawn, order_corners(boxes))
 
 
 def _scale_sigmas(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator, *, by: float) -> Drawn:
@@ -230,7 +230,7 @@ def _move(drawn: Drawn, boxes: Floats) -> Drawn:
 
 
 def _with_sigmas(drawn: Drawn, sigmas: Floats) -> Drawn:
-    return _with_covariances(drawn, np.square(sigmas).reshape(-1, 2, 2)[..., None] * np.eye(2))
+    return _with_covariances(drawn, edge_covariances(sigmas))
 
 
 def _with_covariances(drawn: Drawn, covariances: Floats) -> Drawn:

@@ -50,7 +50,7 @@ from probox_experiments.beyond.proper_claims import (
 )
 from probox_experiments.claims import ResultTable, mean_of, presets_in
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, SKY, VERMILION, new_figure
+from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, SKY, VERMILION, new_figure, set_log_ticks
 from probox_experiments.running import Run
 from probox_experiments.synthetic import evenly
 
@@ -148,9 +148,7 @@ def _sides(axes: Axes, rows: ResultTable) -> None:
             label=f"PDQ, {preset}",
         )
     axes.plot([], [], color=GREY, lw=1.0, label="foreseen (dashed: paper)")
-    axes.set_xscale("log")
-    axes.set_xticks(sides / SCALE, [f"{side / SCALE:.3g}" for side in sides.tolist()])
-    axes.minorticks_off()
+    set_log_ticks(axes, sides / SCALE, ".3g")
     axes.set_xlabel("side of the object / true sigma")
     axes.set_ylabel("best sigma / true sigma (± 2 s.e.)")
     axes.set_title("Small objects: less than the truth")

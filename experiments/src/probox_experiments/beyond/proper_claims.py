@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.masks import Masks
 from probox_experiments.claims import (
     Claim,
     Mean,
@@ -23,6 +21,7 @@ from probox_experiments.claims import (
     peak_of,
     presets_in,
 )
+from probox_experiments.synthetic import boxes_truth
 
 # --- Detections whose errors and labels follow distributions that we know ---
 
@@ -73,20 +72,9 @@ def drawn_around_boxes(errors: str, side: int, boxes: int, seed: tuple[int, int]
         edges[row, :, axis] = again.clip(0, image)
     corners = edges.reshape(-1, 4)
     touched = np.concatenate([np.floor(corners[:, :2]), np.ceil(corners[:, 2:]) - 1], axis=1)
-    truth = GroundTruth(
-        dataset=Dataset(
-            classes=("object",),
-            image_ids=np.arange(boxes),
-            widths=np.full(boxes, image),
-            heights=np.full(boxes, image),
-        ),
-        image_rows=np.arange(boxes),
-        labels=np.zeros(boxes, np.int32),
-        boxes=corners - LAST_PIXEL,
-        extents=corners[:, 2:] - corners[:, :2],
-        masks=Masks.from_boxes(touched.astype(np.int32)),
-    )
-    return truth, means.reshape(-1, 4)
+    each = np.arange(boxes)
+    truth = boxes_truth(("object",), touched.astype(np.int32), image, image_ids=each, image_rows=each)
+    return truth.replace(boxes=corners - LAST_PIXEL, extents=corners[:, 2:] - corners[:, :2]), means.reshape(-1, 4)
 
 
 def report_sigma(means: Floats, sigma: float) -> Detections:
@@ -105,13 +93,7 @@ def draw_labels(share: float, probability: float, named: str) -> tuple[GroundTru
     labels = (np.arange(OBJECTS) >= round(share * OBJECTS)).astype(np.int32)
     pixels = np.tile(np.array([4, 4, 7, 7], np.int32), (OBJECTS, 1))
     each = np.arange(OBJECTS)
-    truth = GroundTruth(
-        dataset=Dataset(classes=("A", "B"), image_ids=each, widths=np.full(OBJECTS, 12), heights=np.full(OBJECTS, 12)),
-        image_rows=each,
-        labels=labels,
-        boxes=pixels + LAST_PIXEL,
-        masks=Masks.from_boxes(pixels),
-    )
+    truth = boxes_truth(("A", "B"), pixels, 12, image_ids=each, image_rows=each, labels=labels)
     found = Detections(
         classes=truth.classes,
         image_ids=each,

@@ -54,7 +54,7 @@ from probox_experiments.claims import (
     presets_in,
 )
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, VERMILION, new_figure
+from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, VERMILION, new_figure, set_log_ticks
 from probox_experiments.running import Run
 from probox_experiments.synthetic import fingerprint, plane_scene, synthetic_truth
 
@@ -324,9 +324,7 @@ def _curves(axes: Axes, rows: ResultTable, outside: str) -> None:
                 axes.axhline(means[0.0], color=COLOURS[report], **line)
             elif means:
                 axes.plot(list(means), list(means.values()), color=COLOURS[report], **line)
-    axes.set_xscale("log")
-    axes.set_xticks([0.7, 1, 1.5, 2, 3, 5, 8], ["0.7", "1", "1.5", "2", "3", "5", "8"])
-    axes.minorticks_off()
+    set_log_ticks(axes, (0.7, 1, 1.5, 2, 3, 5, 8))
     axes.set_ylim(0, 1)
     axes.set_ylabel("PDQ")
 

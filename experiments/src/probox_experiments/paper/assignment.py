@@ -14,7 +14,7 @@ from probox.tables.groundtruth import GroundTruth
 from probox.tables.results import PairTable
 from probox_experiments.claims import Claim, ResultTable, column_of, equals, mean_of, not_measured, presets_in
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREY, ORANGE, VERMILION, new_figure
+from probox_experiments.figures import BLUE, GREY, ORANGE, VERMILION, new_figure, set_log_ticks
 from probox_experiments.running import Run
 from probox_experiments.synthetic import (
     CROWDS,
@@ -334,10 +334,7 @@ def draw_assignment(table: ResultTable) -> Figure:
                 label=name if plain else f"{name}, {preset}",
             )  # fmt: skip
     if len(crowd):
-        right.set_xscale("log")
-        ticks = np.unique(crowd["objects"]).tolist()
-        right.set_xticks(ticks, [f"{count:g}" for count in ticks])
-        right.minorticks_off()
+        set_log_ticks(right, np.unique(crowd["objects"]))
         right.legend(loc="upper left", fontsize=7.5)
     right.set(xlabel="objects per image", ylabel="PDQ lost", title="What other ways cost in crowds")
     return figure

@@ -15,7 +15,7 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import Claim, ResultTable, equals, mean_of, not_measured
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import GREY, ORANGE, SKY, VERMILION, draw_box, new_figure
+from probox_experiments.figures import GREY, ORANGE, SKY, VERMILION, draw_box, new_figure, set_log_ticks
 from probox_experiments.running import Run
 from probox_experiments.synthetic import (
     CROWDS,
@@ -418,10 +418,7 @@ def draw_matching_rule(table: ResultTable) -> Figure:
         np.unique(truth["objects"]), means, np.nan_to_num(errors), label="images of the truth",
         color=GREY, marker="D", ms=5, ls="none", capsize=2,
     )  # fmt: skip
-    right.set_xscale("log")
-    ticks = np.unique(crowd["objects"]).tolist()
-    right.set_xticks(ticks, [f"{count:g}" for count in ticks])
-    right.minorticks_off()
+    set_log_ticks(right, np.unique(crowd["objects"]))
     right.set(xlabel="objects per image", ylabel="mAP lost", title="What Algorithm 1 would cost")
     right.legend(loc="upper left")
     return figure

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import Claim, Mean, ResultTable, mean_of, not_measured, peak_of, presets_in
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import GREY, new_figure
+from probox_experiments.figures import GREY, new_figure, set_log_ticks
 from probox_experiments.running import Run
 from probox_experiments.synthetic import SimulatedDetector, classes_within_images, fingerprint, synthetic_truth
 
@@ -81,18 +81,13 @@ def draw_spatial_uncertainty(table: ResultTable) -> Figure:
     for preset, column in presets_in(table).items():
         _lines(left, table, column, preset, colours)
         _around(right, table, column, preset, colours)
-    left.set_xscale("log")
-    left.set_xticks(true, [f"{value:g}" for value in true])
-    left.minorticks_off()
+    set_log_ticks(left, true)
     left.set_ylim(bottom=0)
     left.set_xlabel("true variance of the corners (square pixels)")
     left.set_ylabel("PDQ")
     left.set_title("PDQ rewards honest spatial uncertainty")
     right.axvline(1.0, color="#C9C9C9", lw=0.9, zorder=0.5)
-    right.set_xscale("log")
-    ticks = (0.4, 0.6, 0.8, 1, 1.5, 2, 2.5)
-    right.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    right.minorticks_off()
+    set_log_ticks(right, (0.4, 0.6, 0.8, 1, 1.5, 2, 2.5))
     right.set_xlabel("reported variance over the true one")
     right.set_ylabel("PDQ less its highest")
     right.set_title("Around each true variance, and where it peaks")

@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.masks import Masks
 from probox_experiments.claims import Claim, ResultTable, equals, not_measured
 from probox_experiments.experiment import Experiment
 from probox_experiments.figures import BLUE, GREY, VERMILION, new_figure
 from probox_experiments.running import Run
+from probox_experiments.synthetic import boxes_truth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,15 +104,7 @@ def made(tp: int, fp: int, fn: int, label_probability: float) -> tuple[GroundTru
     square = np.array([6, 6, 9, 9], dtype=np.int32)
     boxes = np.broadcast_to(square, (objects, 4))
     ids = np.arange(1, objects + 2)  # the last image is empty
-    truth = GroundTruth(
-        dataset=Dataset(
-            classes=("thing",), image_ids=ids, widths=np.full(objects + 1, 16), heights=np.full(objects + 1, 16)
-        ),
-        image_rows=np.arange(objects),
-        labels=np.zeros(objects, np.int32),
-        boxes=boxes + np.array([0.0, 0.0, 1.0, 1.0]),
-        masks=Masks.from_boxes(boxes),
-    )
+    truth = boxes_truth(("thing",), boxes, 16, image_ids=ids, image_rows=np.arange(objects))
     taken = np.concatenate([ids[:tp], ids[-1:]])
     found = Detections(
         classes=("thing",),

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from probox.tables.detections import Detections
+from probox_experiments.synthetic import order_corners
 from probox_experiments.training.scenes import CLASSES, SIDE, Scenes
 
 if TYPE_CHECKING:
@@ -207,8 +208,7 @@ def find(detector: SmallDetector, pictures: npt.NDArray[np.uint8]) -> Detections
             parts.append((begin + rows.numpy() // CELLS**2, boxes, sigmas, label_probs))
     detector.train()
     image, boxes, sigmas, probs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    boxes = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
-    boxes = boxes.clip(0.0, SIDE - 1.0)
+    boxes = order_corners(boxes).clip(0.0, SIDE - 1.0)
     kept = _best(image, boxes, probs.max(axis=1))
     return Detections(
         classes=CLASSES,

@@ -110,12 +110,12 @@ def choose_family(
     if name != "auto":
         try:
             return _make_family(families[name], given)
-        except InputError:
+        except InputError as error:
             others = [family.name for family in fitting]
             if not others or name in others:
                 raise
             raise InputError(
-                f"the outputs {signature.describe()} are not those of {name}, but those of {' or '.join(others)}",
+                f"outputs {signature.describe()} are those of {' or '.join(others)}, not of {name} ({error.problem})",
                 remedy="leave out the family",
             ) from None
     if len(fitting) == 1:

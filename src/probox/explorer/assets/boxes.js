@@ -1,6 +1,6 @@
 // COCO's average precision and LRP at a label threshold, from what became of each box.
 //
-// The index tells the outcome of matching (see explorer/boxes.py); what a threshold drops changes no other outcome, or
+// The index tells the outcome of matching (see explorer/payload.py); what a threshold drops changes no other outcome, or
 // the change is told as an event. So the numbers are those of measuring anew, at any threshold.
 "use strict";
 (() => {

@@ -125,17 +125,12 @@
    * @returns {Generator<undefined, ImageColumns>}
    */
   function* swappedNumbers(a, b, samples) {
-    const [{ bits, count }] = yield* samples.swapped();
+    const swaps = yield* samples.swapped();
     const all = Array.from({ length: samples.images }, (_, i) => i);
     const moved = yield* eachSum(a, function* (own, name) {
-      const added = new Float64Array(count);
-      addSwapped(
-        added,
-        bits,
-        count,
-        all,
-        own.map((value, i) => b[name][i] - value),
-      );
+      const added = new Float64Array(REPLICATES);
+      const moves = own.map((value, i) => b[name][i] - value);
+      addSwapped(added, swaps, all, moves);
       yield;
       return added;
     });
@@ -146,7 +141,7 @@
       sides[0][name] = moved[name].map((value) => first + value);
       sides[1][name] = moved[name].map((value) => second - value);
     }
-    const [first, second] = sides.map((sums) => numbers(sums, count));
+    const [first, second] = sides.map((sums) => numbers(sums, REPLICATES));
     return Object.fromEntries(KEYS.map((key) => [key, first[key].map((value, n) => value - second[key][n])]));
   }
 
@@ -201,7 +196,7 @@
    *
    * @param {ClassPart} part
    * @param {Uint8Array} weights
-   * @param {Swaps[]} swaps
+   * @param {Swaps} swaps
    * @returns {Generator<undefined, Omit<ClassDifference, "adjusted" | "claimed"> | null>}
    */
   function* classDifference({ images, above, below }, weights, swaps) {
@@ -219,28 +214,15 @@
       drawn.push(added);
     }
     const replicates = drawn[0].map((value, r) => value / drawn[1][r] - drawn[2][r] / drawn[3][r]);
-    /** @type {number[]} */
-    const swapped = [];
-    for (const { bits, count } of swaps) {
-      const up = new Float64Array(count),
-        down = new Float64Array(count);
-      addSwapped(
-        up,
-        bits,
-        count,
-        images,
-        above[0].map((value, n) => above[1][n] - value),
-      );
-      addSwapped(
-        down,
-        bits,
-        count,
-        images,
-        below[0].map((value, n) => below[1][n] - value),
-      );
-      for (let s = 0; s < count; s++) swapped.push((a + up[s]) / (b + down[s]) - (c - up[s]) / (d - down[s]));
-      yield;
-    }
+    const moved = [above, below].map(([first, second]) => {
+      const added = new Float64Array(swaps.count);
+      const moves = first.map((value, n) => second[n] - value);
+      addSwapped(added, swaps, images, moves);
+      return added;
+    });
+    yield;
+    const [up, down] = moved;
+    const swapped = up.map((_, s) => (a + up[s]) / (b + down[s]) - (c - up[s]) / (d - down[s]));
     const difference = a / b - c / d;
     return {
       first: a / b,

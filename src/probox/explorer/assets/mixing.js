@@ -1,4 +1,4 @@
-// Which classes are taken for which, in counts: `probox.analysis.confusion` of the page. Nothing here draws.
+// Which classes are taken for which, in counts: `probox.analysis.loss_breakdown` of the page. Nothing here draws.
 "use strict";
 (() => {
   const { probox } = window;

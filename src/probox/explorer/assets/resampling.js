@@ -1,103 +1,31 @@
-// Images drawn anew and swapped between two results, by the very random numbers that Python has: what intervals and
-// tests of differences are made of. What takes long is a generator, done in slices so that the page stays smooth.
+// Images drawn with replacement, and swapped between two results, by the random words that Python has: what intervals
+// and tests of differences are made of. What takes long is a generator, done in slices so that the page stays smooth.
 "use strict";
 (() => {
   const { probox } = window;
-  const { NORMAL, REPLICATES, DRAWS, SWAPS, MORE, LEVEL } = probox.constants.RESAMPLING;
+  const { NORMAL, REPLICATES, DRAWS, SWAPS, LEVEL } = probox.constants.RESAMPLING;
 
-  // --- NumPy's generator PCG64: 128 bits in limbs of 24, lowest first ---
+  // --- random words: `probox.analysis.resampling.random_words` ---
 
-  const LIMB = 2 ** 24,
-    BACK = 2 ** -24;
-  const limbs = (/** @type {string} */ hex) =>
-    Array.from({ length: 6 }, (_, i) => parseInt(hex.slice(Math.max(0, 26 - 6 * i), 32 - 6 * i), 16));
-  const [m0, m1, m2, m3, m4, m5] = limbs("2360ed051fc65da44385df649fccf645");
+  /** Return a word whose every bit depends on all bits of the given one: a bijection (lowbias32, C. Wellons). */
+  function mix(/** @type {number} */ word) {
+    word = Math.imul(word ^ (word >>> 16), 0x7feb352d);
+    word = Math.imul(word ^ (word >>> 15), 0x846ca68b);
+    return word ^ (word >>> 16);
+  }
 
-  class PCG64 {
-    /** @param {GeneratorState} start */
-    constructor([state, increment]) {
-      this.x = Float64Array.from(limbs(state));
-      this.c = Float64Array.from(limbs(increment));
-      this.low = 0; // 64 random bits, as two halves
-      this.high = 0;
-      this.kept = false; // whether the high half is still to be had
-    }
-
-    /** Make the next 64 bits. */
-    step() {
-      const { x, c } = this;
-      const x0 = x[0],
-        x1 = x[1],
-        x2 = x[2],
-        x3 = x[3],
-        x4 = x[4],
-        x5 = x[5];
-      // No sum is beyond 2^53, so all of it is exact.
-      let sum = x0 * m0 + c[0],
-        over = Math.floor(sum * BACK);
-      const y0 = sum - over * LIMB;
-      sum = x0 * m1 + x1 * m0 + c[1] + over;
-      over = Math.floor(sum * BACK);
-      const y1 = sum - over * LIMB;
-      sum = x0 * m2 + x1 * m1 + x2 * m0 + c[2] + over;
-      over = Math.floor(sum * BACK);
-      const y2 = sum - over * LIMB;
-      sum = x0 * m3 + x1 * m2 + x2 * m1 + x3 * m0 + c[3] + over;
-      over = Math.floor(sum * BACK);
-      const y3 = sum - over * LIMB;
-      sum = x0 * m4 + x1 * m3 + x2 * m2 + x3 * m1 + x4 * m0 + c[4] + over;
-      over = Math.floor(sum * BACK);
-      const y4 = sum - over * LIMB;
-      sum = x0 * m5 + x1 * m4 + x2 * m3 + x3 * m2 + x4 * m1 + x5 * m0 + c[5] + over;
-      const y5 = sum - Math.floor(sum / 256) * 256;
-      x[0] = y0;
-      x[1] = y1;
-      x[2] = y2;
-      x[3] = y3;
-      x[4] = y4;
-      x[5] = y5;
-      const top = y4 | (y5 << 24);
-      let low = (y0 | (y1 << 24)) ^ ((y2 >>> 16) | (y3 << 8)),
-        high = ((y1 >>> 8) | (y2 << 16)) ^ top;
-      let turn = top >>> 26;
-      if (turn >= 32) {
-        [low, high] = [high, low];
-        turn -= 32;
-      }
-      this.low = (turn ? (low >>> turn) | (high << (32 - turn)) : low) >>> 0;
-      this.high = (turn ? (high >>> turn) | (low << (32 - turn)) : high) >>> 0;
-    }
-
-    next32() {
-      if (this.kept) {
-        this.kept = false;
-        return this.high;
-      }
-      this.step();
-      this.kept = true;
-      return this.low;
-    }
-
-    /**
-     * Return a whole number below `n` (Lemire's way).
-     *
-     * @param {number} n
-     */
-    below(n) {
-      if (n === 1) return 0;
-      for (;;) {
-        const product = this.next32() * n;
-        const whole = Math.floor(product / 2 ** 32);
-        const rest = product - whole * 2 ** 32;
-        if (rest >= n || rest >= (2 ** 32 - n) % n) return whole;
-      }
-    }
-
-    /** Return whether the next number between 0 and 1 is below one half. */
-    half() {
-      this.step();
-      return this.high < 2 ** 31;
-    }
+  /**
+   * Return a function that gives the random word, from 0 to 2^32 - 1, of a replicate and an image.
+   *
+   * @param {number} key
+   * @param {number} images
+   */
+  function randomWords(key, images) {
+    const mixed = Int32Array.from({ length: images }, (_, i) => mix(i + 0x9e3779b9));
+    return (/** @type {number} */ replicate) => {
+      const own = mix(key ^ mix(replicate + 0x9e3779b9));
+      return (/** @type {number} */ image) => mix(own ^ mixed[image]) >>> 0;
+    };
   }
 
   /**
@@ -107,10 +35,11 @@
    * @returns {Generator<undefined, Uint8Array>}
    */
   function* draws(images) {
-    const random = new PCG64(DRAWS);
+    const words = randomWords(DRAWS, images);
     const weights = new Uint8Array(images * REPLICATES);
     for (let r = 0; r < REPLICATES; r++) {
-      for (let n = 0; n < images; n++) weights[random.below(images) * REPLICATES + r]++;
+      const word = words(r);
+      for (let n = 0; n < images; n++) weights[Math.floor((word(n) * images) / 2 ** 32) * REPLICATES + r]++;
       if (r % 20 === 19) yield;
     }
     return weights;
@@ -120,18 +49,18 @@
    * Make which images change sides in `count` swaps: a row per eight images, a byte per swap, the first image lowest.
    *
    * @param {number} images
-   * @param {GeneratorState} state
    * @param {number} count
-   * @returns {Generator<undefined, Uint8Array>}
+   * @returns {Generator<undefined, Swaps>}
    */
-  function* swaps(images, state, count) {
-    const random = new PCG64(state);
+  function* swaps(images, count) {
+    const words = randomWords(SWAPS, images);
     const bits = new Uint8Array(Math.ceil(images / 8) * count);
     for (let s = 0; s < count; s++) {
-      for (let i = 0; i < images; i++) if (random.half()) bits[(i >> 3) * count + s] |= 1 << (i & 7);
+      const word = words(s);
+      for (let i = 0; i < images; i++) if (word(i) < 2 ** 31) bits[(i >> 3) * count + s] |= 1 << (i & 7);
       if (s % 20 === 19) yield;
     }
-    return bits;
+    return { bits, count };
   }
 
   // --- sums of what was drawn or swapped ---
@@ -156,13 +85,12 @@
    *
    * Eight images at a time: a swap of them is a byte, and there are 256 sums to choose from.
    *
-   * @param {Float64Array} sums
-   * @param {Uint8Array} bits
-   * @param {number} count
+   * @param {Float64Array} sums as many as swaps are wanted
+   * @param {Swaps} swaps
    * @param {number[]} images
    * @param {List} values
    */
-  function addSwapped(sums, bits, count, images, values) {
+  function addSwapped(sums, { bits, count }, images, values) {
     for (let n = 0; n < images.length;) {
       const block = images[n] >> 3;
       table[0] = 0;
@@ -175,7 +103,7 @@
         for (let k = 0; k < filled; k++) table[filled + k] = table[k] + value;
       }
       if (!any) continue;
-      for (let s = 0, at = block * count; s < count; s++, at++) sums[s] += table[bits[at]];
+      for (let s = 0, at = block * count; s < sums.length; s++, at++) sums[s] += table[bits[at]];
     }
   }
 
@@ -296,7 +224,7 @@
   class Samples {
     /** @type {Uint8Array | undefined} */
     weights;
-    /** @type {Swaps[] | undefined} */
+    /** @type {Swaps | undefined} */
     swaps;
 
     /**
@@ -306,7 +234,7 @@
     constructor(images, classes) {
       this.images = images;
       // Holm's p of a class is p times all classes: with so many swaps a class needs no luck to be claimed.
-      this.more = Math.max(0, Math.ceil((2 * classes) / (1 - LEVEL)) - REPLICATES);
+      this.count = Math.max(REPLICATES, Math.ceil((2 * classes) / (1 - LEVEL)));
     }
 
     /** @returns {Generator<undefined, Uint8Array>} */
@@ -314,19 +242,14 @@
       return (this.weights ||= yield* draws(this.images));
     }
 
-    /** @returns {Generator<undefined, Swaps[]>} */
+    /** @returns {Generator<undefined, Swaps>} */
     *swapped() {
-      this.swaps ||= [
-        { bits: yield* swaps(this.images, SWAPS, REPLICATES), count: REPLICATES },
-        { bits: yield* swaps(this.images, MORE, this.more), count: this.more },
-      ];
-      return this.swaps;
+      return (this.swaps ||= yield* swaps(this.images, this.count));
     }
   }
 
   /** @type {Drawing} */
   const drawing = {
-    PCG64,
     Samples,
     addDrawn,
     addSwapped,

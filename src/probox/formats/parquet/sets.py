@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -77,8 +77,8 @@ class _Set:
     def __init__(self, path: Paths) -> None:
         names = shard_names(path)
         places: list[Paths] = [inside(path, name) if name else path for name in names]
-        with ThreadPoolExecutor(CONNECTIONS if is_url(path) else 1) as pool:
-            self._shards = list(pool.map(lambda place: Shard(place, self.table), places))
+        self._connections = CONNECTIONS if is_url(path) else 1
+        self._shards: list[Shard] = self._pool_map(lambda place: Shard(place, self.table), places)
         self._names = names
         self.name = str(path) if names == [""] else str(path).rstrip("/") or str(path)
         self._common: Columns = {}
@@ -106,12 +106,30 @@ class _Set:
         return len(self._shards)
 
     @cached_property
-    def _images(self) -> tuple[Ids, Ids]:
-        counts = [shard.image_counts() for shard in self._shards]
-        self._check_disjoint([(shard, ids) for shard, (ids, _) in zip(self._shards, counts, strict=True)])
-        ids, rows = (np.concatenate([np.zeros(0, np.int64), *column]) for column in zip(*counts, strict=True))
-        order = np.argsort(ids, kind="stable")
-        return ids[order], rows[order]
+    def _images(self) -> tuple[Ids, Ids, Ids, Ids]:
+        """The images by ascending id, the shard and the row group of each, and how many rows it has there.
+
+        They are read from the column: statistics may lie, and asking pyarrow for those of a damaged file can end the
+        process (a C++ exception that Python never sees), also in a filter of pyarrow.dataset.
+        """
+        parts = self._pool_map(Shard.read_images, self._shards)
+        numbers = np.repeat(np.arange(len(parts)), [len(ids) for ids, _, _ in parts])
+        ids, groups, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.lexsort((groups, numbers, ids))
+        ids, numbers, groups, rows = ids[order], numbers[order], groups[order], rows[order]
+        twice = np.flatnonzero((ids[1:] == ids[:-1]) & (numbers[1:] != numbers[:-1]))
+        if len(twice):  # its rows would be counted twice or torn apart
+            one, other = (self._shards[int(numbers[twice[0] + step])].path for step in (0, 1))
+            raise InputError(
+                f"the image is also in {other}",
+                file=one, image=int(ids[twice[0]]), remedy="keep each image in one shard",
+            )  # fmt: skip
+        return ids, numbers, groups, rows
+
+    def _pool_map(self, function: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:
+        """Return what a function returns for each value; distant files are waited for together."""
+        with ThreadPoolExecutor(self._connections) as pool:
+            return list(pool.map(function, values))
 
     def fingerprint(self) -> str:
         """Return a SHA-256 of the names, sizes and footers of all files, in any order."""
@@ -120,30 +138,24 @@ class _Set:
         return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
     def _all(self) -> Chosen:
+        if self.shards > 1:
+            _ = self._images  # raises for an image in two shards
         return [(shard, shard.all_groups()) for shard in self._shards]
 
     def _holding(self, image_ids: Ids) -> Chosen:
-        """Return the shards and row groups that may hold any of these images."""
-        chosen = [(shard, shard.groups_of(image_ids) if len(image_ids) else []) for shard in self._shards]
-        return [(shard, groups) for shard, groups in chosen if groups]
+        """Return the shards and row groups that hold any of these images, whose ids ascend."""
+        ids, numbers, groups, _ = self._images
+        begins, ends = (np.searchsorted(ids, image_ids, side=side) for side in ("left", "right"))
+        counts = ends - begins
+        rows = np.repeat(begins - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+        chosen: dict[int, list[int]] = defaultdict(list)
+        for number, group in np.unique(np.stack([numbers[rows], groups[rows]]), axis=1).T.tolist():
+            chosen[number].append(group)
+        return [(self._shards[number], found) for number, found in chosen.items()]
 
     def _words(self, shard: Shard) -> Mapping[str, Any]:
         """Return what a shard must have in common with the others; None goes with any."""
         raise NotImplementedError
-
-    @staticmethod
-    def _check_disjoint(parts: Sequence[tuple[Shard, Ids]]) -> None:
-        """Raise if an image is in two shards: its rows would be counted twice or torn apart."""
-        ids = np.concatenate([np.zeros(0, np.int64), *(ids for _, ids in parts)])
-        owner = np.repeat(np.arange(len(parts)), [len(ids) for _, ids in parts])
-        order = np.argsort(ids, kind="stable")
-        twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
-        if len(twice):
-            one, other = (parts[int(owner[order[twice[0] + step]])][0].path for step in (0, 1))
-            raise InputError(
-                f"the image is also in {other}",
-                file=one, image=int(ids[order[twice[0]]]), remedy="keep each image in one shard",
-            )  # fmt: skip
 
 
 DIFFERENCES = {
@@ -167,7 +179,7 @@ class TruthSet(_Set):
     @property
     def image_ids(self) -> Ids:
         """Return the ids of all images, ascending; their column alone is read."""
-        return self._images[0]
+        return np.unique(self._images[0])
 
     def read(self) -> GroundTruth:
         """Return the table of all images."""
@@ -184,7 +196,6 @@ class TruthSet(_Set):
     def _join(self, chosen: Chosen, wanted: Ids | None = None) -> GroundTruth:
         """Return one table of the images of some row groups, all or the wanted ones, by ascending image."""
         parts = [_read_truth(shard, groups) for shard, groups in chosen or [(self._shards[0], [])]]
-        self._check_disjoint([(shard, part.image_ids) for (shard, _), part in zip(chosen, parts, strict=False)])
         if wanted is not None:
             known = np.concatenate([part.image_ids for part in parts])
             chosen_ids(wanted, np.sort(known), file=self.name)
@@ -321,7 +332,9 @@ class DetectionSet(_Set):
 
     def image_counts(self) -> tuple[Ids, Ids]:
         """Return the images that have detections, ascending, and how many each has; their column alone is read."""
-        return self._images
+        ids, _, _, rows = self._images
+        known, place = np.unique(ids, return_inverse=True)
+        return known, np.bincount(place.reshape(-1), rows, len(known)).astype(np.int64)
 
     def read(self) -> Draft:
         """Return all rows, by ascending image."""
@@ -337,8 +350,6 @@ class DetectionSet(_Set):
 
         Each image lies in one piece. Row groups without rows that are wanted are not read.
         """
-        if self.shards > 1:
-            self.image_counts()  # raises for an image in two shards
         wanted = None if image_ids is None else np.unique(image_ids)
         for shard, groups in self._all() if wanted is None else self._holding(wanted):
             last: int | None = None
@@ -370,8 +381,6 @@ class DetectionSet(_Set):
             found[shard].append(part["image_ids"])
         for shard, image_ids in found.items():
             shard.check_order(np.concatenate(image_ids))
-        if len(found) > 1:
-            self._check_disjoint([(shard, np.unique(np.concatenate(image_ids))) for shard, image_ids in found.items()])
         columns: Columns = {"label_probs": label_probs}
         for name in parts[0]:
             values = [part[name] for part in parts]

@@ -32,7 +32,6 @@ from probox.formats.parquet.arrow import (
     Doubles,
     Ids,
     are_small_decimals,
-    arrow_module,
     footer_of,
     from_integers,
     integers_of,
@@ -154,7 +153,6 @@ class Shard:
             metadata = file.metadata
             self.columns: list[str] = file.schema_arrow.names
             self.starts = np.cumsum([0, *(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups))])
-            self._check_statistics(metadata)
             text = (file.schema_arrow.metadata or {}).get(KEY)
         self.header = self._parse_header(text, table)
         self.classes: tuple[str, ...] = tuple(self.header["classes"])
@@ -163,15 +161,6 @@ class Shard:
     def rows(self) -> int:
         """Return how many rows the file has."""
         return int(self.starts[-1])
-
-    def groups_of(self, image_ids: Ids) -> list[int]:
-        """Return the row groups that may hold any of these images, by their statistics; all of those without any."""
-        dataset = arrow_module("pyarrow.dataset")
-        if "image_id" not in self.columns:
-            raise InputError("expected a column 'image_id'", file=self.path, remedy=REMEDY)
-        with open_remote(self.path) if self._remote else open_regular(self.path) as handle, self._readable():
-            fragment = dataset.ParquetFileFormat().make_fragment(handle)
-            return [group.id for group in fragment.subset(filter=dataset.field("image_id").isin(image_ids)).row_groups]
 
     def all_groups(self) -> list[int]:
         """Return the row groups that have rows."""
@@ -203,11 +192,13 @@ class Shard:
             )
         return table
 
-    def image_counts(self) -> tuple[Ids, Ids]:
-        """Return the images of the file, ascending, and how many rows each has; their column alone is read."""
-        ids = self.numbers(self.read(["image_id"], self.all_groups()), "image_id", np.int64)
-        self.check_order(ids)
-        return np.unique(ids, return_counts=True)
+    def read_images(self) -> tuple[Ids, Ids, Ids]:
+        """Return the images of each row group in turn, the group, and how many rows each has in it."""
+        image_ids = self.numbers(self.read(["image_id"], range(len(self.starts) - 1)), "image_id", np.int64)
+        self.check_order(image_ids)
+        found = [np.unique(part, return_counts=True) for part in np.split(image_ids, self.starts[1:-1])]
+        groups = np.repeat(np.arange(len(found)), [len(ids) for ids, _ in found])
+        return np.concatenate([ids for ids, _ in found]), groups, np.concatenate([counts for _, counts in found])
 
     def numbers(self, table: Any, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Return a column of an Arrow table as an array, which must have no gaps and be of a fitting type."""
@@ -339,17 +330,6 @@ class Shard:
             raise InputError(
                 f"cannot be read as Parquet ({_one_line(error)})", file=self.path, remedy="write or download it again"
             ) from None
-
-    def _check_statistics(self, metadata: Any) -> None:
-        """Raise for a damaged footer whose statistics would end the process (a C++ exception Python never sees)."""
-        if "image_id" not in self.columns:
-            return
-        at = [metadata.schema.column(column).path for column in range(metadata.num_columns)].index("image_id")
-        kind = metadata.schema.column(at).physical_type
-        for group in range(metadata.num_row_groups):
-            given = metadata.row_group(group).column(at).physical_type
-            if given != kind:
-                raise ValueError(f"image_id is {kind}, but {given} in row group {group}")
 
     def _parse_header(self, text: bytes | None, table: str) -> dict[str, Any]:
         if text is None:

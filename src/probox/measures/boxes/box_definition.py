@@ -17,7 +17,7 @@ from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["Outcome", "class_outcome", "coco_numbers", "copied_images", "match_greedily", "optimal_lrp", "overlaps"]
+__all__ = ["BoxOutcome", "class_outcome", "coco_numbers", "copied_images", "match_greedily", "optimal_lrp", "overlaps"]
 
 
 RANGES = dict(zip(SIZES, AREA_RANGES.tolist(), strict=True))
@@ -53,7 +53,7 @@ def match_greedily(ious: Floats, threshold: float, ignored: Bools, crowd: Bools)
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class BoxOutcome:
     """The detections of one class by descending score: right, wrong (neither: ignored), IoU; and how many objects."""
 
     score: Floats
@@ -65,7 +65,7 @@ class Outcome:
 
 def class_outcome(
     truth: GroundTruth, found: Detections, label: int, size: str, threshold: float, limit: int = 100
-) -> Outcome:
+) -> BoxOutcome:
     """Match the detections of one class in every image, and put the images' outcomes together."""
     low, high = RANGES[size]
     columns: list[tuple[Floats, Bools, Bools, Floats]] = []
@@ -94,10 +94,10 @@ def class_outcome(
         objects += int((~ignored).sum())
     if not columns:
         empty = np.zeros(0)
-        return Outcome(empty, empty.astype(bool), empty.astype(bool), empty, 0)
+        return BoxOutcome(empty, empty.astype(bool), empty.astype(bool), empty, 0)
     score, right, wrong, iou = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     order = np.argsort(-score, kind="stable")
-    return Outcome(score[order], right[order], wrong[order], iou[order], objects)
+    return BoxOutcome(score[order], right[order], wrong[order], iou[order], objects)
 
 
 def _images(
@@ -137,7 +137,7 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(defined)) if defined else float("nan")
 
 
-def _area_under(outcome: Outcome) -> float:
+def _area_under(outcome: BoxOutcome) -> float:
     """Return the mean over 101 recalls of the best precision at that recall or above."""
     if outcome.objects == 0:
         return float("nan")
@@ -148,11 +148,11 @@ def _area_under(outcome: Outcome) -> float:
     return float(np.mean([precision[recall >= level].max(initial=0.0) for level in levels]))
 
 
-def _final_recall(outcome: Outcome) -> float:
+def _final_recall(outcome: BoxOutcome) -> float:
     return float(outcome.right.sum() / outcome.objects) if outcome.objects else float("nan")
 
 
-def optimal_lrp(outcome: Outcome, thresholds: Floats) -> tuple[float, dict[float, float]]:
+def optimal_lrp(outcome: BoxOutcome, thresholds: Floats) -> tuple[float, dict[float, float]]:
     """Return the least LRP, and LRP at every score threshold: each is worked out from scratch."""
     if outcome.objects == 0:
         return float("nan"), {}

@@ -161,11 +161,13 @@ def match_boxes(
     """
     check_tables(truth, detections, call)
     labels, scores = detections.named_classes(truth.classes)
-    named = Named(truth.dataset.rows_of(detections.image_ids), labels, detections.boxes, detections.extents, scores)
+    named = NamedBoxes(
+        truth.dataset.rows_of(detections.image_ids), labels, detections.boxes, detections.extents, scores
+    )
     return match_columns(truth.dataset, named, truth, threads=threads)
 
 
-class Named(NamedTuple):
+class NamedBoxes(NamedTuple):
     """The columns of detections that boxes are matched by, image rows and labels being the truth's."""
 
     image_rows: Ints
@@ -177,7 +179,7 @@ class Named(NamedTuple):
 
 def match_columns(
     dataset: Dataset,
-    found: Named | DetectionTable,
+    found: NamedBoxes | DetectionTable,
     there: GroundTruth | ObjectTable,
     *,
     threads: int | None = None,
@@ -381,18 +383,18 @@ def _groups(matches: BoxMatches, object_images: Ints) -> _Groups:
     return _Groups(keys // classes, objects, first, last)
 
 
-class _Part(NamedTuple):
+class _GroupColumns(NamedTuple):
     rows: Ints
     columns: dict[str, Any]
 
 
-def _parts(matches: BoxMatches, groups: _Groups) -> list[_Part]:
+def _parts(matches: BoxMatches, groups: _Groups) -> list[_GroupColumns]:
     """Return what the kernel reads, some groups at a time: each group is a class, and all count once."""
     starts = range(0, len(groups.images), _GROUPS)
     return [_part(matches, _Groups(*(column[start : start + _GROUPS] for column in groups))) for start in starts]
 
 
-def _part(matches: BoxMatches, groups: _Groups) -> _Part:
+def _part(matches: BoxMatches, groups: _Groups) -> _GroupColumns:
     lengths = groups.last - groups.first
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     rows = np.arange(offsets[-1]) + np.repeat(groups.first - offsets[:-1], lengths)
@@ -408,7 +410,7 @@ def _part(matches: BoxMatches, groups: _Groups) -> _Part:
         "object_images": np.zeros(groups.objects.sum(), np.int32),
         "weights": np.ones((1, 1), np.int64),
     }
-    return _Part(rows, columns)
+    return _GroupColumns(rows, columns)
 
 
 def _means(values: Floats, images: Ints, count: int) -> Floats:

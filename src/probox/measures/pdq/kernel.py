@@ -153,7 +153,7 @@ class KernelTables:
         """Return the rows of the detections of images begin..end - 1."""
         return slice(int(self.detection_offsets[begin]), int(self.detection_offsets[end]))
 
-    def refined(self, edges: list[int]) -> list[int]:
+    def refine_edges(self, edges: list[int]) -> list[int]:
         """Return edges between which heatmaps fit into memory, or lie in one image."""
         if self.heatmaps is None:
             return edges
@@ -276,7 +276,7 @@ def score_pairs(
     pieces = min(images, 64, 1 + len(found) // 2000)
     edges = np.linspace(0, images, pieces + 1).astype(int).tolist() if pieces != 1 else [0, images]
     parts: list[_PairColumns] = []
-    for begin, end in itertools.pairwise(tables.refined(edges)):
+    for begin, end in itertools.pairwise(tables.refine_edges(edges)):
         parts.append(_score(tables, begin, end, settings, threads))
         if progress is not None:
             progress(end, images)

@@ -1,28 +1,76 @@
-"""PDQ as a measure: from verdicts and qualities to its numbers, of all, single and resampled images."""
+"""PDQ as a measure: from verdicts and qualities to its numbers, of all images, groups, single and resampled images."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.convention import Convention
+from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.measure import (
     Column,
     Evaluated,
+    Groups,
     ImageColumns,
     Judged,
     Measure,
     Resampled,
     Summary,
     Weights,
-    by_class,
-    by_size,
+    groups_by_label,
     weighted_sums,
 )
-from probox.support.types import Floats, Ints
-from probox.tables.results import QUALITIES, Verdict
+from probox.support.types import Bools, Floats, Ints
+from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, Verdict
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _JudgedPart:
+    """Some of an evaluation's objects and detections."""
+
+    convention: Convention
+    detections: DetectionTable
+    objects: ObjectTable
+
+
+def by_class(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Groups:
+    """Return the summary of each class; a false positive belongs to the class that the detector names."""
+    found, there = evaluated.detections.labels, evaluated.objects.labels
+    return groups_by_label(
+        evaluated.classes,
+        np.concatenate([found, there]),
+        lambda label: summary(_part(evaluated, found == label, there == label)),
+    )
+
+
+def by_size(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Groups:
+    """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
+
+    The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium.
+    """
+    width, height = evaluated.detections.extents.T
+    sizes = {}
+    for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):
+        found = (width * height >= low) & (width * height <= high)
+        there = (evaluated.objects.areas >= low) & (evaluated.objects.areas <= high)
+        sizes[name] = summary(_part(evaluated, found, there))
+    return sizes
+
+
+def _part(evaluated: Evaluated, found: Bools, there: Bools) -> _JudgedPart:
+    """Return some objects with their matches, and of the detections that match nothing those in `found`."""
+    partner = evaluated.detections.partners
+    chosen = np.where(partner >= 0, there[partner] if len(there) else False, found)
+    return _JudgedPart(
+        evaluated.convention,
+        evaluated.detections.take(np.flatnonzero(chosen)),
+        evaluated.objects.take(np.flatnonzero(there)),
+    )
 
 
 def sums_per_image(evaluated: Evaluated) -> dict[str, Floats]:

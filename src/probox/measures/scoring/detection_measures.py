@@ -22,7 +22,7 @@ from probox.measures.scoring.calibration_metrics import (
 from probox.measures.scoring.ranking_metrics import Runs, prepare_mue
 from probox.measures.scoring.score_rows import (
     IOU,
-    Rows,
+    ScoredRows,
     counted_mean,
     describe_overlap,
     full_name,
@@ -51,15 +51,15 @@ LA_IOUS = (IOU, 0.0)
 PAIRS = describe_overlap(IOU)
 
 
-def _detections(evaluated: Evaluated, iou: float = IOU) -> Rows:
+def _detections(evaluated: Evaluated, iou: float = IOU) -> ScoredRows:
     """Return detections as rows; their class is the one they name."""
     judged, table = outcomes(evaluated, iou), evaluated.detections
     rows = judged.detections
     columns = {"rows": rows, "scores": table.scores[rows], "hits": judged.hits, "ious": judged.ious}
-    return Rows(table.image_rows[rows], table.labels[rows], judged.areas, columns)
+    return ScoredRows(table.image_rows[rows], table.labels[rows], judged.areas, columns)
 
 
-def _with_objects(evaluated: Evaluated, iou: float = IOU) -> Rows:
+def _with_objects(evaluated: Evaluated, iou: float = IOU) -> ScoredRows:
     """Return detections as rows, then objects; `there` says which are objects, `missed` which of them nobody found."""
     judged, objects, found = outcomes(evaluated, iou), evaluated.objects, _detections(evaluated, iou)
     n, there = len(found), judged.objects
@@ -71,7 +71,7 @@ def _with_objects(evaluated: Evaluated, iou: float = IOU) -> Rows:
         "there": np.append(np.zeros(n, bool), np.ones(len(there), bool)),
         "missed": np.append(np.zeros(n, bool), ~judged.found),
     }
-    return Rows(
+    return ScoredRows(
         np.append(found.image_rows, objects.image_rows[there]),
         np.append(found.labels, objects.labels[there]).astype(np.int64),
         np.append(found.areas, objects.areas[there]),
@@ -82,7 +82,7 @@ def _with_objects(evaluated: Evaluated, iou: float = IOU) -> Rows:
 # --- D-ECE ---
 
 
-def _d_ece(rows: Rows, counts: Floats) -> Resampled:
+def _d_ece(rows: ScoredRows, counts: Floats) -> Resampled:
     scores = rows["scores"]
     table = SortedColumns(scores, [rows["hits"] - scores], UNIT)
     return {
@@ -110,12 +110,12 @@ D_ECE = measure_of_rows(
 # --- LaECE and LaACE ---
 
 
-def _at_each_overlap(evaluated: Evaluated) -> Rows:
+def _at_each_overlap(evaluated: Evaluated) -> ScoredRows:
     """Return detections and objects once for each overlap, since each has matches of its own."""
     parts = [_with_objects(evaluated, iou) for iou in LA_IOUS]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
     columns["overlap"] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    return Rows(
+    return ScoredRows(
         np.concatenate([part.image_rows for part in parts]),
         np.concatenate([part.labels for part in parts]),
         np.concatenate([part.areas for part in parts]),
@@ -123,13 +123,13 @@ def _at_each_overlap(evaluated: Evaluated) -> Rows:
     )
 
 
-Gaps = Callable[[Rows], tuple[Ints, Floats]]
+Gaps = Callable[[ScoredRows], tuple[Ints, Floats]]
 """Which cell each detection is in (its class times `CELLS`, plus its bin), and its gap, which is summed in the cell."""
 
 CELLS = LAECE_BINS.number
 
 
-def _class_mean(rows: Rows, counts: Floats, gaps: Gaps) -> Floats:
+def _class_mean(rows: ScoredRows, counts: Floats, gaps: Gaps) -> Floats:
     """Return the mean over classes, those that have objects and detections, of the mean |gap| of their cells."""
     there = rows["there"]
     found, objects = rows.take(~there), Runs(rows.labels[there])
@@ -149,14 +149,14 @@ def _class_mean(rows: Rows, counts: Floats, gaps: Gaps) -> Floats:
     return means
 
 
-def _gaps_in_bins(found: Rows) -> tuple[Ints, Floats]:
+def _gaps_in_bins(found: ScoredRows) -> tuple[Ints, Floats]:
     """IoU - score, summed in bins of each class."""
     scores = found["scores"]
     (edges,) = LAECE_BINS.inner_edges(scores, np.ones((1, len(scores))), UNIT)
     return found.labels * CELLS + np.searchsorted(edges, scores, side="right"), found["ious"] - scores
 
 
-def _gaps_alone(found: Rows) -> tuple[Ints, Floats]:
+def _gaps_alone(found: ScoredRows) -> tuple[Ints, Floats]:
     """|IoU - score|, summed over each class."""
     return found.labels.astype(np.int64) * CELLS, np.abs(found["ious"] - found["scores"])
 
@@ -164,7 +164,7 @@ def _gaps_alone(found: Rows) -> tuple[Ints, Floats]:
 def _label_aware(name: str, title: str, gaps: Gaps, bins: Bins | None, hint: str) -> Measure:
     keys = [full_name(title, iou=iou, bins=bins) for iou in LA_IOUS]
 
-    def numbers(rows: Rows, counts: Floats) -> Resampled:
+    def numbers(rows: ScoredRows, counts: Floats) -> Resampled:
         parts = [rows["overlap"] == number for number in range(len(LA_IOUS))]
         return {key: _class_mean(rows.take(part), counts[:, part], gaps) for key, part in zip(keys, parts, strict=True)}
 
@@ -193,7 +193,7 @@ LAACE = _label_aware("laace", "LaACE", _gaps_alone, None, "|IoU - score| of each
 # --- QGC ---
 
 
-def _qgc(rows: Rows, counts: Floats) -> Resampled:
+def _qgc(rows: ScoredRows, counts: Floats) -> Resampled:
     there, missed = rows["there"], rows["missed"]
     losses = np.where(there, 1.0, qgc_losses(rows["scores"], rows["hits"]))
     means = counted_mean(counts, losses[:, None], (~there | missed)[:, None])
@@ -225,7 +225,7 @@ MUE_KEYS = {
 }
 
 
-def _with_uncertainties(evaluated: Evaluated) -> Rows:
+def _with_uncertainties(evaluated: Evaluated) -> ScoredRows:
     """Return detections with what may tell hits from others; NaN where a detection has no such thing."""
     found, table = _detections(evaluated), evaluated.detections
     rows = found["rows"]
@@ -241,10 +241,10 @@ def _with_uncertainties(evaluated: Evaluated) -> Rows:
         "entropy": entropy,
         "log_det": log_det,
     }
-    return Rows(found.image_rows, found.labels, found.areas, columns)
+    return ScoredRows(found.image_rows, found.labels, found.areas, columns)
 
 
-def _mue(rows: Rows, counts: Floats) -> Resampled:
+def _mue(rows: ScoredRows, counts: Floats) -> Resampled:
     numbers = {}
     for column, key in MUE_KEYS.items():
         kept = ~np.isnan(rows[column])
@@ -281,7 +281,7 @@ OCE_IOUS = (0.5, 0.75)
 """Its authors take the mean of both; the first is the measure's own."""
 
 
-def _object_rows(evaluated: Evaluated) -> Rows:
+def _object_rows(evaluated: Evaluated) -> ScoredRows:
     """Return objects, no crowds; none where label probabilities were not kept."""
     found, objects = evaluated.detections, evaluated.objects
     probs = None if found.label_probs is None else without_background(found.label_probs, evaluated.classes)
@@ -301,10 +301,10 @@ def _object_rows(evaluated: Evaluated) -> Rows:
             objects.labels[rows],
             ious=OCE_IOUS,
         )
-    return Rows(images, objects.labels[there], objects.areas[there], {"losses": losses})
+    return ScoredRows(images, objects.labels[there], objects.areas[there], {"losses": losses})
 
 
-def _oce(rows: Rows, counts: Floats) -> Resampled:
+def _oce(rows: ScoredRows, counts: Floats) -> Resampled:
     means = counted_mean(counts, rows["losses"])
     return {full_name("OCE", iou=iou): means[:, column] for column, iou in enumerate(OCE_IOUS)}
 

@@ -28,7 +28,7 @@ from probox.measures.scoring.calibration_metrics import (
 from probox.measures.scoring.ranking_metrics import prepare_ause, prepare_spearman
 from probox.measures.scoring.score_rows import (
     PAIRS,
-    Rows,
+    ScoredRows,
     counted_mean,
     cut_off,
     full_name,
@@ -61,7 +61,7 @@ def _nll_rows(pairs: MatchedPairs) -> Mapping[str, Floats]:
     return {"nll": negative_log_likelihoods(pairs.residuals, pairs.covariances)}
 
 
-def _nll(rows: Rows, counts: Floats) -> Resampled:
+def _nll(rows: ScoredRows, counts: Floats) -> Resampled:
     return {"NLL": counted_mean(counts, rows["nll"][:, None])[:, 0], "NLL_pairs": counts.sum(axis=1)}
 
 
@@ -94,7 +94,7 @@ ENERGY = measure_of_rows(
 )
 
 
-def _nees(rows: Rows, counts: Floats) -> Resampled:
+def _nees(rows: ScoredRows, counts: Floats) -> Resampled:
     return {"NEES": counted_mean(counts, rows["distance"][:, None])[:, 0]}
 
 
@@ -112,7 +112,7 @@ def _has_labels(pairs: MatchedPairs) -> Bools:
     return np.full(len(pairs), pairs.label_probs is not None)
 
 
-def _brier_rows(evaluated: Evaluated) -> Rows:
+def _brier_rows(evaluated: Evaluated) -> ScoredRows:
     def columns(pairs: MatchedPairs) -> Mapping[str, Floats]:
         if pairs.label_probs is None:
             return {"brier": np.zeros(0)}
@@ -135,7 +135,7 @@ def _ignorance_rows(pairs: MatchedPairs) -> Mapping[str, Floats]:
     return {"ignorance": np.zeros(0) if pairs.label_probs is None else ignorances(pairs.label_probs, pairs.labels)}
 
 
-def _ignorance(rows: Rows, counts: Floats) -> Resampled:
+def _ignorance(rows: ScoredRows, counts: Floats) -> Resampled:
     values = rows["ignorance"][:, None]
     possible = np.isfinite(values)
     mean = counted_mean(counts, values, possible)[:, 0]
@@ -223,7 +223,7 @@ CRPS = measure_of_rows(
 )
 
 
-def _sharpness(rows: Rows, counts: Floats) -> Resampled:
+def _sharpness(rows: ScoredRows, counts: Floats) -> Resampled:
     squares = _by_edge("sharpness", counts, rows["variances"], rows["present"])
     widths = interval_widths(np.sqrt(rows["variances"]), 0.9)
     return {
@@ -264,7 +264,7 @@ def _level_rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
     return {"z": z, "levels": central_level(z), "present": present, "joint": joint, "dense": dense}
 
 
-def _coverage(rows: Rows, counts: Floats) -> Resampled:
+def _coverage(rows: ScoredRows, counts: Floats) -> Resampled:
     numbers: Resampled = {}
     for share in SHARES:
         key = f"coverage_{100 * share:.0f}"
@@ -307,7 +307,7 @@ COVERAGE = measure_of_rows(
 )
 
 
-def _mqce(rows: Rows, counts: Floats) -> Resampled:
+def _mqce(rows: ScoredRows, counts: Floats) -> Resampled:
     joint = (rows["joint"][:, None] <= MQCE_LEVELS).astype(np.float64)
     dense = np.repeat(rows["dense"][:, None], len(MQCE_LEVELS), axis=1)
     numbers = {"M-QCE": np.abs(counted_mean(counts, joint, dense) - MQCE_LEVELS).mean(axis=1)}
@@ -337,7 +337,7 @@ def _pit_rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
     return {"pit": pit_values(pairs.residuals, np.where(present, np.sqrt(pairs.variances), 1.0)), "present": present}
 
 
-def _pit(rows: Rows, counts: Floats) -> Resampled:
+def _pit(rows: ScoredRows, counts: Floats) -> Resampled:
     present = rows["present"]
     numbers = np.minimum((rows["pit"] * PIT_BINS).astype(np.int64), PIT_BINS - 1)
     where = [numbers == number for number in range(PIT_BINS)]
@@ -374,7 +374,7 @@ def _ence_rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
     return {"variances": pairs.variances, "squares": np.square(pairs.residuals), "present": with_sigma(pairs)}
 
 
-def _ence(rows: Rows, counts: Floats) -> Resampled:
+def _ence(rows: ScoredRows, counts: Floats) -> Resampled:
     numbers: Resampled = {}
     by_bins: dict[Bins, list[Floats]] = {bins: [] for bins in ENCE_BINS}
     for column in range(len(EDGES)):
@@ -450,7 +450,7 @@ def _sense_measure(
 ) -> Measure:
     unit: Unit = "plain"
 
-    def numbers(rows: Rows, counts: Floats) -> Resampled:
+    def numbers(rows: ScoredRows, counts: Floats) -> Resampled:
         def of(present: Bools) -> Floats:
             pair, edge = np.nonzero(present)
             return prepare(rows["sigmas"][pair, edge], rows["errors"][pair, edge])(counts[:, pair])

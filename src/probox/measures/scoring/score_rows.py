@@ -57,7 +57,7 @@ AT_ONCE = 500_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Rows:
+class ScoredRows:
     """Things of images.
 
     Parameters
@@ -83,20 +83,20 @@ class Rows:
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self.columns[name]
 
-    def take(self, rows: Ints | Bools) -> Rows:
+    def take(self, rows: Ints | Bools) -> ScoredRows:
         """Return some of the rows."""
         columns = {name: values[rows] for name, values in self.columns.items()}
-        return Rows(self.image_rows[rows], self.labels[rows], self.areas[rows], columns)
+        return ScoredRows(self.image_rows[rows], self.labels[rows], self.areas[rows], columns)
 
 
-Numbers = Callable[[Rows, Floats], Resampled]
+Numbers = Callable[[ScoredRows, Floats], Resampled]
 """A measure's numbers, (R,) each, of rows and how often each is there, (R, K), in whole numbers."""
 
 
 def measure_of_rows(
     name: str,
     columns: Sequence[Column],
-    rows: Callable[[Evaluated], Rows],
+    rows: Callable[[Evaluated], ScoredRows],
     numbers: Numbers,
     *,
     needs: Collection[Need],
@@ -105,26 +105,26 @@ def measure_of_rows(
     """Return a measure of rows, which nobody takes unless it is asked for."""
     columns = tuple(columns)
 
-    def summarised(some: Rows) -> Summary:
+    def summarise(some: ScoredRows) -> Summary:
         values = numbers(some, np.ones((1, len(some))))
         return {c.key: int(values[c.key][0]) if c.unit == "count" else float(values[c.key][0]) for c in columns}
 
     def per_class(evaluated: Evaluated) -> Groups:
         every = rows(evaluated)
         labels = every.labels
-        return groups_by_label(evaluated.classes, labels, lambda label: summarised(every.take(labels == label)))
+        return groups_by_label(evaluated.classes, labels, lambda label: summarise(every.take(labels == label)))
 
     def per_size(evaluated: Evaluated) -> Groups:
         every = rows(evaluated)
         ranges = zip(SIZES[1:], AREA_RANGES[1:], strict=True)
-        return {size: summarised(every.take((every.areas >= a) & (every.areas <= b))) for size, (a, b) in ranges}
+        return {size: summarise(every.take((every.areas >= a) & (every.areas <= b))) for size, (a, b) in ranges}
 
-    def some_numbers(every: Rows, weights: Weights) -> Resampled:
+    def some_numbers(every: ScoredRows, weights: Weights) -> Resampled:
         if len(weights) == 1:  # NumPy adds up the only row in another order than one of several
             return {key: values[:1] for key, values in some_numbers(every, np.repeat(weights, 2, axis=0)).items()}
         return numbers(every, weights[:, every.image_rows].astype(np.float64))
 
-    def resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
+    def resample(evaluated: Evaluated, weights: Weights) -> Resampled:
         every = rows(evaluated)
         step = max(2, AT_ONCE // max(1, len(every)))
         parts = [some_numbers(every, weights[start : start + step]) for start in range(0, len(weights), step)]
@@ -133,12 +133,12 @@ def measure_of_rows(
     return Measure(
         name=name,
         columns=columns,
-        summary=lambda evaluated: summarised(rows(evaluated)),
+        summary=lambda evaluated: summarise(rows(evaluated)),
         needs=frozenset(needs),
         per_class=per_class,
         per_size=per_size,
         standard=False,
-        resampled=resampled,
+        resampled=resample,
         remarks=remarks,
     )
 
@@ -173,14 +173,14 @@ CUT = "which cuts off large errors: covariances look more honest than they are"
 def pair_rows(
     columns: Callable[[MatchedPairs], Mapping[str, npt.NDArray[Any]]],
     kept: Callable[[MatchedPairs], Bools] | None = None,
-) -> Callable[[Evaluated], Rows]:
+) -> Callable[[Evaluated], ScoredRows]:
     """Return what makes rows of an evaluation's pairs: all, or those that are `kept`. Their class is the object's."""
 
-    def rows(evaluated: Evaluated) -> Rows:
+    def rows(evaluated: Evaluated) -> ScoredRows:
         pairs = evaluated.matched_pairs
         if kept is not None:
             pairs = pairs.take(np.flatnonzero(kept(pairs)))
-        return Rows(pairs.image_rows, pairs.labels, pairs.areas, columns(pairs))
+        return ScoredRows(pairs.image_rows, pairs.labels, pairs.areas, columns(pairs))
 
     return rows
 

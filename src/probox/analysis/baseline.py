@@ -1,0 +1,485 @@
+"""Constant-variance baselines: predicted covariances against the best constant ones, by PDQ and proper scores.
+
+PDQ alone hardly shows it: the constant-variance baseline, a std of one fraction of the side for all boxes, takes
+nothing from the detector and has most of the gain over deterministic boxes. So every rule is compared with the same
+rule under that control,
+
+    skill = 1 - S(own) / S(constant)       for the energy score and CRPS,
+    skill = S(constant) - S(own)           for the NLL, whose zero means nothing,
+    skill = PDQ(own) - PDQ(constant),
+
+above 0 if the sigmas say more than that large boxes are less sure. The constant's share is the best for the rule on
+the other half of the images. Plain boxes have no sigma that could be worth anything.
+
+The difference in PDQ has two denominators, the gain over deterministic boxes (the same boxes without covariances) and
+what remains between the baseline and a perfect score:
+
+    gain_fraction      = (PDQ(constant) - PDQ(deterministic)) / (PDQ(own) - PDQ(deterministic)),
+    remaining_fraction = (PDQ(own) - PDQ(constant)) / (1 - PDQ(constant)).
+
+Both are defined if deterministic < constant <= own only: a fraction of no gain, or of a loss, means nothing.
+
+A sigma of so many pixels for all corners may beat a share of the side and know as little. So the energy score has that
+control, too: only what beats both tells sure corners from unsure ones.
+
+The baseline and the best scale of the detector's own stds are found on one half of the images and applied to the other.
+Both are pinned at the image border (`probox.fusion.keep_inside`) if and only if all detections with a covariance are:
+PDQ takes away the probability that a corner has beyond the border, and one side would win by that alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.analysis.resampling import Interval, compute_interval, draw_images
+from probox.convention import Convention
+from probox.errors import InputError
+from probox.evaluation.evaluate import evaluate
+from probox.evaluation.result import Evaluation
+from probox.fusion.gaussian import keep_inside
+from probox.measures.matched import MatchedPairs
+from probox.measures.measure import weighted_sums
+from probox.measures.pdq.pdq_measure import PDQ
+from probox.measures.scoring.scores import (
+    EXACT,
+    QUICK,
+    crps,
+    edge_variances,
+    energy_scores,
+    invertible,
+    negative_log_likelihoods,
+)
+from probox.tables.columns import joined
+from probox.tables.covariances import constant_covariances
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.results import Verdict
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rescorer:
+    """What an evaluation was made of: truth, detections, and a convention under which they give its numbers."""
+
+    truth: GroundTruth
+    found: Detections
+    costs: npt.NDArray[np.float32]
+    convention: Convention
+    threads: int | None = None
+
+    def scored(self, **changes: Any) -> Evaluation:
+        """Return PDQ's evaluation with some columns of the detections changed."""
+        return self._scored(self.truth, self.found.replace(**changes) if changes else self.found)
+
+    def _scored(self, truth: GroundTruth, found: Detections) -> Evaluation:
+        scored = evaluate(truth, found, convention=self.convention, measures=("pdq",), threads=self.threads)
+        # A false positive costs what it did: its label may be of a class that the truth, and so the scene, lacks.
+        return dataclasses.replace(scored, detections=scored.detections.replace(costs=self.costs))
+
+    def with_right_labels(self) -> Evaluation:
+        """Return the evaluation in which every detection is sure of the class of whatever object it meets."""
+        dataset = self.truth.dataset.replace(classes=("object",), category_ids=None)
+        truth = self.truth.replace(dataset=dataset, labels=np.zeros(len(self.truth), np.int32))
+        found = Detections(
+            classes=("object",),
+            image_ids=self.found.image_ids,
+            boxes=self.found.boxes,
+            covariances=self.found.covariances,
+            label_probs=np.ones((len(self.found), 1), np.float32),
+        )
+        return self._scored(truth, found)
+
+    def with_rows(self, evaluation: Evaluation, rows: npt.NDArray[np.bool_], **changes: Any) -> Evaluation:
+        """Return the evaluation that the scene is of, with some columns of some of its detections changed.
+
+        Only these are scored anew; all are matched anew.
+        """
+        anew = self.of(evaluation.dataset.image_ids, rows).scored(**changes)
+        kept = evaluation.pairs.take(np.flatnonzero(~rows[evaluation.pairs.detections]))
+        pairs = joined([anew.pairs.replace(detections=np.flatnonzero(rows)[anew.pairs.detections]), kept])
+        pairs = pairs.take(np.lexsort((pairs.detections, pairs.objects)))
+        table = evaluation.detections
+        columns = {name: getattr(table, name).copy() for name in ("boxes", "extents", "covariances")}
+        for name, values in columns.items():
+            values[rows] = getattr(anew.detections, name)
+        changed = dataclasses.replace(evaluation, pairs=pairs, detections=table.replace(**columns), measures=("pdq",))
+        return changed.rematched()
+
+    def of(self, images: npt.NDArray[np.int64], detections: npt.NDArray[np.bool_]) -> Rescorer:
+        """Return the scene of some images, given by ids, and of some detections in them."""
+        rows = detections & np.isin(self.found.image_ids, images)
+        truth, found = self.truth.select_images(images), self.found.select(rows)
+        return dataclasses.replace(self, truth=truth, found=found, costs=self.costs[rows])
+
+
+def make_rescorer(evaluation: Evaluation, *, threads: int | None = None) -> Rescorer:
+    """Return what an evaluation was made of; raise where it cannot be scored anew."""
+    found, there = evaluation.detections, evaluation.objects
+    if not evaluation.has_pairs:
+        raise InputError("PDQ was not measured", remedy="evaluate with PDQ among the measures")
+    if found.label_probs is None:
+        raise InputError(
+            "label probabilities were not kept, so nothing can be scored anew",
+            remedy='evaluate anew, a Parquet file with measures="all"',
+        )
+    if found.heatmaps.any():
+        raise InputError(f"{int(found.heatmaps.sum()):,} detections are heatmaps, which results do not keep")
+    truth = GroundTruth(
+        dataset=evaluation.dataset,
+        image_rows=there.image_rows,
+        labels=there.labels,
+        boxes=there.boxes,
+        masks=evaluation.masks,
+        extents=there.extents,
+        areas=there.areas,
+        crowd=there.crowd,
+        ids=there.ids,
+    )
+    detections = Detections(
+        classes=evaluation.classes,
+        image_ids=evaluation.dataset.image_ids[found.image_rows],
+        boxes=found.boxes,
+        label_probs=found.label_probs,
+        covariances=found.covariances,
+    )
+    # Masks and covariances are those that were scored, and what a threshold left out is gone.
+    convention = evaluation.convention.replace(box_truth=False, fixed_variance=None, label_threshold=None)
+    return Rescorer(truth, detections, found.costs, convention, threads)
+
+
+def make_pixel_covariances(boxes: FloatArray, sigma: float | FloatArray) -> FloatArray:
+    """Return covariances of one standard deviation in pixels for every corner."""
+    variances = np.broadcast_to(np.square(np.reshape(sigma, (-1, 1, 1, 1))), (len(boxes), 1, 1, 1))
+    return np.asarray(np.eye(2) * variances * np.ones((1, 2, 1, 1)))
+
+
+def minimize_by_golden_section(loss: Callable[[float], float], low: float, high: float, *, steps: int) -> float:
+    """Return where a function with one valley between `low` and `high` is lowest; each step costs one call.
+
+    >>> round(minimize_by_golden_section(lambda x: (x - 2.0) ** 2, 0.0, 10.0, steps=40), 6)
+    2.0
+    """
+    ratio = (np.sqrt(5.0) - 1.0) / 2.0
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = loss(left), loss(right)
+    for _ in range(steps - 2):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = loss(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = loss(right)
+    return float(left if at_left <= at_right else right)
+
+
+SHARES = (0.005, 0.4)
+"""Between these shares of a box's side the best constant sigma is sought."""
+
+SCALES = (0.125, 8.0)
+"""Between these factors the best scale of sigmas is sought."""
+
+STEPS = 9
+"""Steps of the search: it ends within 5 % of the best, around which PDQ hardly changes."""
+
+LEAST = 0.01
+"""Matches of a lower pPDQ are passed over in the search."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedBaseline:
+    """One number that was fitted on each half of the images, and the evaluation of the other halves under it.
+
+    Parameters
+    ----------
+    values : (float, float)
+        What was used on images of even and of odd row, found on the others.
+    evaluation : Evaluation
+        All detections, scored and matched anew.
+    """
+
+    values: tuple[float, float]
+    evaluation: Evaluation
+
+    @property
+    def value(self) -> float:
+        """Return the two in one: their geometric mean."""
+        return float(np.sqrt(self.values[0] * self.values[1]))
+
+
+def split_in_halves(images: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the half of each image row, 0 or 1, by turns: neighbours in a sequence of frames are in both."""
+    return images % 2
+
+
+def pin_edges(evaluation: Evaluation, scene: Rescorer) -> Evaluation:
+    """Return the evaluation of the detections pinned at the image border: itself where they are, or have no std."""
+    table = evaluation.detections
+    if is_pinned(evaluation, scene) or not table.covariances.any():
+        return evaluation
+    boxes, covariances = _clip_boxes(scene, table.covariances)
+    moved = (boxes != table.boxes).any(axis=1) | (covariances != table.covariances).any(axis=(1, 2, 3))
+    return scene.with_rows(evaluation, moved, boxes=boxes[moved], covariances=covariances[moved], extents=None)
+
+
+def is_pinned(evaluation: Evaluation, scene: Rescorer) -> bool:
+    """Return whether there are covariances, and pinning changes none of them, but for rounding."""
+    table = evaluation.detections
+    if not table.covariances.any():
+        return False
+    boxes, covariances = _clip_boxes(scene, table.covariances)
+    return np.allclose(boxes, table.boxes, atol=1e-3) and np.allclose(covariances, table.covariances, rtol=1e-3)
+
+
+def fit_constant(evaluation: Evaluation, scene: Rescorer) -> FittedBaseline | None:
+    """Return the best sigma of one share of the side for all corners, in PDQ; None if a half has nothing to fit on."""
+    return _fit(evaluation, scene, "constant")
+
+
+def fit_scale(evaluation: Evaluation, scene: Rescorer) -> FittedBaseline | None:
+    """Return the best factor for all sigmas, in PDQ; None if a half has nothing to fit on."""
+    return _fit(evaluation, scene, "scale")
+
+
+def _fit(evaluation: Evaluation, scene: Rescorer, control: str) -> FittedBaseline | None:
+    values = tuple(search_constant(evaluation, scene, control, half) for half in (0, 1))
+    return apply_constant(evaluation, scene, control, values)
+
+
+def search_constant(evaluation: Evaluation, scene: Rescorer, control: str, half: int) -> float | None:
+    """Return the best number of a control for one half of the images, sought on the other; None if that has nothing."""
+    chosen = _matched_rows(evaluation) & (split_in_halves(evaluation.detections.image_rows) != half)
+    if not chosen.any():
+        return None
+    others = split_in_halves(np.arange(len(evaluation.dataset))) != half
+    part, pinned = scene.of(evaluation.dataset.image_ids[others], chosen), is_pinned(evaluation, scene)
+    between, covariances_of = _CONTROLS[control]
+    rows = np.flatnonzero(chosen)
+
+    def lost(logarithm: float) -> float:
+        scored = _score(part, covariances_of(evaluation, float(np.exp(logarithm)), rows), pinned)
+        return -float(scored.detections.quality("pPDQ").sum())
+
+    low, high = np.log(between)
+    return float(np.exp(minimize_by_golden_section(lost, low, high, steps=STEPS)))
+
+
+def apply_constant(
+    evaluation: Evaluation, scene: Rescorer, control: str, values: tuple[float | None, ...]
+) -> FittedBaseline | None:
+    """Return all detections under what was found for each half; None if one is missing."""
+    even, odd = values
+    if even is None or odd is None:
+        return None
+    table = evaluation.detections
+    per_row = np.asarray([even, odd])[split_in_halves(table.image_rows)]
+    covariances = _CONTROLS[control][1](evaluation, per_row, np.arange(len(table)))
+    return FittedBaseline((even, odd), _score(scene, covariances, is_pinned(evaluation, scene)))
+
+
+def _constant_covariances(evaluation: Evaluation, share: float | FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
+    return constant_covariances(evaluation.detections.boxes[rows], share)
+
+
+def _scaled_covariances(evaluation: Evaluation, factor: float | FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
+    covariances = evaluation.detections.covariances[rows]
+    return np.asarray(covariances * np.reshape(np.square(factor), (-1, 1, 1, 1)))
+
+
+_CONTROLS: dict[
+    str,
+    tuple[tuple[float, float], Callable[[Evaluation, float | FloatArray, npt.NDArray[np.int64]], FloatArray]],
+] = {"constant": (SHARES, _constant_covariances), "scale": (SCALES, _scaled_covariances)}
+"""Between which numbers each control is sought, and the covariances that some detections have under one."""
+
+
+def _score(scene: Rescorer, covariances: FloatArray, pinned: bool) -> Evaluation:
+    if not pinned:
+        return scene.scored(covariances=covariances)
+    boxes, covariances = _clip_boxes(scene, covariances)
+    return scene.scored(boxes=boxes, covariances=covariances, extents=None)
+
+
+def _clip_boxes(scene: Rescorer, covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return boxes and covariances pinned at the image border; boxes without covariance stay as they are."""
+    dataset = scene.truth.dataset
+    sizes = dataset.shapes[dataset.rows_of(scene.found.image_ids)].astype(np.float64)
+    spread = covariances.any(axis=(1, 2, 3))
+    boxes, covariances = scene.found.boxes.copy(), covariances.copy()
+    boxes[spread], covariances[spread] = keep_inside(boxes[spread], covariances[spread], sizes[spread])
+    return boxes, covariances
+
+
+def _matched_rows(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
+    """Return the detections that meet an object now, by pixels or by boxes: the others matter little or not at all.
+
+    The search goes by them alone, which is ten times faster where most detections are false; what it finds is then
+    scored with all detections.
+    """
+    found = evaluation.detections
+    matter = np.asarray((found.verdicts == Verdict.TP) & (found.quality("pPDQ") > LEAST))
+    matter[evaluation.matched_pairs.detections] = True
+    return matter
+
+
+PIXELS = (0.05, 200.0)
+"""Between these the best constant sigma in pixels is sought."""
+
+RULE_STEPS = 12
+"""Steps of the search for the best constant: it ends within 2 %."""
+
+Rule = Callable[[MatchedPairs, FloatArray, bool], tuple[FloatArray, FloatArray]]
+"""Takes pairs, covariances for them and whether to be quick, for a search; returns the sum of scores of each pair, and
+of how many scores it is."""
+
+
+def _nll(pairs: MatchedPairs, covariances: FloatArray, quick: bool = False) -> tuple[FloatArray, FloatArray]:
+    return negative_log_likelihoods(pairs.residuals, covariances), np.ones(len(pairs))
+
+
+def _energy(pairs: MatchedPairs, covariances: FloatArray, quick: bool = False) -> tuple[FloatArray, FloatArray]:
+    return energy_scores(pairs.residuals, covariances, steps=QUICK if quick else EXACT), np.ones(len(pairs))
+
+
+def _crps(pairs: MatchedPairs, covariances: FloatArray, quick: bool = False) -> tuple[FloatArray, FloatArray]:
+    """Return CRPS of the edges that are not cut off by the image's border."""
+    judged = ~pairs.truncated
+    scores = crps(pairs.residuals, np.sqrt(edge_variances(covariances)))
+    return np.asarray(np.where(judged, scores, 0.0).sum(axis=1)), judged.sum(axis=1).astype(np.float64)
+
+
+RULES: dict[str, Rule] = {"nll": _nll, "energy": _energy, "energy_pixels": _energy, "crps": _crps}
+"""Rules of which low scores are good; the control of ``energy_pixels`` is a constant in pixels."""
+
+
+def _baseline_of_rule(rule: str) -> tuple[Callable[[FloatArray, float | FloatArray], FloatArray], tuple[float, float]]:
+    """Return how a rule's control makes covariances of boxes, and between which constants the best is sought."""
+    return (make_pixel_covariances, PIXELS) if rule == "energy_pixels" else (constant_covariances, SHARES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Skill:
+    """What a detector's own sigmas are worth in one rule.
+
+    Parameters
+    ----------
+    rule : str
+        ``nll``, ``energy``, ``energy_pixels``, ``crps`` or ``pdq``.
+    own, constant : float
+        The rule's mean over pairs (or PDQ) under the detector's sigmas, and under the constant ones.
+    skill : Interval
+        Above 0: the detector's are worth something.
+    share : float
+        The constant sigma, as a share of the side (of rule ``energy_pixels``: in pixels).
+    pairs : int
+        How many pairs were scored; for PDQ, detections.
+    deterministic : float
+        For PDQ: that of the same boxes without covariances.
+    """
+
+    rule: str
+    own: float
+    constant: float
+    skill: Interval
+    share: float
+    pairs: int
+    deterministic: float = math.nan
+
+    @property
+    def gain_fraction(self) -> float:
+        """Return which fraction of the gain over deterministic boxes the constant-variance baseline has, or NaN."""
+        return (self.constant - self.deterministic) / (self.own - self.deterministic) if self._ordered else math.nan
+
+    @property
+    def remaining_fraction(self) -> float:
+        """Return the gain over the baseline as a fraction of what remains between it and a PDQ of 1, or NaN."""
+        return (self.own - self.constant) / (1.0 - self.constant) if self._ordered and self.constant < 1 else math.nan
+
+    @property
+    def _ordered(self) -> bool:
+        return self.deterministic < self.constant <= self.own
+
+    def to_dict(self) -> dict[str, float | list[float]]:
+        """Return it for JSON."""
+        told: dict[str, float | list[float]] = {
+            "skill": self.skill.value,
+            "interval": [self.skill.low, self.skill.high],
+            "own": self.own,
+            "constant": self.constant,
+            "share_of_side": self.share,
+            "pairs": self.pairs,
+        }
+        of_pdq = ("deterministic", "gain_fraction", "remaining_fraction") if self.rule == "pdq" else ()
+        return told | {name: getattr(self, name) for name in of_pdq}
+
+
+def measure_skill(evaluation: Evaluation, rule: str, *, replicates: int = 1000, seed: int = 0) -> Skill:
+    """Return what the sigmas of matched pairs are worth in a rule of `RULES`; NaN where no pair has any."""
+    pairs = evaluation.matched_pairs
+    pairs = pairs.take(np.flatnonzero(invertible(pairs.covariances)))
+    if not len(pairs):
+        return Skill(rule, np.nan, np.nan, Interval(np.nan), np.nan, 0)
+    score = RULES[rule]
+    boxes = evaluation.detections.boxes[pairs.detections]
+    own, counts = score(pairs, pairs.covariances, False)
+    half = split_in_halves(pairs.image_rows)
+    shares = [_fit_share(pairs, boxes, half == other, rule) for other in (1, 0)]
+    covariances_of, _ = _baseline_of_rule(rule)
+    constant, _ = score(pairs, covariances_of(boxes, np.asarray(shares)[half]), False)
+
+    images = len(evaluation.dataset)
+    sums = np.stack([np.bincount(pairs.image_rows, values, images) for values in (own, constant, counts)])
+    draws = [weighted_sums(weights, sums) for weights in draw_images(images, replicates, seed)]
+    value = _compute_skill(rule, sums.sum(axis=1)[None])[0]
+    interval = compute_interval(float(value), _compute_skill(rule, np.concatenate(draws, axis=1).T), images, 0.95)
+    share = float(np.sqrt(shares[0] * shares[1]))
+    with np.errstate(invalid="ignore"):
+        means = np.divide([own.sum(), constant.sum()], counts.sum())
+    return Skill(rule, float(means[0]), float(means[1]), interval, share, len(pairs))
+
+
+def measure_pdq_skill(
+    own: Evaluation, constant: FittedBaseline, deterministic: float = math.nan, *, replicates: int = 1000, seed: int = 0
+) -> Skill:
+    """Return what the sigmas are worth in PDQ: the difference to the best constant, images drawn alike for both.
+
+    `deterministic` is PDQ of the same boxes without covariances.
+    """
+    assert PDQ.resampled is not None
+    other = constant.evaluation
+    images = len(own.dataset)
+    draws = [
+        PDQ.resampled(own, weights)["PDQ"] - PDQ.resampled(other, weights)["PDQ"]
+        for weights in draw_images(images, replicates, seed)
+    ]
+    interval = compute_interval(own.pdq - other.pdq, np.concatenate(draws), images, 0.95)
+    return Skill("pdq", own.pdq, other.pdq, interval, constant.value, len(own.detections), deterministic)
+
+
+def _compute_skill(rule: str, sums: FloatArray) -> FloatArray:
+    """Return the skill from sums of the own scores, of the constant's and of pairs, (R, 3)."""
+    own, constant, pairs = sums.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((constant - own) / pairs if rule == "nll" else 1.0 - own / constant)
+
+
+def _fit_share(pairs: MatchedPairs, boxes: FloatArray, chosen: npt.NDArray[np.bool_], rule: str) -> float:
+    score = RULES[rule]
+    covariances_of, between = _baseline_of_rule(rule)
+    pairs, boxes = pairs.take(np.flatnonzero(chosen)), boxes[chosen]
+    if not len(boxes):
+        return float(np.sqrt(between[0] * between[1]))
+
+    def loss(logarithm: float) -> float:
+        return float(score(pairs, covariances_of(boxes, float(np.exp(logarithm))), True)[0].sum())
+
+    low, high = np.log(between)
+    return float(np.exp(minimize_by_golden_section(loss, low, high, steps=RULE_STEPS)))

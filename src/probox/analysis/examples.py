@@ -1,0 +1,290 @@
+"""Example detections of a result: overconfident, underconfident, calibrated and mislabelled boxes.
+
+A box says where each edge is and with which sigma. The truth tells by how much it was off, r. If sigmas are right, the
+squared distance d^2 = r' Sigma^-1 r over both corners follows a chi-squared distribution with 4 degrees of freedom,
+whose mean is 4. Examples are chosen by it:
+
+=============== =================================================================================================
+overconfident   d^2 beyond what 1 calibrated box in 100 has (above 13.28); the largest d^2 first
+underconfident  d^2 below what 1 calibrated box in 100 has (below 0.297); the largest sigmas, relative to the box, first
+calibrated      d^2 in the middle half (1.92 to 5.39); the highest spatial quality first, else the highest overlap
+wrong-label     a true positive of PDQ, with a probability of at least 0.5 for another class
+=============== =================================================================================================
+
+The pairs are COCO's at an overlap of 0.5, which do not depend on sigmas; taken are those of the upper half of scores
+without an edge at the image's border. Where no box has a sigman examples follow the overlap
+instead: ``off`` has the lowest, ``close`` the highest. No image has two examples of a kind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.analysis.calibration_table import note_last_pixels, tabulate_edges
+from probox.errors import InputError
+from probox.evaluation.result import Evaluation
+from probox.measures.matched import MatchedPairs
+from probox.measures.scoring.scores import invertible, squared_distances
+from probox.tables.results import Verdict
+
+Floats = npt.NDArray[np.float64]
+
+KINDS = {
+    "overconfident": "Overconfident: errors far beyond what the stds allow",
+    "underconfident": "Underconfident: stds far beyond the errors",
+    "calibrated": "Calibrated: errors about as large as the stds",
+    "wrong-label": "Confident in the wrong class",
+    "off": "Confident in a box that is off (boxes without covariance)",
+    "close": "Confident in a box that is right (boxes without covariance)",
+}
+"""The kinds of examples and their titles."""
+
+FREEDOM = 4
+
+RARE_LOW, QUARTER, THREE_QUARTERS, RARE_HIGH = 0.2971095, 1.9225575, 5.3852691, 13.2767041
+"""Chi-squared with 4 degrees of freedom: its quantiles at 1, 25, 75 and 99 %."""
+
+SURE_OF_CLASS = 0.5
+
+_EDGES = ("left", "top", "right", "bottom")
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """One example.
+
+    Parameters
+    ----------
+    kind : str
+        ``overconfident``, ``underconfident``, ``calibrated`` or ``wrong-label``; ``off`` or ``close`` if no box has a
+        covariance.
+    image_id : int
+        The image.
+    detection, object : int
+        Rows of the evaluation's tables.
+    caption : str
+        Why it is one, in numbers.
+    numbers : dict of str to float
+        The same for programs: ``distance`` (d^2), ``error`` and ``sigma`` (root mean squares in pixels over the four
+        edges), ``iou``, ``score``, ``spatial``, ``foreground``, ``background``, ``label``; NaN where there is none.
+    """
+
+    kind: str
+    image_id: int
+    detection: int
+    object: int
+    caption: str
+    numbers: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """What `probox.example_detections` returns; a loop over it gives each `Example`.
+
+    Parameters
+    ----------
+    examples : tuple of Example
+        By kind, the clearest first.
+    notes : tuple of str
+        What must be said of how they were found, one sentence each.
+    """
+
+    examples: tuple[Example, ...]
+    notes: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self.examples)
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+
+def example_detections(result: Evaluation, n: int = 3) -> Examples:
+    """Return detections that are overconfident, underconfident and calibrated, each with the reason.
+
+    Parameters
+    ----------
+    result : Evaluation
+        What was measured.
+    n : int
+        At most so many of each kind.
+
+    Examples
+    --------
+    >>> import probox
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> for example in probox.example_detections(result, 1):
+    ...     print(example.caption)  # doctest: +ELLIPSIS
+    overconfident: ...
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise InputError(f"expected n to be a whole number from 1, got {n!r:.40}")
+    if not isinstance(result, Evaluation):
+        raise InputError(f"expected an Evaluation to find examples in, but got {type(result).__name__}")
+    pairs = result.matched_pairs
+    usable = np.asarray(~pairs.truncated.any(axis=1), np.bool_)
+    if len(pairs):
+        usable = usable & np.asarray(pairs.scores >= np.median(pairs.scores))
+    spread = invertible(pairs.covariances) & ~pairs.plain
+    notes = []
+    if (usable & spread).any():
+        found = _find_by_distance(result, pairs, usable & spread, n)
+        left = int((usable & ~spread).sum())
+        if left:
+            notes.append(f"{left:,} pairs of plain boxes, which have no sigma to judge, were passed over")
+        notes += note_last_pixels(tabulate_edges(result))
+    else:
+        found = _find_by_overlap(result, pairs, usable, n)
+        if found:  # without any pair nothing is known of sigmas
+            notes.append("no box has a covariance to judge: examples follow the overlap instead")
+    found += _find_wrong_labels(result, n)
+    if not found:
+        notes.append("no detection is matched by COCO's rule, away from the border: no examples")
+    return Examples(tuple(found), tuple(notes))
+
+
+def _find_by_distance(result: Evaluation, pairs: MatchedPairs, usable: npt.NDArray[np.bool_], n: int) -> list[Example]:
+    distances = np.where(usable, squared_distances(pairs.residuals, pairs.covariances), np.nan)
+    sigmas = np.sqrt(pairs.variances)
+    relative = np.sqrt(np.square(sigmas / np.maximum(np.tile(pairs.sides, 2), 1.0)).mean(axis=1))
+    quality = np.array([_quality(result, pairs, row, "spatial") for row in range(len(pairs))])
+    kinds: dict[str, tuple[npt.NDArray[np.bool_], Floats]] = {
+        "overconfident": (distances > RARE_HIGH, distances),
+        "underconfident": (distances < RARE_LOW, relative),
+        "calibrated": (
+            (distances >= QUARTER) & (distances <= THREE_QUARTERS),
+            pairs.ious if np.isnan(quality).all() else np.nan_to_num(quality, nan=-1.0),
+        ),
+    }
+    tell = {
+        "overconfident": _describe_overconfident,
+        "underconfident": _describe_underconfident,
+        "calibrated": _describe_calibrated,
+    }
+    return [
+        _make_example(result, pairs, row, kind, tell[kind](pairs, row, distances, sigmas), distances[row])
+        for kind, (is_one, key) in kinds.items()
+        for row in _take_first(pairs, np.flatnonzero(is_one), key, n)
+    ]
+
+
+def _describe_overconfident(pairs: MatchedPairs, row: int, distances: Floats, sigmas: Floats) -> str:
+    times = np.abs(pairs.residuals[row]) / sigmas[row]
+    edge = int(np.argmax(times))
+    return (
+        f"overconfident: the {_EDGES[edge]} edge is {abs(pairs.residuals[row, edge]):.1f} px off with a std of "
+        f"{sigmas[row, edge]:.1f} px, {times[edge]:.1f} stds; d² is {distances[row]:.0f}, calibrated boxes have "
+        f"{FREEDOM} on average"
+    )
+
+
+def _describe_underconfident(pairs: MatchedPairs, row: int, distances: Floats, sigmas: Floats) -> str:
+    return (
+        f"underconfident: errors of {_rms(pairs.residuals[row]):.1f} px with stds of {_rms(sigmas[row]):.1f} px; "
+        f"d² is {distances[row]:.2f}, calibrated boxes have {FREEDOM} on average"
+    )
+
+
+def _describe_calibrated(pairs: MatchedPairs, row: int, distances: Floats, sigmas: Floats) -> str:
+    return (
+        f"calibrated: errors of {_rms(pairs.residuals[row]):.1f} px with stds of {_rms(sigmas[row]):.1f} px; "
+        f"d² is {distances[row]:.1f}, calibrated boxes have {FREEDOM} on average"
+    )
+
+
+def _find_by_overlap(result: Evaluation, pairs: MatchedPairs, usable: npt.NDArray[np.bool_], n: int) -> list[Example]:
+    """Return examples of boxes without covariance."""
+    rows = np.flatnonzero(usable)
+    middle = np.median(pairs.ious[rows]) if len(rows) else 0.0
+    found = []
+    for kind, is_one, key in (
+        ("off", pairs.ious[rows] < middle, -pairs.ious),
+        ("close", pairs.ious[rows] >= middle, pairs.ious),
+    ):
+        for row in _take_first(pairs, rows[is_one], key, n):
+            edge = int(np.argmax(np.abs(pairs.residuals[row])))
+            caption = (
+                f"{kind}: no covariance, score {pairs.scores[row]:.2f}; the {_EDGES[edge]} edge is "
+                f"{abs(pairs.residuals[row, edge]):.1f} px off; the overlap with the ground truth is "
+                f"{pairs.ious[row]:.2f}"
+            )
+            found.append(_make_example(result, pairs, row, kind, caption, np.nan))
+    return found
+
+
+def _find_wrong_labels(result: Evaluation, n: int) -> list[Example]:
+    """Return true positives of PDQ whose label is another than the object's, the most confident first."""
+    if not result.has_pairs:
+        return []
+    pairs = MatchedPairs.of(result, "pdq")
+    said = result.detections.labels[pairs.detections]
+    wrong = (said != pairs.labels) & (said >= 0) & (pairs.scores >= SURE_OF_CLASS)
+    found = []
+    for row in _take_first(pairs, np.flatnonzero(wrong), pairs.scores, n):
+        truth = f"it is {result.classes[pairs.labels[row]]}"
+        if pairs.label_probs is not None:
+            truth += f", which got {pairs.label_probs[row, pairs.labels[row]]:.2f}"
+        caption = f"wrong class: {result.classes[said[row]]} {pairs.scores[row]:.2f}, but {truth}"
+        found.append(_make_example(result, pairs, row, "wrong-label", caption, np.nan))
+    return found
+
+
+def _take_first(pairs: MatchedPairs, rows: npt.NDArray[np.int64], key: Floats, n: int) -> list[int]:
+    """Return the `n` rows of highest key, one of each image; ties go by the order of pairs."""
+    chosen: list[int] = []
+    images: set[int] = set()
+    for row in rows[np.argsort(-key[rows], kind="stable")].tolist():
+        image = int(pairs.image_rows[row])
+        if image not in images and len(chosen) < n:
+            chosen.append(row)
+            images.add(image)
+    return chosen
+
+
+def _quality(result: Evaluation, pairs: MatchedPairs, row: int, name: str) -> float:
+    """Return a quality of a pair if it is PDQ's pair, too; NaN if PDQ was not measured, or pairs it with another."""
+    detection = int(pairs.detections[row])
+    if not result.has_pairs or result.detections.partners[detection] != pairs.objects[row]:
+        return float("nan")
+    if result.detections.verdicts[detection] != Verdict.TP:
+        return float("nan")
+    return float(result.detections.quality(name)[detection])
+
+
+def _make_example(
+    result: Evaluation, pairs: MatchedPairs, row: int, kind: str, caption: str, distance: float
+) -> Example:
+    qualities = {name: _quality(result, pairs, row, name) for name in ("spatial", "foreground", "background", "label")}
+    known = [f"{name} {100 * value:.0f} %" for name, value in qualities.items() if not np.isnan(value)]
+    if known:
+        caption += f"; qualities: {', '.join(known)}"
+    elif result.has_pairs:
+        caption += "; PDQ does not match the two"
+    name = result.classes[pairs.labels[row]]
+    has_sigmas = not pairs.plain[row]
+    numbers = {
+        "distance": float(distance),
+        "error": _rms(pairs.residuals[row]),
+        "sigma": _rms(np.sqrt(pairs.variances[row])) if has_sigmas else float("nan"),
+        "iou": float(pairs.ious[row]),
+        "score": float(pairs.scores[row]),
+        **qualities,
+    }
+    return Example(
+        kind=kind,
+        image_id=int(result.dataset.image_ids[pairs.image_rows[row]]),
+        detection=int(pairs.detections[row]),
+        object=int(pairs.objects[row]),
+        caption=f"{caption} ({name}, image {result.dataset.image_ids[pairs.image_rows[row]]})",
+        numbers=numbers,
+    )
+
+
+def _rms(values: Floats) -> float:
+    return float(np.sqrt(np.square(values).mean()))

@@ -1,0 +1,309 @@
+"""Two results on the same images: their numbers on drawn images, and p from images that are swapped."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.analysis.resampling import Block, cut_blocks, draw_block, resample, swap_block
+from probox.evaluation.result import Evaluation
+from probox.measures.measure import Measure, Resampled, Weights
+from probox.measures.registry import measures_called
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClassPart:
+    """The objects and detections of one class, with the verdicts that they have, and the images that they are in."""
+
+    evaluation: Evaluation
+    images: npt.NDArray[np.int64]
+    """Rows of the whole evaluation's images; the others hold nothing of the class."""
+
+
+def take_class(evaluation: Evaluation, label: int, measure: Measure) -> ClassPart:
+    """Return what a measure of the class reads, as `Measure.per_class` reads it.
+
+    Measures of matches by pixels have an object's match under the object's class, whatever class the detection names,
+    and what matches nothing under the class that it names. Those of matches by boxes have detections under the class
+    that they name. Those that match nobody look at all that was found where the class has objects.
+    """
+    objects, detections = evaluation.objects, evaluation.detections
+    of_object, of_detection = objects.labels == label, detections.labels == label
+    if "pairs" in measure.needs:
+        partners = detections.partners
+        of_detection = np.where(partners >= 0, of_object[partners] if len(of_object) else False, of_detection)
+    elif "boxes" not in measure.needs:
+        of_detection = np.isin(detections.image_rows, objects.image_rows[of_object])
+    there, found = np.flatnonzero(of_object), np.flatnonzero(of_detection)
+    images = np.union1d(objects.image_rows[there], detections.image_rows[found])
+    new_object, new_detection = np.full(len(objects), -1), np.full(len(detections), -1)
+    new_object[there], new_detection[found] = np.arange(len(there)), np.arange(len(found))
+    pairs = evaluation.pairs
+    inside = (new_object[pairs.objects] >= 0) & (new_detection[pairs.detections] >= 0)
+    pairs = pairs.take(np.flatnonzero(inside))
+    part = dataclasses.replace(
+        evaluation,
+        dataset=evaluation.dataset.take(images),
+        objects=objects.take(there).replace(
+            image_rows=np.searchsorted(images, objects.image_rows[there]),
+            partners=_renumber(objects.partners[there], new_detection),
+        ),
+        detections=detections.take(found).replace(
+            image_rows=np.searchsorted(images, detections.image_rows[found]),
+            partners=_renumber(detections.partners[found], new_object),
+        ),
+        pairs=pairs.replace(objects=new_object[pairs.objects], detections=new_detection[pairs.detections]),
+        masks=evaluation.masks.take(there),
+        plain_notes=(),
+    )
+    return ClassPart(part, images)
+
+
+def _renumber(partners: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return partners by their new numbers; -1 stays."""
+    return np.where(partners >= 0, numbers[partners], -1) if len(numbers) else partners
+
+
+Floats = npt.NDArray[np.float64]
+
+Place = tuple[str, str]
+"""A number of a result: a class, or nothing for all of them, and the key of a column."""
+
+Couple = tuple[str, str]
+"""The names of two results."""
+
+Progress = Callable[[int, int], None]
+
+
+class Sampler:
+    """The numbers of one evaluation, as they are and of resampled images."""
+
+    def __init__(self, evaluation: Evaluation, measures: Sequence[Measure], per_class: bool) -> None:
+        self.evaluation = evaluation
+        self.measures = measures
+        self.per_class = per_class
+        self.parts: dict[Place, tuple[Measure, ClassPart]] = {}
+        self.images: dict[Place, npt.NDArray[np.int64]] = {}
+        self.in_one_pass: list[Measure] = []  # which give classes and the whole together: passes are what takes time
+        for measure in measures if per_class else ():
+            if measure.per_class is None:
+                continue
+            key = measure.headline.key
+            if measure.resampled_classes is not None:
+                self.in_one_pass.append(measure)
+            for label, name in enumerate(evaluation.classes):
+                if measure.resampled_classes is not None:
+                    self.images[name, key] = _find_images_naming(evaluation, label)
+                    continue
+                part = take_class(evaluation, label, measure)
+                self.parts[name, key], self.images[name, key] = (measure, part), part.images
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Measures are known by name everywhere, and parts are sooner made than sent.
+        return _make_sampler, (self.evaluation, tuple(measure.name for measure in self.measures), self.per_class)
+
+    @cached_property
+    def values(self) -> dict[Place, float]:
+        """Return the numbers as they are, first those of all classes together."""
+        values: dict[Place, float] = {}
+        for measure in self.measures:
+            values.update({("", key): value for key, value in self.evaluation.summary_of(measure).items()})
+        for measure in self.measures if self.per_class else ():
+            if measure.per_class is not None:
+                key, groups = measure.headline.key, measure.per_class(self.evaluation)
+                values.update({(name, key): groups[name][key] for name in self.evaluation.classes})
+        return values
+
+    def numbers(self, weights: Weights, *, classes_alone: bool = False) -> dict[Place, Floats]:
+        """Return the numbers for each row of weights, which say how often each image counts."""
+        numbers: dict[Place, Floats] = {}
+        for measure in self.measures:
+            whole: Resampled = {}
+            if measure in self.in_one_pass:
+                assert measure.resampled_classes is not None
+                whole, drawn = measure.resampled_classes(self.evaluation, weights)
+                key = measure.headline.key
+                numbers.update({(name, key): drawn[:, label] for label, name in enumerate(self.evaluation.classes)})
+            elif not classes_alone:
+                whole = resample(self.evaluation, [measure], weights)
+            if not classes_alone:
+                numbers.update({("", key): values for key, values in whole.items()})
+        for place, (measure, part) in self.parts.items():
+            assert measure.resampled is not None
+            numbers[place] = measure.resampled(part.evaluation, weights[:, part.images])[place[1]]
+        return numbers
+
+    def images_of(self, place: Place) -> npt.NDArray[np.int64] | None:
+        """Return the images that hold anything of a class; None: all of them."""
+        return self.images.get(place)
+
+
+def _make_sampler(evaluation: Evaluation, measures: tuple[str, ...], per_class: bool) -> Sampler:
+    return Sampler(evaluation, measures_called(measures), per_class)
+
+
+def _find_images_naming(evaluation: Evaluation, label: int) -> npt.NDArray[np.int64]:
+    """Return the rows of images with objects of a class, or detections that name it."""
+    tables = (evaluation.objects, evaluation.detections)
+    there, found = (table.image_rows[table.labels == label] for table in tables)
+    return np.union1d(there, found)
+
+
+class ReplicateCounter:
+    """Counts replicates for who wants to see that it goes on."""
+
+    def __init__(self, replicates: int, permutations: int, images: int, pairs: int, progress: Progress | None) -> None:
+        self.total = replicates + pairs * permutations if images > 1 else 0
+        self.done = 0
+        self.progress = progress
+
+    def add(self, rows: int) -> None:
+        self.done += rows
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+
+def draw_together(
+    samplers: Mapping[str, Sampler],
+    images: int,
+    replicates: int,
+    seed: int,
+    steps: ReplicateCounter,
+) -> dict[str, dict[Place, Floats]]:
+    """Return the numbers of each result on the same images, drawn anew in each replicate."""
+    drawn: dict[str, list[dict[Place, Floats]]] = {name: [] for name in samplers}
+    if images > 1:
+        classes = max((len(sampler.evaluation.classes) for sampler in samplers.values()), default=0)
+        blocks = cut_blocks(replicates, images, classes=classes)
+        for block in blocks:
+            weights = draw_block(block, images, seed)
+            for name, sampler in samplers.items():
+                drawn[name].append(sampler.numbers(weights))
+            steps.add(block.stop - block.start)
+    return {name: _stack(parts) for name, parts in drawn.items()}
+
+
+def swap_differences(
+    both: Sampler, images: int, permutations: int, seed: int, steps: ReplicateCounter, more: int
+) -> dict[Place, Floats]:
+    """Return the differences of two results that have swapped some images; rows of `both` are theirs in turn.
+
+    Of classes there are `more`.
+    """
+    parts = []
+    cut = partial(cut_blocks, images=images, classes=len(both.evaluation.classes))
+    blocks = cut(permutations)
+    others = [Block(permutations + block.start, permutations + block.stop) for block in cut(more)]
+    class_parts = [_swap_numbers(block, images, seed, True, both) for block in others]
+    for block in blocks:
+        parts.append(_swap_numbers(block, images, seed, False, both))
+        steps.add(block.stop - block.start)
+    found, extra = _stack(parts), _stack(class_parts)
+    return found | {place: np.concatenate([found[place], values]) for place, values in extra.items()}
+
+
+def _swap_numbers(block: Block, images: int, seed: int, classes_alone: bool, both: Sampler) -> dict[Place, Floats]:
+    return _subtract_swapped(both, swap_block(block, images, seed), classes_alone=classes_alone)
+
+
+def _subtract_swapped(
+    both: Sampler, swapped: npt.NDArray[np.bool_], *, classes_alone: bool = False
+) -> dict[Place, Floats]:
+    sides = []
+    for chosen in (swapped, ~swapped):
+        weights = np.stack([~chosen, chosen], axis=2).reshape(len(chosen), -1).astype(np.int64)
+        sides.append(both.numbers(weights, classes_alone=classes_alone))
+    return {place: subtract(values, sides[1][place]) for place, values in sides[0].items()}
+
+
+def subtract(first: Floats, second: Floats) -> Floats:
+    """Return the first numbers minus the second; there is none, NaN, between two that are infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(first - second)
+
+
+def count_permutations(tests: int, replicates: int, level: float) -> int:
+    """Return how many permutations so many tests in one family need: `replicates`, or more where there are several.
+
+    p is at least 1 / (permutations + 1), and Holm's correction multiplies the least p by the number of tests. Twice the
+    permutations with which that product reaches 1 - level leave room for a permutation that exceeds by chance.
+    """
+    return max(replicates, math.ceil(2 * tests / (1 - level))) if tests > 1 else replicates
+
+
+def count_classes(both: Sampler) -> int:
+    """Return how many classes the column with most of them is tested for; 0 if classes are not compared."""
+    keys = [key for _, key in both.images]
+    return max((keys.count(key) for key in set(keys)), default=0)
+
+
+def _stack(parts: Sequence[Mapping[Place, Floats]]) -> dict[Place, Floats]:
+    return {place: np.concatenate([part[place] for part in parts]) for place in (parts[0] if parts else ())}
+
+
+def compute_p_values(
+    couple: Couple, samplers: Mapping[str, Sampler], swaps: Mapping[Place, Floats], images: int
+) -> dict[Place, float]:
+    """Return p of each difference: the share of swaps that do as much, the unswapped one being one of them.
+
+    Of all 2^n swaps of n images, two do as much at least, that of none and that of all: so p is at least 2 / 2^n.
+    Swaps that leave one side without a number count as doing as much. Numbers that a result has not got, or that are
+    infinite, have no p, and classes that one of them has no number for are left out.
+    """
+    first, second = (samplers[name].values for name in couple)
+    p = {}
+    for place, value in first.items():
+        difference = float(value) - float(second[place])
+        missing = math.isnan(value) or math.isnan(second[place])
+        if missing and place[0]:
+            continue
+        if not math.isfinite(difference) or place not in swaps:
+            p[place] = math.nan
+            continue
+        # Rounding must not make a swap of nothing look smaller than the difference itself.
+        less = np.abs(swaps[place]) < abs(difference) - 1e-12 * max(1.0, abs(difference))
+        n = count_images_about(place, couple, samplers, images)
+        p[place] = max((float((~less).sum()) + 1) / (len(less) + 1), 2.0 ** (1 - n) if n else 1.0)
+    return p
+
+
+def count_images_about(place: Place, couple: Couple, samplers: Mapping[str, Sampler], images: int) -> int:
+    """Return how many images hold anything that a number of two results is about."""
+    held = [samplers[name].images_of(place) for name in couple]
+    return images if held[0] is None or held[1] is None else len(np.union1d(held[0], held[1]))
+
+
+def correct_p_values(
+    tested: Mapping[Couple, Mapping[Place, float]],
+) -> dict[tuple[Couple, Place], float]:
+    """Return Holm's p: all classes and pairs of a column are one family, and so are its pairs over all classes."""
+    families: dict[tuple[str, bool], list[tuple[Couple, Place]]] = {}
+    for couple, p in tested.items():
+        for place in p:
+            families.setdefault((place[1], bool(place[0])), []).append((couple, place))
+    adjusted = {}
+    for members in families.values():
+        values = apply_holm([tested[couple][place] for couple, place in members])
+        adjusted.update(dict(zip(members, values, strict=True)))
+    return adjusted
+
+
+def apply_holm(p: Iterable[float]) -> list[float]:
+    """Return p-values by Holm's correction (1979); NaN stays and is no test.
+
+    >>> apply_holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    values = list(p)
+    order = sorted((n for n, value in enumerate(values) if not math.isnan(value)), key=lambda n: values[n])
+    adjusted = [math.nan] * len(values)
+    highest = 0.0
+    for rank, n in enumerate(order):
+        highest = max(highest, min(1.0, (len(order) - rank) * values[n]))
+        adjusted[n] = highest
+    return adjusted

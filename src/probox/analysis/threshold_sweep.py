@@ -1,0 +1,495 @@
+"""Matches at every label threshold, for PDQ and for boxes.
+
+Above a threshold t an image keeps the detections with a confidence greater than t. Its matches can only
+change at its own detections' confidences, so there are no more states of an image than detections in it,
+and the exact curve over all thresholds costs one assignment per state. All states of an image are matched in one call,
+unless it has so many detections that their number squared is too much: then only states in which a matched detection
+drops out, one after the other, since the best matches of the others stay the best.
+
+Detections take objects from the highest score down, so what drops out below leaves the matches above as they are: where
+an image's detections of a class drop out in the order of their scores, nothing has to be matched again. They do unless
+a threshold asks for something else than the score: it asks for the highest label probability, which may be that of
+another class or of background where a detector states its classes. Then a match can drop out before weaker ones, and
+another detection gets its object; with more than 100 detections, one that took no part comes in. There an image and
+class is matched anew for each of its detections' confidences.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.errors import InputError
+from probox.evaluation.result import Evaluation
+from probox.measures.boxes.matching import AREA_RANGES, IOU_THRESHOLDS, MAX_DETECTIONS
+from probox.measures.pdq.kernel import assign
+from probox.support.parallel import thread_count
+from probox.tables.results import Verdict
+
+Ints = npt.NDArray[np.int64]
+
+
+class ThresholdStates(NamedTuple):
+    """Some states; a group's first has all of its rows, each later one those surer than its step.
+
+    Parameters
+    ----------
+    row : (N,) int64
+        Rows, state by state, ascending within a state.
+    state : (N,) int64
+        The state that each is in, counted from 0.
+    step : (S,) float32
+        The threshold from which on a state holds; 0 for first ones.
+    first : (S,) bool
+        Whether it is the first state of its group.
+    """
+
+    row: Ints
+    state: Ints
+    step: npt.NDArray[np.float32]
+    first: npt.NDArray[np.bool_]
+
+
+def iterate_states(confidence: npt.NDArray[np.float32], group: Ints, limit: int) -> Iterator[ThresholdStates]:
+    """Yield the states of all groups, some groups at a time: about `limit` rows.
+
+    Beyond the highest confidence of a group nothing is left, and there is no state.
+
+    Parameters
+    ----------
+    confidence : (R,) float32
+        The confidence of each row.
+    group : (R,) int64
+        Its group, ascending.
+    limit : int
+        When to begin a new part.
+
+    Examples
+    --------
+    >>> confidence = np.array([0.5, 0.25, 0.5], np.float32)
+    >>> (states,) = iterate_states(confidence, np.array([7, 7, 7]), 100)
+    >>> states.row.tolist(), states.state.tolist(), states.step.tolist()
+    ([0, 1, 2, 0, 2], [0, 0, 0, 1, 1], [0.0, 0.25])
+    """
+    if not len(group):
+        return
+    order, level, base = _levels(confidence, group)
+    rank = np.empty(len(group), np.int64)
+    rank[order] = level - base
+    begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    ends = np.append(begins[1:], len(group))
+    total = np.concatenate([[0], np.cumsum(rank + 1)])
+    at = 0
+    while at < len(begins):
+        last = max(int(np.searchsorted(total[ends], total[begins[at]] + limit, side="right")), at + 1)
+        yield _make_states(confidence, group, rank, int(begins[at]), int(ends[last - 1]))
+        at = last
+
+
+def count_states(confidence: npt.NDArray[np.float32], group: Ints) -> int:
+    """Return how many rows all states of all groups have together."""
+    if not len(group):
+        return 0
+    _, level, base = _levels(confidence, group)
+    return int((level - base + 1).sum())
+
+
+def _levels(confidence: npt.NDArray[np.float32], group: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return rows by group and confidence, the number of each one's pair of both, and that of its group's first."""
+    order = np.lexsort((confidence, group))
+    own, sure = group[order], confidence[order]
+    starts = np.concatenate([[True], own[1:] != own[:-1]])
+    level = np.cumsum(starts | np.concatenate([[True], sure[1:] != sure[:-1]])) - 1
+    return order, level, level[starts][np.cumsum(starts) - 1]
+
+
+def _make_states(confidence: npt.NDArray[np.float32], group: Ints, rank: Ints, begin: int, end: int) -> ThresholdStates:
+    order, level, base = _levels(confidence[begin:end], group[begin:end])
+    # The state of a group's k-th confidence keeps what is surer than the one before: rows of rank k and above.
+    first = np.zeros(level[-1] + 1, bool)
+    first[base] = True
+    step = np.zeros(len(first), np.float32)
+    step[level] = confidence[begin:end][order]
+    step = np.where(first, np.float32(0), np.concatenate([[np.float32(0)], step[:-1]]))
+    own = np.empty(end - begin, np.int64)
+    own[order] = base
+    times = rank[begin:end] + 1
+    row = np.repeat(np.arange(begin, end), times)
+    state = np.repeat(own - (np.cumsum(times) - times), times) + np.arange(len(row))
+    by_state = np.argsort(state, kind="stable")
+    return ThresholdStates(row[by_state], state[by_state], step, first)
+
+
+_PAIRS_AT_A_TIME = 2_000_000  # pairs at a time
+
+_MOST_PAIRS = 20_000_000  # pairs in all states of an image that is matched in one call
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rematches:
+    """Detections that get another partner when others have dropped out, in the order in which it happens.
+
+    From thresholds of at least `threshold` on, `detection` is matched by the pair `pair` (a row of the
+    evaluation's pairs), or with nothing if that is -1; until it drops out itself or is rematched again.
+    """
+
+    threshold: npt.NDArray[np.float32]
+    detection: npt.NDArray[np.int64]
+    pair: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.threshold)
+
+
+def find_rematches(evaluation: Evaluation, confidences: npt.NDArray[np.float32] | None = None) -> Rematches:
+    """Return every change of partner that raising the label threshold brings about.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was measured.
+    confidences : (N,) float32, optional
+        What thresholds are compared with instead of the detections' own confidences: say, how many of some thresholds
+        each of them is above. The fewer different ones there are, the less is matched anew.
+    """
+    evaluation = evaluation.of_all_detections()
+    pairs, table = evaluation.pairs, evaluation.detections
+    if not len(pairs):
+        return Rematches(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    sure = table.confidences if confidences is None else confidences
+    image = table.image_rows[pairs.detections]
+    crowded = _is_crowded(sure[pairs.detections], image)
+    rows = np.flatnonzero(~crowded[image])
+    parts = [
+        _find_changes(evaluation, some._replace(row=rows[some.row]), sure)
+        for some in iterate_states(sure[pairs.detections[rows]], image[rows], _PAIRS_AT_A_TIME)
+    ]
+    parts += [
+        _find_changes_one_by_one(evaluation, np.flatnonzero(image == one), sure) for one in np.flatnonzero(crowded)
+    ]
+    threshold, detection, pair = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(threshold, kind="stable")
+    return Rematches(
+        threshold[order].astype(np.float32), detection[order].astype(np.int64), pair[order].astype(np.int64)
+    )
+
+
+def _is_crowded(sure: npt.NDArray[np.float32], image: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which images, numbered as in `image`, have too many pairs in all their states together."""
+    most = np.bincount(image) ** 2 > _MOST_PAIRS  # no more states than pairs
+    for one in np.flatnonzero(most):
+        most[one] = count_states(sure[image == one], image[image == one]) > _MOST_PAIRS
+    return np.asarray(most)
+
+
+def _find_changes_one_by_one(
+    evaluation: Evaluation, rows: npt.NDArray[np.int64], sure: npt.NDArray[np.float32]
+) -> list[npt.NDArray[np.generic]]:
+    """Return what `_find_changes` does for the pairs of one image, passing over states in which no match drops out.
+
+    Of equally good matches it may keep others than `_find_changes` chooses.
+    """
+    pairs = evaluation.pairs
+    confidence = sure[pairs.detections[rows]]
+    partner = np.full(len(sure), -1)  # the pair of each detection
+    before, step = np.zeros(0, np.int64), np.float32(0)
+    found: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+    while True:
+        matched = rows[assign(np.zeros(len(rows), np.int64), pairs, evaluation.convention.assignment, rows)]
+        now = pairs.detections[matched]
+        either = np.union1d(before, now)
+        earlier = partner[either]
+        partner[before] = -1
+        partner[now] = matched
+        changed = either[(partner[either] != earlier) & (sure[either] > step)] if found else either[:0]
+        found.append((np.full(len(changed), step, np.float32), changed, partner[changed]))
+        if not len(matched):
+            break
+        before, step = now, sure[now].min()
+        kept = confidence > step
+        rows, confidence = rows[kept], confidence[kept]
+    return [np.concatenate(column) for column in zip(*found, strict=True)]
+
+
+def _find_changes(
+    evaluation: Evaluation, states: ThresholdStates, sure: npt.NDArray[np.float32]
+) -> list[npt.NDArray[np.generic]]:
+    """Match every state of some images; return threshold, detection and pair of each change of a kept detection.
+
+    Matches are few beside pairs: only those of a state and of the one before it are compared.
+    """
+    pairs, table = evaluation.pairs, evaluation.detections
+    rows, state = states.row, states.state
+    matched = assign(state, pairs, evaluation.convention.assignment, rows)
+    pair, span = rows[matched], len(table) + 1
+    key = state[matched] * span + pairs.detections[pair]
+    order = np.argsort(key, kind="stable")
+    key, pair = key[order], pair[order]
+    # What was matched in the state before, as if it still were; not across images, nor what has dropped out.
+    of_next = key // span + 1
+    goes_on = of_next < len(states.first)
+    goes_on[goes_on] = ~states.first[of_next[goes_on]]
+    goes_on[goes_on] = sure[key[goes_on] % span] > states.step[of_next[goes_on]]
+    before, earlier = key[goes_on] + span, pair[goes_on]
+    new = np.flatnonzero(~states.first[key // span])
+    kept, place = _take_changes(key[new], before)
+    same = kept.copy()
+    same[kept] = earlier[place[kept]] == pair[new[kept]]
+    fresh = new[~same]
+    lost = np.flatnonzero(~_take_changes(before, key)[0])
+    changed = np.concatenate([key[fresh], before[lost]])
+    partner = np.concatenate([pair[fresh], np.full(len(lost), -1)])
+    order = np.argsort(changed, kind="stable")
+    changed, partner = changed[order], partner[order]
+    return [states.step[changed // span], changed % span, partner]
+
+
+def _take_changes(
+    wanted: npt.NDArray[np.int64], known: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+    """Return which keys are among the known ones, which ascend, and where."""
+    place = np.searchsorted(known, wanted)
+    inside = place < len(known)
+    found = inside.copy()
+    found[inside] = known[place[inside]] == wanted[inside]
+    return found, place
+
+
+class Histories(NamedTuple):
+    """How detections are matched as the threshold rises: by `pair`, or with nothing if that is -1.
+
+    Each entry holds from thresholds of at least `since` on, while they are below `until`.
+    """
+
+    since: npt.NDArray[np.float32]
+    until: npt.NDArray[np.float32]
+    detection: npt.NDArray[np.int64]
+    pair: npt.NDArray[np.int64]
+
+
+def match_histories(evaluation: Evaluation, rematches: Rematches, confidences: npt.NDArray[np.float32]) -> Histories:
+    """Return each detection's history, which ends where it drops out itself."""
+    n = len(evaluation.detections)
+    since = np.concatenate([np.full(n, -1, np.float32), rematches.threshold])
+    detection = np.concatenate([np.arange(n), rematches.detection])
+    pair = np.concatenate([_find_pair_rows(evaluation), rematches.pair])
+    order = np.lexsort((np.arange(len(since)), since, detection))
+    since, detection, pair = since[order], detection[order], pair[order]
+    last = np.concatenate([detection[1:] != detection[:-1], [True]]) if len(detection) else np.zeros(0, bool)
+    until = np.where(last, confidences[detection], np.concatenate([since[1:], [0.0]]) if len(since) else since)
+    return Histories(since, until, detection, pair)
+
+
+def threshold_curve(
+    evaluation: Evaluation,
+    thresholds: npt.ArrayLike,
+    rematches: Rematches | None = None,
+    images: npt.NDArray[np.bool_] | None = None,
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Return PDQ, TP, FP and FN at each label threshold, as ``evaluation.at_threshold(t).summary()`` gives them.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was measured. Below its own label threshold the curve is NaN: those detections are gone.
+    thresholds : array of float
+        Ascending.
+    rematches : Rematches, optional
+        From `find_rematches`, if at hand.
+    images : (images,) bool, optional
+        Which image rows take part. Default: all.
+    """
+    evaluation = evaluation.of_all_detections()
+    events = find_rematches(evaluation) if rematches is None else rematches
+    table, objects, pairs = evaluation.detections, evaluation.objects, evaluation.pairs
+    levels = np.asarray(thresholds, dtype=np.float32)
+    confidence = np.where(np.isnan(table.confidences), 0, table.confidences).astype(np.float32)
+    histories = match_histories(evaluation, events, confidence)
+    there = ~objects.ignored
+    if images is not None:
+        chosen = images[table.image_rows[histories.detection]]
+        histories = Histories._make(column[chosen] for column in histories)
+        there &= images[objects.image_rows]
+    since, until, detection, pair = histories
+    quality = np.where(pair >= 0, pairs.quality("pPDQ")[pair] if len(pairs) else 0.0, 0.0)
+    ignored = np.where(pair >= 0, objects.ignored[pairs.objects[pair]] if len(pairs) else False, False)
+    right = (pair >= 0) & ~ignored
+    begin = np.searchsorted(levels, since, side="left")  # first level >= since
+    end = np.searchsorted(levels, until, side="left")  # kept while the level is below the confidence
+    n = len(levels)
+
+    def along(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        steps = np.bincount(begin, weights, n + 1) - np.bincount(np.maximum(end, begin), weights, n + 1)
+        return np.asarray(np.cumsum(steps)[:n])
+
+    tp = np.rint(along(right.astype(np.float64)))
+    fp = np.rint(along((pair < 0).astype(np.float64)))
+    cost = fp if not evaluation.convention.confidence_denominator else along(
+        np.where(pair < 0, table.costs[detection].astype(np.float64), 0.0)
+    )  # fmt: skip
+    fn = float(there.sum()) - tp
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pdq = np.maximum(along(np.where(right, quality, 0.0)), 0.0) / (tp + cost + fn)
+    own = evaluation.convention.fixed_threshold
+    unknown = np.zeros(n, bool) if own is None else levels < np.float32(own)
+    curves = {"PDQ": pdq, "TP": tp, "FP": fp, "FN": fn}
+    return {name: np.where(unknown, np.nan, curve) for name, curve in curves.items()}
+
+
+def _find_pair_rows(evaluation: Evaluation) -> npt.NDArray[np.int64]:
+    """Return for each detection the row of the pair that matches it, or -1."""
+    if not evaluation.has_pairs:
+        raise InputError("PDQ was not measured, so nobody is matched", remedy="evaluate with PDQ among the measures")
+    pairs, table = evaluation.pairs, evaluation.detections
+    rows = np.full(len(table), -1)
+    if len(pairs):
+        is_match = table.partners[pairs.detections] == pairs.objects
+        rows[pairs.detections[is_match]] = np.flatnonzero(is_match)
+    assert ((rows >= 0) == np.isin(table.verdicts, (Verdict.TP, Verdict.IGNORED))).all()
+    return rows
+
+
+_ROWS_AT_A_TIME = 500_000
+
+_MOST_ROWS = 20_000_000  # rows to match anew: about ten seconds
+
+
+class BoxRematches(NamedTuple):
+    """Detections that fare otherwise when others have dropped out, in the order in which it happens.
+
+    From thresholds of at least `threshold` on, `detection` takes part with `matched`, `ignored` and `ious` as in
+    `BoxMatches`; until it drops out itself or changes again. `partner` is the row of its match at an overlap of 0.5,
+    any size, or -1.
+    """
+
+    threshold: npt.NDArray[np.float32]
+    detection: Ints
+    matched: npt.NDArray[np.uint16]
+    ignored: npt.NDArray[np.uint16]
+    ious: npt.NDArray[np.float64]
+    partner: Ints = np.zeros(0, np.int64)
+
+
+def score_order(evaluation: Evaluation) -> tuple[Ints, Ints]:
+    """Return the rows of all detections of known classes by class, then descending score, and where classes start."""
+    table, classes = evaluation.detections, len(evaluation.classes)
+    known = np.flatnonzero(table.labels >= 0)
+    order, starts = _core.score_order(table.labels[known], table.scores[known], classes, thread_count(None))
+    return known[order], starts
+
+
+def find_box_rematches(evaluation: Evaluation) -> BoxRematches | None:
+    """Return every change that raising the label threshold brings about; None if it would take too long to find."""
+    doubtful = _doubtful_groups(evaluation)
+    confidence = evaluation.detections.confidences[doubtful.row]
+    if count_states(confidence, doubtful.group) > _MOST_ROWS:
+        return None
+    parts = [
+        _no_rematches(),
+        *(
+            _find_box_changes(evaluation, doubtful, some)
+            for some in iterate_states(confidence, doubtful.group, _ROWS_AT_A_TIME)
+        ),
+    ]
+    order = np.argsort(np.concatenate([part.threshold for part in parts]), kind="stable")
+    columns: Any = (np.concatenate(column)[order] for column in zip(*parts, strict=True))
+    return BoxRematches(*columns)
+
+
+def _no_rematches() -> BoxRematches:
+    bits, sizes = np.zeros((0, len(AREA_RANGES)), np.uint16), np.zeros((0, len(AREA_RANGES)))
+    return BoxRematches(np.zeros(0, np.float32), np.zeros(0, np.int64), bits, bits, sizes)
+
+
+class _Doubtful(NamedTuple):
+    """Detections of images and classes whose matches a threshold can change, and their objects."""
+
+    row: Ints
+    group: Ints
+    """Of each row, counted from 0, ascending; rows ascend within it."""
+    objects: Ints
+    offsets: Ints
+    """Where each group's objects begin."""
+
+
+def _doubtful_groups(evaluation: Evaluation) -> _Doubtful:
+    table, objects, classes = evaluation.detections, evaluation.objects, max(len(evaluation.classes), 1)
+    known = np.flatnonzero(table.labels >= 0)
+    key = table.image_rows[known] * classes + table.labels[known]
+    order = np.lexsort((known, -table.scores[known], key))
+    row, key = known[order], key[order]
+    begins = np.concatenate([np.ones(min(len(key), 1), bool), key[1:] != key[:-1]])
+    group = np.cumsum(begins) - 1
+    counts = np.bincount(group)
+    # A threshold drops a detection out of turn if one of a lower score is surer. Nobody minds if it has no match:
+    # then it takes nothing that others might have, unless it takes one of the 100 places.
+    level = np.unique(table.confidences[row], return_inverse=True)[1]
+    surest = np.maximum.accumulate((level - group * (len(row) + 1))[::-1])[::-1] + group * (len(row) + 1)
+    matches = evaluation.box_matches
+    offsets = evaluation.dataset.offsets(table.image_rows)
+    minded = np.zeros(len(table), bool)
+    minded[(offsets[matches.image_rows] + matches.numbers)[matches.matched.any(axis=1)]] = True
+    out_of_turn = (surest > level) & (minded[row] | (counts[group] > MAX_DETECTIONS))
+    doubtful = np.zeros(len(counts), bool)
+    doubtful[group[out_of_turn]] = True
+    kept = doubtful[group]
+    number = (np.cumsum(doubtful) - 1)[group[kept]]
+    by_row = np.lexsort((row[kept], number))
+    object_key = objects.image_rows * classes + objects.labels
+    object_order = np.argsort(object_key, kind="stable")
+    own = key[begins][doubtful]
+    first, last = (np.searchsorted(object_key[object_order], own, side=side) for side in ("left", "right"))
+    ends = np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64)
+    there = object_order[np.repeat(first - ends[:-1], last - first) + np.arange(ends[-1])]
+    return _Doubtful(row[kept][by_row], number, there, ends)
+
+
+def _find_box_changes(evaluation: Evaluation, doubtful: _Doubtful, states: ThresholdStates) -> BoxRematches:
+    """Match every state of some groups, each as an image of its own; return what differs from the state before."""
+    table, objects = evaluation.detections, evaluation.objects
+    row, state = doubtful.row[states.row], states.state
+    begins = np.searchsorted(state, np.arange(len(states.step)))
+    of_group = doubtful.group[states.row[begins]]
+    each = np.diff(doubtful.offsets)[of_group]
+    object_offsets = np.concatenate([[0], np.cumsum(each)]).astype(np.int64)
+    there = doubtful.objects[np.repeat(doubtful.offsets[of_group] - object_offsets[:-1], each) + np.arange(each.sum())]
+    found = _core.match_boxes(
+        image_rows=state,
+        labels=np.zeros(len(row), np.int32),
+        boxes=table.boxes[row],
+        extents=table.extents[row],
+        scores=table.scores[row],
+        object_offsets=object_offsets,
+        object_labels=np.zeros(len(there), np.int32),
+        object_boxes=objects.boxes[there],
+        object_extents=objects.extents[there],
+        object_areas=objects.areas[there],
+        object_crowd=objects.crowd[there],
+        iou_thresholds=IOU_THRESHOLDS,
+        area_ranges=AREA_RANGES,
+        max_detections=MAX_DETECTIONS,
+        threads=thread_count(None),
+    )
+    of_state = found["image_rows"].astype(np.int64)
+    detection = row[begins[of_state] + found["numbers"]]
+    span = len(table) + 1
+    key = of_state * span + detection
+    order = np.argsort(key)
+    key, of_state, detection = key[order], of_state[order], detection[order]
+    matched, ignored, ious = (found[name][order] for name in ("matched", "ignored", "ious"))
+    number = found["matched_objects"][order].astype(np.int64)
+    partner = np.full(len(number), -1)
+    partner[number >= 0] = there[object_offsets[of_state[number >= 0]] + number[number >= 0]]
+    later = np.flatnonzero(~states.first[of_state])
+    before = np.minimum(np.searchsorted(key, key[later] - span), len(key) - 1)
+    same = (key[before] == key[later] - span) & (matched[before] == matched[later]).all(axis=1)
+    same &= (ignored[before] == ignored[later]).all(axis=1) & (partner[before] == partner[later])
+    same &= np.where(np.isnan(ious[later]), np.isnan(ious[before]), ious[before] == ious[later]).all(axis=1)
+    changed = later[~same]
+    columns = (column[changed] for column in (detection, matched, ignored, ious, partner))
+    return BoxRematches(states.step[of_state[changed]], *columns)

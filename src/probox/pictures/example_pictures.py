@@ -1,0 +1,174 @@
+"""Pictures of example detections: the part of an image around a detection and its object, with the caption below."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.analysis.examples import KINDS, Example
+from probox.evaluation.result import Evaluation
+from probox.pictures.drawing import draw_view
+from probox.pictures.view import ImageView, view_of_image
+from probox.support.html_table import html_text
+from probox.tables.detections import Detections
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_WIDTH = 5.0  # inches
+
+_TALLEST = 1.25  # of the width
+
+_POINTS = 8.5
+
+_LETTERS = 72  # of a line of the caption
+
+_MARGIN = 0.3  # of the longer side, around everything
+
+_LEAST = 24.0  # pixels
+
+
+def view_of_example(result: Evaluation, example: Example, detections: Detections | None = None) -> ImageView:
+    """Return the image of an example with nothing in it but the detection and its object."""
+    view = view_of_image(result, example.image_id, detections)
+    image = int(result.dataset.rows_of([example.image_id])[0])
+    found = int(np.searchsorted(np.flatnonzero(result.detections.image_rows == image), example.detection))
+    there = int(np.searchsorted(np.flatnonzero(result.objects.image_rows == image), example.object))
+    both = view.detections.partners[found] == there
+    partner = np.array([0 if both else -1])
+    return dataclasses.replace(
+        view,
+        objects=view.objects.take(np.array([there])).replace(partners=partner),
+        masks=view.masks.take(np.array([there])),
+        detections=view.detections.take(np.array([found])).replace(partners=partner),
+        heatmaps=(view.heatmaps[found],),
+    )
+
+
+def crop_around(view: ImageView) -> tuple[float, float, float, float]:
+    """Return the part of the image that holds the detection, two sigmas around its corners, its object, and a margin.
+
+    x1, y1, x2, y2 of the outer edges of pixels; never beyond the image, never much higher than wide.
+    """
+    corners = view.detections.boxes[0].reshape(2, 2)
+    reach = 2.0 * np.sqrt(np.maximum(np.diagonal(view.detections.covariances[0], axis1=1, axis2=2), 0.0))
+    truth = view.objects.boxes[0].reshape(2, 2)
+    low = np.minimum(np.minimum(corners - reach, corners).min(axis=0), truth.min(axis=0))
+    high = np.maximum((corners + reach).max(axis=0), truth.max(axis=0))
+    low, high = np.clip(low, 0, [view.width, view.height]), np.clip(high, 0, [view.width, view.height])
+    margin = max(_MARGIN * float((high - low).max()), _LEAST)
+    low, high = low - margin, high + margin
+    width, height = high - low
+    wider = max(height / _TALLEST - width, 0.0) / 2.0
+    low, high = low - np.array([wider, 0.0]), high + np.array([wider, 0.0])
+    edge = np.array([view.width, view.height]) - 0.5
+    low, high = np.clip(np.rint(low) - 0.5, -0.5, edge - 1.0), np.clip(np.rint(high) + 0.5, 0.5, edge)
+    return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+
+
+def draw_example(view: ImageView, *, photo: npt.NDArray[np.uint8] | None = None, caption: str, **options: Any) -> Axes:
+    """Draw the view of an example, from `view_of_example`, with its caption below; the truth's box is dashed.
+
+    Parameters
+    ----------
+    view : ImageView
+        The detection and its object.
+    photo : (H, W, 3) uint8, optional
+        The photo of the whole image.
+    caption : str
+        What to write below.
+    **options
+        What `draw_view` takes; an ellipse becomes those at 1, 2 and 3 standard deviations, for which there is room.
+    """
+    from matplotlib.patches import Rectangle
+
+    from probox.pictures.rendering import TextFigure
+
+    x1, y1, x2, y2 = crop_around(view)
+    lines = textwrap.wrap(caption.replace(" %", "\u00a0%").replace(" px", "\u00a0px"), _LETTERS)
+    line = 1.35 * _POINTS / 72.0
+    words = line * len(lines) + 0.2
+    shape = min((y2 - y1) / (x2 - x1), _TALLEST)
+    height = _WIDTH * shape + words
+    figure = TextFigure(figsize=(_WIDTH, height), dpi=150, facecolor="white")
+    axes: Axes = figure.add_axes((0.0, words / height, 1.0, 1.0 - words / height))
+    if options.get("corners", "ellipse") == "ellipse":
+        options["corners"] = "ellipses"
+    draw_view(view, photo=photo, ax=axes, label_text="none", **options)
+    truth = view.objects.boxes[0]
+    axes.add_artist(
+        Rectangle((truth[0], truth[1]), truth[2] - truth[0], truth[3] - truth[1], fill=False, edgecolor="#14181f",
+                  linestyle=(0, (3, 2)), linewidth=1.1, zorder=3.3, gid="truth")
+    )  # fmt: skip
+    axes.set_xlim(x1, x2)
+    axes.set_ylim(y2, y1)
+    for place, text in enumerate(lines):
+        figure.text(
+            0.02, (words - 0.1 - line * (place + 0.75)) / height, text, fontsize=_POINTS, color="#14181f",
+            parse_math=False,
+        )  # fmt: skip
+    return axes
+
+
+def example_page(
+    examples: Sequence[tuple[Example, str]], title: str, notes: Sequence[str], colours: str = "blue-orange"
+) -> bytes:
+    """Return a page with all examples and the names of their pictures beside it.
+
+    A page, not one large picture: its captions can be searched, copied and read aloud, and the pictures stay files of
+    their own, ready for a paper.
+    """
+    parts = []
+    for kind, about in KINDS.items():
+        own = [(example, name) for example, name in examples if example.kind == kind]
+        if own:
+            parts.append(f"<h2>{html_text(about)}</h2>\n<div class=row>\n{''.join(map(_figure, own))}</div>\n")
+    said = "".join(f"<p>{html_text(note)}</p>\n" for note in notes)
+    right, wrong = colours.split("-")  # palettes are called by their colours
+    words = {"right": right.capitalize(), "wrong": wrong}
+    return _PAGE.format(title=html_text(title), body="".join(parts), notes=said, **words).encode()
+
+
+def _figure(told: tuple[Example, str]) -> str:
+    example, name = told
+    text = html_text(example.caption)
+    shown = f'<img src="{html_text(name)}" alt="{text}">'
+    if name.endswith(".pdf"):
+        shown = f'<object data="{html_text(name)}" type="application/pdf">{text}</object>'
+    return (
+        f'<figure><a href="{html_text(name)}">{shown}</a><figcaption><p>{text}</p><details><summary>caption</summary>'
+        f"{text}</details></figcaption></figure>\n"
+    )
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1200px; padding: 0 1em; }}
+.row {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(min(320px, 100%), 1fr)); gap: 1.2em; }}
+figure {{ margin: 0; }}
+img, object {{ width: 100%; border-radius: 6px; background: #fff; }}
+object {{ height: 480px; }}
+figcaption {{ font-size: 13px; padding: 0.2em 0; }}
+figcaption p {{ display: none; margin: 0.2em 0; }}
+@media (max-width: 720px) {{ /* the words in the picture are too small there */
+figcaption p {{ display: block; }} figcaption details {{ display: none; }}
+}}
+summary {{ opacity: 0.6; cursor: pointer; }}
+h1 {{ font-size: 1.5em; }} h2 {{ font-size: 1.1em; margin-top: 2em; }}
+</style>
+<h1>{title}</h1>
+<p>{right} is matched, purple is matched with the wrong class, {wrong} is not matched; ellipses are 1, 2 and 3 standard
+deviations of a corner; the truth's box is dashed.
+d² is the squared distance of the truth from the box in units of its sigmas, over the four edges.</p>
+{body}{notes}</html>
+"""
