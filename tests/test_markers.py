@@ -22,7 +22,7 @@ def test_modules_that_load_torch_say_so() -> None:
         for module in TESTS.rglob("test_*.py")
         if LOADS_TORCH.search(module.read_text(encoding="utf-8")) and module != Path(__file__).resolve()
     ]
-    assert len(loading) >= 20
+    assert len(loading) >= 15
     assert [module.name for module in loading if "pytest.mark.torch" not in module.read_text(encoding="utf-8")] == []
 
 

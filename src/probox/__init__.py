@@ -19,5 +19,10 @@ import lazy_loader
 # Names and subpackages are imported on first use, so that `probox --help` does not wait for NumPy. `__init__.pyi` lists
 # them, for type checkers too.
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
-# `from probox import *` leaves out subpackages: `probox.torch` would hide torch.
-__all__ = [name for name in _names if not os.path.isdir(os.path.join(os.path.dirname(__file__), name))]
+# `from probox import *` leaves out modules: `probox.torch` would hide torch.
+_HERE = os.path.dirname(__file__)
+__all__ = [
+    name
+    for name in _names
+    if not any(os.path.exists(os.path.join(_HERE, name + end)) for end in ("/__init__.py", ".py"))
+]

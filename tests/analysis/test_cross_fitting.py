@@ -170,9 +170,8 @@ def test_what_it_cannot_be_used_for(world):
         probox.evaluate(truth, found, images=[1], label_threshold="auto")
     with pytest.raises(InputError, match="PDQ was not measured"):
         probox.evaluate(truth, found, measures="map", label_threshold="auto")
-    for call in (probox.evaluate, probox.calibration.fit):
-        with pytest.raises(InputError, match=f'{call.__name__} does not take label_threshold="auto"'):
-            call(truth, found, label_threshold="auto")
+    with pytest.raises(InputError, match='fit does not take label_threshold="auto"'):
+        probox.calibration.fit(truth, found, label_threshold="auto")
     with pytest.raises(InputError, match='PDQ does not take label_threshold="auto"'):
         probox.PDQ(label_threshold="auto")
     with pytest.raises(InputError, match="a number, \"auto\" or None, got 'best'"):
