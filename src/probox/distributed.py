@@ -95,7 +95,7 @@ def evaluate(
     keep: Keep = "all",
     checkpoint: Paths | None = None,
     progress: Progress | None = None,
-    images: Images | None = None,
+    image_ids: Images | None = None,
     repair: bool = False,
     convention: str | Convention | None = None,
     measures: str | Sequence[str] | None = None,
@@ -119,7 +119,7 @@ def evaluate(
         there; a folder of other inputs or settings is refused.
     progress : callable, optional
         Called with the numbers of images done and in all.
-    images, repair, convention, measures, **settings
+    image_ids, repair, convention, measures, **settings
         As for `probox.evaluate`.
 
     Examples
@@ -131,7 +131,7 @@ def evaluate(
     chosen = resolve_settings(evaluate, convention, settings)
     with run_evaluation(
         truth, detections, client=client, parts=parts, keep=keep, checkpoint=checkpoint, progress=progress,
-        images=images, repair=repair, convention=chosen, measures=measures,
+        image_ids=image_ids, repair=repair, convention=chosen, measures=measures,
     ) as run:  # fmt: skip
         result: Evaluation = run.result
         return result
@@ -147,7 +147,7 @@ def run_evaluation(
     keep: Keep = "all",
     checkpoint: Paths | None = None,
     progress: Progress | None = None,
-    images: Images | None = None,
+    image_ids: Images | None = None,
     repair: bool = False,
     convention: Convention,
     measures: str | Sequence[str] | None = None,
@@ -155,7 +155,7 @@ def run_evaluation(
     """Give the result of `evaluate`; its finished parts are removed when the block ends, having saved it."""
     cluster = _current_client() if client is None else client
     wanted = measures_to_keep(known_measures(measures), check_keep(keep), asked=measures is not None)
-    given = open_inputs(truth, detections, images=images, repair=repair)
+    given = open_inputs(truth, detections, image_ids=image_ids, repair=repair)
     ids = given.image_ids
     before = None if checkpoint is None else read_settings(Path(checkpoint)).get("parts")
     of = _count_parts(parts, before, cluster, len(ids))
@@ -164,7 +164,7 @@ def run_evaluation(
         shared: list[Any] = [given.truth, given.detections]
     else:
         shared = [given.truth if isinstance(given.truth, GroundTruth) else _absolute(truth), _absolute(detections)]
-        how |= {"images": None if images is None else ids, "repair": repair}
+        how |= {"image_ids": None if image_ids is None else ids, "repair": repair}
     settings = {
         "probox": __version__, "inputs": given.identity(repair=repair), "images": hash_ids(ids), "parts": of,
         "convention": convention.to_dict(), "measures": sorted(wanted), "keep": keep, "repair": repair,

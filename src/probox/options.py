@@ -1,8 +1,4 @@
-"""The words of scoring: what the keywords of `probox.evaluate` and the options of every command that scores are called.
-
-Each is a field of `Convention`. Functions take them by `Settings`, commands by `OPTIONS`; a word that is not here is
-known to neither.
-"""
+"""Scoring keywords of `probox.evaluate` and others: the preset and changes of it, named as in the command line."""
 
 from __future__ import annotations
 
@@ -23,31 +19,8 @@ from probox.errors import InputError, KeywordError
 from probox.support.words import nearest_word
 
 
-@dataclasses.dataclass(frozen=True)
-class Option:
-    """A field of `Convention` that may be set in a word; a number goes from 0 to `highest`."""
-
-    field: str
-    help: str
-    metavar: str | None = None
-    highest: float | None = None
-
-
-OPTIONS: tuple[Option, ...] = (
-    Option("assignment", "How detections meet objects."),
-    Option("background", "The background lies outside an object's box or mask."),
-    Option("box_truth", "Use annotated boxes in place of masks."),
-    Option("fixed_variance", "Give every corner the variance V (square pixels).", "V"),
-    Option("label_threshold", "Keep detections with a label probability above T.", "T", 1.0),
-    Option("label_weight", "Weight of the label in pPDQ, 0 to 1 [default: 0.5].", "W", 1.0),
-    Option("clip", "Move corners outside the image onto its border."),
-    Option("object_filter", "Ignore small objects [default: as truth asks]."),
-)
-"""What may be set beside the preset, in the order in which help texts have it."""
-
-
 class Settings(TypedDict, total=False):
-    """What `OPTIONS` and the preset look like as keywords; None is as good as not given."""
+    """The preset, and fields of `Convention` that change it; None is as good as not given."""
 
     preset: str | None
     assignment: Assignment | None
@@ -60,7 +33,7 @@ class Settings(TypedDict, total=False):
     object_filter: bool | None
 
 
-WORDS: tuple[str, ...] = ("preset", *(option.field for option in OPTIONS))
+WORDS: tuple[str, ...] = tuple(Settings.__annotations__)
 """Every keyword."""
 
 _ELSEWHERE = {

@@ -21,9 +21,9 @@ def cross_fitted_by_definition(truth, found, **settings):
     folds[np.random.default_rng(0).permutation(len(ids))] = np.arange(len(ids)) % min(5, len(ids))
     thresholds, qualities, counted = [], [], []
     for fold in range(folds.max() + 1):
-        others = probox.evaluate(truth, found, images=ids[folds != fold].tolist(), **settings)
+        others = probox.evaluate(truth, found, image_ids=ids[folds != fold].tolist(), **settings)
         best = others.best_threshold().threshold if len(others.detections) else None
-        own = probox.evaluate(truth, found, images=ids[folds == fold].tolist(), label_threshold=best, **settings)
+        own = probox.evaluate(truth, found, image_ids=ids[folds == fold].tolist(), label_threshold=best, **settings)
         table = own.detections
         qualities += table.quality("pPDQ")[table.verdicts == Verdict.TP].tolist()
         wrong = table.costs[table.verdicts == Verdict.FP] if own.convention.confidence_denominator else np.ones(own.fp)
@@ -167,7 +167,7 @@ def test_compared_by_the_thresholds_of_each(world, result):
 def test_what_it_cannot_be_used_for(world):
     truth, found = world
     with pytest.raises(InputError, match="expected two or more, got 1"):
-        probox.evaluate(truth, found, images=[1], label_threshold="auto")
+        probox.evaluate(truth, found, image_ids=[1], label_threshold="auto")
     with pytest.raises(InputError, match="PDQ was not measured"):
         probox.evaluate(truth, found, measures="map", label_threshold="auto")
     with pytest.raises(InputError, match='fit does not take label_threshold="auto"'):

@@ -330,7 +330,7 @@ def test_the_command_fits_and_applies(demo: Demo, demo_files: Path, tmp_path: Pa
 
 def test_the_command_refuses_few_pairs(demo_files: Path, tmp_path: Path) -> None:
     words = ["calibrate", "fit", str(demo_files / "truth.json"), str(demo_files / "sure.json"), "--method", "learned"]
-    done = CliRunner().invoke(cli, [*words, "--images", "1", "--out", str(tmp_path / "c.json")])
+    done = CliRunner().invoke(cli, [*words, "--image-ids", "1", "--out", str(tmp_path / "c.json")])
     assert done.exit_code == 1
     assert "to learn sigmas from, fewer than 30; fit on more images, or use" in str(done.exception or done.output)
     assert not (tmp_path / "c.json").exists()

@@ -73,7 +73,7 @@ def test_detections_can_be_held_out(run: Run, demo_files: Path, tmp_path: Path) 
     before = kept.read_bytes()
     for other in (unsure, truth, cal):
         assert run("fit", truth, unsure, "--out", cal, "--held-out", other)[0] == 1
-    status, _, said = run("fit", truth, unsure, "--images", "1", "--out", cal, "--held-out", kept)
+    status, _, said = run("fit", truth, unsure, "--image-ids", "1", "--out", cal, "--held-out", kept)
     assert status == 1
     assert "of one image none can be held out" in said
     assert kept.read_bytes() == before
@@ -215,7 +215,7 @@ def test_heatmaps_need_the_truth_and_stay(run: Run, golden_dir: Path, tmp_path: 
 
 def test_help_names_every_choice() -> None:
     shown = CliRunner().invoke(cli, ["calibrate", "fit", "--help"]).output
-    for word in ("edge-scale", "learned", "conformal", "temperature", "coverage", "--alpha", "control", "held out"):
+    for word in ("edge-scale", "learned", "conformal", "temperature", "coverage", "--alpha", "baseline", "held-out"):
         assert word in shown
 
 

@@ -38,7 +38,7 @@ def test_no_command_types_choices_again(path: Path) -> None:
     [
         ("evaluate", "--preset", list(PRESETS)),
         ("table", "--preset", list(PRESETS)),
-        ("table", "--format", [*STYLES, "json"]),
+        ("table", "--format", [*STYLES, "github"]),
         ("evaluate", "--assignment", CHOICES["assignment"]),
         ("evaluate", "--background", CHOICES["background"]),
         ("evaluate", "--clip", CHOICES["clip"]),
@@ -57,7 +57,7 @@ def test_images_are_chosen_in_every_way_there_is() -> None:
     for name, words in ranking.CHOICES.items():
         found = option("draw", f"--{name}")
         assert isinstance(found, click.Option)
-        assert found.help == f"The N images {words}."
+        assert found.help == f"Draw the N images {words}."
 
 
 def test_defaults_are_the_librarys() -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from probox import __version__
 from probox.cli import main
-from probox.cli.citing import YEAR
+from probox.cli.console import YEAR
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCENTS = {r"{\"u}": "ü", r"{\'a}": "á"}

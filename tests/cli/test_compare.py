@@ -156,11 +156,11 @@ def test_evaluate_with_intervals(demo_files: Path, capsys: pytest.CaptureFixture
 def test_one_image_has_numbers_but_no_intervals(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [demo_files / name for name in ("truth.json", "sure.json")]
     first = json.loads((demo_files / "truth.json").read_text())["images"][0]["id"]
-    status, out, err = run(capsys, "evaluate", *files, "--images", first, "--intervals")
+    status, out, err = run(capsys, "evaluate", *files, "--image-ids", first, "--intervals")
     assert status == 0
     assert len(out.splitlines()) == 4
     assert "note: no intervals: images are drawn anew, and there is only one" in err
-    found = json.loads(run(capsys, "evaluate", *files, "--images", first, "--intervals", "--json")[1])
+    found = json.loads(run(capsys, "evaluate", *files, "--image-ids", first, "--intervals", "--json")[1])
     assert found["intervals"]["columns"]["PDQ"]["low"] is None
 
 

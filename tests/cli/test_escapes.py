@@ -13,7 +13,7 @@ import pytest
 from rich.table import Table
 
 from probox.cli import main
-from probox.cli.plain_console import PlainConsole
+from probox.cli.console import make_console
 from probox.support.words import printable
 
 EVIL = "\x1b]0;pwned\x07\x9b2J\r\x7f\u202ecup\u2066"
@@ -139,7 +139,7 @@ def test_styles_and_progress_are_left_alone() -> None:
     """What the program itself sends to a terminal passes; what stands in cells and names does not."""
     table = Table("name")
     table.add_row(f"[bold]{EVIL.splitlines()[0]}")
-    terminal = PlainConsole(file=io.StringIO(), force_terminal=True, color_system="standard")
+    terminal = make_console(file=io.StringIO(), force_terminal=True, color_system="standard")
     terminal.print(table)
     terminal.show_cursor(False)
     assert isinstance(terminal.file, io.StringIO)

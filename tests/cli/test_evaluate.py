@@ -51,7 +51,7 @@ def test_json_is_one_object_and_nothing_else(mixed):
 
 def test_help_names_the_measures():
     told = " ".join(probox("evaluate", "--help").stdout.split())
-    names = told.split("What to measure, separated by commas: ")[1].split("; or `all`. [default: pdq,map,lrp]")[0]
+    names = told.split("Metrics, separated by commas: ")[1].split("; or `all`. [default: pdq,map,lrp]")[0]
     assert tuple(names.replace("- ", "-").split(", ")) == measure_names()
 
 

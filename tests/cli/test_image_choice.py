@@ -1,4 +1,4 @@
-"""`--images`, `--out` and warnings of `probox evaluate` and `probox table`, as a user meets them."""
+"""`--image-ids`, `--out` and warnings of `probox evaluate` and `probox table`, as a user meets them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.cli.in_process import probox
 from tests.evaluation.oddities.mistakes import corners_as_sizes
 
 from probox import Evaluation, evaluate, read_truth, write_parquet
-from probox.cli.image_choice import parse_images
+from probox.cli.scoring import parse_ids
 from probox.errors import InputError
 from probox.formats import read_detections, write_coco_results, write_rvc1
 
@@ -47,6 +47,9 @@ def test_a_table_warns_too(files: Path) -> None:
     assert "convention: reference; scored against masks; 12 images" in done.stderr
     rows = json.loads(probox("table", "truth.json", "a=sure.json", "b=xyxy.json", "--json", cwd=files).stdout)["rows"]
     assert [len(row["warnings"]) for row in rows] == [0, 1]
+    summary = probox("evaluate", "truth.json", "a=sure.json", "b=xyxy.json", "--format", "github", cwd=files).stdout
+    assert "\n\n> [!WARNING]\n> b: boxes look like" in summary
+    assert "> a: " not in summary
 
 
 def test_advice_is_given_in_flags(golden_dir: Path, files: Path, tmp_path: Path) -> None:
@@ -82,12 +85,12 @@ def test_ways_to_name_images(files: Path, tmp_path: Path) -> None:
     truth = read_truth(files / "truth.json").select_images(ids)
     alone = evaluate(truth, read_detections(files / "unsure.json", read_truth(files / "truth.json")))
     for given in (tmp_path / "ids.json", tmp_path / "ids.txt", ",".join(map(str, ids))):
-        done = probox("evaluate", "truth.json", "unsure.json", "--images", given, "--json", cwd=files)
+        done = probox("evaluate", "truth.json", "unsure.json", "--image-ids", given, "--json", cwd=files)
         answer = json.loads(done.stdout)
         assert answer["counts"]["images"] == 3
         assert answer["summary"] == pytest.approx(alone.summary())
         assert answer["notes"] == ["restricted to 3 of 12 images; what other notes count is of all of them"]
-    rows = json.loads(probox("table", "truth.json", "unsure.json", "--images", given, "--json", cwd=files).stdout)
+    rows = json.loads(probox("table", "truth.json", "unsure.json", "--image-ids", given, "--json", cwd=files).stdout)
     assert rows["rows"][0]["summary"] == pytest.approx(alone.summary())
 
 
@@ -109,7 +112,7 @@ def test_every_format_can_be_cut(files: Path, tmp_path: Path) -> None:
         (files / "truth.json", tmp_path / "coco.json"), (files / "truth.json", tmp_path / "found.parquet"),
         (tmp_path / "truth.parquet", tmp_path / "found.parquet"), (tmp_path / "truth.parquet", tmp_path / "part.json"),
     ):  # fmt: skip
-        done = probox("evaluate", there, path, "--images", given, "--json")
+        done = probox("evaluate", there, path, "--image-ids", given, "--json")
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)
         assert answer["summary"] == pytest.approx(expected), path
@@ -120,14 +123,14 @@ def test_every_format_can_be_cut(files: Path, tmp_path: Path) -> None:
     ("given", "words"),
     [
         ("1,x", "'x'"), ("", "there are none"), ("nowhere.json", "nowhere.json: no such file"),
-        (".", ".: is a folder, but --images expects image ids"),
+        (".", ".: is a folder, but --image-ids expects image ids"),
         ("12345", "truth.json: image 12345: there is no such image"), ("9" * 30, "expected image ids"),
         ("truth.json", "truth.json: expected a JSON list of image ids"),
     ],
 )  # fmt: skip
 def test_wrong_images(files: Path, given: str, words: str) -> None:
     for command in ("evaluate", "table"):
-        done = probox(command, "truth.json", "sure.json", "--images", given, cwd=files)
+        done = probox(command, "truth.json", "sure.json", "--image-ids", given, cwd=files)
         assert done.returncode == 1
         assert words in done.stderr
         assert done.stderr.count("\n") == 1
@@ -138,7 +141,7 @@ def test_wrong_images(files: Path, given: str, words: str) -> None:
 def test_wrong_lists(tmp_path: Path, text: str) -> None:
     (tmp_path / "ids.json").write_text(text)
     with pytest.raises(InputError, match="expected a JSON list of image ids"):
-        parse_images(str(tmp_path / "ids.json"))
+        parse_ids(None, None, str(tmp_path / "ids.json"))
 
 
 # --- keeping ---
@@ -169,7 +172,7 @@ def test_one_layout_for_one_file_or_many(files: Path, tmp_path: Path) -> None:
     [
         (["--label-threshold", "0.5"], "by convention reference, not reference, label threshold 0.5"),
         (["--preset", "paper"], "by convention reference, not paper"),
-        (["--images", "1,2"], "on other images"),
+        (["--image-ids", "1,2"], "on other images"),
     ],
 )
 def test_runs_are_not_mixed(files: Path, tmp_path: Path, options: list[str], words: str) -> None:
@@ -227,4 +230,4 @@ def test_names_that_are_no_names(files: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[3, 5]", "3\n5\n"])
 def test_a_byte_order_mark_before_ids_is_skipped(text: str, tmp_path: Path) -> None:
     (tmp_path / "ids").write_text("\ufeff" + text, encoding="utf-8")
-    assert parse_images(str(tmp_path / "ids")) == [3, 5]
+    assert parse_ids(None, None, str(tmp_path / "ids")) == [3, 5]

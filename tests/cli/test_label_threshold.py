@@ -123,7 +123,7 @@ def test_the_warning_names_the_option(files):
 
 
 def test_counts_of_one_are_singular(files):
-    done = probox("evaluate", *files, "--images", "1", "--label-threshold", "0.5")
+    done = probox("evaluate", *files, "--image-ids", "1", "--label-threshold", "0.5")
     assert "1 image, 1 object, 1 detection\n" in done.stderr
 
 

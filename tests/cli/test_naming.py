@@ -10,7 +10,7 @@ import pytest
 from tests.cli.in_process import probox
 from tests.cli.test_diagnose import run
 
-from probox.cli.naming import Named, parse_named, titles_of
+from probox.cli.shared_options import Named, make_titles, parse_named
 from probox.evaluation.folders import find_results
 
 
@@ -47,7 +47,7 @@ def test_names_that_are_none(texts: list[str], words: str) -> None:
 
 def test_names_that_are_given_stay_and_others_give_way() -> None:
     files = [Named("a/ssd.json"), Named("b.json", "ssd"), Named("c/ssd.json.gz"), Named("..")]
-    assert titles_of(files) == ["ssd-2", "ssd", "ssd-3", "detections"]
+    assert make_titles(files) == ["ssd-2", "ssd", "ssd-3", "detections"]
 
 
 def test_every_command_with_several_files_takes_names(

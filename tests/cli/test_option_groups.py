@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.testing import CliRunner
 
-from probox.cli import cli
-from probox.cli.option_groups import GroupedCommand, option
+from probox.cli import COMMANDS, cli
+from probox.cli.shared_options import GroupedCommand, option
 
 
 def test_help_lists_options_by_group() -> None:
@@ -26,9 +26,13 @@ def test_help_lists_options_by_group() -> None:
     assert "--second" not in text
 
 
-def test_every_option_of_detect_and_fuse_has_a_group() -> None:
+def test_long_commands_list_every_option_in_a_group() -> None:
     context = click.Context(cli)
-    for name in ("detect", "fuse"):
-        command = cli.get_command(context, name)
-        assert isinstance(command, GroupedCommand)
-        assert all(getattr(entry, "group", None) for entry in command.params if isinstance(entry, click.Option))
+    for name in COMMANDS:
+        found = cli.get_command(context, name)
+        assert found is not None
+        for command in found.commands.values() if isinstance(found, click.Group) else [found]:
+            options = [entry for entry in command.params if isinstance(entry, click.Option)]
+            if len(options) > 10:
+                assert isinstance(command, GroupedCommand), name
+                assert all(getattr(entry, "group", None) for entry in options), name

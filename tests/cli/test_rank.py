@@ -46,14 +46,14 @@ def test_ids_are_what_evaluate_takes(capsys: pytest.CaptureFixture[str], demo_fi
     assert heading.split() == ["image", "entropy", "detections"]
     assert [int(line.split()[0]) for line in lines] == json.loads(ids.read_text())
     code, out, _ = run(
-        capsys, "evaluate", demo_files / "truth.json", demo_files / "unsure.json", "--images", ids, "--json"
+        capsys, "evaluate", demo_files / "truth.json", demo_files / "unsure.json", "--image-ids", ids, "--json"
     )
     assert code == 0
     # Its own list is replaced, and chosen from.
     code, _, err = run(capsys, "rank", demo_files / "unsure.json", "--by", "margin", "--top", 2, "--out", ids)
     assert code == 0
     assert err.startswith("2 image ids")
-    assert len(ranked(capsys, demo_files / "unsure.json", "--images", ids)["images"]) == 2
+    assert len(ranked(capsys, demo_files / "unsure.json", "--image-ids", ids)["images"]) == 2
 
 
 def test_other_files_are_not_replaced(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_other_files_are_not_replaced(capsys: pytest.CaptureFixture[str], demo_f
         assert notes.read_text() == mine
     ids = tmp_path / "ids.json"
     ids.write_text("[1, 2]")
-    code, _, err = run(capsys, "rank", demo_files / "unsure.json", "--images", ids, "--out", ids)
+    code, _, err = run(capsys, "rank", demo_files / "unsure.json", "--image-ids", ids, "--out", ids)
     assert code == 1
     assert "would replace what it is made from" in err
 
@@ -130,11 +130,11 @@ def test_coco_results_with_a_score_alone(capsys: pytest.CaptureFixture[str], tmp
         (("sure.json", "--by", "spread"), "sure.json: all boxes are plain: they have no spread to rank by; rank by"),
         (("empty.json",), "empty.json: holds no detections: there is nothing to rank"),
         (("nowhere.json",), "nowhere.json"),
-        (("unsure.json", "--images", "x"), "expected image ids, but got 'x'"),
+        (("unsure.json", "--image-ids", "x"), "expected image ids, but got 'x'"),
         (("unsure.json", "--out", "nowhere/ids.json"), "the folder of this file does not exist"),
         (
-            ("unsure.json", "--images", "123456", "--truth", "truth.json"),
-            "--images: image 123456: the ground truth does not have this image",
+            ("unsure.json", "--image-ids", "123456", "--truth", "truth.json"),
+            "--image-ids: image 123456: the ground truth does not have this image",
         ),
     ],
 )

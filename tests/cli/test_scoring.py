@@ -82,8 +82,8 @@ def test_commands_give_the_numbers_of_python(
     typed = ["--repair", "--threads", "1", *flags(words)]
     want = pdq(files, words)
     if command != "draw":
-        typed += ["--images", ",".join(map(str, some))]
-        want = pdq(files, words, images=some)
+        typed += ["--image-ids", ",".join(map(str, some))]
+        want = pdq(files, words, image_ids=some)
         assert want != pdq(files, words)
     code, out, err = run(capsys, *line, *typed, "--json")
     assert code == 0, err

@@ -50,7 +50,7 @@ def test_sets_go_where_files_go(capsys: pytest.CaptureFixture[str], sets: Path, 
     assert summary(capsys, sets / "truth", sets / "found") == expected
     assert summary(capsys, truth, sets / "found") == expected
     assert summary(capsys, sets / "truth", found) == expected
-    some = ("--images", "1,3,9")
+    some = ("--image-ids", "1,3,9")
     assert summary(capsys, sets / "truth", sets / "found", *some) == summary(capsys, truth, found, *some)
     status, out, _ = run(capsys, "validate", sets / "truth", sets / "found")
     assert (status, "can be evaluated: 12 images" in out) == (0, True)

@@ -1,4 +1,4 @@
-"""`probox table`: the paper's Table 1."""
+"""`probox table`, and the tables of `probox evaluate`: the paper's Table 1."""
 
 from __future__ import annotations
 
@@ -55,6 +55,40 @@ def test_wrong_usage_exits_2(files, args):
     done = probox("table", files[0], *args)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_table_is_evaluate_with_a_format(files):
+    truth, found = files
+    given = (truth, f"one={found}", found)
+    assert probox("table", *given).stdout == probox("evaluate", *given, "--format", "text").stdout
+    given = (*given, "--thresholds", "0.5", "0.05")
+    assert probox("table", *given).stdout == probox("evaluate", *given).stdout
+    assert probox("table", *given, "--json").stdout == probox("evaluate", *given, "--json").stdout
+
+
+def test_a_job_summary(demo_files):
+    given = ("evaluate", demo_files / "truth.json", demo_files / "sure.json", demo_files / "unsure.json", "--per-size")
+    done = probox(*given, "--format", "github")
+    assert done.returncode == 0, done.stderr
+    title, table, reading, sizes, *_ = done.stdout.split("\n\n")
+    assert title == "### Evaluation"
+    assert probox(*given, "--format", "markdown").stdout.split("\n\n")[0] == table
+    assert reading.startswith("<sub>lower is better: FP, FN; convention: reference")
+    assert sizes.startswith("| Size (sure) |")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--thresholds", "0.5", "--per-class"), "--thresholds prints one table"),
+        (("--format", "csv", "--per-size"), "--format csv prints one table"),
+        (("--thresholds", "0.5", "--keep", "matches"), "--thresholds needs tables"),
+    ],
+)
+def test_tables_that_cannot_be_printed(files, options, words):
+    done = probox("evaluate", *files, *options)
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.split())
 
 
 def test_missing_file_exits_1(files):

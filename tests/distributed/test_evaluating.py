@@ -90,16 +90,16 @@ def test_settings_reach_the_workers(client: Any, tables: Tables, sets: Path, set
 
 def test_some_images_alone(client: Any, tables: Tables, sets: Path, demo_files: Path) -> None:
     wanted = tables[0].image_ids[[3, 4, 11, 20, 29]]
-    alone = probox.evaluate(*tables, images=wanted)
-    shared = probox.distributed.evaluate(*tables, client=client, parts=2, images=wanted)
+    alone = probox.evaluate(*tables, image_ids=wanted)
+    shared = probox.distributed.evaluate(*tables, client=client, parts=2, image_ids=wanted)
     assert shared.to_bytes() == alone.to_bytes()
     files = sets / "truth", sets / "found"
-    shared = probox.distributed.evaluate(*files, client=client, parts=2, images=wanted)
-    assert shared.to_bytes() == evaluate(*files, images=wanted).to_bytes()
+    shared = probox.distributed.evaluate(*files, client=client, parts=2, image_ids=wanted)
+    assert shared.to_bytes() == evaluate(*files, image_ids=wanted).to_bytes()
     whole = demo_files / "truth.json", demo_files / "unsure.json"
     few = probox.read_truth(whole[0]).image_ids[1::3]
-    shared = probox.distributed.evaluate(*whole, client=client, parts=2, images=few)
-    assert shared.to_bytes() == probox.evaluate(*whole, images=few).to_bytes()
+    shared = probox.distributed.evaluate(*whole, client=client, parts=2, image_ids=few)
+    assert shared.to_bytes() == probox.evaluate(*whole, image_ids=few).to_bytes()
 
 
 def test_how_many_parts_there_are(client: Any, tables: Tables) -> None:

@@ -106,7 +106,7 @@ def test_parts_of_another_set_are_foreign(sets: Path, tmp_path: Path) -> None:
 def test_chosen_images(sets: Path) -> None:
     truth, _ = many_images(4)
     ids = truth.image_ids[5:40]
-    whole = evaluate(sets / "truth", sets / "found", images=ids)
-    joined = merge([evaluate(sets / "truth", sets / "found", part=(n, 3), images=ids) for n in (2, 3, 1)])
+    whole = evaluate(sets / "truth", sets / "found", image_ids=ids)
+    joined = merge([evaluate(sets / "truth", sets / "found", part=(n, 3), image_ids=ids) for n in (2, 3, 1)])
     assert isinstance(joined, Evaluation)
     assert_equal(joined, whole)

@@ -131,8 +131,8 @@ def test_joins_may_be_joined() -> None:
 def test_images_may_be_chosen(keep: Any) -> None:
     truth, found = many_images(4)
     ids = truth.image_ids[::3]
-    whole = evaluate(truth, found, images=ids)
-    joined = merge([evaluate(truth, found, part=(n, 4), images=ids, keep=keep) for n in (2, 1, 4, 3)])
+    whole = evaluate(truth, found, image_ids=ids)
+    joined = merge([evaluate(truth, found, part=(n, 4), image_ids=ids, keep=keep) for n in (2, 1, 4, 3)])
     np.testing.assert_equal(joined.summary(), {key: whole.summary()[key] for key in joined.summary()})
     assert joined.plain_notes[: len(whole.plain_notes)] == whole.plain_notes
     assert any(note.startswith("restricted to") for note in joined.plain_notes)
@@ -149,7 +149,7 @@ def test_more_parts_than_images() -> None:
 def test_results_that_are_no_parts_are_joined_too() -> None:
     truth, found = many_images(6)
     ids = truth.image_ids
-    halves = [evaluate(truth, found, images=some) for some in (ids[30:], ids[:30])]
+    halves = [evaluate(truth, found, image_ids=some) for some in (ids[30:], ids[:30])]
     joined = merge(halves)
     assert isinstance(joined, Evaluation)
     assert_equal(joined, evaluate(truth, found))
@@ -223,12 +223,12 @@ def test_foreign_parts_are_named() -> None:
         "is of another number of parts than part 1 of 2": evaluate(truth, found, part="2/3"),
         "is of other ground truth or detections than": evaluate(changed_truth(truth), found, part="2/2"),
         "other ground truth or detections": evaluate(truth, changed_found(found), part="2/2"),
-        "is of a whole of other images": evaluate(truth, found, part="2/2", images=truth.image_ids[1:]),
+        "is of a whole of other images": evaluate(truth, found, part="2/2", image_ids=truth.image_ids[1:]),
         "was measured by another convention than": evaluate(truth, found, part="2/2", preset="paper"),
         "was measured for other measures than": evaluate(truth, found, part="2/2", measures="pdq"),
         "was measured and kept otherwise than": evaluate(truth, found, part="2/2", keep="matches"),
         "by another version of probox": dataclasses.replace(evaluate(truth, found, part="2/2"), version="0"),
-        "is a complete result, but": evaluate(truth, found, images=truth.image_ids[10:]),
+        "is a complete result, but": evaluate(truth, found, image_ids=truth.image_ids[10:]),
     }
     for message, other in others.items():
         for both in ([first, other], [other, first]):
@@ -248,7 +248,7 @@ def test_parts_add_up_to_their_whole_alone(keep: Any) -> None:
     one, other = (evaluate(truth, found, part=part, keep=keep) for part in ("1/2", "2/2"))
     assert (one + other).part is None
     foreign = evaluate(truth, changed_found(found), part="2/2", keep=keep)
-    no_part = evaluate(truth, found, keep=keep, images=other.dataset.image_ids)
+    no_part = evaluate(truth, found, keep=keep, image_ids=other.dataset.image_ids)
     for stranger in (foreign, no_part):
         for a, b in ((one, stranger), (stranger, one)):
             with pytest.raises(InputError):
@@ -309,7 +309,7 @@ class Lazy(LazyArray):
 def test_an_image_in_two_results_is_named() -> None:
     truth, found = many_images(9, 20)
     ids = truth.image_ids
-    one, other = (evaluate(truth, found, images=some) for some in (ids[:11], ids[10:]))
+    one, other = (evaluate(truth, found, image_ids=some) for some in (ids[:11], ids[10:]))
     with pytest.raises(InputError, match=f"^result 2: image {ids[10]}: is in result 1 too; evaluate each image once"):
         merge([one, other])
 

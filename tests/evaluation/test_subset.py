@@ -93,8 +93,8 @@ def test_parquet_of_some_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for ids in (truth.image_ids[::4], truth.image_ids[-3:], truth.image_ids[:1], []):
         anew = evaluate(truth.select_images(ids), found.select(np.isin(found.image_ids, ids)))
         for there in (truth, tmp_path / "truth.parquet"):
-            result = evaluate(there, tmp_path / "found.parquet", images=ids)
+            result = evaluate(there, tmp_path / "found.parquet", image_ids=ids)
             assert_same(result, anew.without_labels())
             assert result.notes == anew.notes
     with pytest.raises(InputError, match="image 11: there is no such image"):
-        evaluate(truth, tmp_path / "found.parquet", images=[10, 11])
+        evaluate(truth, tmp_path / "found.parquet", image_ids=[10, 11])

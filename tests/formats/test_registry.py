@@ -117,7 +117,7 @@ def test_it_is_evaluated(run: Run, toy: Path, files: tuple[Path, Path]) -> None:
 def test_some_images_of_it_are_evaluated(run: Run, toy: Path, files: tuple[Path, Path]) -> None:
     image = int(read_truth(files[0]).image_ids[0])
     answers = [
-        json.loads(run("evaluate", files[0], path, "--images", image, "--json")[1])["summary"]
+        json.loads(run("evaluate", files[0], path, "--image-ids", image, "--json")[1])["summary"]
         for path in (toy, files[1])
     ]
     assert answers[0] == answers[1]

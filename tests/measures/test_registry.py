@@ -17,7 +17,6 @@ import probox
 
 # Help texts, made once, name the standard measures: they are made before the toy is one of them.
 import probox.cli.evaluate
-import probox.cli.table
 import probox_experiments as experiments
 from probox import Evaluation, InputError
 from probox.cli import main
@@ -186,7 +185,9 @@ def test_a_new_measure_is_in_every_table(
     values = [expected(probox.evaluate(demo.truth, demo.detectors[name])) for name in ("unsure", "sure")]
     assert values[0] > values[1]  # so that the second is the better one
     files = [demo_files / f"{name}.json" for name in ("unsure", "sure")]
-    text = run(capsys, "table", demo_files / "truth.json", *files, "--format", style)
+    text = run(
+        capsys, "table", demo_files / "truth.json", *files, *(["--json"] if style == "json" else ["--format", style])
+    )
     worse, better = (f"{value:.3f}" for value in values)
     lines = text.splitlines()
     if style == "json":

@@ -212,7 +212,7 @@ def run_command(
 
 def _tables(truth: str | None, detections: tuple[str, ...], chosen: list[Experiment]) -> dict[str, Any]:
     """Return the tables of files; those that no experiment uses are named."""
-    from probox.cli.naming import parse_named, titles_of
+    from probox.cli.shared_options import make_titles, parse_named
     from probox.formats import read_detections, read_truth
 
     if truth is None:
@@ -225,7 +225,7 @@ def _tables(truth: str | None, detections: tuple[str, ...], chosen: list[Experim
         return {"truth": table}
     named = parse_named(detections)
     found = [read_detections(entry.path, table) for entry in named]
-    return {"truth": table, "detectors": dict(zip(titles_of(named), found, strict=True))}
+    return {"truth": table, "detectors": dict(zip(make_titles(named), found, strict=True))}
 
 
 def _presets(setting: Setting) -> str:

@@ -107,7 +107,7 @@ def fit(
     resamples: int = 1000,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-    images: Images | None = None,
+    image_ids: Images | None = None,
     repair: bool = False,
     **settings: Unpack[Settings],
 ) -> CalibrationFit:
@@ -142,7 +142,7 @@ def fit(
         How PDQ is measured, as for `probox.evaluate`.
     resamples : int
         Number of bootstrap resamples of images for the 95% intervals.
-    threads, images, repair
+    threads, image_ids, repair
         As for `probox.evaluate`.
     progress : callable, optional
         Called with the numbers of fits done and in all.
@@ -170,7 +170,7 @@ def fit(
     if border == "pin" and target != "pdq":
         raise InputError(f'border="pin" is for PDQ, not for {target}', remedy='leave border out, or use target="pdq"')
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
-    truth, found = read_inputs(truth, detections, "fit", images=images, repair=repair)
+    truth, found = read_inputs(truth, detections, "fit", image_ids=image_ids, repair=repair)
     job = FitTask(truth, found, method, label_method, target, alpha, level, threads, border)
     job.check_covariances()
     job.curve = PdqCurve(truth, found, chosen, threads=threads, border=border) if target == "pdq" else None

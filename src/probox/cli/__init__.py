@@ -31,22 +31,22 @@ __all__ = ["main"]
 # name: (module, what the list of commands says). Modules are imported only when their command runs,
 # so `probox --help` stays fast whatever a command needs.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("probox.cli.demo", "Score two detectors on a built-in scene; needs no files."),
-    "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ, mAP, moLRP and others."),
-    "merge": ("probox.cli.merge", "Make one result of the parts that several machines evaluated."),
-    "table": ("probox.cli.table", "Print the paper's Table 1 for several detectors."),
-    "diagnose": ("probox.cli.diagnose", "Say why, whether sigmas can be trusted, and what would help."),
-    "compare": ("probox.cli.compare", "Say whether one result is better than another, and how sure that is."),
-    "validate": ("probox.cli.validate", "Say everything that is wrong or odd in the files."),
+    "demo": ("probox.cli.demo", "Evaluate two detectors on a built-in scene; needs no files."),
+    "evaluate": ("probox.cli.evaluate", "Evaluate detections: PDQ, mAP, moLRP and other metrics."),
+    "merge": ("probox.cli.merge", "Merge the parts that several machines evaluated."),
+    "table": ("probox.cli.evaluate", "Print the paper's Table 1: evaluate --format text."),
+    "diagnose": ("probox.cli.diagnose", "Diagnose results: loss breakdown, calibration, possible gains."),
+    "compare": ("probox.cli.compare", "Compare results with bootstrap intervals and permutation tests."),
+    "validate": ("probox.cli.validate", "Check input files for errors and likely mistakes."),
     "convert": ("probox.cli.convert", "Write detections in another format."),
-    "detect": ("probox.cli.detect", "Run a detector over photos: ONNX, torch or one's own."),
-    "fuse": ("probox.cli.fuse", "Fuse the files of several detectors into one."),
-    "calibrate": ("probox.cli.calibrate", "Fit sigmas and labels on some images, apply them to others."),
-    "rank": ("probox.cli.rank", "Which images to annotate next, without truth."),
-    "draw": ("probox.cli.draw", "Pictures of images with their objects and detections."),
-    "plot": ("probox.cli.plot", "Plots of one evaluation or several."),
-    "report": ("probox.cli.report", "A page to wander through: tables, plots and every image."),
-    "completion": ("probox.cli.completion", "Print what makes a shell complete all of this with Tab."),
+    "detect": ("probox.cli.detect", "Run a detector on photos: ONNX, torch or your own."),
+    "fuse": ("probox.cli.fuse", "Fuse the detections of several detectors into one file."),
+    "calibrate": ("probox.cli.calibrate", "Calibrate standard deviations and label probabilities."),
+    "rank": ("probox.cli.rank", "Rank images by predictive uncertainty, without ground truth."),
+    "draw": ("probox.cli.draw", "Draw images with objects and detections."),
+    "plot": ("probox.cli.plot", "Plot one or several results."),
+    "report": ("probox.cli.report", "Write an interactive HTML page: tables, plots and every image."),
+    "completion": ("probox.cli.completion", "Print a shell completion script."),
 }
 
 INSTALLED_BY = {"experiment": "./experiments"}
@@ -134,9 +134,9 @@ def _end_with_reader() -> Iterator[None]:
 def _cite(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     """Print what to cite instead of running a command."""
     if wanted and not context.resilient_parsing:
-        from probox.cli.citing import bibliography
+        from probox.cli.console import format_bibliography
 
-        click.echo(bibliography())
+        click.echo(format_bibliography())
         context.exit()
 
 

@@ -1,4 +1,4 @@
-"""`probox calibrate`: sigmas and label probabilities fitted on some images, for others."""
+"""`probox calibrate`: calibration of standard deviations and label probabilities, fitted on some images for others."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from probox.calibration.calibration import TARGETS
 from probox.calibration.corner_fit import CORNER_METHODS
 from probox.calibration.label_maps import LABEL_METHODS
 from probox.cli.console import in_flags, note, print_json, progress_bar, results, table_width
-from probox.cli.output import PathOrUrl, border_option, detections_option
+from probox.cli.detection_options import PathOrUrl, border_option, out_option
 from probox.cli.scoring import Scoring, scoring_options
+from probox.cli.shared_options import GroupedCommand, json_option, option_group, output_option
 from probox.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from probox.calibration.gain import NumberColumn
     from probox.formats.format import DetectionFormat
 
+calibration_option = option_group("Calibration")
+validation_option = option_group("Validation")
+
 
 @click.group("calibrate")
 def command() -> None:
-    """Fit sigmas and label probabilities on images whose truth is known, and apply them to detections of others.
+    """Calibrate standard deviations and label probabilities: fit on images with ground truth, apply to others.
 
     \b
     probox calibrate fit truth.json detections.json --out calibration.json
@@ -35,49 +39,55 @@ def command() -> None:
 
 @command.command(
     "fit",
+    cls=GroupedCommand,
     context_settings={"show_default": True},
-    short_help="Fit a calibration, and tell what it is worth on images held out.",
+    short_help="Fit a calibration and report its gain on held-out images.",
 )
 @click.argument("truth", type=click.Path())
 @click.argument("detections", type=click.Path())
-@click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="JSON file to write.")
-@click.option(
-    "--method", type=click.Choice(CORNER_METHODS), default="scale", help="How standard deviations are calibrated."
+@calibration_option(
+    "--method", type=click.Choice(CORNER_METHODS), default="scale", help="Calibrate standard deviations by this method."
 )
-@click.option(
-    "--label-method", type=click.Choice(LABEL_METHODS), default="none", help="How label probabilities are calibrated."
+@calibration_option(
+    "--label-method",
+    type=click.Choice(LABEL_METHODS),
+    default="none",
+    help="Calibrate label probabilities by this method.",
 )
-@click.option(
+@calibration_option(
     "--target",
     type=click.Choice(TARGETS),
     show_default=False,
-    help="Fit for the highest PDQ, the lowest NLL of matched boxes, or intervals that cover.  "
+    help="Fit for the highest PDQ, the lowest NLL of matched boxes, or the coverage of intervals.  "
     "[default: pdq; coverage for conformal]",
 )
-@click.option("--folds", type=click.IntRange(2, 1_000_000), default=5, help="Number of folds of images.")
-@click.option("--seed", type=click.IntRange(0, 1_000_000), default=0, help="Random seed for folds and bootstrap.")
-@click.option(
+@calibration_option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.1,
-    help="Conformal: fraction of objects that the central box may miss.",
+    help="conformal: fraction of objects that the central box may miss.",
 )
-@click.option(
+@calibration_option(
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.9,
-    help="For coverage: central interval of an edge that should hold its fraction.",
+    help="--target coverage: nominal coverage of an edge's central interval.",
 )
-@click.option(
+@border_option
+@validation_option(
+    "--folds", type=click.IntRange(2, 1_000_000), default=5, help="Number of cross-validation folds of images."
+)
+@validation_option("--seed", type=click.IntRange(0, 1_000_000), default=0, help="Random seed for folds and bootstrap.")
+# Not --fixed-variance: with one variance for all corners there is no standard deviation to fit.
+@scoring_options(leave_out=["fixed_variance"])
+@output_option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="JSON file to write.")
+@output_option(
     "--held-out",
     type=PathOrUrl(dir_okay=False),
     metavar="FILE",
-    help="Write the detections too, each calibrated by a fit that has not seen its image.",
+    help="Write the detections too, each calibrated by a fit without its image.",
 )
-@border_option
-# Not --fixed-variance: with one variance for all corners there are no sigmas to fit.
-@scoring_options(leave_out=["fixed_variance"])
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option
 def fit_command(
     truth: str,
     detections: str,
@@ -87,29 +97,29 @@ def fit_command(
     held_out: Path | None,
     **choices: Any,
 ) -> None:
-    """Fit a calibration to DETECTIONS of the images of TRUTH, and tell what it is worth on images held out.
+    """Fit a calibration on images with ground truth.
 
-    Matched boxes (COCO's matching at an IoU of 0.5) tell how wrong sigmas are; edges whose ground truth lies on the
-    image border are left out, and a note reports them. What is printed is cross-validated by image: every number comes
-    from images that the fit has not seen, with its 95 % interval over images. Beside it stands the control: one
-    constant share of a box's sides for all sigmas, fitted and held out alike. The file is fitted on all images.
+    Detections are matched to objects (same class, IoU >= 0.5); edges whose ground truth lies on the image border are
+    left out, with a note. Gains are cross-validated by image, with 95% intervals, and shown next to a
+    constant-variance baseline: one fraction of a box's sides for all standard deviations. The saved calibration is
+    fitted on all images.
 
     \b
-    scale        one factor for all sigmas
-    edge-scale   one for each of x1, y1, x2, y2
-    class-scale  one for each class with at least 30 pairs
-    isotonic     for each edge a rising curve from sigma / side to error / side
-    learned      from score, size, class and, if there are any, own sigmas; also for plain boxes
-    constant     a share of the sides in place of the detector's sigmas; also for plain boxes
-    conformal    one factor, with the promise that 1 - alpha of the boxes cover
-
+    Methods (--method):
+      scale        one factor for all standard deviations
+      edge-scale   one factor each for x1, y1, x2, y2
+      class-scale  one factor per class (at least 30 matched boxes)
+      isotonic     monotone map per edge, relative to box size
+      learned      regression on score, size, class and predicted std
+      constant     fixed fraction of the box size (baseline)
+      conformal    one factor with a 1 - alpha coverage guarantee
+    `learned` and `constant` also work for boxes without covariances.
 
     \b
     probox calibrate fit truth.json detections.json --out calibration.json
     probox calibrate fit truth.json detections.json --method isotonic --target nll --out calibration.json
     probox calibrate fit truth.json detections.json --method learned --out calibration.json
     probox calibrate fit truth.json detections.json --out calibration.json --held-out calibrated.coco.json
-    probox calibrate fit truth.json detections.json --method learned --out calibration.json
     """
     from probox.calibration import fit
     from probox.calibration.calibration import KIND
@@ -150,10 +160,10 @@ def fit_command(
 @command.command("apply", short_help="Apply a calibration to detections of any images.")
 @click.argument("calibration", metavar="FILE", type=click.Path())
 @click.argument("detections", type=click.Path())
-@detections_option
-@click.option("--truth", type=click.Path(), help="The ground truth of the detections' images.")
-@click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@out_option()
+@click.option("--truth", type=click.Path(), help="Ground truth of the images.")
+@click.option("--repair", is_flag=True, help="Replace invalid covariances with the nearest valid ones.")
+@json_option
 def apply_command(calibration: str, detections: str, out: Path, truth: str | None, repair: bool, as_json: bool) -> None:
     """Apply the calibration in FILE to DETECTIONS, of any images.
 

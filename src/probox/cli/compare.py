@@ -6,47 +6,52 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from probox.cli.completing import complete_measures
 from probox.cli.console import note, print_json, progress_bar, results, table_width
-from probox.cli.measure_choice import checked_measures
-from probox.cli.naming import Named, load_named, named_argument
-from probox.cli.scoring import label_threshold_option
+from probox.cli.scoring import label_threshold_option, measures_option, parse_measures
+from probox.cli.shared_options import (
+    GroupedCommand,
+    Named,
+    json_option,
+    load_named,
+    named_argument,
+    option_group,
+    output_option,
+)
 from probox.evaluation.text import STYLES
 
 if TYPE_CHECKING:
     from probox.analysis.comparison import Comparison
 
+metric_option = option_group("Metrics")
+statistics_option = option_group("Statistics")
 
-@click.command("compare")
+
+def _check_measures(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+    """Return a list of metrics as it is: `all` means all that results hold."""
+    parse_measures(context, parameter, text)
+    return text
+
+
+@click.command("compare", cls=GroupedCommand, context_settings={"show_default": True})
 @named_argument("folders", "RESULT_DIR")
-@click.option(
-    "--measures",
-    metavar="LIST",
-    shell_complete=complete_measures,
-    help="What to compare by, separated by commas, or `all` [default: what they hold].",
+@measures_option(
+    "Metrics, separated by commas, or `all`.  [default: all stored]", group="Metrics", callback=_check_measures
 )
-@label_threshold_option("Compare detections with a label probability above T.", auto=True)
-@click.option("--per-class", is_flag=True, help="Compare classes too, with Holm's correction.")
-@click.option("--all-pairs", is_flag=True, help="Compare each with each [default: each with the first].")
-@click.option(
+@metric_option("--per-class", is_flag=True, help="Compare classes too (Holm-corrected).")
+@metric_option("--all-pairs", is_flag=True, help="Compare every pair of results.")
+@label_threshold_option("Compare detections with a label probability above T.", auto=True, group="Metrics")
+@statistics_option(
     "--replicates",
     type=click.IntRange(min=2),
     default=1000,
-    show_default=True,
-    help="Bootstrap replicates, and permutations; several pairs or classes get as many as Holm's correction needs.",
+    help="Bootstrap and permutation replicates; more for several pairs or classes, as Holm's correction needs.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of draws and swaps.")
-@click.option(
-    "--level",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Of intervals; claims may be wrong with 1 minus this.",
+@statistics_option(
+    "--level", type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True), default=0.95, help="Confidence level."
 )
-@click.option(
-    "--format", "style", type=click.Choice(STYLES), default="text", show_default=True, help="How to print tables."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@statistics_option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
+@output_option("--format", "style", type=click.Choice(STYLES), default="text", help="Format of printed tables.")
+@json_option
 def command(
     folders: tuple[Named, ...],
     measures: str | None,
@@ -59,13 +64,13 @@ def command(
     style: str,
     as_json: bool,
 ) -> None:
-    """Say whether results differ, and by how much, by drawing and swapping whole images.
+    """Compare two or more results on the same ground truth.
 
-    RESULT_DIR are folders that `probox evaluate --out` wrote, or a folder of such folders: two results or more of the
-    same truth, measured alike; NAME=RESULT_DIR gives one another name. The others are compared with the first as
-    given; a folder of such folders keeps the order in which `probox evaluate --out` was given the files. Each number
-    has an interval, each difference an interval and p, and a sentence says what may be concluded.
+    Reports each metric with a bootstrap confidence interval, and each difference with a confidence interval and a
+    paired permutation p-value. Images are the resampling unit. By default every result is compared with the first.
 
+    RESULT_DIR is a directory written by `probox evaluate --out`, or a parent directory of several, in the order in
+    which `probox evaluate` was given the files. NAME=RESULT_DIR gives a result another name.
 
     \b
     probox evaluate truth.json ssd.json yolo.json --out results
@@ -84,9 +89,9 @@ def command(
         loaded = {name: result.at_threshold(label_threshold) for name, result in loaded.items()}
     if len(loaded) < 2:
         raise InputError("there is only one result", file=folders[0].path, remedy="name two or more to compare")
-    with progress_bar("images drawn and swapped", quiet=as_json) as progress:
+    with progress_bar("bootstrap and permutations", quiet=as_json) as progress:
         compared = compare(
-            loaded, None if measures is None else checked_measures(measures), per_class=per_class, all_pairs=all_pairs,
+            loaded, measures, per_class=per_class, all_pairs=all_pairs,
             replicates=replicates, seed=seed, level=level, progress=progress,
         )  # fmt: skip
     if as_json:

@@ -1,16 +1,62 @@
-"""`probox completion`: the lines by which a shell completes commands, options and files."""
+"""Shell completion: what options offer, and `probox completion`, which prints the script for a shell."""
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_PROBOX_COMPLETE"
 """Set by the shell's script when it asks probox what could come next."""
 
 
-def script(shell: str, cli: click.Command) -> str:
-    """Return what a shell has to run once to complete `probox`."""
+def complete_files(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
+    """Leave a word to the shell's own completion of files."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(text, type="file")]
+
+
+def complete_named(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
+    """Complete the file of NAME=FILE; a shell that takes a word apart at = asks for the file alone."""
+    from click.shell_completion import CompletionItem
+
+    name, equals, path = text.partition("=")
+    if not equals or os.path.exists(name):
+        return complete_files(context, parameter, text)
+    folder, start = os.path.split(path)
+    try:
+        found = sorted(os.scandir(folder or "."), key=lambda entry: entry.name)
+    except OSError:
+        return []
+    return [
+        CompletionItem(f"{name}={os.path.join(folder, entry.name)}{'/' if entry.is_dir() else ''}")
+        for entry in found
+        if entry.name.startswith(start) and (start or not entry.name.startswith("."))
+    ]
+
+
+def complete_measures(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
+    """Complete the last name of a list that is separated by commas."""
+    from click.shell_completion import CompletionItem
+
+    from probox.measures.registry import measure_names
+
+    *before, start = text.split(",")
+    names = (*measure_names(), *(() if before else ("all",)))
+    chosen = "".join(f"{name}," for name in before)
+    return [
+        CompletionItem(chosen + name) for name in names if name.startswith(start.strip().lower()) and name not in before
+    ]
+
+
+def make_script(shell: str, cli: click.Command) -> str:
+    """Return the script that a shell runs once to complete `probox`."""
     from click.shell_completion import ShellComplete, get_completion_class
 
     kind = get_completion_class(shell)
@@ -29,7 +75,7 @@ def script(shell: str, cli: click.Command) -> str:
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the script that makes a shell complete commands, options, choices and files with the Tab key.
+    """Print a shell completion script for commands, options, choices and files.
 
     Install it once, then open a new shell.
 
@@ -42,4 +88,4 @@ def command(context: click.Context, shell: str) -> None:
     For this shell alone:
       eval "$(probox completion bash)"
     """
-    click.echo(script(shell, context.find_root().command), nl=False)
+    click.echo(make_script(shell, context.find_root().command), nl=False)

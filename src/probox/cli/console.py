@@ -1,10 +1,11 @@
-"""What commands share: results to standard output, words and progress to standard error."""
+"""What commands print: results to standard output, notes and progress to standard error, and what to cite."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from probox.support.plain_json import plain_json
-from probox.support.words import one_line, printable_json
+from probox.support.words import one_line, printable, printable_json
+from probox.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
     "file_title",
+    "format_bibliography",
     "in_flags",
+    "make_console",
     "note",
     "print_json",
     "progress_bar",
@@ -35,7 +39,7 @@ _FLAGS = (
     ('evaluate with label_threshold="auto"', "evaluate with --label-threshold auto"),
     ("evaluate with label_threshold=", "evaluate with --label-threshold "),
     ('with clip="corners"', "with --clip corners"),
-    ("truth.select_images(ids), result.select_images(ids)", "--images IDS"),
+    ("truth.select_images(ids), result.select_images(ids)", "--image-ids IDS"),
     ("cannot hold heatmaps; write RVC1 instead", "cannot hold heatmaps; use --to rvc1"),
     ("give the ground truth, to write them too", "add --truth FILE to write them too"),
     ("give the names of its classes", "name them with --classes FILE, one per line"),
@@ -97,14 +101,30 @@ def file_title(path: str) -> str:
     return title or "detections"
 
 
-# rich is loaded by whoever prints to people: with --json it would be a fifteenth of a short command's time.
+def make_console(**settings: Any) -> Console:
+    """Return a console on which only the program itself moves the cursor and chooses colours."""
+    # Loaded when something is printed for people: with --json, rich would be a fifteenth of a short command's time.
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class PlainConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """End the command when standard output has no reader; drop messages when standard error has none."""
+            if not self.stderr:
+                raise  # rich calls this while it handles the error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+        def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+            """Yield what is shown, names from files made harmless."""
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    return PlainConsole(highlight=False, emoji=False, **settings)
 
 
 def results() -> Console:
     """Return the console for results: standard output; `NO_COLOR` is honoured."""
-    from probox.cli.plain_console import PlainConsole
-
-    return PlainConsole(highlight=False, emoji=False)
+    return make_console()
 
 
 def table_width() -> int | None:
@@ -114,9 +134,7 @@ def table_width() -> int | None:
 
 def words() -> Console:
     """Return the console for everything else: standard error."""
-    from probox.cli.plain_console import PlainConsole
-
-    return PlainConsole(stderr=True, highlight=False, emoji=False)
+    return make_console(stderr=True)
 
 
 def note(text: str) -> None:
@@ -178,3 +196,53 @@ def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Any]:
             bar.update(task, completed=done, total=total, count=f"{done:,}/{total:,}")
 
         yield progress
+
+
+YEAR = 2026
+"""Of this version, as in LICENSE."""
+
+_ENTRIES = r"""
+@misc{probox,
+  author = {{The probox developers}},
+  title = {probox: measure, make and show probabilistic object detections},
+  year = {YEAR},
+  note = {Version VERSION}
+}
+
+@inproceedings{hall2020probabilistic,
+  author = {Hall, David and Dayoub, Feras and Skinner, John and Zhang, Haoyang and Miller, Dimity and Corke, Peter
+            and Carneiro, Gustavo and Angelova, Anelia and S{\"u}nderhauf, Niko},
+  title = {Probabilistic Object Detection: Definition and Evaluation},
+  booktitle = {IEEE/CVF Winter Conference on Applications of Computer Vision (WACV)},
+  year = {2020},
+  eprint = {1811.10800},
+  archiveprefix = {arXiv}
+}
+
+@inproceedings{lin2014microsoft,
+  author = {Lin, Tsung-Yi and Maire, Michael and Belongie, Serge and Hays, James and Perona, Pietro
+            and Ramanan, Deva and Doll{\'a}r, Piotr and Zitnick, C. Lawrence},
+  title = {Microsoft {COCO}: Common Objects in Context},
+  booktitle = {European Conference on Computer Vision (ECCV)},
+  year = {2014}
+}
+
+@inproceedings{oksuz2018localization,
+  author = {Oksuz, Kemal and Cam, Baris Can and Akbas, Emre and Kalkan, Sinan},
+  title = {Localization Recall Precision ({LRP}): A New Performance Metric for Object Detection},
+  booktitle = {European Conference on Computer Vision (ECCV)},
+  year = {2018}
+}
+"""
+
+
+def format_bibliography() -> str:
+    """Return the entries for probox and for the papers of its standard measures.
+
+    >>> print(format_bibliography().splitlines()[0])
+    % PDQ: hall2020probabilistic. mAP: lin2014microsoft. moLRP: oksuz2018localization. The software: probox.
+    """
+    which = {"PDQ": "hall2020probabilistic", "mAP": "lin2014microsoft", "moLRP": "oksuz2018localization"}
+    words = " ".join(f"{what}: {key}." for what, key in which.items())
+    entries = _ENTRIES.replace("YEAR", str(YEAR)).replace("VERSION", __version__)
+    return f"% {words} The software: probox.\n{entries}".rstrip()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from probox.cli.console import note, print_json
+from probox.cli.shared_options import json_option, output_option
 from probox.errors import InputError
 from probox.formats.registry import (
     detection_formats,
@@ -34,14 +35,14 @@ def _known(context: click.Context, option: click.Parameter, value: str | None) -
     return None if value is None else click.Choice(_names()).convert(value, option, context)
 
 
-@click.command("convert", short_help="Write detections in another format.")
+@click.command("convert")
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
-@click.option("--truth", type=click.Path(), help="The ground truth that the detections belong to.")
-@click.option("--to", "wanted", metavar=f"[{'|'.join(_names())}]", callback=_known, help="The format to write.")
-@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Write a folder of N Parquet files.")
-@click.option("--repair", is_flag=True, help="Replace invalid covariances by the nearest valid ones.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--truth", type=click.Path(), help="Ground truth of the detections.")
+@click.option("--to", "wanted", metavar=f"[{'|'.join(_names())}]", callback=_known, help="Format to write.")
+@output_option("--shards", type=click.IntRange(min=1), help="Write a folder of N Parquet files.")
+@click.option("--repair", is_flag=True, help="Replace invalid covariances with the nearest valid ones.")
+@json_option
 def command(
     source: str, target: str, truth: str | None, wanted: str | None, shards: int | None, repair: bool, as_json: bool
 ) -> None:
@@ -71,7 +72,7 @@ def command(
 
     read = Source(source)
     given = format_of_detections(read)
-    form, truth_writers = _asked(target, given, wanted, has_truth=truth is not None), truth_formats()
+    form, truth_writers = _choose_format(target, given, wanted, has_truth=truth is not None), truth_formats()
     if shards is not None:
         if wanted not in (None, PARQUET_DETECTIONS.name):
             raise click.UsageError(f"--shards is for Parquet, and --to asks for {form.title}")
@@ -94,7 +95,7 @@ def command(
     note(f"wrote {counted} to {target} ({form.title})")
 
 
-def _asked(target: str, given: DetectionFormat, wanted: str | None, *, has_truth: bool) -> DetectionFormat:
+def _choose_format(target: str, given: DetectionFormat, wanted: str | None, *, has_truth: bool) -> DetectionFormat:
     """Return the format to write: the one that is wanted, or that the name of OUT asks for."""
     from probox.files.source import is_url
     from probox.formats.coco.format import COCO_RESULTS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from probox.cli.console import note, print_json, results, table_width
+from probox.cli.shared_options import json_option
 from probox.errors import InputError
 from probox.support.optional import check_installed
 from probox.support.words import printable
@@ -23,7 +24,7 @@ WHAT_TO_SEE = (
     metavar="DIR",
     help="Write ground truth, detections and, if Pillow is installed, pictures.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option
 def command(save: str | None, as_json: bool) -> None:
     """Score two detectors on a small built-in scene; needs no files.
 

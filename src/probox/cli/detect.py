@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
 from collections.abc import Iterator
@@ -12,11 +13,19 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from probox.cli.cluster import dask_option
-from probox.cli.completing import complete_files
+from probox.cli.completion import complete_files
 from probox.cli.console import in_flags, note, print_json, progress_bar
-from probox.cli.option_groups import GroupedCommand, option
-from probox.cli.output import PathOrUrl, border_option, fusion_options, optional_detections_option
+from probox.cli.detection_options import PathOrUrl, border_option, fusion_options, out_option
+from probox.cli.scoring import threads_option
+from probox.cli.shared_options import (
+    GroupedCommand,
+    dask_option,
+    execution_option,
+    input_option,
+    json_option,
+    option_group,
+    output_option,
+)
 from probox.detect.factory import DEVICES
 from probox.detect.families import all_families, describe_thresholds
 from probox.detect.families.ultralytics_exports import YoloV8
@@ -26,6 +35,11 @@ from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.errors import InputError
 from probox.support.optional import check_installed
 from probox.support.words import with_count
+
+model_option = option_group("Model")
+detection_option = option_group("Detections")
+uncertainty_option = option_group("Uncertainty")
+dropout_option = option_group("MC dropout")
 
 MOST_WORKERS = 4
 """More images at a time would take more memory than they save time."""
@@ -58,135 +72,107 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
 @click.command("detect", cls=GroupedCommand, context_settings={"show_default": True})
 @click.argument("model", metavar="MODEL", shell_complete=complete_files)
 @click.argument("photos", nargs=-1, type=click.Path(path_type=Path), metavar="[PHOTO]...")
-@option(
+@input_option(
     "--images",
-    group="Input",
     multiple=True,
     type=click.Path(path_type=Path),
     help="A photo, a folder, a pattern in quotes, or a text file with one photo per line; may be repeated.",
 )
-@option(
+@input_option(
     "--truth",
-    group="Input",
     type=PathOrUrl(dir_okay=True),
     help="Ground truth with ids, sizes and categories of the images.  [default: ids are the numbers in file names]",
 )
-@option(
+@model_option(
     "--family",
-    group="Model",
     metavar="FAMILY",
     type=click.Choice(["auto", *all_families()]),
     default="auto",
     help=f"Family of an ONNX graph: auto, {', '.join(all_families())}.",
 )
-@option(
-    "--weights",
-    group="Model",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="State dict (file) of torchvision:NAME.",
+@model_option(
+    "--weights", type=click.Path(dir_okay=False, path_type=Path), help="State dict (file) of torchvision:NAME."
 )
-@option("--device", group="Model", type=click.Choice(DEVICES), help="Device of torch models.  [default: cpu]")
-@option("--classes", group="Model", type=click.Path(dir_okay=False, path_type=Path), help="Class names, one per line.")
-@option(
-    "--size",
-    group="Model",
-    type=Size(),
-    help="Input size of a model that takes any [px].  [default: the model's, or the family's]",
+@model_option("--device", type=click.Choice(DEVICES), help="Device of torch models.  [default: cpu]")
+@model_option("--classes", type=click.Path(dir_okay=False, path_type=Path), help="Class names, one per line.")
+@model_option(
+    "--size", type=Size(), help="Input size of a model that takes any [px].  [default: the model's, or the family's]"
 )
-@option(
+@detection_option(
     "--score-threshold",
-    group="Detections",
     type=click.FloatRange(0, 1, max_open=True),
     default=Options.score_threshold,
     help="Keep detections with a higher score.",
 )
-@option(
+@detection_option(
     "--nms-iou",
-    group="Detections",
     type=click.FloatRange(0, 1),
     help="Suppress candidates above this IoU with a better one of the same class.  [default, as in each framework: "
     f"{describe_thresholds()}, {YoloV8.nms_iou:g} (ultralytics:FILE.pt), the model's own (torchvision:NAME)]",
 )
-@option(
+@detection_option(
     "--label-mode",
-    group="Detections",
     type=click.Choice(LABELS),
     help="Classes of a box that become detections: all above the threshold, or the best.  [default: the family's]",
 )
-@option(
+@detection_option(
     "--max-detections",
-    group="Detections",
     type=click.IntRange(1),
     default=Options.max_detections,
     help="Keep at most this many detections per image.",
 )
-@option(
-    "--uncertainty",
-    group="Uncertainty",
-    type=click.Choice(UNCERTAINTIES),
-    default=Options.uncertainty,
-    help="Source of covariances.",
+@uncertainty_option(
+    "--uncertainty", type=click.Choice(UNCERTAINTIES), default=Options.uncertainty, help="Source of covariances."
 )
-@option(
+@uncertainty_option(
     "--relative-std",
-    group="Uncertainty",
     type=click.FloatRange(0, min_open=True),
     default=Options.relative_std,
     help="constant: std of a corner, as a fraction of the box's sides.",
 )
-@option(
+@uncertainty_option(
     "--recipe",
-    group="Uncertainty",
     type=click.Choice(RECIPES),
     default=Options.recipe,
     help="paper: as published, without prior and least std; not with --border pin.",
 )
 @border_option
-@option("--passes", group="MC dropout", type=click.IntRange(1), default=Options.passes, help="Passes per image.")
-@option(
+@dropout_option("--passes", type=click.IntRange(1), default=Options.passes, help="Passes per image.")
+@dropout_option(
     "--dropout-rate",
-    group="MC dropout",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help=f"Probability of masking.  [default: the model's own, or {DEFAULT_RATE:g}]",
 )
-@option(
+@dropout_option(
     "--dropout-layers",
-    group="MC dropout",
     default=Dropout.layers,
     metavar="heads|backbone|existing|REGEX",
     help="Layers to mask; auto: existing Dropout nodes, or the heads.",
 )
-@option(
+@dropout_option(
     "--dropout-masks",
-    group="MC dropout",
     type=click.Choice(MASKS),
     help=f"Mask whole channels or single elements.  [default: {DEFAULT_MASKS}]",
 )
-@option("--seed", group="MC dropout", type=click.IntRange(0), default=Dropout.seed, help="Random seed of the masks.")
-@option(
+@dropout_option("--seed", type=click.IntRange(0), default=Dropout.seed, help="Random seed of the masks.")
+@dropout_option(
     "--save-graph",
-    group="MC dropout",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the ONNX graph with masks to this file.",
 )
 @fusion_options
-@optional_detections_option("MODEL.coco.json, or MODEL.rvc1.json where photos have names, but no ids")
-@option(
-    "--shards",
-    group="Output",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Make --out a folder of N Parquet files.",
+@out_option(
+    "  [default: MODEL.coco.json, or MODEL.rvc1.json where photos have names, but no ids]", required=False, folders=True
 )
-@option("--json", "as_json", group="Output", is_flag=True, help="Print one JSON object.")
-@option("--batch", group="Execution", type=click.IntRange(1), default=1, help="Images per run, if the model allows it.")
-@option(
+@output_option("--shards", type=click.IntRange(min=1), help="Make --out a folder of N Parquet files.")
+@json_option
+@execution_option("--batch", type=click.IntRange(1), default=1, help="Images per run, if the model allows it.")
+@execution_option(
     "--workers",
-    group="Execution",
     type=click.IntRange(1),
     help=f"Images processed at the same time.  [default: as many as threads, up to {MOST_WORKERS}]",
 )
-@option("--threads", group="Execution", type=click.IntRange(1), help="Threads in all.  [default: one per processor]")
+@threads_option
 @dask_option
 def command(
     model: str, photos: tuple[Path, ...], images: tuple[Path, ...], out: Path | None, as_json: bool, **given: Any
@@ -244,28 +230,13 @@ def command(
     if given["save_graph"]:
         check_not_input(given["save_graph"], (*inputs, out))
         check_replaceable(given["save_graph"], GRAPH, folder=True)
-    options = Options(
-        uncertainty=given["uncertainty"],
-        relative_std=given["relative_std"],
-        recipe=given["recipe"],
-        passes=given["passes"],
-        score_threshold=given["score_threshold"],
-        nms_iou=given["nms_iou"],
-        label_mode=given["label_mode"],
-        max_detections=given["max_detections"],
-        min_members=given["min_members"],
-        absent_counts=given["absent_counts"],
-        spread=Spread(**{name: given[name] for name in ("min_std", "prior_std", "shrinkage")}),
-        border=given["border"],
-    )
+    names = {field.name for field in dataclasses.fields(Options)} & set(given)
+    spread = Spread(**{name: given[name] for name in ("min_std", "prior_std", "shrinkage")})
+    options = Options(**{name: given[name] for name in names}, spread=spread)
     dropout = None
     if options.uncertainty == "mc-dropout":
-        dropout = Dropout(
-            rate=given["dropout_rate"],
-            layers=given["dropout_layers"],
-            masks=given["dropout_masks"],
-            seed=given["seed"],
-        )
+        masks = {name: given[f"dropout_{name}"] for name in ("rate", "layers", "masks")}
+        dropout = Dropout(**masks, seed=given["seed"])
     elif given["save_graph"]:
         raise click.UsageError("--save-graph needs --uncertainty mc-dropout")
     if given["save_graph"] and split_model(model)[0] != "onnx":
@@ -273,16 +244,9 @@ def command(
     if given["dask"] is not None and given["workers"] is not None:
         raise click.UsageError("--workers is about one process: leave it out, a cluster of --dask has its own.")
     at_a_time = min(thread_count(given["threads"]), MOST_WORKERS)
-    opening: dict[str, Any] = {
-        "family": given["family"],
-        "classes": None if given["classes"] is None else read_classes(given["classes"]),
-        "dropout": dropout,
-        "batch": given["batch"],
-        "threads": given["threads"],
-        "size": given["size"],
-        "weights": given["weights"],
-        "device": given["device"],
-    }
+    keys = ("family", "batch", "threads", "size", "weights", "device")
+    opening: dict[str, Any] = {name: given[name] for name in keys}
+    opening |= {"classes": None if given["classes"] is None else read_classes(given["classes"]), "dropout": dropout}
     detector = open_detector(model, **opening, workers=given["workers"] or at_a_time)
     notes = [*chosen.notes, *_idle(options.uncertainty)]
     if detector.batch != given["batch"]:

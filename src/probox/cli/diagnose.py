@@ -1,4 +1,4 @@
-"""`probox diagnose`: why, can the sigmas be trusted, and what now."""
+"""`probox diagnose`: loss breakdown, calibration of standard deviations, and what would help."""
 
 from __future__ import annotations
 
@@ -8,45 +8,54 @@ from typing import Any
 import click
 
 from probox.cli.console import note, print_json, progress_bar, results, table_width
-from probox.cli.measure_choice import parse_measures
-from probox.cli.naming import Named, load_named, named_argument
+from probox.cli.scoring import measures_option, parse_measures, threads_option
+from probox.cli.shared_options import (
+    GroupedCommand,
+    Named,
+    json_option,
+    load_named,
+    named_argument,
+    option_group,
+    output_option,
+)
+
+analysis_option = option_group("Analysis")
 
 PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-error", "thresholds")
 """The plots that --out writes, beside that of the what-ifs."""
 
 
-@click.command("diagnose")
+@click.command("diagnose", cls=GroupedCommand, context_settings={"show_default": True})
 @named_argument("folders", "RESULT_DIR")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Write plots and tables (CSV) there.")
-@click.option(
-    "--thresholds-for",
+@measures_option(
+    "Metrics whose best label threshold is searched beside PDQ's, separated by commas.",
+    name="--thresholds-for",
+    group="Analysis",
     default="pdq",
-    metavar="LIST",
-    show_default=True,
-    help="Measures whose best label threshold is sought beside PDQ's, separated by commas.",
+    callback=parse_measures,
 )
-@click.option("--replicates", type=click.IntRange(min=2), default=1000, show_default=True, help="Draws for intervals.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where random numbers begin.")
-@click.option("--dark", is_flag=True, help="Plots with light lines on a dark ground.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@analysis_option("--replicates", type=click.IntRange(min=2), default=1000, help="Bootstrap replicates.")
+@analysis_option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
+@output_option("--out", type=click.Path(), metavar="DIR", help="Write plots and tables (CSV) to DIR.")
+@output_option("--dark", is_flag=True, help="Draw light lines on a dark background.")
+@json_option
+@threads_option
 def command(
     folders: tuple[Named, ...],
     out: str | None,
-    thresholds_for: str,
+    thresholds_for: tuple[str, ...],
     replicates: int,
     seed: int,
     dark: bool,
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Say why RESULT_DIR has its numbers, whether sigmas can be trusted, and what would help.
+    """Diagnose results: loss breakdown, calibration of standard deviations, and what would help.
 
-    A verdict in plain words comes first; then where the points went, what each repair would bring, whether sigmas are
-    honest per edge, size and class, what they are worth over the best constant sigma (fitted on other images than it is
-    judged on), and every measure of labels and scores. RESULT_DIR is a folder that `probox evaluate --out` wrote, or a
-    folder of such folders; NAME=RESULT_DIR gives one another name.
-
+    A summary in words comes first. Then follow the loss breakdown, the gain of each possible repair, calibration per
+    edge, size and class, a comparison with the best constant standard deviation (cross-validated), and all metrics of
+    labels and scores. RESULT_DIR is a folder written by `probox evaluate --out`, or a folder of such folders;
+    NAME=RESULT_DIR gives a result another name.
 
     \b
     probox evaluate truth.json detections.json --label-threshold 0.5 --out results
@@ -57,7 +66,6 @@ def command(
     """
     from probox.analysis.diagnosis import diagnose
 
-    measures = parse_measures(thresholds_for, "--thresholds-for")
     if out is not None:
         from probox.support.optional import require
 
@@ -68,7 +76,7 @@ def command(
         with progress_bar(name, quiet=as_json) as progress:
             diagnoses[name] = diagnose(
                 evaluation,
-                thresholds_for=measures,
+                thresholds_for=thresholds_for,
                 replicates=replicates,
                 seed=seed,
                 threads=threads,

@@ -13,6 +13,7 @@ import click
 from probox.analysis.ranking import CHOICES
 from probox.cli.console import note, print_json, progress_bar
 from probox.cli.scoring import Scoring, scoring_options
+from probox.cli.shared_options import GroupedCommand, input_option, json_option, option_group, output_option
 from probox.errors import InputError
 from probox.pictures.drawing import CORNERS, LABELS, VEIL
 from probox.pictures.style import ENDINGS, PALETTES
@@ -45,7 +46,7 @@ class Job:
     threshold: float | None = None
     """Of detections without ground truth."""
 
-    def judgement(self) -> dict[str, Any]:
+    def describe_scores(self) -> dict[str, Any]:
         """Return how detections were judged and with which numbers, for JSON; nothing if they were not."""
         convention = getattr(self.source, "convention", None)
         return {} if convention is None else {"summary": self.source.summary(), "convention": convention.to_dict()}
@@ -60,7 +61,7 @@ class Job:
         return view_of_image(self.source, image_id, self.heatmaps)
 
 
-def photo_folder(images: str | None) -> Path | None:
+def check_photo_folder(images: str | None) -> Path | None:
     """Return the folder of photos, if one was given."""
     if images is None:
         return None
@@ -69,7 +70,7 @@ def photo_folder(images: str | None) -> Path | None:
     return Path(images)
 
 
-def job_of_evaluation(
+def plan_evaluation(
     evaluation: Any, threshold: float | None, found: Any, photos: Path | None, choice: Choice, *, best_threshold: bool
 ) -> Job:
     """Return what to draw of an evaluation, at a threshold or the best one; `found` has heatmaps, if there are any."""
@@ -108,7 +109,7 @@ def job_of_evaluation(
     shown = {image_id: find_photo(photos, image_id, names[image_id]) if photos else None for image_id in ids}
     job = Job(evaluation, [(image_id, names[image_id]) for image_id in ids], shown, {}, found, notes)
     if photos is not None:
-        notes += without_photo([i for i, _ in job.images if job.photos.get(i) is None], photos)
+        notes += describe_missing_photos([i for i, _ in job.images if job.photos.get(i) is None], photos)
     return job
 
 
@@ -123,7 +124,7 @@ def _limit(ids: list[int], choice: Choice, notes: list[str]) -> list[int]:
     return ids[: choice.limit]
 
 
-def job_of_detections(source: str, threshold: float | None, photos: Path | None, choice: Choice) -> Job:
+def plan_detections(source: str, threshold: float | None, photos: Path | None, choice: Choice) -> Job:
     """Return what to draw of detections that nothing is compared with."""
     import numpy as np
 
@@ -150,18 +151,18 @@ def job_of_detections(source: str, threshold: float | None, photos: Path | None,
     names = {image_id: alone.photos[image_id].name if alone.photos[image_id] else "" for image_id in listed}  # type: ignore[union-attr]
     job = Job(table, [(i, names[i]) for i in listed], alone.photos, alone.sizes, None, notes, threshold)
     if photos is not None:
-        notes += without_photo([i for i, _ in job.images if job.photos.get(i) is None], photos)
+        notes += describe_missing_photos([i for i, _ in job.images if job.photos.get(i) is None], photos)
     return job
 
 
-def without_photo(missing: list[int], photos: Path) -> list[str]:
+def describe_missing_photos(missing: list[int], photos: Path) -> list[str]:
     """Return what to say of images whose photo is not in the folder, if there are any."""
     if not missing:
         return []
     return [f"{len(missing)} images have no photo in {photos} (the first: {missing[0]}): plain ground"]
 
 
-def file_names(images: list[tuple[int, str]]) -> dict[int, str]:
+def name_files(images: list[tuple[int, str]]) -> dict[int, str]:
     """Return a name per picture: the photo's, if it is fit for a file and no other image has it, else the id."""
     stems = {i: re.sub(r"[^\w.-]+", "_", Path(name.replace("\\", "/")).stem)[:80] for i, name in images}
     counts: dict[str, int] = {}
@@ -170,55 +171,74 @@ def file_names(images: list[tuple[int, str]]) -> dict[int, str]:
     return {i: stem if stem.strip("._") and counts[stem.lower()] == 1 else f"image-{i}" for i, stem in stems.items()}
 
 
-STORIES = 3
-"""So many examples of each kind, unless somebody says how many."""
+EXAMPLES = 3
+"""Examples of each kind, unless the user gives a number."""
+
+choice_option = option_group("Choice of images")
+look_option = option_group("Look")
 
 
 def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option for each way to choose images."""
     for name, words in reversed(CHOICES.items()):
-        option = click.option(f"--{name}", type=click.IntRange(min=1), metavar="N", help=f"The N images {words}.")
-        command = option(command)
+        text = f"Draw the N images {words}."
+        command = choice_option(f"--{name}", type=click.IntRange(min=1), help=text)(command)
     return command
 
 
-@click.command("draw")
+@click.command("draw", cls=GroupedCommand)
 @click.argument("source", type=click.Path())
-@click.option("--truth", type=click.Path(), metavar="FILE", help="Judge a file of detections by this ground truth.")
-@click.option("--images", type=click.Path(), metavar="DIR", help="Photos [default: a plain ground].")
-@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where pictures go.")
-@click.option("--image", "wanted", multiple=True, metavar="ID", help="This image, by id or file name; may be repeated.")
+@choice_option("--image", "wanted", multiple=True, metavar="ID", help="Draw the image of this id or file name; repeat.")
 @_choices
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N images of all [default: {LIMIT}].")
-@click.option(
+@choice_option("--limit", type=click.IntRange(min=1), help=f"Draw at most N images.  [default: {LIMIT}]")
+@choice_option("--all", "all_images", is_flag=True, help="Draw all images.")
+@choice_option(
     "--examples",
     is_flag=False,
-    flag_value=str(STORIES),
+    flag_value=str(EXAMPLES),
     type=click.IntRange(min=1),
     metavar="[N]",
-    help=f"Examples of detections that were too sure, not sure enough, and as sure as they should be: N of each "
-    f"[default: {STORIES}].",
+    help=f"Draw N overconfident, N underconfident and N well calibrated detections.  [default: {EXAMPLES}]",
 )
-@click.option("--all", "all_images", is_flag=True, help="All images, however many there are.")
-# Not --images, which are the photos here: --image chooses.
-@scoring_options(leave_out=["images"])
-@click.option(
+@look_option(
     "--show-above",
     type=click.FloatRange(0, 1),
     metavar="T",
-    help="Draw all matched detections, and the others above T; 0 draws all. Matches do not change "
-    f"[default: the {MOST_SHOWN} most confident detections above the label threshold].",
+    help="Draw all matched detections, and the others above T; 0 draws all. Matches do not change.  "
+    f"[default: the {MOST_SHOWN} most confident detections above the label threshold]",
 )
-@click.option("--colours", type=click.Choice(list(PALETTES)), default="blue-orange", show_default=True)
-@click.option("--corners", type=click.Choice(CORNERS), default="ellipse", show_default=True)
-@click.option("--heatmap", is_flag=True, help="Show P(x), the probability of every pixel, with a scale.")
-@click.option(
-    "--veil", type=click.FloatRange(0, 1), default=VEIL, show_default=True, help="White over the photo; 0: none."
+@look_option(
+    "--colours", type=click.Choice(list(PALETTES)), default="blue-orange", show_default=True, help="Choose a palette."
 )
-@click.option("--label-text", type=click.Choice(LABELS), default="full", show_default=True)
-@click.option("--detections", type=click.Path(), metavar="FILE", help="Where to find heatmaps (see above).")
-@click.option("--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@look_option(
+    "--corners", type=click.Choice(CORNERS), default="ellipse", show_default=True, help="Draw covariances like this."
+)
+@look_option("--heatmap", is_flag=True, help="Show P(x), the probability of every pixel, with a scale.")
+@look_option(
+    "--veil",
+    type=click.FloatRange(0, 1),
+    default=VEIL,
+    show_default=True,
+    help="Opacity of the white overlay, 0 to 1.",
+)
+@look_option("--label-text", type=click.Choice(LABELS), default="full", show_default=True, help="Write this on boxes.")
+@input_option("--images", type=click.Path(), metavar="DIR", help="Folder of photos.  [default: no photos]")
+@input_option(
+    "--truth", type=click.Path(), metavar="FILE", help="Evaluate a file of detections on this ground truth first."
+)
+@input_option("--detections", type=click.Path(), metavar="FILE", help="Read heatmaps from FILE (see above).")
+# Not --image-ids: --image chooses.
+@scoring_options(leave_out=["image_ids"])
+@output_option("--out", type=click.Path(), metavar="DIR", required=True, help="Write pictures to DIR.")
+@output_option(
+    "--format",
+    "ending",
+    type=click.Choice(ENDINGS),
+    default=ENDINGS[0],
+    show_default=True,
+    help="File format of pictures.",
+)
+@json_option
 def command(
     source: str,
     truth: str | None,
@@ -237,22 +257,21 @@ def command(
 ) -> None:
     """Draw images with objects and detections.
 
-    SOURCE is a folder that `probox evaluate --out` wrote, if there is one result in it, or that of one of its
-    results; or a file of detections, which is drawn as it is or, with --truth, judged first. Colours: true positives
-    are blue (mask and box), matches of the wrong class purple, false positives (box) and missed objects (mask) orange.
-    Options of scoring, from --preset to --threads, say how to judge by --truth; a result was judged when it was made,
-    and takes --label-threshold alone.
+    SOURCE is a result that `probox evaluate --out` wrote, or a folder with one; or a file of detections, which is drawn
+    as it is or, with --truth, evaluated first. Colours: true positives are blue (mask and box), matches of the wrong
+    class purple, false positives (box) and missed objects (mask) orange. Scoring options are for --truth; a result
+    takes --label-threshold only.
 
     Without a choice of images the first 50 are drawn. --worst ranks images by lost points: TP + FP + FN minus the sum
-    of pPDQ. Images that the detector seems not to have seen are drawn by --missed, --image and --all only.
+    of pPDQ. Images without any detection are drawn by --missed, --image and --all only.
 
     A picture shows the 20 most confident detections above the label threshold, and states this limit. The threshold
     is that of --label-threshold or of the result. A result of all detections is drawn at the threshold where its PDQ
     is highest on these images. Detections below the threshold are left out before matching, as by `probox evaluate`.
     Without ground truth the threshold is 0.3.
 
-    --examples draws example detections instead, each with its caption, and index.html with all of them:
-    boxes whose errors are far beyond their sigmas, or far below, or as they should be, and wrong labels that were sure.
+    --examples draws example detections instead, each with its caption, and index.html with all of them: boxes whose
+    errors are far beyond their standard deviations, or far below, or as predicted, and confident wrong labels.
 
     Heatmaps of probabilistic segmentation are not kept in SOURCE: name the file that was evaluated with
     --detections to see them.
@@ -276,23 +295,27 @@ def command(
     choice = Choice(wanted, chosen[0] if chosen else None, None if all_images else limit or LIMIT)
     options["show_above"] = show_above
     if examples is not None:
-        evaluation, found = _draw_judged(source, truth, detections, scoring)
+        evaluation, found = _read_evaluation(source, truth, detections, scoring)
         if evaluation is None:
             raise click.UsageError("--examples needs a truth: give --truth, or a folder of results")
-        write_examples(evaluation, found, examples, photo_folder(images), Path(out), ending, options, as_json=as_json)
+        write_examples(
+            evaluation, found, examples, check_photo_folder(images), Path(out), ending, options, as_json=as_json
+        )
         return
-    job = _job_of(source, truth, detections, scoring, photo_folder(images), choice, best_threshold=show_above is None)
+    job = _plan_job(
+        source, truth, detections, scoring, check_photo_folder(images), choice, best_threshold=show_above is None
+    )
     written = _write(job, Path(out), ending, options, scoring.threads, quiet=as_json)
     if as_json:
         pictures = [{"image_id": i, "file": str(p)} for i, p in written]
-        print_json({"pictures": pictures, **job.judgement(), "show_above": show_above, "notes": job.notes})
+        print_json({"pictures": pictures, **job.describe_scores(), "show_above": show_above, "notes": job.notes})
         return
     for text in job.notes:
         note(f"note: {text}")
     note(f"{with_count(len(written), 'picture')} written to {out}")
 
 
-def _job_of(
+def _plan_job(
     source: str,
     truth: str | None,
     detections: str | None,
@@ -304,15 +327,15 @@ def _job_of(
 ) -> Job:
     """Return what to draw of a result, of detections that are judged first, or of detections alone."""
     threshold = scoring.convention.fixed_threshold
-    evaluation, found = _draw_judged(source, truth, detections, scoring, at_threshold=False)
+    evaluation, found = _read_evaluation(source, truth, detections, scoring, at_threshold=False)
     if evaluation is None:
-        return job_of_detections(source, threshold, photos, choice)
+        return plan_detections(source, threshold, photos, choice)
     at = None if evaluation.convention.fixed_threshold == threshold else threshold
     best_threshold &= threshold is None
-    return job_of_evaluation(evaluation, at, found, photos, choice, best_threshold=best_threshold)
+    return plan_evaluation(evaluation, at, found, photos, choice, best_threshold=best_threshold)
 
 
-def _draw_judged(
+def _read_evaluation(
     source: str, truth: str | None, detections: str | None, scoring: Scoring, *, at_threshold: bool = True
 ) -> tuple[Any, Any]:
     """Return the evaluation that was made or is made now, and detections with heatmaps; None without any truth."""
@@ -324,7 +347,7 @@ def _draw_judged(
     threshold = scoring.convention.fixed_threshold
     result = only_result(source)
     if result is not None or truth is None:
-        _refuse_scoring(scoring, "a result was judged when it was made" if result else "without --truth none is judged")
+        _check_scoring(scoring, "a result was judged when it was made" if result else "without --truth none is judged")
     if result is not None:
         evaluation = Evaluation.load(result)
         if detections is not None:
@@ -348,7 +371,7 @@ def _draw_judged(
     return None, None
 
 
-def _refuse_scoring(scoring: Scoring, why: str) -> None:
+def _check_scoring(scoring: Scoring, why: str) -> None:
     """Raise if options of scoring were given that would change nothing."""
     idle = [flag for flag in scoring.typed if flag not in ("--label-threshold", "--threads")]
     if idle:
@@ -365,7 +388,7 @@ def _write(
     require("matplotlib", extra="report")
     written: list[tuple[int, Path]] = []
     hidden = [0, 0]  # detections, pictures
-    names = {image_id: f"{stem}.{ending}" for image_id, stem in file_names(job.images).items()}
+    names = {image_id: f"{stem}.{ending}" for image_id, stem in name_files(job.images).items()}
 
     def tasks() -> Iterator[Task]:
         for image_id, file_name in job.images:
@@ -389,7 +412,7 @@ def _write(
     if hidden[0]:
         above = options["show_above"]
         limit = f"at most {MOST_SHOWN} each" if above is None else f"matched ones and those above {above:g}"
-        if above is None and not job.judgement():
+        if above is None and not job.describe_scores():
             limit += f", above {SHOWN_ABOVE if job.threshold is None else job.threshold:g}"
         job.notes.append(
             f"detections not drawn: {hidden[0]:,}, in {hidden[1]:,} picture{'s' * (hidden[1] != 1)}; "
@@ -448,7 +471,7 @@ def write_examples(
             written.append((example, out.write(name, drawn.content)))
         progress(len(written), len(names))
         if photos:
-            notes += without_photo(list(bare), photos)
+            notes += describe_missing_photos(list(bare), photos)
         page = out.write(PAGE, example_page(list(zip(told, names, strict=True)), "Examples", notes, options["colours"]))
     if as_json:
         listed = [{**dataclasses.asdict(example), "file": str(path)} for example, path in written]

@@ -3,59 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from probox.cli.console import in_flags, note, print_json
-from probox.cli.naming import Named, named_argument, titles_of
-from probox.cli.option_groups import GroupedCommand, option
-from probox.cli.output import border_option, detections_option, fusion_options
+from probox.cli.detection_options import border_option, fusion_options, out_option
+from probox.cli.shared_options import GroupedCommand, Named, json_option, make_titles, named_argument, option_group
 from probox.fusion.fuse import LABEL_AFFINITIES
 from probox.fusion.gaussian import pinned_note
+
+cluster_option = option_group("Clusters")
 
 
 @click.command("fuse", cls=GroupedCommand, context_settings={"show_default": True})
 @click.argument("truth", type=click.Path())
 @named_argument("members", "DETECTIONS")
-@detections_option
-@option(
-    "--iou",
-    group="Clusters",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=0.7,
-    help="Least IoU with the mean box of a cluster.",
+@out_option()
+@cluster_option(
+    "--iou", type=click.FloatRange(0, 1, min_open=True), default=0.7, help="Least IoU with the mean box of a cluster."
 )
-@option(
-    "--label-affinity",
-    group="Clusters",
-    type=click.Choice(LABEL_AFFINITIES),
-    default="same",
-    help="Labels that may form one cluster.",
+@cluster_option(
+    "--label-affinity", type=click.Choice(LABEL_AFFINITIES), default="same", help="Labels that may form one cluster."
 )
-@option(
+@cluster_option(
     "--label-similarity",
-    group="Clusters",
     type=click.FloatRange(0, 1),
     default=0.5,
     help="Least similarity of label distributions with --label-affinity similar.",
 )
 @fusion_options
 @border_option
-@option("--json", "as_json", group="Output", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option
 def command(
     truth: str,
     members: tuple[Named, ...],
     out: Path,
     as_json: bool,
-    iou: float,
-    label_affinity: str,
-    label_similarity: float,
-    min_members: int,
-    absent_counts: bool,
-    min_std: float,
-    prior_std: float,
-    shrinkage: float,
-    border: str,
+    **settings: Any,
 ) -> None:
     """Fuse the detections of several detectors, or passes of one, into probabilistic detections.
 
@@ -73,25 +58,17 @@ def command(
     from probox.fusion import fuse_detections
 
     check_output(out)
-    paths, names = [member.path for member in members], titles_of(members)
+    paths, names = [member.path for member in members], make_titles(members)
     check_not_input(out, (truth, *paths))
     table = read_truth(truth)
     sizes = dict(zip(table.image_ids.tolist(), map(tuple, table.dataset.shapes.tolist()), strict=True))
     fused = fuse_detections(
         [read_detections(path, table) for path in paths],
         image_sizes=sizes,
-        iou=iou,
-        label_affinity=label_affinity,
-        label_similarity=label_similarity,
-        min_members=min_members,
-        absent_counts=absent_counts,
-        min_std=min_std,
-        prior_std=prior_std,
-        shrinkage=shrinkage,
-        border=border,
+        **settings,
     )
     notes = list(write_detections(out, fused, table))
-    if border == "pin" and fused.covariances is not None:
+    if settings["border"] == "pin" and fused.covariances is not None:
         size = table.dataset.shapes[table.dataset.rows_of(fused.image_ids)].astype(float)
         notes.append(in_flags(pinned_note(fused.boxes, fused.covariances, size)))
     if as_json:

@@ -1,4 +1,4 @@
-"""`probox merge`: one result of the parts that several machines evaluated."""
+"""`probox merge`: merging the parts that several machines evaluated."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import Any
 import click
 
 from probox.cli.console import note, print_json, results, say_notes, table_width
-from probox.cli.keeping import keep_results, refuse_other_runs
+from probox.cli.result_folders import keep_results, refuse_other_runs
+from probox.cli.shared_options import json_option
 from probox.errors import InputError
 
 
 @click.command("merge")
 @click.argument("parts", nargs=-1, required=True, type=click.Path(), metavar="PART_DIR...")
-@click.option("--out", required=True, type=click.Path(), metavar="DIR", help="Keep the merged results in DIR/NAME.")
-@click.option("--incomplete", is_flag=True, help="Parts may be missing: the result is a part itself.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--out", required=True, type=click.Path(), metavar="DIR", help="Keep merged results in DIR/NAME.")
+@click.option("--incomplete", is_flag=True, help="Accept missing parts: the result is a part itself.")
+@json_option
 def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -> None:
-    """Make one result of the parts that `probox evaluate --part` kept, in any order, by any number of machines.
+    """Merge parts that `probox evaluate --part` kept, in any order.
 
-    Every number is to the bit that of one machine. Parts that are missing, there twice, or of something else are named.
-    Each PART_DIR is a DIR of --out, with a result for each NAME, or the folder of one result. Results that are no
-    parts of one run are merged too, if they were measured alike and share no image. Results of the same names in --out
-    are replaced as by `probox evaluate --out`, all of them or none.
+    Every number is bit-identical to that of one machine. Errors name missing, repeated and foreign parts. Each PART_DIR
+    is a DIR of --out, with a result for each NAME, or the folder of one result. Results of different images are merged
+    too, if they were measured alike. Results of the same names in --out are replaced as by `probox evaluate --out`,
+    all of them or none.
 
     \b
     probox evaluate truth.json found.json --part 1/2 --out parts/1

@@ -7,16 +7,19 @@ import io
 import click
 
 from probox.cli.console import note, print_json, progress_bar
-from probox.cli.naming import Named, load_named, named_argument
+from probox.cli.shared_options import Named, json_option, load_named, named_argument, output_option
 from probox.pictures.style import ENDINGS
 
 
 @click.command("plot")
 @named_argument("results", "RESULT_DIR")
-@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where plots go.")
-@click.option("--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True)
-@click.option("--dark", is_flag=True, help="Light lines on a dark ground.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@output_option("--out", type=click.Path(), metavar="DIR", required=True, help="Write plots to DIR.")
+@output_option(
+    "--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True,
+    help="File format of plots."
+)  # fmt: skip
+@output_option("--dark", is_flag=True, help="Draw light lines on a dark background.")
+@json_option
 def command(results: tuple[Named, ...], out: str, ending: str, dark: bool, as_json: bool) -> None:
     """Plot evaluations: one line or colour for each RESULT_DIR.
 

@@ -1,4 +1,4 @@
-"""`probox rank`: which images to annotate next, by how unsure a detector is of them."""
+"""`probox rank`: images by predictive uncertainty, to choose what to annotate next."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import click
 
 from probox.analysis.ranking import AGGREGATES, UNCERTAINTIES
 from probox.cli.console import note, print_json
-from probox.cli.image_choice import parse_images
 from probox.cli.scoring import label_threshold_option
+from probox.cli.shared_options import GroupedCommand, input_option, json_option, option_group, output_option
 from probox.errors import InputError
 from probox.files.kinds import Kind
 from probox.files.reading import file_head
@@ -24,57 +24,57 @@ if TYPE_CHECKING:
     from probox.analysis.ranking import Ranking
     from probox.tables.detections import Detections
 
+ranking_option = option_group("Ranking")
+
 STYLES = ("text", "csv")
 
 _NUMBERS = 3
 """Columns before that of file names."""
 
 
-@click.command("rank", short_help="Which images to annotate next, without truth.")
+@click.command("rank", cls=GroupedCommand, context_settings={"show_default": True})
 @click.argument("detections", type=click.Path())
-@click.option("--by", type=click.Choice(list(UNCERTAINTIES)), default="entropy", show_default=True, help="See above.")
-@click.option(
-    "--aggregate",
-    type=click.Choice(list(AGGREGATES)),
-    default="sum",
-    show_default=True,
-    help="Over the detections of an image.",
+@input_option(
+    "--image-ids",
+    metavar="IDS",
+    help="Rank these images only: ids separated by commas, or a file with a JSON list or an id per line.",
 )
-@label_threshold_option("Leave out detections that are not surer than T.", auto=False)
-@click.option("--top", type=click.IntRange(min=1), metavar="N", help="The first N images alone.")
-@click.option("--images", metavar="IDS", help="The images to choose from: a file of ids, or ids between commas.")
-@click.option(
-    "--truth", type=click.Path(), metavar="FILE", help="Tells file names, and images in which nothing was found."
+@input_option("--truth", type=click.Path(), metavar="FILE", help="Ground truth with file names and all images.")
+@ranking_option("--by", type=click.Choice(list(UNCERTAINTIES)), default="entropy", help="Uncertainty (above).")
+@ranking_option(
+    "--aggregate", type=click.Choice(list(AGGREGATES)), default="sum", help="Aggregate the detections of an image."
 )
-@click.option("--out", type=click.Path(), metavar="FILE", help="Write image ids too: a JSON list, least sure first.")
-@click.option("--format", "style", type=click.Choice(STYLES), default=STYLES[0], show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@label_threshold_option("Rank by detections with a label probability above T.", auto=False, group="Ranking")
+@ranking_option("--top", type=click.IntRange(min=1), help="List the first N images only.")
+@output_option("--out", type=click.Path(), metavar="FILE", help="Write image ids too, as a JSON list.")
+@output_option("--format", "style", type=click.Choice(STYLES), default=STYLES[0], help="Format of the table.")
+@json_option
 def command(
     detections: str,
     by: str,
     aggregate: str,
     label_threshold: float | None,
     top: int | None,
-    images: str | None,
+    image_ids: str | None,
     truth: str | None,
     out: str | None,
     style: str,
     as_json: bool,
 ) -> None:
-    """Rank images by how unsure a detector is of them: what to annotate next.
+    """Rank images by predictive uncertainty (active learning). No ground truth is needed.
 
-    No ground truth is needed. How unsure a detection is goes --by its labels or by its box:
+    The uncertainty of a detection (--by) is that of its labels or of its box:
 
     \b
     entropy  of the label probabilities, in nats; what they leave of 1 is background
     margin   1 - (p1 - p2) of the two most probable labels, background being one
-    spread   mean sigma of the edges over the box's side; needs covariances
+    spread   mean std of the edges over the box's side; needs covariances
 
-    An image's number is the sum over its detections, since it is annotated as a whole; mean and max do not favour
-    crowded images. Faint detections add up: leave them out by --label-threshold.
+    The uncertainty of an image is the sum over its detections, since it is annotated as a whole; mean and max do not
+    favour crowded images. Detections of low score add up: leave them out by --label-threshold.
 
-    Images come least sure first, equals by id; last come images in which no detection is left, with no number. Ids
-    written by --out are what `probox evaluate --images` takes. --out replaces a file that `probox rank` wrote, or an
+    Images come most uncertain first, equals by id; images without detections come last, without a number. Ids
+    written by --out are what `probox evaluate --image-ids` takes. --out replaces a file that `probox rank` wrote, or an
     empty one, and no other: a tab after the opening bracket marks its lists.
 
     \b
@@ -82,18 +82,19 @@ def command(
     probox rank detections.parquet --by spread --aggregate mean --format csv
     """
     from probox.analysis.ranking import rank
+    from probox.evaluation.inputs import parse_image_ids
     from probox.files.kinds import check_not_input, check_replaceable
     from probox.files.output import write_files
 
     if out is not None:
-        check_not_input(out, (detections, truth, images))
+        check_not_input(out, (detections, truth, image_ids))
         check_replaceable(out, IDS, folder=True)
     found, known, names, notes = _read(detections, truth)
-    wanted = known if images is None else parse_images(images)
-    if truth is not None and images is not None:
+    wanted = known if image_ids is None else list(parse_image_ids(image_ids, "--image-ids"))
+    if truth is not None and image_ids is not None:
         strangers = sorted(set(wanted) - set(known))
         if strangers:
-            raise InputError("the ground truth does not have this image", file="--images", image=strangers[0])
+            raise InputError("the ground truth does not have this image", file="--image-ids", image=strangers[0])
     if not wanted:
         raise InputError("holds no detections: there is nothing to rank", file=detections)
     everything = rank(found, by, aggregate=aggregate, label_threshold=label_threshold, image_ids=wanted)

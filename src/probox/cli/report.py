@@ -1,4 +1,4 @@
-"""`probox report`: the explorer's page."""
+"""`probox report`: an HTML page of tables, plots and images."""
 
 from __future__ import annotations
 
@@ -9,24 +9,32 @@ from pathlib import Path
 import click
 
 from probox.cli.console import note, print_json, progress_bar
-from probox.cli.naming import Named, load_named, named_argument
+from probox.cli.shared_options import (
+    GroupedCommand,
+    Named,
+    input_option,
+    json_option,
+    load_named,
+    named_argument,
+    output_option,
+)
 
 
-@click.command("report")
+@click.command("report", cls=GroupedCommand)
 @named_argument("results", "RESULT_DIR")
-@click.option("--truth", type=click.Path(), metavar="FILE", help="Show this truth's masks and file names instead.")
-@click.option("--images", type=click.Path(), metavar="DIR", help="Photos, which are copied [default: a plain ground].")
-@click.option(
+@input_option("--truth", type=click.Path(), metavar="FILE", help="Show masks and file names of this truth.")
+@input_option("--images", type=click.Path(), metavar="DIR", help="Copy photos from DIR.  [default: no photos]")
+@input_option(
     "--detections",
     type=click.Path(),
     multiple=True,
     metavar="FILE",
-    help="Where to find heatmaps (see above); one for each RESULT_DIR, in order.",
+    help="Read heatmaps from FILE (see above); one for each RESULT_DIR, in order.",
 )
-@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the page goes.")
-@click.option("--title", default="probox report", metavar="TEXT", show_default=True, help="The page's heading.")
-@click.option("--embed", is_flag=True, help="Make one file of it; DIR may be a file name that ends in .html.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@output_option("--out", type=click.Path(), metavar="DIR", required=True, help="Write the page to DIR.")
+@output_option("--title", default="probox report", metavar="TEXT", show_default=True, help="Heading of the page.")
+@output_option("--embed", is_flag=True, help="Write one file; DIR may be a file name that ends in .html.")
+@json_option
 def command(
     results: tuple[Named, ...],
     truth: str | None,
@@ -37,7 +45,7 @@ def command(
     embed: bool,
     as_json: bool,
 ) -> None:
-    """Make a page to wander through: tables, plots and every image of the evaluations in RESULT_DIR.
+    """Write an interactive HTML page with tables, plots and every image of the evaluations in RESULT_DIR.
 
     RESULT_DIR is a folder that `probox evaluate --out` wrote, or a folder of such folders; all must have been
     measured on the same truth. NAME=RESULT_DIR gives one another name. The page opens from disk in any browser,

@@ -1,22 +1,21 @@
-"""The options of every command that scores files: how PDQ is measured, of which images, by how many threads."""
+"""The options of commands that score files: convention, metrics, images and threads."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from probox.cli.completing import complete_measures
-from probox.cli.image_choice import images_option, parse_images
-from probox.cli.measure_choice import parse_measures
+from probox.cli.completion import complete_measures
+from probox.cli.shared_options import execution_option, input_option, option, option_group
 from probox.convention import CHOICES, PRESETS, Convention
 from probox.errors import InputError
 from probox.evaluation.parts import KEEP, Keep, images_of_part, measures_to_keep, parse_part
-from probox.measures.registry import measure_names, standard_names
-from probox.options import OPTIONS, Option
+from probox.measures.registry import COCO_REMEDY, named_measures, standard_names
+from probox.options import WORDS
 from probox.support.parallel import thread_count, threads_at_most
 
 if TYPE_CHECKING:
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
     from probox.tables.detections import Detections
     from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["Scoring", "choice_of", "keep_option", "label_threshold_option", "part_option", "scoring_options"]
+scoring_option = option_group("Scoring")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,49 +39,44 @@ class Scoring:
     Parameters
     ----------
     convention : Convention
-        The preset with what was changed in it.
-    measures : tuple of str
-        What to measure.
+        The preset with its changes.
     repair : bool
-        Whether covariances that are none are replaced.
+        Replace invalid covariances.
     threads : int or None
-        How many.
-    images : list of int or None
-        The ids of the images to score; None: all.
+        Number of threads.
+    image_ids : list of int or None
+        The images to score; None: all.
     typed : tuple of str
-        The options that somebody typed, as flags.
+        The options that were given, as flags.
+    measures : tuple of str or None
+        The metrics that were given; None: the standard ones.
     part : (int, int) or None
-        Which of how many parts of the images to score; None: all of them.
+        Number and count of a part of the images; None: all of them.
     keep : {"summary", "matches", "all"}
         How much of the result is kept.
     """
 
     convention: Convention
-    measures: tuple[str, ...]
     repair: bool
     threads: int | None
-    images: list[int] | None
+    image_ids: list[int] | None
     typed: tuple[str, ...]
+    measures: tuple[str, ...] | None = None
     part: tuple[int, int] | None = None
     keep: Keep = "all"
 
     @property
-    def asked(self) -> tuple[str, ...] | None:
-        """Return the measures that somebody typed; None if nobody did."""
-        return self.measures if "--measures" in self.typed else None
-
-    @property
     def measures_to_keep(self) -> tuple[str, ...]:
-        """Return the measures of results: those that follow from what is kept."""
-        return measures_to_keep(self.measures, self.keep, asked=self.asked is not None)
+        """Return the metrics of results: those that follow from what is kept."""
+        return measures_to_keep(self.measures or standard_names(), self.keep, asked=self.measures is not None)
 
-    def image_ids(self, truth: SharedTruth) -> npt.NDArray[np.int64]:
+    def select_ids(self, truth: SharedTruth) -> npt.NDArray[np.int64]:
         """Return the ids of the images that are scored."""
         from probox.tables.dataset import chosen_ids
 
         ids = truth.image_ids
-        if self.images is not None:
-            ids = chosen_ids(self.images, ids, file=truth.source)
+        if self.image_ids is not None:
+            ids = chosen_ids(self.image_ids, ids, file=truth.source)
         return ids if self.part is None else images_of_part(ids, *self.part)
 
     def evaluate(self, truth: SharedTruth, detections: str, progress: Any) -> Evaluation:
@@ -88,95 +84,15 @@ class Scoring:
         from probox.evaluation.evaluate import evaluate
 
         return evaluate(
-            truth, detections, part=self.part, keep=self.keep, convention=self.convention, measures=self.asked,
-            threads=self.threads, progress=progress, images=self.images, repair=self.repair,
+            truth, detections, part=self.part, keep=self.keep, convention=self.convention, measures=self.measures,
+            threads=self.threads, progress=progress, image_ids=self.image_ids, repair=self.repair,
         )  # fmt: skip
 
     def read(self, truth: str, detections: str, call: str) -> tuple[GroundTruth, Detections]:
-        """Return the tables of two files, of the images that are wanted."""
+        """Return the tables of two files, restricted to the chosen images."""
         from probox.evaluation.inputs import read_inputs
 
-        return read_inputs(truth, detections, call, images=self.images, repair=self.repair)
-
-
-def scoring_options(
-    *, leave_out: Iterable[str] = (), measures: bool = False, auto: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the scoring options to a command, whose function gets a `Scoring` as its argument `scoring`.
-
-    Parameters
-    ----------
-    leave_out : iterable of str
-        Options that have no meaning for the command, by their variables; the command says why.
-    measures : bool
-        Add --measures, for a command that shows whatever was measured.
-    auto : bool
-        The command takes --label-threshold auto.
-    """
-    left = frozenset(leave_out)
-    options = {name: option for name, option in _all_options(auto=auto).items() if name not in left}
-    if not measures:
-        del options["measures"]
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def with_scoring(**given: Any) -> Any:
-            context = click.get_current_context()
-            asked = {name: given.pop(name) for name in options}
-            scoring = _scoring(context, asked)
-            with threads_at_most(thread_count(scoring.threads)):  # those that read files too
-                return function(scoring=scoring, **given)
-
-        command: Callable[..., Any] = with_scoring
-        for option in reversed(options.values()):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-def _all_options(*, auto: bool) -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]]:
-    """Return every option by its variable, in the order of help texts."""
-    preset = click.option(
-        "--preset",
-        type=click.Choice(list(PRESETS)),
-        default="reference",
-        show_default=True,
-        help="The published numbers, the equations alone, or the robotic vision challenge's form.",
-    )
-    measures = click.option(
-        "--measures",
-        metavar="LIST",
-        shell_complete=complete_measures,
-        help=f"What to measure, separated by commas: {', '.join(measure_names())}; or `all`.  "
-        f"[default: {','.join(standard_names())}]",
-    )
-    repair = click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
-    threads = click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
-    return {
-        "preset": preset,
-        **{option.field: _click_option(option, auto=auto) for option in OPTIONS},
-        "measures": measures,
-        "repair": repair,
-        "threads": threads,
-        "images": images_option,
-    }
-
-
-def _click_option(option: Option, *, auto: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option of a field: a choice among words, a number, a flag, or a switch that may be left alone."""
-    flag = f"--{option.field.replace('_', '-')}"
-    shared: dict[str, Any] = {"help": option.help, "default": None}
-    if option.field in CHOICES:
-        return click.option(flag, option.field, type=click.Choice(CHOICES[option.field]), **shared)
-    if option.field == "label_threshold":
-        return label_threshold_option(option.help, auto=auto)
-    if option.metavar is not None:
-        kind = click.FloatRange(0.0, option.highest)
-        return click.option(flag, option.field, type=kind, metavar=option.metavar, **shared)
-    if getattr(Convention, option.field) is None:
-        return click.option(f"{flag}/--no-{flag[2:]}", option.field, **shared)
-    return click.option(flag, option.field, is_flag=True, **shared)
+        return read_inputs(truth, detections, call, image_ids=self.image_ids, repair=self.repair)
 
 
 class _LabelThreshold(click.FloatRange):
@@ -193,70 +109,171 @@ class _LabelThreshold(click.FloatRange):
         return value if value == "auto" else super().convert(value, param, ctx)
 
 
-def label_threshold_option(text: str, *, auto: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def label_threshold_option(text: str, *, auto: bool, group: str = "Scoring") -> Callable[[Function], Function]:
     """Return the option --label-threshold; `text` is its help."""
+    text += " auto: PDQ only, T from cross-fitting over images." if auto else ""
     metavar = "T|auto" if auto else "T"
-    text += " auto: for PDQ alone, T chosen by cross-fitting over images." if auto else ""
-    return click.option(
-        "--label-threshold", "label_threshold", type=_LabelThreshold(auto=auto), metavar=metavar, help=text
-    )
+    return option("--label-threshold", group=group, type=_LabelThreshold(auto=auto), metavar=metavar, help=text)
 
 
-def choice_of(evaluation: Any) -> dict[str, Any]:
-    """Return the label thresholds that were chosen, for JSON; nothing where none were."""
-    choice = evaluation.threshold_choice
-    return {} if choice is None else {"label_threshold": choice.to_dict()}
-
-
-def _scoring(context: click.Context, asked: dict[str, Any]) -> Scoring:
-    changes = {option.field: asked.get(option.field) for option in OPTIONS}
+def parse_measures(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """Return the metrics of a list separated by commas, as an option's callback; an unknown name is wrong usage."""
+    if text is None:
+        return None
     try:
-        convention = Convention.preset(
-            asked.get("preset", "reference"), **{name: value for name, value in changes.items() if value is not None}
-        )
+        return named_measures(text)
     except InputError as error:
-        raise click.UsageError(str(error)) from None
-    typed = [
+        remedy = error.remedy or ""
+        near = f" D{remedy[1:]}" if remedy.startswith("did you mean") else ""  # the rest is Python
+        if remedy == COCO_REMEDY:
+            near = " `probox evaluate --measures map --coco` prints COCO's twelve numbers, AP50, AP75 and AR included."
+        raise click.BadParameter(f"{error.problem}.{near}", context, parameter) from None
+
+
+def measures_option(text: str, group: str, **settings: Any) -> Callable[[Function], Function]:
+    """Return the option --measures, or another name in `settings`; `text` is its help."""
+    name = settings.pop("name", "--measures")
+    return option(name, group=group, metavar="LIST", shell_complete=complete_measures, help=text, **settings)
+
+
+def parse_ids(context: click.Context | None, parameter: click.Parameter | None, text: str | None) -> list[int] | None:
+    """Return the image ids that --image-ids names, as an option's callback.
+
+    >>> parse_ids(None, None, "139, 285")
+    [139, 285]
+    """
+    if text is None:
+        return None
+    from probox.evaluation.inputs import parse_image_ids
+
+    return list(parse_image_ids(text, "--image-ids"))
+
+
+def _parse_part(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    try:
+        return parse_part(text)
+    except InputError as error:
+        raise click.BadParameter(f"{error.problem}.") from None
+
+
+part_option = execution_option(
+    "--part",
+    metavar="K/N",
+    callback=_parse_part,
+    help="Evaluate the K-th of N ranges of images; `probox merge` merges parts.",
+)
+keep_option = execution_option(
+    "--keep",
+    type=click.Choice(KEEP),
+    default="all",
+    show_default=True,
+    help="Keep all tables, the matches that mAP and LRP follow from, or sums.",
+)
+threads_option = execution_option(
+    "--threads", type=click.IntRange(min=1), help="Number of threads.  [default: all processors]"
+)
+
+
+def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
+    """Return the scoring options by their variables, in the order of help texts."""
+    return {
+        "image_ids": input_option(
+            "--image-ids",
+            metavar="IDS",
+            callback=parse_ids,
+            help="Score these images only: ids separated by commas, or a file with a JSON list or an id per line.",
+        ),
+        "repair": input_option(
+            "--repair", is_flag=True, help="Replace invalid covariances with the nearest valid ones."
+        ),
+        "preset": scoring_option(
+            "--preset",
+            type=click.Choice(list(PRESETS)),
+            default="reference",
+            show_default=True,
+            help="Convention to start from: published numbers, equations alone, or robotic vision challenge.",
+        ),
+        "assignment": scoring_option(
+            "--assignment",
+            type=click.Choice(CHOICES["assignment"]),
+            help=f"Matching algorithm.  [default: {Convention.assignment}]",
+        ),
+        "background": scoring_option(
+            "--background",
+            type=click.Choice(CHOICES["background"]),
+            help=f"Count pixels outside an object's box or its mask as background.  [default: {Convention.background}]",
+        ),
+        "box_truth": scoring_option(
+            "--box-truth", is_flag=True, default=None, help="Use annotated boxes in place of masks."
+        ),
+        "fixed_variance": scoring_option(
+            "--fixed-variance",
+            type=click.FloatRange(0.0),
+            metavar="V",
+            help="Give every corner the variance V [square pixels].",
+        ),
+        "label_threshold": label_threshold_option("Keep detections with a label probability above T.", auto=auto),
+        "label_weight": scoring_option(
+            "--label-weight",
+            type=click.FloatRange(0.0, 1.0),
+            metavar="W",
+            help=f"Weight of the label in pPDQ.  [default: {Convention.label_weight}]",
+        ),
+        "clip": scoring_option(
+            "--clip",
+            type=click.Choice(CHOICES["clip"]),
+            help=f"Move corners outside the image onto its border.  [default: {Convention.clip}]",
+        ),
+        "object_filter": scoring_option(
+            "--object-filter/--no-object-filter",
+            default=None,
+            help="Ignore small objects.  [default: for challenge ground truth]",
+        ),
+        "threads": threads_option,
+    }
+
+
+def scoring_options(
+    *, leave_out: Collection[str] = (), auto: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the scoring options to a command, whose function gets a `Scoring` as its argument `scoring`.
+
+    Parameters
+    ----------
+    leave_out : collection of str
+        Options without a meaning for the command, by their variables.
+    auto : bool
+        The command takes --label-threshold auto.
+    """
+    options = {name: add for name, add in _shared_options(auto=auto).items() if name not in leave_out}
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def with_scoring(**given: Any) -> Any:
+            scoring = _make_scoring(click.get_current_context(), {name: given.pop(name) for name in options})
+            with threads_at_most(thread_count(scoring.threads)):  # readers of files too
+                return function(scoring=scoring, **given)
+
+        command: Callable[..., Any] = with_scoring
+        for add in reversed(options.values()):
+            command = add(command)
+        return command
+
+    return decorate
+
+
+def _make_scoring(context: click.Context, given: dict[str, Any]) -> Scoring:
+    by_user = click.core.ParameterSource.COMMANDLINE
+    typed = tuple(
         parameter.opts[0]
         for parameter in context.command.params
-        if parameter.name in asked and context.get_parameter_source(parameter.name) is _TYPED
-    ]
-    images, measures = asked.get("images"), asked.get("measures")
-    return Scoring(
-        convention=convention,
-        measures=standard_names() if measures is None else parse_measures(measures),
-        repair=asked.get("repair", False),
-        threads=asked.get("threads"),
-        images=None if images is None else parse_images(images),
-        typed=tuple(typed),
+        if parameter.name in given and context.get_parameter_source(parameter.name) is by_user
     )
-
-
-def part_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --part to a command, which gets its number and count, or None."""
-
-    def parse(context: click.Context, option: click.Parameter, text: str | None) -> tuple[int, int] | None:
-        if text is None:
-            return None
-        try:
-            return parse_part(text)
-        except InputError as error:
-            raise click.BadParameter(f"{error.problem}.") from None
-
-    return click.option(
-        "--part", metavar="K/N", callback=parse, help="Evaluate the K-th of N ranges of images; merge them later."
-    )(command)
-
-
-def keep_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --keep to a command."""
-    return click.option(
-        "--keep",
-        type=click.Choice(KEEP),
-        default="all",
-        show_default=True,
-        help="Keep all tables, what mAP and LRP follow from, or sums.",
-    )(command)
-
-
-_TYPED = click.core.ParameterSource.COMMANDLINE
+    changes = {name: given[name] for name in WORDS if name != "preset" and given.get(name) is not None}
+    try:
+        convention = Convention.preset(given["preset"], **changes)
+    except InputError as error:
+        raise click.UsageError(str(error)) from None
+    return Scoring(convention, given["repair"], given["threads"], given.get("image_ids"), typed)

@@ -1,4 +1,4 @@
-"""`probox validate`: everything wrong or odd in one pass."""
+"""`probox validate`: errors and likely mistakes of files in one pass."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 from rich.text import Text
 
 from probox.cli.console import in_flags, print_json, results
+from probox.cli.shared_options import json_option
 from probox.support.words import one_line
 
 if TYPE_CHECKING:
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from probox.formats.problems import Finding
 
 
-@click.command("validate", short_help="Say everything that is wrong or odd in the files.")
+@click.command("validate")
 @click.argument("truth", type=click.Path())
 @click.argument("detections", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option
 def command(truth: str, detections: str, as_json: bool) -> int:
     """Check ground truth and detections: every kind of problem with its first examples.
 

@@ -56,7 +56,7 @@ def evaluate(
     measures: str | Sequence[str] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
-    images: Images | None = None,
+    image_ids: Images | None = None,
     repair: bool = False,
     **settings: Unpack[Settings],
 ) -> Evaluation:
@@ -91,7 +91,7 @@ def evaluate(
         How many threads share the work; default: as many as there are processors. No number depends on it.
     progress : callable, optional
         Called with the numbers of images done and in all.
-    images : sequence of int, or str, optional
+    image_ids : sequence of int, or str, optional
         These images alone: their ids, or a file of them, or ids in one text between commas. Parts are parts of these.
     repair : bool
         In a file of detections, replace covariances that are not symmetric or not positive semi-definite by the nearest
@@ -157,7 +157,7 @@ def evaluate(
             remedy='give a number, or call at_threshold("auto") of the whole result',
         )
     with threads_at_most(thread_count(threads)):
-        given = open_inputs(truth, detections, images=images, repair=repair)
+        given = open_inputs(truth, detections, image_ids=image_ids, repair=repair)
     if isinstance(given, TablePieces) and part is None and kept == "all":
         tables = given.truth, given.detections
         result = evaluate_tables(*tables, chosen, wanted, threads=threads, progress=progress)

@@ -65,13 +65,13 @@ _REMEDY = "give a JSON list of image ids, a text file with one id per line, or i
 
 
 def open_inputs(
-    truth: SharedTruth | Paths, detections: Detections | Paths, *, images: Images | None, repair: bool
+    truth: SharedTruth | Paths, detections: Detections | Paths, *, image_ids: Images | None, repair: bool
 ) -> TablePieces | ParquetPieces:
     """Return what ``evaluate(truth, detections)`` is about: Parquet is left on disk, other files are read."""
     known = _is_path(truth) or hasattr(truth, "select_images")
     if known and _is_path(detections) and _is_parquet(detections):
-        return ParquetPieces(truth, detections, images=images, repair=repair)
-    return TablePieces(*read_inputs(truth, detections, "evaluate", images=images, repair=repair))  # type: ignore[arg-type]
+        return ParquetPieces(truth, detections, image_ids=image_ids, repair=repair)
+    return TablePieces(*read_inputs(truth, detections, "evaluate", image_ids=image_ids, repair=repair))  # type: ignore[arg-type]
 
 
 def share_truth(truth: Paths, detections: Sequence[Paths]) -> SharedTruth:
@@ -156,7 +156,7 @@ class ParquetPieces:
         A table, or a file of any format; images of one in Parquet are read as they are needed.
     path : path
         Detections in Parquet: a file, a folder of shards, or the URL of either.
-    images : sequence of int, or str, optional
+    image_ids : sequence of int, or str, optional
         These images of the ground truth alone.
     repair : bool
         Replace invalid covariances by the nearest valid ones.
@@ -165,7 +165,7 @@ class ParquetPieces:
     in_memory = False
 
     def __init__(
-        self, truth: SharedTruth | Paths, path: Paths, *, images: Images | None = None, repair: bool = False
+        self, truth: SharedTruth | Paths, path: Paths, *, image_ids: Images | None = None, repair: bool = False
     ) -> None:
         self.truth: SharedTruth
         if isinstance(truth, str | os.PathLike):
@@ -176,7 +176,7 @@ class ParquetPieces:
         self._classes: tuple[str, ...] = self.truth.classes
         known: Ids = self.truth.image_ids
         file = self.truth.source or None
-        self.image_ids: Ids = known if images is None else chosen_ids(parse_image_ids(images), known, file=file)
+        self.image_ids: Ids = known if image_ids is None else chosen_ids(parse_image_ids(image_ids), known, file=file)
         self.inputs = tuple(name for name in (self.truth.source, self._file.name) if name)
         self._repair = repair
         self._found_in, self._counts = self._file.image_counts()
@@ -257,7 +257,7 @@ def read_inputs(
     detections: Detections | Paths,
     call: str,
     *,
-    images: Images | None = None,
+    image_ids: Images | None = None,
     repair: bool = False,
 ) -> tuple[GroundTruth, Detections]:
     """Return the tables that ``call(truth, detections)`` is about, read from files where paths are given."""
@@ -268,7 +268,7 @@ def read_inputs(
     else:
         check_tables(truth, detections, call)
         whole = truth  # type: ignore[assignment]
-    part = whole if images is None else select_truth(whole, images)
+    part = whole if image_ids is None else select_truth(whole, image_ids)
     if not isinstance(detections, Detections):
         return part, read_detections_of_part(detections, whole, part, repair=repair)
     if part is not whole:
@@ -277,22 +277,22 @@ def read_inputs(
     return part, detections
 
 
-def select_truth(whole: GroundTruth, images: Images) -> GroundTruth:
+def select_truth(whole: GroundTruth, image_ids: Images) -> GroundTruth:
     """Return the ground truth of some images, with notes that say so."""
-    ids = chosen_ids(parse_image_ids(images), whole.image_ids, file=whole.source or None)
+    ids = chosen_ids(parse_image_ids(image_ids), whole.image_ids, file=whole.source or None)
     notes = notes_of_part(whole.notes, len(ids), len(whole.image_ids))
     return dataclasses.replace(whole.select_images(ids), notes=notes)
 
 
-def parse_image_ids(images: Images, name: str = "images") -> npt.NDArray[np.int64] | list[int]:
+def parse_image_ids(image_ids: Images, name: str = "image_ids") -> npt.NDArray[np.int64] | list[int]:
     """Return image ids as they are, or those that a text or a file names; `name` is what messages call it.
 
     >>> parse_image_ids("139, 285")
     [139, 285]
     """
-    if not _is_path(images):
-        return images  # type: ignore[return-value]
-    text = given = os.fspath(images)
+    if not _is_path(image_ids):
+        return image_ids  # type: ignore[return-value]
+    text = given = os.fspath(image_ids)
     file = None
     if os.path.isfile(text):  # unlike Path.is_file, this takes any length: a long list is no file
         file = text

@@ -345,7 +345,7 @@ def test_commands(run: Run, tmp_path: Path, name: str) -> None:
     for file in ("f.coco.json", "f.parquet"):
         again = json.loads(run("evaluate", tmp_path / "t.parquet", tmp_path / file, "--json")[1])["summary"]
         assert again == pytest.approx(summary, nan_ok=True)
-    some = json.loads(run("evaluate", truth, found, "--images", "40,54", "--json")[1])
+    some = json.loads(run("evaluate", truth, found, "--image-ids", "40,54", "--json")[1])
     assert some["counts"]["images"] == 2
     assert run("rank", found, "--truth", truth, "--top", 1)[0] == 0
     status, _, text = run("rank", found)

@@ -269,7 +269,7 @@ def test_an_image_without_detections_is_evaluated_wherever_it_lies(
     assert (result.tp, result.fp, result.fn) == (4, 0, 36)
     assert seen == sorted(seen)
     assert seen[-1] == 40
-    some = evaluate(tmp_path / "truth", tmp_path / "hive", images=[1, 7, 39])
+    some = evaluate(tmp_path / "truth", tmp_path / "hive", image_ids=[1, 7, 39])
     assert (some.dataset.image_ids.tolist(), some.tp, some.fn) == ([1, 7, 39], 1, 2)
 
 

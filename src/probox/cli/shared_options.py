@@ -1,21 +1,75 @@
-"""Files and folders that may be given a name, ``NAME=PATH``, in every command that takes several."""
+"""Options and arguments that many commands share, and help texts that list options by group."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from probox.cli.completing import complete_named
+from probox.cli.completion import complete_named
 from probox.cli.console import file_title
 
-__all__ = ["Named", "load_named", "named_argument", "parse_named", "titles_of"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+OTHER = "Options"
+"""The group of options that name none, ``--help`` among them; it comes last."""
 
 LONGEST = 100
-"""So many characters of a name fit a table and a folder."""
+"""Most characters of a name: it must fit a table and a folder."""
+
+
+class GroupedOption(click.Option):
+    """An option that says under which heading the help lists it."""
+
+    def __init__(self, *args: Any, group: str = OTHER, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.group = group
+
+
+def option(*names: str, group: str, **settings: Any) -> Callable[[Function], Function]:
+    """Declare an option as `click.option` does, in a group of the help; N and X stand for numbers."""
+    if isinstance(settings.get("type"), click.IntRange | click.FloatRange):
+        settings.setdefault("metavar", "N" if isinstance(settings["type"], click.IntRange) else "X")
+    return click.option(*names, cls=GroupedOption, group=group, **settings)
+
+
+def option_group(name: str) -> Callable[..., Callable[[Function], Function]]:
+    """Return a function that declares options in a group.
+
+    >>> statistics_option = option_group("Statistics")
+    """
+    return functools.partial(option, group=name)
+
+
+class GroupedCommand(click.Command):
+    """A command whose help has a section for each group, in the order in which groups first appear.
+
+    Use ``@click.command(cls=GroupedCommand)`` and declare options with `option_group`.
+    """
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of each group under its name."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                groups.setdefault(getattr(parameter, "group", OTHER), []).append(record)
+        last = groups.pop(OTHER, [])
+        for name, records in [*groups.items(), (OTHER, last)]:
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+
+output_option, input_option, execution_option = map(option_group, ("Output", "Input", "Execution"))
+json_option = output_option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+dask_option = execution_option(
+    "--dask", metavar="ADDRESS", help="Share the work over a Dask cluster: local, local:N, or a scheduler's."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,10 +120,10 @@ def parse_named(texts: Iterable[str], what: str = "DETECTIONS") -> tuple[Named, 
     return tuple(named)
 
 
-def titles_of(inputs: Sequence[Named]) -> list[str]:
-    """Return a short name for each file: the one given, or its own without endings, numbered where two are alike.
+def make_titles(inputs: Sequence[Named]) -> list[str]:
+    """Return a short name for each file: the given one, or its own without endings, numbered to be unique.
 
-    >>> titles_of([Named("a/ssd.json"), Named("b/ssd.json.gz"), Named("yolo.json", "Y")])
+    >>> make_titles([Named("a/ssd.json"), Named("b/ssd.json.gz"), Named("yolo.json", "Y")])
     ['ssd', 'ssd-2', 'Y']
     """
     taken = {given.name for given in inputs if given.name is not None}
