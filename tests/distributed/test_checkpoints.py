@@ -26,10 +26,7 @@ class StoppedError(Exception):
 def leave_parts(client: Any, folder: Path, *files: Any, **given: Any) -> list[Path]:
     """Let a run of five parts end before its result is saved, and return the files of its parts."""
     usual: dict[str, Any] = {"parts": PARTS, "convention": Convention()}
-    with (
-        pytest.raises(StoppedError),
-        run_evaluation(*files, client=client, checkpoint=folder, **{**usual, **given}),
-    ):
+    with pytest.raises(StoppedError), run_evaluation(*files, client=client, checkpoint=folder, **{**usual, **given}):
         raise StoppedError
     return sorted(folder.glob("part-*"))
 

@@ -1,8 +1,10 @@
-"""`probox evaluate --dask`."""
+"""`probox evaluate --dask`, and the example of analyses over a cluster."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import probox
 from probox import distributed
 from probox.cli import main
+from probox.demo import make_demo
 
 pytest.importorskip("distributed")
 
@@ -100,3 +103,26 @@ def test_no_scheduler_is_one_line(
     assert (status, out) == (1, "")
     assert err.startswith("probox: no Dask scheduler answers at 127.0.0.1:1 (")
     assert err.count("\n") == 1
+
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dask_analyses.py"
+
+pytest.importorskip("distributed")
+
+
+@pytest.mark.slow
+def test_analyses_of_several_results(tmp_path: Path) -> None:
+    demo = make_demo(images=3)
+    words = [sys.executable, str(EXAMPLE)]
+    for name, found in demo.detectors.items():
+        probox.evaluate(demo.truth, found).save(tmp_path / name)
+        words.append(name)
+    done = subprocess.run(
+        [*words, "--dask", "local:2"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for name in demo.detectors:
+        result = probox.load(tmp_path / name)
+        interval = result.intervals(replicates=200)["PDQ"]
+        first = f"{name}: PDQ {interval.value:.4f} [{interval.low:.4f}, {interval.high:.4f}]\n"
+        assert f"{first}{result.diagnose(replicates=200)}\n" in done.stdout

@@ -190,16 +190,6 @@ def test_an_interrupted_run_goes_on_with_and_without_a_cluster(client: Any, plac
     assert Path("there.json").read_bytes() == Path("here.json").read_bytes()
 
 
-def test_a_run_on_a_cluster_is_finished_by_one_process(client: Any, place: Path) -> None:
-    Path("fail").touch()
-    with pytest.raises(InputError):
-        over.detect_images(MODEL, find_images("photos"), "there.json", OPTIONS, client=client)
-    Path("fail").unlink()
-    assert alone("there.json").resumed == 5
-    alone("here.json")
-    assert Path("there.json").read_bytes() == Path("here.json").read_bytes()
-
-
 def test_another_model_in_its_place(client: Any, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("differ").touch()
     with pytest.raises(SystemExit) as done:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from tests.amounts import others_slow
 from tests.strategies import random_world
@@ -20,44 +19,37 @@ from probox.evaluation.parts import KEEP
 Tables = tuple[GroundTruth, Detections]
 
 
+def check_same(client: Any, truth: Any, found: Any, parts: int | None = None, **settings: Any) -> probox.Evaluation:
+    """Require the bits of one process; return the shared result."""
+    shared = probox.distributed.evaluate(truth, found, client=client, parts=parts, **settings)
+    alone = evaluate(truth, found, **settings)
+    assert shared.to_bytes() == alone.to_bytes()
+    assert shared.inputs == alone.inputs
+    return shared
+
+
 @pytest.mark.parametrize("parts", others_slow([7, None, 1, 2, 30, 31], 2))
 def test_tables_give_the_bits_of_one_process(client: Any, tables: Tables, parts: int | None) -> None:
-    alone = probox.evaluate(*tables)
-    shared = probox.distributed.evaluate(*tables, client=client, parts=parts)
-    assert shared.to_bytes() == alone.to_bytes()
-    assert any("does not have" in note or "unknown" in note for note in shared.notes)  # counted once, not by each part
+    notes = check_same(client, *tables, parts).notes
+    assert any("does not have" in note or "unknown" in note for note in notes)  # counted once, not by each part
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_masks_heatmaps_and_covariances_of_every_kind(client: Any, seed: int) -> None:
-    truth, found = random_world(seed, max_images=6)
-    alone = probox.evaluate(truth, found, measures="all")
-    shared = probox.distributed.evaluate(truth, found, client=client, parts=3, measures="all")
-    assert shared.to_bytes() == alone.to_bytes()
+    check_same(client, *random_world(seed, max_images=6), 3, measures="all")
 
 
 @pytest.mark.parametrize("parts", others_slow([4, 1, None]))
 @pytest.mark.parametrize("keep", KEEP)
 def test_sets_of_shards(client: Any, sets: Path, keep: Any, parts: int | None) -> None:
-    alone = evaluate(sets / "truth", sets / "found", keep=keep)
-    shared = probox.distributed.evaluate(sets / "truth", sets / "found", client=client, parts=parts, keep=keep)
-    assert shared.to_bytes() == alone.to_bytes()
-
-
-def test_sets_are_measured_as_the_tables_in_them(client: Any, sets: Path, tables: Tables) -> None:
-    shared = probox.distributed.evaluate(sets / "truth", sets / "found", client=client, parts=5)
-    alone = probox.evaluate(*tables)
-    assert shared.summary() == alone.summary()
-    for name, column in alone.per_image().columns.items():
-        np.testing.assert_array_equal(shared.per_image().columns[name], column)
+    check_same(client, sets / "truth", sets / "found", parts, keep=keep)
 
 
 def test_files_that_workers_read_whole(client: Any, demo_files: Path) -> None:
     truth, found = demo_files / "truth.json", demo_files / "unsure.json"
-    alone = probox.evaluate(truth, found)
-    assert probox.distributed.evaluate(truth, found, client=client, parts=5).to_bytes() == alone.to_bytes()
+    shared = check_same(client, truth, found, 5)
     mixed = probox.distributed.evaluate(probox.read_truth(truth), found, client=client, parts=5)
-    assert mixed.to_bytes() == alone.to_bytes()
+    assert mixed.to_bytes() == shared.to_bytes()
 
 
 def test_workers_with_another_current_folder_find_relative_paths(
@@ -65,10 +57,7 @@ def test_workers_with_another_current_folder_find_relative_paths(
 ) -> None:
     for folder, truth, found in ((sets, "truth/", "found/"), (demo_files, "truth.json", "unsure.json")):
         monkeypatch.chdir(folder)
-        alone = evaluate(truth, found)
-        shared = probox.distributed.evaluate(truth, found, client=client, parts=3)
-        assert shared.inputs == alone.inputs  # what results call their files does not tell where workers found them
-        assert shared.to_bytes() == alone.to_bytes()
+        check_same(client, truth, found, 3)  # what results call their files does not tell where workers found them
 
 
 @pytest.mark.parametrize(
@@ -81,25 +70,16 @@ def test_workers_with_another_current_folder_find_relative_paths(
     ],
 )
 def test_settings_reach_the_workers(client: Any, tables: Tables, sets: Path, settings: dict[str, Any]) -> None:
-    alone = probox.evaluate(*tables, **settings)
-    assert probox.distributed.evaluate(*tables, client=client, parts=4, **settings).to_bytes() == alone.to_bytes()
-    files = sets / "truth", sets / "found"
-    shared = probox.distributed.evaluate(*files, client=client, parts=4, **settings)
-    assert shared.to_bytes() == evaluate(*files, **settings).to_bytes()
+    check_same(client, *tables, 4, **settings)
+    check_same(client, sets / "truth", sets / "found", 4, **settings)
 
 
 def test_some_images_alone(client: Any, tables: Tables, sets: Path, demo_files: Path) -> None:
     wanted = tables[0].image_ids[[3, 4, 11, 20, 29]]
-    alone = probox.evaluate(*tables, image_ids=wanted)
-    shared = probox.distributed.evaluate(*tables, client=client, parts=2, image_ids=wanted)
-    assert shared.to_bytes() == alone.to_bytes()
-    files = sets / "truth", sets / "found"
-    shared = probox.distributed.evaluate(*files, client=client, parts=2, image_ids=wanted)
-    assert shared.to_bytes() == evaluate(*files, image_ids=wanted).to_bytes()
+    check_same(client, *tables, 2, image_ids=wanted)
+    check_same(client, sets / "truth", sets / "found", 2, image_ids=wanted)
     whole = demo_files / "truth.json", demo_files / "unsure.json"
-    few = probox.read_truth(whole[0]).image_ids[1::3]
-    shared = probox.distributed.evaluate(*whole, client=client, parts=2, image_ids=few)
-    assert shared.to_bytes() == probox.evaluate(*whole, image_ids=few).to_bytes()
+    check_same(client, *whole, 2, image_ids=probox.read_truth(whole[0]).image_ids[1::3])
 
 
 def test_how_many_parts_there_are(client: Any, tables: Tables) -> None:
@@ -112,14 +92,6 @@ def test_how_many_parts_there_are(client: Any, tables: Tables) -> None:
     none = tables[0].select_images(tables[0].image_ids[:0])
     assert run(none).parts == 1
     assert run(none).result.to_bytes() == probox.evaluate(none, tables[1]).to_bytes()
-
-
-def test_progress_is_in_images(client: Any, tables: Tables) -> None:
-    calls: list[tuple[int, int]] = []
-    probox.distributed.evaluate(*tables, client=client, parts=4, progress=lambda *call: calls.append(call))
-    assert calls[0] == (0, 30)
-    assert calls[-1] == (30, 30)
-    assert len(calls) == 5
 
 
 def test_the_client_that_is_open_is_used(client: Any, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from probox.errors import InputError
-from probox.files.photos import load_photo, photo_size, read_photo, to_8_bits, turns
+from probox.files.photos import load_photo, photo_size, read_photo, to_8_bits
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 GREY = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
@@ -56,26 +56,6 @@ def test_every_orientation_is_turned_as_pillow_does(tmp_path: Path) -> None:
         np.testing.assert_array_equal(load_photo(path), expected)
         assert photo_size(path) == expected.shape[1::-1]
         assert read_photo(path).remarks == (("turned",) if 2 <= orientation <= 8 else ())
-
-
-def test_upside_down_looks_the_same_in_size_and_is_turned(tmp_path: Path) -> None:
-    photo = read_photo(lying(tmp_path / "a.png", 3), (8, 4))
-    assert photo.pixels[0, 0, 0] == 0
-    assert photo.remarks == ("turned",)
-    plain = read_photo(lying(tmp_path / "b.png", 1), (8, 4))
-    assert plain.pixels[0, 0, 0] == 255
-    assert plain.remarks == ()
-
-
-@pytest.mark.parametrize("orientation", range(10))
-@pytest.mark.parametrize("size", [None, (8, 4), (4, 8), (6, 6)])
-def test_turning_by_its_definition(orientation: int, size: tuple[int, int] | None) -> None:
-    stored = (8, 4)
-    shown = (4, 8) if orientation in (5, 6, 7, 8) else stored
-    marked = 2 <= orientation <= 8
-    only_stored_fits = size == stored and size != shown
-    if 1 <= orientation <= 8:
-        assert turns(stored, orientation, size) == (marked and not only_stored_fits)
 
 
 def test_16_bits_are_scaled_the_same_for_every_photo(tmp_path: Path) -> None:

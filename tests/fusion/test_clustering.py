@@ -54,25 +54,6 @@ def test_suppression_and_members_equal_the_definition(
     np.testing.assert_array_equal(ours[1], theirs[1])
 
 
-@given(box_sets(), st.sampled_from([0.0, 0.25, 0.5, 0.75]))
-def test_survivors_do_not_overlap_and_suppressed_boxes_do(sets: tuple, iou: float) -> None:
-    boxes, labels, _, order = sets
-    stands_for = fuse.suppress(boxes, labels, order, iou)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    survivors = np.flatnonzero(stands_for == np.arange(len(boxes)))
-    for a in survivors:
-        for b in survivors:
-            if a != b and labels[a] == labels[b]:
-                assert fusion_definition.box_iou(boxes[a], boxes[b]) <= iou
-    for row, by in enumerate(stands_for):
-        if by != row:
-            assert stands_for[by] == by
-            assert rank[by] < rank[row]
-            assert labels[by] == labels[row]
-            assert fusion_definition.box_iou(boxes[by], boxes[row]) > iou
-
-
 def test_a_box_joins_the_best_of_several_clusters() -> None:
     boxes = np.array([[0, 0, 10, 10], [4, 0, 14, 10], [3, 0, 13, 10]], np.float64)
     assert fuse.cluster_sequentially(boxes, 0.5).tolist() == [0, 1, 1]

@@ -76,18 +76,6 @@ def test_flooring_keeps_directions_and_leaves_wide_ones_alone() -> None:
     np.testing.assert_array_equal(floor_std(wide, 1.0), wide)
 
 
-def test_flooring_gives_symmetric_matrices_to_the_bit() -> None:
-    roots = np.random.default_rng(5).normal(0, 1, (200, 2, 2))
-    raised = floor_std(roots @ np.swapaxes(roots, -1, -2), 1.0)
-    assert (raised[:, 0, 1] == raised[:, 1, 0]).all()
-
-
-def test_two_members_of_unequal_weight_are_worth_less_than_one_observation() -> None:
-    boxes = np.array([[0.0, 0.0, 10.0, 10.0], [2.0, 0.0, 10.0, 10.0]])
-    _, _, observations = cluster_gaussians(boxes, np.array([9.0, 1.0]), np.zeros(2, np.int64), 1)
-    np.testing.assert_allclose(observations, 100 / 82 - 1, rtol=1e-15)
-
-
 def test_the_prior_of_a_box_that_ends_before_it_begins_has_no_size() -> None:
     spread = Spread(min_std=0.0, prior_std=0.1, shrinkage=1.0)
     covariance = spread.apply(np.zeros((1, 2, 2, 2)), np.zeros(1), np.array([[50.0, 20.0, 10.0, 40.0]]))

@@ -14,11 +14,7 @@ from probox.tables.results import Verdict
 def scene(**changes):
     """Return one image with two cups and a crowd, and five detections: near, doubled, off, in the crowd, plain."""
     truth = GroundTruth.from_boxes(
-        ["cup", "dog"],
-        {7: (100, 80)},
-        [7, 7, 7],
-        [[10, 20, 40, 60], [60, 1, 99.5, 40], [0, 62, 30, 79]],
-        [0, 1, 0],
+        ["cup", "dog"], {7: (100, 80)}, [7, 7, 7], [[10, 20, 40, 60], [60, 1, 99.5, 40], [0, 62, 30, 79]], [0, 1, 0]
     ).replace(crowd=[False, False, True])
     columns = {
         "classes": ["cup", "dog"],
@@ -87,15 +83,14 @@ def test_pairs_of_pdq():
     np.testing.assert_array_equal(pairs.objects, result.detections.partners[pairs.detections])
 
 
-@pytest.mark.parametrize("iou", [0, -1, 1.5, float("nan"), True, "0.5"])
-def test_an_overlap_that_is_none(iou):
-    with pytest.raises(InputError, match="expected iou to be a number above 0, at most 1"):
-        MatchedPairs.of(evaluate(*scene()), iou=iou)
-
-
-def test_a_pairing_that_is_none():
-    with pytest.raises(InputError, match="expected pairing to be 'coco' or 'pdq', got 'best'"):
-        MatchedPairs.of(evaluate(*scene()), "best")
+@pytest.mark.parametrize(
+    ("pairing", "iou", "message"),
+    [("coco", iou, "expected iou to be a number above 0, at most 1") for iou in (0, -1, 1.5, np.nan, True, "0.5")]
+    + [("best", 0.5, "expected pairing to be 'coco' or 'pdq', got 'best'")],
+)
+def test_other_pairings_are_refused(pairing, iou, message):
+    with pytest.raises(InputError, match=message):
+        MatchedPairs.of(evaluate(*scene()), pairing, iou=iou)
 
 
 def test_heatmaps_are_plain():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from pathlib import Path
@@ -17,17 +15,14 @@ import probox
 
 # Help texts, made once, name the standard measures: they are made before the toy is one of them.
 import probox.cli.evaluate
-import probox_experiments as experiments
 from probox import Evaluation, InputError
 from probox.cli import main
 from probox.demo import Demo
 from probox.evaluation.group_tables import COUNTS
-from probox.evaluation.text import STYLES
 from probox.explorer.payload import index_payload
 from probox.measures import registry
 from probox.measures.measure import Column, Measure
 from probox.tables.results import Verdict
-from probox_experiments.figures import measure_lines
 
 EVERY = pytest.mark.parametrize("measure", [*registry.MEASURES, TOY], ids=lambda measure: measure.name)
 
@@ -87,6 +82,8 @@ def test_a_measure_reads_what_it_needs_and_nothing_else(
 def test_names_and_keys_are_used_once() -> None:
     assert registry.standard_names() == registry.measure_names()[:3] == ("pdq", "map", "lrp")
     assert len(registry.measure_names()) == len(set(registry.measure_names()))
+    assert registry.named_measures("all") == registry.measure_names()
+    assert [registry.need_labels([name]) for name in ("pdq", "brier")] == [False, True]
     keys = [column.key for measure in registry.MEASURES for column in measure.columns]
     assert len(keys) == len(set(keys))
 
@@ -178,30 +175,17 @@ def test_a_new_measure_is_on_the_command_line(
     assert f"{', '.join(registry.measure_names())}, got 'iou'." in " ".join(capsys.readouterr().err.split())
 
 
-@pytest.mark.parametrize("style", [*STYLES, "json"])
-def test_a_new_measure_is_in_every_table(
-    style: str, toy: Measure, demo: Demo, demo_files: Path, capsys: pytest.CaptureFixture[str]
+def test_a_new_measure_is_in_tables(
+    toy: Measure, demo: Demo, demo_files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = [expected(probox.evaluate(demo.truth, demo.detectors[name])) for name in ("unsure", "sure")]
     assert values[0] > values[1]  # so that the second is the better one
-    files = [demo_files / f"{name}.json" for name in ("unsure", "sure")]
-    text = run(
-        capsys, "table", demo_files / "truth.json", *files, *(["--json"] if style == "json" else ["--format", style])
-    )
-    worse, better = (f"{value:.3f}" for value in values)
-    lines = text.splitlines()
-    if style == "json":
-        assert [row["summary"]["hit_score"] for row in json.loads(text)["rows"]] == values
-    elif style == "csv":
-        rows = list(csv.DictReader(io.StringIO(text)))
-        assert [float(row["Hit"]) for row in rows] == values
-    elif style == "markdown":
-        assert [line.split("|")[-2].strip() for line in lines] == ["Hit", "---:", worse, f"**{better}**"]
-    elif style == "latex":
-        cells = [line.removesuffix(r" \\").split(" & ")[-1] for line in lines if "&" in line]
-        assert cells == ["Hit", worse, f"\\textbf{{{better}}}"]
-    else:
-        assert [line.split()[-1] for line in lines] == ["Hit", "[%]", worse, f"{better}*"]
+    words = ["table", *(demo_files / f"{name}.json" for name in ("truth", "unsure", "sure")), "--format"]
+    rows = json.loads(run(capsys, *words[:-1], "--json"))["rows"]
+    assert [row["summary"]["hit_score"] for row in rows] == values
+    lines = run(capsys, *words, "markdown").splitlines()
+    shown = [f"{values[0]:.3f}", f"**{values[1]:.3f}**"]
+    assert [line.split("|")[-2].strip() for line in lines] == ["Hit", "---:", *shown]
 
 
 def test_a_new_measure_is_told_to_the_explorer(result: Evaluation) -> None:
@@ -228,20 +212,3 @@ def test_a_new_measure_is_told_to_the_explorer(result: Evaluation) -> None:
         "moLRP": pytest.approx(1 - result.summary()["moLRP"], abs=1e-12),
         "hit_score": pytest.approx(expected(result), abs=1e-12),
     }
-
-
-def test_a_new_measure_is_in_experiments(toy: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = experiments.Run(keep=tmp_path)
-    table = experiments.duplicates(times=(1, 2), run=run)
-    assert list(table.columns)[-1] == "hit_score"
-    assert table["hit_score"].tolist() == [1.0, 1.0]
-    assert "hit_score" in table.mean_over("detections").columns
-    drawn = [column.key for column, _ in measure_lines()]
-    assert drawn == ["mAP", "moLRP", "PDQ"]  # a number that is no share has no place on the axis of scores
-    share = Measure(name="share", columns=(Column(key="share"),), summary=lambda evaluated: {"share": 0.5})
-    monkeypatch.setattr(registry, "MEASURES", (*registry.MEASURES[:-1], share))
-    lines = {column.key: line for column, line in measure_lines()}
-    assert list(lines) == ["mAP", "moLRP", "PDQ", "share"]
-    assert len({line["color"] for line in lines.values()}) == 4
-    # Points that were kept have other measures, and are measured again.
-    assert list(experiments.duplicates(times=(1, 2), run=run).columns)[-1] == "share"

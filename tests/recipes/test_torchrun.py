@@ -13,10 +13,7 @@ import probox
 
 BY_FILES, BY_LOOP = lines_of("torchrun")
 QUIET = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
-]
+pytestmark = [pytest.mark.torch, pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")]
 
 
 @pytest.mark.slow

@@ -48,7 +48,6 @@ def scored(**options: Any) -> Any:
 ORDER = r"the order is evaluate\(truth, detections\)"
 ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     "several detections": (lambda: probox.evaluate(TRUTH, [found(), found()]), "a list of 2; call evaluate for each"),
-    "several files": (lambda: probox.evaluate("truth.json", ["a.json", "b.json"]), "a list of 2; call evaluate for"),
     "swapped tables": (
         lambda: probox.evaluate(found(), TRUTH),
         rf"expected argument `truth` to be GroundTruth, but got Detections; {ORDER}",
@@ -92,50 +91,31 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "an unknown convention": (lambda: scored(convention="papre"), "one of reference, paper, challenge, got 'papre'"),
     "a path to nowhere": (lambda: probox.evaluate("nowhere.json", found()), "nowhere.json: no such file"),
-    "detections from nowhere": (lambda: probox.evaluate(TRUTH, Path("nowhere.json")), "nowhere.json: no such file"),
-    "a path and a truth": (
-        lambda: probox.evaluate("found.json", TRUTH),
-        r"expected argument `truth` to be GroundTruth, but got str; .*",
-    ),
     "measures between semicolons": (
         lambda: scored(measures="pdq;map"),
         "measures to be some of .* got 'pdq;map'; write measures=\"pdq,nll\" or",
     ),
     "a measure off by a letter": (lambda: scored(measures="pdq,enrgy"), "got 'enrgy'; did you mean energy?"),
-    "no measures in a text": (lambda: scored(measures=" "), "expected measures to be some of pdq, map, lrp"),
     "no measures": (lambda: scored(measures=()), "expected measures to be some of pdq, map, lrp"),
-    "a number of measures": (lambda: scored(measures=3), "expected measures to be some of pdq, map, lrp"),
-    "measures of numbers": (lambda: scored(measures=[1]), "expected measures to be some of pdq, map, lrp"),
     "no threads": (lambda: scored(threads=0), "expected threads to be a whole number from 1 to 4096, got 0; leave it"),
     "threads in text": (lambda: scored(threads="2"), "expected threads to be a whole number from 1 to 4096, got '2'"),
-    "half a thread": (lambda: scored(threads=1.5), "expected threads to be a whole number from 1 to 4096, got 1.5"),
-    "threads of an evaluator": (lambda: Evaluator(["cup"], threads="2"), "expected threads to be a whole number"),
     "a threshold in text": (
         lambda: Convention.preset("paper", label_threshold="0.5"),
         "label_threshold to be a number, \"auto\" or None, got '0.5'",
     ),
     "a flag in text": (lambda: Convention(box_truth="no"), "expected box_truth to be True or False, got 'no'"),
     "a number for a filter": (lambda: Convention(object_filter=1), "object_filter to be True or False or None, got 1"),
-    "a number without end": (lambda: Convention(min_pixels=10**400), r"min_pixels to be a whole number up to 2\^53"),
     "half a pixel": (lambda: Convention(min_width=12.5), "expected min_width to be a whole number, got 12.5"),
     "an infinite quality": (lambda: Convention(min_quality=math.inf), "expected min_quality to be finite, got inf"),
     "no number": (lambda: Convention(snap_zero=math.nan), "expected snap_zero to be finite, got nan"),
-    "no number for NumPy": (lambda: Convention(snap_one=np.float32("nan")), "expected snap_one to be finite, got nan"),
     "a threshold that is none": (lambda: Convention(label_threshold=math.nan), "label_threshold between 0 and 1"),
     "a flag for a number": (lambda: Convention(label_weight=True), "expected label_weight to be a number, got True"),
     "a threshold that is nothing": (
         lambda: scored().at_threshold(None),
         'threshold to be a number between 0 and 1 or "auto", got No',
     ),
-    "another threshold in text": (lambda: scored().at_threshold("0.5"), "threshold to be a number .* got '0.5'"),
     "saving nowhere": (lambda: scored().save(None), "`folder` to be a path, but got NoneType"),
     "loading nothing": (lambda: probox.Evaluation.load(5), "`folder` to be a path, but got int"),
-    "threads without end": (lambda: scored(threads=10**30), "threads to be a whole number from 1 to 4096"),
-    "swapped for average precision": (
-        lambda: probox.average_precision(found(), TRUTH),
-        r"the order is average_precision\(truth, detections\)",
-    ),
-    "swapped for lrp": (lambda: probox.lrp(found(), TRUTH), r"the order is lrp\(truth, detections\)"),
     "names for columns": (
         lambda: GroundTruth.from_masks(["cup"], [(1, [np.ones((4, 4), bool)], ["cup"])]),
         r"image 1: expected the column of a class, but got 'cup'; count in classes",
@@ -151,8 +131,6 @@ COLUMNS: dict[str, tuple[Callable[[], Any], str]] = {
     "classes in one text": (lambda: found(classes="cd"), "`classes` to be a sequence of names, but got str"),
     "classes of numbers": (lambda: found(classes=[1, 2]), r"`classes` to hold names, but got int \(1\)"),
     "image ids of text": (lambda: found(image_ids=["a", "b", "c"]), "expected image_ids to be numbers"),
-    "one image id": (lambda: found(image_ids=7), "expected image_ids to be a list, but got one int64; give a list"),
-    "image ids with fractions": (lambda: found(image_ids=[1.5, 2, 2]), "expected image_ids to be whole numbers"),
     "image ids beyond int64": (lambda: found(image_ids=[1, 2, 2**63]), "expected image_ids to be whole numbers"),
     "transposed boxes": (
         lambda: found(boxes=np.transpose(BOXES)),
@@ -191,10 +169,6 @@ COLUMNS: dict[str, tuple[Callable[[], Any], str]] = {
     "an unknown image": (
         lambda: from_boxes(object_image=[8]),
         "image 8: an object lies in an unknown image; name every",
-    ),
-    "classes of truth in one text": (
-        lambda: from_boxes(classes="c"),
-        "`classes` to be a sequence of names, but got str",
     ),
     "masks in a dictionary": (
         lambda: GroundTruth.from_masks(["cup"], {1: []}),
@@ -250,19 +224,11 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
         "image 2: object 80: expected x1 <= x2 and y1",
     ),
     "an object far away": (lambda: truth(boxes=[[0, 0, 1, 2e9], BOXES[1]]), "image 1: object 70: expected box corners"),
-    "a NaN of from_boxes": (
-        lambda: from_boxes(boxes=[[np.nan] * 4]),
-        "image 7: object 0: expected box corners to be fin",
-    ),
     "an infinity of from_boxes": (
         lambda: from_boxes(boxes=[[0, 0, 1, np.inf]]),
         "image 7: object 0: expected box corners",
     ),
-    "an inverted box of from_boxes": (lambda: from_boxes(boxes=[[5, 5, 1, 1]]), "image 7: object 0: expected x1 <= x2"),
-    "a class of an object": (
-        lambda: truth(labels=[0, 2]),
-        "image 2: object 80: expected a class below 2, but got 2",
-    ),
+    "a class of an object": (lambda: truth(labels=[0, 2]), "image 2: object 80: expected a class below 2, but got 2"),
 }
 
 

@@ -135,51 +135,11 @@ def test_what_is_not_given_follows_from_what_is():
     assert found.scores.dtype == np.float64
 
 
-def test_selecting_keeps_every_column_in_step():
-    maps = (np.zeros((2, 2)), None, np.ones((2, 2)))
-    found = Detections(
-        classes=["cup", "dog"],
-        image_ids=[1, 2, 3],
-        boxes=[[0, 0, n, n] for n in (1, 2, 3)],
-        label_probs=[[0.1, 0.2], [0.3, 0.4], [0.5, 0.25]],
-        covariances=np.arange(1, 4)[:, None, None, None] * np.eye(2)[None, None] * np.ones((3, 2, 1, 1)),
-        heatmaps=maps,
-        labels=[0, 1, 0],
-        scores=[0.9, 0.8, 0.7],
-        notes=("said",),
-        source="file",
-    )
-    chosen = found.select([2, 0])
-    assert chosen.image_ids.tolist() == [3, 1]
-    assert chosen.boxes[:, 2].tolist() == [3, 1]
-    np.testing.assert_array_equal(chosen.label_probs, found.label_probs[[2, 0]])
-    assert chosen.covariances[:, 0, 0, 0].tolist() == [3, 1]
-    assert chosen.heatmaps == (maps[2], maps[0])
-    assert chosen.labels.tolist() == [0, 0]
-    assert chosen.scores.tolist() == [0.7, 0.9]
-    assert chosen.extents.tolist() == [[3, 3], [1, 1]]
-    assert (chosen.notes, chosen.source) == (("said",), "file")
-    assert found.select(np.array([False, True, False])).image_ids.tolist() == [2]
-
-
 def test_a_table_says_what_it_holds():
     assert repr(table()) == "Detections(1 detection in 1 image, 2 classes)"
     assert repr(table(covariances=np.zeros((1, 2, 2, 2)))).endswith("2 classes, 0 probabilistic)")
     assert repr(table(covariances=corner(1, 0, 1))).endswith("2 classes, 1 probabilistic)")
     assert repr(table(heatmaps=[None])).endswith("2 classes, 0 with heatmaps)")
-
-
-@pytest.mark.parametrize("name", ["image_ids", "boxes", "label_probs"])
-def test_no_column_that_is_needed_can_be_missing(name):
-    columns = {"classes": ["cup"], "image_ids": [1], "boxes": [[0, 0, 1, 1]], "label_probs": [[1]]}
-    with pytest.raises(InputError, match=f"expected {name} to be"):
-        Detections(**columns | {name: None})
-
-
-def test_who_has_a_heatmap():
-    columns = {"classes": ["cup"], "image_ids": [1, 1], "boxes": [[0, 0, 2, 2]] * 2, "label_probs": [[0.5], [0.6]]}
-    assert Detections(**columns).has_heatmap.tolist() == [False, False]
-    assert Detections(**columns, heatmaps=[None, np.zeros((4, 4))]).has_heatmap.tolist() == [False, True]
 
 
 def test_rows_that_are_taken_are_those_of_a_table_made_anew() -> None:
@@ -209,10 +169,3 @@ def test_rows_that_are_taken_are_those_of_a_table_made_anew() -> None:
         table().select([[0]])
     with pytest.raises(IndexError):
         whole.select([3])
-
-
-def test_taking_rows_leaves_the_table_as_it_is() -> None:
-    whole = table(scores=[0.5])
-    part = whole.take(np.array([0, 0]))
-    assert (len(whole), len(part), part.scores.tolist()) == (1, 2, [0.5, 0.5])
-    assert whole.boxes.flags.writeable is False

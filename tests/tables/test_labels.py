@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probox import Detections, GroundTruth, _core, average_precision, evaluate
-from probox.analysis.validation import validate
-from probox.formats import write_coco_results, write_rvc1
+from probox.formats import write_coco_results
 from probox.tables.labels import canonical_name, column_of_each, repeated_classes, scores_alone, unknown_classes
 
 NAMES = ("cup", "dog", "couch", "Sofa", "bg", "background", "__bg__", "none", "unicorn", "TV", "tv")
@@ -37,11 +36,6 @@ def test_what_the_truth_does_not_know_is_not_in_the_way(truth: GroundTruth, othe
     assert result.detections.scores[0] == pytest.approx(0.40)
     assert average_precision(truth, found).map == pytest.approx(1.0)
     assert result.lrp.molrp == 0.0
-
-
-def test_ties_go_by_the_truths_order(truth: GroundTruth) -> None:
-    result = evaluate(truth, found_with(["dog", "background", "cup"], [0.4, 0.2, 0.4]))
-    assert result.detections.labels.tolist() == [0]
 
 
 def test_a_stated_class_stays(truth: GroundTruth) -> None:
@@ -105,22 +99,6 @@ def test_files_checks_and_evaluations_name_the_same_class(tmp_path: Path, truth:
     (said,) = json.loads((tmp_path / "found.json").read_text())
     assert said["category_id"] == truth.dataset.category_ids[1]
     assert said["score"] == pytest.approx(0.3)
-
-
-def test_background_is_nothing_odd(tmp_path: Path, truth: GroundTruth) -> None:
-    """`validate` names classes as `evaluate` does: the largest column may be background everywhere."""
-    many = Detections(
-        classes=["background", "cup", "dog"], image_ids=[7] * 30, boxes=[[10 + at, 20, 40, 40] for at in range(30)],
-        label_probs=[[0.55, 0.40, 0.05]] * 30,
-    )  # fmt: skip
-    write_rvc1(tmp_path / "found.json", many, truth)
-    coco = {
-        "images": [{"id": 7, "width": 64, "height": 48}],
-        "categories": [{"id": 1, "name": "cup"}, {"id": 2, "name": "dog"}],
-        "annotations": [{"id": 1, "image_id": 7, "category_id": 1, "bbox": [10, 20, 30, 20]}],
-    }
-    (tmp_path / "truth.json").write_text(json.dumps(coco))
-    assert validate(tmp_path / "truth.json", tmp_path / "found.json").warnings == ()
 
 
 FOUR = ("cup", "dog", "cat", "hat")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,139 +17,66 @@ class Command:
 
     name: str
     out: str
-    words: tuple[str, ...]
-    before: tuple[str, ...] = ()
+    words: str
+    before: str = ""
     """More words that make an earlier output which differs."""
-    other: tuple[str, ...] = ()
+    other: str = ""
     """Another command, or -c and Python code, that makes the earlier output."""
-    mine: tuple[str, ...] = ("mine.txt",)
-    """Files of the user's that may lie there."""
+    inside: str = ""
+    """Folders of the output in which files of the user's may lie; without any, one may lie beside it."""
+
+    @property
+    def mine(self) -> tuple[str, ...]:
+        """Files of the user's that may lie there."""
+        names = (f"{folder}/{name}" for folder in self.inside.split() for name in ("mine.txt", "notes.txt"))
+        return tuple(names) or ("mine.txt",)
 
     def line(self, inputs: Path, folder: Path, *, earlier: bool = False) -> list[str]:
         """Return the words to run it with."""
-        given = (*self.words, *self.before) if earlier and not self.other else self.other if earlier else self.words
+        given = (self.other or f"{self.words} {self.before}") if earlier else self.words
         out = str(folder / self.out)
-        return [word.replace("OUT", out).replace("IN", str(inputs)) for word in given]
+        return [word.replace("OUT", out).replace("IN", str(inputs)) for word in shlex.split(given)]
 
 
-def _inside(out: str) -> tuple[str, ...]:
-    return (f"{out}/mine.txt", f"{out}/notes.txt")
-
-
-_EVALUATE = ("evaluate", "IN/truth.json", "IN/sure.json")
-_LESS = ("--label-threshold", "0.5")
-_CALIBRATE = ("calibrate", "fit", "IN/truth.json", "IN/unsure.json", "--target", "nll", "--label-method", "isotonic")
+_EVALUATE = "evaluate IN/truth.json IN/sure.json"
+_LESS = "--label-threshold 0.5"
+_CALIBRATE = "calibrate fit IN/truth.json IN/unsure.json --target nll --label-method isotonic --method isotonic"
+_DRAW = "draw IN/results/sure --images IN/images --label-text none --worst 1 --out OUT"
+_REPORT = "report IN/results --images IN/images --out OUT"
+_EARLIER_DEMO = "-c \"from probox.demo import make_demo; make_demo(images=2, seed=5).save('OUT')\""
+_EXPERIMENT = "experiment run duplicates plane --out OUT"
+_DETECT = "detect IN/ssd.onnx --classes IN/names.txt --images IN/photos --out OUT"
+_CONVERT = "convert IN/unsure.json OUT --truth IN/truth.json"
+_APPLY = "calibrate apply IN/calibration.json IN/unsure.json --out OUT"
+_EARLIER_MERGE = "merge IN/parts/1/unsure IN/parts/2/unsure --out OUT"
+_EARLIER_RESULTS = f"{_EVALUATE} IN/unsure.json {_LESS} --out OUT"
+_DIAGNOSE = "diagnose IN/results --replicates 5 --out OUT"
 
 COMMANDS = [
-    Command(
-        "draw",
-        "pictures",
-        ("draw", "IN/results/sure", "--images", "IN/images", "--label-text", "none", "--worst", "1", "--out", "OUT"),
-        ("--colours", "green-red"),
-        mine=_inside("pictures"),
-    ),
-    Command("plot", "plots", ("plot", "IN/results/sure", "--out", "OUT"), ("--dark",), mine=_inside("plots")),
-    Command(
-        "report",
-        "report",
-        ("report", "IN/results", "--images", "IN/images", "--out", "OUT"),
-        ("--title", "Earlier"),
-        mine=_inside("report"),
-    ),
-    Command(
-        "report --embed",
-        "page.html",
-        ("report", "IN/results", "--images", "IN/images", "--embed", "--out", "OUT"),
-        ("--title", "Earlier"),
-    ),
-    Command(
-        "demo",
-        "demo",
-        ("demo", "--save", "OUT"),
-        other=("-c", "from probox.demo import make_demo; make_demo(images=2, seed=5).save('OUT')"),
-        mine=_inside("demo"),
-    ),
-    Command(
-        "experiment",
-        "experiments",
-        ("experiment", "run", "duplicates", "plane", "--out", "OUT"),
-        ("--preset", "paper"),
-        mine=_inside("experiments"),
-    ),
-    Command(
-        "detect",
-        "found.json",
-        ("detect", "IN/ssd.onnx", "--classes", "IN/names.txt", "--images", "IN/photos", "--out", "OUT"),
-        ("--max-detections", "1"),
-    ),
-    Command(
-        "convert",
-        "converted.json",
-        ("convert", "IN/unsure.json", "OUT", "--truth", "IN/truth.json"),
-        ("--to", "coco"),
-    ),
-    Command(
-        "convert to Parquet",
-        "truth.parquet",
-        ("convert", "IN/truth.json", "OUT"),
-        other=("convert", "IN/other/truth.json", "OUT"),
-    ),
-    Command(
-        "convert to shards",
-        "set",
-        ("convert", "IN/truth.json", "OUT", "--shards", "2"),
-        other=("convert", "IN/other/truth.json", "OUT", "--shards", "1"),
-    ),
-    Command(
-        "fuse",
-        "fused.json",
-        ("fuse", "IN/truth.json", "IN/sure.json", "IN/unsure.json", "--out", "OUT"),
-        ("--min-std", "3"),
-    ),
-    Command(
-        "calibrate",
-        "calibration.json",
-        (*_CALIBRATE, "--method", "isotonic", "--out", "OUT"),
-        ("--method", "constant"),
-    ),
-    Command(
-        "calibrate apply",
-        "calibrated.json",
-        ("calibrate", "apply", "IN/calibration.json", "IN/unsure.json", "--out", "OUT"),
-        other=("convert", "IN/sure.json", "OUT"),
-    ),
-    Command("rank", "next.json", ("rank", "IN/unsure.json", "--out", "OUT"), ("--top", "1")),
-    Command("evaluate", "results", (*_EVALUATE, "--out", "OUT"), _LESS, mine=_inside("results/sure")),
-    Command(
-        "evaluate two files",
-        "results",
-        (*_EVALUATE, "IN/unsure.json", "--out", "OUT"),
-        _LESS,
-        mine=(*_inside("results"), *_inside("results/sure")),
-    ),
-    Command("evaluate --csv", "tables", (*_EVALUATE, "--csv", "OUT"), _LESS, mine=_inside("tables")),
-    Command(
-        "join",
-        "joined",
-        ("merge", "IN/parts/1/sure", "IN/parts/2/sure", "--out", "OUT"),
-        other=("merge", "IN/parts/1/unsure", "IN/parts/2/unsure", "--out", "OUT"),
-        mine=_inside("joined"),
-    ),
-    Command(
-        "join two results",
-        "joined",
-        ("merge", "IN/parts/1", "IN/parts/2", "--out", "OUT"),
-        other=(*_EVALUATE, "IN/unsure.json", *_LESS, "--out", "OUT"),
-        mine=_inside("joined"),
-    ),
-    Command(
-        "diagnose",
-        "why",
-        ("diagnose", "IN/results", "--replicates", "5", "--out", "OUT"),
-        ("--dark", "--seed", "1"),
-        mine=_inside("why"),
-    ),
-]
+    Command("draw", "pictures", _DRAW, "--colours green-red", inside="pictures"),
+    Command("plot", "plots", "plot IN/results/sure --out OUT", "--dark", inside="plots"),
+    Command("report", "report", _REPORT, "--title Earlier", inside="report"),
+    Command("report --embed", "page.html", f"{_REPORT} --embed", "--title Earlier"),
+    Command("demo", "demo", "demo --save OUT", other=_EARLIER_DEMO, inside="demo"),
+    Command("experiment", "experiments", _EXPERIMENT, "--preset paper", inside="experiments"),
+    Command("detect", "found.json", _DETECT, "--max-detections 1"),
+    Command("convert", "converted.json", _CONVERT, "--to coco"),
+    Command("convert to Parquet", "a.parquet", "convert IN/truth.json OUT", other="convert IN/other/truth.json OUT"),
+    Command("convert to shards", "set", "convert IN/truth.json OUT --shards 2",
+            other="convert IN/other/truth.json OUT --shards 1"),
+    Command("fuse", "fused.json", "fuse IN/truth.json IN/sure.json IN/unsure.json --out OUT", "--min-std 3"),
+    Command("calibrate", "calibration.json", f"{_CALIBRATE} --out OUT", "--method constant"),
+    Command("calibrate apply", "calibrated.json", _APPLY, other="convert IN/sure.json OUT"),
+    Command("rank", "next.json", "rank IN/unsure.json --out OUT", "--top 1"),
+    Command("evaluate", "results", f"{_EVALUATE} --out OUT", _LESS, inside="results/sure"),
+    Command("evaluate two files", "results", f"{_EVALUATE} IN/unsure.json --out OUT", _LESS,
+            inside="results results/sure"),
+    Command("evaluate --csv", "tables", f"{_EVALUATE} --csv OUT", _LESS, inside="tables"),
+    Command("join", "joined", "merge IN/parts/1/sure IN/parts/2/sure --out OUT", other=_EARLIER_MERGE, inside="joined"),
+    Command("join two results", "joined", "merge IN/parts/1 IN/parts/2 --out OUT", other=_EARLIER_RESULTS,
+            inside="joined"),
+    Command("diagnose", "why", _DIAGNOSE, "--dark --seed 1", inside="why"),
+]  # fmt: skip
 """`table` and `compare` write no files."""
 
 

@@ -18,9 +18,8 @@ from probox.files.output import output_folder, sweep, write_files
 
 
 def start(words: list[str], program: str = MAIN) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-c", program, *words], text=True, **pipes)
 
 
 @pytest.mark.slow
@@ -135,10 +134,7 @@ def test_a_second_run_of_detect_is_told(inputs: Path, tmp_path: Path) -> None:
     assert run(words).returncode == 0
     expected = tree(tmp_path)
     (tmp_path / "found.json").unlink()
-    first = subprocess.Popen(
-        [sys.executable, "-c", HOLD, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    first = start(words, HOLD)
     assert first.stdout is not None
     assert first.stdout.readline() == "one image done\n"
     second = run(words)
@@ -156,10 +152,7 @@ def test_a_second_run_of_detect_is_told(inputs: Path, tmp_path: Path) -> None:
 def test_a_lock_ends_with_its_process(inputs: Path, tmp_path: Path) -> None:
     (command,) = (command for command in COMMANDS if command.name == "detect")
     words = command.line(inputs, tmp_path)
-    first = subprocess.Popen(
-        [sys.executable, "-c", HOLD, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    first = start(words, HOLD)
     assert first.stdout is not None
     first.stdout.readline()
     first.kill()

@@ -10,9 +10,21 @@ import numpy as np
 import pytest
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
-from tests.measures.boxes.cups import CLASSES
 
 from probox import Detections, GroundTruth
+
+CLASSES = ("cup", "dog", "tv")
+
+
+def found_of(boxes, scores, labels=None):
+    return Detections(
+        classes=CLASSES,
+        image_ids=[1] * len(boxes),
+        boxes=boxes,
+        label_probs=np.zeros((len(boxes), 3)),
+        labels=labels or [0] * len(boxes),
+        scores=scores,
+    )
 
 
 def coco_evaluation(truth: GroundTruth, found: Detections) -> COCOeval:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.measures.boxes.cups import CLASSES, found_of
+from tests.measures.boxes.conftest import CLASSES, found_of
 
 from probox import Detections, GroundTruth, InputError
-from probox.measures.boxes import AveragePrecisionResult, average_precision, match_boxes
+from probox.measures.boxes import average_precision
 
 
 def test_right_wrong_right(truth):
@@ -38,28 +38,6 @@ def test_columns_of_thresholds_are_those_of_the_summary(truth):
     assert (less.per_class().columns["AP50"][0], less.ap50) == pytest.approx((1, 0.5), abs=1e-12)
 
 
-def test_a_class_without_objects_is_left_out(truth):
-    table = average_precision(truth, found_of([[0, 0, 9, 9]], [0.5], labels=[2])).per_class()
-    assert list(table) == list(CLASSES)
-    table = table.columns
-    assert table["objects"].tolist() == [2, 1, 0]
-    for name, column in table.items():
-        if name != "objects":
-            assert np.isnan(column[2]), name
-    assert table["AP"][:2].tolist() == [0, 0]
-    assert np.isnan(table["AP_small"][0])  # cups are large here
-    assert table["AP_small"][1] == 0
-
-
-def test_a_detector_that_says_nothing(truth):
-    result = average_precision(truth, found_of([], []))
-    assert result.map == 0
-    assert result.ar_100 == 0
-    assert np.isnan(result.ap_medium)
-    assert np.isnan(result.curve("cup").score).all()
-    assert result.curve("cup").precision.tolist() == [0] * 101
-
-
 def test_no_objects_anywhere():
     empty = GroundTruth.from_boxes(CLASSES, {1: (400, 400)}, [], [], [])
     result = average_precision(empty, found_of([[0, 0, 9, 9]], [0.5]))
@@ -76,13 +54,6 @@ def test_curves_are_named(truth):
         result.curve("cup", 0.52)
     with pytest.raises(InputError, match="expected size"):
         result.curve("cup", size="huge")
-
-
-def test_from_matches_is_the_same(truth):
-    found = found_of([[0, 0, 100, 90]], [0.5])
-    direct = average_precision(truth, found)
-    kept = AveragePrecisionResult.from_matches(match_boxes(truth, found))
-    np.testing.assert_array_equal(direct.precision, kept.precision)
 
 
 @pytest.mark.parametrize("classes", [1, 2, 7])

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from probox import Detections, GroundTruth, evaluate
-from probox.measures.boxes import AveragePrecisionResult, average_precision, box_definition, lrp, lrp_curve, match_boxes
+from probox import Detections, GroundTruth
+from probox.measures.boxes import average_precision, box_definition, lrp, lrp_curve, match_boxes
 from probox.measures.boxes.matching import AREA_RANGES, IOU_THRESHOLDS
 
 SMALL, LARGE = 32.0**2, 96.0**2
@@ -76,25 +76,6 @@ def test_a_wrong_detection_counts_by_its_own_box(coco_twelve, side, step):
         assert wrong == [False, step <= 0, step >= 0]
 
 
-def test_sizes_of_coco_files_go_by_their_area(coco_twelve):
-    # The same boxes, once with small and once with large areas: the size changes, the overlap does not.
-    boxes = [[0, 0, 50, 50], [100, 0, 150, 50]]
-    found = found_of([boxes[0], [100, 0, 150, 40]], [0.9, 0.8])
-    for areas, names in (([100.0, 100.0], "small"), ([1e5, 1e5], "large"), ([2000.0, 2000.0], "medium")):
-        truth = truth_of(boxes, areas=areas)
-        ours = AveragePrecisionResult.from_matches(match_boxes(truth, found)).summary()
-        assert {name for name in ("small", "medium", "large") if not np.isnan(ours[f"AP_{name}"])} == {names}
-        np.testing.assert_allclose(list(ours.values()), coco_twelve(truth, found), rtol=0, atol=1e-12)
-        assert evaluate(truth, found).per_size()[names]["TP"] == 2
-
-
-@pytest.mark.parametrize(("area", "counts"), BELOW_AND_ABOVE[1:8])
-def test_pdq_s_sizes_are_those_of_map(area, counts):
-    truth = truth_of([[0, 0, 10, 10]], areas=[area])
-    per_size = evaluate(truth, NOTHING).per_size()
-    assert [per_size[name]["FN"] for name in ("small", "medium", "large")] == counts[1:]
-
-
 @pytest.mark.parametrize("twentieths", range(10, 20))
 def test_an_overlap_of_exactly_the_threshold_matches(coco_evaluate, twentieths):
     # 20 x 10 against its left part of twentieths x 10: the overlap is twentieths / 20.
@@ -141,15 +122,6 @@ def test_a_hundred_detections_of_an_image_and_class_and_not_one_more(coco_twelve
     ours = average_precision(truth, found)
     assert ours.ar_100 == float(count <= 100)
     np.testing.assert_allclose(list(ours.summary().values()), coco_twelve(truth, found), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(("before", "ar"), [(0, (1, 1, 1)), (1, (0, 1, 1)), (9, (0, 1, 1)), (10, (0, 0, 1)),
-                                            (99, (0, 0, 1)), (100, (0, 0, 0))])  # fmt: skip
-def test_recall_with_one_ten_and_a_hundred_detections(before, ar):
-    truth = truth_of([[0, 0, 20, 10]])
-    found = found_of([*[[500, 500, 510, 510]] * before, [0, 0, 20, 10]], [0.9] * before + [0.1])
-    result = average_precision(truth, found)
-    assert (result.ar_1, result.ar_10, result.ar_100) == ar
 
 
 @pytest.mark.parametrize("constant", [IOU_THRESHOLDS, AREA_RANGES], ids=["overlaps", "areas"])

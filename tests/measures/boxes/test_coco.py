@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import numpy as np
 import pytest
 from tests.amounts import others_slow
 
-from probox import Detections, GroundTruth, Masks
+from probox import Detections, GroundTruth
+from probox.formats import read_detections, read_truth
 from probox.measures.boxes import LRPResult, average_precision, match_boxes
-from probox.tables.dataset import Dataset
 
 # pycocotools 2.0.11 on the whole files; it takes about 20 seconds for each.
 PYCOCOTOOLS = {
@@ -36,31 +35,8 @@ PYCOCOTOOLS = {
 
 @pytest.fixture(scope="module")
 def truth(coco_dir: Path) -> GroundTruth:
-    data = json.loads((coco_dir / "val2017_boxes.json").read_text())
-    ids = sorted(json.loads((coco_dir / "subset_2881_image_ids.json").read_text()))
-    row = {image_id: at for at, image_id in enumerate(ids)}
-    categories = sorted(data["categories"], key=lambda category: category["id"])
-    column = {category["id"]: at for at, category in enumerate(categories)}
-    images = {image["id"]: image for image in data["images"]}
-    there = [annotation for annotation in data["annotations"] if annotation["image_id"] in row]
-    there.sort(key=lambda annotation: annotation["image_id"])
-    xywh = np.array([annotation["bbox"] for annotation in there], dtype=float)
-    return GroundTruth(
-        dataset=Dataset(
-            classes=[category["name"] for category in categories],
-            category_ids=list(column),
-            image_ids=ids,
-            widths=[images[image_id]["width"] for image_id in ids],
-            heights=[images[image_id]["height"] for image_id in ids],
-        ),
-        image_rows=[row[annotation["image_id"]] for annotation in there],
-        labels=[column[annotation["category_id"]] for annotation in there],
-        boxes=np.concatenate([xywh[:, :2], xywh[:, :2] + xywh[:, 2:]], axis=1),
-        extents=xywh[:, 2:],
-        masks=Masks.from_boxes(np.zeros((len(there), 4), np.int32)),
-        areas=[annotation["area"] for annotation in there],
-        crowd=[bool(annotation["iscrowd"]) for annotation in there],
-    )
+    ids = json.loads((coco_dir / "subset_2881_image_ids.json").read_text())
+    return read_truth(coco_dir / "val2017_boxes.json").select_images(ids)
 
 
 @pytest.fixture(scope="module", params=others_slow(sorted(PYCOCOTOOLS, reverse=True)))
@@ -70,31 +46,12 @@ def name(request) -> str:
 
 @pytest.fixture(scope="module")
 def found(coco_dir: Path, truth: GroundTruth, name: str) -> Detections:
-    results = json.loads(gzip.decompress((coco_dir / "results" / f"{name}_2881.json.gz").read_bytes()))
-    xywh = np.array([result["bbox"] for result in results], dtype=float)
-    labels = np.searchsorted(truth.dataset.category_ids, [result["category_id"] for result in results])
-    return Detections(
-        classes=truth.classes,
-        image_ids=[result["image_id"] for result in results],
-        boxes=np.concatenate([xywh[:, :2], xywh[:, :2] + xywh[:, 2:]], axis=1),
-        extents=xywh[:, 2:],
-        label_probs=np.zeros((len(results), len(truth.classes)), np.float32),
-        labels=labels,
-        scores=[result["score"] for result in results],
-    )
+    return read_detections(coco_dir / "results" / f"{name}_2881.json.gz", truth)
 
 
 def test_twelve_numbers_on_the_whole(truth, found, name):
     ours = list(average_precision(truth, found).summary().values())
     np.testing.assert_allclose(ours, PYCOCOTOOLS[name], rtol=0, atol=1e-12)
-
-
-@pytest.mark.slow
-def test_twelve_numbers_on_a_part(coco_twelve, truth, found):
-    part = truth.image_ids[::20]
-    few, said = truth.select_images(part), found.select(np.isin(found.image_ids, part))
-    ours = list(average_precision(few, said).summary().values())
-    np.testing.assert_allclose(ours, coco_twelve(few, said), rtol=0, atol=1e-12)
 
 
 def test_threads_make_no_difference(truth, found):

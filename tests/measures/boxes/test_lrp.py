@@ -7,10 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
-from tests.measures.boxes.cups import CLASSES, found_of
+from tests.amounts import examples
+from tests.measures.boxes.conftest import CLASSES, found_of
+from tests.measures.boxes.test_properties import tables
 
-from probox import Detections, GroundTruth, InputError
+from probox import GroundTruth, InputError
 from probox.measures.boxes import LRPResult, lrp, lrp_curve, match_boxes
 from probox.measures.boxes.optimal_lrp import _sweep
 
@@ -37,16 +38,6 @@ def test_exact_finds_the_threshold_between_grid_points(truth):
     assert result.olrp_fp[0, 0] == 0
 
 
-def test_by_size(truth):
-    result = lrp(truth, found_of([[0, 0, 100, 80], [0, 200, 20, 220]], [0.5, 0.6], labels=[0, 1]))
-    assert list(result.per_size()) == ["all", "small", "medium", "large"]
-    table = result.per_size().columns
-    assert table["objects"].tolist() == [3, 1, 0, 2]
-    np.testing.assert_allclose(table["moLRP"], [(0.7 + 0) / 2, 0, np.nan, 0.7], atol=1e-12)
-    np.testing.assert_allclose(table["fn"], [0.25, 0, np.nan, 0.5], atol=1e-12)
-    assert result.per_class(size="small").columns["threshold"][1] == 0
-
-
 @pytest.mark.parametrize("variant", ["grid", "exact"])
 def test_no_true_positive(truth, variant):
     result = lrp(truth, found_of([[0, 300, 50, 350]], [0.5]), variant=variant)
@@ -55,15 +46,6 @@ def test_no_true_positive(truth, variant):
     assert result.fp == 1  # of the one class that has a detection
     assert result.fn == 1
     assert np.isnan(result.thresholds).all()
-
-
-@pytest.mark.parametrize("variant", ["grid", "exact"])
-def test_a_detector_that_says_nothing(truth, variant):
-    result = lrp(truth, found_of([], []), variant=variant)
-    assert result.molrp == 1
-    assert result.fn == 1
-    assert np.isnan(result.loc)
-    assert np.isnan(result.fp)
 
 
 @pytest.mark.parametrize("variant", ["grid", "exact"])
@@ -89,31 +71,15 @@ def test_variant_is_checked(truth):
         LRPResult.from_matches(match_boxes(truth, found_of([], [])), variant="fine")
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_without_curves_the_same_to_the_bit(seed):
-    rng = np.random.default_rng(seed)
-    sizes = rng.choice([8.0, 40.0, 120.0], (12, 2))
-    corners = rng.uniform(0, 60, (12, 2)).round()
-    boxes = np.concatenate([corners, corners + sizes], axis=1)
-    images = rng.integers(1, 4, 12)
-    truth = GroundTruth.from_boxes(
-        CLASSES, {1: (200, 200), 2: (200, 200), 3: (200, 200)}, images, boxes, rng.integers(0, 2, 12)
-    )
-    truth = truth.replace(crowd=rng.random(12) < 0.1)
-    rows = rng.integers(0, 12, 30)
-    moved = boxes[rows] + rng.normal(0, 2, (30, 4)).round(1)
-    scores = rng.choice([0.0, 0.1, 0.29, 0.3, 0.305, 0.7, 1.0], 30)  # on the grid, off it, and equal
-    found = Detections.from_scores(
-        np.concatenate([moved[:, :2], np.maximum(moved[:, :2], moved[:, 2:])], axis=1),
-        scores,
-        rng.integers(0, 3, 30),
-        classes=CLASSES,
-        image_ids=images[rows],
-    )
-    matches = match_boxes(truth, found)
+@given(tables())
+@examples(60)
+def test_without_curves_the_same_to_the_bit(pair):
+    matches = match_boxes(*pair)
     order, offsets = matches.by_score()
     objects = matches.objects_per_class()
-    curves = [_sweep(matches, order[offsets[c] : offsets[c + 1]], objects[c], "grid") for c in range(len(CLASSES))]
+    curves = [
+        _sweep(matches, order[offsets[c] : offsets[c + 1]], objects[c], "grid") for c in range(len(matches.classes))
+    ]
     quick, slow = LRPResult.from_matches(matches), LRPResult.from_curves(curves, matches.classes, objects)
     for field in dataclasses.fields(LRPResult):
         np.testing.assert_array_equal(getattr(quick, field.name), getattr(slow, field.name), err_msg=field.name)

@@ -29,12 +29,7 @@ def tables(draw: st.DrawFn) -> tuple[GroundTruth, Detections]:
     flood = draw(st.sampled_from([0, 0, 92, 96, 99]))
     corners, sizes = random_boxes(random, m)
     truth = GroundTruth(
-        dataset=Dataset(
-            classes=CLASSES,
-            image_ids=IMAGES,
-            widths=[600] * len(IMAGES),
-            heights=[600] * len(IMAGES),
-        ),
+        dataset=Dataset(classes=CLASSES, image_ids=IMAGES, widths=[600] * len(IMAGES), heights=[600] * len(IMAGES)),
         image_rows=np.sort(random.choice([0, 0, 0, 1, 2], m)),
         labels=random.choice([0, 0, 1], m),
         boxes=corners,

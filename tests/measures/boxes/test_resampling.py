@@ -15,7 +15,6 @@ from probox.measures.boxes.box_definition import copied_images
 from probox.measures.boxes.matching import mean_over_classes, resampled_lrp, resampled_precision
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
-from probox.tables.dataset import Dataset
 
 
 def precision_and_lrp(
@@ -45,27 +44,14 @@ def copied_files(truth: GroundTruth, found: Detections, counts: np.ndarray) -> t
     objects = [np.flatnonzero(truth.image_rows == row) for row in copy_of]
     rows = [np.flatnonzero(found.image_ids == dataset.image_ids[row]) for row in copy_of]
     there, taken = (np.concatenate([np.zeros(0, int), *parts]).astype(int) for parts in (objects, rows))
-    copied = GroundTruth(
-        dataset=Dataset(
-            classes=dataset.classes, image_ids=ids, widths=dataset.widths[copy_of], heights=dataset.heights[copy_of]
+    copied = truth.take(there).replace(
+        dataset=dataset.replace(
+            image_ids=ids, widths=dataset.widths[copy_of], heights=dataset.heights[copy_of], file_names=()
         ),
         image_rows=np.repeat(np.arange(len(ids)), [len(part) for part in objects]),
-        labels=truth.labels[there],
-        boxes=truth.boxes[there],
-        extents=truth.extents[there],
-        masks=truth.masks.take(there),
-        areas=truth.areas[there],
-        crowd=truth.crowd[there],
+        ids=None,
     )
-    named = Detections(
-        classes=found.classes,
-        image_ids=np.repeat(ids, [len(part) for part in rows]),
-        boxes=found.boxes[taken],
-        extents=found.extents[taken],
-        label_probs=found.label_probs[taken],
-        labels=found.labels[taken],
-        scores=found.scores[taken],
-    )
+    named = found.take(taken).replace(image_ids=np.repeat(ids, [len(part) for part in rows]))
     return copied, named
 
 
@@ -101,21 +87,6 @@ def test_replicates_and_threads_do_not_touch_each_other(world: tuple[GroundTruth
     for row in range(9):
         for numbers, alone in zip(together, precision_and_lrp(matches, truth, weights[row : row + 1]), strict=True):
             np.testing.assert_array_equal(numbers[row], alone[0])
-
-
-def test_equal_scores_of_an_image_are_copied_together() -> None:
-    """Right and wrong at one score: copies go right, wrong, right, wrong, not right, right, wrong, wrong."""
-    truth = GroundTruth.from_boxes(["cup"], {1: (99, 99)}, [1, 1], [[0, 0, 9, 9], [50, 50, 59, 59]], [0, 0])
-    found = Detections(
-        classes=["cup"], image_ids=[1, 1, 1], boxes=[[20, 20, 29, 29], [0, 0, 9, 9], [30, 0, 39, 9]],
-        label_probs=[[0.5], [0.5], [0.5]],
-    )  # fmt: skip
-    matches = match_boxes(truth, found)
-    precision, _ = precision_and_lrp(matches, truth, np.array([[1], [2]]))
-    # Wrong, right, wrong; of two objects one is found: precision 1/2 up to recall 1/2.
-    assert precision[0, 0, 0] == pytest.approx(51 / 101 / 2)
-    # Twice that: the right ones are the 2nd and 5th of 6: precision 1/2 up to recall 1/4, then 2/5.
-    assert precision[1, 0, 0] == pytest.approx((26 / 2 + 25 * 2 / 5) / 101)
 
 
 def test_no_images_no_numbers() -> None:

@@ -13,7 +13,7 @@ from tests.amounts import examples
 from tests.strategies import random_covariance, random_world
 
 from probox import Convention, Detections, GroundTruth, _core
-from probox.measures.pdq.kernel import heatmap, pair_tables, score_pairs
+from probox.measures.pdq.kernel import heatmap, score_pairs
 
 SETS = _core.instruction_sets()
 
@@ -82,10 +82,3 @@ def test_large_boxes_have_the_same_bits(kind: str) -> None:
     results = with_each(lambda: score_pairs(truth, truth.masks, found, convention).qualities)
     assert len(set(results)) == 1
     assert len(results[0]) > 8 * 5 * 50
-
-
-def test_all_pairs_have_the_same_bits() -> None:
-    truth, found = large_boxes("full")
-    of_first = found.select(found.image_ids == truth.image_ids[0])
-    results = with_each(lambda: pair_tables(truth, of_first, Convention.preset("paper"), 0))
-    assert len(set(results)) == 1

@@ -1,81 +1,17 @@
-"""The kernel against the golden cases and against the definition."""
+"""The kernel against the definition."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.amounts import examples
-from tests.measures.pdq import golden
 from tests.strategies import random_covariance, random_world, worlds
 
 from probox import Convention, Detections, GroundTruth, _core, evaluate
 from probox.measures.pdq import definition
 from probox.measures.pdq.kernel import heatmap, pair_tables
-
-CASES = golden.case_names()
-COUNTS = ("TP", "FP", "FN")
-NAMES = {
-    "PDQ": "PDQ", "pPDQ": "avg_pPDQ", "spatial": "avg_spatial", "label": "avg_label", "foreground": "avg_fg",
-    "background": "avg_bg", "TP": "TP", "FP": "FP", "FN": "FN",
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module", params=CASES)
-def case(request):
-    return golden.read_case(request.param)
-
-
-def test_every_entry_of_every_golden_table_is_met(case):
-    # The reference adds up logarithms in float32, one after the other; over large boxes that costs it 6e-5.
-    tolerance = 6e-5 if case.name == "mixed:bbox_gt" else 2e-5
-    for row, image in enumerate(case.images):
-        if "tables" not in image:
-            continue
-        got = pair_tables(case.truth, case.found, case.convention, row)
-        for column, name in enumerate(golden.TABLES):
-            expected = np.array(image["tables"][name], float).reshape(got.shape[:2])
-            np.testing.assert_allclose(got[:, :, column], expected, rtol=0, atol=tolerance)
-
-
-def test_golden_summaries_and_counts_are_met(case):
-    summary = evaluate(case.truth, case.found, convention=case.convention).summary()
-    for name, theirs in NAMES.items():
-        assert summary[name] == pytest.approx(case.summary[theirs], abs=0 if name in COUNTS else 1e-6), name
-
-
-def test_golden_matches_are_identical(case):
-    evaluation = evaluate(case.truth, case.found, convention=case.convention)
-    per_image = evaluation.per_image().columns
-    objects, detections = evaluation.objects, evaluation.detections
-    for row, image in enumerate(case.images):
-        assert [int(per_image[name][row]) for name in COUNTS] == [image[name] for name in COUNTS]
-        if "gt_evals" not in image:
-            continue
-        there = np.flatnonzero(objects.image_rows == row)
-        found = np.flatnonzero(detections.image_rows == row)
-        got = [
-            (number, int(objects.partners[o] - found[0]), bool(objects.ignored[o]))
-            for number, o in enumerate(there)
-            if objects.partners[o] >= 0
-        ]
-        assert got == golden.matches_of(image)
-        for name, theirs in (("pPDQ", "overall"), ("spatial", "spatial"), ("foreground", "fg"), ("background", "bg")):
-            assert per_image[f"sum_{name}"][row] == pytest.approx(image[theirs], abs=1e-4)
-            average = image[theirs] / image["TP"] if image["TP"] else np.nan
-            assert per_image[name][row] == pytest.approx(average, abs=1e-4, nan_ok=True)
-
-
-def test_golden_heatmaps_are_met(golden_dir):
-    cases = json.loads((golden_dir / "heatmaps" / "cases.json").read_text())
-    expected = np.load(golden_dir / "heatmaps" / "expected.npz")
-    assert len(cases) == 28
-    for case in cases:
-        got = heatmap(case["bbox"], case["covars"], case["width"], case["height"], Convention())
-        np.testing.assert_allclose(got, expected[f"h{case['id']}"], rtol=0, atol=1e-7, err_msg=case["kind"])
 
 
 @pytest.mark.parametrize("preset", ["reference", "paper"])

@@ -42,13 +42,6 @@ def test_a_worker_s_exception_reaches_the_caller(bad, threads):
     assert fine.tp == IMAGES
 
 
-@pytest.mark.parametrize("threads", [1, 3, 64])
-def test_every_image_is_scored_once_however_many_threads(threads):
-    evaluation = evaluate(*world(set()), threads=threads)
-    assert evaluation.pairs.detections.tolist() == list(range(IMAGES))
-    assert evaluation.pairs.objects.tolist() == list(range(IMAGES))
-
-
 def test_more_threads_than_images_and_none_at_all():
     nothing = GroundTruth.from_boxes(["cup"], {}, [], np.zeros((0, 4)), [])
     none = Detections(classes=["cup"], image_ids=[], boxes=[], label_probs=np.zeros((0, 1)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 import math
 from pathlib import Path
@@ -13,12 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples
-from tests.measures.pmb.worlds import golden_image, golden_numbers
 from tests.strategies import random_world
 
 import probox
 from probox import Detections, Evaluation, GroundTruth
-from probox.cli import main
 from probox.demo import Demo
 from probox.measures.measure import Summary
 from probox.measures.pmb_definition import SetDensity, pmb_nll_of_image
@@ -89,34 +86,10 @@ def test_it_is_the_mean_of_what_is_defined(seed: int) -> None:
         assert summary[key] == pytest.approx(mean, rel=1e-9, abs=1e-9), key
 
 
-def test_the_golden_image(golden_dir: Path) -> None:
-    golden = golden_numbers(golden_dir)
-    image = golden_image(golden)
-    truth = GroundTruth.from_boxes(["a", "b"], {1: (640, 480)}, [1, 1], image.object_boxes, image.object_labels)
-    found = Detections(
-        classes=["a", "b"],
-        image_ids=np.ones(4, np.int64),
-        boxes=image.boxes,
-        covariances=image.covariances,
-        label_probs=image.label_probs.astype(np.float32),
-    )
-    result = probox.evaluate(truth, found, measures=["pmb-nll"])
-    summary = result.summary()
-    # Tables hold label probabilities in single precision.
-    assert summary["PMB_NLL_floored"] == pytest.approx(golden["pmb"], abs=1e-7)
-    assert summary["PMB_NLL"] == pytest.approx(golden["pmb"], abs=1e-7)
-    assert summary["PMB_box"] == pytest.approx(golden["pmb_best"]["matched_bernoulli_reg"], abs=1e-9)
-    assert summary["PMB_clutter"] == pytest.approx(0.06, abs=1e-8)
-    assert summary["PMB_at_floor"] == summary["PMB_infinite"] == 0
-    assert not [note for note in result.notes if note.startswith("PMB")]
-
-
 def test_all_images_count() -> None:
     """One image has a right detection, one a wrong one, one an object that nobody found, one nothing."""
     result = world(
-        [(0, BOX, [0.7, 0.1, 0.0], 4.0), (1, BOX, [0.7, 0.1, 0.0], 4.0)],
-        [(0, BOX, 0), (2, BOX, 1)],
-        images=4,
+        [(0, BOX, [0.7, 0.1, 0.0], 4.0), (1, BOX, [0.7, 0.1, 0.0], 4.0)], [(0, BOX, 0), (2, BOX, 1)], images=4
     )
     summary = result.summary()
     right, wrong = AT_MEAN - math.log(0.7), -math.log(0.2)
@@ -143,21 +116,6 @@ def test_far_objects_stand_at_the_floor() -> None:
     assert summary["PMB_missed"] == pytest.approx(-FLOOR)
     assert summary["PMB_NLL"] > summary["PMB_NLL_floored"] + 500
     assert f"it is {summary['PMB_NLL']:.2f}, but" in result.remarks[0]
-
-
-@pytest.mark.parametrize("images", [1, 2])
-def test_nothing_found(images: int) -> None:
-    result = world([], [(0, BOX, 0), (0, BOX, 1)], images=images)
-    assert result.summary()["PMB_NLL_floored"] == pytest.approx(-2 * FLOOR / images)
-    assert result.summary()["PMB_at_floor"] == 2
-    assert "2 of 2 objects" in result.remarks[0]
-
-
-def test_nothing_there() -> None:
-    summary = world([(0, BOX, [0.5, 0.0, 0.0], 0.0), (0, BOX, [0.04, 0.0, 0.0], 4.0)], []).summary()
-    assert summary["PMB_NLL_floored"] == pytest.approx((-math.log(0.5) + 0.04) / 2, abs=1e-8)
-    assert world([], []).summary()["PMB_NLL_floored"] == 0.0
-    assert math.isnan(world([], [], images=0).summary()["PMB_NLL_floored"])
 
 
 def test_plain_boxes_have_no_density() -> None:
@@ -318,141 +276,4 @@ def test_images_of_plain_boxes_alone_have_no_number() -> None:
 # --- everywhere else ---
 
 
-def test_joined_evaluations_and_any_order_give_the_same_bits(demo: Demo) -> None:
-    result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["pmb-nll"])
-    ids = result.dataset.image_ids
-    assert (result.select_images(ids[5:]) + result.select_images(ids[:5])).summary() == result.summary()
-
-
-def test_it_is_kept(demo: Demo, tmp_path: Path) -> None:
-    result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["pmb-nll"])
-    result.save(tmp_path / "kept")
-    assert Evaluation.load(tmp_path / "kept").summary() == result.summary()
-    assert pmb_of_images(result) is pmb_of_images(result)
-
-
-def test_on_the_command_line(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [str(demo_files / name) for name in ("truth.json", "unsure.json")]
-    with pytest.raises(SystemExit) as done:
-        main(["evaluate", *files, "--measures", "pmb-nll", "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert done.value.code == 0
-    assert list(told["summary"]) == [column.key for column in PMB_NLL.columns]
-    with pytest.raises(SystemExit):
-        main(["evaluate", *files, "--measures", "pmb-nll"])
-    header, first, second, *_ = capsys.readouterr().out.splitlines()
-    assert header.split() == ["metric", "unit", "better", "value"]
-    assert first.split()[:3] == ["PMB-NLL", "nats", "lower"]
-    assert second.split()[:3] == ["PMB-NLL_floored", "nats", "lower"]
-    assert float(second.split()[3]) == pytest.approx(told["summary"]["PMB_NLL_floored"], abs=0.005)
-
-
-def test_better_uncertainty_is_better(demo: Demo) -> None:
-    """The demo's unsure detector says how sure it is; the same boxes with far too little spread are worse."""
-    found = demo.detectors["unsure"]
-    assert found.covariances is not None
-    numbers = [
-        probox.evaluate(demo.truth, found.replace(covariances=found.covariances * scale), measures=["pmb-nll"])
-        for scale in (1.0, 0.01)
-    ]
-    assert numbers[0].summary()["PMB_NLL_floored"] < numbers[1].summary()["PMB_NLL_floored"]
-
-
 # --- docs/measures/pmb-nll.md alone ---
-
-
-def clamped(probability: float) -> float:
-    return min(max(probability, 1e-6), 1 - 1e-6)
-
-
-def from_the_page(truth: GroundTruth, found: Detections, floor: bool) -> float:
-    """Return the mean over images as the page says it, and nothing else: all assignments are written down."""
-    background = [name == "background" for name in truth.classes]
-    real = len(truth.classes) - sum(background)
-    probs = [[float(p) for p in row] for row in found.label_probs]
-    even, uniform = [], []
-    for row, label in enumerate(found.labels):
-        others = {p for k, p in enumerate(probs[row]) if k != label}
-        if len(probs[row]) > 2 and len(others) == 1 and min(others) > 0 and abs(sum(probs[row]) - 1) <= 1e-4:
-            even.append(row)
-            uniform.append(probs[row][label] in others)
-    for row in even if not all(uniform) else []:
-        probs[row] = [p if k == found.labels[row] else 0.0 for k, p in enumerate(probs[row])]
-    probs = [[0.0 if gone else p for p, gone in zip(row, background, strict=True)] for row in probs]
-
-    def density(row: int, box: np.ndarray) -> float:
-        product = 1.0
-        for corner in range(2):
-            (vx, c), (_, vy) = found.covariances[row, corner].tolist()
-            if not (vx > 0 and vy > 0 and vx * vy - c * c > 1e-12 * vx * vy):
-                return 0.0
-            x, y = box[2 * corner : 2 * corner + 2] - found.boxes[row, 2 * corner : 2 * corner + 2]
-            determinant = vx * vy - c * c
-            distance = (vy * x * x - 2 * c * x * y + vx * y * y) / determinant
-            product *= math.exp(-0.5 * distance) / (2 * math.pi * math.sqrt(determinant))
-        return product
-
-    total = 0.0
-    for image, (width, height) in zip(truth.image_ids, truth.dataset.shapes.tolist(), strict=True):
-        rows = np.flatnonzero(found.image_ids == image).tolist()
-        clutter = [row for row in rows if max(probs[row]) <= 0.100000001490116119384765625]
-        matched = [row for row in rows if row not in clutter]
-        objects = [
-            (truth.boxes[at], int(truth.labels[at]))
-            for at in range(len(truth))
-            if truth.image_ids[truth.image_rows[at]] == image
-        ]
-        intensities = []
-        for box, label in objects:
-            terms = [
-                max(probs[row]) * clamped(probs[row][label] / sum(probs[row])) * density(row, box)
-                for row in clutter
-                if max(probs[row]) > 0
-            ]
-            intensities.append(max(sum(terms), 4e-6 / (real * width**2 * height**2) if floor else 0.0))
-        weights = []
-        for theta in itertools.product((None, *matched), repeat=len(objects)):
-            given = [row for row in theta if row is not None]
-            if len(set(given)) < len(given):
-                continue
-            factors = [
-                intensities[at] if row is None else clamped(probs[row][objects[at][1]]) * density(row, objects[at][0])
-                for at, row in enumerate(theta)
-            ]
-            factors += [clamped(1 - sum(probs[row])) for row in matched if row not in given]
-            weights.append(math.prod(factors))
-        likelihood = sum(sorted(weights)[-25:])
-        total += sum(max(probs[row]) for row in clutter) - (math.log(likelihood) if likelihood else -math.inf)
-    return total / len(truth.image_ids)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_page_alone_gives_the_number(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    classes = ("cup", "dog", "hat", "background")[: 4 if seed % 2 else 3]
-    images, width = 4, len(classes)
-    corner = rng.uniform(5, 25, (2 * images, 2))
-    boxes = np.concatenate([corner, corner + rng.uniform(10, 20, (2 * images, 2))], axis=1)
-    truth = GroundTruth.from_boxes(
-        classes, dict.fromkeys(range(images), SIZE), np.arange(2 * images) // 2, boxes, rng.integers(0, 3, 2 * images)
-    )
-    n = 12 * images
-    scores = rng.choice([0.0, 0.05, 0.1, 0.100000009, 0.3, 0.7, 0.95], n)  # 0.100000009 is the next float above 0.1
-    probs = rng.dirichlet(np.ones(width), n) * scores[:, None]
-    probs[: n // 2] *= rng.random((n // 2, width)) < 0.5  # fractions of 0 and 1 are clamped
-    named = np.arange(width) == rng.integers(0, 3, n)[:, None]
-    probs[n // 2 :] = np.where(named, scores[:, None], 0.01 * scores[:, None])[n // 2 :]
-    probs[::5] = np.where(named, 0.7, 0.3 / (width - 1))[::5]  # a score alone
-    roots = rng.normal(0, 3 + 9 * (seed % 3), (n, 2, 2, 2))  # wide ones make many assignments likely
-    covariances = roots @ np.swapaxes(roots, 2, 3) + np.eye(2)
-    covariances[::7] = 0
-    found = Detections(
-        classes=classes,
-        image_ids=np.arange(n) % images,
-        boxes=boxes[rng.integers(0, 2 * images, n)] + rng.normal(0, 2, (n, 4)),
-        label_probs=probs.astype(np.float32),
-        covariances=covariances,
-    )
-    summary = probox.evaluate(truth, found, measures=["pmb-nll"]).summary()
-    assert summary["PMB_NLL_floored"] == pytest.approx(from_the_page(truth, found, floor=True), rel=1e-9)
-    assert summary["PMB_NLL"] == pytest.approx(from_the_page(truth, found, floor=False), rel=1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.measures.scoring.golden_world import NAMES, world
+from tests.measures.scoring.packages import NAMES, world
 
 import probox
 from probox import Evaluation

@@ -1,4 +1,4 @@
-"""Twelve small images with what other packages say of them."""
+"""Twelve small images with what other packages say of them, as arrays and as tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox import Detections, GroundTruth
+from probox.measures import registry
 from probox.measures.boxes.box_definition import match_greedily, overlaps
 
 FILE = Path(__file__).resolve().parents[2] / "golden" / "uncertainty" / "packages.json"
 EDGES = ("x1", "y1", "x2", "y2")
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @cache
@@ -80,3 +80,32 @@ def matched(
             columns += [(scores[r], label, bool(h), float(b * h)) for r, h, b in zip(rows, hit, best, strict=True)]
     scores, named, hits, overlap = zip(*columns, strict=True)
     return np.array(scores), np.array(named), np.array(hits, bool), np.array(overlap)
+
+
+NAMES = [
+    *("nll", "energy", "crps", "nees", "coverage", "pit", "mqce", "ence", "sharpness", "brier", "ignorance"),
+    *("d-ece", "laece", "laace", "oce", "qgc", "mue", "ause", "spearman"),
+]
+OURS = [measure for measure in registry.MEASURES if measure.name in NAMES]
+CLASSES = ("a", "b", "c")
+
+
+def world(**changes: object) -> tuple[GroundTruth, Detections]:
+    """Return the golden images as truth and detections."""
+    images = packages()["images"]
+    sizes = {image["image_id"]: (image["width"], image["height"]) for image in images}
+    there = [
+        (i["image_id"], box, c) for i in images for box, c in zip(i["truth_boxes"], i["truth_labels"], strict=True)
+    ]
+    truth = GroundTruth.from_boxes(CLASSES, sizes, [t[0] for t in there], [t[1] for t in there], [t[2] for t in there])
+    seen = [
+        (i["image_id"], *row) for i in images for row in zip(i["boxes"], i["label_probs"], i["variances"], strict=True)
+    ]
+    columns = {
+        "classes": CLASSES,
+        "image_ids": [row[0] for row in seen],
+        "boxes": [row[1] for row in seen],
+        "label_probs": np.array([row[2] for row in seen], np.float32),
+        "covariances": np.array([row[3] for row in seen]).reshape(-1, 2, 2)[..., None] * np.eye(2),
+    }
+    return truth, Detections(**(columns | changes))

@@ -154,15 +154,3 @@ def test_mue_is_half_where_an_uncertainty_says_nothing() -> None:
     assert ranking_metrics.minimum_uncertainty_error(hits + 0.0, hits) == 0.5  # the wrong way round is rejected whole
     assert math.isnan(ranking_metrics.minimum_uncertainty_error(np.ones(2), np.ones(2, bool)))
     assert math.isnan(ranking_metrics.minimum_uncertainty_error(np.zeros(0), np.zeros(0, bool)))
-
-
-def test_nothing_has_no_numbers() -> None:
-    none, flags, labels = np.zeros(0), np.zeros(0, bool), np.zeros(0, int)
-    for bins in (Bins(5), Bins(5, "mass")):
-        assert math.isnan(calibration_metrics.ence(none, none, bins))
-        assert math.isnan(calibration_metrics.d_ece(none, flags, bins))
-        assert math.isnan(calibration_metrics.laece(none, none, labels, bins))
-    assert math.isnan(calibration_metrics.laace(none, none, labels))
-    assert math.isnan(calibration_metrics.qgc(none, flags, 0))
-    assert calibration_metrics.qgc(none, flags, 3) == 1.0
-    assert math.isnan(ranking_metrics.spearman(none, none))

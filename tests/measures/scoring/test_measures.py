@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples
-from tests.measures.scoring.golden_world import CLASSES, NAMES, OURS, world
-from tests.measures.scoring.packages import oracle
+from tests.measures.scoring.packages import CLASSES, NAMES, OURS, oracle, world
 from tests.strategies import random_world
 
 import probox
 from probox import Detections, Evaluation, GroundTruth
-from probox.demo import Demo
 from probox.measures.measure import Measure
 from probox.measures.scoring import calibration_metrics, ranking_metrics, score_rows
 from probox.measures.scoring.calibration_metrics import Bins
@@ -228,18 +226,6 @@ def test_so_it_is_in_any_world(seed: int) -> None:
     truth, found = random_world(seed, heatmaps=False)
     weights = np.random.default_rng(seed).integers(0, 3, (2, len(truth.image_ids)))
     check_resamplings(truth, found, weights)
-
-
-@EVERY
-def test_once_each_is_the_summary(measure: Measure, demo: Demo) -> None:
-    result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=[measure.name])
-    n = len(result.dataset)
-    assert measure.resampled is not None
-    numbers = measure.resampled(result, np.ones((2, n), np.int64))
-    expected = result.summary()
-    for row in range(2):
-        assert {key: float(values[row]) for key, values in numbers.items()} == pytest.approx(expected, abs=1e-12)
-    assert {values.shape for values in measure.resampled(result, np.ones((0, n), np.int64)).values()} == {(0,)}
 
 
 def test_resamplings_are_made_some_at_a_time(golden: Evaluation, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,13 @@
-"""gzip by isal and by zlib: the same content, and the same words for what is wrong."""
+"""Reading: gzip by isal and by zlib give the same, and an input is looked at before it is read."""
 
 from __future__ import annotations
 
 import gzip
+import os
+import threading
 import zlib
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 
 from probox import InputError
 from probox.files import reading
+from probox.files.source import Source
 
 TEXT = b'[{"image_id": 1, "bbox": [1.5, 2.25, 3, 4]}]' * 200
 GOOD = gzip.compress(TEXT, mtime=0)
@@ -114,3 +118,40 @@ def test_isal_is_used_where_it_is_installed() -> None:
     pytest.importorskip("isal")
     assert reading._import_isal("isal_zlib") is import_module("isal.isal_zlib")
     assert reading._import_isal("no_such_module") is None
+
+
+def test_a_pipe_is_looked_at_and_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[gzip.compress(b" [1, 2]")])
+    writer.start()
+    source = Source(tmp_path / "pipe")
+    assert (source.head, source.first_character) == (b" [1, 2]", "[")
+    assert source.content() == source.content() == b" [1, 2]"
+    writer.join()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_the_beginning_is_enough(tmp_path: Path, pack: type[bytes]) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(pack(b"\n{" + b" " * (1 << 20) + b"}"))
+    source = Source(path)
+    assert (len(source.head), source.first_character) == (1 << 16, "{")
+    path.write_bytes(pack(b" " * (1 << 17) + b"[]"))  # unless there is nothing but white space
+    assert Source(path).first_character == "["
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+    assert (Source(tmp_path).is_folder, Source(tmp_path).head, Source(tmp_path).first_character) == (True, b"", "")
+    (tmp_path / "damaged").write_bytes(b"\x1f\x8b" + b"damaged" * 5)
+    (tmp_path / "pointer").write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    messages = {
+        "missing": "no such file",
+        "bad\0name": "cannot be read",
+        "damaged": "gzip data is",
+        "pointer": "pointer: is a Git LFS pointer, not the file itself; fetch it with git lfs pull",
+    }
+    for name, message in messages.items():
+        source = Source(tmp_path / name)
+        assert source.head == b""
+        with pytest.raises(InputError, match=message):
+            _ = source.first_character
