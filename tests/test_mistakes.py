@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.evaluation.oddities.mistakes import (
+from tests.evaluation.input_checks.mistakes import (
     annotated_twice,
     masks_of_half_the_size,
     masks_turned,
     mirrored,
     upside_down,
 )
-from tests.evaluation.oddities.test_oddities import CLASSES, world
+from tests.evaluation.input_checks.test_input_checks import CLASSES, world
 from tests.tensors import Tensor
 
 from probox import Detections, GroundTruth, InputError, evaluate
@@ -52,7 +52,7 @@ def said(truth: GroundTruth = TRUTH, **changes: Any) -> str:
         result = evaluate(truth, found, measures=("map",))
     except InputError as error:
         return str(error)
-    return "\n".join(map(str, result.notes))
+    return "\n".join(map(str, (*result.notes, *result.warnings)))
 
 
 WITHOUT_SIGMAS: dict[str, Any] = {"std": None}
@@ -77,7 +77,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "image ids as text": ({"image_ids": [f"{i:012}" for i in FOUND.image_ids]}, "whole numbers"),
     "images counted from 0 instead of their ids": (
         {"image_ids": np.searchsorted(TRUTH.image_ids, FOUND.image_ids)},
-        "images that the truth does not have",
+        "images that the ground truth does not have",
     ),
     "one image id for each image instead of each box": ({"image_ids": TRUTH.image_ids}, "one image id per box"),
     "labels that count from 1": ({"labels": FOUND.labels + 1}, "count from 1"),

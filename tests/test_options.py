@@ -23,6 +23,7 @@ from probox.calibration import fit
 from probox.cli import cli
 from probox.convention import PRESETS
 from probox.errors import KeywordError
+from probox.notes import Note
 from probox.options import WORDS
 
 FUNCTIONS = (probox.evaluate, probox.Evaluator, probox.PDQ, fit)
@@ -119,7 +120,7 @@ def test_some_images() -> None:
     one = probox.evaluate(TRUTH.select_images([9]), FOUND.select([1]))
     for image_ids in ([9], "9", np.array([9])):
         assert scored(image_ids=image_ids).summary() == pytest.approx(one.summary(), nan_ok=True)
-    assert scored(image_ids="9").notes == ("restricted to 1 of 2 images; what other notes count is of all of them",)
+    assert scored(image_ids="9").notes == (Note("restricted", 1, total=2),)
     assert scored(image_ids="7,9").pdq == scored().pdq
     with pytest.raises(InputError, match="image_ids: expected image ids, but got 'nine'"):
         scored(image_ids="nine")

@@ -15,6 +15,7 @@ ROOT = Path(probox.__file__).parent
 
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "support", "version"),
+    ("notes",),
     ("_core", "convention"),
     ("options",),
     ("tables",),

@@ -97,7 +97,7 @@ PAGES: dict[str, Page] = {
             "probox.measures.matched.MatchedPairs",
             "probox.evaluation.group_tables.GroupTable",
             "probox.evaluation.group_tables.ImageTable",
-            "probox.evaluation.oddities.columns.Oddity",
+            "probox.notes.InputWarning",
             "probox.evaluation.parts.Part",
             "probox.evaluation.threshold_choice.ThresholdChoice",
         ),

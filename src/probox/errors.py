@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from probox.support.words import printable
 
-__all__ = ["InputError", "KeywordError", "ProboxError", "UnknownKeyError"]
+__all__ = [
+    "InputError",
+    "KeywordError",
+    "ProboxError",
+    "Spelling",
+    "UnknownKeyError",
+    "python_keyword",
+    "spell_options",
+]
 
+Spelling = Callable[[str, str], str]
+"""How a front end writes a keyword with a value, which is empty where only the keyword is named."""
+
+_OPTION = re.compile(r"\{option:(\w+)=?([^{}]*)\}")
 
 LONGEST = 500
 """So many characters of what a file says are repeated in a message."""
+
+
+def python_keyword(name: str, value: str) -> str:
+    """Return a keyword as Python writes it.
+
+    >>> python_keyword("label_threshold", "auto"), python_keyword("repair", "True"), python_keyword("truth", "")
+    ('label_threshold="auto"', 'repair=True', 'truth')
+    """
+    if not value:
+        return name
+    plain = value in ("True", "False") or value.replace(".", "", 1).isdigit()
+    return f"{name}={value}" if plain else f'{name}="{value}"'
+
+
+def spell_options(text: str, spell: Spelling = python_keyword) -> str:
+    """Return a text with keywords, marked as ``{option:keyword=value}``, as a front end spells them.
+
+    >>> spell_options("read them with {option:repair=True}")
+    'read them with repair=True'
+    """
+    return _OPTION.sub(lambda found: spell(found[1], found[2]), text)
 
 
 class ProboxError(Exception):
@@ -21,7 +57,8 @@ class InputError(ProboxError, ValueError):
     Parameters
     ----------
     problem : str
-        What was found and what was expected.
+        What was found and what was expected. Here and in `remedy`, ``{option:keyword=value}`` is a keyword in Python
+        and an option on the command line.
     file : str, optional
         The file it stands in.
     image : int or str, optional
@@ -55,13 +92,17 @@ class InputError(ProboxError, ValueError):
         super().__init__(problem)
 
     def __str__(self) -> str:
+        return self.message()
+
+    def message(self, spell: Spelling = python_keyword) -> str:
+        """Return place, problem and remedy as a front end spells keywords."""
         where = [
             self.file,
             None if self.image is None else f"image {_short(str(self.image))}",
             _short(self.entry or ""),
         ]
-        text = ": ".join([part for part in where if part] + [_short(self.problem)])
-        text = f"{text}; {self.remedy}" if self.remedy else text
+        text = ": ".join([part for part in where if part] + [_short(spell_options(self.problem, spell))])
+        text = f"{text}; {spell_options(self.remedy, spell)}" if self.remedy else text
         return printable(" ".join(text.splitlines()))  # names may hold line breaks, and what terminals obey
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ import probox
 from probox import PDQ, InputError
 from probox.adapters import from_torchvision, truth_from_torchvision
 from probox.evaluation.merge import merge_evaluations
+from probox.notes import InputWarning, Note
 
 CLASSES = ("cup", "dog", "car")
 WIDTH, HEIGHT = 400, 300
@@ -161,7 +162,7 @@ def test_images_that_several_processes_saw_count_once() -> None:
     first.sync(lambda part: [part, second._seen])
     assert len(first) == 5
     assert first.compute() == filled((preds, target)).compute()
-    assert any("1 images were seen by several processes" in note for note in first.result().notes)
+    assert Note("repeated-images", 1) in first.result().notes
 
 
 def test_what_comes_after_a_sync_is_not_lost() -> None:
@@ -203,10 +204,10 @@ def test_sizes_that_nobody_says(options: dict[str, Any]) -> None:
         del entry["image_size"]
     metric = filled((preds, target), **options)
     assert metric.compute() == pytest.approx(expected.compute(), rel=1e-9)
-    assert any("do not say their size" in note for note in metric.result().notes)
+    assert any(note.code == "sizes-unknown" for note in metric.result().notes)
     given_size = filled((preds, target), image_size=(WIDTH, HEIGHT), **options)
     assert given_size.compute() == expected.compute()
-    assert not any("size" in note for note in given_size.result().notes)
+    assert not any(note.code == "sizes-unknown" for note in given_size.result().notes)
 
 
 def test_a_box_at_the_border_is_why_sizes_are_asked_for() -> None:
@@ -249,7 +250,7 @@ def test_boxes_that_know_their_format_and_canvas() -> None:
         entry["boxes"] = Boxes(np.hstack([(low + high) / 2, high - low]).tolist())
     metric = filled((preds, target))
     assert metric.compute() == pytest.approx(expected, rel=1e-9)
-    assert not any("size" in note for note in metric.result().notes)
+    assert not any("size" in note for note in map(str, metric.result().notes))
 
 
 def test_masks_are_the_objects_pixels() -> None:
@@ -270,7 +271,7 @@ def test_masks_are_the_objects_pixels() -> None:
     assert result.objects.pixels.tolist() == [80 * 40 - 100, 60 * 40]
     assert result.objects.areas.tolist() == [80 * 40, 60 * 40]  # of the boxes, as torchmetrics has it
     assert result.objects.boxes.tolist() == boxes
-    assert not any("size" in note for note in result.notes)  # masks say it
+    assert not any("size" in note for note in map(str, result.notes))  # masks say it
     as_boxes = filled((preds, [{"boxes": boxes, "labels": [0, 1], "image_size": (WIDTH, HEIGHT)}])).result()
     assert as_boxes.pdq != result.pdq
 
@@ -286,7 +287,7 @@ def test_an_empty_mask_is_no_object() -> None:
     assert (result.fn, len(result.objects), result.objects.labels.tolist()) == (1, 1, [2])
     assert truth.areas.tolist() == result.objects.areas.tolist() == [5]
     assert truth.crowd.tolist() == [False]
-    assert truth.notes == left_out.notes == ("1 masks have no pixel: left out",)
+    assert truth.notes == left_out.notes == (Note("pixelless-masks", 1),)
     assert truth.notes[0] in result.notes
 
 
@@ -354,7 +355,7 @@ def test_numbers_that_are_no_class_are_left_out() -> None:
     target = TARGET | {"labels": [3], "image_size": (WIDTH, HEIGHT), "image_id": 7}
     result = filled(([found], [target]), classes=categories).result()
     assert result.classes == CLASSES
-    assert "1 detections of N/A, which is no class, were left out" in result.notes
+    assert Note("nameless-detections", 1, name="N/A") in result.notes
     tables = probox.evaluate(
         truth_from_torchvision(target, classes=categories),
         from_torchvision(found, classes=categories, image_ids=7),
@@ -401,7 +402,7 @@ def test_classes_that_nobody_names() -> None:
     metric.update(preds, target)
     assert metric.result().classes == ("0", "1", "2")
     assert metric.compute() == filled((preds, target)).compute()
-    assert any("3 are counted, as label_probs have columns" in note for note in metric.result().notes)
+    assert any("3 are counted, as label_probs have columns" in note for note in map(str, metric.result().notes))
     for entry in preds:
         del entry["label_probs"]
     metric = PDQ(first_label=1)
@@ -411,7 +412,7 @@ def test_classes_that_nobody_names() -> None:
     )
     assert metric.result().classes == ("1", "2", "3")
     assert metric.compute() == filled((preds, target)).compute()
-    assert any("highest label that was seen" in note for note in metric.result().notes)
+    assert any("highest label that was seen" in note for note in map(str, metric.result().notes))
     assert PDQ().result().notes == ()
 
 
@@ -582,7 +583,7 @@ def test_objects_may_reach_outside_the_image(box: list[int], tmp_path: Path) -> 
         (tmp_path / name).write_text(json.dumps(content))
     expected = probox.evaluate(str(tmp_path / "truth.json"), str(tmp_path / "found.json"))
     assert metric.compute() == pytest.approx(expected.summary(), rel=0, abs=0, nan_ok=True)
-    assert not any("exchanged" in note for note in metric.result().notes)
+    assert not any("exchanged" in note for note in map(str, metric.result().notes))
 
 
 @pytest.mark.parametrize("wrong", [3, 1])
@@ -592,9 +593,8 @@ def test_sizes_that_seem_exchanged_are_noted(wrong: int) -> None:
         size = (100, 320) if image < wrong else (320, 100)
         target = {"boxes": [[10, 10, 300, 40]], "labels": [1], "image_id": image, "image_size": size}
         metric.update([FOUND], [target])
-    notes = [note for note in metric.result().notes if "exchanged" in note]
-    assert len(notes) == (wrong == 3)
-    assert not notes or "boxes of 3 of 4 images reach outside, and would fit if width and height were" in notes[0]
+    noted = [(note.code, note.count) for note in metric.result().warnings if note.code == "image-sizes-swapped"]
+    assert noted == ([("image-sizes-swapped", 3)] if wrong == 3 else [])
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -641,4 +641,4 @@ def test_masks_of_predictions_are_warned_of() -> None:
     for pred, each in zip(preds, target, strict=True):
         metric.update([pred | {"masks": np.ones((len(pred["boxes"]), HEIGHT, WIDTH), bool)}], [each])
     masks = sum(len(pred["boxes"]) for pred in preds)
-    assert f"{masks} detections have a mask, which is not read: " in "".join(metric.result().notes)
+    assert InputWarning("masks-not-read", masks) in metric.result().warnings

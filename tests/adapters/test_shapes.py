@@ -14,6 +14,7 @@ from tests.tensors import Tensor
 
 from probox import Detections, GroundTruth, InputError, read_detections
 from probox.adapters import from_detectron2, from_mmdet, from_probdet
+from probox.notes import InputWarning
 from probox.tables.dataset import Dataset
 
 CLASSES = ("cup", "dog", "cat")
@@ -206,7 +207,7 @@ def test_other_things_are_no_entries() -> None:
 
 
 def test_masks_are_warned_of() -> None:
-    note = "2 detections have a mask, which is not read: their boxes are scored; "
+    note = InputWarning("masks-not-read", 2)
     masks = Tensor(np.ones((2, 64, 80), bool))
     for found in (
         from_detectron2(instances(pred_masks=masks), classes=CLASSES, image_ids=7),
@@ -214,6 +215,6 @@ def test_masks_are_warned_of() -> None:
         from_mmdet(([np.array([[10.0, 20, 50, 60, 0.8]] * 2)] * 1, [[None, None]]), classes=["cup"], image_ids=7),
     ):
         assert len(found.notes) == 1
-        assert found.notes[0].startswith(note)
+        assert found.notes[0] == note
     assert from_detectron2(instances(), classes=CLASSES, image_ids=7).notes == ()
     assert from_mmdet(sample(), classes=CLASSES).notes == ()

@@ -11,6 +11,7 @@ from tests import frameworks
 
 from probox import Detections, GroundTruth, InputError, evaluate
 from probox.adapters import from_torchvision, truth_from_torchvision
+from probox.notes import InputWarning, Note
 
 CLASSES = ("cup", "dog", "cat")
 CATEGORIES = ("__background__", "cup", "N/A", "dog", "cat")
@@ -87,7 +88,7 @@ def test_numbers_that_are_no_class_are_left_out() -> None:
     assert found.classes == CLASSES
     assert [found.classes[label] for label in found.labels] == ["cat"]
     assert found.boxes.tolist() == [[10, 20, 50, 60]]
-    assert found.notes == ("1 detections of N/A, which is no class, were left out",)
+    assert found.notes == (Note("nameless-detections", 1, name="N/A"),)
     plain = Detections.from_scores([[10, 20, 50, 60]], output()["scores"][:1], ["cat"], classes=CLASSES, image_ids=7)
     np.testing.assert_array_equal(found.label_probs, plain.label_probs)
 
@@ -273,4 +274,4 @@ def test_masks_are_warned_of() -> None:
     masked = output(masks=np.ones((2, 1, 64, 80), np.float32))
     found = from_torchvision([masked, output()], classes=CLASSES, image_ids=[7, 8])
     (note,) = found.notes
-    assert note.startswith("2 detections have a mask, which is not read: their boxes are scored; ")
+    assert note == InputWarning("masks-not-read", 2)

@@ -390,4 +390,4 @@ def test_predictions_json_of_a_custom_data_set(tmp_path: Path) -> None:
     table = probox.read_detections(path, dataset)
     assert (table.image_ids.tolist(), table.labels.tolist()) == ([2, 1], [1, 1])
     assert table.boxes.tolist() == [[10, 20, 50, 60], [11, 21, 51, 61]]
-    assert "1 images have another image_id than in the ground truth" in table.notes[0]
+    assert (table.notes[0].code, table.notes[0].count) == ("matched-by-name", 1)

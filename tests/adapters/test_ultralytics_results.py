@@ -17,6 +17,7 @@ from probox import InputError
 from probox.adapters import UltralyticsPDQ, from_ultralytics
 from probox.detect.ultralytics_detector import dfl_corners, letterbox, names_of, network_of
 from probox.fusion import from_edge_distributions
+from probox.notes import InputWarning
 
 NAMES = {0: "cup", 1: "dog", 2: "car"}
 
@@ -220,4 +221,4 @@ def test_a_lightning_callback_needs_lightning() -> None:
 def test_masks_are_warned_of() -> None:
     found = from_ultralytics([result(ROWS, masks=Of(data=Tensor(np.ones((2, 100, 200))))), result(ROWS, "285.jpg")])
     (note,) = found.notes
-    assert note.startswith("2 detections have a mask, which is not read: their boxes are scored; ")
+    assert note == InputWarning("masks-not-read", 2)

@@ -23,6 +23,7 @@ from probox.analysis.permutation import Sampler, apply_holm, take_class
 from probox.analysis.resampling import Interval, bootstrap
 from probox.measures.measure import Column
 from probox.measures.registry import MEASURES, measure_names, measures_called
+from probox.notes import Note
 
 RESAMPLED = [measure for measure in MEASURES if measure.resampled is not None]
 
@@ -136,7 +137,9 @@ def test_pairs(results: dict[str, Evaluation]) -> None:
     assert "Holm's correction for 2 pairs" in found.pairs[0].conclusion
     columns = [pair.columns["PDQ"] for pair in found.pairs]
     assert [column.adjusted for column in columns] == pytest.approx(apply_holm([column.p for column in columns]))
-    assert found.notes[0] == "a has label threshold none, c 0.6: they are compared as measured"
+    assert found.notes[0] == Note(
+        "settings-differ", first="a", second="c", setting="label threshold", a="none", b="0.6"
+    )
     everyone = compare(three, ["pdq"], replicates=5, all_pairs=True)
     assert [(pair.first, pair.second) for pair in everyone.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
 
@@ -285,12 +288,12 @@ def test_results_with_little_in_them(images: int, objects: int, found: int, conc
 
 def test_replicates_without_a_number_are_counted() -> None:
     compared = compare({"A": nothing_of(4, 4, 1), "B": nothing_of(4, 4, 4)}, ["pdq"], replicates=200)
-    few, note = compared.notes
+    few, note = tuple(map(str, compared.notes))
     assert few.startswith("4 images are few")
     missing = compared.pairs[0].columns["pPDQ"].difference.undefined
     assert missing == pytest.approx(200 * 0.75**4, abs=25)
     expected = f"no number in {missing} of 200 replicates, which were left out"
-    assert note == f"A - B, pPDQ, spatial, label, foreground, background: {expected}"
+    assert note == f"A - B: pPDQ, spatial, label, foreground, background: {expected}"
 
 
 def named_dogs(probs: list[float]) -> Evaluation:
@@ -323,7 +326,7 @@ def test_nothing_is_claimed_of_what_is_infinite() -> None:
         assert "nan" not in str(compared)
     sure = bootstrap(infinite, replicates=50)
     assert math.isnan(sure["ignorance"].low)
-    assert "ignorance: infinite, so there is no interval" in sure.notes
+    assert Note("infinite-columns", 1, names="ignorance") in sure.notes
     assert sure["ignorance_possible"].low < sure["ignorance_possible"].high
 
 
@@ -344,7 +347,7 @@ def test_one_image_concludes_nothing() -> None:
     result = probox.evaluate(truth, found)
     compared = compare({"A": result, "B": result}, per_class=True)
     assert compared.pairs[0].conclusion == "Nothing can be concluded about A and B from 1 image."
-    assert compared.notes == ("no intervals: images are drawn anew, and there is only one",)
+    assert compared.notes == (Note("too-few-images-for-intervals", 1),)
     assert "Nothing can be concluded" in str(compared)
 
 
@@ -513,14 +516,14 @@ def test_what_only_one_was_evaluated_for_is_said(results: dict[str, Evaluation])
     more = dataclasses.replace(b, measures=("pdq", "map", "nll", "energy"))
     some = {"A": dataclasses.replace(a, measures=("pdq", "map", "lrp")), "B": more, "C": more}
     notes = compare(some, replicates=5).notes
-    assert "not compared: lrp, for which only A was evaluated" in notes
-    assert "not compared: nll and energy, for which only B and C were evaluated" in notes
-    assert not any("not compared" in note for note in compare(some, ["pdq"], replicates=5).notes)
-    assert not any("not compared" in note for note in compare(results, replicates=5).notes)
+    assert Note("measured-in-some", 1, many=1, names="lrp", results="A") in notes
+    assert Note("measured-in-some", 2, many=2, names="nll and energy", results="B and C") in notes
+    assert not any("not compared" in note for note in tuple(map(str, compare(some, ["pdq"], replicates=5).notes)))
+    assert not any("not compared" in note for note in map(str, compare(results, replicates=5).notes))
 
 
 def test_measures_without_classes_are_said(results: dict[str, Evaluation]) -> None:
-    told = "no classes are compared by pmb-nll: there are no numbers of single classes"
+    told = Note("no-classes-compared", 1, names="pmb-nll")
     both = {name: dataclasses.replace(result, measures=("pdq", "pmb-nll")) for name, result in results.items()}
     assert told in compare(both, ["pdq", "pmb-nll"], per_class=True, replicates=5).notes
     assert told not in compare(both, ["pdq", "pmb-nll"], replicates=5).notes

@@ -11,6 +11,7 @@ from tests.strategies import random_world
 
 import probox
 from probox import Convention, InputError
+from probox.notes import Note
 from probox.tables.results import Verdict
 
 
@@ -82,7 +83,7 @@ def test_pdq_is_at_the_threshold_and_other_metrics_of_all_detections(world, resu
 
 def test_says_what_it_chose(result):
     choice = result.threshold_choice
-    (note,) = [text for text in result.notes if text.startswith("label threshold")]
+    (note,) = [text for text in map(str, result.notes) if text.startswith("label threshold")]
     for threshold in (*choice.thresholds, choice.on_all):
         assert f"{threshold:.4g}" in note
     assert "cross-fitting over 5 folds of images" in note
@@ -161,7 +162,10 @@ def test_compared_by_the_thresholds_of_each(world, result):
     assert compared.pairs[0].columns["mAP"].difference.value == 0.0
     assert compared.pairs[0].classes["PDQ"]["cup"].first.value == pytest.approx(result.pdq)
     assert result.intervals(replicates=20)["PDQ"].value == result.pdq
-    assert "auto has label threshold auto, all none: they are compared as measured" in compared.notes
+    assert (
+        Note("settings-differ", first="auto", setting="label threshold", a="auto", second="all", b="none")
+        in compared.notes
+    )
 
 
 def test_what_it_cannot_be_used_for(world):

@@ -17,6 +17,7 @@ from probox.analysis.calibration_table import find_error_factor, tabulate_calibr
 from probox.analysis.diagnosis import NUMBERS, diagnose, summarize_for_page
 from probox.analysis.resampling import compute_interval, draw_images
 from probox.measures.registry import MEASURES, measures_called
+from probox.notes import Note
 
 KEYS = (
     "pairs", "nll", "energy", "crps", "nees", "brier", "ignorance", "coverage", "ence", "mqce", "ause", "mue", "d_ece",
@@ -184,11 +185,10 @@ def test_boxes_of_last_pixels_are_noticed():
     truth = boxes_truth(40)
     found = simulated(truth, sigma=3.0, reported=3.0)
     shifted = found.replace(boxes=found.boxes - [0, 0, 1, 1], extents=None)
-    word = "x2 and y2 lie about a pixel short"
-    assert any(word in text for text in evaluate(truth, shifted).diagnose(replicates=20).remarks)
-    assert not any(word in text for text in evaluate(truth, found).diagnose(replicates=20).remarks)
+    assert any(note.code == "last-pixels" for note in evaluate(truth, shifted).diagnose(replicates=20).notes)
+    assert not any(note.code == "last-pixels" for note in evaluate(truth, found).diagnose(replicates=20).notes)
     moved = found.replace(boxes=found.boxes - [1, 1, 1, 1], extents=None)
-    assert not any(word in text for text in evaluate(truth, moved).diagnose(replicates=20).remarks)
+    assert not any(note.code == "last-pixels" for note in evaluate(truth, moved).diagnose(replicates=20).notes)
 
 
 def test_plain_boxes():
@@ -203,8 +203,8 @@ def test_plain_boxes():
     assert math.isnan(diagnosis.numbers["NLL"])
     assert math.isnan(diagnosis.skill["energy"].skill.value)
     assert " nan" not in str(diagnosis)
-    assert sum(f"{pairs} of {pairs} pairs" in text for text in diagnosis.remarks) == 2
-    assert not any("only 0 pairs" in text for text in diagnosis.remarks)
+    assert sum(f"{pairs} of {pairs} pairs" in text for text in map(str, diagnosis.notes)) == 2
+    assert not any("only 0 pairs" in text for text in map(str, diagnosis.notes))
 
 
 def test_singular_covariances_are_judged_by_their_edges():
@@ -215,14 +215,14 @@ def test_singular_covariances_are_judged_by_their_edges():
     diagnosis = evaluate(truth, found.replace(covariances=flat)).diagnose(replicates=20)
     assert diagnosis.verdict[0].startswith("Overconfident: errors are ")
     assert diagnosis.error_factor.edges == 2 * diagnosis.pairs
-    assert any("have a singular covariance" in text for text in diagnosis.remarks)
+    assert any(note.code == "singular-pairs" for note in diagnosis.notes)
 
 
 def test_few_pairs_are_said():
     truth = boxes_truth(3, per_image=2)
     diagnosis = evaluate(truth, simulated(truth)).diagnose(replicates=20)
     assert "matched boxes are too few" in diagnosis.verdict[0]
-    assert any("fewer than 30" in text for text in diagnosis.remarks)
+    assert any("fewer than 30" in text for text in map(str, diagnosis.notes))
 
 
 def test_one_image_has_no_interval():
@@ -231,9 +231,7 @@ def test_one_image_has_no_interval():
     assert "[" not in " ".join(diagnosis.verdict)
     assert diagnosis.verdict[0].startswith("Undecided: errors are ")
     assert "pdq" not in diagnosis.skill
-    assert any(
-        text.startswith("no intervals: images are drawn anew, and there is only one") for text in diagnosis.remarks
-    )
+    assert Note("too-few-images-for-intervals", 1) in diagnosis.notes
 
 
 def test_nothing_found_and_nothing_there():
@@ -252,13 +250,13 @@ def test_nothing_found_and_nothing_there():
 
 def test_what_is_missing_is_said(too_sure):
     forgotten = too_sure.without_labels().diagnose(replicates=20)
-    assert any("label probabilities were not kept" in text for text in forgotten.remarks)
+    assert any("label probabilities were not kept" in str(note) for note in forgotten.notes)
     assert math.isnan(forgotten.numbers["Brier"])
     assert forgotten.budget is not None
     assert {answer.key for answer in forgotten.what_if} == {"no_false_positives", "no_duplicates", "best_threshold"}
     boxes_alone = dataclasses.replace(too_sure, measures=("map",)).diagnose(replicates=20)
     assert boxes_alone.budget is None
-    assert any("PDQ was not measured" in text for text in boxes_alone.remarks)
+    assert any("PDQ was not measured" in text for text in map(str, boxes_alone.notes))
 
 
 def test_heatmaps_are_left_out():
@@ -266,7 +264,7 @@ def test_heatmaps_are_left_out():
     result = evaluate(truth, found)
     assert result.detections.heatmaps.any()
     diagnosis = result.diagnose(replicates=20)
-    assert any("heatmaps, which results do not keep" in text for text in diagnosis.remarks)
+    assert any("heatmaps, which results do not keep" in text for text in map(str, diagnosis.notes))
 
 
 def test_it_is_deterministic_and_independent_of_threads(too_sure):

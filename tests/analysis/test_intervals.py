@@ -12,6 +12,7 @@ import probox
 from probox import Detections, Evaluation, GroundTruth, InputError
 from probox.analysis import resampling
 from probox.analysis.resampling import Interval, bootstrap, compute_interval, draw_images, note_undefined
+from probox.notes import Note
 
 
 def world(images: int, found: int | None = None) -> Evaluation:
@@ -37,7 +38,7 @@ def test_every_number_has_its_interval(results: dict[str, Evaluation]) -> None:
         assert interval.low <= interval.value <= interval.high, key
         assert 0 < interval.error < interval.high - interval.low, key
     assert (found.images, found.level, found.replicates, found.seed) == (12, 0.95, 200, 0)
-    assert found.notes == ("12 images are few: intervals of fewer than 30 tend to be too narrow",)
+    assert found.notes == (Note("few-images", 12, least=30),)
     assert repr(found).endswith("; 95 %, 12 images)")
     assert found.limits()["PDQ"] == (found["PDQ"].low, found["PDQ"].high)
     assert found.to_dict()["columns"]["PDQ"]["error"] == found["PDQ"].error  # type: ignore[index]
@@ -114,12 +115,13 @@ def test_what_is_not_defined_is_counted() -> None:
     assert math.isnan(infinite.error)
     columns = {"a": infinite, "b": finite, "c": compute_interval(math.nan, np.full(3, np.nan), 10, 0.95)}
     assert note_undefined(columns, 5) == (
-        "a: infinite, so there is no interval",
-        "b: no number in 2 of 5 replicates, which were left out",
+        Note("infinite-columns", 1, names="a"),
+        Note("undefined-replicates", 2, names="b", total=5),
     )
     (few, note) = bootstrap(world(8, found=1), ["pdq"], replicates=400).notes
-    assert few.startswith("8 images are few")
-    assert note.startswith("pPDQ, spatial, label, foreground, background: no number in 1")
+    assert few == Note("few-images", 8, least=30)
+    assert note.code == "undefined-replicates"
+    assert str(note).startswith("pPDQ, spatial, label, foreground, background: no number in 1")
     assert note.endswith("of 400 replicates, which were left out")
 
 
@@ -156,10 +158,10 @@ def test_intervals_cover_the_truth() -> None:
 
 def test_one_image_has_no_interval() -> None:
     found = bootstrap(world(1))
-    assert found.notes == ("no intervals: images are drawn anew, and there is only one",)
+    assert found.notes == (Note("too-few-images-for-intervals", 1),)
     assert found["PDQ"].value > 0
     assert all(math.isnan(interval.low) and math.isnan(interval.error) for interval in found.values())
-    assert bootstrap(world(0)).notes == ("no intervals: images are drawn anew, and there is none",)
+    assert bootstrap(world(0)).notes == (Note("too-few-images-for-intervals", 0),)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tests.strategies import random_world
 import probox
 from probox import Detections, InputError, rank
 from probox.analysis.ranking import AGGREGATES, UNCERTAINTIES
+from probox.notes import Note
 
 
 def uncertainty(found: Detections, row: int, by: str) -> float | None:
@@ -114,7 +115,7 @@ def test_what_a_score_alone_leaves_is_background() -> None:
         ranking = rank(alone, by)
         assert ranking.image_ids.tolist() == bare.image_ids.tolist() == [0, 3, 1, 2]
         np.testing.assert_allclose(ranking.values, bare.values, rtol=1e-6)
-        assert ranking.notes == ("4 of 4 detections have a score alone: what it leaves of 1 is background",)
+        assert ranking.notes == (Note("background-of-scores", 4, total=4),)
         assert rank(made(probs, classes=classes), by).notes == ()
     assert rank(made([[0.25, 0.25, 0.25, 0.25]], classes=("a", "b", "c", "d"))).values[0] == pytest.approx(math.log(4))
     both = made([[0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1]], classes=("a", "b", "c", "d"))
@@ -155,8 +156,8 @@ def test_what_is_left_out_is_said() -> None:
     found = made([[0.9, 0.0]] * 3, image_ids=[1, 2, 3], covariances=covariances)
     ranking = rank(found, "spread", image_ids=[1, 2])
     assert ranking.notes == (
-        "1 of 3 detections lie in other images and were left out",
-        "1 of 2 detections are plain boxes without spread and were left out",
+        Note("other-images", 1, total=3),
+        Note("no-spread", 1, total=2),
     )
     assert ranking.image_ids.tolist() == [2, 1]
     with pytest.raises(InputError, match="all boxes are plain: they have no spread to rank by; rank by entropy or"):

@@ -15,6 +15,7 @@ from probox.analysis.loss_breakdown import compute_budget
 from probox.analysis.threshold_sweep import find_rematches
 from probox.analysis.thresholds import best_threshold, find_best_pdq
 from probox.measures.scoring.score_rows import with_density
+from probox.notes import Note
 
 LONG = ("Constant-variance baseline",)
 
@@ -36,10 +37,10 @@ def test_sentences_are_those_of_the_diagnosis_to_the_letter(
         assert len(kept) == len(whole) - 1
         assert left_out == ("PDQ of the constant-variance baseline",)
         assert short.budget == compute_budget(evaluation)
-        assert set(short.remarks) <= set(evaluation.diagnose(replicates=2).remarks)
+        assert set(short.notes) <= set(evaluation.diagnose(replicates=2).notes)
     # The demo's boxes name their last pixel: what seems too sure is in part that.
-    assert [("a pixel short" in remark) for remark in summarize_for_page(results["unsure"])[0].remarks] == [True]
-    assert summarize_for_page(too_sure, replicates=20)[0].remarks == ()
+    assert summarize_for_page(results["unsure"])[0].notes == (Note("last-pixels"),)
+    assert summarize_for_page(too_sure, replicates=20)[0].notes == ()
 
 
 def test_rematches_at_hand_change_nothing(too_sure: Evaluation) -> None:

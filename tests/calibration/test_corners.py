@@ -28,6 +28,7 @@ from probox.calibration.corner_maps import (
     sigmas_of,
 )
 from probox.calibration.std_regression import Slope, StdModel
+from probox.notes import Note
 from probox_experiments import SimulatedDetector
 
 
@@ -120,7 +121,7 @@ def test_classes_are_told_apart_and_small_ones_use_all() -> None:
     fit = fit_corners(pairs, "class-scale", "nll")
     assert isinstance(fit.mapping, ClassScale)
     assert [name for name, _ in fit.mapping.classes] == ["cup"]
-    assert fit.notes == ("the factor of all is used for 1 class with fewer than 30 pairs (dog)",)
+    assert fit.notes == (Note("few-pairs-of-classes", 1, least=30, names="dog"),)
 
 
 def test_isotonic_finds_errors_by_relative_sigma() -> None:
@@ -227,13 +228,13 @@ def test_maps_leave_plain_boxes_and_heatmaps() -> None:
     after = Calibration(corners=ClassScale(3.0, (("dog", 2.0),))).apply(found)
     assert sigmas_of(np.asarray(after.covariances)).tolist() == [[3.0] * 4, [0.0] * 4, [1.0] * 4]
     assert after.notes == (
-        "1 of 3 detections are heatmaps: they stay as they are",
-        "1 of 3 detections are plain boxes: no sigma to calibrate",
-        "corners: 1 class uses the values of all classes (cup)",
+        Note("heatmaps-kept", 1, total=3),
+        Note("plain-boxes-kept", 1, total=3),
+        Note("classes-not-fitted", 1, what="corners", names="cup"),
     )
     constant = Calibration(corners=Constant(0.1)).apply(found)
     assert sigmas_of(np.asarray(constant.covariances)).tolist() == [[1, 2, 1, 2], [1, 2, 1, 2], [1, 1, 1, 1]]
-    assert constant.notes == ("1 of 3 detections are heatmaps: they stay as they are",)
+    assert constant.notes == (Note("heatmaps-kept", 1, total=3),)
 
 
 def test_edges_are_pinned_if_asked_for_and_sizes_are_known() -> None:
@@ -247,13 +248,10 @@ def test_edges_are_pinned_if_asked_for_and_sizes_are_known() -> None:
     assert inside.boxes.tolist() == [[0.5, 10, 97, 58.5], [0.5, 10, 97, 59], [-2, 10, 97, 59]]
     assert sigmas_of(np.asarray(inside.covariances)).tolist() == [[0.25, 4, 1, 0.25], [0.25, 4, 4, 4], [4, 4, 4, 4]]
     assert inside.extents[:, 0].tolist() == [96.5, 96.5, 99.0]
-    assert inside.notes == ('border="pin" limits the std of edges at the image border: for PDQ, not for a filter',)
+    assert inside.notes == (Note("pinned-calibration"),)
     unknown = for_pdq.apply(found)
     assert sigmas_of(np.asarray(unknown.covariances)).tolist() == [[4.0] * 4] * 3
-    assert unknown.notes == (
-        'edges are not pinned, though border="pin" was fitted: the sizes of images are not known; '
-        "give the ground truth of these images",
-    )
+    assert unknown.notes == (Note("not-pinned"),)
     for target in ("nll", "pdq"):
         kept = Calibration(corners=Scale(4.0), target=target).apply(found, truth)
         assert sigmas_of(np.asarray(kept.covariances)).tolist() == [[4.0] * 4] * 3

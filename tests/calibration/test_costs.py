@@ -12,6 +12,7 @@ from probox import Detections, GroundTruth
 from probox.calibration import fit
 from probox.calibration.corner_fit import FittingPairs
 from probox.calibration.fitting import notes_on_nll, notes_on_threshold
+from probox.notes import Note
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +37,11 @@ def test_other_reasons(pairs: FittingPairs) -> None:
     after = scaled(pairs, np.full(72, 0.5))
     said = f"NLL gets worse by {growth(0.5):.3g}"
     (pdq,), (coverage,), (nll,) = (notes_on_nll(target, pairs, after) for target in ("pdq", "coverage", "nll"))
-    assert pdq == f"{said}: sigmas are fitted for PDQ, not for NLL"
+    assert str(pdq) == f"{said}: sigmas are fitted for PDQ, not for NLL"
     (pinned,) = notes_on_nll("pdq", pairs, after, "pin")
-    assert pinned == f'{pdq}, and border="pin" limits them at the image border'
-    assert coverage == f"{said}: sigmas are fitted for coverage, not for NLL"
-    assert nll.startswith(f"{said} on images held out, though sigmas are fitted for it")
+    assert str(pinned) == f'{pdq}, and border="pin" limits them at the image border'
+    assert str(coverage) == f"{said}: sigmas are fitted for coverage, not for NLL"
+    assert str(nll).startswith(f"{said} on images held out, though sigmas are fitted for it")
 
 
 @pytest.mark.parametrize(("factor", "notes"), [(0.65, 1), (0.68, 0), (1.0, 0), (2.0, 1)])
@@ -63,9 +64,7 @@ def table(best: list[float]) -> Detections:
 
 def test_detections_below_the_threshold_are_counted() -> None:
     before, after = table([0.9, 0.8, 0.6, 0.5, 0.3]), table([0.7, 0.5, 0.4, 0.45, 0.6])
-    assert notes_on_threshold(before, after, 0.5) == (
-        "2 of 3 detections fall below the label threshold 0.5 after calibration",
-    )
+    assert notes_on_threshold(before, after, 0.5) == (Note("fall-below-threshold", 2, total=3, threshold=0.5),)
     assert notes_on_threshold(before, after, None) == ()
     assert notes_on_threshold(before, before, 0.5) == ()
 
@@ -82,9 +81,12 @@ def test_a_fit_that_lowers_scores_says_so(truth: GroundTruth) -> None:
     assert fitted.held_out is not None
     lost = (found.label_probs.max(axis=1) > 0.8) & ~(fitted.held_out.label_probs.max(axis=1) > 0.8)
     assert lost.sum() > 0
-    assert any(f"{lost.sum()} of " in text and "below the label threshold 0.8" in text for text in fitted.notes)
+    assert any(
+        f"{lost.sum()} of " in text and "below the label threshold 0.8" in text
+        for text in tuple(map(str, fitted.notes))
+    )
     same = fit(truth, found, target="coverage", label_threshold=0.8, resamples=10)
-    assert not any("threshold" in text for text in same.notes)
+    assert not any("threshold" in text for text in tuple(map(str, same.notes)))
 
 
 def test_a_fit_that_forgets_what_sigmas_knew_says_so(truth: GroundTruth) -> None:
@@ -99,4 +101,4 @@ def test_a_fit_that_forgets_what_sigmas_knew_says_so(truth: GroundTruth) -> None
     assert fitted.gain is not None
     worse = -fitted.gain.changes["NLL"].gain
     assert worse > 1
-    assert fitted.notes[-1] == f"NLL gets worse by {worse:,.3g}: sigmas are fitted for coverage, not for NLL"
+    assert str(fitted.notes[-1]) == f"NLL gets worse by {worse:,.3g}: sigmas are fitted for coverage, not for NLL"

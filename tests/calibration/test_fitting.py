@@ -14,6 +14,7 @@ from probox.calibration.corner_maps import ClassScale, MonotoneCurve, Scale
 from probox.calibration.label_maps import ScoreCurves, Temperature
 from probox.demo import Demo
 from probox.fusion import keep_inside
+from probox.notes import Note
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,7 @@ def test_other_images_and_classes_are_fine(truth: GroundTruth, found: Detections
     calibrated = calibration.apply(elsewhere)
     assert calibrated.covariances is not None
     assert calibrated.covariances[0, 0, 0, 0] == pytest.approx(calibration.corners.others**2)
-    assert calibrated.notes == ("corners: 1 class uses the values of all classes (unicorn)",)
+    assert calibrated.notes == (Note("classes-not-fitted", 1, what="corners", names="unicorn"),)
     assert (calibrated.boxes == elsewhere.boxes).all()
 
 
@@ -120,7 +121,7 @@ class TestMessages:
             ({"method": "platt"}, "expected method to be one of scale, edge-scale.* but got 'platt'"),
             ({"label_method": 3}, "expected label_method to be one of none, temperature, isotonic, but got 3"),
             ({"target": "map"}, "expected target to be one of pdq, nll, coverage"),
-            ({"method": "conformal", "target": "pdq"}, "a conformal factor is for coverage, not for pdq; leave the"),
+            ({"method": "conformal", "target": "pdq"}, "a conformal factor is for coverage, not for pdq; leave target"),
             ({"folds": 1}, "expected folds to be a whole number from 2"),
             ({"folds": 2.0}, "expected folds to be a whole number"),
             ({"seed": -1}, "expected seed to be a whole number from 0"),
@@ -146,16 +147,18 @@ class TestMessages:
         one = truth.select_images(truth.image_ids[:1])
         fitted = fit(one, found)
         assert fitted.gain is None
-        assert fitted.notes[-1] == "no gain can be told: of one image none can be held out"
-        assert fitted.notes[0] == "only 6 matched boxes to fit to, fewer than 30"
+        assert fitted.notes[-1] == Note("no-gain")
+        assert fitted.notes[0] == Note("few-boxes-fitted", 6, least=30)
 
     def test_folds_without_pairs_have_no_gain(self, truth: GroundTruth, found: Detections) -> None:
         first = found.select(found.image_ids == truth.image_ids[0])
         fitted = fit(truth, first, target="nll")
         assert fitted.gain is None
         assert fitted.notes[-1] == (
-            "no gain can be told: without the images of one fold, no detection overlaps an object of its class by "
-            "half: there is nothing to fit a sigma to"
+            Note(
+                "no-gain-of-folds",
+                problem="no detection overlaps an object of its class by half: there is nothing to fit a sigma to",
+            )
         )
 
     def test_few_images_make_few_folds(self, truth: GroundTruth, found: Detections) -> None:
@@ -163,8 +166,8 @@ class TestMessages:
         assert fitted.gain is not None
         assert fitted.gain.folds == 3
         assert fitted.notes[-2:] == (
-            "3 images: 3 folds instead of 5",
-            "3 images are few: intervals of fewer than 30 tend to be too narrow",
+            Note("fewer-folds", 3, wanted=5),
+            Note("few-images", 3, least=30),
         )
         assert fit(boxes_truth(30), found, target="nll", resamples=10).notes == ()
 
@@ -173,8 +176,8 @@ class TestMessages:
         covariances[:2] = 0
         covariances[2, 0] = [[1, 1], [1, 1]]
         notes = fit(truth, found.replace(covariances=covariances), target="nll").notes
-        assert "2 of 72 matched boxes are plain: left out of the fit" in notes
-        assert "1 of 72 matched boxes have covariances without an inverse: left out of the fit" in notes
+        assert Note("plain-boxes-not-fitted", 2, total=72) in notes
+        assert Note("singular-boxes-not-fitted", 1, total=72) in notes
 
 
 def test_odd_worlds_end_in_a_fit_or_a_sentence() -> None:
@@ -190,11 +193,11 @@ def test_odd_worlds_end_in_a_fit_or_a_sentence() -> None:
         except InputError:
             outcomes.add("refused")
             continue
-        outcomes.add("fitted" if fitted.gain else fitted.notes[-1][:19])
+        outcomes.add("fitted" if fitted.gain else fitted.notes[-1].code)
         calibrated = fitted.calibration.apply(found)
         assert len(calibrated) == len(found)
         assert np.isfinite(probox.evaluate(truth, calibrated).summary()["TP"])
-    assert outcomes == {"refused", "fitted", "no gain can be told"}
+    assert outcomes == {"refused", "fitted", "no-gain-of-folds"}
 
 
 def test_a_scale_for_pdq_is_on_the_lattice(truth: GroundTruth, found: Detections) -> None:
@@ -268,12 +271,12 @@ def test_diagnosis_and_calibration_judge_the_same_edges(cut_off, change) -> None
     for level in (68, 90):
         coverage = diagnosis.numbers[f"coverage_{level}"]
         assert fitted.gain.changes[f"coverage{level}"].before == pytest.approx(coverage, abs=1e-12)
-    (said,) = (text for text in fitted.notes if "lie on the image border" in text)
-    assert said in diagnosis.remarks
+    (said,) = (note for note in fitted.notes if note.code == "edges-on-border-judged")
+    assert said in diagnosis.notes
     pairs = probox.evaluate(truth, found).matched_pairs
     z = np.abs(pairs.residuals / np.sqrt(pairs.variances))[pairs.truncated]
     reach = 0.994457883  # 68% of a Gaussian
-    assert said == (
+    assert str(said) == (
         f"40 of 320 edges lie on the image border and are left out: {100 * (z <= reach).mean():.1f}% of them are in "
         f"their 68% interval, errors are {np.quantile(z, 0.6826894921, method='inverted_cdf'):.2g} times their std"
     )
@@ -283,11 +286,12 @@ def test_pinned_detections_are_noticed(cut_off) -> None:
     truth, found = cut_off
     kept = fit(truth, found, target="nll", resamples=10)
     pinned = fit(truth, pin(found), target="nll", resamples=10)
-    assert not any("pinned" in text for text in kept.notes)
+    assert not any(note.code == "pinned-edges-fitted" for note in kept.notes)
     changed = np.diagonal(pin(found).covariances, axis1=-2, axis2=-1) < 25.0
-    (said,) = (text for text in pinned.notes if "pinned" in text)
-    assert said.startswith(f"{changed.sum()} of 320 edges are pinned: their std is half their distance to the image")
-    assert not any("pinned" in text for text in fit(truth, pin(found), border="pin", resamples=10).notes)
+    (said,) = (note for note in pinned.notes if note.code == "pinned-edges-fitted")
+    assert (said.count, dict(said.fields)) == (changed.sum(), {"total": 320})
+    again = fit(truth, pin(found), border="pin", resamples=10)
+    assert not any(note.code == "pinned-edges-fitted" for note in again.notes)
 
 
 def test_a_fit_pins_on_request_only(cut_off) -> None:

@@ -20,6 +20,7 @@ from probox.calibration.label_maps import (
     label_targets,
     with_background,
 )
+from probox.notes import Note
 
 CLASSES = ("cup", "dog", "hat")
 
@@ -74,17 +75,16 @@ def test_labels_without_background_are_said_to_have_none() -> None:
     probs = np.array([[0.9, 0.05, 0.05]] * 40)
     truth = np.array([0] * 30 + [3] * 10)
     fit = fit_labels(pairs_of(truth), table(probs), truth, np.arange(40), "temperature")
-    assert fit.notes == (
-        "the search for a temperature ends at its bound, 0.103: labels ask for a lower one",
-        "label probabilities leave nothing to background: a temperature cannot move scores towards it",
-    )
+    assert [note.code for note in fit.notes] == ["temperature-at-bound", "no-background"]
+    assert dict(fit.notes[0].fields) == {"temperature": pytest.approx(0.103, abs=5e-4), "way": "lower"}
 
 
 def test_a_search_that_would_go_on_is_said() -> None:
     """All say 0.9 of the first class, which is never there: the flatter the better."""
     probs, truth = np.array([[0.9, 0.05, 0.03]] * 40), np.ones(40, np.int64)
     fit = fit_labels(pairs_of(truth), table(probs), truth, np.arange(40), "temperature")
-    assert fit.notes == ("the search for a temperature ends at its bound, 9.73: labels ask for a higher one",)
+    (note,) = fit.notes
+    assert dict(note.fields) == {"temperature": pytest.approx(9.73, abs=5e-3), "way": "higher"}
     assert isinstance(fit.mapping, Temperature)
     assert fit.mapping.temperature == pytest.approx(math.exp(0.005 * 455))
 
@@ -112,7 +112,7 @@ def test_classes_of_few_detections_are_named() -> None:
     probs = np.concatenate([np.tile([0.5, 0.1, 0], (30, 1)), np.tile([0.1, 0.5, 0], (29, 1))])
     targets = np.concatenate([np.zeros(30), np.ones(29)]).astype(np.int64)
     fit = fit_labels(pairs_of(targets), table(probs), targets, np.arange(59), "isotonic")
-    assert fit.notes == ("the curve of all is used for 1 class with fewer than 30 detections (dog)",)
+    assert fit.notes == (Note("few-detections-of-classes", 1, least=30, names="dog"),)
 
 
 ROWS = st.lists(st.floats(0, 1), min_size=4, max_size=4).filter(lambda row: sum(row) > 0.01)

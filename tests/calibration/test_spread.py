@@ -20,6 +20,7 @@ from probox.calibration.corner_maps import CalibrationInputs, Learned, sigmas_of
 from probox.calibration.std_regression import edge_features, feature_names
 from probox.cli import cli
 from probox.demo import Demo
+from probox.notes import Note
 
 
 def fit_std(features: Any, residuals: Any, *, sides: Any = None, images: Any = None, **parameters: Any) -> StdRegressor:
@@ -286,7 +287,7 @@ class TestRefusals:
         with pytest.raises(InputError, match="but 1 of 900 detections have none"):
             head.predict(mixed)
         applied = head.apply(mixed)
-        assert applied.notes == ("1 of 900 detections are plain boxes: no sigma to calibrate",)
+        assert applied.notes == (Note("plain-boxes-kept", 1, total=900),)
         assert not applied.covariances[0].any()
         assert head.predict(found.select(np.zeros(0, np.int64))).shape == (0, 4)
 

@@ -15,6 +15,7 @@ import probox
 from probox.calibration import Calibration
 from probox.calibration.corner_maps import ClassScale, Constant, Scale
 from probox.cli import cli, main
+from probox.notes import Note
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -156,7 +157,7 @@ def test_apply_needs_no_truth(run: Run, formats: dict[str, Path], demo_files: Pa
     out = tmp_path / ("out.parquet" if given == "parquet" else "out.json.gz")
     status, shown, said = run("apply", tmp_path / "cal.json", formats[given], "--out", out)
     assert (status, shown) == (0, "")
-    assert "note: corners: 6 classes use the values of all classes (star, banana, pebble, ...)" in said
+    assert str(Note("classes-not-fitted", 6, what="note: corners", names="star, banana, pebble, ...")) in said
     assert f"wrote 167 detections to {out}" in said
     after = probox.read_detections(out, truth)
     factor = np.where(np.array(before.classes)[before.labels] == "ring", 4.0, 9.0)[:, None, None, None]
@@ -201,7 +202,7 @@ def test_heatmaps_need_the_truth_and_stay(run: Run, golden_dir: Path, tmp_path: 
     words = ("apply", tmp_path / "cal.json", tmp_path / "maps.json", "--out", tmp_path / "out.json")
     status, _, said = run(*words)
     assert status == 1
-    assert "add --truth FILE" in said
+    assert "--truth FILE" in said
     (tmp_path / "truth.json").write_text(
         json.dumps({
             "images": [{"id": 1, "width": 30, "height": 20, "file_name": "a.jpg"}],
@@ -210,7 +211,7 @@ def test_heatmaps_need_the_truth_and_stay(run: Run, golden_dir: Path, tmp_path: 
     )  # fmt: skip
     status, _, said = run(*words, "--truth", tmp_path / "truth.json")
     assert status == 0, said
-    assert "1 of 1 detections are heatmaps: they stay as they are" in said
+    assert str(Note("heatmaps-kept", 1, total=1)) in said
 
 
 def test_help_names_every_choice() -> None:

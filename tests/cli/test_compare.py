@@ -11,6 +11,7 @@ import pytest
 
 from probox import Evaluation
 from probox.cli import main
+from probox.notes import InputWarning, Note
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
@@ -99,7 +100,10 @@ def test_all_pairs(
     status, out, err = run(capsys, "compare", *folders, *QUICK, "--measures", "pdq", "--all-pairs")
     assert status == 0
     assert out.count("Holm's correction for 3 pairs") == 3
-    assert "note: sure has label threshold none, third 0.6: they are compared as measured" in err
+    assert (
+        str(Note("settings-differ", first="note: sure", setting="label", a="threshold none", second="third", b=0.6))
+        in err
+    )
 
 
 def test_what_cannot_be_compared(
@@ -145,7 +149,7 @@ def test_evaluate_with_intervals(demo_files: Path, capsys: pytest.CaptureFixture
     assert limits.split("]")[2].strip() == f"[{low:.1f}, {high:.1f}"
     assert low < 30.53 < high
     assert found["intervals"]["level"] == 0.95
-    assert "12 images are few: intervals of fewer than 30 tend to be too narrow" in found["notes"]
+    assert Note("few-images", 12, least=30).to_dict() in found["notes"]
     assert "[95 % intervals]: 1,000 draws of 12 images" in err
     assert err.count("12 images are few") == 1
     two = json.loads(run(capsys, "evaluate", *files, "--intervals", "--measures", "pdq", "--json")[1])["results"]
@@ -210,7 +214,7 @@ def test_results_against_masks_and_boxes_are_not_compared(
         assert printed.endswith(f"; scored against {truth}\n")
     status, _, err = run(capsys, "compare", *(tmp_path / name / name for name in "abc"), *QUICK)
     assert status == 1
-    assert "a and c were scored against masks, b against boxes: their PDQ is not comparable" in err
+    assert str(InputWarning("regions-differ", masks="a and c", boxes="b", many=2)) in err
 
 
 def test_a_report_warns_of_results_against_masks_and_boxes(
@@ -221,7 +225,7 @@ def test_a_report_warns_of_results_against_masks_and_boxes(
     folders = [f"{truth}={tmp_path / truth / 'sure'}" for truth in ("masks", "boxes")]
     status, _, err = run(capsys, "report", *folders, "--out", tmp_path / "report")
     assert status == 0
-    assert "warning: masks was scored against masks, boxes against boxes: their PDQ is not comparable\n" in err
+    assert "warning: masks was scored against masks, boxes against boxes: PDQ is not comparable\n" in err
     files = (two_truths / "masks.json", demo_files / "sure.json")
     run(capsys, "evaluate", *files, "--background", "mask", "--out", tmp_path / "other")
     folders[1] = f"other={tmp_path / 'other' / 'sure'}"

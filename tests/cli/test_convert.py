@@ -11,6 +11,7 @@ import pytest
 
 from probox.cli import main
 from probox.formats import read_detections, read_truth
+from probox.notes import Note
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
@@ -65,10 +66,10 @@ def test_heatmaps(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path
     source, truth = golden_dir / "probseg" / "detections.json", golden_dir / "probseg" / "ground_truth.json"
     status, _, err = run(capsys, source, tmp_path / "a.json")
     assert status == 1
-    assert "names heatmap files ('100.npy'), which would stay behind; add --truth FILE" in err
+    assert "names heatmap files ('100.npy'), which would stay behind; give the ground truth (--truth FILE)" in err
     status, _, err = run(capsys, source, tmp_path / "a.json", "--truth", truth)
     assert status == 1
-    assert "COCO results cannot hold heatmaps; use --to rvc1" in err
+    assert "COCO results cannot hold heatmaps; write RVC1 instead (--to rvc1)" in err
     assert list(tmp_path.iterdir()) == []
     assert run(capsys, source, tmp_path / "a.json", "--truth", truth, "--to", "rvc1")[0] == 0
     assert len(list(tmp_path.glob("a.*.npy"))) == 6
@@ -103,7 +104,7 @@ def test_repair(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: 
         capsys, tmp_path / "bad.json", tmp_path / "out.json", "--truth", truth, "--to", "rvc1", "--repair"
     )
     assert status == 0
-    assert "note: 1 detections had invalid covariances" in err
+    assert f"note: {Note('repaired-covariances', 1)}" in err
 
 
 @pytest.mark.parametrize("target", ["missing/folder/out.json", "."])

@@ -180,7 +180,7 @@ def test_label_threshold_and_weight(mixed):
     all_of_them = json.loads(probox("evaluate", *mixed, "--json").stdout)
     some = json.loads(probox("evaluate", *mixed, "--label-threshold", "0.9", "--json").stdout)
     assert some["counts"]["detections"] < all_of_them["counts"]["detections"]
-    assert any("label threshold" in note for note in some["notes"])
+    assert any(note["code"] == "below-threshold" for note in some["notes"])
     spatial = json.loads(probox("evaluate", *mixed, "--label-weight", "0", "--json").stdout)["summary"]
     assert spatial["pPDQ"] == pytest.approx(spatial["spatial"])
     assert math.isfinite(spatial["PDQ"])

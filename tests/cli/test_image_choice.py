@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from tests.cli.in_process import probox
-from tests.evaluation.oddities.mistakes import corners_as_sizes
+from tests.evaluation.input_checks.mistakes import corners_as_sizes
 
 from probox import Evaluation, evaluate, read_truth, write_parquet
 from probox.cli.scoring import parse_ids
 from probox.errors import InputError
 from probox.formats import read_detections, write_coco_results, write_rvc1
+from probox.notes import Note
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def test_warnings_are_printed_and_in_json(files: Path) -> None:
     assert "warning: boxes look like [x1, y1, x2, y2] where [x, y, width, height] is expected" in done.stderr
     assert "write x2 - x1 and y2 - y1 as width and height\n" in done.stderr
     answer = json.loads(probox("evaluate", "truth.json", "xyxy.json", "--json", cwd=files).stdout)
-    assert [warning["kind"] for warning in answer["warnings"]] == ["corners written as width and height"]
+    assert [warning["code"] for warning in answer["warnings"]] == ["corners-as-width-and-height"]
     assert json.loads(probox("evaluate", "truth.json", "sure.json", "--json", cwd=files).stdout)["warnings"] == []
 
 
@@ -58,10 +59,10 @@ def test_advice_is_given_in_flags(golden_dir: Path, files: Path, tmp_path: Path)
     (tmp_path / "bad.json").write_text(json.dumps(found))
     done = probox("evaluate", golden_dir / "pbox_full" / "ground_truth.json", tmp_path / "bad.json")
     assert done.returncode == 1
-    assert "or use --repair to take the nearest valid ones" in done.stderr
+    assert "or read them with --repair to take the nearest valid ones" in done.stderr
     for more in ((), ("--json",)):
         said = probox("validate", golden_dir / "pbox_full" / "ground_truth.json", tmp_path / "bad.json", *more).stdout
-        assert "use --repair" in said
+        assert "with --repair" in said
         assert "with --clip corners" in said
         assert "repair=True" not in said
     with pytest.raises(InputError, match="read them with repair=True"):
@@ -89,7 +90,7 @@ def test_ways_to_name_images(files: Path, tmp_path: Path) -> None:
         answer = json.loads(done.stdout)
         assert answer["counts"]["images"] == 3
         assert answer["summary"] == pytest.approx(alone.summary())
-        assert answer["notes"] == ["restricted to 3 of 12 images; what other notes count is of all of them"]
+        assert answer["notes"] == [Note("restricted", 3, total=12).to_dict()]
     rows = json.loads(probox("table", "truth.json", "unsure.json", "--image-ids", given, "--json", cwd=files).stdout)
     assert rows["rows"][0]["summary"] == pytest.approx(alone.summary())
 

@@ -78,7 +78,7 @@ def test_wrong_files(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_p
     truth, found = case / "ground_truth.json", tmp_path / "found.parquet"
     status, _, err = run(capsys, "convert", case / "detections.json", found, "--truth", truth)
     assert status == 1
-    assert "Parquet files cannot hold heatmaps; use --to rvc1" in err
+    assert "Parquet files cannot hold heatmaps; write RVC1 instead (--to rvc1)" in err
     assert not found.exists()
     found.write_bytes(b"PAR1 and nothing else")
     for command in ("evaluate", "validate"):

@@ -11,6 +11,7 @@ from tests.cli.test_showing import run
 
 import probox
 from probox import Detections, GroundTruth
+from probox.notes import Note
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ def test_truth_tells_names_and_images_without_detections(
     assert len(answer["images"]) == len(truth.image_ids)
     assert (last["image_id"], last["value"], last["detections"]) == (int(truth.image_ids[0]), None, 0)
     assert last["file_name"] == truth.dataset.file_names[0]
-    assert answer["notes"] == [f"1 of {len(truth.image_ids)} images have no detection to go by and come last"]
+    assert answer["notes"] == [Note("images-last", 1, total=len(truth.image_ids)).to_dict()]
     code, out, _ = run(capsys, "rank", some, "--truth", demo_files / "truth.json", "--format", "csv")
     rows = list(csv.reader(out.splitlines()))
     assert code == 0
@@ -121,7 +122,7 @@ def test_coco_results_with_a_score_alone(capsys: pytest.CaptureFixture[str], tmp
     (tmp_path / "found.json").write_text(json.dumps(entries))
     answer = ranked(capsys, tmp_path / "found.json", "--by", "margin")
     assert answer["images"] == [{"image_id": 4, "value": pytest.approx(0.2 + 0.4 + 0.2), "detections": 3}]
-    assert answer["notes"] == ["3 of 3 detections have a score alone: what it leaves of 1 is background"]
+    assert answer["notes"] == [Note("background-of-scores", 3, total=3).to_dict()]
 
 
 @pytest.mark.parametrize(

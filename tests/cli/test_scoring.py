@@ -99,7 +99,7 @@ def test_commands_give_the_numbers_of_python(
         ).to_dict()  # fmt: skip
     code, _, err = run(capsys, *line, *flags(words), "--json")
     assert code == 1
-    assert "use --repair" in err
+    assert "with --repair" in err
 
 
 @pytest.mark.parametrize(

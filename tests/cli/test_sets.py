@@ -13,6 +13,7 @@ from tests.readers import read_parquet
 from probox.cli import main
 from probox.formats import read_detections, read_truth
 from probox.formats.parquet.sets import open_detections, open_truth
+from probox.notes import Note
 
 pytest.importorskip("pyarrow")
 
@@ -79,7 +80,7 @@ def test_there_and_back(capsys: pytest.CaptureFixture[str], sets: Path, demo_fil
 def test_fewer_images_than_shards(capsys: pytest.CaptureFixture[str], sets: Path) -> None:
     status, _, err = run(capsys, "convert", sets / "found", sets / "more", "--shards", 1000)
     assert status == 0
-    assert "note: 1000 shards were asked for, but only 12 images have rows: written as 12" in err
+    assert f"note: {Note('fewer-shards', 12, wanted=1000, images=12)}" in err
 
 
 def test_what_is_refused(capsys: pytest.CaptureFixture[str], sets: Path, demo_files: Path) -> None:

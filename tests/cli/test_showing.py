@@ -20,6 +20,11 @@ from probox.cli import main
 from probox.plots import PLOTS
 
 
+def messages(answer: Any) -> list[str]:
+    """Return the sentences of an answer's notes."""
+    return [note["message"] for note in answer["notes"]]
+
+
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     """Run a command; return its exit code, output and words."""
     with pytest.raises(SystemExit) as exit_:
@@ -85,9 +90,9 @@ def test_worst_shows_no_empty_picture_and_says_how_many_images_lost_points(
     )
     answer = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 3, "--label-text", "none")
     assert ids(answer) == [3, 4]
-    assert answer["notes"] == ["fewer than 3 images have lost points: 2"]
+    assert messages(answer) == ["fewer than 3 images have lost points: 2"]
     (perfect,) = [draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--best", 1, "--label-text", "none")]
-    assert (ids(perfect), perfect["notes"]) == ([2], [])
+    assert (ids(perfect), messages(perfect)) == ([2], [])
 
 
 def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(
@@ -102,9 +107,11 @@ def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(
     answer = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--label-text", "none")
     assert ids(answer) == [2]
     assert answer["convention"]["label_threshold"] == pytest.approx(0.1)  # type: ignore[index]
-    assert "only detections above 0.1 are matched and drawn: PDQ is highest there on these images" in answer["notes"][0]  # type: ignore[index]
+    assert (
+        "only detections above 0.1 are matched and drawn: PDQ is highest there on these images" in messages(answer)[0]
+    )
     everything = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--show-above", 0)
-    assert (ids(everything), everything["notes"]) == ([1], [])
+    assert (ids(everything), messages(everything)) == ([1], [])
 
 
 def test_a_threshold_leaves_out_unsure_detections(
@@ -142,16 +149,16 @@ def test_at_most_so_many_pictures_and_the_rest_is_said(
     plain = [demo_files / "results" / "unsure", "--label-text", "none", "--corners", "none", "--show-above", 0]
     few = draw(capsys, *plain, "--out", tmp_path / "few")
     assert ids(few) == [1, 2]
-    assert few["notes"] == [
+    assert messages(few) == [
         "the first 2 of 12 images were drawn; --all draws them all, --limit N more, --worst N or --image ID others"
     ]
     assert ids(draw(capsys, *plain, "--out", tmp_path / "more", "--limit", 3)) == [1, 2, 3]
     everything = draw(capsys, *plain, "--out", tmp_path / "all", "--all", "--threads", 1)
     assert len(ids(everything)) == 12
-    assert everything["notes"] == []
+    assert messages(everything) == []
     alone = draw(capsys, demo_files / "unsure.json", "--label-text", "none", "--out", tmp_path / "alone")
     assert ids(alone) == [1, 2]
-    assert "the first 2 of 12" in alone["notes"][-1]  # type: ignore[index]
+    assert "the first 2 of 12" in messages(alone)[-1]
     code, _, err = run(capsys, "draw", *plain, "--out", tmp_path, "--all", "--limit", 3)
     assert code == 2
     assert "--limit" in err
@@ -174,20 +181,20 @@ def test_what_pictures_leave_out_is_said(capsys: pytest.CaptureFixture[str], tmp
     source = unsure_result(tmp_path / "r")
     two = ["--image", 13, "--image", 14, "--label-text", "none"]
     answer = draw(capsys, source, "--out", tmp_path / "a", *two, "--show-above", 0.3)
-    assert answer["notes"] == [
+    assert messages(answer) == [
         "detections not drawn: 2, in 2 pictures; pictures show matched ones and those above 0.3; "
         "--show-above 0 draws all"
     ]
     assert answer["show_above"] == 0.3
     assert answer["summary"]["FP"] == 60  # type: ignore[index]
     everything = draw(capsys, source, "--out", tmp_path / "b", "--image", 13, "--show-above", 0, "--label-text", "none")
-    assert everything["notes"] == []
+    assert messages(everything) == []
     one, other = (pixels(tmp_path / name / "image-13.png") for name in "ab")
     assert not np.array_equal(one, other)
     anew = draw(
         capsys, source, "--out", tmp_path / "c", "--image", 13, "--label-threshold", 0.15, "--label-text", "none"
     )
-    assert (anew["notes"], anew["show_above"]) == ([], None)  # what is left is drawn
+    assert (messages(anew), anew["show_above"]) == ([], None)  # what is left is drawn
     assert anew["summary"]["TP"] == 0  # type: ignore[index]
 
 
@@ -208,15 +215,15 @@ def test_a_crowd_is_drawn_in_part_and_the_note_says_so(capsys: pytest.CaptureFix
     (tmp_path / "truth.json").write_text(json.dumps(truth))
     both = ["--out", tmp_path / "p", "--label-text", "none"]
     alone = draw(capsys, tmp_path / "found.json", *both)
-    assert alone["notes"] == [
+    assert messages(alone) == [
         "detections not drawn: 5, in 1 picture; pictures show at most 20 each, above 0.3; --show-above 0 draws all"
     ]
     judged = draw(capsys, tmp_path / "found.json", "--truth", tmp_path / "truth.json", "--label-threshold", 0.1, *both)
-    assert judged["notes"] == [
+    assert messages(judged) == [
         "detections not drawn: 5, in 1 picture; pictures show at most 20 each; --show-above 0 draws all"
     ]
     kept = draw(capsys, tmp_path / "found.json", "--label-threshold", 0.71, *both)
-    assert kept["notes"] == []
+    assert messages(kept) == []
 
 
 def test_images_that_the_detector_never_saw_are_passed_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -224,12 +231,12 @@ def test_images_that_the_detector_never_saw_are_passed_over(capsys: pytest.Captu
     plain = ["--label-text", "none", "--corners", "none", "--show-above", 0]
     worst = draw(capsys, source, "--out", tmp_path / "a", "--worst", 1, *plain)
     assert ids(worst) == [13]
-    assert "12 images without any detection were passed over" in worst["notes"][0]  # type: ignore[index]
+    assert "12 images without any detection were passed over" in messages(worst)[0]
     assert ids(draw(capsys, source, "--out", tmp_path / "a", "--limit", 1, *plain)) == [13]
     missed = draw(capsys, source, "--out", tmp_path / "a", "--missed", 1, *plain)
-    assert (ids(missed), missed["notes"]) == ([1], [])
+    assert (ids(missed), messages(missed)) == ([1], [])
     named = draw(capsys, source, "--out", tmp_path / "a", "--image", 2, *plain)
-    assert (ids(named), named["notes"]) == ([2], [])
+    assert (ids(named), messages(named)) == ([2], [])
     strict = draw(
         capsys, source, "--out", tmp_path / "a", "--worst", 1, "--label-threshold", 0.95, "--label-text", "none"
     )
@@ -315,8 +322,8 @@ def test_missing_and_damaged_photos_are_no_end(
     two = ["--image", 1, "--image", 2, "--show-above", 0]
     answer = draw(capsys, source, "--images", photos, "--out", tmp_path / "p", *two)
     assert ids(answer) == [1, 2]
-    assert "no photo" in answer["notes"][0]  # type: ignore[index]
-    assert "scene-01.jpg" in answer["notes"][1]  # type: ignore[index]
+    assert "without a photo" in messages(answer)[0]
+    assert "scene-01.jpg" in messages(answer)[1]
     code, out, _ = run(capsys, "report", source, "--images", photos, "--out", tmp_path / "r", "--json")
     assert code == 0
     assert len(json.loads(out)["notes"]) == 2

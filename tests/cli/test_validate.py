@@ -50,9 +50,9 @@ def test_json(capsys: pytest.CaptureFixture[str], golden_dir: Path, bad: Path) -
     status, out, _ = run(capsys, golden_dir / "bbox" / "ground_truth.json", bad, "--json")
     assert status == 1
     report = json.loads(out)
-    assert [(error["kind"], error["count"]) for error in report["errors"]] == [
-        ("inverted box", 1),
-        ("label probability outside [0, 1]", 1),
+    assert [(error["code"], error["count"]) for error in report["errors"]] == [
+        ("inverted-box", 1),
+        ("label-probability-outside-0-1", 1),
     ]
     assert report["warnings"] == []
     assert report["counts"]["detections"] == 104

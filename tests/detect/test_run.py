@@ -31,6 +31,7 @@ from probox.detect.partial import Partial
 from probox.errors import InputError
 from probox.files import checkpoint, output
 from probox.formats import read_detections
+from probox.notes import Note
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -275,7 +276,7 @@ def test_photos_that_were_turned_or_are_dark_are_said(ssd: Path, photos: Path, t
     run = detect_images(_detector(ssd), find_images(photos), tmp_path / "found.json", Options())
     assert run.resumed == (3 if stopped else 0)
     assert run.notes == (
-        "1 photo turned upright, as the camera noted beside the pixels (EXIF) (the first: 7.png)",
+        Note("photos-turned", 1, first="7.png"),
         "warning: 1 photo nearly black, since of 16 bits only the lowest are used; scale such photos first "
         "(the first: 3.png)",
     )

@@ -14,6 +14,7 @@ from tests.strategies import CLASSES, random_world, worlds
 
 import probox
 from probox import Convention, Detections, Evaluation, Evaluator, GroundTruth, InputError, evaluate
+from probox.notes import Note
 from probox.tables.results import Verdict
 
 
@@ -178,7 +179,7 @@ def test_notes_follow_the_threshold():
         assert everything.at_threshold(threshold).notes == anew.notes
         assert everything.at_threshold(0.25).at_threshold(threshold).notes == anew.notes
     left = len(found) - len(anew.detections)
-    assert f"{left} detections are not above the label threshold 0.75: left out" in anew.notes
+    assert Note("below-threshold", left, threshold=0.75) in anew.notes
 
 
 def test_notes_of_parts_add_up():
@@ -266,7 +267,7 @@ def test_detections_of_unknown_images_are_left_out_and_said():
     found = Detections(classes=["cup"], image_ids=[9, 1], boxes=[[2, 2, 8, 8]] * 2, label_probs=[[1.0]] * 2)
     evaluation = evaluate(truth, found)
     assert (evaluation.tp, evaluation.fp) == (1, 0)
-    assert any("1 detections lie in images that the truth does not have" in text for text in evaluation.notes)
+    assert Note("unknown-images", 1, images=1) in evaluation.notes
 
 
 def test_challenge_counts_false_positives_by_confidence():

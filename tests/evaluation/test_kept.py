@@ -19,6 +19,7 @@ from probox.evaluation.archive import digest, write_archive
 from probox.evaluation.folders import load_results
 from probox.evaluation.kept import LEVELS
 from probox.evaluation.storage import COLUMNS, WORDS, canonical, schema_of
+from probox.notes import Note
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +58,13 @@ def test_what_is_odd_is_still_said() -> None:
     """A file of boxes in another scale gives low numbers, whatever is kept of them."""
     truth, found = many_images(7, 200)
     wrong = found.replace(boxes=found.boxes / 640, extents=found.extents / 640)
-    kinds = [odd.kind for odd in evaluate(truth, wrong).oddities]
+    kinds = [warning.code for warning in evaluate(truth, wrong).warnings]
     result = evaluate(truth, wrong, keep="matches")
     assert kinds
-    assert [odd.kind for odd in result.oddities] == kinds
-    assert [odd.kind for odd in probox.from_bytes(result.to_bytes()).oddities] == kinds
+    assert [warning.code for warning in result.warnings] == kinds
+    assert [warning.code for warning in probox.from_bytes(result.to_bytes()).warnings] == kinds
     parts = [evaluate(truth, wrong, part=(number, 2), keep="matches") for number in (2, 1)]
-    joined = [odd.kind for odd in probox.merge(parts).oddities]
+    joined = [warning.code for warning in probox.merge(parts).warnings]
     assert set(kinds) <= set(joined)
     assert len(set(joined)) == len(joined)
 
@@ -76,7 +77,7 @@ def test_tables_were_not_kept(matches: Evaluation, name: str) -> None:
 
 def test_sums_have_no_map() -> None:
     result = evaluate(*many_images(7, 30), keep="summary")
-    assert "sums alone are kept, from which map and lrp do not follow" in result.notes
+    assert Note("sums-kept", names="map and lrp") in result.notes
     assert list(result.summary())[:1] == ["PDQ"]
     with pytest.raises(InputError, match="mAP and LRP were not kept"):
         _ = result.average_precision
@@ -222,7 +223,7 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], str
         say("part", {"numbers": [3], "of": 2, "whole": "0" * 64, "inputs": "0" * 64}),
         "part: expected `numbers` from 1 to 2",
     ),
-    "half a warning": (say("warnings", ["kind"]), "warnings: expected three texts for each"),
+    "half a warning": (say("warnings", ["kind"]), "warnings: expected notes with code, count and fields"),
     "a data set of other words": (say("dataset", {"mine": 1}), "dataset: expected category_ids (whole numbers)"),
     "a source that is a number": (
         say("dataset", lambda dataset: dataset | {"source": 5}), "dataset: expected category_ids (whole numbers)"
@@ -234,7 +235,9 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], str
     "half of a character": (
         say("classes", lambda classes: ["\udfff", *classes[1:]]), "class 0: expected a class name in Unicode text"
     ),
-    "a long warning": (say("warnings", ["w" * 65_537, "", ""]), "warnings: expected texts of at most 65,536"),
+    "a note among warnings": (
+        say("warnings", [{"code": "keypoints-not-read", "count": None, "fields": {}}]), "warnings: expected codes of"
+    ),
     "types of other columns": (say("types", {"scores": "<f4"}), "types: expected the types of scores"),
     "no types": (say("types", {}), "was changed since it was made"),
     "kept in another way": (say("keep", "nothing"), ""),

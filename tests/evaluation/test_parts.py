@@ -18,6 +18,7 @@ import probox
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate, merge
 from probox.evaluation.parts import images_of_part, parse_part
 from probox.measures.registry import MEASURES
+from probox.notes import Note
 from probox.tables.lazy_arrays import LazyArray
 
 KEEP = ("all", "matches", "summary")
@@ -95,7 +96,7 @@ def test_whatever_is_kept_has_the_same_numbers(keep: Any, preset: str, threshold
     ):
         np.testing.assert_array_equal(images[key], whole.per_image().columns[key], err_msg=key)
     assert joined.counts == whole.counts
-    assert joined.plain_notes[: len(whole.plain_notes)] == whole.plain_notes
+    assert joined.input_notes[: len(whole.input_notes)] == whole.input_notes
 
 
 @pytest.mark.parametrize("keep", KEEP)
@@ -134,8 +135,8 @@ def test_images_may_be_chosen(keep: Any) -> None:
     whole = evaluate(truth, found, image_ids=ids)
     joined = merge([evaluate(truth, found, part=(n, 4), image_ids=ids, keep=keep) for n in (2, 1, 4, 3)])
     np.testing.assert_equal(joined.summary(), {key: whole.summary()[key] for key in joined.summary()})
-    assert joined.plain_notes[: len(whole.plain_notes)] == whole.plain_notes
-    assert any(note.startswith("restricted to") for note in joined.plain_notes)
+    assert joined.input_notes[: len(whole.input_notes)] == whole.input_notes
+    assert any(note.startswith("restricted to") for note in map(str, joined.input_notes))
 
 
 def test_more_parts_than_images() -> None:
@@ -157,12 +158,10 @@ def test_results_that_are_no_parts_are_joined_too() -> None:
 
 def test_what_is_counted_in_all_of_a_file_is_counted_once() -> None:
     truth, found = many_images(1)
-    found = dataclasses.replace(
-        found, notes=("12 detections had invalid covariances: replaced by the nearest valid ones",)
-    )
+    found = dataclasses.replace(found, notes=(Note("repaired-covariances", 12),))
     joined = merge([evaluate(truth, found, part=(number, 4), label_threshold=0.3) for number in (4, 2, 3, 1)])
-    assert joined.plain_notes == evaluate(truth, found, label_threshold=0.3).plain_notes
-    assert any("lie in images that the truth does not have" in note for note in joined.plain_notes)
+    assert joined.input_notes == evaluate(truth, found, label_threshold=0.3).input_notes
+    assert any(note.code == "unknown-images" for note in joined.input_notes)
 
 
 @pytest.mark.parametrize("keep", KEEP)

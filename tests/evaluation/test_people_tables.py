@@ -311,8 +311,8 @@ def test_a_result_shows_its_numbers_and_what_is_odd(result: Evaluation, demo: De
     found = demo.detectors["unsure"]
     swapped = found.replace(boxes=found.boxes[:, [1, 0, 3, 2]], extents=None, covariances=None)
     odd = probox.evaluate(demo.truth, swapped)
-    assert odd.oddities
-    assert f"<b>warning:</b> {odd.oddities[0].text[:20]}" in odd._repr_html_()
+    assert odd.warnings
+    assert f"<b>warning:</b> {odd.warnings[0].message[:20]}" in odd._repr_html_()
     known = probox.evaluate(demo.truth, found, convention=probox.Convention.preset("paper", label_threshold=0.5))
     assert "<b>note:</b>" in known._repr_html_()
     assert "paper" in known._repr_html_()

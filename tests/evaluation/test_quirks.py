@@ -116,7 +116,7 @@ def test_q8_objects_without_masks_use_their_boxes_and_are_counted(tmp_path):
     truth, found = write_case(tmp_path, {"bbox": [20, 15, 40, 35]})
     table = probox.read_truth(truth)
     assert len(table) == 1
-    assert any("box" in note for note in table.notes)
+    assert any("box" in note for note in map(str, table.notes))
     assert evaluate(table, probox.read_detections(found, table)).tp == 1
 
 

@@ -13,6 +13,7 @@ from tests.strategies import random_world
 
 from probox import Convention, Evaluation, InputError, evaluate
 from probox.evaluation.storage import FORMAT
+from probox.notes import as_notes
 
 WORDS = "evaluation.json"
 NOTES = ("3 detections lie elsewhere: left out", "Zeichen: äöü 😀 \u2028 \"'\\", "")
@@ -20,7 +21,7 @@ NOTES = ("3 detections lie elsewhere: left out", "Zeichen: äöü 😀 \u2028 \"
 
 def with_words(**changes) -> Evaluation:
     truth, found = random_world(3)
-    words = {"plain_notes": NOTES, "inputs": ("truth é.json", "b/found.json"), "version": "0.0.7"}
+    words = {"input_notes": NOTES, "inputs": ("truth é.json", "b/found.json"), "version": "0.0.7"}
     return dataclasses.replace(evaluate(truth, found), **{**words, **changes})
 
 
@@ -41,16 +42,16 @@ def test_words_come_back_as_they_were(trip, tmp_path):
     evaluation = with_words()
     again = trip(evaluation, tmp_path)
     assert_equal(again, evaluation)
-    assert again.plain_notes == NOTES
+    assert again.input_notes == as_notes(NOTES)
     assert again.inputs == ("truth é.json", "b/found.json")
     assert again.version == "0.0.7"  # the one that made it, not the one that reads it
-    assert isinstance(again.plain_notes, tuple)
+    assert isinstance(again.input_notes, tuple)
 
 
 @TRIPS
 def test_no_words_come_back_as_none(trip, tmp_path):
-    again = trip(with_words(plain_notes=(), inputs=(), version=""), tmp_path)
-    assert (again.plain_notes, again.inputs, again.version) == ((), (), "")
+    again = trip(with_words(input_notes=(), inputs=(), version=""), tmp_path)
+    assert (again.input_notes, again.inputs, again.version) == ((), (), "")
 
 
 @TRIPS

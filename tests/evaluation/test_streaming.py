@@ -18,6 +18,7 @@ from tests.strategies import random_world
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.formats import read_detections, read_truth, write_parquet
 from probox.formats.parquet import writing as parquet_writing
+from probox.notes import Note
 from probox.tables.results import QUALITIES
 
 SMALL = 300
@@ -75,8 +76,8 @@ def test_real_detections(coco_dir: Path, tmp_path: Path) -> None:
     result = evaluate(*files)
     assert_same(result, in_memory(*files))
     assert len(result.detections) == len(found) > 10_000
-    assert result.plain_notes == (*truth.notes, *found.notes)
-    assert [oddity.kind for oddity in result.oddities] == ["false positives dominate"]
+    assert result.input_notes == (*truth.notes, *found.notes)
+    assert [warning.code for warning in result.warnings] == ["false-positives-dominate"]
 
 
 def boxes_in(images: dict[int, int], classes: tuple[str, ...] = ("cup", "dog"), **changes: Any) -> Detections:
@@ -109,7 +110,7 @@ def test_every_image_counts_once(tmp_path: Path) -> None:
 def test_unknown_images_are_said_once(tmp_path: Path) -> None:
     files = written(tmp_path, objects_in(4, 8), boxes_in({1: 2, 4: 1, 5: 3, 8: 1, 9: 1, 10: 1}), 1)
     result = evaluate(*files)
-    assert result.notes == ("7 detections in 4 images that the ground truth does not have were left out",)
+    assert result.notes == (Note("unknown-images", 7, images=4),)
     assert (result.tp, result.fp, result.fn) == (2, 0, 0)
     assert_same(result, in_memory(*files))
 
@@ -130,10 +131,10 @@ def test_notes_add_up(tmp_path: Path) -> None:
     convention = Convention.preset("reference", label_threshold=0.3)
     result = evaluate(*files, convention=convention, repair=True)
     assert result.notes == (
-        "from elsewhere",
-        "3 detections had invalid covariances: replaced by the nearest valid ones",
-        "3 detections are not above the label threshold 0.3: left out",
-        "1 classes are unknown to the truth, their probabilities are dropped: cat",
+        Note("text", text="from elsewhere"),
+        Note("repaired-covariances", 3),
+        Note("below-threshold", 3, threshold=0.3),
+        Note("unknown-classes", 1, names="cat"),
     )
     assert_same(result, in_memory(*files, convention=convention, repair=True))
 
@@ -159,7 +160,7 @@ def test_no_detections(tmp_path: Path, images: tuple[int, ...]) -> None:
 
 def test_no_image_is_known(tmp_path: Path) -> None:
     files = written(tmp_path, objects_in(), boxes_in({1: 1, 2: 1}), 1)
-    assert evaluate(*files).notes == ("2 detections in 2 images that the ground truth does not have were left out",)
+    assert evaluate(*files).notes == (Note("unknown-images", 2, images=2),)
 
 
 def test_an_image_in_two_row_groups_is_refused(tmp_path: Path) -> None:

@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.evaluation.equal import assert_equal
-from tests.evaluation.oddities.test_oddities import world
+from tests.evaluation.input_checks.test_input_checks import world
 
 from probox import Convention, Evaluation, InputError, evaluate, read_truth, write_parquet
 from probox.formats import read_detections
+from probox.notes import Note, as_notes
 
 
 def assert_same(one: Evaluation, other: Evaluation) -> None:
     assert_equal(one, other)
-    assert [str(oddity) for oddity in one.oddities] == [str(oddity) for oddity in other.oddities]
+    assert [str(warning) for warning in one.warnings] == [str(warning) for warning in other.warnings]
 
 
 @pytest.mark.parametrize("measures", [("pdq", "map", "lrp"), ("map",)])
@@ -42,26 +43,20 @@ def test_notes_are_those_of_the_part() -> None:
     seen = truth.image_ids[:30]
     some = dataclasses.replace(found.select(np.isin(found.image_ids, seen)), notes=("3 rows were left out",))
     whole = evaluate(truth, some, measures=("map",))
-    assert [oddity.kind for oddity in whole.oddities] == ["images without detections"]
+    assert [warning.code for warning in whole.warnings] == ["images-without-detections"]
     part = whole.select_images(seen)
-    assert part.oddities == ()
-    assert part.notes == (
-        "3 rows were left out",
-        "restricted to 30 of 60 images; what other notes count is of all of them",
-    )
+    assert part.warnings == ()
+    assert part.notes == (Note("text", text="3 rows were left out"), Note("restricted", 30, total=60))
     assert whole.select_images(truth.image_ids).notes == whole.notes
-    assert (
-        part.select_images(seen[:3]).notes[-1]
-        == "restricted to 3 of 60 images; what other notes count is of all of them"
-    )
-    assert (whole.select_images(seen[:3]) + whole.select_images(seen[3:30])).notes == ("3 rows were left out",)
+    assert part.select_images(seen[:3]).notes[-1] == Note("restricted", 3, total=60)
+    assert (whole.select_images(seen[:3]) + whole.select_images(seen[3:30])).notes == as_notes(["3 rows were left out"])
 
 
 def test_what_is_counted_by_image_is_not_repeated_of_a_part() -> None:
     truth, found = world()
     whole = evaluate(truth, found, convention=Convention(label_threshold=0.7))
-    assert any("label threshold" in note for note in whole.notes)
-    assert not any("label threshold" in note for note in whole.select_images(truth.image_ids[:3]).notes)
+    assert any("label threshold" in note for note in map(str, whole.notes))
+    assert not any("label threshold" in note for note in map(str, whole.select_images(truth.image_ids[:3]).notes))
 
 
 def test_a_label_threshold_that_leaves_out_nothing_is_not_noted() -> None:

@@ -51,7 +51,7 @@ def test_the_verdict_is_python_s_and_says_of_which_threshold(
         short = summarize_for_page(evaluation)[0]
         expected = list(short.verdict)
         notes = browser.texts(f'#verdicts [data-result="{number}"] .note')
-        assert notes == [f"Note: {remark}." for remark in short.remarks]
+        assert notes == [f"Note: {remark}." for remark in short.notes]
         assert [text[0].lower() + text[1:] for text in said] == [text[0].lower() + text[1:] for text in expected]
     assert browser.text("#verdict-of") == "of all detections"
     assert "probox diagnose" in browser.text("#verdict-more")

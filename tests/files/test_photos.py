@@ -32,7 +32,7 @@ def test_a_photo_on_its_side_is_turned_upright(tmp_path: Path, ending: str) -> N
     assert photo.pixels.shape == (8, 4, 3)
     assert photo.pixels[0].min() > 200
     assert photo.pixels[-1].max() < 50
-    assert photo.remarks == ("turned",)
+    assert photo.traits == ("turned",)
     assert photo_size(path) == (4, 8)
 
 
@@ -40,11 +40,11 @@ def test_the_truth_s_size_decides_whether_it_is_turned(tmp_path: Path) -> None:
     path = lying(tmp_path / "a.png", 6)
     stored = read_photo(path, (8, 4))
     assert stored.pixels.shape == (4, 8, 3)
-    assert stored.remarks == ("as stored",)
-    assert read_photo(path, (4, 8)).remarks == ("turned",)
+    assert stored.traits == ("as stored",)
+    assert read_photo(path, (4, 8)).traits == ("turned",)
     # Neither fits: turned, and said.
-    assert read_photo(path, (50, 100)).remarks == ("turned", "other size")
-    assert read_photo(path, (100, 50)).remarks == ("as stored", "other size")
+    assert read_photo(path, (50, 100)).traits == ("turned", "other size")
+    assert read_photo(path, (100, 50)).traits == ("as stored", "other size")
     assert read_photo(path, (5, 5)).pixels.shape == (8, 4, 3)
 
 
@@ -55,7 +55,7 @@ def test_every_orientation_is_turned_as_pillow_does(tmp_path: Path) -> None:
             expected = np.asarray(ImageOps.exif_transpose(image))
         np.testing.assert_array_equal(load_photo(path), expected)
         assert photo_size(path) == expected.shape[1::-1]
-        assert read_photo(path).remarks == (("turned",) if 2 <= orientation <= 8 else ())
+        assert read_photo(path).traits == (("turned",) if 2 <= orientation <= 8 else ())
 
 
 def test_16_bits_are_scaled_the_same_for_every_photo(tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ def test_16_bits_are_scaled_the_same_for_every_photo(tmp_path: Path) -> None:
     Image.fromarray(dark).save(tmp_path / "dark.png")
     photo = read_photo(tmp_path / "dark.png")
     assert photo.pixels.max() == 16
-    assert photo.remarks == ("dark",)
+    assert photo.traits == ("dark",)
     Image.fromarray(np.full((3, 4), 4300, np.uint16)).save(tmp_path / "less.png")
-    assert read_photo(tmp_path / "less.png").remarks == ()
+    assert read_photo(tmp_path / "less.png").traits == ()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_of_several_frames_the_first_is_taken(tmp_path: Path, ending: str) -> No
     path = tmp_path / f"a.{ending}"
     frames[0].save(path, save_all=True, append_images=frames[1:])
     photo = read_photo(path)
-    assert photo.remarks == ("frames",)
+    assert photo.traits == ("frames",)
     assert photo.pixels.min() > 180
 
 

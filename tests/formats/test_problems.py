@@ -10,6 +10,7 @@ import pytest
 from probox import InputError
 from probox.formats.draft import Draft, joined, repaired
 from probox.formats.problems import MAX_EXAMPLES, Problems
+from probox.notes import Note, as_notes
 from probox.tables.dataset import Dataset
 
 
@@ -90,7 +91,7 @@ def draft(name: str, count: int, *, covariances: bool = False, heatmaps: bool = 
         place=lambda row: (name, f"entry {row}"),
         covariances=np.ones((count, 2, 2, 2)) if covariances else None,
         heatmaps=[np.full((1, 1), float(row)) for row in range(count)] if heatmaps else None,
-        notes=[f"about {name}"],
+        notes=as_notes([f"about {name}"]),
     )
 
 
@@ -103,7 +104,7 @@ def test_several_files_are_one_table_with_places_of_their_own():
     assert whole.boxes[:, 0].tolist() == [97, 97, 99, 99, 99, 100]
     assert whole.covariances[:, 0, 0, 0].tolist() == [0, 0, 1, 1, 1, 0]
     assert [None if h is None else float(h[0, 0]) for h in whole.heatmaps] == [None, None, 0, 1, 2, None]
-    assert whole.notes == ("about a", "about b", "about c", "about d")
+    assert whole.notes == as_notes(["about a", "about b", "about c", "about d"])
     plain = joined(parts[:2], np.ones((2, 1), np.float32), ("cup",), "all")
     assert plain.covariances is None
     assert plain.heatmaps is None
@@ -133,7 +134,7 @@ def test_a_draft_is_repaired_only_where_it_is_asked_for():
         skew.to_table()
     table = skew.to_table(repair=True)
     assert table.covariances[0, 0].tolist() == [[4, 1.5], [1.5, 4]]
-    assert any("1 detections had invalid covariances" in note for note in table.notes)
+    assert Note("repaired-covariances", 1) in table.notes
 
 
 def test_detections_in_other_images_are_left_out_noted_and_warned_of() -> None:
@@ -143,6 +144,6 @@ def test_detections_in_other_images_are_left_out_noted_and_warned_of() -> None:
     within = drafted.within(dataset, problems)
     assert within.image_ids.tolist() == [1, 1]
     assert within.place(1) == ("a", "entry 2")
-    assert within.notes[-1] == "2 detections in 2 images that the ground truth does not have were left out"
+    assert within.notes[-1] == Note("unknown-images", 2, images=2)
     assert [(finding.kind, finding.count) for finding in problems.findings] == [("unknown image", 2)]
     assert within.within(dataset, problems) is within

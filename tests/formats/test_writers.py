@@ -15,6 +15,7 @@ from tests.readers import read_coco_results, read_rvc1, read_rvc1_truth
 
 from probox import Detections, GroundTruth, InputError
 from probox.formats import read_detections, read_truth, write_coco_results, write_rvc1
+from probox.notes import Note
 
 
 def assert_same(read: Detections, written: Detections, *columns: str) -> None:
@@ -136,15 +137,15 @@ def detections(**changes: Any) -> Detections:
 def test_classes_that_a_format_lacks_are_said(truth: GroundTruth, tmp_path: Path) -> None:
     notes = write_coco_results(tmp_path / "d.json", detections(), truth)
     assert notes == (
-        "1 detections name a class that the ground truth lacks: their most probable other class is stated instead",
-        "1 of 2 classes are not in the ground truth (unicorn): their probability is lost",
+        Note("stated-class-replaced", 1),
+        Note("lost-classes", 1, total=2, names="unicorn"),
     )
     rows = json.loads((tmp_path / "d.json").read_text())
     assert [row["category_id"] for row in rows] == [7, 7]
     assert [row["score"] for row in rows] == [0.25, 0.75]
     assert [row["all_scores"] for row in rows] == [[0, 0.25], [0, 0.75]]
     notes = write_rvc1(tmp_path / "d.json", detections(labels=[0, 0]), truth)
-    assert notes == ("1 detections name another class than their most probable one: not kept",)
+    assert notes == (Note("stated-class-lost", 1),)
 
 
 def test_images_that_the_truth_lacks(truth: GroundTruth, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from probox import PDQ, Dataset, Detections, GroundTruth, InputError, evaluate
 from probox.adapters import from_torchvision
 from probox.formats import write_coco_results
 from probox.fusion import fuse_samples
+from probox.notes import as_notes
 from probox.tables.distributions import to_distribution
 
 CLASSES = ("cup", "dog", "cat")
@@ -318,7 +319,7 @@ def test_parts_are_put_together_by_names_of_classes() -> None:
     assert both.labels.tolist() == [0, 2]
     assert both.scores.tolist() == [0.9, 0.7]
     assert both.covariances[:, 0, 0, 0].tolist() == [4.0, 0.0]
-    assert both.notes == ("a", "b")
+    assert both.notes == as_notes(["a", "b"])
     again = Detections(classes=["cup", "cup"], image_ids=[1], boxes=BOX, label_probs=[[0.2, 0.7]])
     np.testing.assert_array_equal(Detections.concatenate([again, again]).label_probs, [again.label_probs[0]] * 2)
     assert Detections.concatenate([again, again]).labels.tolist() == [1, 1]

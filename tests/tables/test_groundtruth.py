@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from probox import Convention, Detections, GroundTruth, InputError, Masks, evaluate
+from probox.notes import Note, as_notes
 from probox.tables.dataset import Dataset
 
 
@@ -31,7 +32,7 @@ def test_a_box_from_a_mask_ends_on_its_last_pixel(box_truth: bool) -> None:
 def test_masks_without_pixels_are_counted() -> None:
     truth = GroundTruth.from_masks(["cup"], [(1, [square(), np.zeros((40, 50), bool)], [0, 0])])
     assert len(truth) == 1
-    assert truth.notes == ("1 masks have no pixel: left out",)
+    assert truth.notes == (Note("pixelless-masks", 1),)
 
 
 def test_an_object_without_pixels_is_no_miss_of_pdq_but_one_of_map() -> None:
@@ -174,7 +175,7 @@ def test_selected_images_bring_everything_of_theirs():
     assert part.crowd.tolist() == [False, True]
     assert part.ids.tolist() == [80, 90]
     assert part.masks.boxes.tolist() == [[0, 0, 29, 14], [3, 3, 4, 4]]
-    assert (part.notes, part.source) == (("said",), "truth.json")
+    assert (part.notes, part.source) == (as_notes(["said"]), "truth.json")
     assert len(truth.select_images([])) == 0
 
 

@@ -130,7 +130,7 @@ interface Why {
   pairs: PackedPairs & (PackedSigmas | { level?: undefined });
   twins: { detection: Packed<"u32">; object: Packed<"u32"> };
   verdict: string[];
-  remarks: string[];
+  notes: string[];
   left_out: string[];
   threshold: number | null;
   now: number | null;

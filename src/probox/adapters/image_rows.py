@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from probox.errors import InputError
-from probox.formats.draft import mask_note
+from probox.notes import InputWarning, Note
 from probox.support.types import Array, Floats, Ints
 from probox.tables.arrays import to_numpy
 from probox.tables.box_formats import known_sizes
@@ -258,7 +258,7 @@ def stack_rows(
     *,
     pixels: bool = True,
     masks: Sequence[Any] = (),
-    notes: tuple[str, ...] = (),
+    notes: tuple[Note, ...] = (),
     **choices: Any,
 ) -> Detections:
     """Return one table of several images' rows.
@@ -275,7 +275,7 @@ def stack_rows(
         Raise if all boxes are shares of the image.
     masks : sequence
         The masks of each image's detections, or None: not read, which a note says.
-    notes : tuple of str
+    notes : tuple of Note
         Notes on the table.
     **choices
         Go to `Detections.from_scores`.
@@ -303,7 +303,7 @@ def stack_rows(
         classes=classes,
         image_ids=np.repeat(np.asarray(ids, np.int64), counts),
         covariances=covariances,
-        notes=(*notes, mask_note(masked)) if masked else notes,
+        notes=(*notes, InputWarning("masks-not-read", masked)) if masked else notes,
         **choices,
     )
     if probs is None or labels is None:

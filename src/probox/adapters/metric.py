@@ -27,6 +27,7 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.evaluate import evaluate
 from probox.evaluation.result import Evaluation
+from probox.notes import Note
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.tables.box_formats import BoxFormat, check_box_format
 from probox.tables.boxes import extents_of
@@ -137,7 +138,7 @@ def bounding_size(seen: ImageState, least_variance: float) -> tuple[int, int]:
 def detections_of(dataset: Dataset, images: Sequence[ImageState], above_one: AboveOne) -> Detections:
     """Return the detections of images, which are in the order of the data set."""
     nameless = sum(seen.found.nameless for seen in images)
-    notes = (f"{nameless} detections of {NO_CLASS}, which is no class, were left out",) if nameless else ()
+    notes = (Note("nameless-detections", nameless, name=NO_CLASS),) if nameless else ()
     rows = [seen.found.rows for seen in images]
     ids = dataset.image_ids.tolist()
     masks = [seen.found.masks for seen in images]
@@ -360,18 +361,15 @@ class PDQ:
 
     def _evaluate(self) -> Evaluation:
         images = self._all()
-        notes = []
+        notes: list[Note] = []
         if self._repeated:
-            notes.append(f"{self._repeated} images were seen by several processes: counted once")
+            notes.append(Note("repeated-images", self._repeated))
         classes, about_classes = self._classes(images)
         ids = number_images(images)
         sizes = [seen.target.size or self._size for seen in images]
         unsized = sum(size is None for size in sizes)
         if unsized:
-            notes.append(
-                f"{unsized} images do not say their size: taken for large enough to hold everything in them; give "
-                "image_size if boxes lie at the border"
-            )
+            notes.append(Note("sizes-unknown", unsized))
         least = self._convention.fixed_variance or 0.0
         shapes = [size or bounding_size(seen, least) for seen, size in zip(images, sizes, strict=True)]
         dataset = Dataset.from_sizes(classes, dict(zip(ids, shapes, strict=True)))
@@ -381,9 +379,9 @@ class PDQ:
         found = detections_of(dataset, ordered, self._reading.above_one)
         check_pixels(truth, found)
         result = evaluate(truth, found, convention=self._convention, measures=self._measures, threads=self._threads)
-        return dataclasses.replace(result, plain_notes=(*about_classes, *notes, *result.plain_notes))
+        return dataclasses.replace(result, input_notes=(*about_classes, *notes, *result.input_notes))
 
-    def _classes(self, images: Sequence[ImageState]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _classes(self, images: Sequence[ImageState]) -> tuple[tuple[str, ...], tuple[Note, ...]]:
         """Return the names of the classes, and a note if they are unnamed."""
         names = self._reading.naming.classes
         if names is not None:
@@ -408,8 +406,8 @@ class PDQ:
             count, why = width, "as label_probs have columns"
         else:
             why = "up to the highest label that was seen"
-        said = f"classes are not named: {count} are counted, {why}; label qualities depend on their number"
-        return tuple(str(number + first) for number in range(count)), (said,) if images else ()
+        notes = (Note("classes-not-named", count, why=why),) if images else ()
+        return tuple(str(number + first) for number in range(count)), notes
 
     def _warn_if_alone(self) -> None:
         """Say if other processes have seen images that are not here."""

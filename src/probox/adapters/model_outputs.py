@@ -22,7 +22,7 @@ from probox.detect.transformers_detector import (
 )
 from probox.detect.ultralytics_detector import names_of
 from probox.errors import InputError
-from probox.formats.draft import mask_note
+from probox.notes import InputWarning
 from probox.support.types import Floats, Ints
 from probox.tables.arguments import check_classes, dataset_of
 from probox.tables.arrays import entry_of, to_numpy
@@ -250,7 +250,7 @@ def from_ultralytics(
         table[:, 5].astype(np.int64),
         classes=names,
         image_ids=np.repeat(np.array(ids, np.int64), [len(part) for part in rows]),
-        notes=(mask_note(masked),) if masked else (),
+        notes=(InputWarning("masks-not-read", masked),) if masked else (),
     )
 
 

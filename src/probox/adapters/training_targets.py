@@ -21,6 +21,7 @@ from probox.adapters.dictionaries import (
 )
 from probox.adapters.image_rows import image_ids_of, list_outputs, sizes_of, stack_rows
 from probox.errors import InputError
+from probox.notes import InputWarning, Note
 from probox.support.types import Array, Bools, Floats, Ints
 from probox.tables.arrays import to_numpy
 from probox.tables.box_formats import BoxFormat
@@ -92,7 +93,7 @@ def truth_of(dataset: Dataset, targets: Sequence[Target]) -> GroundTruth:
         shapes = np.broadcast_to(shape, (len(target.boxes), 2))
         masks.append(target.masks or Masks.from_boxes(pixels_of_boxes(target.boxes, shapes)))
     empty = sum(target.empty for target in targets)
-    notes = [f"{empty} masks have no pixel: left out"] if empty else []
+    notes = [Note("pixelless-masks", empty)] if empty else []
 
     def join(name: str, nothing: Array) -> Array:
         return np.concatenate([nothing, *(getattr(target, name) for target in targets)])
@@ -106,22 +107,19 @@ def truth_of(dataset: Dataset, targets: Sequence[Target]) -> GroundTruth:
         extents=join("extents", np.zeros((0, 2))),
         areas=join("areas", np.zeros(0)),
         crowd=join("crowd", np.zeros(0, bool)),
-        notes=(*notes, *_note_swapped(dataset, targets)),
+        notes=(*notes, *_check_swapped(dataset, targets)),
     )
 
 
-def _note_swapped(dataset: Dataset, targets: Sequence[Target]) -> list[str]:
-    """Return a note if boxes of most images reach far outside, but would fit with width and height exchanged."""
+def _check_swapped(dataset: Dataset, targets: Sequence[Target]) -> list[Note]:
+    """Return a warning if boxes of most images reach far outside, but would fit with width and height exchanged."""
     reach = np.array([target.boxes[:, 2:].max(axis=0, initial=0.0) for target in targets]).reshape(-1, 2)
     sizes = dataset.shapes.astype(np.float64)
     outside = (reach > OUTSIDE * sizes + 1).any(axis=1) & (reach <= sizes[:, ::-1] + 1).all(axis=1)
     told = (reach > 0).any(axis=1) & (sizes[:, 0] != sizes[:, 1])
     if not outside.any() or 2 * outside.sum() < told.sum():
         return []
-    return [
-        f"boxes of {outside.sum()} of {told.sum()} images reach outside, and would fit if width and height were "
-        f"exchanged: {ORDER}"
-    ]
+    return [InputWarning("image-sizes-swapped", outside.sum(), total=int(told.sum()), order=ORDER)]
 
 
 def _flags(masks: Any, rows: int) -> Bools | None:
@@ -232,7 +230,7 @@ def from_torchvision(
         nameless += found.nameless
         images.append(found.rows)
         masks.append(found.masks)
-    notes = (f"{nameless} detections of {NO_CLASS}, which is no class, were left out",) if nameless else ()
+    notes = (Note("nameless-detections", nameless, name=NO_CLASS),) if nameless else ()
     return stack_rows(
         images,
         ids,

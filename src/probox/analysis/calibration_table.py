@@ -18,6 +18,7 @@ from probox.measures.measure import weighted_quantile
 from probox.measures.scoring.calibration_metrics import ONE_STD, coverage, edge_levels, error_factor, rms_z
 from probox.measures.scoring.score_rows import with_sigma
 from probox.measures.scoring.scores import crps
+from probox.notes import Note
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -247,8 +248,8 @@ def find_shifted_edges(rows: Sequence[CalibrationRow]) -> dict[str, float]:
     }
 
 
-def note_last_pixels(rows: Sequence[CalibrationRow]) -> tuple[str, ...]:
-    """Say so if right and lower edges lie a pixel short of the truth's and the others do not; else say nothing.
+def note_last_pixels(rows: Sequence[CalibrationRow]) -> tuple[Note, ...]:
+    """Return a note if right and lower edges lie a pixel short of the truth's and the others do not.
 
     Truth ends at x + width. A detector whose boxes name the last pixel in them, as PDQ's heatmaps take boxes, ends at
     x + width - 1. PDQ does not mind, but every rule about boxes takes it for an error.
@@ -260,10 +261,7 @@ def note_last_pixels(rows: Sequence[CalibrationRow]) -> tuple[str, ...]:
     near = all(abs(bias[edge][0]) < 0.5 for edge in ("x1", "y1"))
     if not (far and near):
         return ()
-    return (
-        "x2 and y2 lie about a pixel short of the truth's: if boxes name the last pixel in them, rules about boxes "
-        "take that pixel for an error; PDQ does not",
-    )
+    return (Note("last-pixels"),)
 
 
 def _make_row(group: str, name: str, pairs: MatchedPairs, chosen: Flags) -> CalibrationRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -41,6 +41,7 @@ from probox.evaluation.result import Evaluation
 from probox.evaluation.text import limit_digits
 from probox.measures.measure import Column, Measure
 from probox.measures.registry import all_measures
+from probox.notes import Note
 from probox.support.words import format_list, with_count
 
 _MANY = 3
@@ -247,7 +248,7 @@ class Comparison:
         Number of bootstrap replicates, and the random seed.
     permutations : int
         Number of permutations: `replicates`, or more where many pairs are tested. Classes have more still.
-    notes : tuple of str
+    notes : tuple of Note
         What was left out, differs or is too little, one sentence each.
     """
 
@@ -258,7 +259,7 @@ class Comparison:
     replicates: int
     permutations: int
     seed: int
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def to_dict(self) -> dict[str, object]:
         """Return it for JSON."""
@@ -281,7 +282,7 @@ class Comparison:
             "replicates": self.replicates,
             "permutations": self.permutations,
             "seed": self.seed,
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __str__(self) -> str:
@@ -338,7 +339,9 @@ def compare(
         raise InputError(f"expected two results or more to compare, but got {len(results)}")
     notes = list(check_same_truth(results))
     if per_class and any(result.keep != "all" for result in results.values()):
-        raise InputError("classes are compared by tables, which were not kept", remedy='evaluate with keep="all"')
+        raise InputError(
+            "classes are compared by tables, which were not kept", remedy="evaluate with {option:keep=all}"
+        )
     wanted, others = choose_measures(list(results.values()), measures)
     if not wanted:
         raise InputError("the results hold no measure in common", remedy="evaluate them for the same measures")
@@ -367,46 +370,50 @@ def compare(
         }
         pairs.append(_compare_pair(couple, found, wanted, images, level, len(couples)))
         undefined = {key: difference.difference for key, difference in pairs[-1].columns.items()}
-        others = (*others, *(f"{' - '.join(couple)}, {text}" for text in note_undefined(undefined, replicates)))
+        others = (*others, *_name_result(note_undefined(undefined, replicates), " - ".join(couple)))
     others = (*others, *(_note_missing_measures(results) if measures is None else ()))
     others = (*others, *(_note_measures_without_classes(wanted, named=measures is not None) if per_class else ()))
     notes += [*note_few_images(images), *others, *_note_thresholds(results), *_note_results(results, wanted)]
     return Comparison(tuple(pairs), wanted, images, level, replicates, permutations, seed, tuple(notes))
 
 
-def _note_missing_measures(results: Mapping[str, Evaluation]) -> list[str]:
-    """Return which measures were passed over, since only some results hold them."""
+def _note_missing_measures(results: Mapping[str, Evaluation]) -> list[Note]:
+    """Return notes on which measures were passed over, since only some results hold them."""
     alone: dict[tuple[str, ...], list[str]] = {}
     for measure in all_measures():
         holders = tuple(name for name, result in results.items() if measure.name in result.measures)
         if 0 < len(holders) < len(results):
             alone.setdefault(holders, []).append(measure.name)
     return [
-        f"not compared: {format_list(names)}, for which only {format_list(who)} "
-        f"{'was' if len(who) == 1 else 'were'} evaluated"
+        Note("measured-in-some", len(names), names=format_list(names), results=format_list(who), many=len(who))
         for who, names in alone.items()
     ]
 
 
-def _note_measures_without_classes(measures: Sequence[Measure], *, named: bool) -> list[str]:
-    """Return which measures that somebody asked for have no numbers of classes."""
+def _note_measures_without_classes(measures: Sequence[Measure], *, named: bool) -> list[Note]:
+    """Return a note on measures that somebody asked for have no numbers of classes."""
     without = [measure.name for measure in measures if measure.per_class is None]
     if not without or not (named or len(without) == len(measures)):
         return []
-    return [f"no classes are compared by {format_list(without)}: there are no numbers of single classes"]
+    return [Note("no-classes-compared", len(without), names=format_list(without))]
 
 
-def _note_thresholds(results: Mapping[str, Evaluation]) -> list[str]:
-    """Return which label thresholds were chosen; replicates keep them."""
-    return [f"{name}: {one.threshold_choice}" for name, one in results.items() if one.threshold_choice is not None]
+def _note_thresholds(results: Mapping[str, Evaluation]) -> list[Note]:
+    """Return notes on label thresholds that were chosen; replicates keep them."""
+    chosen = {name: str(one.threshold_choice) for name, one in results.items() if one.threshold_choice is not None}
+    return [Note("text", text=text, result=name) for name, text in chosen.items()]
 
 
-def _note_results(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> list[str]:
-    """Return what readers of the numbers must know of each result."""
-    told = [measure.remarks for measure in measures if measure.remarks is not None]
-    return list(
-        dict.fromkeys(f"{name}: {text}" for name, result in results.items() for say in told for text in say(result))
-    )
+def _name_result(notes: Iterable[Note], result: str) -> list[Note]:
+    """Return notes with the name of the result that they are about."""
+    return [note.replace(note.count, result=result) for note in notes]
+
+
+def _note_results(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> list[Note]:
+    """Return the notes of measures on each result."""
+    makers = [measure.notes for measure in measures if measure.notes is not None]
+    notes = [note for name, result in results.items() for make in makers for note in _name_result(make(result), name)]
+    return list(dict.fromkeys(notes))
 
 
 def _join_results(results: Mapping[str, Any], couple: Couple, measures: Sequence[Measure]) -> Any:

@@ -11,18 +11,19 @@ import numpy as np
 from probox.errors import InputError
 from probox.evaluation.merge import merge_evaluations
 from probox.evaluation.result import Evaluation
+from probox.notes import InputWarning, Note
 from probox.support.words import format_list
 
 CHANGES_DETECTIONS = ("label_threshold", "fixed_variance")
 """Fields of a convention that change the detections and not how they are measured: these may differ."""
 
 
-def check_same_truth(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
+def check_same_truth(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
     """Raise if a result was not measured as the first was, naming what differs; return what may differ but does."""
     (name, first), *others = results.items()
     regions = _compare_regions(results)
     if regions is not None:
-        raise InputError(regions, remedy="evaluate all of them on the same truth, with or without box truth")
+        raise InputError(str(regions), remedy="evaluate all of them on the same truth, with or without box truth")
     for other, result in others:
         for difference in (_compare_keep, _compare_classes, _compare_images, _compare_objects, _compare_conventions):
             found = difference(name, first, other, result)
@@ -33,28 +34,26 @@ def check_same_truth(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
     return _detection_notes(results)
 
 
-def describe_differences(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
-    """Return how results of the same objects were measured differently, one sentence each."""
+def describe_differences(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
+    """Return notes and warnings on how results of the same objects were measured differently."""
     (name, first), *others = results.items()
     regions = _compare_regions(results)
     conventions = [_compare_conventions(name, first, other, result) for other, result in others]
-    found = [f"{text}: their numbers are not comparable" for text in conventions if text is not None]
+    found = [InputWarning("conventions-differ", text=text) for text in conventions if text is not None]
     return (*(found if regions is None else [regions]), *_detection_notes(results))
 
 
-def _compare_regions(results: Mapping[str, Evaluation]) -> str | None:
-    """Return which results were scored against masks and which against boxes; None if all of them were alike."""
+def _compare_regions(results: Mapping[str, Evaluation]) -> InputWarning | None:
+    """Return a warning if some results were scored against masks and some against boxes."""
     masks, boxes = (
         [name for name, result in results.items() if result.scored_against == kind] for kind in ("masks", "boxes")
     )
     if not masks or not boxes:
         return None
-    verb = "was" if len(masks) == 1 else "were"
-    sides = f"{format_list(masks)} {verb} scored against masks, {format_list(boxes)} against boxes"
-    return f"{sides}: their PDQ is not comparable"
+    return InputWarning("regions-differ", masks=format_list(masks), boxes=format_list(boxes), many=len(masks))
 
 
-def _detection_notes(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
+def _detection_notes(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
     (name, first), *others = results.items()
     notes = []
     for other, result in others:
@@ -62,9 +61,8 @@ def _detection_notes(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
             a, b = getattr(first.convention, field), getattr(result.convention, field)
             if a != b:
                 words = field.replace("_", " ")
-                notes.append(
-                    f"{name} has {words} {_format_value(a)}, {other} {_format_value(b)}: they are compared as measured"
-                )
+                values = {"a": _format_value(a), "b": _format_value(b)}
+                notes.append(Note("settings-differ", first=name, second=other, setting=words, **values))
     return tuple(notes)
 
 

@@ -47,6 +47,7 @@ from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.registry import all_measures, measures_called
 from probox.measures.scoring.score_rows import with_density
+from probox.notes import Note
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,23 +77,21 @@ def run_pieces(pieces: Sequence[Piece], case: Case) -> Iterator[Any]:
     return (piece.function(case, *piece.arguments) for piece in pieces)
 
 
-def compute_numbers(case: Case) -> tuple[dict[str, float], list[str]]:
+def compute_numbers(case: Case) -> tuple[dict[str, float], list[Note]]:
     """Return every column of the measures that evaluations do not take as a standard, and what cannot be had."""
     evaluation = case.evaluation
     numbers: dict[str, float] = {}
-    remarks: list[str] = []
+    notes: list[Note] = []
     kept = evaluation.detections.label_probs is not None
     for measure in (measure for measure in all_measures() if not measure.standard):
         if "labels" in measure.needs and not kept:
             numbers.update(measure.nothing())
-            remarks.append(
-                "label probabilities were not kept: no rule about labels; evaluate anew (Parquet: all measures)"
-            )
+            notes.append(Note("no-label-metrics"))
             continue
         numbers.update(measure.summary(evaluation))
-        if measure.remarks is not None:
-            remarks += measure.remarks(evaluation)
-    return numbers, remarks
+        if measure.notes is not None:
+            notes += measure.notes(evaluation)
+    return numbers, notes
 
 
 def compute_factor(case: Case) -> ErrorFactor:
@@ -210,7 +209,7 @@ class Diagnosis:
         What the sigmas are worth over the best constant ones, by rule.
     best_thresholds : tuple of BestThreshold
         Where each measure that was asked for is best.
-    remarks : tuple of str
+    notes : tuple of Note
         What was left out, and why.
     """
 
@@ -225,7 +224,7 @@ class Diagnosis:
     what_if: tuple[WhatIf, ...]
     skill: Mapping[str, Skill]
     best_thresholds: tuple[BestThreshold, ...]
-    remarks: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def best_threshold(self) -> BestThreshold | None:
@@ -256,7 +255,7 @@ class Diagnosis:
             "skill": {rule: skill.to_dict() for rule, skill in self.skill.items()},
             "best_threshold": None if self.best_threshold is None else self.best_threshold.to_dict(),
             "best_thresholds": {best.measure: best.to_dict() for best in self.best_thresholds},
-            "remarks": list(self.remarks),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __repr__(self) -> str:
@@ -302,11 +301,11 @@ def diagnose(
     1.0
     """
     evaluation.expect_one_threshold("diagnose")
-    remarks = list(note_few_images(len(evaluation.dataset)))
+    notes = list(note_few_images(len(evaluation.dataset)))
     pairs = evaluation.matched_pairs
     asked = dict.fromkeys(["pdq", *thresholds_for]) if len(evaluation.detections) else {}
     measures = [name for name in asked if name != "pdq" or evaluation.has_pairs]
-    unscored: list[str] = []
+    unscored: list[Note] = []
     scene = (
         _make_rescorer(evaluation, threads, unscored) if evaluation.has_pairs and len(evaluation.detections) else None
     )
@@ -337,20 +336,20 @@ def diagnose(
     bests = [next(working) for _ in sought]
     answers = [next(working) for _ in repairs]
     numbers, said = next(working)
-    remarks += [*said, *note_last_pixels(calibration)]
+    notes += [*said, *note_last_pixels(calibration)]
     budget = None
     if evaluation.has_pairs:
         budget = compute_budget(evaluation)
         answers += what_if_matched(evaluation, next((best for best in bests if best.measure == "pdq"), None))
     else:
-        remarks.append("PDQ was not measured: no budget, no what-if; evaluate with PDQ among the measures")
-    remarks += unscored
+        notes.append(Note("pdq-not-measured"))
+    notes += unscored
     for control, under in zip(controls, controlled, strict=True):
         answers += under.answers
         if under.skill is not None:
             skill["pdq"] = under.skill
         elif control == "constant":
-            remarks.append("no constant sigma for PDQ: one half of the images has no detection to fit it on")
+            notes.append(Note("no-constant-baseline"))
     diagnosis = Diagnosis(
         verdict=(),
         pairs=len(pairs),
@@ -363,7 +362,7 @@ def diagnose(
         what_if=tuple(sort_answers(answers)),
         skill=skill,
         best_thresholds=tuple(bests),
-        remarks=tuple(dict.fromkeys(remarks)),
+        notes=tuple(dict.fromkeys(notes)),
     )
     return step(dataclasses.replace(diagnosis, verdict=summarize(diagnosis)))
 
@@ -376,11 +375,11 @@ def _list_repairs(case: Case) -> dict[str, Callable[..., Controlled]]:
     return {"constant": score_constant} | ({"scale": score_scale} if sigmas else {})
 
 
-def _make_rescorer(evaluation: Evaluation, threads: int | None, remarks: list[str]) -> Rescorer | None:
+def _make_rescorer(evaluation: Evaluation, threads: int | None, notes: list[Note]) -> Rescorer | None:
     try:
         return make_rescorer(evaluation, threads=threads)
     except InputError as error:
-        remarks.append(f"nothing was scored anew: {error.problem}")
+        notes.append(Note("not-rescored", problem=str(error.problem)))
         return None
 
 
@@ -447,7 +446,7 @@ def summarize_for_page(
         what_if=(),
         skill=skill,
         best_thresholds=(find_best_pdq(evaluation, rematches),) if scored else (),
-        remarks=note_last_pixels(tabulate_edges(evaluation)),
+        notes=note_last_pixels(tabulate_edges(evaluation)),
     )
     said = summarize(diagnosis)
     left_out = []

@@ -47,8 +47,8 @@ def diagnosis_text(diagnosis: Diagnosis, width: int | None = None) -> str:
             _add_title("Are sigmas informative? Skill over the best constant sigma", _tabulate_skill(diagnosis), width)
         )
     parts.append(_add_title("Every measure of corners, labels and scores", _tabulate_numbers(diagnosis), width))
-    if diagnosis.remarks:
-        parts.append("\n".join(f"note: {text}" for text in diagnosis.remarks))
+    if diagnosis.notes:
+        parts.append("\n".join(note.labelled() for note in diagnosis.notes))
     return "\n\n".join(parts)
 
 

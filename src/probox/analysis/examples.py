@@ -29,6 +29,7 @@ from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.matched import MatchedPairs
 from probox.measures.scoring.scores import invertible, squared_distances
+from probox.notes import Note
 from probox.tables.results import Verdict
 
 Floats = npt.NDArray[np.float64]
@@ -89,12 +90,12 @@ class Examples:
     ----------
     examples : tuple of Example
         By kind, the clearest first.
-    notes : tuple of str
+    notes : tuple of Note
         What must be said of how they were found, one sentence each.
     """
 
     examples: tuple[Example, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def __iter__(self) -> Iterator[Example]:
         return iter(self.examples)
@@ -132,20 +133,20 @@ def example_detections(result: Evaluation, n: int = 3) -> Examples:
     if len(pairs):
         usable = usable & np.asarray(pairs.scores >= np.median(pairs.scores))
     spread = invertible(pairs.covariances) & ~pairs.plain
-    notes = []
+    notes: list[Note] = []
     if (usable & spread).any():
         found = _find_by_distance(result, pairs, usable & spread, n)
         left = int((usable & ~spread).sum())
         if left:
-            notes.append(f"{left:,} pairs of plain boxes, which have no sigma to judge, were passed over")
+            notes.append(Note("plain-boxes-skipped", left))
         notes += note_last_pixels(tabulate_edges(result))
     else:
         found = _find_by_overlap(result, pairs, usable, n)
         if found:  # without any pair nothing is known of sigmas
-            notes.append("no box has a covariance to judge: examples follow the overlap instead")
+            notes.append(Note("overlaps-only"))
     found += _find_wrong_labels(result, n)
     if not found:
-        notes.append("no detection is matched by COCO's rule, away from the border: no examples")
+        notes.append(Note("no-examples"))
     return Examples(tuple(found), tuple(notes))
 
 

@@ -59,7 +59,7 @@ def take_class(evaluation: Evaluation, label: int, measure: Measure) -> ClassPar
         ),
         pairs=pairs.replace(objects=new_object[pairs.objects], detections=new_detection[pairs.detections]),
         masks=evaluation.masks.take(there),
-        plain_notes=(),
+        input_notes=(),
     )
     return ClassPart(part, images)
 

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.evaluation.oddities.checks import check_coverage
-from probox.evaluation.oddities.columns import Columns
+from probox.evaluation.input_checks import Columns
+from probox.evaluation.input_checks.checks import check_coverage
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.pdq_measure import pdq_per_image
+from probox.notes import Note
 from probox.tables.arguments import expect
 from probox.tables.columns import Table, column, frozen
 from probox.tables.detections import Detections
@@ -41,7 +42,7 @@ class Ranking(Table):
         How many detections that is from.
     by, aggregate : str
         What was ranked by.
-    notes : tuple of str
+    notes : tuple of Note
         What was left out, a sentence each.
     """
 
@@ -52,7 +53,7 @@ class Ranking(Table):
     detections: IntArray = column(np.int64)
     by: str = ""
     aggregate: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __repr__(self) -> str:
         return f"Ranking({len(self)} images by {self.by}, {self.aggregate} over detections)"
@@ -108,7 +109,7 @@ def rank(
     chosen = detections.take(rows)
     alone = 0 if by == "spread" else int(_has_one_score(chosen).sum())
     if alone:
-        notes.append(f"{alone:,} of {len(chosen):,} detections have a score alone: what it leaves of 1 is background")
+        notes.append(Note("background-of-scores", alone, total=len(chosen)))
     uncertainties = UNCERTAINTIES[by](chosen)
     of_image = np.searchsorted(images, chosen.image_ids)
     counts = np.bincount(of_image, minlength=len(images)).astype(np.int64)
@@ -126,13 +127,13 @@ def rank(
 
 def _choose_detections(
     detections: Detections, images: IntArray, threshold: float | None, *, spread: bool
-) -> tuple[IntArray, list[str]]:
+) -> tuple[IntArray, list[Note]]:
     """Return the rows of detections that count, and why the others do not."""
     n = len(detections)
     kept = np.isin(detections.image_ids, images)
-    notes = []
+    notes: list[Note] = []
     if not kept.all():
-        notes.append(f"{n - int(kept.sum()):,} of {n:,} detections lie in other images and were left out")
+        notes.append(Note("other-images", n - int(kept.sum()), total=n))
     if threshold is not None:
         if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or not 0 <= threshold <= 1:
             raise InputError(f"expected label_threshold to be a number between 0 and 1, but got {threshold!r:.40}")
@@ -148,9 +149,7 @@ def _choose_detections(
                 remedy="rank by entropy or margin",
             )
         if plain:
-            notes.append(
-                f"{plain:,} of {int(kept.sum()):,} detections are plain boxes without spread and were left out"
-            )
+            notes.append(Note("no-spread", plain, total=int(kept.sum())))
         kept &= probabilistic
     return np.flatnonzero(kept), notes
 
@@ -258,7 +257,7 @@ def find_seen_images(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
     rarely sure leaves images empty, too.
     """
     seen = np.ones(len(evaluation.dataset), bool)
-    if any(oddity.kind == "images without detections" for oddity in check_coverage(Columns.of_evaluation(evaluation))):
+    if check_coverage(Columns.of_evaluation(evaluation)):
         seen = np.bincount(evaluation.detections.image_rows, minlength=len(seen)) > 0
     return seen
 

@@ -20,6 +20,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.measure import Measure, Resampled, Unit, Weights
 from probox.measures.registry import all_measures, measures_called, named_measures
+from probox.notes import Note
 
 _CELLS = 4_000_000  # weights at a time
 
@@ -111,15 +112,15 @@ def resample(evaluation: Evaluation, measures: Sequence[Measure], weights: Weigh
 
 def choose_measures(
     results: Sequence[Evaluation], names: str | Collection[str] | None
-) -> tuple[tuple[Measure, ...], tuple[str, ...]]:
-    """Return the measures that are asked for (default: all that every result holds), and what to say of others.
+) -> tuple[tuple[Measure, ...], tuple[Note, ...]]:
+    """Return the measures that are asked for (default: all that every result holds), and notes on others.
 
     Measures that cannot be resampled are left out where nobody named them.
     """
     if names is None:
         held = [measure for measure in all_measures() if all(measure.name in result.measures for result in results)]
         lacking = [measure.name for measure in held if measure.resampled is None]
-        notes = (f"no intervals of {', '.join(lacking)}: nobody has said how to resample it",) if lacking else ()
+        notes = (Note("not-resampled", len(lacking), names=", ".join(lacking)),) if lacking else ()
         return tuple(measure for measure in held if measure.resampled is not None), notes
     wanted = measures_called(named_measures(names))
     if isinstance(names, str) and names.strip().lower() == "all":
@@ -215,7 +216,7 @@ class Intervals(Mapping[str, Interval]):
     level: float
     replicates: int
     seed: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __getitem__(self, key: str) -> Interval:
         return self.columns[key]
@@ -349,26 +350,26 @@ def _student_quantile(z: float, degrees: int) -> float:
     return z + sum(term / float(degrees) ** power for power, term in enumerate(terms, 1))
 
 
-def note_few_images(images: int) -> tuple[str, ...]:
-    """Return what to say if there are too few images."""
+def note_few_images(images: int) -> tuple[Note, ...]:
+    """Return a note if there are too few images."""
     if images < 2:
-        return (f"no intervals: images are drawn anew, and there is {'only one' if images else 'none'}",)
+        return (Note("too-few-images-for-intervals", images),)
     if images < FEW_IMAGES:
-        return (f"{images} images are few: intervals of fewer than {FEW_IMAGES} tend to be too narrow",)
+        return (Note("few-images", images, least=FEW_IMAGES),)
     return ()
 
 
-def note_undefined(columns: Mapping[str, Interval], replicates: int) -> tuple[str, ...]:
-    """Return which columns have no number in how many replicates, and which are infinite."""
+def note_undefined(columns: Mapping[str, Interval], replicates: int) -> tuple[Note, ...]:
+    """Return notes on which columns have no number in how many replicates, and which are infinite."""
     infinite = [key for key, interval in columns.items() if math.isinf(interval.value)]
     by_count: dict[int, list[str]] = {}
     for key, interval in columns.items():
         if interval.undefined and math.isfinite(interval.value):
             by_count.setdefault(interval.undefined, []).append(key)
     return (
-        *((f"{', '.join(infinite)}: infinite, so there is no interval",) if infinite else ()),
+        *([Note("infinite-columns", len(infinite), names=", ".join(infinite))] if infinite else []),
         *(
-            f"{', '.join(keys)}: no number in {count:,} of {replicates:,} replicates, which were left out"
+            Note("undefined-replicates", count, names=", ".join(keys), total=replicates)
             for count, keys in by_count.items()
         ),
     )

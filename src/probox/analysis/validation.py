@@ -1,4 +1,4 @@
-"""Everything wrong or odd in a pair of files, found in one pass."""
+"""Everything wrong or suspicious in a pair of files, found in one pass."""
 
 from __future__ import annotations
 
@@ -8,22 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from probox.errors import InputError
-from probox.evaluation.oddities import Columns, find_oddities
-from probox.evaluation.oddities.checks import (
-    CLIP,
-    CORNER,
-    OF_TRUTH,
-    OUTSIDE,
-    boxes_outside,
-    corners_outside,
-    describe_corner,
-)
-from probox.evaluation.oddities.columns import Rows
+from probox.errors import InputError, Spelling, python_keyword
+from probox.evaluation.input_checks import Columns, check_columns
+from probox.evaluation.input_checks.checks import CLIP, boxes_outside, corners_outside, describe_corner
+from probox.evaluation.input_checks.columns import Rows
 from probox.files.reading import Paths
 from probox.formats.draft import Draft
 from probox.formats.problems import Finding, Problems
 from probox.formats.reading import load_detections, load_truth
+from probox.notes import Note
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.row_problems import find_problems
 
@@ -43,7 +36,7 @@ class Report:
         Kinds of problems, each with a count and its first examples; errors stop an evaluation, warnings do not.
     counts : dict of str to int
         What could be read: images, objects, classes, detections, probabilistic boxes, heatmaps.
-    notes : tuple of str
+    notes : tuple of Note
         What readers leave out or replace.
     """
 
@@ -51,7 +44,7 @@ class Report:
     detections: str
     findings: tuple[Finding, ...]
     counts: dict[str, int]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -60,7 +53,7 @@ class Report:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """Return the kinds of oddities that do not."""
+        """Return the kinds of problems that do not."""
         return tuple(finding for finding in self.findings if not finding.is_error)
 
     @property
@@ -68,11 +61,15 @@ class Report:
         """Return whether the files can be evaluated."""
         return not self.errors
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as a dictionary that JSON can hold."""
+    def to_dict(self, spell: Spelling = python_keyword) -> dict[str, Any]:
+        """Return the report as a dictionary that JSON can hold; `spell` tells how keywords are written."""
 
         def plain(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
-            return [{"kind": f.kind, "count": f.count, "examples": [str(e) for e in f.examples]} for f in findings]
+            return [
+                {"code": f.code, "count": f.count, "message": messages[0], "examples": messages}
+                for f in findings
+                for messages in [[example.message(spell) for example in f.examples]]
+            ]
 
         return {
             "ok": self.ok,
@@ -81,12 +78,12 @@ class Report:
             "errors": plain(self.errors),
             "warnings": plain(self.warnings),
             "counts": self.counts,
-            "notes": list(self.notes),
+            "notes": [note.to_dict(spell) for note in self.notes],
         }
 
 
 def validate(truth: Paths, detections: Paths) -> Report:
-    """Read ground truth and detections and report everything wrong or odd, by kind.
+    """Read ground truth and detections and report everything wrong or suspicious, by kind.
 
     A file that is not JSON, or not the kind of file that is expected, ends the reading of that file; everything
     else is gathered. The report has no errors exactly when an evaluation of the files would start.
@@ -99,13 +96,13 @@ def validate(truth: Paths, detections: Paths) -> Report:
     """
     problems = Problems(lenient=True)
     counts: dict[str, int] = {}
-    notes: list[str] = []
+    notes: list[Note] = []
     table = _read_truth(truth, problems)
     if table is not None:
         notes += table.notes
         counts |= {"images": len(table.image_ids), "objects": len(table), "classes": len(table.classes)}
     if table is None or problems.stopped:
-        notes.append("the detections were not checked: the ground truth must be readable first")
+        notes.append(Note("detections-not-checked"))
     else:
         draft = _read_draft(detections, table, problems)
         if draft is not None:
@@ -157,14 +154,14 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
     _warn_of_places(columns, np.flatnonzero(~unusable), located, problems)
     partial = problems.stopped or any(finding.kind == "image count" for finding in problems.findings)
     if partial or (len(draft) and unusable.all()):
-        return  # a part of a file, one of other images, or no usable row at all would look odd for that alone
-    for oddity in find_oddities(columns):
-        if oddity.kind not in (OUTSIDE, CORNER):  # listed above, however few
-            file = truth.source if oddity.kind in OF_TRUTH else draft.source
-            examples = [InputError(oddity.text, file=file, remedy=oddity.remedy)]
-            rows = np.flatnonzero(~unusable)[oddity.rows]
+        return  # a part of a file, one of other images, or no usable row at all would look wrong for that alone
+    for warning in check_columns(columns):
+        if warning.code not in ("box-outside-image", "corner-outside-image"):  # listed above, however few
+            file = truth.source if warning.on_truth else draft.source
+            examples = [InputError(str(warning), file=file)]
+            rows = np.flatnonzero(~unusable)[warning.rows]
             examples += [located(int(row), "is one of them", "") for row in rows[:2]]
-            problems.warn_of_all(oddity.kind, max(1, len(rows)), examples)
+            problems.warn_of_all(warning.code.replace("-", " "), max(1, len(rows)), examples)
 
 
 def _warn_of_places(columns: Columns, rows: Rows, located: Located, problems: Problems) -> None:
@@ -178,5 +175,5 @@ def _warn_of_places(columns: Columns, rows: Rows, located: Located, problems: Pr
     def corner(at: int) -> InputError:
         return located(int(rows[at]), describe_corner(columns, at), CLIP)
 
-    problems.warn(CORNER, corners_outside(columns).tolist(), corner)
-    problems.warn(OUTSIDE, boxes_outside(columns).tolist(), describe_box)
+    problems.warn("corner outside image", corners_outside(columns).tolist(), corner)
+    problems.warn("box outside image", boxes_outside(columns).tolist(), describe_box)

@@ -36,6 +36,7 @@ from probox.files.output import json_bytes, write_files
 from probox.files.reading import Paths, file_head, read_bytes
 from probox.fusion.gaussian import BORDERS
 from probox.measures.matched import EDGES
+from probox.notes import Note
 from probox.support.words import some_names
 from probox.tables.arguments import dataset_of, expect, expect_path
 from probox.tables.dataset import Dataset
@@ -112,28 +113,24 @@ class Calibration:
         )
         return changed.replace(notes=(*detections.notes, *self._notes(detections, sizes=dataset is not None)))
 
-    def _notes(self, found: Detections, *, sizes: bool) -> tuple[str, ...]:
-        """Return what `apply` leaves as it is, and which classes have no values of their own, one sentence each."""
-        notes: list[str] = []
+    def _notes(self, found: Detections, *, sizes: bool) -> tuple[Note, ...]:
+        """Return what `apply` leaves as it is, and which classes have no values of their own."""
+        notes: list[Note] = []
         if self.border == "pin" and sizes:
-            notes.append('border="pin" limits the std of edges at the image border: for PDQ, not for a filter')
+            notes.append(Note("pinned-calibration"))
         elif self.border == "pin":
-            notes.append(
-                'edges are not pinned, though border="pin" was fitted: the sizes of images are not known; '
-                "give the ground truth of these images"
-            )
+            notes.append(Note("not-pinned"))
         maps = int(found.has_heatmap.sum())
         if maps:
-            notes.append(f"{maps:,} of {len(found):,} detections are heatmaps: they stay as they are")
+            notes.append(Note("heatmaps-kept", maps, total=len(found)))
         plain = int(find_unchanged(found, self.corners).sum()) - maps
         if plain:
-            notes.append(f"{plain:,} of {len(found):,} detections are plain boxes: no sigma to calibrate")
+            notes.append(Note("plain-boxes-kept", plain, total=len(found)))
         used = [found.classes[label] for label in np.unique(found.labels).tolist()] if found.classes else []
         for what, mapping in (("corners", self.corners), ("labels", self.labels)):
             unknown = [name for name in used if not mapping.has_class(name)]
             if unknown:
-                use = f"{count_of_classes(len(unknown))} {'uses' if len(unknown) == 1 else 'use'}"
-                notes.append(f"{what}: {use} the values of all classes ({some_names(unknown)})")
+                notes.append(Note("classes-not-fitted", len(unknown), what=what, names=some_names(unknown)))
         return tuple(notes)
 
     def __repr__(self) -> str:

@@ -22,7 +22,6 @@ from probox.calibration.corner_maps import (
     RelativeCurves,
     Scale,
     box_reach,
-    count_of_classes,
     edge_reach,
     fit_curve,
     sigmas_of,
@@ -33,6 +32,7 @@ from probox.errors import InputError
 from probox.measures.boxes.matching import match_boxes
 from probox.measures.matched import EDGES, FEW_PAIRS, at_border
 from probox.measures.scoring.scores import invertible
+from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
 from probox.support.words import some_names
 from probox.tables.detections import Detections
@@ -198,7 +198,7 @@ def check_pairs(count: int) -> None:
     if count < FEW_PAIRS:
         raise InputError(
             f"only {count} matched {'box' if count == 1 else 'boxes'} to learn sigmas from, fewer than {FEW_PAIRS}",
-            remedy='fit on more images, or use method="constant"',
+            remedy="fit on more images, or use {option:method=constant}",
         )
 
 
@@ -278,7 +278,7 @@ class CornerFit:
     """A map and what is to be said about it."""
 
     mapping: CornerMap
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def fit_corners(
@@ -310,7 +310,7 @@ def fit_corners(
     if scales_sigmas(method, pairs):
         pairs = pairs.take(pairs.usable)
     pairs = with_free_edges(pairs)
-    few = (f"only {len(pairs)} matched boxes to fit to, fewer than {FEW_PAIRS}",) if len(pairs) < FEW_PAIRS else ()
+    few = (Note("few-boxes-fitted", len(pairs), least=FEW_PAIRS),) if len(pairs) < FEW_PAIRS else ()
     if method == "conformal":
         return CornerFit(_conformal(pairs, alpha), few)
     height = height_for(target, level)
@@ -374,7 +374,7 @@ def _positive(value: float) -> float:
 
 Height = Callable[[Floats], float]
 
-Shaped = tuple[CornerMap, tuple[str, ...]]
+Shaped = tuple[CornerMap, tuple[Note, ...]]
 
 
 def _scale(pairs: FittingPairs, height: Height) -> Shaped:
@@ -393,7 +393,7 @@ def _edge_scale(pairs: FittingPairs, height: Height) -> Shaped:
         enough = int(free.sum()) >= FEW_PAIRS
         factors.append(height(z[free, edge]) if enough else everything)
         poor += [] if enough else [name]
-    notes = (f"fewer than {FEW_PAIRS} edges {', '.join(poor)}: the factor of all is used",) if poor else ()
+    notes = (Note("few-edges-fitted", len(poor), least=FEW_PAIRS, names=", ".join(poor)),) if poor else ()
     x1, y1, x2, y2 = factors
     return EdgeScale((x1, y1, x2, y2)), notes
 
@@ -411,9 +411,8 @@ def _class_scale(pairs: FittingPairs, height: Height) -> Shaped:
         factor = height(z[rows][pairs.free[rows]])
         # A class of few pairs is drawn towards all: its own factor weighs as many pairs as it has, theirs FEW_PAIRS.
         own.append((name, everything * (factor / everything) ** (count / (count + FEW_PAIRS))))
-    few = f"{count_of_classes(len(poor))} with fewer than {FEW_PAIRS} pairs ({some_names(poor)})"
-    said = f"the factor of all is used for {few}"
-    return ClassScale(everything, tuple(own)), (said,) if poor else ()
+    few = Note("few-pairs-of-classes", len(poor), least=FEW_PAIRS, names=some_names(poor))
+    return ClassScale(everything, tuple(own)), (few,) if poor else ()
 
 
 def _isotonic(pairs: FittingPairs, height: Height) -> Shaped:
@@ -435,7 +434,7 @@ def _isotonic(pairs: FittingPairs, height: Height) -> Shaped:
 def _learn_std(pairs: FittingPairs, height: Height) -> Shaped:
     shape, fitted = fit_learned(pairs, own_sigmas=scales_sigmas("learned", pairs))
     names = ", ".join(own.name for own in shape.model.slopes)
-    note = f"sigmas are learned from {names} and class, with a ridge of {fitted.ridge:g}"
+    note = Note("learned-from", names=names, ridge=fitted.ridge)
     return shape.scale_by(height(_errors(pairs, shape))), (note, *fitted.notes)
 
 

@@ -27,6 +27,7 @@ from probox.fusion.gaussian import pinned_edges
 from probox.measures.pdq.pdq_measure import sums_per_image
 from probox.measures.scoring.score_rows import border_notes
 from probox.measures.scoring.scores import edge_variances
+from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -182,28 +183,23 @@ class FitTask:
         raise InputError(
             "has no covariances",
             file=self.found.source or "the table of detections",
-            remedy='use method="constant" or method="learned"',
+            remedy="use {option:method=constant} or {option:method=learned}",
         )
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Return what does not take part in fitting corners."""
-        pairs, notes = self.pairs, list[str]()
+        pairs, notes = self.pairs, list[Note]()
         if self.scales_sigmas:
             plain = int((~pairs.covariances.any(axis=(1, 2, 3))).sum())
             flat = int((~pairs.usable).sum()) - plain
             if plain:
-                notes.append(f"{plain:,} of {len(pairs):,} matched boxes are plain: left out of the fit")
+                notes.append(Note("plain-boxes-not-fitted", plain, total=len(pairs)))
             if flat:
-                notes.append(
-                    f"{flat:,} of {len(pairs):,} matched boxes have covariances without an inverse: left out of the fit"
-                )
+                notes.append(Note("singular-boxes-not-fitted", flat, total=len(pairs)))
         notes += border_notes(pairs.residuals, edge_variances(pairs.covariances), ~pairs.free)
         pinned = int(pinned_edges(pairs.boxes, pairs.covariances, pairs.image_sizes).sum())
         if pinned and self.border == "keep":
-            notes.append(
-                f"{pinned:,} of {4 * len(pairs):,} edges are pinned: their std is half their distance to the "
-                'image border, and no fit can repair it; fit to detections made without border="pin"'
-            )
+            notes.append(Note("pinned-edges-fitted", pinned, total=4 * len(pairs)))
         return notes
 
     def origin(self) -> tuple[tuple[str, str | int], ...]:

@@ -21,6 +21,7 @@ from probox.evaluation.inputs import Images, read_inputs
 from probox.files.reading import Paths
 from probox.fusion.gaussian import Border, check_border
 from probox.measures.scoring.scores import negative_log_likelihoods
+from probox.notes import Note
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.types import Bools
 from probox.tables.detections import Detections
@@ -34,17 +35,16 @@ MUCH_NLL = 1.0
 """An NLL that grows by more than this, in nats, is explained."""
 
 
-def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs, border: str = "keep") -> tuple[str, ...]:
+def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs, border: str = "keep") -> tuple[Note, ...]:
     """Return why NLL gets much worse, if it does, from the same pairs before and after."""
     both = before.usable & after.usable
     worse = _nll_growth(before, after, both)
     if not worse > MUCH_NLL:
         return ()
-    said = f"NLL gets worse by {worse:,.3g}"
     if target == "nll":
-        return (f"{said} on images held out, though sigmas are fitted for it: they are better left as they are",)
-    pinned = ', and border="pin" limits them at the image border' if border == "pin" else ""
-    return (f"{said}: sigmas are fitted for {'PDQ' if target == 'pdq' else target}, not for NLL{pinned}",)
+        return (Note("nll-worse-held-out", by=worse),)
+    code = "nll-worse-pinned" if border == "pin" else "nll-worse"
+    return (Note(code, by=worse, target="PDQ" if target == "pdq" else target),)
 
 
 def _nll_growth(before: FittingPairs, after: FittingPairs, rows: Bools) -> float:
@@ -56,7 +56,7 @@ def _nll_growth(before: FittingPairs, after: FittingPairs, rows: Bools) -> float
     return float(new - old)
 
 
-def notes_on_threshold(before: Detections, after: Detections, threshold: float | None) -> tuple[str, ...]:
+def notes_on_threshold(before: Detections, after: Detections, threshold: float | None) -> tuple[Note, ...]:
     """Return how many detections new labels take from those that PDQ is measured on."""
     if threshold is None:
         return ()
@@ -64,7 +64,7 @@ def notes_on_threshold(before: Detections, after: Detections, threshold: float |
     lost, there = int((old & ~new).sum()), int(old.sum())
     if not lost:
         return ()
-    return (f"{lost:,} of {there:,} detections fall below the label threshold {threshold:g} after calibration",)
+    return (Note("fall-below-threshold", lost, total=there, threshold=threshold),)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class CalibrationFit:
         Fitted on all images: what to apply to others.
     gain : Gain or None
         What such a calibration is worth on images it was not fitted on; None with a single image.
-    notes : tuple of str
+    notes : tuple of Note
         What was left out or is too little, one sentence each.
     held_out : Detections or None
         The detections, each calibrated by a fit that did not see its image, to be evaluated by any measure: what
@@ -86,7 +86,7 @@ class CalibrationFit:
 
     calibration: Calibration
     gain: Gain | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     held_out: Detections | None = dataclasses.field(default=None, repr=False, compare=False)
 
 
@@ -168,7 +168,10 @@ def fit(
     target = _check_choices(method, label_method, target)
     check_border(border)
     if border == "pin" and target != "pdq":
-        raise InputError(f'border="pin" is for PDQ, not for {target}', remedy='leave border out, or use target="pdq"')
+        raise InputError(
+            f"{{option:border=pin}} is for PDQ, not for {target}",
+            remedy="leave {option:border} out, or use {option:target=pdq}",
+        )
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
     truth, found = read_inputs(truth, detections, "fit", image_ids=image_ids, repair=repair)
     job = FitTask(truth, found, method, label_method, target, alpha, level, threads, border)
@@ -192,10 +195,10 @@ def fit(
     )
     notes = [*job.notes(), *corners.notes, *mapped.notes]
     if parts < 2:
-        notes.append("no gain can be told: of one image none can be held out")
+        notes.append(Note("no-gain"))
         return CalibrationFit(calibration=calibration, gain=None, notes=tuple(notes))
     if parts < folds:
-        notes.append(f"{parts:,} images: {parts:,} folds instead of {folds:,}")
+        notes.append(Note("fewer-folds", parts, wanted=folds))
     held_out = HeldOut(job, chosen, alpha, fold_of_image)
     telling = columns(alpha)
     try:
@@ -203,7 +206,7 @@ def fit(
         after = held_out.numbers(calibrated)
         control = None if method == "constant" else held_out.numbers(held_out.calibrate(_first(fits, parts)))
     except InputError as error:  # the whole suffices for a fit, but not its parts
-        notes.append(f"no gain can be told: without the images of one fold, {error.problem}")
+        notes.append(Note("no-gain-of-folds", problem=error.problem))
         return CalibrationFit(calibration=calibration, gain=None, notes=tuple(notes))
 
     def compare_with(first: Numbers) -> dict[str, Change]:
@@ -265,7 +268,7 @@ def _check_choices(method: str, label_method: str, target: str | None) -> str:
     if method == "conformal" and target != "coverage":
         raise InputError(
             f"a conformal factor is for coverage, not for {target}",
-            remedy="leave the target out, or use another method",
+            remedy="leave {option:target} out, or use another {option:method}",
         )
     return target
 

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.calibration.corner_fit import BOUND, FittingPairs, MatchOutcome, lattice_maximum
-from probox.calibration.corner_maps import MonotoneCurve, count_of_classes, fit_curve
+from probox.calibration.corner_maps import MonotoneCurve, fit_curve
 from probox.errors import InputError
 from probox.measures.matched import FEW_PAIRS
+from probox.notes import Note
 from probox.support.types import Floats, Ints
 from probox.support.words import some_names
 from probox.tables.detections import Detections
@@ -151,7 +152,7 @@ class LabelFit:
     """A map and what is to be said about it."""
 
     mapping: LabelMap
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def label_targets(pairs: FittingPairs, found: Detections, classes: tuple[str, ...]) -> Ints:
@@ -204,10 +205,10 @@ def _temperature(found: Detections, targets: Ints, rows: Ints) -> LabelFit:
     notes = []
     if abs(best) >= BOUND:
         way = "higher" if best > 0 else "lower"
-        notes.append(f"the search for a temperature ends at its bound, {temperature:.3g}: labels ask for a {way} one")
+        notes.append(Note("temperature-at-bound", temperature=temperature, way=way))
     missed = wanted == len(found.classes)
     if missed.any() and not (probs[:, -1] > FLOOR).any() and not len(background):
-        notes.append("label probabilities leave nothing to background: a temperature cannot move scores towards it")
+        notes.append(Note("no-background"))
     return LabelFit(Temperature(temperature), tuple(notes))
 
 
@@ -223,6 +224,5 @@ def _score_curves(pairs: FittingPairs, found: Detections, rows: Ints) -> LabelFi
             poor.append(found.classes[label])
         else:
             own.append((found.classes[label], fit_curve(scores[chosen], right[chosen])))
-    few = f"{count_of_classes(len(poor))} with fewer than {FEW_PAIRS} detections ({some_names(poor)})"
-    said = f"the curve of all is used for {few}"
-    return LabelFit(ScoreCurves(fit_curve(scores, right), tuple(own)), (said,) if poor else ())
+    few = Note("few-detections-of-classes", len(poor), least=FEW_PAIRS, names=some_names(poor))
+    return LabelFit(ScoreCurves(fit_curve(scores, right), tuple(own)), (few,) if poor else ())

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from probox.analysis.resampling import assign_folds
 from probox.errors import InputError
+from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.labels import canonical_name
 
@@ -160,7 +161,7 @@ class StdModelFit:
 
     model: StdModel
     ridge: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def fit_std_model(

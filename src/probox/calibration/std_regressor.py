@@ -22,6 +22,7 @@ from probox.calibration.cross_validation import PdqCurve
 from probox.calibration.std_regression import StdModel, fit_std_model
 from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
+from probox.notes import Note
 from probox.support.types import Floats
 from probox.tables.arguments import check_tables, expect
 from probox.tables.dataset import Dataset
@@ -123,7 +124,7 @@ class StdRegressor:
         How many features an edge has.
     mapping_ : Learned or None
         What `probox.calibration.Calibration` takes as its corners; None if the regressor was fitted on arrays.
-    notes_ : tuple of str
+    notes_ : tuple of Note
         What is to be said about the fit.
     """
 
@@ -131,7 +132,7 @@ class StdRegressor:
     ridge_: float
     n_features_in_: int
     mapping_: Learned | None
-    notes_: tuple[str, ...]
+    notes_: tuple[Note, ...]
 
     _parameters: ClassVar[tuple[str, ...]] = (
         "target", "level", "own_sigmas", "ridge", "folds", "seed", "convention",

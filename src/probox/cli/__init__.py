@@ -226,7 +226,9 @@ def _main(args: list[str] | None) -> None:
             error.show()
         sys.exit(error.exit_code)
     except ProboxError as error:
-        _fail(str(error), 1)
+        from probox.cli.console import as_option
+
+        _fail(error.message(as_option) if isinstance(error, InputError) else str(error), 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
     except MemoryError:
@@ -242,8 +244,6 @@ def _describe(error: OSError) -> str:
 
 
 def _fail(message: str, status: int) -> Any:
-    from probox.cli.console import in_flags
-
     with suppress(OSError):  # standard error has no reader
-        click.echo(f"probox: {printable(' '.join(in_flags(message).split()))}", err=True)
+        click.echo(f"probox: {printable(' '.join(message.split()))}", err=True)
     sys.exit(status)

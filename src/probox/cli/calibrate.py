@@ -12,7 +12,15 @@ import click
 from probox.calibration.calibration import TARGETS
 from probox.calibration.corner_fit import CORNER_METHODS
 from probox.calibration.label_maps import LABEL_METHODS
-from probox.cli.console import in_flags, note, print_json, progress_bar, results, table_width
+from probox.cli.console import (
+    note,
+    notes_as_json,
+    print_json,
+    print_notes,
+    progress_bar,
+    results,
+    table_width,
+)
 from probox.cli.detection_options import PathOrUrl, border_option, out_option
 from probox.cli.scoring import Scoring, scoring_options
 from probox.cli.shared_options import GroupedCommand, json_option, option_group, output_option
@@ -148,12 +156,11 @@ def fit_command(
         wrote.append(held_out)
     if as_json:
         files = {"out": str(out)} | ({"held_out_file": str(held_out)} if held_out else {})
-        print_json(files | {"notes": [in_flags(text) for text in notes]} | _as_dict(fitted))
+        print_json(files | {"notes": notes_as_json(notes)} | _as_dict(fitted))
         return
     _print_gain(fitted)
     note(str(fitted.calibration))
-    for text in notes:
-        note(f"note: {text}")
+    print_notes(notes)
     note(f"{time.perf_counter() - started:.2f} s; wrote {' and '.join(map(str, wrote))}")
 
 
@@ -201,10 +208,9 @@ def apply_command(calibration: str, detections: str, out: Path, truth: str | Non
     assert form.write is not None
     notes = (*calibrated.notes, *form.write(out, calibrated, dataset))
     if as_json:
-        print_json({"out": str(out), "detections": len(calibrated), "format": form.name, "notes": list(notes)})
+        print_json({"out": str(out), "detections": len(calibrated), "format": form.name, "notes": notes_as_json(notes)})
         return
-    for text in notes:
-        note(f"note: {text}")
+    print_notes(notes)
     note(f"wrote {len(calibrated):,} detections to {out} ({form.title}): {fitted}")
 
 

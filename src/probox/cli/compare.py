@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from probox.cli.console import note, print_json, progress_bar, results, table_width
+from probox.cli.console import note, print_json, print_notes, progress_bar, results, table_width
 from probox.cli.scoring import label_threshold_option, measures_option, parse_measures
 from probox.cli.shared_options import (
     GroupedCommand,
@@ -115,5 +115,4 @@ def _print(compared: Comparison, style: str) -> None:
         else:
             note(pair.conclusion)
     note(explain_signs(compared))
-    for text in compared.notes:
-        note(f"note: {text}")
+    print_notes(compared.notes)

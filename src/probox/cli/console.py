@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from probox.errors import spell_options
+from probox.notes import Note, as_notes
 from probox.support.plain_json import plain_json
 from probox.support.words import one_line, printable, printable_json
 from probox.version import __version__
@@ -20,71 +22,32 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "as_option",
     "file_title",
     "format_bibliography",
-    "in_flags",
     "make_console",
     "note",
+    "notes_as_json",
     "print_json",
+    "print_notes",
     "progress_bar",
     "results",
-    "say_notes",
     "table_width",
-    "warnings_of",
     "words",
 ]
 
-_FLAGS = (
-    ("read them with repair=True", "use --repair"),
-    ('evaluate with label_threshold="auto"', "evaluate with --label-threshold auto"),
-    ("evaluate with label_threshold=", "evaluate with --label-threshold "),
-    ('with clip="corners"', "with --clip corners"),
-    ("truth.select_images(ids), result.select_images(ids)", "--image-ids IDS"),
-    ("cannot hold heatmaps; write RVC1 instead", "cannot hold heatmaps; use --to rvc1"),
-    ("give the ground truth, to write them too", "add --truth FILE to write them too"),
-    ("give the names of its classes", "name them with --classes FILE, one per line"),
-    ("name another family", "name another family with --family"),
-    ("name the detector's family", "name it with --family"),
-    ("give a file of weights", "give one with --weights FILE"),
-    ("leave out the file of weights", "leave out --weights"),
-    ("leave out the family", "leave out --family"),
-    ("min_std, prior_std, shrinkage and", "--min-std, --prior-std, --shrinkage and"),
-    ('border="pin"', "--border pin"),
-    ('leave border out, or use target="pdq"', "leave --border out, or use --target pdq"),
-    ('leave them out, or write recipe="probox"', "leave them out, or --recipe paper"),
-    ("leave out the size", "leave out --size"),
-    ("leave out the device", "leave out --device"),
-    ("give it as the file of weights", "give it as --weights"),
-    ("check the folder and the file", "check --images and --truth"),
-    ("give the ground truth, which knows their ids", "add --truth FILE, which knows their ids"),
-    ("give the ground truth to use its", "add --truth FILE to use its"),
-    ('use method="constant" or method="learned"', "use --method constant or --method learned"),
-    ('use method="constant"', "use --method constant"),
-    ("leave the target out, or use another method", "leave --target out, or use another --method"),
-    ("give the ground truth of these images", "add --truth FILE"),
-    ("say on which truth it was run", "say on which truth it was run with --truth"),
-    ('evaluate anew with keep="all"', "evaluate anew with --keep all"),
-    ('evaluate with keep="all"', "evaluate with --keep all"),
-    ('use keep="all"', "use --keep all"),
-    ('use keep="matches"', "use --keep matches"),
-    ('evaluate with keep="matches"', "evaluate with --keep matches"),
-    ("run again with resume=True", "run again with --resume"),
-    ("go on with them with resume=True", "go on with them with --resume"),
-    ("keep parts in a folder that all machines share", "name one with --parts-dir that all machines share"),
-    ("or at a URL, or nowhere", "also a URL, or write --parts-dir none"),
-)
-"""What the library advises, and the same for the command line."""
+_FLAGS = {"classes": "--classes FILE", "truth": "--truth FILE", "weights": "--weights FILE"}
+"""Options that are not called like the keyword, or need a word on their value."""
 
 
-def in_flags(text: str) -> str:
-    """Return a message with what to do said in flags instead of Python.
+def as_option(name: str, value: str) -> str:
+    """Return a keyword as the command line writes it.
 
-    >>> in_flags("1 is no covariance; read them with repair=True")
-    '1 is no covariance; use --repair'
+    >>> as_option("label_threshold", "auto"), as_option("repair", "True"), as_option("target", "pdq")
+    ('--label-threshold auto', '--repair', '--target pdq')
     """
-    for python, flag in _FLAGS:
-        text = text.replace(python, flag)
-    return text
+    flag = _FLAGS.get(name) or f"--{name.replace('_', '-')}"
+    return flag if value in ("", "True") else f"{flag.split()[0]} {value}"
 
 
 def file_title(path: str) -> str:
@@ -138,34 +101,21 @@ def words() -> Console:
 
 
 def note(text: str) -> None:
-    """Say something to people, on standard error, in one line."""
+    """Print a text for people on standard error, in one line."""
     line = text.lstrip("\n")
     space = text[: len(text) - len(line)]
-    words().print(space + one_line(in_flags(line)), markup=False, soft_wrap=True)
+    words().print(space + one_line(spell_options(line, as_option)), markup=False, soft_wrap=True)
 
 
-def say_notes(evaluation: Any, title: str = "", *, skip: str = "") -> None:
-    """Say what is odd about an evaluation's input, what was left out or replaced, and what its numbers leave out.
-
-    `skip` is a kind of warning that does not matter to what is shown.
-    """
-    from probox.evaluation.notes import label_note
-
-    for oddity in evaluation.oddities:
-        if oddity.kind == skip:
-            continue
-        note(f"{title}warning: {oddity}")
-    for text in (*evaluation.plain_notes, *evaluation.remarks):
-        note(f"{title}{label_note(text)}")
+def print_notes(notes: Iterable[Note | str], title: str = "") -> None:
+    """Print notes and warnings on standard error, a line each."""
+    for one in as_notes(notes):
+        note(f"{title}{one.labelled(as_option)}")
 
 
-def warnings_of(evaluation: Any, *, skip: str = "") -> list[dict[str, str]]:
-    """Return the warnings about an evaluation's input, for JSON, but those of a kind."""
-    from probox.evaluation.notes import is_warning
-
-    found = [(one.kind, one.text, one.remedy) for one in evaluation.oddities if one.kind != skip]
-    found += [("input file", *text.split("; ", 1)) for text in evaluation.plain_notes if is_warning(text)]
-    return [{"kind": kind, "text": text, "remedy": in_flags(remedy)} for kind, text, remedy in found]
+def notes_as_json(notes: Iterable[Note | str]) -> list[dict[str, Any]]:
+    """Return notes and warnings for JSON: code, count, message and fields."""
+    return [one.to_dict(as_option) for one in as_notes(notes)]
 
 
 def print_json(value: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from probox.cli.console import note, print_json
+from probox.cli.console import note, notes_as_json, print_json, print_notes
 from probox.cli.shared_options import json_option, output_option
 from probox.errors import InputError
 from probox.formats.registry import (
@@ -87,10 +87,9 @@ def command(
     else:
         what, count, notes = _without_truth(read, target, given, form, truth_writers, repair)
     if as_json:
-        print_json({"input": source, "output": target, "format": form.name, what: count, "notes": list(notes)})
+        print_json({"input": source, "output": target, "format": form.name, what: count, "notes": notes_as_json(notes)})
         return
-    for text in notes:
-        note(f"note: {text}")
+    print_notes(notes)
     counted = what if count is None else f"{count:,} {what}"
     note(f"wrote {counted} to {target} ({form.title})")
 

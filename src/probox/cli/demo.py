@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from probox.cli.console import note, print_json, results, table_width
+from probox.cli.console import note, notes_as_json, print_json, print_notes, results, table_width
 from probox.cli.shared_options import json_option
 from probox.errors import InputError
 from probox.support.optional import check_installed
@@ -52,9 +52,8 @@ def command(save: str | None, as_json: bool) -> None:
         convention = evaluations["sure"].convention.to_dict()
         described = [{"detections": name, "summary": summary} for name, summary in summaries.items()]
         files = [str(path) for path in written]
-        print_json(
-            {"results": described, "convention": convention, "what_to_see": sentence, "files": files, "notes": notes}
-        )
+        told = {"results": described, "convention": convention, "what_to_see": sentence, "files": files}
+        print_json(told | {"notes": notes_as_json(notes)})
         return
     first = evaluations["sure"]
     text = summary_text(list(summaries.items()), first.convention, against=first.scored_against, width=table_width())
@@ -64,8 +63,7 @@ def command(save: str | None, as_json: bool) -> None:
         note(f"\n{len(written)} files written to {save}; try:")
         for line in _try_next(save)[: 1 if notes else None]:
             click.echo(f"  {printable(line)}", err=True)  # unwrapped, to be copied
-    for words in notes:
-        note(f"note: {words}")
+    print_notes(notes)
 
 
 def _try_next(folder: str) -> list[str]:

@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from probox.cli.completion import complete_files
-from probox.cli.console import in_flags, note, print_json, progress_bar
+from probox.cli.console import as_option, note, notes_as_json, print_json, print_notes, progress_bar
 from probox.cli.detection_options import PathOrUrl, border_option, fusion_options, out_option
 from probox.cli.scoring import threads_option
 from probox.cli.shared_options import (
@@ -33,6 +33,7 @@ from probox.detect.random_masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropo
 from probox.detect.runner import LABELS
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.errors import InputError
+from probox.notes import InputWarning, Note
 from probox.support.optional import check_installed
 from probox.support.words import with_count
 
@@ -248,11 +249,10 @@ def command(
     opening: dict[str, Any] = {name: given[name] for name in keys}
     opening |= {"classes": None if given["classes"] is None else read_classes(given["classes"]), "dropout": dropout}
     detector = open_detector(model, **opening, workers=given["workers"] or at_a_time)
-    notes = [*chosen.notes, *_idle(options.uncertainty)]
+    notes: list[Note | str] = [*chosen.notes, *_idle(options.uncertainty)]
     if detector.batch != given["batch"]:
         notes.append(f"the model takes {with_count(detector.batch, 'image')} at once")
-    for sentence in notes:
-        note(_as_note(sentence))
+    print_notes(notes)
     settings = {"family": detector.family.name, "size": given["size"], "dropout": str(dropout)}
     started = time.monotonic()
     with (
@@ -277,8 +277,7 @@ def command(
         note(f"Wrote the graph with masks before {len(dropout_layers)} layers to {given['save_graph']}.")
     for sentence in run.skipped:
         note(f"Skipped {sentence}")
-    for sentence in run.notes:
-        note(_as_note(sentence))
+    print_notes(run.notes)
     if as_json:
         print_json(
             {
@@ -287,7 +286,7 @@ def command(
                 "images": run.images,
                 "resumed": run.resumed,
                 "skipped": list(run.skipped),
-                "notes": [in_flags(sentence) for sentence in (*notes, *run.notes)],
+                "notes": notes_as_json([*notes, *run.notes]),
                 "detections": len(run.found),
                 "dropout_layers": list(dropout_layers),
                 "cost": None if run.cost is None else run.cost.as_dict(),
@@ -312,18 +311,14 @@ def _looking_at(dask: str | None, model: str, opening: dict[str, Any]) -> Iterat
         yield ClusterLooking(client, Model.named(model, **opening))
 
 
-def _idle(uncertainty: str) -> list[str]:
+def _idle(uncertainty: str) -> list[Note]:
     """Return a warning for each option that was given and belongs to another uncertainty."""
     context = click.get_current_context()
     return [
-        f"warning: --{name.replace('_', '-')} changes nothing here: it is for --uncertainty {' or '.join(meant)}"
+        InputWarning("idle-option", name=as_option(name, ""), meant=" or ".join(meant))
         for name, meant in _MEANT_FOR.items()
         if uncertainty not in meant and context.get_parameter_source(name) is not ParameterSource.DEFAULT
     ]
-
-
-def _as_note(sentence: str) -> str:
-    return sentence if sentence.startswith("warning: ") else f"note: {sentence}"
 
 
 def _default_out(model: str, chosen: Any) -> Path:

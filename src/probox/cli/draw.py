@@ -11,10 +11,11 @@ from typing import Any
 import click
 
 from probox.analysis.ranking import CHOICES
-from probox.cli.console import note, print_json, progress_bar
+from probox.cli.console import note, notes_as_json, print_json, print_notes, progress_bar
 from probox.cli.scoring import Scoring, scoring_options
 from probox.cli.shared_options import GroupedCommand, input_option, json_option, option_group, output_option
 from probox.errors import InputError
+from probox.notes import Note
 from probox.pictures.drawing import CORNERS, LABELS, VEIL
 from probox.pictures.style import ENDINGS, PALETTES
 from probox.pictures.view import MOST_SHOWN, SHOWN_ABOVE
@@ -42,7 +43,7 @@ class Job:
     photos: dict[int, Path | None]
     sizes: dict[int, tuple[int, int]]
     heatmaps: Any
-    notes: list[str]
+    notes: list[Note | str]
     threshold: float | None = None
     """Of detections without ground truth."""
 
@@ -79,7 +80,7 @@ def plan_evaluation(
     from probox.pictures.view import at_best_threshold
 
     seen = find_seen_images(evaluation)  # before a threshold empties some
-    notes: list[str] = []
+    notes: list[Note | str] = []
     if threshold is not None:
         evaluation = evaluation.at_threshold(threshold)
     elif best_threshold and (best := at_best_threshold(evaluation)) is not evaluation:
@@ -113,7 +114,7 @@ def plan_evaluation(
     return job
 
 
-def _limit(ids: list[int], choice: Choice, notes: list[str]) -> list[int]:
+def _limit(ids: list[int], choice: Choice, notes: list[Note | str]) -> list[int]:
     """Return the first images, and say how many others there are."""
     if choice.limit is None or len(ids) <= choice.limit:
         return ids
@@ -134,7 +135,7 @@ def plan_detections(source: str, threshold: float | None, photos: Path | None, c
         raise click.UsageError(f"--{choice.ranked[0]} needs a truth: give --truth, or a folder of results")
     alone = read_standalone(source, photos)
     table = alone.detections
-    notes = list(table.notes)
+    notes: list[Note | str] = list(table.notes)
     if threshold is not None:
         table = table.select(table.label_probs.max(axis=1, initial=0.0) > np.float32(threshold))
     ids, counts = np.unique(table.image_ids, return_counts=True)
@@ -159,7 +160,7 @@ def describe_missing_photos(missing: list[int], photos: Path) -> list[str]:
     """Return what to say of images whose photo is not in the folder, if there are any."""
     if not missing:
         return []
-    return [f"{len(missing)} images have no photo in {photos} (the first: {missing[0]}): plain ground"]
+    return [f"{with_count(len(missing), 'image')} without a photo in {photos} (the first: {missing[0]}): plain ground"]
 
 
 def name_files(images: list[tuple[int, str]]) -> dict[int, str]:
@@ -308,10 +309,11 @@ def command(
     written = _write(job, Path(out), ending, options, scoring.threads, quiet=as_json)
     if as_json:
         pictures = [{"image_id": i, "file": str(p)} for i, p in written]
-        print_json({"pictures": pictures, **job.describe_scores(), "show_above": show_above, "notes": job.notes})
+        print_json(
+            {"pictures": pictures, **job.describe_scores(), "show_above": show_above, "notes": notes_as_json(job.notes)}
+        )
         return
-    for text in job.notes:
-        note(f"note: {text}")
+    print_notes(job.notes)
     note(f"{with_count(len(written), 'picture')} written to {out}")
 
 
@@ -445,7 +447,7 @@ def write_examples(
 
     require("matplotlib", extra="report")
     told = example_detections(evaluation, n)
-    notes = list(told.notes)
+    notes: list[Note | str] = list(told.notes)
     look = {name: value for name, value in options.items() if name not in ("label_text", "show_above")}
     names, counts = [], dict.fromkeys((example.kind for example in told), 0)
     for example in told:
@@ -475,10 +477,9 @@ def write_examples(
         page = out.write(PAGE, example_page(list(zip(told, names, strict=True)), "Examples", notes, options["colours"]))
     if as_json:
         listed = [{**dataclasses.asdict(example), "file": str(path)} for example, path in written]
-        print_json({"examples": listed, "page": str(page), "notes": notes})
+        print_json({"examples": listed, "page": str(page), "notes": notes_as_json(notes)})
         return
-    for text in notes:
-        note(f"note: {text}")
+    print_notes(notes)
     for example, path in written:
         note(f"{path.name}: {example.caption}")
     note(f"{len(written)} examples written to {page}")

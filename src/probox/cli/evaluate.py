@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from probox.cli.console import in_flags, note, print_json, progress_bar, results, say_notes, table_width, warnings_of
+from probox.cli.console import (
+    as_option,
+    note,
+    notes_as_json,
+    print_json,
+    print_notes,
+    progress_bar,
+    results,
+    table_width,
+)
 from probox.cli.result_folders import (
     check_csv_folder,
     keep_results,
@@ -40,8 +49,6 @@ from probox.cli.shared_options import (
     output_option,
 )
 from probox.evaluation.group_tables import COUNTS, is_filled
-from probox.evaluation.notes import all_detections_note
-from probox.evaluation.oddities.clutter import CLUTTER
 from probox.evaluation.parts import Keep
 from probox.evaluation.text import (
     STYLES,
@@ -57,6 +64,7 @@ from probox.evaluation.text import (
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import FEW_PAIRS
 from probox.measures.registry import measure_names, measures_called, standard_names
+from probox.notes import InputWarning, Note
 from probox.support.words import some_names, with_count
 
 if TYPE_CHECKING:
@@ -269,11 +277,11 @@ def _print_json(
     for row, evaluation in zip(described, rows.values(), strict=True):
         own = groups[row["name"]]
         row.update({name: summaries for name, _, summaries in own})
-        row["notes"] += _group_notes(evaluation, own)
+        row["notes"] += notes_as_json(_group_notes(evaluation, own))
         row.update({"coco": evaluation.coco()} if coco else {})
     for row, found in zip(described, _compute_intervals(rows.values()) if intervals else (), strict=False):
         row["intervals"] = found.to_dict()
-        row["notes"] += found.notes
+        row["notes"] += notes_as_json(found.notes)
     print_json(described[0] if len(described) == 1 else {"results": described})
 
 
@@ -296,9 +304,7 @@ def _print_summary(
     for name, evaluation in rows.items():
         title = f"{name}: " if len(rows) > 1 else ""
         note(f"{title}{evaluation.counts_in_words}" + ("" if evaluation.part is None else f"; {evaluation.part}"))
-        say_notes(evaluation, title)
-        for text in _group_notes(evaluation, groups[name]):
-            note(f"{title}note: {text}")
+        print_notes([*evaluation.warnings, *evaluation.notes, *_group_notes(evaluation, groups[name])], title)
     _say_intervals(found)
 
 
@@ -315,7 +321,8 @@ def _print_table(
     as_json: bool,
 ) -> None:
     """Print the paper's Table 1: a row per file and threshold."""
-    skip = CLUTTER if thresholds else ""  # no row is of all detections
+    # With --thresholds no row is of all detections.
+    skip = "false-positives-dominate" if thresholds else ""
     cut = [
         (name, path, threshold, rows[name] if threshold is None else rows[name].at_threshold(threshold))
         for name, path in zip(rows, paths, strict=True)
@@ -331,7 +338,7 @@ def _print_table(
                 "detections": path,
                 "threshold": threshold,
                 "summary": evaluation.summary(),
-                "warnings": warnings_of(rows[name], skip=skip),
+                "warnings": notes_as_json(_warnings_but(rows[name], skip)),
                 **_describe_choice(evaluation),
                 **{key: summaries for key, _, summaries in groups[name]},
                 **({"coco": evaluation.coco()} if coco else {}),
@@ -343,9 +350,10 @@ def _print_table(
         print_json({"rows": described, "convention": convention.to_dict(), "scored_against": against})
         return
     for name, evaluation in rows.items():
-        say_notes(evaluation, f"{name}: ", skip=skip)
+        notes = [*_warnings_but(evaluation, skip), *evaluation.notes]
         if thresholds and "map" in evaluation.measures:
-            note(f"{name}: note: {all_detections_note(evaluation.average_precision.map)}")
+            notes.append(Note("unthresholded-map", value=100 * evaluation.average_precision.map))
+        print_notes(notes, f"{name}: ")
     titled = [(name if t is None else f"{name} ({t:g})", evaluation.summary()) for name, _, t, evaluation in cut]
     above = threshold_words(convention)
     if thresholds:
@@ -363,12 +371,17 @@ def _print_table(
     note(reading)
 
 
+def _warnings_but(evaluation: Evaluation, skip: str) -> list[InputWarning]:
+    """Return the warnings about an evaluation's input but those with the code `skip`."""
+    return [warning for warning in evaluation.warnings if warning.code != skip]
+
+
 def _alerts(rows: dict[str, Evaluation], skip: str) -> list[str]:
     """Return warnings about each file as GitHub's Markdown shows them."""
     return [
-        f"> [!WARNING]\n> {escaped(name, 'markdown')}: {escaped(one['text'], 'markdown')}"
+        f"> [!WARNING]\n> {escaped(name, 'markdown')}: {escaped(one.spell(as_option), 'markdown')}"
         for name, evaluation in rows.items()
-        for one in warnings_of(evaluation, skip=skip)
+        for one in _warnings_but(evaluation, skip)
     ]
 
 
@@ -449,8 +462,7 @@ def _say_intervals(intervals: Sequence[Intervals] | None) -> None:
     first = intervals[0]
     if first.images > 1:
         note(f"[{100 * first.level:g} % intervals]: {first.replicates:,} draws of {first.images:,} images")
-    for text in dict.fromkeys(text for own in intervals for text in own.notes):
-        note(f"note: {text}")
+    print_notes(dict.fromkeys(one for own in intervals for one in own.notes))
 
 
 def _coco_table(rows: dict[str, Evaluation], threshold: str | None, style: str) -> str:
@@ -481,15 +493,15 @@ def _groups(evaluation: Evaluation, per_class: bool, per_size: bool) -> list[_Gr
     return found
 
 
-def _group_notes(evaluation: Evaluation, groups: list[_Groups]) -> list[str]:
-    """Say which classes and sizes have too few pairs for measures of pairs, and which measures have no groups."""
-    notes: list[str] = []
+def _group_notes(evaluation: Evaluation, groups: list[_Groups]) -> list[Note]:
+    """Return notes on classes and sizes with too few pairs for measures of pairs, and on measures without groups."""
+    notes: list[Note] = []
     per_class, per_size = (any(name == own for name, _, _ in groups) for own in ("per_class", "per_size"))
     asked = measures_called(evaluation.measures)
     for name, wanted in (("class", per_class), ("size", per_size)):
         without = [measure.name for measure in asked if wanted and getattr(measure, f"per_{name}") is None]
         if without:
-            notes.append(f"{', '.join(without)}: no numbers per {name}")
+            notes.append(Note("no-groups", names=", ".join(without), group=name))
     if all(measure.standard for measure in asked):
         return notes
     pairs = evaluation.matched_pairs
@@ -501,7 +513,7 @@ def _group_notes(evaluation: Evaluation, groups: list[_Groups]) -> list[str]:
         inside = [(pairs.areas >= low) & (pairs.areas <= high) for low, high in AREA_RANGES[1:]]
         few += [name for name, own in zip(SIZES[1:], inside, strict=True) if 0 < own.sum() < FEW_PAIRS]
     if few:
-        notes.append(f"fewer than {FEW_PAIRS} pairs, so numbers of pairs say little: {some_names(few)}")
+        notes.append(Note("few-pairs-in-groups", len(few), least=FEW_PAIRS, names=some_names(few)))
     return notes
 
 
@@ -520,7 +532,7 @@ def _as_dict(name: str, path: str, evaluation: Evaluation) -> dict[str, Any]:
         **_describe_choice(evaluation),
         "counts": evaluation.counts,
         **({} if evaluation.part is None else {"part": str(evaluation.part)}),
-        "notes": [in_flags(text) for text in evaluation.notes],
-        "warnings": warnings_of(evaluation),
+        "notes": notes_as_json(evaluation.notes),
+        "warnings": notes_as_json(evaluation.warnings),
         "name": name,
     }

@@ -7,9 +7,16 @@ from typing import Any
 
 import click
 
-from probox.cli.console import in_flags, note, print_json
+from probox.cli.console import note, notes_as_json, print_json, print_notes
 from probox.cli.detection_options import border_option, fusion_options, out_option
-from probox.cli.shared_options import GroupedCommand, Named, json_option, make_titles, named_argument, option_group
+from probox.cli.shared_options import (
+    GroupedCommand,
+    Named,
+    json_option,
+    make_titles,
+    named_argument,
+    option_group,
+)
 from probox.fusion.fuse import LABEL_AFFINITIES
 from probox.fusion.gaussian import pinned_note
 
@@ -70,11 +77,10 @@ def command(
     notes = list(write_detections(out, fused, table))
     if settings["border"] == "pin" and fused.covariances is not None:
         size = table.dataset.shapes[table.dataset.rows_of(fused.image_ids)].astype(float)
-        notes.append(in_flags(pinned_note(fused.boxes, fused.covariances, size)))
+        notes.append(pinned_note(fused.boxes, fused.covariances, size))
     if as_json:
-        told = {"out": str(out), "members": paths, "names": names, "detections": len(fused), "notes": notes}
-        print_json(told)
+        told = {"out": str(out), "members": paths, "names": names, "detections": len(fused)}
+        print_json(told | {"notes": notes_as_json(notes)})
         return
-    for text in notes:
-        note(f"note: {text}")
+    print_notes(notes)
     note(f"wrote {len(fused):,} detections of {len(members)} members ({', '.join(names)}) to {out}")

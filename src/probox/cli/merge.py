@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from probox.cli.console import note, print_json, results, say_notes, table_width
+from probox.cli.console import note, notes_as_json, print_json, print_notes, results, table_width
 from probox.cli.result_folders import keep_results, refuse_other_runs
 from probox.cli.shared_options import json_option
 from probox.errors import InputError
@@ -56,7 +56,8 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
                 "parts": len(folders),
                 "part": None if result.part is None else str(result.part),
                 "out": str(place / name),
-                "notes": list(result.notes),
+                "notes": notes_as_json(result.notes),
+                "warnings": notes_as_json(result.warnings),
             }
             for (name, result), folders in zip(merged.items(), groups.values(), strict=True)
         ]
@@ -69,7 +70,7 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
         title = f"{name}: " if len(merged) > 1 else ""
         what = "" if result.part is None else f"; {result.part}"
         note(f"{title}{len(folders)} parts, {len(result.dataset):,} images{what}; kept in {place / name}")
-        say_notes(result, title)
+        print_notes([*result.warnings, *result.notes], title)
 
 
 def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:

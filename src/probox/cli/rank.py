@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from probox.analysis.ranking import AGGREGATES, UNCERTAINTIES
-from probox.cli.console import note, print_json
+from probox.cli.console import note, notes_as_json, print_json, print_notes
 from probox.cli.scoring import label_threshold_option
 from probox.cli.shared_options import GroupedCommand, input_option, json_option, option_group, output_option
 from probox.errors import InputError
 from probox.files.kinds import Kind
 from probox.files.reading import file_head
+from probox.notes import Note
 from probox.support.csv_rows import csv_text
 from probox.support.grids import grid
 from probox.support.words import printable
@@ -105,16 +106,15 @@ def command(
     rows = _rows(ranking, names)
     if as_json:
         settings = {"by": by, "aggregate": aggregate, "label_threshold": label_threshold}
-        print_json({"detections": detections, **settings, "images": rows, "notes": notes, "output": out})
+        print_json({"detections": detections, **settings, "images": rows, "notes": notes_as_json(notes), "output": out})
         return
     click.echo(_as_csv(rows, by) if style == "csv" else _as_text(rows, by))
-    for text in notes:
-        note(f"note: {text}")
+    print_notes(notes)
     if out is not None:
         note(f"{len(ranking):,} image ids written to {out}")
 
 
-def _read(path: str, truth: str | None) -> tuple[Detections, list[int], dict[int, str], list[str]]:
+def _read(path: str, truth: str | None) -> tuple[Detections, list[int], dict[int, str], list[Note]]:
     """Return the detections, the ids of all images that are known of, their file names, and notes."""
     from probox.files.source import Source
     from probox.formats import read_detections, read_truth
@@ -128,15 +128,15 @@ def _read(path: str, truth: str | None) -> tuple[Detections, list[int], dict[int
         return read_detections(path, dataset), ids, dict(zip(ids, dataset.file_names, strict=True)), []
     alone = read_standalone(path, None)
     numbered = format_of_detections(Source(path)) is RVC1_DETECTIONS
-    notes = ["image ids count the file's images from 0; with --truth they are the truth's"] if numbered else []
+    notes = [Note("images-numbered")] if numbered else []
     return alone.detections, list(alone.sizes), {}, notes
 
 
-def _about(ranking: Ranking) -> list[str]:
+def _about(ranking: Ranking) -> list[Note]:
     empty = int((ranking.detections == 0).sum())
     if not empty:
         return list(ranking.notes)
-    return [*ranking.notes, f"{empty:,} of {len(ranking):,} images have no detection to go by and come last"]
+    return [*ranking.notes, Note("images-last", empty, total=len(ranking))]
 
 
 def _rows(ranking: Ranking, names: dict[int, str]) -> list[dict[str, Any]]:

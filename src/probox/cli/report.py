@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from probox.cli.console import note, print_json, progress_bar
+from probox.cli.console import note, notes_as_json, print_json, print_notes, progress_bar
 from probox.cli.shared_options import (
     GroupedCommand,
     Named,
@@ -64,7 +64,6 @@ def command(
     """
     from probox.errors import InputError
     from probox.evaluation.folders import read_again
-    from probox.evaluation.notes import label_note
     from probox.explorer.page import write_report
     from probox.files.output import list_files_written
     from probox.formats import read_truth
@@ -86,10 +85,10 @@ def command(
     size = _bytes([page] if alone else list_files_written(page.parent, "report"))
     seconds = time.perf_counter() - started
     if as_json:
-        print_json({"page": str(page), "bytes": size, "seconds": seconds, "results": list(loaded), "notes": notes})
+        told = {"page": str(page), "bytes": size, "seconds": seconds, "results": list(loaded)}
+        print_json(told | {"notes": notes_as_json(notes)})
         return
-    for text in notes:
-        note(label_note(text))
+    print_notes(notes)
     note(f"{size / 1e6:.1f} MB in {seconds:.1f} s; open {Path(page)}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from probox.cli.console import in_flags, print_json, results
+from probox.cli.console import as_option, print_json, results
 from probox.cli.shared_options import json_option
 from probox.support.words import one_line
 
@@ -33,10 +33,7 @@ def command(truth: str, detections: str, as_json: bool) -> int:
 
     report = validate(truth, detections)
     if as_json:
-        described = report.to_dict()
-        for finding in (*described["errors"], *described["warnings"]):
-            finding["examples"] = [in_flags(text) for text in finding["examples"]]
-        print_json(described)
+        print_json(report.to_dict(as_option))
     else:
         _print(report)
     return 0 if report.ok else 1
@@ -48,11 +45,11 @@ def _print(report: Report) -> None:
         for finding in findings:
             console.print(_heading(title, style, finding), soft_wrap=True)
             for example in finding.examples:
-                console.print(Text(f"  {in_flags(str(example))}"), soft_wrap=True)
+                console.print(Text(f"  {example.message(as_option)}"), soft_wrap=True)
             if finding.count > len(finding.examples):
                 console.print(Text(f"  and {finding.count - len(finding.examples):,} more"), soft_wrap=True)
     for note in report.notes:
-        console.print(Text(f"note: {one_line(note)}"), soft_wrap=True)
+        console.print(Text(one_line(note.labelled(as_option))), soft_wrap=True)
     read = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items())
     verdict = "can be evaluated" if report.ok else "cannot be evaluated"
     console.print(Text(f"{verdict}: {read}" if read else verdict), soft_wrap=True)

@@ -262,7 +262,7 @@ def _by_number(found: Sequence[Path], notes: list[str]) -> list[ImageFile]:
     if len(found) > 1:
         notes.append(
             f"images are counted from 0 in order of their paths, since {why}; "
-            "give the ground truth to use its image ids"
+            "give the ground truth ({option:truth}) to use its image ids"
         )
     return [ImageFile(number, path, counted=True) for number, path in enumerate(found)]
 
@@ -289,7 +289,7 @@ def _by_truth(found: Sequence[Path], known: Sequence[_Known], truth: str, notes:
         raise InputError(
             f"none of its images is among the photos (there the first is {theirs}, here {found[0].name})",
             file=truth,
-            remedy="check the folder and the file",
+            remedy="check {option:images} and {option:truth}",
         )
     unknown = [path for path, row in zip(found, rows, strict=True) if row < 0]
     if unknown:

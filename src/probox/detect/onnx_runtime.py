@@ -373,7 +373,7 @@ class Detector:
                 raise InputError(
                     f"outputs {self._plausible.describe(outputs)} are not those of {self.family.name} ({error})",
                     file=str(self.path),
-                    remedy="name another family",
+                    remedy="name another family ({option:family})",
                 ) from None
             if judged:
                 with self._checking:  # it counts, and several workers may be here

@@ -48,7 +48,7 @@ class _Kept(NamedTuple):
 
     photo: str
     size: tuple[int, int]
-    remarks: list[str]
+    traits: list[str]
     columns: dict[str, Any]
     """Those of the table of detections."""
     plain: npt.NDArray[np.float32] | None
@@ -59,7 +59,7 @@ class Collected(NamedTuple):
 
     found: Detections
     sizes: dict[int, tuple[int, int]]
-    remarks: dict[str, list[ImageFile]]
+    traits: dict[str, list[ImageFile]]
     """What is to be said of photos, and of which."""
     plain: npt.NDArray[np.float32] | None
     """With masks: the scores of all detections without any, and of the same ones with masks."""
@@ -93,14 +93,14 @@ class Partial(Checkpoint):
         return "done" if kept.photo == stamp_of(image) else "changed"
 
     def put(
-        self, image: ImageFile, stamp: str, size: tuple[int, int], found: Found, remarks: Sequence[str] = ()
+        self, image: ImageFile, stamp: str, size: tuple[int, int], found: Found, traits: Sequence[str] = ()
     ) -> None:
-        """Keep this image's detections, the stamp that its photo had before it was read, and remarks on the photo."""
+        """Keep this image's detections, the stamp that its photo had before it was read, and traits of the photo."""
         columns = {name: value for name in _TABLE if (value := getattr(found.detections, name)) is not None}
         if found.plain_scores is not None:
             columns["plain_scores"] = found.plain_scores
         columns |= pack_heatmaps(found.detections.heatmaps)
-        columns |= {"size": np.array([size]), "photo": np.array([stamp]), "remarks": np.array(remarks, np.str_)}
+        columns |= {"size": np.array([size]), "photo": np.array([stamp]), "traits": np.array(traits, np.str_)}
         buffer = io.BytesIO()
         write_archive(buffer, to_stored(columns, self._schema), compressed=False)
         self.write(_file_name(image), buffer.getvalue())
@@ -120,11 +120,11 @@ class Partial(Checkpoint):
 
     def _check_columns(self, columns: dict[str, Any], image_id: int) -> _Kept:
         """Return the columns of a file; raise ValueError if they are not those of an image."""
-        if any(columns[name].view(np.uint32).max(initial=0) > sys.maxunicode for name in ("photo", "remarks")):
+        if any(columns[name].view(np.uint32).max(initial=0) > sys.maxunicode for name in ("photo", "traits")):
             raise ValueError("no text")
         ((width, height),) = columns.pop("size").tolist()
         (photo,) = columns.pop("photo").tolist()
-        remarks = columns.pop("remarks").tolist()
+        traits = columns.pop("traits").tolist()
         plain = columns.pop("plain_scores", None)
         if not is_image_size(width, height):
             raise ValueError("no size of an image")
@@ -135,12 +135,12 @@ class Partial(Checkpoint):
             columns["heatmaps"] = unpack_heatmaps(packed, (width, height))
         ids = np.full(len(columns["boxes"]), image_id, np.int64)
         Detections(classes=self._classes, image_ids=ids, **columns)
-        return _Kept(photo, (width, height), remarks, columns, plain)
+        return _Kept(photo, (width, height), traits, columns, plain)
 
     def collect(self, images: Sequence[ImageFile]) -> Collected:
         """Return all that was kept; every image must be there."""
         parts: list[_Kept] = []
-        remarks: dict[str, list[ImageFile]] = {}
+        traits: dict[str, list[ImageFile]] = {}
         for image in images:
             part = self._load(image)
             if part is None or (parts and _list_columns(part) != _list_columns(parts[0])):
@@ -152,8 +152,8 @@ class Partial(Checkpoint):
                     image=image.image_id,
                     remedy="run the same command again, which does what is missing" if part is None else _AGAIN,
                 )
-            for remark in part.remarks:
-                remarks.setdefault(remark, []).append(image)
+            for trait in part.traits:
+                traits.setdefault(trait, []).append(image)
             parts.append(part)
         tables = [part.columns for part in parts]
         joined: dict[str, Any] = {
@@ -165,7 +165,7 @@ class Partial(Checkpoint):
         found = Detections(classes=self._classes, image_ids=ids, **joined)
         sizes = {image.image_id: part.size for image, part in zip(images, parts, strict=True)}
         plain = [part.plain for part in parts if part.plain is not None]
-        return Collected(found, sizes, remarks, np.concatenate(plain) if plain else None)
+        return Collected(found, sizes, traits, np.concatenate(plain) if plain else None)
 
 
 def _file_name(image: ImageFile) -> str:
@@ -179,7 +179,7 @@ def _list_columns(part: _Kept) -> tuple[set[str], bool]:
 def _make_schema(classes: int) -> dict[str, Column]:
     """Return what the arrays of an image must be."""
     schema = {
-        "size": Column("<i8", (2,), "image"), "photo": Column("U", (), "image"), "remarks": Column("U", (), "remarks"),
+        "size": Column("<i8", (2,), "image"), "photo": Column("U", (), "image"), "traits": Column("U", (), "traits"),
         "plain_scores": Column("<f4", (2,), "without masks", optional=True),
         "windows": Column("<i8", (4,), "detections", optional=True), "heat": Column("<f2", (), "heat", optional=True),
     }  # fmt: skip

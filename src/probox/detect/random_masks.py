@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.measures.boxes.box_definition import match_greedily, overlaps
+from probox.notes import InputWarning, Note, as_notes
 from probox.support.types import Array, Floats
 from probox.tables.detections import Detections
 
@@ -141,25 +142,22 @@ class MaskCost:
         return self.plain > 0 and max(self.disappear, self.appear) > LARGE * self.plain
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Return sentences about both directions, and a warning if one is large."""
+    def notes(self) -> tuple[Note, ...]:
+        """Return notes on both directions, and a warning if one is large."""
         which = f"detections above {self.level:g}" if self.level else "detections"
         if not self.plain:
-            return (f"Without masks there are no {which}, with masks {self.masked:,}: probox can't compare them.",)
+            return as_notes([f"without masks there are no {which}, with masks {self.masked:,}"])
         means = f", with masks {self.masked_mean:.2f}" if self.masked else ""
-        said = (
-            f"With random masks, {self.remain:,} of {self.plain:,} {which} remain, {self.disappear:,} disappear and "
-            f"{self.appear:,} appear{', which may be false positives' if self.appear else ''}. "
-            f"Mean score without masks {self.plain_mean:.2f}{means}."
+        false = ", which may be false positives" if self.appear else ""
+        text = (
+            f"with random masks, {self.remain:,} of {self.plain:,} {which} remain, {self.disappear:,} disappear and "
+            f"{self.appear:,} appear{false}. Mean score without masks {self.plain_mean:.2f}{means}."
         )
+        said = as_notes([text])
         if not self.large:
-            return (said,)
+            return said
         removed, added = self.disappear / self.plain, self.appear / self.plain
-        return (
-            said,
-            f"warning: masks remove {removed:.0%} and add {added:.0%} of the {which}: the network was not trained for "
-            "such masks. Lower --dropout-rate, or mask other layers.",
-        )
+        return (*said, InputWarning("masks-costly", removed=removed, added=added, which=which))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers by their names, None for a mean of nothing."""

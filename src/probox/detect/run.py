@@ -24,6 +24,7 @@ from probox.formats.registry import format_of_name
 from probox.formats.rvc1.format import RVC1_DETECTIONS
 from probox.formats.writing import check_output, write_detections
 from probox.fusion.gaussian import pinned_note
+from probox.notes import InputWarning, Note, as_notes
 from probox.support.optional import require
 from probox.support.overlap import in_order
 from probox.support.words import some_names
@@ -50,7 +51,7 @@ def check_ids(path: str | Path, images: Sequence[ImageFile], *, shards: int | No
             f"{form.title} would hold ids of images alone, and those of {len(counted)} photos are made up: their names "
             f"are no numbers of their own (the first: {counted[0].path.name})",
             file=str(path),
-            remedy="give the ground truth, which knows their ids, or write .rvc1.json, which holds their names",
+            remedy="give the ground truth ({option:truth}), which has their ids, or write .rvc1.json, which has names",
         )
 
 
@@ -62,8 +63,8 @@ def save_detections(
     categories: Mapping[int, str] | None = None,
     *,
     shards: int | None = None,
-) -> tuple[str, ...]:
-    """Write detections of `images`, in the format that the file name asks for, and return what is to be said of it.
+) -> tuple[Note, ...]:
+    """Write detections of `images`, in the format that the file name asks for, and return notes on it.
 
     ``*.coco.json`` and ``*.bbox.json`` are COCO results with ``all_scores`` and ``covars``, ``*.parquet`` is Parquet,
     any other ``*.json`` is RVC1 with the names of the images and one list for each, in their order: an image without
@@ -88,7 +89,7 @@ def save_detections(
     """
     check_ids(path, images, shards=shards)
     dataset = _dataset(found.classes, images, sizes or {})
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if shards is None and format_of_name(path) is COCO_RESULTS:
         dataset, notes = _with_categories(dataset, categories)
     return notes + write_detections(path, found, dataset, shards=shards)
@@ -118,34 +119,31 @@ def _names(images: Sequence[ImageFile]) -> tuple[str, ...]:
     return tuple(path.relative_to(root).as_posix() for path in paths)
 
 
-def _with_categories(dataset: Dataset, categories: Mapping[int, str] | None) -> tuple[Dataset, tuple[str, ...]]:
+def _with_categories(dataset: Dataset, categories: Mapping[int, str] | None) -> tuple[Dataset, tuple[Note, ...]]:
     """Return the data set with the truth's categories, by which COCO results are read."""
     if categories:
         wanted = dict(sorted(categories.items()))
         theirs = tuple(wanted.values())
         if len(unknown_classes(dataset.classes, theirs)) < len(dataset.classes):
             return dataset.replace(classes=theirs, category_ids=np.array(list(wanted), np.int64)), ()
-        note = (
-            f"warning: no class of the detector ({some_names(dataset.classes)}) is one of the truth's "
-            f"({some_names(theirs)}): categories are numbered from 1 in the detector's order"
-        )
-        return dataset, (note,)
+        named = {"names": some_names(dataset.classes), "theirs": some_names(theirs)}
+        return dataset, (InputWarning("no-class-in-truth", **named),)
     if tuple(dataset.classes) == COCO_CLASSES:
         return dataset, ()
     note = (
         f"COCO results hold numbers of classes: 1 is {dataset.classes[0]}, and so on in the detector's order; "
-        "give the ground truth to use its category ids"
+        "give the ground truth ({option:truth}) to use its category ids"
     )
-    return dataset, (note,)
+    return dataset, as_notes([note])
 
 
 Progress = Callable[[int, int], None]
-_REMARKS = {
-    "turned": "{photos} turned upright, as the camera noted beside the pixels (EXIF)",
-    "as stored": "{photos} not turned as the camera noted (EXIF), since the truth's sizes fit the stored pixels",
-    "other size": "warning: {photos} of another size than the truth says, so boxes will not fit its objects",
-    "frames": "{photos} with several frames, of which the first was looked at",
-    "dark": "warning: {photos} nearly black, since of 16 bits only the lowest are used; scale such photos first",
+_PHOTO_NOTES: dict[str, Note] = {
+    "turned": Note("photos-turned"),
+    "as stored": Note("photos-as-stored"),
+    "other size": InputWarning("photos-of-other-size"),
+    "frames": Note("photos-with-frames"),
+    "dark": InputWarning("photos-dark"),
 }
 """Notes on photos, by the remark that reading them left."""
 
@@ -162,7 +160,7 @@ class DetectionRun:
     """Images that an interrupted run had already done."""
     skipped: tuple[str, ...]
     """Why images could not be read, one sentence each."""
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     """What is to be said of photos, random masks and the file, one sentence each."""
     sizes: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
     """Width and height of the images that could be read, by id."""
@@ -241,7 +239,7 @@ def detect_images(
     with Partial(beside(out), described, detector.family.classes) as kept:
         done = _detect_all(detector, images, options, kept, progress, process or _process_here)
         notes = save_detections(out, done.found, images, done.sizes, categories, shards=shards)
-        notes += tuple(getattr(process or detector, "notes", ()))
+        notes += as_notes(getattr(process or detector, "notes", ()))
         kept.remove()
     return dataclasses.replace(done, notes=done.notes + notes)
 
@@ -255,7 +253,7 @@ class PhotoResult:
     size: tuple[int, int] = (0, 0)
     found: Found | None = None
     problem: str = ""
-    remarks: tuple[str, ...] = ()
+    traits: tuple[str, ...] = ()
 
 
 Process = Callable[[Runner, Sequence[Sequence[ImageFile]], Options], Iterator[list[PhotoResult]]]
@@ -295,7 +293,7 @@ def _detect_batch(detector: Runner, read: Sequence[_Read], options: Options) -> 
             continue
         size = photo.pixels.shape[1], photo.pixels.shape[0]
         found = make_detections(next(passes), detector.family, size, image.image_id, options)
-        results.append(PhotoResult(image, stamp, size, found, remarks=photo.remarks))
+        results.append(PhotoResult(image, stamp, size, found, traits=photo.traits))
     return results
 
 
@@ -332,31 +330,26 @@ def _detect_all(
             if one.found is None:
                 skipped[one.image.image_id] = one.problem
             else:
-                kept.put(one.image, one.stamp, one.size, one.found, one.remarks)
+                kept.put(one.image, one.stamp, one.size, one.found, one.traits)
         done += len(results)
         progress(done, len(images))
     readable = [image for image in images if image.image_id not in skipped]
     if not readable:
         first = skipped[images[0].image_id]
         raise InputError(f"none of the images could be read (the first: {first})", file=str(images[0].path.parent))
-    found, sizes, remarks, plain = kept.collect(readable)
+    found, sizes, traits, plain = kept.collect(readable)
     changed = [image for image in images if states[image.image_id] == "changed"]
-    notes = (
-        [_describe_photos("{photos} changed since the interrupted run, and looked at again", changed)]
-        if changed
-        else []
-    )
-    notes += [_describe_photos(text, remarks[remark]) for remark, text in _REMARKS.items() if remark in remarks]
+    notes: list[Note | str] = [_on_photos(Note("photos-changed"), changed)] if changed else []
+    notes += [_on_photos(note, traits[trait]) for trait, note in _PHOTO_NOTES.items() if trait in traits]
     cost = None if plain is None else mask_cost(found.scores, plain)
     if options.border == "pin" and found.covariances is not None:
         size = np.array([sizes[image_id] for image_id in found.image_ids.tolist()], np.float64).reshape(-1, 2)
         notes.append(pinned_note(found.boxes, found.covariances, size))
     notes += () if cost is None else cost.notes
     named = tuple(skipped[image.image_id] for image in images if image.image_id in skipped)
-    return DetectionRun(found, len(images), resumed, named, tuple(notes), sizes, cost)
+    return DetectionRun(found, len(images), resumed, named, as_notes(notes), sizes, cost)
 
 
-def _describe_photos(text: str, images: Sequence[ImageFile]) -> str:
-    """Return a sentence about photos with how many there are, and the first of them."""
-    photos = f"{len(images)} photo" + ("" if len(images) == 1 else "s")
-    return f"{text.format(photos=photos)} (the first: {images[0].path.name})"
+def _on_photos(note: Note, images: Sequence[ImageFile]) -> Note:
+    """Return the note on photos, with the first of them."""
+    return note.replace(len(images), first=images[0].path.name)

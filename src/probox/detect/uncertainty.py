@@ -105,8 +105,9 @@ class Options:
         check_border(self.border)
         if self.as_published and (self.spread != Spread() or self.border != "keep"):
             raise InputError(
-                'min_std, prior_std, shrinkage and border="pin" do not belong to the paper\'s recipe',
-                remedy='leave them out, or write recipe="probox"',
+                "{option:min_std}, {option:prior_std}, {option:shrinkage} and {option:border=pin} do not belong to "
+                "the paper's recipe",
+                remedy="leave them out, or use {option:recipe=probox}",
             )
         check_above_one(self.above_one)
         if self.passes < 1:

@@ -19,17 +19,18 @@ from probox.evaluation.inputs import (
     TruthOnDisk,
     label_notes,
     open_inputs,
+    unknown_images,
 )
 from probox.evaluation.kept import drop_tables
 from probox.evaluation.merge import merge_evaluations
-from probox.evaluation.notes import all_detections_note, empty_mask_note, unknown_image_note
 from probox.evaluation.parts import Keep, Part, check_keep, hash_ids, images_of_part, measures_to_keep, parse_part
-from probox.evaluation.result import Evaluation, count_empty_masks
+from probox.evaluation.result import Evaluation, count_empty_masks, unscored_objects
 from probox.evaluation.verdicts import matched_columns
 from probox.files.reading import Paths
 from probox.measures.boxes.mean_ap import average_precision
 from probox.measures.pdq.kernel import plain_rows, score_pairs
 from probox.measures.registry import measure_names, named_measures, need_labels, need_pairs
+from probox.notes import Note
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.parallel import thread_count, threads_at_most
 from probox.tables.detections import Detections
@@ -162,8 +163,8 @@ def evaluate(
         tables = given.truth, given.detections
         result = evaluate_tables(*tables, chosen, wanted, threads=threads, progress=progress)
         if chosen.fixed_threshold is not None and "map" in wanted and not isinstance(detections, Detections):
-            note = all_detections_note(average_precision(*tables, threads=threads).map)
-            result = dataclasses.replace(result, plain_notes=(*result.plain_notes, note))
+            note = Note("unthresholded-map", value=100 * average_precision(*tables, threads=threads).map)
+            result = dataclasses.replace(result, input_notes=(*result.input_notes, note))
         return result if asked is chosen else result.at_threshold("auto")
     own = images_of_part(given.image_ids, number, of)
     pieces = _evaluate_pieces(given, own, kept, chosen, wanted, threads, progress)
@@ -171,7 +172,7 @@ def evaluate(
     scored, empty = (sum(column) for column in list(zip(*pieces, strict=True))[1:])
     notes = (*given.notes(scored, empty, chosen, first=number == 1), *_left_out(known_measures(measures), wanted))
     record = None if part is None else Part((number,), of, hash_ids(given.image_ids), given.identity(repair=repair))
-    result = dataclasses.replace(result, plain_notes=notes, inputs=given.inputs, part=record)
+    result = dataclasses.replace(result, input_notes=notes, inputs=given.inputs, part=record)
     return result if asked is chosen else result.at_threshold("auto")
 
 
@@ -211,10 +212,10 @@ def _shifted(progress: Progress | None, before: int, total: int) -> Progress | N
     return lambda done, _part: progress(before + done, total)
 
 
-def _left_out(measures: Sequence[str], kept: Sequence[str]) -> list[str]:
-    """Say which measures were not taken because they do not follow from what is kept."""
+def _left_out(measures: Sequence[str], kept: Sequence[str]) -> list[Note]:
+    """Return a note on measures that were not taken because they do not follow from what is kept."""
     left = [name for name in measures if name not in kept]
-    return [f"sums alone are kept, from which {' and '.join(left)} do not follow"] if left else []
+    return [Note("sums-kept", names=" and ".join(left))] if left else []
 
 
 def evaluate_tables(
@@ -233,7 +234,7 @@ def evaluate_tables(
     if not masks.pixels.all():
         empty = int((~truth.crowd & (masks.pixels == 0)).sum())  # regions to ignore are nobody's objects
         if empty:
-            notes.append(empty_mask_note(empty, box_truth=convention.box_truth))
+            notes.append(unscored_objects(empty, convention))
     ignored = _ignored_objects(masks, resolved)
     if need_pairs(measures):
         many = thread_count(threads)
@@ -250,7 +251,7 @@ def evaluate_tables(
         masks=masks,
         measures=measures,
         inputs=tuple(name for name in (truth.source, found.source) if name),
-        plain_notes=(*truth.notes, *found.notes, *notes),
+        input_notes=(*truth.notes, *found.notes, *notes),
         version=__version__,
     )
 
@@ -268,11 +269,11 @@ def known_measures(measures: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _to_score(
     truth: GroundTruth, found: Detections, convention: Convention
-) -> tuple[Detections, npt.NDArray[np.int64], npt.NDArray[np.int64], list[str]]:
-    """Return the detections that take part, by image, their image rows and numbers; and what to say of the others."""
+) -> tuple[Detections, npt.NDArray[np.int64], npt.NDArray[np.int64], list[Note]]:
+    """Return the detections that take part, by image, their image rows and numbers; and notes on the others."""
     image_rows, numbers, rows, in_order = _core.group_by_image(found.image_ids, truth.image_ids)
     known = len(rows)
-    notes = [] if known == len(found) else [unknown_image_note(len(found) - known)]
+    notes = [] if known == len(found) else [unknown_images(found.image_ids, truth.dataset)]
     if convention.fixed_threshold is not None:
         sure = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.fixed_threshold)
         rows = rows[sure[rows]]

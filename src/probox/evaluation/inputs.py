@@ -16,17 +16,18 @@ import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.evaluation.notes import empty_mask_note, notes_of_part, said_by_part, threshold_note, unknown_image_note
+from probox.evaluation.result import unscored_objects
 from probox.files.reading import Paths
 from probox.files.source import Source
-from probox.formats.draft import repair_note, repaired, unknown_images_note
+from probox.formats.draft import repaired
 from probox.formats.parquet.format import PARQUET_DETECTIONS
 from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
 from probox.formats.reading import read_detections_of_part, read_truth
 from probox.formats.registry import format_of_detections
+from probox.notes import Note, notes_of_images, notes_of_part
 from probox.support.words import some_names
 from probox.tables.arguments import check_tables
-from probox.tables.dataset import chosen_ids
+from probox.tables.dataset import Dataset, chosen_ids
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import repeated_classes, unknown_classes
@@ -53,7 +54,7 @@ class TruthOnDisk(Protocol):
     @property
     def source(self) -> str: ...
     @property
-    def notes(self) -> tuple[str, ...]: ...
+    def notes(self) -> tuple[Note, ...]: ...
     def select_images(self, image_ids: Ids) -> GroundTruth: ...
     def fingerprint(self) -> str: ...
 
@@ -121,7 +122,7 @@ class TablePieces:
             yield self.truth.select_images(image_ids[cuts[-1] : end]), self.detections.select(mine)
             cuts.append(end)
 
-    def notes(self, scored: int, empty: int, convention: Convention, *, first: bool = True) -> tuple[str, ...]:
+    def notes(self, scored: int, empty: int, convention: Convention, *, first: bool = True) -> tuple[Note, ...]:
         """Return the notes about the images whose pieces were read last.
 
         Parameters
@@ -135,12 +136,12 @@ class TablePieces:
         first : bool
             Include what is counted in all of the files: of parts that are merged later, one does.
         """
-        notes = [*said_by_part((*self.truth.notes, *self.detections.notes), first=first)]
-        unknown = int((self.truth.dataset.rows_of(self.detections.image_ids) < 0).sum())
-        if unknown and first:
-            notes.append(unknown_image_note(unknown))
+        notes = [*notes_of_part((*self.truth.notes, *self.detections.notes), first=first)]
+        unknown = unknown_images(self.detections.image_ids, self.truth.dataset)
+        if unknown.count and first:
+            notes.append(unknown)
         notes += label_notes(self._read - scored, self.detections.classes, self.truth.classes, convention)
-        return (*notes, *([empty_mask_note(empty, box_truth=convention.box_truth)] if empty else ()))
+        return (*notes, *([unscored_objects(empty, convention)] if empty else ()))
 
     def identity(self, *, repair: bool) -> str:
         """Return a hash of both tables."""
@@ -208,15 +209,15 @@ class ParquetPieces:
             nothing = self._file.read_images(np.zeros(0, np.int64)).to_table()
             yield self.truth.select_images(rest[begin : begin + TOGETHER]), nothing
 
-    def notes(self, scored: int, empty: int, convention: Convention, *, first: bool = True) -> tuple[str, ...]:
+    def notes(self, scored: int, empty: int, convention: Convention, *, first: bool = True) -> tuple[Note, ...]:
         """Return the notes about the images whose pieces were read last; see `TablePieces.notes`."""
-        notes = [*said_by_part((*self.truth.notes, *self._file.notes), first=first)]
+        notes = [*notes_of_part((*self.truth.notes, *self._file.notes), first=first)]
         if self._unknown.any() and first:
-            notes.append(unknown_images_note(int(self._counts[self._unknown].sum()), int(self._unknown.sum())))
+            notes.append(Note("unknown-images", self._counts[self._unknown].sum(), images=self._unknown.sum()))
         if self._changed:
-            notes.append(repair_note(self._changed))
+            notes.append(Note("repaired-covariances", self._changed))
         notes += label_notes(self._read - scored, self._file.classes, self._classes, convention)
-        return (*notes, *([empty_mask_note(empty, box_truth=convention.box_truth)] if empty else ()))
+        return (*notes, *([unscored_objects(empty, convention)] if empty else ()))
 
     def identity(self, *, repair: bool) -> str:
         """Return a hash of all that is evaluated."""
@@ -224,31 +225,32 @@ class ParquetPieces:
         return hash_inputs(truth, self._file.fingerprint(), repair=repair)
 
 
+def unknown_images(image_ids: Ids, dataset: Dataset) -> Note:
+    """Return the note on detections in images that the ground truth does not have."""
+    unknown = image_ids[dataset.rows_of(image_ids) < 0]
+    return Note("unknown-images", len(unknown), images=len(np.unique(unknown)))
+
+
 def label_notes(
     below: int, found_classes: Sequence[str], truth_classes: Sequence[str], convention: Convention
-) -> list[str]:
-    """Say how many detections are below the label threshold, and which classes the ground truth does not know."""
-    notes: list[str] = []
+) -> list[Note]:
+    """Return notes on detections below the label threshold, and on classes that the ground truth does not know."""
+    notes: list[Note] = []
     if convention.fixed_threshold is not None and below:
-        notes.append(threshold_note(below, convention.fixed_threshold))
+        notes.append(Note("below-threshold", below, threshold=convention.fixed_threshold))
     return [*notes, *_class_notes(tuple(found_classes), tuple(truth_classes))]
 
 
 @lru_cache(maxsize=16)  # the same classes come again and again, and there may be thousands
-def _class_notes(found_classes: tuple[str, ...], truth_classes: tuple[str, ...]) -> tuple[str, ...]:
-    """Say which of the detector's classes count for nothing."""
-    notes: list[str] = []
+def _class_notes(found_classes: tuple[str, ...], truth_classes: tuple[str, ...]) -> tuple[Note, ...]:
+    """Return notes on those of the detector's classes that count for nothing."""
+    notes: list[Note] = []
     unknown = [found_classes[column] for column in unknown_classes(found_classes, truth_classes)]
     if unknown:
-        notes.append(
-            f"{len(unknown)} classes are unknown to the truth, their probabilities are dropped: {some_names(unknown)}"
-        )
+        notes.append(Note("unknown-classes", len(unknown), names=some_names(unknown)))
     repeated = [found_classes[column] for column in repeated_classes(found_classes, truth_classes)]
     if repeated:
-        notes.append(
-            f"{len(repeated)} classes are named again by a later column, which counts alone; the probabilities of "
-            f"the earlier ones are dropped: {some_names(repeated)}"
-        )
+        notes.append(Note("repeated-classes", len(repeated), names=some_names(repeated)))
     return tuple(notes)
 
 
@@ -278,9 +280,9 @@ def read_inputs(
 
 
 def select_truth(whole: GroundTruth, image_ids: Images) -> GroundTruth:
-    """Return the ground truth of some images, with notes that say so."""
+    """Return the ground truth of some images, with a note on the restriction."""
     ids = chosen_ids(parse_image_ids(image_ids), whole.image_ids, file=whole.source or None)
-    notes = notes_of_part(whole.notes, len(ids), len(whole.image_ids))
+    notes = notes_of_images(whole.notes, len(ids), len(whole.image_ids))
     return dataclasses.replace(whole.select_images(ids), notes=notes)
 
 

@@ -15,11 +15,11 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.box_columns import BoxColumns, merge_boxes
 from probox.evaluation.group_tables import counts_per_image
-from probox.evaluation.oddities import Oddity
-from probox.evaluation.oddities.clutter import CLUTTER, warn_of_clutter
+from probox.evaluation.input_checks import check_tables, warn_of_clutter
 from probox.evaluation.parts import Keep, measures_to_keep
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Summary
+from probox.notes import InputWarning
 from probox.tables.results import QUALITIES, Verdict
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Kept:
         The same above each label threshold.
     boxes : BoxColumns, optional
         What mAP and LRP follow from.
-    warnings : tuple of Oddity
+    warnings : tuple of InputWarning
         Warnings about the first images of each part that was merged.
     scored_against : str, optional
         As of `Evaluation`.
@@ -129,14 +129,14 @@ class Kept:
     sizes: tuple[Total, ...]
     curve: Curve
     boxes: BoxColumns | None = None
-    warnings: tuple[Oddity, ...] = ()
+    warnings: tuple[InputWarning, ...] = ()
     scored_against: str | None = None
 
     @property
     def box_columns(self) -> BoxColumns:
         """Return what mAP and LRP follow from; raise if that was not kept."""
         if self.boxes is None:
-            raise InputError("mAP and LRP were not kept", remedy='evaluate with keep="matches"')
+            raise InputError("mAP and LRP were not kept", remedy="evaluate with {option:keep=matches}")
         return self.boxes
 
     def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
@@ -150,7 +150,7 @@ class Kept:
         sums = {name: self.sums[name].astype(np.float64) for name in (*QUALITIES, *COUNTED[:3])}
         return sums | {"cost": self.sums["cost"] if convention.confidence_denominator else sums["FP"]}
 
-    def find_warnings(self, convention: Convention, measures: Sequence[str]) -> tuple[Oddity, ...]:
+    def find_warnings(self, convention: Convention, measures: Sequence[str]) -> tuple[InputWarning, ...]:
         """Return the warnings about the first images, and one of false positives that outweigh objects."""
         if "pdq" not in measures or convention.label_threshold is not None or convention.confidence_denominator:
             return self.warnings
@@ -168,7 +168,7 @@ class NoTable:
         self._keep = keep
 
     def _fail(self) -> NoReturn:
-        raise InputError(f"the tables were not kept, but the {self._keep}", remedy='evaluate with keep="all"')
+        raise InputError(f"the tables were not kept, but the {self._keep}", remedy="evaluate with {option:keep=all}")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):  # of pickle and copy
@@ -196,7 +196,7 @@ def drop_tables(evaluation: Evaluation, keep: Keep, *, find_warnings: bool = Tru
     if any(name in measures for name in ("map", "lrp")):
         boxes = BoxColumns.of(evaluation.box_matches, evaluation.object_images)
     overall, classes, sizes = _group_totals(evaluation)
-    warnings = tuple(odd for odd in evaluation.oddities if odd.kind != CLUTTER) if find_warnings else ()
+    warnings = tuple(check_tables(evaluation)) if find_warnings else ()
     kept = Kept(
         keep=keep, sums=sums, overall=overall, classes=classes, sizes=sizes, curve=find_curve(evaluation), boxes=boxes,
         warnings=warnings, scored_against=evaluation.scored_against,
@@ -303,9 +303,9 @@ def merge_kept(parts: Sequence[Kept], image_order: Ints) -> Kept:
     first = parts[0]
     boxes = [part.boxes for part in parts if part.boxes is not None]
     curves = [part.curve for part in parts]
-    warnings: dict[str, Oddity] = {}
-    for odd in (odd for part in parts for odd in part.warnings):
-        warnings.setdefault(odd.kind, odd)  # its numbers are those of the part that showed it
+    warnings: dict[str, InputWarning] = {}
+    for warning in (warning for part in parts for warning in part.warnings):
+        warnings.setdefault(warning.code, warning)  # its numbers are those of the part that showed it
     return Kept(
         keep=first.keep,
         sums={name: np.concatenate([part.sums[name] for part in parts])[image_order] for name in first.sums},

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.evaluation.kept import merge_kept
-from probox.evaluation.notes import join_notes
 from probox.evaluation.parts import Part, combine_parts, hash_ids
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage import load
 from probox.evaluation.threshold_choice import join_choices
+from probox.notes import merge_notes
 from probox.support.words import some_names
 from probox.tables.columns import Table
 from probox.tables.columns import joined as joined_tables
@@ -81,7 +81,7 @@ def merge_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         first,
         dataset=joined_tables(datasets, order),
         inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
-        plain_notes=join_notes([part.plain_notes for part in parts], of_one=first.part is not None),
+        input_notes=merge_notes([part.input_notes for part in parts], of_one=first.part is not None),
         part=combine_parts([part.part for part in parts]),
         threshold_choice=join_choices([part.threshold_choice for part in parts], list(map(len, datasets)), order),
         **({"kept": merge_kept(kept, order)} if kept else _merge_tables(parts, datasets, order)),

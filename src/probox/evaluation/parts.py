@@ -158,6 +158,6 @@ def measures_to_keep(measures: Sequence[str], keep: Keep, *, asked: bool) -> tup
         raise InputError(
             f"{', '.join(lacking)} cannot follow from what keep={keep!r} keeps, which is for "
             f"{', '.join(KEPT_MEASURES[keep])}",
-            remedy=f'use keep="{wider}", or leave out these measures',
+            remedy=f"use {{option:keep={wider}}}, or leave out these measures",
         )
     return possible

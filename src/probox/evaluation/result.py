@@ -24,7 +24,6 @@ from probox.evaluation.group_tables import (
     with_measures,
 )
 from probox.evaluation.kept import Kept, Total, find_curve
-from probox.evaluation.notes import empty_mask_note, label_note, notes_at_threshold, notes_of_part
 from probox.evaluation.parts import Keep, Part
 from probox.evaluation.threshold_choice import ThresholdChoice
 from probox.evaluation.verdicts import judge
@@ -35,6 +34,7 @@ from probox.measures.boxes.optimal_lrp import LRPResult
 from probox.measures.matched import MatchedPairs
 from probox.measures.measure import Groups, Measure
 from probox.measures.pdq.pdq_measure import PDQ, by_class, by_size, sums_per_image
+from probox.notes import InputWarning, Note, as_notes, notes_at_threshold, notes_of_images
 from probox.support.words import with_count
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from probox.analysis.loss_breakdown import Confusion
     from probox.analysis.resampling import Intervals
     from probox.analysis.thresholds import BestThreshold
-    from probox.evaluation.oddities import Oddity
     from probox.plots import Plots
 
 SomeTable = TypeVar("SomeTable", ObjectTable, DetectionTable)
@@ -79,8 +78,8 @@ class Evaluation:
         What `summary` holds: names of the registry's measures, in its order.
     inputs : tuple of str
         The files that were read, truth first.
-    plain_notes : tuple of str
-        What was left out or replaced, one sentence each; `notes` has these and what is odd about the input.
+    input_notes : tuple of Note
+        What reading and evaluating left out or replaced; `notes` and `warnings` have more.
     version : str
         The probox that made it.
     part : Part, optional
@@ -112,20 +111,21 @@ class Evaluation:
     masks: Masks
     measures: tuple[str, ...] = dataclasses.field(default_factory=registry.standard_names)
     inputs: tuple[str, ...] = ()
-    plain_notes: tuple[str, ...] = ()
+    input_notes: tuple[Note, ...] = ()
     version: str = ""
     part: Part | None = None
     threshold_choice: ThresholdChoice | None = None
     kept: Kept | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "input_notes", as_notes(self.input_notes))
         if self.kept is not None:
             return
         # Tables of people know images and classes by name: those of this evaluation, however it was made.
         for name in ("objects", "detections"):
             table = getattr(self, name)
             if table.dataset is not self.dataset:
-                object.__setattr__(self, name, table.replace(dataset=self.dataset))  # frozen for everybody else
+                object.__setattr__(self, name, table.replace(dataset=self.dataset))
 
     @property
     def keep(self) -> Keep:
@@ -397,7 +397,7 @@ class Evaluation:
             if own is not None:
                 raise InputError(
                     f"expected an evaluation of all detections, but this one left out those that are not above {own:g}",
-                    remedy='evaluate with label_threshold="auto", or without one',
+                    remedy="evaluate with {option:label_threshold=auto}, or without one",
                 )
             from probox.analysis.thresholds import cross_fit_threshold
 
@@ -416,7 +416,7 @@ class Evaluation:
             self.keeping(kept),
             convention=self.convention.replace(label_threshold=threshold),
             part=self.part,  # all parts can be had at this threshold
-            plain_notes=notes_at_threshold(self.plain_notes, int((~kept).sum()), threshold),
+            input_notes=notes_at_threshold(self.input_notes, int((~kept).sum()), threshold),
         )
 
     def of_all_detections(self) -> Evaluation:
@@ -429,7 +429,9 @@ class Evaluation:
             number = self.threshold_choice.on_all
             raise InputError(
                 f'{call} expects one label threshold for all images, but this evaluation has "auto"',
-                remedy="evaluate without it" if number is None else f"evaluate with label_threshold={number:.4g}",
+                remedy="evaluate without it"
+                if number is None
+                else f"evaluate with {{option:label_threshold={number:.4g}}}",
             )
 
     def _with_choice(self, choice: ThresholdChoice | None) -> Evaluation:
@@ -503,30 +505,27 @@ class Evaluation:
 
         return best_threshold(self, measure)
 
-    # --- what is odd ---
+    # --- warnings and notes ---
 
     @cached_property
-    def oddities(self) -> tuple[Oddity, ...]:
+    def warnings(self) -> tuple[InputWarning, ...]:
         """Return what makes the numbers low or meaningless, with the likely cause; nothing for sound input."""
+        read = (note for note in self.input_notes if isinstance(note, InputWarning))
         if self.kept is not None:
-            return self.kept.find_warnings(self.convention, self.measures)
-        from probox.evaluation.oddities import oddities_of
+            return (*self.kept.find_warnings(self.convention, self.measures), *read)
+        from probox.evaluation.input_checks import check_evaluation
 
-        return tuple(oddities_of(self))
+        return (*check_evaluation(self), *read)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Return what was left out or replaced, what is odd about the input, and remarks on its numbers."""
-        return (*self.plain_notes, *map(str, self.oddities), *self.remarks)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Return what a reader of the numbers must know, one sentence each: what they leave out, what is too little."""
+    def notes(self) -> tuple[Note, ...]:
+        """Return what was left out or replaced, what numbers leave out, and what is too little to tell."""
+        read = [note for note in self.input_notes if not isinstance(note, InputWarning)]
         if self.kept is not None:
-            return ()
-        said = [measure.remarks(self) for measure in registry.measures_called(self.measures) if measure.remarks]
-        chosen = () if self.threshold_choice is None else (str(self.threshold_choice),)
-        return (*chosen, *dict.fromkeys(text for texts in said for text in texts))
+            return tuple(read)
+        chosen = [] if self.threshold_choice is None else [Note("text", text=str(self.threshold_choice))]
+        measured = [measure.notes(self) for measure in registry.measures_called(self.measures) if measure.notes]
+        return (*read, *chosen, *dict.fromkeys(note for notes in measured for note in as_notes(notes)))
 
     # --- together ---
 
@@ -548,7 +547,7 @@ class Evaluation:
         new_object, new_detection = (np.full(len(table), -1) for table in (self.objects, self.detections))
         new_object[there], new_detection[found] = np.arange(len(there)), np.arange(len(found))
         pairs = self.pairs.take(np.flatnonzero(new_detection[self.pairs.detections] >= 0))
-        notes = notes_of_part(self.plain_notes, len(rows), len(self.dataset))
+        notes = notes_of_images(self.input_notes, len(rows), len(self.dataset))
         part = dataclasses.replace(
             self,
             dataset=self.dataset.take(rows),
@@ -558,12 +557,11 @@ class Evaluation:
             masks=self.masks.take(there),
             part=None,
             threshold_choice=None if self.threshold_choice is None else self.threshold_choice.take(rows),
-            plain_notes=notes,
+            input_notes=notes,
         )
         empty = count_empty_masks(part)
         if empty and len(rows) < len(self.dataset):
-            note = empty_mask_note(empty, box_truth=self.convention.box_truth)
-            part = dataclasses.replace(part, plain_notes=(*notes, note))
+            part = dataclasses.replace(part, input_notes=(*notes, unscored_objects(empty, self.convention)))
         return part.rematched() if part.has_pairs else part
 
     def without_labels(self) -> Evaluation:
@@ -603,7 +601,7 @@ class Evaluation:
             raise InputError(
                 f"holds the {self.keep} of an evaluation, not its tables",
                 file=file,
-                remedy='evaluate anew with keep="all"',
+                remedy="evaluate anew with {option:keep=all}",
             )
 
     # --- words ---
@@ -622,8 +620,12 @@ class Evaluation:
 
         text = summary_text([("", self.summary())], self.convention, against=self.scored_against)
         text += "" if self.part is None else f"; {self.part}"
-        odd = [f"warning: {oddity}" for oddity in self.oddities]
-        return "\n".join([text, *odd, *map(label_note, (*self.plain_notes, *self.remarks))])
+        return "\n".join([text, *(note.labelled() for note in (*self.warnings, *self.notes))])
+
+
+def unscored_objects(count: int, convention: Convention) -> Note:
+    """Return the note on objects that PDQ leaves out because there is nothing of them in the image."""
+    return Note("objects-outside" if convention.box_truth else "empty-masks", count)
 
 
 def count_empty_masks(evaluation: Evaluation) -> int:

@@ -33,7 +33,6 @@ from probox.evaluation.archive import (
 )
 from probox.evaluation.box_columns import BoxColumns
 from probox.evaluation.kept import COUNTED, LEVELS, SUMMED, Curve, Exact, Kept, NoTable, Total
-from probox.evaluation.oddities import Oddity
 from probox.evaluation.parts import KEEP, KEPT_MEASURES, Part
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_boxes, check_evaluation, check_images, check_labels
@@ -52,6 +51,7 @@ from probox.files.reading import Paths, read_regular
 from probox.files.source import is_flattened
 from probox.measures.boxes.matching import SIZES
 from probox.measures.registry import measure_names
+from probox.notes import InputWarning, read_notes
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
@@ -240,7 +240,7 @@ def _stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[str,
         "classes": list(evaluation.classes),
         "measures": list(evaluation.measures),
         "inputs": list(evaluation.inputs),
-        "notes": list(evaluation.plain_notes),
+        "notes": [note.to_dict() for note in evaluation.input_notes],
         "dataset": {"category_ids": images.category_ids.tolist(), "rules": images.rules, "source": images.source},
         "keep": evaluation.keep,
         "part": {} if evaluation.part is None else evaluation.part.to_dict(),
@@ -286,7 +286,7 @@ def _stored_kept(kept: Kept) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays |= {f"boxes.{name}": getattr(kept.boxes, name) for name in _BOXES}
         types = {name: arrays[f"boxes.{name}"].dtype.newbyteorder("<").str for name in _TYPES}
     return {
-        "warnings": [text for odd in kept.warnings for text in (odd.kind, odd.text, odd.remedy)],
+        "warnings": [warning.to_dict() for warning in kept.warnings],
         "totals": {
             "overall": dataclasses.astuple(kept.overall),
             "classes": [dataclasses.astuple(total) for total in kept.classes],
@@ -312,7 +312,7 @@ def _evaluation(words: dict[str, Any], arrays: Arrays, words_file: str, columns_
         convention=_convention_of(words, words_file),
         measures=tuple(words["measures"]),
         inputs=tuple(words["inputs"]),
-        plain_notes=tuple(words["notes"]),
+        input_notes=read_notes(words["notes"], words_file),
         version=words["version"],
         part=_part_of(words, words_file),
         **tables(words, arrays, words_file, columns_file),
@@ -359,14 +359,15 @@ def _kept_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str
     for name in COUNTED:
         if totals["overall"].counted()[name] != int(sums[name].sum(dtype=np.int64)):
             _fail(f"expected as many {name} as in all images", file, "totals")
-    texts = words["warnings"]
-    if len(texts) % 3:
-        _fail("expected three texts for each", file, "warnings")
+    notes = read_notes(words["warnings"], words_file, "warnings")
+    warnings = tuple(note for note in notes if isinstance(note, InputWarning))
+    if len(warnings) < len(notes):
+        _fail("expected codes of warnings", words_file, "warnings")
     kept = Kept(
         keep=words["keep"],
         sums=sums,
         boxes=boxes,
-        warnings=tuple(Oddity(*entry) for entry in zip(texts[::3], texts[1::3], texts[2::3], strict=True)),
+        warnings=warnings,
         scored_against=words["scored_against"] or None,
         **totals,
     )
@@ -472,7 +473,7 @@ def _check_words(words: dict[str, Any], expected: Mapping[str, type], file: str)
         raise InputError(problem, file=file, remedy="evaluate anew")
     for name, kind in expected.items():
         value = words[name]
-        texts = value if kind is list and isinstance(value, list) else []
+        texts = value if kind is list and isinstance(value, list) and name not in ("notes", "warnings") else []
         if type(value) is not kind or not all(type(text) is str for text in texts):
             what = {
                 str: "text",

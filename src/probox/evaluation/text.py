@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probox.convention import Convention
-from probox.evaluation.notes import label_note
 from probox.measures.measure import Column
 from probox.measures.registry import standard_columns, table_columns
 from probox.support.csv_rows import csv_text
@@ -378,11 +377,9 @@ def evaluation_html(evaluation: Evaluation) -> str:
     about = f"{html_text(directions)}{made}<br>{evaluation.counts_in_words}"
     files = " → ".join(html_text(name) for name in evaluation.inputs)
     parts = [table, f"<p>{about}{f'<br>{files}' if files else ''}</p>"]
-    said = [f"warning: {oddity}" for oddity in evaluation.oddities]
-    said += map(label_note, (*evaluation.plain_notes, *evaluation.remarks))
-    if said:
-        parted = (text.partition(": ") for text in said)
-        items = "".join(f"<li><b>{kind}:</b> {html_text(text)}</li>" for kind, _, text in parted)
+    notes = (*evaluation.warnings, *evaluation.notes)
+    if notes:
+        items = "".join(f"<li><b>{note.kind}:</b> {html_text(str(note))}</li>" for note in notes)
         parts.append(f"<ul>{items}</ul>")
     return f"<div>{''.join(parts)}</div>"
 

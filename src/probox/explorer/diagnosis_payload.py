@@ -82,7 +82,7 @@ def why_payload(evaluation: Evaluation, rematches: Rematches, box_rematches: Box
         "pairs": _pairs(evaluation, spans),
         "twins": _twins(evaluation),
         "verdict": list(diagnosis.verdict),
-        "remarks": list(diagnosis.remarks),
+        "notes": [str(note) for note in diagnosis.notes],
         "left_out": list(left_out),
         "threshold": evaluation.convention.label_threshold,
         "now": round_number(evaluation.pdq),

@@ -27,6 +27,7 @@ from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
 from probox.measures.pdq.heatmap_definition import EDGE
+from probox.notes import Note, as_notes
 from probox.plots.breakdown import MOST_CLASSES
 from probox.plots.quality import LEVELS
 from probox.support.optional import require
@@ -228,7 +229,7 @@ def write_report(
     title: str = "probox report",
     embed: bool = False,
     progress: Progress | None = None,
-) -> tuple[Path, list[str]]:
+) -> tuple[Path, tuple[Note, ...]]:
     """Write the explorer's page.
 
     It appears when all of it is made, and replaces an earlier report there; a failure leaves that as it was. Files that
@@ -256,7 +257,7 @@ def write_report(
 
     Returns
     -------
-    path, list of str
+    path, tuple of Note
         The page, and what could not be shown or compared.
 
     Examples
@@ -265,7 +266,7 @@ def write_report(
     >>> page, notes = write_report({"ssd": ssd, "yolo": yolo}, "report", images="val2017")  # doctest: +SKIP
     """
     _check_same_truth(results)
-    notes = list(describe_differences(results))
+    notes: list[Note | str] = list(describe_differences(results))
     results = label_results(results)
     notes += [
         f"{name}: the page shows all detections, and no label threshold auto: the slider sets one for all images"
@@ -304,13 +305,13 @@ def write_report(
         _write_embedded(file, title, index, chunks, shown)
 
     if embed and Path(out).suffix.lower() in (".html", ".htm"):
-        return _write_file(Path(out), embedded), notes
+        return _write_file(Path(out), embedded), as_notes(notes)
     with output_folder(out, "report", names=("index.html",), fresh=True) as target:
         if embed:
-            return target.write("index.html", embedded), notes
+            return target.write("index.html", embedded), as_notes(notes)
         endings, failures = copy_photos(photos, sizes, target, progress) if any(photos) else ([""] * len(ids), [])
         index = index_payload(results, endings, _CHUNK, names)
-        return _write_folder(target, title, index, chunks), notes + failures
+        return _write_folder(target, title, index, chunks), as_notes([*notes, *failures])
 
 
 def _check_same_truth(results: Mapping[str, Evaluation]) -> None:

@@ -170,7 +170,7 @@ def _about(evaluation: Evaluation) -> str:
         parts.append(f"scored against {evaluation.scored_against}")
     if evaluation.inputs:
         parts.append("read from " + ", ".join(evaluation.inputs))
-    parts += evaluation.notes
+    parts += map(str, (*evaluation.warnings, *evaluation.notes))
     if evaluation.version:
         parts.append(f"probox {evaluation.version}")
     return "; ".join(parts)

@@ -55,7 +55,7 @@ class Photo:
 
     pixels: Pixels
     """(H, W, 3), RGB."""
-    remarks: tuple[str, ...] = ()
+    traits: tuple[str, ...] = ()
     """Any of ``turned``, ``as stored``, ``other size``, ``frames``, ``dark``."""
 
 
@@ -127,19 +127,19 @@ def read_photo(path: Path, size: Size | None = None) -> Photo:
     pillow = require("PIL.Image", extra="report")
     try:
         with pillow.open(path) as image:
-            remarks = []
+            traits = []
             if image.format in _FRAMES and getattr(image, "n_frames", 1) > 1:
-                remarks.append("frames")
+                traits.append("frames")
             marked = orientation_of(image) != 1
             upright = turn_upright(image, size)
             if marked:
-                remarks.append("turned" if upright is not image or image.format == "TIFF" else "as stored")
+                traits.append("turned" if upright is not image or image.format == "TIFF" else "as stored")
             shown, dark = to_rgb(upright)
             if dark:
-                remarks.append("dark")
+                traits.append("dark")
             if size is not None and shown.size != size:
-                remarks.append("other size")
-            return Photo(np.asarray(shown), tuple(remarks))
+                traits.append("other size")
+            return Photo(np.asarray(shown), tuple(traits))
     except (*UNREADABLE, pillow.DecompressionBombError) as error:
         with open_regular(path) as file:
             content = name_content(file.read(32))

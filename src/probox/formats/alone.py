@@ -21,7 +21,7 @@ from probox.tables.dataset import Dataset
 
 __all__ = ["dataset_alone"]
 
-REMEDY = "give the ground truth of these images"
+REMEDY = "give the ground truth of these images ({option:truth})"
 
 
 def dataset_alone(source: Source, form: DetectionFormat, categories: Sequence[tuple[str, int]]) -> Dataset:

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.formats.problems import Problems
+from probox.notes import Note, merge_notes
 from probox.tables.covariances import nearest_covariances
 from probox.tables.dataset import Dataset
 from probox.tables.detections import DetectionColumns, Detections, optional_columns
 
-__all__ = ["Draft", "joined", "mask_note", "repair_note", "repaired", "unknown_images_note"]
+__all__ = ["Draft", "joined", "repaired"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,7 +33,7 @@ class Draft(DetectionColumns):
         place = self.place
         return self.replace(place=lambda row: place(int(rows[row])), **self.columns_at(rows))
 
-    def noting(self, *notes: str) -> Draft:
+    def noting(self, *notes: Note) -> Draft:
         """Return the draft with more to say about it."""
         return self.replace(notes=(*self.notes, *notes))
 
@@ -56,14 +57,14 @@ class Draft(DetectionColumns):
         problems.warn("unknown image", images.tolist(), lambda image: InputError(
             "the ground truth does not have this image: its detections are left out", file=self.source, image=image
         ))  # fmt: skip
-        return self.select(np.flatnonzero(known)).noting(unknown_images_note(len(elsewhere), len(images)))
+        return self.select(np.flatnonzero(known)).noting(Note("unknown-images", len(elsewhere), images=len(images)))
 
     def repaired(self) -> Draft:
         """Return the draft with valid covariances, and a note if any had to change."""
         if self.covariances is None:
             return self
         covariances, changed = repaired(self.covariances)
-        return self.replace(covariances=covariances).noting(repair_note(changed)) if changed else self
+        return self.replace(covariances=covariances).noting(Note("repaired-covariances", changed)) if changed else self
 
 
 def repaired(covariances: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], int]:
@@ -76,24 +77,6 @@ def repaired(covariances: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float
     result: npt.NDArray[np.float64] = covariances.copy()
     result[finite[changed]] = nearest[changed]
     return result, int(changed.sum())
-
-
-def repair_note(changed: int) -> str:
-    """Say how many detections' covariances were replaced."""
-    return f"{changed} detections had invalid covariances: replaced by the nearest valid ones"
-
-
-def mask_note(detections: int) -> str:
-    """Return the note on masks of detections, which only RVC1 files and `Detections` can hold as heatmaps."""
-    return (
-        f"{detections} detections have a mask, which is not read: their boxes are scored; give masks as heatmaps (RVC1 "
-        "files with masks_file, or Detections with heatmaps=)"
-    )
-
-
-def unknown_images_note(rows: int, images: int) -> str:
-    """Say how many detections were left out because of their image."""
-    return f"{rows} detections in {images} images that the ground truth does not have were left out"
 
 
 def joined(
@@ -114,5 +97,5 @@ def joined(
         source=source,
         place=place,
         **optional_columns(drafts),
-        notes=tuple(note for draft in drafts for note in draft.notes),
+        notes=merge_notes(draft.notes for draft in drafts),
     )

@@ -11,14 +11,15 @@ from probox.files.reading import Paths
 from probox.files.source import Source
 from probox.formats.draft import Draft
 from probox.formats.problems import Problems
+from probox.notes import Note
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["Copied", "DetectionFormat", "Format", "Notes", "TruthFormat"]
 
-Notes = tuple[str, ...]
-"""What a file cannot hold, one sentence each."""
+Notes = tuple[Note, ...]
+"""What a file cannot hold."""
 
 Copied = tuple[int | None, Notes]
 """How many rows were copied, where that was counted, and notes."""

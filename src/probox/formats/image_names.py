@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.formats.draft import unknown_images_note
 from probox.formats.problems import Problems
+from probox.notes import Note
 from probox.tables.dataset import Dataset
 
 __all__ = ["ids_of_names", "number_of", "rows_beside_ids", "rows_by_name", "rows_of_images"]
@@ -99,7 +99,7 @@ def rows_of_images(
     problems: Problems,
     *,
     place: Callable[[str], str | None] = lambda name: None,
-) -> tuple[Ids, tuple[str, ...]]:
+) -> tuple[Ids, tuple[Note, ...]]:
     """Return the truth's row of each image that a file of detections names, -1 for those it lacks, and notes.
 
     Parameters
@@ -150,7 +150,7 @@ def rows_of_images(
     ))  # fmt: skip
     lost = sum(detections[at] for at in unknown.tolist())
     images = sum(detections[at] > 0 for at in unknown.tolist())
-    return rows, (unknown_images_note(lost, images),) if lost else ()
+    return rows, (Note("unknown-images", lost, images=images),) if lost else ()
 
 
 def rows_beside_ids(

@@ -16,6 +16,7 @@ from probox.errors import InputError
 from probox.formats.draft import Draft
 from probox.formats.image_names import ids_of_names
 from probox.formats.problems import Problems
+from probox.notes import Note
 from probox.tables.boxes import pixels_of_boxes
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
@@ -129,7 +130,7 @@ class LabelRows:
 
 
 def truth_of(
-    rows: LabelRows, dataset: Dataset, problems: Problems, notes: Sequence[str], *, rounding: Sequence[float] = ()
+    rows: LabelRows, dataset: Dataset, problems: Problems, notes: Sequence[Note], *, rounding: Sequence[float] = ()
 ) -> GroundTruth:
     """Return the table of objects; those without a polygon have the pixels of their box, as in COCO's files.
 
@@ -146,7 +147,7 @@ def truth_of(
     said = list(notes)
     plain = len(kept) - int(drawn.sum()) - len(rows.regions.intersection(kept.tolist()))
     if plain:
-        said.append(f"{plain} objects have no mask: their boxes are used as masks")
+        said.append(Note("objects-without-mask", plain))
     crowd = np.array(rows.crowd, bool) if rows.crowd else np.zeros(len(images), bool)
     return GroundTruth(
         dataset=dataset,
@@ -227,7 +228,7 @@ def draft_of(
     *,
     classes: Sequence[str],
     source: str,
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
     rounding: Sequence[float] = (),
 ) -> Draft:
     """Return the draft of detections: the stated class has the score, the others share the rest evenly.

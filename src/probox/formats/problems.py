@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from probox.errors import InputError
 from probox.formats.wording import RawProblems, worded
+from probox.notes import Note
 
 __all__ = ["MAX_EXAMPLES", "Finding", "Problems"]
 
@@ -23,6 +24,15 @@ class Finding:
     count: int
     examples: list[InputError]
     is_error: bool = True
+
+    @property
+    def code(self) -> str:
+        """Return the kind as a word for programs.
+
+        >>> Finding("label probability outside [0, 1]", 1, []).code
+        'label-probability-outside-0-1'
+        """
+        return "-".join("".join(c if c.isalnum() else " " for c in self.kind.lower()).split())
 
 
 class Problems:
@@ -47,14 +57,18 @@ class Problems:
         self._gather(kind, len(rows), [describe(int(row)) for row in rows[:MAX_EXAMPLES]], is_error=True)
 
     def warn(self, kind: str, rows: Sequence[int], describe: Callable[[int], InputError]) -> None:
-        """Report something odd that stops nothing; strict readers pass it over."""
+        """Report a warning, which stops nothing; strict readers pass it over."""
         if self.lenient and len(rows):
             self._gather(kind, len(rows), [describe(int(row)) for row in rows[:MAX_EXAMPLES]], is_error=False)
 
     def warn_of_all(self, kind: str, count: int, examples: list[InputError]) -> None:
-        """Report something odd about a whole file that stops nothing."""
+        """Report a warning about a whole file."""
         if self.lenient:
             self._gather(kind, count, examples, is_error=False)
+
+    def warn_note(self, warning: Note, file: str) -> None:
+        """Report a warning about a whole file, which is a note of its table too."""
+        self.warn_of_all(warning.code.replace("-", " "), 1, [InputError(str(warning), file=file)])
 
     def add_raw(
         self, problems: RawProblems, file: str, remedies: Mapping[str, str | None] = MappingProxyType({})

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.box_formats import CORNERS_OF
 
@@ -108,7 +109,9 @@ def apply_border(
     check_border(border)
     if border == "pin":
         if image_size is None:
-            raise InputError('border="pin" needs the size of the image', remedy="give image_size=(width, height)")
+            raise InputError(
+                "{option:border=pin} needs the size of the image", remedy="give image_size=(width, height)"
+            )
         return keep_inside(boxes, covariances, image_size)
     return boxes if image_size is None else np.clip(boxes, 0.0, np.array([*image_size] * 2, np.float64)), covariances
 
@@ -185,13 +188,10 @@ def pinned_edges(boxes: Floats, covariances: Floats, image_size: tuple[float, fl
     return np.asarray((std > 0.0) & np.isclose(std, distance / PIN_SIGMAS, rtol=1e-6, atol=1e-9))
 
 
-def pinned_note(boxes: Floats, covariances: Floats, image_size: Floats) -> str:
+def pinned_note(boxes: Floats, covariances: Floats, image_size: Floats) -> Note:
     """Return the note on detections that were made with ``border="pin"``."""
     count = int(pinned_edges(boxes, covariances, image_size).sum())
-    return (
-        f'border="pin": {count:,} of {4 * len(boxes):,} edges have a std of half their distance to the image border, '
-        "which raises PDQ and is overconfident; do not use these covariances in a filter"
-    )
+    return Note("pinned-edges", count, total=4 * len(boxes))
 
 
 def cluster_gaussians(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
+from probox.notes import Note
 from probox.support.types import Floats, Ints
 from probox.tables.dataset import Dataset
 from probox.tables.results import DetectionTable, ObjectTable
@@ -215,8 +216,8 @@ class Measure:
     resampled_classes : callable, optional
         Returns what `resampled` does, and with it the measure's own number for each class, (R, classes), where one
         pass gives them all. Default: `resampled` of each class's part.
-    remarks : callable, optional
-        Returns what a reader of its numbers must know, one sentence each: what was left out, what is too little.
+    notes : callable, optional
+        Returns what a reader of its numbers must know: what was left out, what is too little.
     """
 
     name: str
@@ -230,7 +231,7 @@ class Measure:
     standard: bool = True
     resampled: Callable[[Evaluated, Weights], Resampled] | None = None
     resampled_classes: Callable[[Evaluated, Weights], tuple[Resampled, Floats]] | None = None
-    remarks: Callable[[Evaluated], Sequence[str]] | None = None
+    notes: Callable[[Evaluated], Sequence[Note]] | None = None
 
     @property
     def headline(self) -> Column:

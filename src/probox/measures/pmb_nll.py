@@ -23,6 +23,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.measures.measure import Column, Evaluated, Measure, Resampled, Summary, Weights, weighted_sums
 from probox.measures.pmb_definition import ASSIGNMENTS, CLUTTER, MIN_DETERMINANT, MIN_PROBABILITY
+from probox.notes import Note
 from probox.support.parallel import thread_count
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import Dataset
@@ -92,7 +93,7 @@ _kept: WeakKeyDictionary[Evaluated, PmbImages] = WeakKeyDictionary()
 def pmb_of_images(evaluated: Evaluated) -> PmbImages | None:
     """Return PMB-NLL of each image; None if the evaluation has not kept label probabilities.
 
-    It is measured once: summary, remarks and replicates all read it.
+    It is measured once: summary, notes and replicates all read it.
     """
     if evaluated not in _kept:
         measured = _measure(evaluated)
@@ -230,46 +231,34 @@ def pmb_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     return replicates
 
 
-def pmb_remarks(evaluated: Evaluated) -> Sequence[str]:
-    """Say what PMB-NLL could not use, and what it replaced."""
+def pmb_notes(evaluated: Evaluated) -> Sequence[Note]:
+    """Return notes on what PMB-NLL could not use, and what it replaced."""
     images = pmb_of_images(evaluated)
     if images is None:
-        return ("PMB-NLL: this result has kept no label probabilities, so there is none; evaluate anew",)
+        return (Note("pmb-labels-not-kept"),)
     found, dense = int(images.detections.sum()), int(images.dense.sum())
     if found and not dense:
-        return (
-            f"PMB-NLL: none of {found:,} detections has a density (plain boxes, heatmaps, singular covariances), "
-            "so there is none; give covariances",
-        )
-    return [remark for remark in _remarks(images, found, dense) if remark]
+        return (Note("pmb-no-density", found),)
+    return _notes(images, found, dense)
 
 
-def _remarks(images: PmbImages, found: int, dense: int) -> list[str]:
+def _notes(images: PmbImages, found: int, dense: int) -> list[Note]:
     objects, floored = int(images.objects.sum()), int(images.number("floored_objects").sum())
     infinite, n = int(np.isinf(images.plain).sum()), len(images.plain)
-    alone, crowds = int(images.scores_alone.sum()), int(images.crowds.sum())
     sure, firm = int(images.sure.sum()), int(images.firm.sum())
-    without = f"infinite in {infinite:,} of {n:,} images" if infinite else f"{math.fsum(images.plain) / max(n, 1):.2f}"
-    return [
-        f"PMB-NLL: {floored:,} of {objects:,} objects are far from every detection, or in images with too few: it is "
-        f"{without}, but {math.fsum(images.number('nll')) / max(n, 1):.2f} with a floor of 1e-6 objects spread evenly "
-        "over the image"
-        if floored
-        else "",
-        f"PMB-NLL: {found - dense:,} of {found:,} detections have no density (plain boxes, heatmaps, singular "
-        "covariances) and are matched with nothing"
-        if dense < found
-        else "",
-        f"PMB-NLL: {alone:,} of {found:,} detections state one score alone; what it leaves of 1 is taken for "
-        "background, not for the other classes"
-        if alone
-        else "",
-        f"PMB-NLL: {firm:,} of {sure:,} detections above 0.1 leave less than {LITTLE_BACKGROUND:g} for background; "
-        "each that is right about nothing costs 7 to 14"
-        if 2 * firm > sure
-        else "",
-        f"PMB-NLL: {crowds:,} crowds are left out, what was found in them is unmatched" if crowds else "",
+    mean = math.fsum(images.number("nll")) / max(n, 1)
+    notes = [
+        Note("pmb-left-out", found - dense, total=found),
+        Note("pmb-scores-alone", images.scores_alone.sum(), total=found),
+        Note("pmb-little-background", firm if 2 * firm > sure else 0, total=sure, least=LITTLE_BACKGROUND),
+        Note("pmb-crowds", images.crowds.sum()),
     ]
+    if infinite:
+        notes.insert(0, Note("pmb-infinite", floored, total=objects, infinite=infinite, images=n, floored=mean))
+    else:
+        without = math.fsum(images.plain) / max(n, 1)
+        notes.insert(0, Note("pmb-floor", floored, total=objects, without=without, floored=mean))
+    return [note for note in notes if note.count]
 
 
 PMB_NLL = Measure(
@@ -302,6 +291,6 @@ PMB_NLL = Measure(
     ),
     summary=pmb_summary,
     resampled=pmb_resampled,
-    remarks=pmb_remarks,
+    notes=pmb_notes,
     standard=False,
 )

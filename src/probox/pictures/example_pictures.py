@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from probox.analysis.examples import KINDS, Example
 from probox.evaluation.result import Evaluation
+from probox.notes import Note
 from probox.pictures.drawing import draw_view
 from probox.pictures.view import ImageView, view_of_image
 from probox.support.html_table import html_text
@@ -116,7 +117,7 @@ def draw_example(view: ImageView, *, photo: npt.NDArray[np.uint8] | None = None,
 
 
 def example_page(
-    examples: Sequence[tuple[Example, str]], title: str, notes: Sequence[str], colours: str = "blue-orange"
+    examples: Sequence[tuple[Example, str]], title: str, notes: Sequence[Note | str], colours: str = "blue-orange"
 ) -> bytes:
     """Return a page with all examples and the names of their pictures beside it.
 
@@ -128,7 +129,7 @@ def example_page(
         own = [(example, name) for example, name in examples if example.kind == kind]
         if own:
             parts.append(f"<h2>{html_text(about)}</h2>\n<div class=row>\n{''.join(map(_figure, own))}</div>\n")
-    said = "".join(f"<p>{html_text(note)}</p>\n" for note in notes)
+    said = "".join(f"<p>{html_text(str(note))}</p>\n" for note in notes)
     right, wrong = colours.split("-")  # palettes are called by their colours
     words = {"right": right.capitalize(), "wrong": wrong}
     return _PAGE.format(title=html_text(title), body="".join(parts), notes=said, **words).encode()

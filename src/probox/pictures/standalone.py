@@ -45,12 +45,14 @@ def read_standalone(path: str, images: Path | None) -> StandaloneDetections:
         return _of_parquet(read_detections(path, format="parquet"), images)
     form = format_of_detections(Source(path))
     if form is RVC1_DETECTIONS and is_folder(path):
-        raise InputError("is a folder of sequences", file=path, remedy="say on which truth it was run")
+        raise InputError(
+            "is a folder of sequences", file=path, remedy="name the ground truth on which it was run ({option:truth})"
+        )
     if form not in (RVC1_DETECTIONS, COCO_RESULTS):
         raise InputError(
             f"{form.title} cannot be read alone: images, their sizes and classes come from the ground truth",
             file=path,
-            remedy="say on which truth it was run",
+            remedy="name the ground truth on which it was run ({option:truth})",
         )
     data = read_bytes(path)
     try:
@@ -81,7 +83,7 @@ def _of_coco(content: Any, path: str, images: Path | None) -> tuple[Dataset, dic
                 f"expected the number of an image, but got the name {entry['image_id'][:80]!r}",
                 file=path,
                 entry=f"[{number}].image_id",
-                remedy="say on which truth it was run",
+                remedy="name the ground truth on which it was run ({option:truth})",
             )
     ids = sorted({entry["image_id"] for entry in entries if _is_id(entry.get("image_id"))})
     categories = {entry["category_id"] for entry in entries if _is_id(entry.get("category_id"))}

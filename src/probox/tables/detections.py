@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.notes import Note, as_notes, merge_notes
 from probox.support.words import with_count
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
@@ -45,7 +46,7 @@ class DetectionColumns(Table):
     labels: npt.NDArray[np.int32] = column(np.int32, optional=True)
     scores: npt.NDArray[np.float64] = column(np.float64, optional=True)
     source: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,14 +82,14 @@ class Detections(DetectionColumns):
         The score of that class, 0 to 1, which mAP and LRP sort by. Default: its probability.
     source : str
         The file it came from, for messages.
-    notes : sequence of str
-        What a reader left out or replaced, one sentence each.
+    notes : sequence of Note
+        What a reader left out or replaced.
     """
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
         put("classes", check_classes(self.classes, file=self.source or None))
-        put("notes", tuple(self.notes))
+        put("notes", as_notes(self.notes))
         super().__post_init__()
         self._check()
 
@@ -132,7 +133,7 @@ class Detections(DetectionColumns):
         category_ids: Any = None,
         above_one: AboveOne = "limit",
         source: str = "",
-        notes: Sequence[str] = (),
+        notes: Sequence[Note | str] = (),
     ) -> Detections:
         """Build a table from what a detector leaves behind: boxes with a score and a label, or with all scores.
 
@@ -204,7 +205,7 @@ class Detections(DetectionColumns):
             category_ids=category_ids,
             above_one=above_one,
         )
-        return cls(source=source, notes=tuple(notes), **columns)
+        return cls(source=source, notes=as_notes(notes), **columns)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Detections]) -> Detections:
@@ -246,7 +247,7 @@ class Detections(DetectionColumns):
             labels=np.concatenate(labels),
             **optional_columns(given),
             source=next((part.source for part in given if len({p.source for p in given}) == 1), ""),
-            notes=tuple(dict.fromkeys(note for part in given for note in part.notes)),
+            notes=merge_notes(part.notes for part in given),
             **columns,
         )
 

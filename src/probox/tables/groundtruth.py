@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.notes import Note, as_notes
 from probox.support.words import with_count
 from probox.tables.arguments import expect
 from probox.tables.arrays import to_numpy
@@ -54,7 +55,7 @@ class GroundTruth(Table):
         Regions of many objects: objects like any other in PDQ, ignore regions in mAP and LRP.
     ids : (N,) int64, optional
         Annotation ids. Default: row numbers.
-    notes : sequence of str
+    notes : sequence of Note
         What a reader left out or replaced, one sentence each.
     """
 
@@ -67,13 +68,13 @@ class GroundTruth(Table):
     areas: npt.NDArray[np.float64] = column(np.float64, optional=True)
     crowd: npt.NDArray[np.bool_] = column(np.bool_, optional=True)
     ids: npt.NDArray[np.int64] = column(np.int64, optional=True)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
         expect(
             self.dataset, Dataset, "dataset", "give the images and classes: Dataset(classes=..., image_ids=..., ...)"
         )
-        object.__setattr__(self, "notes", tuple(self.notes))
+        object.__setattr__(self, "notes", as_notes(self.notes))
         super().__post_init__()
         self._check()
 
@@ -337,7 +338,7 @@ class GroundTruth(Table):
             labels=np.array([label for _, _, label in rows], dtype=np.int32),
             boxes=runs.boxes.astype(np.float64),
             masks=runs,
-            notes=(f"{empty} masks have no pixel: left out",) if empty else (),
+            notes=(Note("pixelless-masks", empty),) if empty else (),
         )
 
 

@@ -160,7 +160,7 @@ def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProble
             "covariance not symmetric",
             np.flatnonzero(finite & ~symmetric),
             lambda row: f"expected symmetric covariances, but xy and yx differ by {skew[row]:.6g}",
-            "write [[xx, xy], [xy, yy]], or read them with repair=True to take their mean",
+            "write [[xx, xy], [xy, yy]], or read them with {option:repair=True} to take their mean",
         ),
         RowProblems(
             "covariance not positive semi-definite",
@@ -168,7 +168,8 @@ def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProble
             lambda row: (
                 f"expected positive semi-definite covariances, but the smallest eigenvalue is {smallest[row]:.6g}"
             ),
-            "estimate them from at least two samples, or read them with repair=True to take the nearest valid ones",
+            "estimate them from at least two samples, or read them with {option:repair=True} to take the nearest "
+            "valid ones",
         ),
     ]
 

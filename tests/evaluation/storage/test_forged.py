@@ -179,7 +179,8 @@ BAD_WORDS: dict[str, tuple[Any, str]] = {
         "expected at most 32,768 classes, but got 32,769",
     ),
     "a long note": (
-        lambda w: w | {"notes": ["n" * 65_537]}, "notes: expected texts of at most 65,536 characters"
+        lambda w: w | {"notes": [{"code": "text", "count": None, "fields": {"text": "n" * 65_537}}]},
+        "notes: expected notes with code, count and fields"
     ),
     "a long input": (lambda w: w | {"inputs": ["n" * 65_537]}, "inputs: expected texts of at most 65,536 characters"),
     "a long version": (lambda w: w | {"version": "n" * 65_537}, "version: expected texts of at most 65,536 characters"),

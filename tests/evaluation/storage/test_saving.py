@@ -48,7 +48,7 @@ def test_everything_survives(tmp_path: Path, evaluation: Evaluation) -> None:
     evaluation.save(tmp_path / "one" / "two")
     stored = Evaluation.load(tmp_path / "one" / "two")
     for again in (stored, pickle.loads(pickle.dumps(evaluation)), copy.deepcopy(stored)):
-        assert again.notes == ("one thing was left out",)
+        assert list(map(str, again.notes)) == ["one thing was left out"]
         assert again.inputs == ("found.json",)
         assert again.version == probox.__version__
         assert again.convention == evaluation.convention

@@ -26,6 +26,7 @@ from probox.formats.coco.format import COCO_RESULTS
 from probox.formats.coco.results import check_coco_results
 from probox.formats.problems import Problems
 from probox.formats.reading import load_detections
+from probox.notes import InputWarning, Note
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 
 Write = Callable[..., Path]
@@ -68,7 +69,7 @@ def test_all_scores_and_covariances_where_given(write: Write, truth: GroundTruth
 def test_other_images_are_left_out_and_counted(write: Write, truth: GroundTruth) -> None:
     found = read_coco_results(write([entry(), entry(image_id=1), entry(image_id=2), entry(image_id=1)]), truth)
     assert len(found) == 1
-    assert found.notes == ("3 detections in 2 images that the ground truth does not have were left out",)
+    assert found.notes == (Note("unknown-images", 3, images=2),)
 
 
 def test_no_detections(write: Write, truth: GroundTruth) -> None:
@@ -127,7 +128,7 @@ def test_repair(write: Write, truth: GroundTruth) -> None:
     assert found.covariances is not None
     assert found.covariances[0].tolist() == COVARS
     np.testing.assert_allclose(found.covariances[1], [[[1.5, 1.5], [1.5, 1.5]], [[1, 0.25], [0.25, 1]]])
-    assert found.notes == ("1 detections had invalid covariances: replaced by the nearest valid ones",)
+    assert found.notes == (Note("repaired-covariances", 1),)
 
 
 @pytest.mark.slow
@@ -194,8 +195,8 @@ def test_a_sigmoid_per_class_is_limited_and_said(write: Write, truth: GroundTrut
     found = read_coco_results(write([entry(cls_prob=[0.8, 0.9]), entry(cls_prob=[0.4, 0.5])]), truth)
     np.testing.assert_allclose(found.label_probs, [[0.1, 0.9], [0.4, 0.5]], rtol=1e-6)
     assert found.scores.tolist() == [0.8, 0.8]
-    (note,) = found.notes
-    assert note.startswith("1 detections have cls_prob that add up to more than 1")
+    (note,) = tuple(map(str, found.notes))
+    assert note.startswith("1 detection has cls_prob that adds up to more than 1")
     assert note.endswith("probox.fusion.limit_to_distribution")
     with pytest.raises(
         InputError, match=r"add up to at most 1, .*probox.fusion.limit_to_distribution\(scores\) makes one"
@@ -212,13 +213,12 @@ def test_class_probabilities_in_another_order_are_noticed(write: Write, truth: G
     assert read_coco_results(write([second] * 8 + [wrong] * 2), truth).notes == ()
     assert read_coco_results(write([wrong] * 4), truth).notes == ()
     (note,) = read_coco_results(write([right] * 3 + [wrong] * 2), truth).notes
-    assert note == (
-        "cls_prob: only 3 of 5 detections with a score of at least 0.4 have it at their category_id; they look like "
-        "those of another order of categories: write them in ascending order of category id"
-    )
+    assert note == (InputWarning("probabilities-of-other-classes", 3, key="cls_prob", total=5, least=0.4))
     problems = Problems(lenient=True)
     load_detections(write([wrong] * 6), truth.dataset, problems)
-    assert [(finding.kind, finding.is_error) for finding in problems.findings] == [("classes disagree", False)]
+    assert [(finding.kind, finding.is_error) for finding in problems.findings] == [
+        ("probabilities of other classes", False)
+    ]
 
 
 def test_all_scores_in_another_order_are_noticed(write: Write, truth: GroundTruth) -> None:
@@ -230,13 +230,15 @@ def test_all_scores_in_another_order_are_noticed(write: Write, truth: GroundTrut
     for entries in ([right] * 9 + [wrong] * 2, [calibrated] * 9, [second] * 9, [right] * 9 + [rest] * 20):
         assert read_coco_results(write(entries), truth).notes == ()
     found = read_coco_results(write([right] * 2 + [wrong] * 8), truth)
-    (note,) = found.notes
+    (note,) = tuple(map(str, found.notes))
     assert note.startswith("all_scores: only 2 of 10 detections with a score of at least 0.4 have it at their")
     result = evaluate(truth, found)
     assert f"warning: {note}" in str(result).splitlines()
     problems = Problems(lenient=True)
     load_detections(write([wrong] * 6), truth.dataset, problems)
-    assert [(finding.kind, finding.is_error) for finding in problems.findings] == [("classes disagree", False)]
+    assert [(finding.kind, finding.is_error) for finding in problems.findings] == [
+        ("probabilities of other classes", False)
+    ]
 
 
 MASK_NOTE = "detections have a mask, which is not read: their boxes are scored"
@@ -246,16 +248,16 @@ MASK_NOTE = "detections have a mask, which is not read: their boxes are scored"
 def test_masks_of_detections_are_warned_of(write: Write, truth: GroundTruth, tmp_path: Path, mask: Any) -> None:
     path = write([entry(**mask), entry(), entry(**mask, score=0.5), entry(image_id=77, **mask)])
     found = read_coco_results(path, truth)
-    assert found.notes[0].startswith(f"2 {MASK_NOTE}; ")  # of images that the truth has
+    assert next(map(str, found.notes)).startswith(f"2 {MASK_NOTE}; ")  # of images that the truth has
     result = evaluate(truth, found)
     assert f"warning: {found.notes[0]}" in str(result).splitlines()
     assert "<b>warning:</b> 2 detections have a mask" in result._repr_html_()
     result.save(tmp_path / "saved")
     assert Evaluation.load(tmp_path / "saved").notes == result.notes
     write_parquet(tmp_path / "found.parquet", found)
-    assert found.notes[0] in evaluate(truth, tmp_path / "found.parquet").plain_notes
+    assert found.notes[0] in evaluate(truth, tmp_path / "found.parquet").input_notes
     parts = [evaluate(truth, found, part=(number, 2)) for number in (1, 2)]
-    assert found.notes[0] in merge(parts).plain_notes
+    assert found.notes[0] in merge(parts).input_notes
     problems = Problems(lenient=True)
     load_detections(path, truth.dataset, problems)
     assert "masks not read" in [finding.kind for finding in problems.findings if not finding.is_error]
@@ -297,9 +299,7 @@ def test_names_go_before_image_ids(write: Write, truth: GroundTruth) -> None:
     found = read_coco_results(write(rows), numbered)
     assert found.image_ids.tolist() == [4, 9, 9]
     (note,) = found.notes
-    assert note == (
-        "2 images have another image_id than in the ground truth, and are matched by file_name: 7.jpg has 7, there 4"
-    )
+    assert note == (Note("matched-by-name", 2, name="7.jpg", number=7, other=4))
 
 
 def test_an_id_that_is_not_the_number_of_the_name_stays(write: Write, truth: GroundTruth) -> None:
@@ -323,7 +323,7 @@ def test_unknown_names_are_left_out_and_counted(write: Write, truth: GroundTruth
     path = write([entry(image_id="nine"), entry(image_id="ten"), entry(image_id="ten"), entry(image_id=1)])
     found = read_coco_results(path, truth)
     assert found.image_ids.tolist() == [9]
-    assert found.notes == ("3 detections in 2 images that the ground truth does not have were left out",)
+    assert found.notes == (Note("unknown-images", 3, images=2),)
     problems = Problems(lenient=True)
     load_detections(path, truth.dataset, problems)
     (finding,) = problems.findings

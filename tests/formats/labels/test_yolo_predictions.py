@@ -12,6 +12,7 @@ from tests.readers import read_yolo
 from probox import GroundTruth, InputError, read_detections, read_truth
 from probox.analysis.validation import validate
 from probox.formats.yolo.order import find_order
+from probox.notes import Note
 from probox.tables.coco_classes import COCO_CLASSES
 
 from .world import LABELS, data_set, header, make_scene, predicted, put, yolo
@@ -36,7 +37,7 @@ def test_polygons_and_tracks(truth: GroundTruth, tmp_path: Path) -> None:
     folder = predicted(tmp_path, "1 0.25 0.25 0.75 0.25 0.75 0.75 0.9\n")
     found = read_detections(folder, truth)
     assert (found.boxes.tolist(), found.scores.tolist()) == ([[16, 8, 48, 24]], [0.9])
-    assert "1 detections are polygons: the boxes around them are used" in found.notes
+    assert Note("polygons", 1) in found.notes
     predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.9 1\n1 0.5 0.5 0.25 0.25 0.8 12\n")
     found = read_detections(folder, truth)
     assert (found.boxes[0].tolist(), found.scores.tolist()) == ([24, 8, 40, 24], [0.9, 0.8])
@@ -98,7 +99,7 @@ def test_images_that_nobody_knows(truth: GroundTruth, tmp_path: Path) -> None:
     predicted(tmp_path, "", "9.txt")
     found = read_detections(folder, truth)
     assert len(found) == 1
-    assert "2 detections in 1 images that the ground truth does not have were left out" in found.notes
+    assert Note("unknown-images", 2, images=1) in found.notes
     (folder / "7.txt").unlink()
     with pytest.raises(InputError, match=r"none of the 2 images that it names is one of the ground truth .*'8', there"):
         read_detections(folder, truth)
@@ -128,9 +129,7 @@ def test_truth_of_other_formats(tmp_path: Path) -> None:
     folder = predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n", "000007.txt")
     found = read_detections(folder, read_truth(put(tmp_path / "c.json", json.dumps(coco))))
     assert (found.image_ids.tolist(), found.classes[found.labels[0]]) == ([7], "dog")
-    assert any(
-        "class numbers count the ground truth's classes in order of category id: 0 is cup" in n for n in found.notes
-    )
+    assert any(note.code == "class-numbers" for note in found.notes)
 
 
 def test_category_ids_are_those_of_results(tmp_path: Path) -> None:
@@ -191,10 +190,10 @@ def test_one_box_outside_among_boxes_that_fit_both_ways(truth: GroundTruth, tmp_
     found = read_detections(predicted(tmp_path, both * 5 + stray), truth)
     assert sorted(set(found.scores.tolist())) == [0.6, 0.65, 0.7]
     said = (
-        "lines were read as class cx cy w h score, as ultralytics writes; 1 of 16 boxes then reach outside their "
-        "images; read as class score cx cy w h, 0 do: if they are that, name "
+        "lines were read as class cx cy w h score, as ultralytics writes; 1 of 16 boxes then reaches outside its "
+        "image; read as class score cx cy w h, 0 do: if they are that, name "
     )
-    assert any(n.startswith(said) and n.endswith(":score-first") for n in found.notes)
+    assert any(n.startswith(said) and n.endswith(":score-first") for n in tuple(map(str, found.notes)))
     assert read_detections(predicted(tmp_path, stray), truth).scores.tolist() == [0.7]
     assert not any(
         "reach" in n for n in read_detections(f"{predicted(tmp_path, both + stray)}:score-last", truth).notes
@@ -231,13 +230,13 @@ def test_what_is_said_of_the_order(truth: GroundTruth, tmp_path: Path) -> None:
     first = predicted(tmp_path, "1 0.9 0.5 0.5 0.1 0.2\n1 0.8 0.25 0.5 0.1 0.1\n" * 5)
     found = read_detections(first, truth)
     assert set(found.scores.tolist()) == {0.9, 0.8}
-    assert any(n.startswith("lines were read as class score cx cy w h: ") for n in found.notes)
+    assert any(n.startswith("lines were read as class score cx cy w h: ") for n in tuple(map(str, found.notes)))
     forced = read_detections(f"{first}:score-last", truth)
     assert set(forced.scores.tolist()) == {0.2, 0.1}
-    assert any("as was asked, 10 of 10 boxes reach outside their images" in n for n in forced.notes)
+    assert any("as was asked, 10 of 10 boxes reach outside their images" in n for n in tuple(map(str, forced.notes)))
     doubt = read_detections(predicted(tmp_path, "1 0.5 0.5 0.4 0.4 0.6\n"), truth)
     assert doubt.scores.tolist() == [0.6]
-    assert any("class score cx cy w h would fit too: if they are that, name" in n for n in doubt.notes)
+    assert any(note.code == "order-unknown" for note in doubt.notes)
     assert read_yolo(first, truth, order="score-first").scores.tolist() == [0.5]
     with pytest.raises(InputError, match=r"2 of 2 boxes reach outside .*; .*labels:score-last reads them all the same"):
         read_detections(predicted(tmp_path, "1 0.95 0.95 0.95 0.95 0.95\n0 0.05 0.05 0.9 0.9 0.9\n"), truth)

@@ -88,7 +88,7 @@ BAD_DETECTIONS: dict[str, tuple[Callable[..., pa.Table], str]] = {
     "probability of 2": (with_column("prob_0", [[2.0] * N]), "expected label probabilities between 0 and 1, but got 2"),
     "classes missing": (lambda t, w: (w.pop("classes"), t)[1], "expected 'classes' in the metadata to be a"),
     "classes of numbers": (with_word("classes", [1, 2, 3, 4, 5]), "expected 'classes' in the metadata"),
-    "notes of numbers": (with_word("notes", [1]), "expected 'notes' in the metadata"),
+    "notes of numbers": (with_word("notes", [1]), "'notes' in the metadata: expected notes"),
     "future": (with_word("format", 2), "is of format 2, this probox reads 1; use a newer probox, or write it with"),
     "no format": (lambda t, w: (w.pop("format"), t)[1], "is of format None"),
     "truth": (with_word("table", "truth"), "expected detections, but this file holds ground truth"),

@@ -19,6 +19,7 @@ from tests.strategies import random_world
 from probox import Detections, GroundTruth, InputError
 from probox.formats import write_parquet
 from probox.formats.parquet.format import _borders
+from probox.notes import Note
 
 
 def names(folder: Path) -> list[str]:
@@ -62,9 +63,7 @@ def test_every_shard_has_an_image_and_about_its_share(rows: list[int], shards: i
 def test_fewer_images_than_shards(tmp_path: Path, images: int, shards: int) -> None:
     found = some_detections(images * 4, image_ids=np.repeat(np.arange(images), 4))
     notes = write_parquet(tmp_path / "set", found, shards=shards)
-    assert notes == (
-        f"{shards} shards were asked for, but only {images} images have rows: written as {max(1, images)}",
-    )
+    assert notes == (Note("fewer-shards", max(1, images), wanted=shards, images=images),)
     assert len(names(tmp_path / "set")) == max(1, images)
     assert_same(by_image(found), read_parquet(tmp_path / "set"))
 

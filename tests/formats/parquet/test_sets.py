@@ -21,6 +21,7 @@ from probox.formats import write_parquet
 from probox.formats.parquet import writing as parquet_writing
 from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
 from probox.formats.parquet.shards import Shard
+from probox.notes import Note
 
 SMALL = 300
 """Bytes of a row group: a few detections."""
@@ -281,5 +282,5 @@ def test_unknown_images_are_counted(tmp_path: Path) -> None:
     )  # fmt: skip
     write_parquet(tmp_path / "found", found, shards=3)
     result = evaluate(truth, tmp_path / "found")
-    assert result.notes == ("3 detections in 2 images that the ground truth does not have were left out",)
+    assert result.notes == (Note("unknown-images", 3, images=2),)
     assert (result.tp, result.fn) == (1, 0)

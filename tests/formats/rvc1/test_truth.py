@@ -12,6 +12,7 @@ from tests.readers import read_rvc1_truth
 
 from probox import Convention, Detections, InputError, evaluate
 from probox.formats import read_detections, read_truth
+from probox.notes import Note
 
 from .test_png import encode
 
@@ -83,8 +84,8 @@ def test_objects_that_cannot_be_scored_are_counted(sequence: Path) -> None:
     truth = read_rvc1_truth(sequence.parent)
     assert len(truth) == 1
     assert truth.notes == (
-        "1 objects with neither a bounding_box nor a pixel in their mask were left out",
-        "1 objects of classes outside the challenge were left out",
+        Note("objects-without-place", 1),
+        Note("objects-outside-challenge", 1),
     )
 
 
@@ -163,7 +164,7 @@ def test_an_image_without_metadata_is_empty(sequence: Path) -> None:
     truth = read_rvc1_truth(sequence.parent)
     assert truth.image_rows.tolist() == [1]
     assert truth.dataset.widths.tolist() == [12] * 3  # as the sequence's other image
-    assert truth.notes == ("1 objects in images without _metadata were left out",)
+    assert truth.notes == (Note("objects-without-metadata", 1),)
 
 
 def test_two_objects_of_one_mask(sequence: Path) -> None:

@@ -20,6 +20,7 @@ from probox.demo import Demo
 from probox.measures.measure import Summary
 from probox.measures.pmb_definition import SetDensity, pmb_nll_of_image
 from probox.measures.pmb_nll import MEANS, PMB_NLL, log_floors, pmb_of_images
+from probox.notes import Note
 from probox.tables.labels import align_labels
 
 CLASSES = ("cup", "dog", "hat")
@@ -103,8 +104,8 @@ def test_all_images_count() -> None:
     assert summary["PMB_clutter"] == 0.0
     assert (summary["PMB_at_floor"], summary["PMB_infinite"]) == (1, 1)
     assert math.isnan(summary["PMB_NLL"])
-    assert result.remarks == (
-        "PMB-NLL: 1 of 2 objects are far from every detection, or in images with too few: it is infinite in 1 of 4 "
+    assert tuple(map(str, result.notes)) == (
+        "PMB-NLL: 1 of 2 objects is far from every detection, or in images with too few: it is infinite in 1 of 4 "
         f"images, but {summary['PMB_NLL_floored']:.2f} with a floor of 1e-6 objects spread evenly over the image",
     )
 
@@ -115,7 +116,7 @@ def test_far_objects_stand_at_the_floor() -> None:
     summary = result.summary()
     assert summary["PMB_missed"] == pytest.approx(-FLOOR)
     assert summary["PMB_NLL"] > summary["PMB_NLL_floored"] + 500
-    assert f"it is {summary['PMB_NLL']:.2f}, but" in result.remarks[0]
+    assert f"it is {summary['PMB_NLL']:.2f}, but" in next(map(str, result.notes))
 
 
 def test_plain_boxes_have_no_density() -> None:
@@ -124,17 +125,11 @@ def test_plain_boxes_have_no_density() -> None:
     summary = result.summary()
     assert summary["PMB_unmatched"] == pytest.approx(-math.log(0.2), abs=1e-6)
     assert summary["PMB_box"] == pytest.approx(AT_MEAN)
-    assert result.remarks == (
-        "PMB-NLL: 1 of 2 detections have no density (plain boxes, heatmaps, singular covariances) and are matched "
-        "with nothing",
-    )
+    assert result.notes == (Note("pmb-left-out", 1, total=2),)
     alone = world([(*right, 0.0)], [(0, BOX, 0)])
     assert all(math.isnan(alone.summary()[key]) for key in (*MEANS, "PMB_NLL"))
     assert alone.summary()["PMB_at_floor"] == alone.summary()["PMB_infinite"] == 0
-    assert alone.remarks == (
-        "PMB-NLL: none of 1 detections has a density (plain boxes, heatmaps, singular covariances), so there is none; "
-        "give covariances",
-    )
+    assert alone.notes == (Note("pmb-no-density", 1),)
 
 
 def test_singular_covariances_have_no_density() -> None:
@@ -149,7 +144,7 @@ def test_singular_covariances_have_no_density() -> None:
         covariances=np.array([[sound, nearly], [sound, perfect], [perfect, sound], [sound, 0 * sound]]),
     )
     result = probox.evaluate(truth, found, measures=["pmb-nll"])
-    assert "PMB-NLL: 3 of 4 detections have no density" in result.remarks[0]
+    assert result.notes[0] == Note("pmb-left-out", 3, total=4)
     assert result.summary()["PMB_unmatched"] == pytest.approx(-3 * math.log(0.3), abs=1e-6)
     assert result.summary()["PMB_box"] == pytest.approx(AT_MEAN + 0.5 * math.log(2e-9), abs=1e-6)
 
@@ -159,11 +154,8 @@ def test_scores_that_stand_alone_leave_the_rest_to_background() -> None:
     given_alone, given_so = world([(0, BOX, shared, 4.0)], []), world([(0, BOX, [0.8, 0.0, 0.0], 4.0)], [])
     assert given_alone.summary() == given_so.summary()
     assert given_alone.summary()["PMB_NLL_floored"] == pytest.approx(-math.log(0.2) / 2, abs=1e-6)
-    assert given_so.remarks == ()
-    assert given_alone.remarks == (
-        "PMB-NLL: 1 of 1 detections state one score alone; what it leaves of 1 is taken for background, not for the "
-        "other classes",
-    )
+    assert given_so.notes == ()
+    assert given_alone.notes == (Note("pmb-scores-alone", 1, total=1),)
     # The class of the score is kept, not the first one.
     there = [(0, BOX, 2)]
     turned = world([(0, BOX, shared[::-1], 4.0)], there).summary()
@@ -174,15 +166,12 @@ def test_honest_labels_are_not_taken_for_a_score_alone() -> None:
     """Two classes that are equal and a third that differs: the one that is named is among the equal ones."""
     result = world([(0, BOX, [0.49, 0.49, 0.02], 4.0)], [(0, BOX, 0)], images=1)
     assert result.summary()["PMB_label"] == pytest.approx(-math.log(0.49), abs=1e-6)
-    assert not any("one score alone" in text for text in result.remarks)
+    assert not any("one score alone" in text for text in tuple(map(str, result.notes)))
 
 
 def test_little_background_is_said() -> None:
     result = world([(0, BOX, [0.7, 0.2, 0.0999], 4.0), (0, BOX, [0.05, 0.0, 0.0], 4.0)], [(0, BOX, 0)])
-    assert result.remarks == (
-        "PMB-NLL: 1 of 1 detections above 0.1 leave less than 0.001 for background; each that is right about nothing "
-        "costs 7 to 14",
-    )
+    assert result.notes == (Note("pmb-little-background", 1, total=1, least=0.001),)
 
 
 def test_background_is_no_class() -> None:
@@ -217,7 +206,7 @@ def test_crowds_are_no_objects(tmp_path: Path) -> None:
     result = probox.evaluate(truth, found, measures=["pmb-nll"])
     assert result.summary()["PMB_box"] == pytest.approx(AT_MEAN)
     assert result.summary()["PMB_missed"] == 0.0
-    assert "PMB-NLL: 1 crowds are left out, what was found in them is unmatched" in result.remarks
+    assert Note("pmb-crowds", 1) in result.notes
 
 
 def test_results_without_labels_have_none(demo: Demo) -> None:
@@ -226,7 +215,7 @@ def test_results_without_labels_have_none(demo: Demo) -> None:
     nothing = older.summary()
     assert math.isnan(nothing["PMB_NLL_floored"])
     assert nothing["PMB_at_floor"] == 0
-    assert "kept no label probabilities" in older.remarks[0]
+    assert "kept no label probabilities" in next(map(str, older.notes))
     replicates = PMB_NLL.resampled(older, np.ones((2, len(older.dataset)), np.int64))
     assert np.isnan(replicates["PMB_NLL_floored"]).tolist() == [True, True]
 

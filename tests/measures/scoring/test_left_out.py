@@ -19,6 +19,7 @@ from probox.measures.measure import Measure
 from probox.measures.scoring import calibration_metrics, detection_measures, ranking_metrics, scores
 from probox.measures.scoring.calibration_metrics import Bins
 from probox.measures.scoring.scores import edge_variances
+from probox.notes import Note
 
 EVERY = pytest.mark.parametrize("measure", OURS, ids=lambda measure: measure.name)
 
@@ -35,7 +36,9 @@ def test_of_nothing_there_is_no_number(measure: Measure) -> None:
         if measure.name not in ("oce", "qgc", "d-ece"):
             assert numbers == pytest.approx(measure.nothing(), nan_ok=True)
         told = "fewer than 30 say little", "no detection matches an object"
-        assert any(words in note for words in told for note in empty.notes) or len(empty.detections) >= 30
+        assert (
+            any(words in note for words in told for note in tuple(map(str, empty.notes))) or len(empty.detections) >= 30
+        )
         assert measure.per_class is not None
         assert list(measure.per_class(empty)) == list(CLASSES)
 
@@ -68,15 +71,15 @@ def test_plain_boxes_are_left_out_and_counted() -> None:
         "energy": np.append(distances, scores.energy_scores(r, c)).mean(),
     }
     assert {key: numbers[key] for key in expected} == pytest.approx(expected)
-    text = "5 of 14 pairs are plain boxes, whose covariance is 0: what needs one leaves them out"
+    text = Note("plain-pairs", 5, total=14)
     assert text in some.notes
-    assert "5 of 14 pairs are plain boxes: their energy score and CRPS are distances" in some.notes
-    assert "only 9 pairs (COCO IoU 0.5) are scored: fewer than 30 say little" in some.notes
+    assert Note("plain-distances", 5, total=14) in some.notes
+    assert Note("few-pairs", 9, pairing="COCO IoU 0.5", least=30) in some.notes
     alone = probox.evaluate(truth, found.replace(covariances=None), measures=NAMES)
     assert math.isnan(alone.summary()["NLL"])
     assert math.isnan(alone.summary()["Spearman"])
     assert alone.summary()["energy"] == pytest.approx(np.linalg.norm(alone.matched_pairs.residuals, axis=1).mean())
-    assert "14 of 14 pairs are plain boxes, whose covariance is 0: what needs one leaves them out" in alone.notes
+    assert Note("plain-pairs", 14, total=14) in alone.notes
 
 
 def test_singular_covariances_have_no_density() -> None:
@@ -87,7 +90,7 @@ def test_singular_covariances_have_no_density() -> None:
     result = probox.evaluate(truth, found.replace(covariances=covariances), measures=["nll", "coverage"])
     assert result.summary()["NLL_pairs"] == 13
     assert math.isfinite(result.summary()["NLL"])
-    assert "1 of 14 pairs have a singular covariance and no density, and are left out" in result.notes
+    assert Note("singular-pairs", 1, total=14) in result.notes
 
 
 def test_truncated_edges_are_left_out_of_edges_numbers() -> None:
@@ -97,10 +100,9 @@ def test_truncated_edges_are_left_out_of_edges_numbers() -> None:
     numbers = result.summary()
     kept = ~pairs.truncated
     assert numbers["sharpness"] == pytest.approx(math.sqrt(pairs.variances[kept].mean()))
-    edges = f"{pairs.truncated.sum()} of 8 edges lie on the image border and are left out"
+    edges = Note("edges-on-border", pairs.truncated.sum(), total=8)
     assert edges in result.notes
-    cut = "pairs overlap by at least 0.5, which cuts off large errors: covariances look more honest than they are"
-    assert cut in result.notes
+    assert Note("overlap-cut", least=0.5) in result.notes
 
 
 def test_truncated_edges_with_a_sigma_are_left_out_too() -> None:
@@ -124,7 +126,7 @@ def test_truncated_edges_with_a_sigma_are_left_out_too() -> None:
     inside = calibration_metrics.coverage(calibration_metrics.edge_levels(errors, stds), 0.68)
     factor = calibration_metrics.error_factor(errors / stds)
     note = f"{100 * inside:.1f}% of them are in their 68% interval, errors are {factor:.2g} times their std"
-    assert any(text.endswith(note) for text in result.notes)
+    assert any(str(own).endswith(note) for own in result.notes)
 
 
 def test_a_class_that_is_held_impossible_is_told() -> None:
@@ -145,7 +147,9 @@ def test_a_class_that_is_held_impossible_is_told() -> None:
     rest = np.setdiff1d(np.arange(14), [0])
     expected = -np.log(pairs.label_probs[rest, pairs.labels[rest]].astype(float)).mean()
     assert numbers["ignorance_possible"] == pytest.approx(expected)
-    assert any(note.startswith("1 of 14 pairs give the true class a probability of 0") for note in odd.notes)
+    assert any(
+        note.startswith("1 of 14 pairs gives the true class a probability of 0") for note in tuple(map(str, odd.notes))
+    )
 
 
 def test_results_without_label_probabilities_say_so(golden: Evaluation) -> None:
@@ -154,13 +158,13 @@ def test_results_without_label_probabilities_say_so(golden: Evaluation) -> None:
     assert all(math.isnan(numbers[key]) for key in ("Brier", "ignorance", "OCE@50", "OCE@75", "MUE@50_entropy"))
     assert numbers["MUE@50"] == golden.summary()["MUE@50"]
     for what in ("to score labels", "for OCE", "for MUE by entropy"):
-        assert f"label probabilities were not kept; evaluate anew {what}" in old.notes
+        assert Note("label-probs-not-kept", purpose=what) in old.notes
 
 
 def test_crowds_and_unknown_classes_are_left_out_and_counted() -> None:
     truth, found = scene()
     result = probox.evaluate(truth, found, measures=["d-ece", "qgc", "mue"])
-    assert "1 of 5 detections lie in crowds and are left out of scores' calibration" in result.notes
+    assert Note("crowds-not-calibrated", 1, total=5) in result.notes
     hits = np.array([True, False, False, True])
     scores = result.detections.scores[[0, 1, 2, 4]]
     assert result.summary()["D-ECE@50/10w"] == pytest.approx(calibration_metrics.d_ece(scores, hits, Bins(10)))
@@ -168,7 +172,7 @@ def test_crowds_and_unknown_classes_are_left_out_and_counted() -> None:
     assert result.summary()["MUE@50"] == ranking_metrics.minimum_uncertainty_error(1 - scores, hits)
     alien = found.replace(classes=["cup", "alien"], label_probs=[*found.label_probs[:4], [0.0, 0.5]])
     notes = probox.evaluate(truth, alien, measures=["d-ece"]).notes
-    text = "1 of 5 detections name none of the truth's classes and are left out of scores' calibration"
+    text = Note("unnamed-not-calibrated", 1, total=5)
     assert text in notes
 
 
@@ -176,8 +180,7 @@ def test_those_beyond_the_best_hundred_are_left_out_and_counted() -> None:
     truth, found = scene()
     many = found.take(np.zeros(103, np.int64))
     result = probox.evaluate(truth, many, measures=["d-ece"])
-    text = "3 of 103 detections are not among the 100 best of their image and class and are left out"
-    assert any(note.startswith(text) for note in result.notes)
+    assert Note("surplus-not-calibrated", 3, total=103, most=100) in result.notes
 
 
 def test_the_command_line_says_what_plain_boxes_lack(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,7 +191,7 @@ def test_the_command_line_says_what_plain_boxes_lack(demo_files: Path, capsys: p
     rows = [line.split() for line in out.splitlines()]
     assert [row[0] for row in rows[1:3]] == ["NLL", "D-ECE"]
     assert rows[1][-1] == "-"
-    assert "134 of 134 pairs are plain boxes, whose covariance is 0: what needs one leaves them out" in words
+    assert str(Note("plain-pairs", 134, total=134)) in words
     assert "only 0 pairs" not in words
 
 
@@ -227,21 +230,18 @@ def labelled(classes: tuple[str, ...], probs: list[list[float]]) -> Evaluation:
 
 
 def test_what_scores_alone_leave_is_said_once() -> None:
-    text = (
-        "1 of 2 detections state one score alone; to Brier score, OCE and MUE by entropy what it leaves of 1 is spread "
-        "over the other classes"
-    )
+    text = Note("scores-alone", 1, total=2)
     result = labelled(("cup", "dog", "hat"), [[0.8, 0.1, 0.1], [0.4, 0.4, 0.2]])
-    assert [note for note in result.notes if "one score alone" in note] == [text]
+    assert [note for note in result.notes if note.code == "scores-alone"] == [text]
     assert result.summary()["Brier"] == pytest.approx(0.2**2 + 2 * 0.1**2)
     for measure in OURS:
         if measure.name in ("brier", "ignorance", "oce", "mue"):
-            assert measure.remarks is not None
+            assert measure.notes is not None
             # The true class of a pair is the named one: ignorance never looks at what was spread.
-            assert (text in measure.remarks(result)) == (measure.name != "ignorance"), measure.name
+            assert (text in measure.notes(result)) == (measure.name != "ignorance"), measure.name
     assert result.summary()["ignorance"] == pytest.approx(-np.log(0.8))
     honest = labelled(("cup", "dog", "hat"), [[0.8, 0.15, 0.05], [0.4, 0.4, 0.2]])
-    assert not any("one score alone" in note for note in honest.notes)
+    assert not any(note.code == "scores-alone" for note in honest.notes)
 
 
 @pytest.mark.parametrize("name", ["background", "__bg__", "None"])

@@ -116,7 +116,7 @@ def choose_family(
                 raise
             raise InputError(
                 f"outputs {signature.describe()} are those of {' or '.join(others)}, not of {name} ({error.problem})",
-                remedy="leave out the family",
+                remedy="leave out {option:family}",
             ) from None
     if len(fitting) == 1:
         return _make_family(fitting[0], given)
@@ -132,7 +132,9 @@ def choose_family(
         return made[0]
     likely = likely or [family.name for family in families.values() if family.matches(signature)]
     these = " or ".join(likely) or "none of " + ", ".join(families)
-    remedy = "name the detector's family" + (", or give the names of its classes" if fitting and not made else "")
+    remedy = "give the detector's family ({option:family})" + (
+        ", or the names of its classes ({option:classes})" if fitting and not made else ""
+    )
     raise InputError(f"can't tell the family from the outputs {signature.describe()}: {these} would fit", remedy=remedy)
 
 
@@ -155,7 +157,7 @@ def _make_family(kind: type[Family], given: FamilyInputs) -> Family:
         raise InputError(
             f"the inputs {Signature((), signature.inputs).describe()} or the outputs {signature.describe()} are "
             f"not those of {kind.name}",
-            remedy="name another family"
+            remedy="name another family ({option:family})"
             + (", or export the model with channels first, [1, 3, H, W]" if signature.channels_last else ""),
         )
     return family

@@ -322,7 +322,7 @@ FAR = 100.0
 """Sides of the image beyond which half of all boxes do not reach."""
 WEAK = 0.05
 """A score that means something: boxes below may be anything."""
-REMEDY = "name another family, or export the model otherwise"
+REMEDY = "name another family ({option:family}), or export the model otherwise"
 
 
 class Plausibility:

@@ -61,7 +61,7 @@ class Queries(Family):
             raise InputError(
                 f"{len(names)} class names do not fit {columns} columns of logits, which {self.name} has for each "
                 f"class{last}",
-                remedy="give as many names, or name another family",
+                remedy="give as many names, or name another family ({option:family})",
             )
         super().__init__(given)
         self.batches = self.stretched or None not in self.open_size()
@@ -242,7 +242,8 @@ class DFine(RtDetr):
         found = None if graph is None else find_sides(graph, signature.outputs[self._boxes].name)
         if found is None:
             raise InputError(
-                "no distributions of sides are found in this graph", remedy="name another family: rt-detr does without"
+                "no distributions of sides are found in this graph",
+                remedy="name another family ({option:family}): rt-detr does without",
             )
         self._edges = found
 
@@ -264,7 +265,7 @@ class DFine(RtDetr):
         if not away <= AGREEMENT:
             raise InputError(
                 f"the mean of the sides' distributions is {away:.3g} of the image away from the boxes",
-                remedy="name another family: rt-detr does without them",
+                remedy="name another family ({option:family}): rt-detr does without them",
             )
         width, height = placement.image_size
         covariances = np.zeros((len(logits), 2, 2, 2))

@@ -257,7 +257,7 @@ class NanoDetPlus(EdgeMaps):
         if rest < 8 or rest % 4:
             raise InputError(
                 f"{columns} columns are not {self._count} classes and four distributions of edges",
-                remedy="give the names of its classes in the order of its outputs",
+                remedy="give the names of its classes ({option:classes}) in the order of its outputs",
             )
         return self._count
 
@@ -315,7 +315,7 @@ def strides_of_maps(cells: Sequence[int | None], size: tuple[int, int]) -> tuple
         if count is not None and not fitting:
             raise InputError(
                 f"no stride makes {count} cells of an input of {size[0]} x {size[1]}",
-                remedy="name another family, or give the size that the model was exported for",
+                remedy="name another family ({option:family}), or give the size that the model was exported for",
             )
         found.append(fitting[0] if fitting else FIRST_STRIDE * 2**number)
     return tuple(found)
@@ -439,5 +439,7 @@ class YoloX(Family):
                 remedy="export a family that is known",
             )
         if (rows[:, 2:4] < 0).any():
-            raise InputError(f"the boxes of {self.signature.describe()} have no size", remedy="name another family")
+            raise InputError(
+                f"the boxes of {self.signature.describe()} have no size", remedy="name another family ({option:family})"
+            )
         return True

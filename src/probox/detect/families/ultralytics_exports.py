@@ -59,7 +59,7 @@ def check_scores(scores: Array, family: str) -> None:
         if not (low >= -1e-3 and high <= 1.0 + 1e-3):
             raise InputError(
                 f"expected scores between 0 and 1 of {family}, but got {low:.4g} to {high:.4g}",
-                remedy="name another family, or export the model with its sigmoid",
+                remedy="name another family ({option:family}), or export the model with its sigmoid",
             )
 
 
@@ -93,14 +93,14 @@ class Exported(Family):
                 return named
             raise InputError(
                 f"the graph does not say how many classes it scores ({self.signature.describe()})",
-                remedy="give the names of its classes in the order of its outputs",
+                remedy="give the names of its classes ({option:classes}) in the order of its outputs",
             )
         if self._named is not None:
             expect_names(self._named, columns, self.signature.describe())
         if named is None and columns != 80:
             raise InputError(
                 f"the model has {columns} classes, which are not COCO's",
-                remedy="give the names of its classes in the order of its outputs",
+                remedy="give the names of its classes ({option:classes}) in the order of its outputs",
             )
         return columns
 
@@ -278,12 +278,12 @@ class _Choosing(Exported):
             raise InputError(
                 f"expected numbers of classes in the last column of {self.signature.describe()}, "
                 f"but got {float(rows[:, 5].min()):.4g} to {float(rows[:, 5].max()):.4g}",
-                remedy="name another family",
+                remedy="name another family ({option:family})",
             )
         if len(labels) and labels.max() >= len(self.classes):
             raise InputError(
                 f"the model found class {int(labels.max())}, but only {len(self.classes)} classes have names",
-                remedy="give the names of its classes in the order of its outputs",
+                remedy="give the names of its classes ({option:classes}) in the order of its outputs",
             )
         return labels.astype(np.int64)
 
@@ -342,7 +342,7 @@ class EndToEnd(_Choosing):
         if len(boxes) and float(np.abs(outputs[0][0][:, :4]).max(initial=0.0)) <= 1.5 and outputs[0][0][:, 4].any():
             raise InputError(
                 f"expected boxes in pixels of the input from {self.signature.describe()}, but all lie in 0..1",
-                remedy="name another family",
+                remedy="name another family ({option:family})",
             )
         corners = boxes.astype(np.float64)
         masks = None
@@ -405,7 +405,7 @@ class UltralyticsRtDetr(_Choosing):
             raise InputError(
                 f"expected cx, cy, w, h between 0 and 1 from {self.signature.describe()}, "
                 f"but got up to {float(np.abs(boxes).max()):.4g}",
-                remedy="name another family",
+                remedy="name another family ({option:family})",
             )
         corners = corners_of_centres(boxes) * np.array(placement.image_size * 2, np.float64)
         return Candidates(corners, np.ascontiguousarray(scores))

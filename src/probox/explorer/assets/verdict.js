@@ -27,7 +27,7 @@
             {},
             result.why.verdict.map((text) => h("li", {}, text[0].toUpperCase() + text.slice(1))),
           ),
-          result.why.remarks.map((text) => h("p", { class: "note" }, `Note: ${text}.`)),
+          result.why.notes.map((text) => h("p", { class: "note" }, `Note: ${text}.`)),
         ),
       ),
     );

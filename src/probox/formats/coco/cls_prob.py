@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from probox.notes import InputWarning
 from probox.tables.distributions import limit_to_distribution, rows_above_one
 from probox.tables.labels import best_classes, probabilities_of
 
@@ -40,16 +41,16 @@ def other_order(
     scores: npt.NDArray[np.float64],
     rows: npt.NDArray[np.int64],
     key: str,
-) -> tuple[str, str] | None:
-    """Return problem and remedy if probabilities of too many of these rows do not go with the class and score stated.
+) -> InputWarning | None:
+    """Return a warning if probabilities of too many of these rows do not go with the class and score stated.
 
     They do where the stated class has the largest probability, or about its score (of a box that is suppressed class
     by class, the second best class stays too; a score may be calibrated). Columns count in the classes that the
     detector was trained on, which nothing in the file names.
 
     >>> probs = np.tile(np.array([[0.1, 0.2, 0.7]], np.float32), (9, 1))
-    >>> other_order(probs, np.zeros(9, np.int32), np.full(9, 0.7), np.arange(9), "all_scores")[0]
-    'all_scores: only 0 of 9 detections with a score of at least 0.35 have it at their category_id'
+    >>> other_order(probs, np.zeros(9, np.int32), np.full(9, 0.7), np.arange(9), "all_scores").count
+    0
     """
     least = HALF * scores[rows].max(initial=0.0)
     rows = rows[scores[rows] >= least]
@@ -58,8 +59,4 @@ def other_order(
     agree = int(((best_classes(given) == stated) | near).sum())
     if len(rows) < MIN_ROWS or agree >= AGREE * len(rows):
         return None
-    problem = (
-        f"{key}: only {agree:,} of {len(rows):,} detections with a score of at least {least:.2g} have it at their "
-        "category_id"
-    )
-    return problem, "they look like those of another order of categories: write them in ascending order of category id"
+    return InputWarning("probabilities-of-other-classes", agree, key=key, total=len(rows), least=float(least))

@@ -10,11 +10,12 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.formats.coco.cls_prob import limited, other_order
-from probox.formats.draft import Draft, mask_note, unknown_images_note
+from probox.formats.draft import Draft
 from probox.formats.image_names import number_of, rows_beside_ids, rows_of_images
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.sharing import sharing
 from probox.formats.wording import RawProblems
+from probox.notes import InputWarning, Note
 from probox.tables.dataset import Dataset
 from probox.tables.labels import require_label_matrix
 
@@ -53,11 +54,11 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
     label_probs, said = _with_cls_prob(label_probs, columns, file, problems)
     notes += said
     if columns["masked_rows"]:
-        notes.append(mask_note(columns["masked_rows"]))
-        problems.warn_of_all("masks not read", 1, [InputError(notes[-1], file=file)])
+        notes.append(InputWarning("masks-not-read", columns["masked_rows"]))
+        problems.warn_note(notes[-1], file)
     if columns["unknown_image_rows"]:
         others = np.unique(columns["unknown_images"])
-        notes.append(unknown_images_note(int(columns["unknown_image_rows"]), len(others) + unknown))
+        notes.append(Note("unknown-images", columns["unknown_image_rows"], images=len(others) + unknown))
         problems.warn("unknown image", others.tolist(), lambda image: InputError(
             "the ground truth does not have this image: its detections are left out", file=file, image=image
         ))  # fmt: skip
@@ -79,7 +80,7 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
 
 def _images_by_name(
     columns: _core._CocoResults, dataset: Dataset, file: str, problems: Problems
-) -> tuple[dict[str, int], int, list[str]]:
+) -> tuple[dict[str, int], int, list[Note]]:
     """Return image ids of names that go before ``image_id``, how many images of names alone are unknown, and notes.
 
     ultralytics writes the stem of the file name as ``image_id``, as a number if it is one, and ``file_name`` beside it.
@@ -113,13 +114,10 @@ def _images_by_name(
         for (name, number), row in zip(numbered.items(), rows.tolist(), strict=True)
         if row >= 0 and dataset.image_ids[row] != number
     }
-    notes = []
+    notes: list[Note] = []
     if others:
         name = next(iter(others))
-        notes.append(
-            f"{len(others)} images have another image_id than in the ground truth, and are matched by file_name: "
-            f"{name[:80]} has {numbered[name]}, there {others[name]}"
-        )
+        notes.append(Note("matched-by-name", len(others), name=name[:80], number=numbered[name], other=others[name]))
     return images | others, len(alone) - len(images), notes
 
 
@@ -155,18 +153,15 @@ def _label_probs(columns: _core._CocoResults, classes: int) -> npt.NDArray[np.fl
 
 def _with_cls_prob(
     label_probs: npt.NDArray[np.float32], columns: _core._CocoResults, file: str, problems: Problems
-) -> tuple[npt.NDArray[np.float32], list[str]]:
+) -> tuple[npt.NDArray[np.float32], list[Note]]:
     """Return label probabilities where those of ``cls_prob`` add up to at most 1, and notes on given ones."""
-    rows, notes = columns["cls_prob_rows"], list[str]()
+    rows, notes = columns["cls_prob_rows"], list[Note]()
     key = "cls_prob" if len(rows) else "all_scores"
     order = other_order(label_probs, columns["labels"], columns["scores"], columns["all_scores_rows"], key)
     if order is not None:
-        notes.append("; ".join(order))
-        problems.warn_of_all("classes disagree", 1, [InputError(order[0], file=file, remedy=order[1])])
+        notes.append(order)
+        problems.warn_note(order, file)
     label_probs, changed = limited(label_probs, rows)
     if changed:
-        notes.append(
-            f"{changed:,} detections have cls_prob that add up to more than 1, one sigmoid per class: scaled down by "
-            "probox.fusion.limit_to_distribution"
-        )
+        notes.append(Note("scaled-probabilities", changed))
     return label_probs, notes

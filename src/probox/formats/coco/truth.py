@@ -11,6 +11,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.formats.problems import MAX_EXAMPLES, Problems
+from probox.notes import InputWarning, Note
 from probox.tables.boxes import pixels_of_boxes
 from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, Dataset
 from probox.tables.groundtruth import GroundTruth
@@ -44,15 +45,11 @@ def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundT
     )
     if problems.add_raw(found, file):
         _require_sections(columns, file, problems)
-    notes: list[str] = []
+    notes: list[Note] = []
     partly = columns["partly_annotated_images"]
     if partly:
-        notes.append(
-            f"{partly} images are annotated in some categories only (LVIS: "
-            "neg_category_ids, not_exhaustive_category_ids), but are scored as in COCO: right detections of other "
-            "categories count as false positives; remove detections of categories that were not checked in their image"
-        )
-        problems.warn_of_all("images annotated in part", 1, [InputError(notes[0], file=file)])
+        notes.append(InputWarning("partial-annotations", partly))
+        problems.warn_note(notes[0], file)
     return _table(columns, file, problems, len(data), notes)
 
 
@@ -69,7 +66,7 @@ def _require_sections(columns: Mapping[str, Any], file: str, problems: Problems)
         problems.stop(error, "missing key")
 
 
-def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes: int, notes: list[str]) -> GroundTruth:
+def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes: int, notes: list[Note]) -> GroundTruth:
     image_order, image_ids = _distinct(columns["image_ids"], "images", file, problems)
     category_order, category_ids = _distinct(columns["category_ids"], "categories", file, problems)
     image_rows, image_known = _rows_of("image", columns["images"], image_ids, columns, file, problems)
@@ -86,12 +83,12 @@ def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes:
     masks = _rasterise(columns, order, shapes, file, file_bytes)
     nothing = (masks.pixels == 0) & np.isnan(columns["boxes"][order, 0])
     if nothing.any():
-        notes.append(f"{int(nothing.sum())} annotations with neither a bbox nor a pixel in their mask were left out")
+        notes.append(Note("annotations-without-place", nothing.sum()))
         kept = np.flatnonzero(~nothing)
         order, masks = order[kept], masks.take(kept)
     without = int((columns["kinds"][order] == _core.NO_MASK).sum())
     if without:
-        notes.append(f"{without} annotations have no segmentation: their boxes are used as masks")
+        notes.append(Note("annotations-without-mask", without))
     corners, extents = _boxes(columns["boxes"][order], masks, notes)
     areas = columns["areas"][order]
     usual_areas = np.where(masks.pixels > 0, masks.pixels, extents[:, 0] * extents[:, 1])
@@ -236,7 +233,7 @@ def _corners(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _boxes(
-    boxes: npt.NDArray[np.float64], masks: Masks, notes: list[str]
+    boxes: npt.NDArray[np.float64], masks: Masks, notes: list[Note]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return corners and sizes of boxes x, y, w, h; those of an annotation without one are its mask's."""
     corners = _corners(boxes)
@@ -245,5 +242,5 @@ def _boxes(
     if without.any():
         corners[without] = masks.boxes[without].astype(np.float64) + np.array([0.0, 0.0, 1.0, 1.0])
         sizes[without] = corners[without, 2:] - corners[without, :2]
-        notes.append(f"{int(without.sum())} annotations have no bbox: the box around their mask is used")
+        notes.append(Note("annotations-without-box", without.sum()))
     return corners, sizes

@@ -13,6 +13,7 @@ from probox.files.kinds import check_replaceable
 from probox.files.output import json_bytes, write_files
 from probox.files.reading import Paths
 from probox.formats.json_detections import JSON_DETECTIONS, covariances_to_write
+from probox.notes import Note
 from probox.support.words import some_names
 from probox.tables.arguments import dataset_of
 from probox.tables.dataset import Dataset
@@ -25,7 +26,7 @@ __all__ = ["coco_results_text", "write_coco_results"]
 Floats = npt.NDArray[np.float64]
 
 
-def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> tuple[str, ...]:
+def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> tuple[Note, ...]:
     """Write COCO results to a ``.json`` or ``.json.gz`` file.
 
     ``all_scores`` is written where the label probabilities say more than the score, ``covars`` where corners
@@ -59,11 +60,11 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Data
     return notes
 
 
-def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[bytes, tuple[str, ...]]:
+def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[bytes, tuple[Note, ...]]:
     """Return COCO results as JSON, and what they cannot hold; `file` is named in errors."""
     if found.has_heatmap.any():
-        raise InputError("COCO results cannot hold heatmaps", file=file, remedy="write RVC1 instead")
-    notes: list[str] = []
+        raise InputError("COCO results cannot hold heatmaps", file=file, remedy="write RVC1 instead ({option:to=rvc1})")
+    notes: list[Note] = []
     probs = align_labels(found.label_probs, found.classes, dataset.classes)
     labels, scores = _stated(found, probs, dataset, notes)
     covariances, has_covariances = covariances_to_write(found)
@@ -82,7 +83,7 @@ def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[b
 
 
 def _stated(
-    found: Detections, probs: npt.NDArray[np.float32], dataset: Dataset, notes: list[str]
+    found: Detections, probs: npt.NDArray[np.float32], dataset: Dataset, notes: list[Note]
 ) -> tuple[npt.NDArray[np.int32], Floats]:
     """Return class and score as stated in the file; a class that it cannot name gives way to the most probable one."""
     if len(found) and not len(dataset.classes):
@@ -91,16 +92,10 @@ def _stated(
     own = column_of_each(dataset.classes, found.classes)
     other = own[labels] != found.labels if len(labels) else np.zeros(0, bool)
     if other.any():
-        notes.append(
-            f"{int(other.sum())} detections name a class that the ground truth lacks: "
-            "their most probable other class is stated instead"
-        )
+        notes.append(Note("stated-class-replaced", other.sum()))
     unknown = [found.classes[column] for column in unknown_classes(found.classes, dataset.classes)]
     if unknown:
-        notes.append(
-            f"{len(unknown)} of {len(found.classes)} classes are not in the ground truth ({some_names(unknown)}): "
-            "their probability is lost"
-        )
+        notes.append(Note("lost-classes", len(unknown), total=len(found.classes), names=some_names(unknown)))
     nameless = labels < 0
     if nameless.any():
         labels = np.where(nameless, probs.argmax(axis=1), labels)

@@ -15,6 +15,7 @@ from probox.formats.image_names import rows_of_images
 from probox.formats.label_tables import LabelRows, columns_of_names, dataset_of_images, draft_of, truth_of
 from probox.formats.label_text import LineError, files_of, kind_of_texts, numbers_in, readable_texts, text_lines
 from probox.formats.problems import Problems
+from probox.notes import Note
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 
@@ -101,10 +102,7 @@ def kitti_truth(folder: Path, name: str, problems: Problems) -> GroundTruth:
     gathered, regions = _objects(rows, types, row_of[file_of].tolist() if file_of else [], classes)
     notes = []
     if regions:
-        notes.append(
-            f"{regions} DontCare regions: mAP and LRP ignore detections there, in every class; PDQ knows no such "
-            "regions, and counts these detections as wrong"
-        )
+        notes.append(Note("regions-not-labelled", regions))
     return truth_of(gathered, dataset, problems, notes)
 
 

@@ -14,6 +14,7 @@ from probox.formats.label_text import LineError, files_of
 from probox.formats.openimages.table import CsvTable, class_descriptions, fractions, stated_sizes
 from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
+from probox.notes import Note
 from probox.tables.dataset import is_image_size
 from probox.tables.groundtruth import GroundTruth
 
@@ -31,13 +32,11 @@ def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
     reach = rounding_of(written)  # of each line: several tools made these files
     names, sizes = _images(Path(source.path), sorted(set(images)), problems)
     known = sorted(set(names.values()), key=os.path.splitext)
-    notes: list[str] = []
+    notes: list[Note] = []
     classes = _classes(Path(source.path).parent, codes, rows, notes)
     groups = sum(rows.crowd)
     if groups:
-        notes.append(
-            f"{groups} groups of objects (IsGroupOf): mAP and LRP ignore them, in PDQ they are objects like any other"
-        )
+        notes.append(Note("groups-of-objects", groups))
     dataset, rows_of_known = dataset_of_images(
         [os.path.splitext(name)[0] for name in known],
         known,
@@ -89,7 +88,7 @@ def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[list[s
     return rows, written, codes, images
 
 
-def _classes(folder: Path, codes: list[str], rows: LabelRows, notes: list[str]) -> tuple[str, ...]:
+def _classes(folder: Path, codes: list[str], rows: LabelRows, notes: list[Note]) -> tuple[str, ...]:
     """Return the names of classes, and give each box its own."""
     named = class_descriptions(folder)
     present = sorted(set(codes))
@@ -100,10 +99,7 @@ def _classes(folder: Path, codes: list[str], rows: LabelRows, notes: list[str]) 
     else:
         known = names = present
         if any(code.startswith("/") for code in present):
-            notes.append(
-                f"no class-descriptions-boxable.csv beside the file: classes are called by their codes, "
-                f"the {len(present)} that occur"
-            )
+            notes.append(Note("classes-by-code", len(present)))
     column = {code: at for at, code in enumerate(known)}
     rows.labels = [column[code] for code in codes]
     return tuple(names)

@@ -31,6 +31,7 @@ from probox.formats.parquet.sets import open_detections, open_truth
 from probox.formats.parquet.shards import OWN_NAME, all_files, is_parquet_source
 from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, by_images, says, table_content
 from probox.formats.problems import Problems
+from probox.notes import Note
 from probox.tables.arguments import expect_path
 from probox.tables.arrays import to_numpy
 from probox.tables.columns import frozen
@@ -205,7 +206,7 @@ def _write_set(path: Paths, table: Detections | GroundTruth, kind: str, shards: 
                 put_content(new / name, table_content(part(), inside(path, name)), lasting=True)
     if len(parts) == shards:
         return ()
-    return (f"{shards} shards were asked for, but only {len(images)} images have rows: written as {len(parts)}",)
+    return (Note("fewer-shards", len(parts), wanted=int(shards or 0), images=len(images)),)
 
 
 def _images_of(table: Detections | GroundTruth) -> tuple[Ids, Ids]:

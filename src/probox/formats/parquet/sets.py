@@ -19,6 +19,7 @@ from probox.files.source import inside, is_url
 from probox.formats.draft import Draft
 from probox.formats.parquet.arrow import ENDS, STARTS, Ids, pyarrow
 from probox.formats.parquet.shards import Shard, is_parquet_source, shard_names
+from probox.notes import Note
 from probox.support.parallel import thread_count
 from probox.tables.boxes import extents_of
 from probox.tables.columns import joined
@@ -96,7 +97,7 @@ class _Set:
                 if value is not None:
                     first.setdefault(word, shard.path)
         self.classes: tuple[str, ...] = self._shards[0].classes
-        self.notes: tuple[str, ...] = tuple(
+        self.notes: tuple[Note, ...] = tuple(
             dict.fromkeys(note for shard in self._shards for note in shard.header["notes"])
         )
 

@@ -38,6 +38,7 @@ from probox.formats.parquet.arrow import (
     is_parquet,
     pyarrow,
 )
+from probox.notes import read_notes
 from probox.support.parallel import thread_count
 
 __all__ = ["OWN_NAME", "Shard", "all_files", "is_parquet_source", "shard_names"]
@@ -350,9 +351,9 @@ class Shard:
                 f"expected {names[table]}, but this file holds {given}",
                 file=self.path, remedy="name the ground truth first, then the detections",
             )  # fmt: skip
-        header.setdefault("notes", [])
+        header["notes"] = read_notes(header.get("notes", []), self.path, "'notes' in the metadata")
         header.setdefault("filter_small", False)
-        for name, of in (("classes", str), ("notes", str), ("category_ids", int)):
+        for name, of in (("classes", str), ("category_ids", int)):
             self._check_list(header, name, of)
         if not isinstance(header["filter_small"], bool):
             raise InputError(

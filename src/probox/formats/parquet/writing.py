@@ -84,7 +84,9 @@ def by_images(found: Detections) -> Detections:
 
 def _detections_content(found: Detections, name: str) -> Content:
     if found.has_heatmap.any():
-        raise InputError("Parquet files cannot hold heatmaps", file=name, remedy="write RVC1 instead")
+        raise InputError(
+            "Parquet files cannot hold heatmaps", file=name, remedy="write RVC1 instead ({option:to=rvc1})"
+        )
     arrow, _ = pyarrow()
     by_image = by_images(found)
     arrays: dict[str, Any] = {"image_id": arrow.array(by_image.image_ids)}
@@ -111,7 +113,7 @@ def _detections_content(found: Detections, name: str) -> Content:
         "table": "detections",
         "classes": list(found.classes),
         "source": found.source,
-        "notes": list(found.notes),
+        "notes": [note.to_dict() for note in found.notes],
     }
     return _row_groups(schema, words, parts(), ["label"])
 
@@ -186,7 +188,7 @@ def _truth_content(truth: GroundTruth) -> Content:
         "category_ids": truth.dataset.category_ids.tolist(),
         "filter_small": truth.dataset.rules == "challenge",
         "source": truth.source,
-        "notes": list(truth.notes),
+        "notes": [note.to_dict() for note in truth.notes],
     }
     return _row_groups(schema, words, parts(), ["image_width", "image_height", "file_name", "class"])
 

@@ -18,6 +18,7 @@ from probox.formats.rvc1.heatmaps import HeatmapFiles, box_of
 from probox.formats.rvc1.images import rows_of_lists
 from probox.formats.rvc1.truth import challenge_name
 from probox.formats.sharing import sharing
+from probox.notes import Note
 from probox.tables.dataset import Dataset
 from probox.tables.labels import align_labels, canonical_name, repeated_classes, unknown_classes
 
@@ -47,7 +48,7 @@ def check_rvc1(data: bytes, file: str) -> None:
         raise InputError(
             f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would stay behind",
             file=file,
-            remedy="give the ground truth, to write them too",
+            remedy="give the ground truth ({option:truth}), to write them too",
         )
 
 
@@ -79,7 +80,7 @@ def rvc1_from_folder(folder: Path, dataset: Dataset, problems: Problems) -> Draf
     draft = _by_challenge_rules(drafts, str(folder), dataset)
     others = sorted(f.name for f in folder.glob("*.json*") if f.name.split(".json")[0] not in sequences)
     if others:
-        draft = draft.noting(f"{len(others)} files belong to no sequence of the ground truth ({others[0]})")
+        draft = draft.noting(Note("files-of-no-sequence", len(others), name=others[0]))
         problems.warn("unknown sequence", range(len(others)), lambda at: InputError(
             "belongs to no sequence of the ground truth", file=str(folder / others[at])
         ))  # fmt: skip
@@ -107,7 +108,7 @@ def _draft(data: bytes, path: Path, dataset: Dataset, image_rows: slice, problem
     )
     if complete:
         _require_keys(columns, file, problems)
-    rows, notes = np.arange(columns["images"]), list[str]()
+    rows, notes = np.arange(columns["images"]), list[Note]()
     if complete and columns["has_detections"]:
         names = dataset.file_names[image_rows]
         if image_rows != slice(None):  # a sequence, whose name its images need not repeat
@@ -197,16 +198,14 @@ def _with_heatmaps(
 
 def _by_challenge_rules(drafts: list[Draft], source: str, dataset: Dataset) -> Draft:
     """Bring label probabilities to the challenge's classes and leave out detections that name none of them."""
-    notes: list[str] = []
+    notes: list[Note] = []
     aligned = []
     for part in drafts:
         names = [challenge_name(name) for name in part.classes]
         aligned.append(align_labels(part.label_probs, names, dataset.classes))
         repeated = [part.classes[column] for column in repeated_classes(names, dataset.classes)]
         if repeated:
-            notes.append(
-                f"{len(repeated)} classes are named again by a later column, which counts alone ({repeated[0]})"
-            )
+            notes.append(Note("challenge-columns-repeated", len(repeated), names=repeated[0]))
     probs = np.concatenate([np.zeros((0, len(dataset.classes)), np.float32), *aligned])
     total = probs.sum(axis=1)
     above = np.isfinite(total) & (total > 1.0 + FLOAT_ROUNDING)  # what is not finite must stay to be rejected
@@ -217,7 +216,5 @@ def _by_challenge_rules(drafts: list[Draft], source: str, dataset: Dataset) -> D
     if left_out.any():
         draft = draft.select(np.flatnonzero(~left_out))
         count = int(left_out.sum())
-        draft = draft.noting(
-            f"{count} detections whose label probabilities add up to at most {MIN_LABEL_SUM} were left out"
-        )
+        draft = draft.noting(Note("unnamed-challenge-detections", count, least=MIN_LABEL_SUM))
     return draft

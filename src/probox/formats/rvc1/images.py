@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.formats.draft import unknown_images_note
 from probox.formats.image_names import rows_by_name
 from probox.formats.problems import Problems
+from probox.notes import Note
 
 __all__ = ["ImageCountError", "rows_of_lists"]
 
@@ -24,7 +24,7 @@ class ImageCountError(InputError):
 
 def rows_of_lists(
     columns: _core._Rvc1Detections, image_ids: Ids, file_names: Sequence[str], file: str, problems: Problems
-) -> tuple[Ids, list[str]]:
+) -> tuple[Ids, list[Note]]:
     """Return the row of each list's image, -1 for one that the truth does not have, and what to say of it.
 
     Parameters
@@ -53,8 +53,7 @@ def rows_of_lists(
     rows = rows_by_name(names, file_names)
     if count and (rows < 0).all():
         if not any(file_names):
-            note = "the ground truth has no file names to compare img_names with: lists follow the order of image ids"
-            return _in_order(count, len(image_ids), file, problems), [note]
+            return _in_order(count, len(image_ids), file, problems), [Note("lists-in-order")]
         error = InputError(
             f"none of the {count} names is an image of the ground truth (the first is {names[0][:80]!r}, "
             f"there {file_names[0][:80]!r})",
@@ -92,7 +91,7 @@ def _refuse_twins(rows: Ids, names: Sequence[str], image_ids: Ids, file: str, pr
     rows[again] = -1
 
 
-def _left_out(rows: Ids, columns: _core._Rvc1Detections, file: str, problems: Problems) -> list[str]:
+def _left_out(rows: Ids, columns: _core._Rvc1Detections, file: str, problems: Problems) -> list[Note]:
     unknown = np.flatnonzero(rows < 0)
     detections = np.isin(columns["image_rows"], unknown)
     problems.warn("unknown image", unknown.tolist(), lambda at: InputError(
@@ -101,4 +100,4 @@ def _left_out(rows: Ids, columns: _core._Rvc1Detections, file: str, problems: Pr
     ))  # fmt: skip
     if not detections.any():
         return []
-    return [unknown_images_note(int(detections.sum()), len(np.unique(columns["image_rows"][detections])))]
+    return [Note("unknown-images", detections.sum(), images=len(np.unique(columns["image_rows"][detections])))]

@@ -14,6 +14,7 @@ from probox.errors import InputError
 from probox.files.reading import TRUTH_EXPANDS, read_bytes, read_regular
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.rvc1.png import Pixels, decode_png
+from probox.notes import Note
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import canonical_name
@@ -195,15 +196,15 @@ def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
     masks = Masks.concatenate([part for s in sequences for part in s.masks])
     image_rows = [part + start for s, start in zip(sequences, starts, strict=False) for part in s.object_images]
     boxes = np.concatenate([np.zeros((0, 4)), *(part for s in sequences for part in s.boxes)])
-    notes: list[str] = []
+    notes: list[Note] = []
     boxless, other = sum(s.boxless for s in sequences), sum(s.other_class for s in sequences)
     maskless = sum(s.maskless for s in sequences)
     if boxless:
-        notes.append(f"{boxless} objects with neither a bounding_box nor a pixel in their mask were left out")
+        notes.append(Note("objects-without-place", boxless))
     if other:
-        notes.append(f"{other} objects of classes outside the challenge were left out")
+        notes.append(Note("objects-outside-challenge", other))
     if maskless:
-        notes.append(f"{maskless} objects in images without _metadata were left out")
+        notes.append(Note("objects-without-metadata", maskless))
     return GroundTruth(
         dataset=Dataset(
             classes=CHALLENGE_CLASSES,

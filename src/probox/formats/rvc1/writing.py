@@ -19,6 +19,7 @@ from probox.files.reading import Paths, file_head
 from probox.formats.json_detections import JSON_DETECTIONS, covariances_to_write
 from probox.formats.rvc1.detections import sequences_of
 from probox.formats.rvc1.heatmaps import StoredHeatmap
+from probox.notes import Note
 from probox.tables.arguments import dataset_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -29,7 +30,7 @@ __all__ = ["write_rvc1"]
 _HEATMAPS = Kind("heatmaps", lambda path: file_head(path).startswith(b"\x93NUMPY"))
 
 
-def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> tuple[str, ...]:
+def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> tuple[Note, ...]:
     """Write RVC1 detections to a ``.json`` or ``.json.gz`` file, or to a folder for challenge truth.
 
     A name that does not end in ``.json`` or ``.json.gz`` is a folder: one file per sequence of the challenge
@@ -96,7 +97,7 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
     write_files(files)
     best = found.label_probs.argmax(axis=1) if found.label_probs.size else np.zeros(len(found), np.int64)
     stated = int((best != found.labels).sum())
-    return (f"{stated} detections name another class than their most probable one: not kept",) if stated else ()
+    return (Note("stated-class-lost", stated),) if stated else ()
 
 
 def _image_rows(found: Detections, dataset: Dataset, file: str) -> npt.NDArray[np.int64]:

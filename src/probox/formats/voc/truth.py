@@ -12,6 +12,7 @@ from probox.files.reading import is_folder, read_regular
 from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
 from probox.formats.label_text import LineError, files_of, numbers_in, read_text
 from probox.formats.problems import Problems
+from probox.notes import Note
 from probox.support.words import some_names
 from probox.tables.dataset import is_image_size
 from probox.tables.groundtruth import GroundTruth
@@ -55,7 +56,7 @@ def voc_truth(folder: Path, part: str, name: str, problems: Problems) -> GroundT
     return images.table(name, problems, notes)
 
 
-def _chosen(place: Path, part: str, name: str) -> tuple[list[str], list[str]]:
+def _chosen(place: Path, part: str, name: str) -> tuple[list[str], list[Note]]:
     """Return the names of the images that are wanted, and what to say of the choice."""
     lists = place.parent / "ImageSets" / "Main"
     known = [file[:-4] for file in files_of(lists, [".txt"])] if is_folder(lists) else []
@@ -63,10 +64,7 @@ def _chosen(place: Path, part: str, name: str) -> tuple[list[str], list[str]]:
     parts = [entry for entry in known if not any(entry != other and entry.endswith(f"_{other}") for other in known)]
     there = [file[:-4] for file in files_of(place, [".xml"])]
     if not part:
-        said = (
-            f"all {len(there)} annotations of {name} are used; {name}:{parts[0]} is one of its parts" if parts else ""
-        )
-        return there, [said] if said else []
+        return there, [Note("all-annotations", len(there), file=name, part=parts[0])] if parts else []
     if part not in known:
         raise InputError(
             f"has no part {part!r}" + (f", but {some_names(parts)}" if parts else f": there is no {lists}"),
@@ -168,7 +166,7 @@ class _Images:
             )
         return image_size(place)
 
-    def table(self, source: str, problems: Problems, notes: list[str]) -> GroundTruth:
+    def table(self, source: str, problems: Problems, notes: list[Note]) -> GroundTruth:
         """Return the table of everything."""
         classes = sorted(set(self.classes))
         column = {name: at for at, name in enumerate(classes)}
@@ -177,14 +175,9 @@ class _Images:
         self.rows.images = [int(row_of[image]) for image in self.rows.images]
         difficult = sum(self.rows.crowd)
         if difficult:
-            notes.append(
-                f"{difficult} difficult objects: mAP and LRP ignore them, in PDQ they are objects like any other"
-            )
+            notes.append(Note("difficult-objects", difficult))
         if self.from_zero:
-            notes.append(
-                f"{self.from_zero} boxes begin before pixel 1, and Pascal VOC counts from 1: if these files count "
-                "from 0, all boxes are read a pixel too far to the left and top, and a pixel too wide and high"
-            )
+            notes.append(Note("boxes-before-first-pixel", self.from_zero))
         return truth_of(self.rows, dataset, problems, notes)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from probox.errors import InputError
 from probox.formats.label_text import read_text
+from probox.notes import Note
 from probox.support.words import some_names
 
 __all__ = ["DataYaml", "class_names", "looks_like_data_yaml", "read_data_yaml"]
@@ -50,7 +51,7 @@ class DataYaml:
     splits: dict[str, list[str]]
     root: str
     keypoints: bool
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def looks_like_data_yaml(head: bytes) -> bool:
@@ -67,7 +68,7 @@ def read_data_yaml(file: Path) -> DataYaml:
             file=str(file),
             remedy="write data.yaml as ultralytics does: path, train, val, names",
         )
-    notes: list[str] = []
+    notes: list[Note] = []
     splits = {
         str(key): paths
         for key, value in content.items()
@@ -129,7 +130,7 @@ def _paths(value: Any) -> list[str] | None:
     return None
 
 
-def class_names(names: Any, count: Any, file: str, notes: list[str]) -> tuple[str, ...] | None:
+def class_names(names: Any, count: Any, file: str, notes: list[Note]) -> tuple[str, ...] | None:
     """Return class names by number, from a list, or a dictionary whose keys are the numbers.
 
     >>> class_names({"0": "cup", 2: "dog"}, 3, "data.yaml", [])
@@ -140,7 +141,7 @@ def class_names(names: Any, count: Any, file: str, notes: list[str]) -> tuple[st
     if names is None:
         if count is None:
             return None
-        notes.append(f"{file} names no classes: they are called class 0, class 1, ...")
+        notes.append(Note("classes-numbered", where=f"{file} names no classes", names="class 0, class 1, ..."))
         return tuple(f"class {number}" for number in range(count))
     numbered = _numbered(names, file)
     if not numbered:
@@ -162,7 +163,7 @@ def class_names(names: Any, count: Any, file: str, notes: list[str]) -> tuple[st
         )
     if len(numbered) < len(classes):
         gaps = [str(number) for number in range(len(classes)) if number not in numbered]
-        notes.append(f"{file} leaves out the names of {len(gaps)} class numbers: {some_names(gaps)}")
+        notes.append(Note("class-names-missing", len(gaps), file=file, names=some_names(gaps)))
     twice = sorted({name for name in classes if classes.count(name) > 1}) if len(set(classes)) < len(classes) else []
     if twice:
         raise InputError(

@@ -19,6 +19,7 @@ from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
 from probox.formats.yolo.order import ORDERS, Order, find_order, fitting, in_order
 from probox.formats.yolo.truth import class_number
+from probox.notes import Note
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.dataset import Dataset
 
@@ -61,10 +62,8 @@ def yolo_predictions(folder: Path, order: str, name: str, dataset: Dataset, prob
     notes += unknown
     usual = COCO_CATEGORY_IDS if dataset.classes == COCO_CLASSES else np.arange(1, len(dataset.classes) + 1)
     if not np.array_equal(dataset.category_ids, usual) and len(rows.boxes):
-        notes.append(
-            f"class numbers count the ground truth's classes in order of category id: 0 is {dataset.classes[0]}, "
-            f"{len(dataset.classes) - 1} is {dataset.classes[-1]}"
-        )
+        first, *_, last = dataset.classes * 2
+        notes.append(Note("class-numbers", first=first, last=len(dataset.classes) - 1, name=last))
     shapes = dataset.shapes[np.maximum(rows.images, 0)].tolist() if rows.images and len(dataset) else []
     for at, (width, height) in enumerate(shapes):
         cx, cy, w, h = rows.boxes[at]
@@ -140,9 +139,9 @@ def _text_files_below(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _boxes(lines: _Lines, order: str, name: str, problems: Problems) -> tuple[LabelRows, list[list[str]], list[str]]:
+def _boxes(lines: _Lines, order: str, name: str, problems: Problems) -> tuple[LabelRows, list[list[str]], list[Note]]:
     """Return boxes cx, cy, w, h in fractions, with scores, the boxes' numbers as each file has them, and notes."""
-    notes: list[str] = []
+    notes: list[Note] = []
     _drop_track_ids(lines, problems)
     _refuse_tracks_as_scores(lines, order)
     numbers = np.array([values if len(values) == 5 else [0.0] * 5 for values in lines.values]).reshape(-1, 5)
@@ -159,7 +158,7 @@ def _boxes(lines: _Lines, order: str, name: str, problems: Problems) -> tuple[La
         centres[at] = [*((low + high) / 2), *(high - low)]
     polygons = int((~plain).sum())
     if polygons:
-        notes.append(f"{polygons} detections are polygons: the boxes around them are used")
+        notes.append(Note("polygons", polygons))
     rows = LabelRows(
         files=[lines.files[file] for file in lines.file_of],
         lines=lines.lines,
@@ -211,17 +210,15 @@ def _refuse_tracks_as_scores(lines: _Lines, order: str) -> None:
 
 def _chosen_order(
     numbers: npt.NDArray[np.float64], files: npt.NDArray[np.int64], order: str, name: str
-) -> tuple[Order, list[str]]:
+) -> tuple[Order, list[Note]]:
     """Return the order of the numbers in lines, and what to say of it unless it was given or is ultralytics'."""
     outside = {known: int((~fitting(numbers, known)).sum()) for known in ORDERS}
     found = find_order(numbers, files)
     most = len(numbers)
     for known in ORDERS:
         if order == known:
-            doubt = (
-                f"read with the {known.replace('-', ' ')}, as was asked, {outside[known]} of {most} boxes reach "
-                f"outside their images; the other order leaves {min(outside.values())} outside"
-            )
+            other, words = min(outside.values()), known.replace("-", " ")
+            doubt = Note("order-doubtful", outside[known], total=most, order=words, other=other)
             return known, [doubt] if found not in (known, None) or outside[known] > most / 2 else []
     if min(outside.values()) > most / 2:
         raise InputError(
@@ -231,20 +228,10 @@ def _chosen_order(
             remedy=f"write fractions of the image in one of these orders; {name}:score-last reads them all the same",
         )
     if found == "score-first":
-        return found, [
-            f"lines were read as class score cx cy w h: read as class cx cy w h score, {outside['score-last']} of "
-            f"{most} boxes would reach outside their images; {name}:score-last says otherwise"
-        ]
-    said = []
-    if found is None:
-        doubt = "class score cx cy w h would fit too"
-        if outside["score-last"]:
-            doubt = (
-                f"{outside['score-last']} of {most} boxes then reach outside their images; read as class score cx cy w "
-                f"h, {outside['score-first']} do"
-            )
-        said = [
-            f"lines were read as class cx cy w h score, as ultralytics writes; {doubt}: if they are that, name "
-            f"{name}:score-first"
-        ]
-    return "score-last", said
+        return found, [Note("score-first", outside["score-last"], total=most, file=name)]
+    if found == "score-last":
+        return found, []
+    if not outside["score-last"]:
+        return "score-last", [Note("order-unknown", file=name)]
+    note = Note("order-unfit", outside["score-last"], total=most, file=name, other=outside["score-first"])
+    return "score-last", [note]

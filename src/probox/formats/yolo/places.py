@@ -11,6 +11,7 @@ from probox.errors import InputError
 from probox.files.reading import file_head, is_folder
 from probox.formats.label_text import files_of, read_text
 from probox.formats.yolo.data_yaml import DataYaml, looks_like_data_yaml, read_data_yaml
+from probox.notes import Note
 from probox.support.words import some_names
 
 __all__ = ["Places", "find_places", "label_file", "yaml_in"]
@@ -51,7 +52,7 @@ class Places:
     images: list[str]
     classes: tuple[str, ...] | None
     keypoints: bool
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def find_places(path: Path, part: str) -> Places:
@@ -101,7 +102,7 @@ def _of_yaml(data: DataYaml, part: str) -> Places:
         chosen = place[0]
         images += _images_at(place[1], chosen, str(data.file), name)
     if data.root and chosen != roots[0]:
-        notes.append(f"the path {data.root!r:.120} is not there: images were looked for in {chosen}")
+        notes.append(Note("images-looked-for", path=data.root, folder=str(chosen)))
     if not images:
         raise InputError(
             f"expected images in {data.splits[name][0]!r:.120}, but found none",
@@ -112,7 +113,7 @@ def _of_yaml(data: DataYaml, part: str) -> Places:
     return Places(chosen, sorted(set(images)), data.classes, data.keypoints, tuple(notes))
 
 
-def _part(wanted: str, splits: Sequence[str] | dict[str, list[str]], file: str) -> tuple[str, list[str]]:
+def _part(wanted: str, splits: Sequence[str] | dict[str, list[str]], file: str) -> tuple[str, list[Note]]:
     """Return the name of the part that is wanted, or of the usual one, and what to say of that choice."""
     if wanted:
         names = USUAL if wanted in USUAL else (wanted,)
@@ -126,7 +127,7 @@ def _part(wanted: str, splits: Sequence[str] | dict[str, list[str]], file: str) 
         )
     for name in (*USUAL, *OTHERS):
         if name in splits:
-            note = f"{file} has no val: its {name} images are used"
+            note = Note("split-chosen", file=str(file), name=name)
             return name, [] if name in USUAL else [note]
     raise InputError(
         "expected val: a folder of images, or a file that lists them",
@@ -244,7 +245,7 @@ def _of_folder(folder: Path, part: str, data: DataYaml | None = None) -> Places:
             file=str(folder),
             remedy="give data.yaml, or the folder that holds images and labels",
         )
-    notes: list[str] = []
+    notes: list[Note] = []
     inside = sorted(entry.name for entry in place.iterdir() if entry.is_dir())
     direct = bool(files_of(place, ENDINGS))
     if part or (inside and not direct):
@@ -261,7 +262,7 @@ def _of_folder(folder: Path, part: str, data: DataYaml | None = None) -> Places:
     return Places(folder, images, classes or _listed_classes(folder), keypoints, tuple(notes))
 
 
-def _folder_of_part(folder: Path, inside: Sequence[str], part: str) -> tuple[Path, list[str]]:
+def _folder_of_part(folder: Path, inside: Sequence[str], part: str) -> tuple[Path, list[Note]]:
     """Return the folder of images of a part, such as images/val2017 for val."""
     if part in inside:
         return folder / "images" / part, []
@@ -269,7 +270,7 @@ def _folder_of_part(folder: Path, inside: Sequence[str], part: str) -> tuple[Pat
     for name in wanted:
         found = [entry for entry in inside if entry.startswith(name)]
         if len(found) == 1:
-            note = f"no data.yaml names the images of {folder}: those in images/{found[0]} are used"
+            note = Note("folder-chosen", folder=str(folder), name=found[0])
             return folder / "images" / found[0], [] if part else [note]
     raise InputError(
         f"expected images of {part or 'val'}, but the folder images holds {some_names(inside) or 'no folders'}",

@@ -15,6 +15,7 @@ from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
 from probox.formats.yolo.data_yaml import MOST_CLASSES
 from probox.formats.yolo.places import Places, find_places, label_file
+from probox.notes import Note
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.groundtruth import GroundTruth
 
@@ -35,7 +36,8 @@ def yolo_truth(path: Path, part: str, name: str, problems: Problems) -> GroundTr
     classes = places.classes
     if classes is None:
         classes = tuple(f"class {number}" for number in range(max(rows.labels, default=0) + 1))
-        notes.append(f"nothing names the classes of {name}: they are called class 0 to class {len(classes) - 1}")
+        called = f"class 0 to class {len(classes) - 1}"
+        notes.append(Note("classes-numbered", where=f"nothing names the classes of {name}", names=called))
     dataset, row_of = dataset_of_images(
         [os.path.splitext(os.path.basename(image))[0] for image in images],
         names,
@@ -71,9 +73,9 @@ def _sizes(places: Places, problems: Problems) -> tuple[list[str], list[tuple[in
 
 def _labels(
     images: list[str], sizes: list[tuple[int, int]], places: Places, problems: Problems
-) -> tuple[LabelRows, list[list[str]], list[str]]:
+) -> tuple[LabelRows, list[list[str]], list[Note]]:
     """Return the objects of all images, the numbers of each image as they are written, and what to say of them."""
-    rows, notes = LabelRows(), list[str]()
+    rows, notes = LabelRows(), list[Note]()
     written: list[list[str]] = [[] for _ in images]
     known: dict[str, dict[str, str]] = {}
     used: dict[str, set[str]] = {}
@@ -100,13 +102,13 @@ def _labels(
         )
     orphans = sum(len(set(names) - {"classes.txt"} - used[folder]) for folder, names in known.items())
     if missing:
-        notes.append(f"{missing} of {len(images)} images have no label file: taken for images without objects")
+        notes.append(Note("labels-missing", missing, total=len(images)))
     if copies:
-        notes.append(f"{copies} lines stand twice in their label file: one of each is used")
+        notes.append(Note("repeated-lines", copies))
     if orphans:
-        notes.append(f"{orphans} label files belong to none of the images: left out")
+        notes.append(Note("labels-of-no-image", orphans))
     if places.keypoints:
-        notes.append("keypoints are not read: the boxes before them are")
+        notes.append(Note("keypoints-not-read"))
     return rows, written, notes
 
 

@@ -27,16 +27,17 @@ from probox.measures.scoring.score_rows import (
     describe_overlap,
     full_name,
     measure_of_rows,
+    notes_on_detections,
     outcomes,
-    remarks_of_detections,
 )
 from probox.measures.scoring.scores import (
     entropies,
     invertible,
     log_determinants,
-    remarks_of_scores,
+    notes_on_scores,
     without_background,
 )
+from probox.notes import Note
 from probox.support.types import Floats, Ints
 
 D_ECE_BINS = (Bins(10), Bins(15), Bins(25), Bins(10, "mass"), Bins(15, "mass"))
@@ -104,7 +105,7 @@ D_ECE = measure_of_rows(
     _detections,
     _d_ece,
     needs={"boxes"},
-    remarks=remarks_of_detections,
+    notes=notes_on_detections,
 )
 
 # --- LaECE and LaACE ---
@@ -182,7 +183,7 @@ def _label_aware(name: str, title: str, gaps: Gaps, bins: Bins | None, hint: str
         _at_each_overlap,
         numbers,
         needs={"boxes"},
-        remarks=remarks_of_detections,
+        notes=notes_on_detections,
     )
 
 
@@ -213,7 +214,7 @@ QGC = measure_of_rows(
     _with_objects,
     _qgc,
     needs={"boxes"},
-    remarks=remarks_of_detections,
+    notes=notes_on_detections,
 )
 
 # --- MUE ---
@@ -252,14 +253,14 @@ def _mue(rows: ScoredRows, counts: Floats) -> Resampled:
     return numbers
 
 
-def _remarks_of_mue(evaluated: Evaluated) -> list[str]:
-    said = [*remarks_of_scores(evaluated), *remarks_of_detections(evaluated)]
+def _notes_on_mue(evaluated: Evaluated) -> list[Note]:
+    notes = [*notes_on_scores(evaluated), *notes_on_detections(evaluated)]
     if evaluated.detections.label_probs is None:
-        said.append("label probabilities were not kept; evaluate anew for MUE by entropy")
+        notes.append(Note("label-probs-not-kept", purpose="for MUE by entropy"))
     n, plain = len(evaluated.detections), int((~invertible(evaluated.detections.covariances)).sum())
     if plain:
-        said.append(f"{plain:,} of {n:,} detections have no covariance that can be inverted: MUE by it leaves them out")
-    return said
+        notes.append(Note("no-inverse-covariance", plain, total=n))
+    return notes
 
 
 MUE = measure_of_rows(
@@ -274,7 +275,7 @@ MUE = measure_of_rows(
     _with_uncertainties,
     _mue,
     needs={"boxes", "labels"},
-    remarks=_remarks_of_mue,
+    notes=_notes_on_mue,
 )
 
 OCE_IOUS = (0.5, 0.75)
@@ -309,12 +310,12 @@ def _oce(rows: ScoredRows, counts: Floats) -> Resampled:
     return {full_name("OCE", iou=iou): means[:, column] for column, iou in enumerate(OCE_IOUS)}
 
 
-def _remarks_of_oce(evaluated: Evaluated) -> list[str]:
+def _notes_on_oce(evaluated: Evaluated) -> list[Note]:
     if evaluated.detections.label_probs is None:
-        return ["label probabilities were not kept; evaluate anew for OCE"]
+        return [Note("label-probs-not-kept", purpose="for OCE")]
     n = int((~evaluated.objects.crowd).sum())
-    few = [f"only {n} objects are scored: fewer than {FEW_PAIRS} say little"] if n < FEW_PAIRS else []
-    return [*remarks_of_scores(evaluated), *few]
+    few = [Note("few-objects", n, least=FEW_PAIRS)] if n < FEW_PAIRS else []
+    return [*notes_on_scores(evaluated), *few]
 
 
 OCE = measure_of_rows(
@@ -332,5 +333,5 @@ OCE = measure_of_rows(
     _object_rows,
     _oce,
     needs={"labels"},
-    remarks=_remarks_of_oce,
+    notes=_notes_on_oce,
 )

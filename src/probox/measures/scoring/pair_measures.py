@@ -33,11 +33,11 @@ from probox.measures.scoring.score_rows import (
     cut_off,
     full_name,
     measure_of_rows,
+    notes_on_boxes,
+    notes_on_distances,
+    notes_on_edges,
+    notes_on_labels,
     pair_rows,
-    remarks_of_boxes,
-    remarks_of_distances,
-    remarks_of_edges,
-    remarks_of_labels,
     with_density,
     with_sigma,
     with_truncated,
@@ -50,10 +50,11 @@ from probox.measures.scoring.scores import (
     ignorances,
     interval_widths,
     negative_log_likelihoods,
-    remarks_of_scores,
+    notes_on_scores,
     squared_distances,
     without_background,
 )
+from probox.notes import Note
 from probox.support.types import Bools, Floats
 
 
@@ -81,7 +82,7 @@ NLL = measure_of_rows(
     pair_rows(_nll_rows, with_density),
     _nll,
     needs={"boxes"},
-    remarks=remarks_of_boxes,
+    notes=notes_on_boxes,
 )
 
 ENERGY = measure_of_rows(
@@ -90,7 +91,7 @@ ENERGY = measure_of_rows(
     pair_rows(lambda pairs: {"energy": energy_scores(pairs.residuals, pairs.covariances)}),
     lambda rows, counts: {"energy": counted_mean(counts, rows["energy"][:, None])[:, 0]},
     needs={"boxes"},
-    remarks=remarks_of_distances,
+    notes=notes_on_distances,
 )
 
 
@@ -104,7 +105,7 @@ NEES = measure_of_rows(
     pair_rows(lambda pairs: {"distance": squared_distances(pairs.residuals, pairs.covariances)}, with_density),
     _nees,
     needs={"boxes"},
-    remarks=cut_off(remarks_of_boxes),
+    notes=cut_off(notes_on_boxes),
 )
 
 
@@ -127,7 +128,7 @@ BRIER = measure_of_rows(
     _brier_rows,
     lambda rows, counts: {"Brier": counted_mean(counts, rows["brier"][:, None])[:, 0]},
     needs={"boxes", "labels"},
-    remarks=lambda evaluated: [*remarks_of_scores(evaluated), *remarks_of_labels(evaluated)],
+    notes=lambda evaluated: [*notes_on_scores(evaluated), *notes_on_labels(evaluated)],
 )
 
 
@@ -147,17 +148,14 @@ def _ignorance(rows: ScoredRows, counts: Floats) -> Resampled:
     }
 
 
-def _remarks_of_ignorance(evaluated: Evaluated) -> list[str]:
-    said = remarks_of_labels(evaluated)
+def _notes_on_ignorance(evaluated: Evaluated) -> list[Note]:
+    notes = notes_on_labels(evaluated)
     pairs = evaluated.matched_pairs
     if pairs.label_probs is not None:
         impossible = int(np.isinf(ignorances(pairs.label_probs, pairs.labels)).sum())
         if impossible:
-            said.append(
-                f"{impossible:,} of {len(pairs):,} pairs give the true class a probability of 0: their ignorance is "
-                "infinite, and so is the mean; ignorance_possible is that of the others"
-            )
-    return said
+            notes.append(Note("impossible-classes", impossible, total=len(pairs)))
+    return notes
 
 
 IGNORANCE = measure_of_rows(
@@ -177,7 +175,7 @@ IGNORANCE = measure_of_rows(
     pair_rows(_ignorance_rows, _has_labels),
     _ignorance,
     needs={"boxes", "labels"},
-    remarks=_remarks_of_ignorance,
+    notes=_notes_on_ignorance,
 )
 
 ENCE_BINS = (Bins(10, "mass"), Bins(5))
@@ -219,7 +217,7 @@ CRPS = measure_of_rows(
     pair_rows(lambda pairs: {"crps": crps(pairs.residuals, np.sqrt(pairs.variances)), "present": ~pairs.truncated}),
     lambda rows, counts: _by_edge("CRPS", counts, rows["crps"], rows["present"]),
     needs={"boxes"},
-    remarks=with_truncated(remarks_of_distances),
+    notes=with_truncated(notes_on_distances),
 )
 
 
@@ -249,7 +247,7 @@ SHARPNESS = measure_of_rows(
     pair_rows(lambda pairs: {"variances": pairs.variances, "present": ~pairs.truncated}),
     _sharpness,
     needs={"boxes"},
-    remarks=with_truncated(remarks_of_distances),
+    notes=with_truncated(notes_on_distances),
 )
 
 # --- levels: coverage, M-QCE, PIT ---
@@ -293,8 +291,8 @@ def _coverage_columns() -> list[Column]:
     return columns
 
 
-def _remarks_of_levels(evaluated: Any) -> Sequence[str]:
-    return list(dict.fromkeys([*remarks_of_boxes(evaluated), *remarks_of_edges(evaluated)]))
+def _notes_on_levels(evaluated: Any) -> Sequence[Note]:
+    return list(dict.fromkeys([*notes_on_boxes(evaluated), *notes_on_edges(evaluated)]))
 
 
 COVERAGE = measure_of_rows(
@@ -303,7 +301,7 @@ COVERAGE = measure_of_rows(
     pair_rows(_level_rows),
     _coverage,
     needs={"boxes"},
-    remarks=cut_off(_remarks_of_levels),
+    notes=cut_off(_notes_on_levels),
 )
 
 
@@ -328,7 +326,7 @@ MQCE = measure_of_rows(
     pair_rows(_level_rows),
     _mqce,
     needs={"boxes"},
-    remarks=cut_off(_remarks_of_levels),
+    notes=cut_off(_notes_on_levels),
 )
 
 
@@ -364,7 +362,7 @@ PIT = measure_of_rows(
     pair_rows(_pit_rows),
     _pit,
     needs={"boxes"},
-    remarks=cut_off(remarks_of_edges),
+    notes=cut_off(notes_on_edges),
 )
 
 # --- ENCE ---
@@ -414,7 +412,7 @@ ENCE = measure_of_rows(
     pair_rows(_ence_rows),
     _ence,
     needs={"boxes"},
-    remarks=cut_off(remarks_of_edges),
+    notes=cut_off(notes_on_edges),
 )
 
 
@@ -468,7 +466,7 @@ def _sense_measure(
         pair_rows(_sense_rows),
         numbers,
         needs={"boxes"},
-        remarks=remarks_of_edges,
+        notes=notes_on_edges,
     )
 
 

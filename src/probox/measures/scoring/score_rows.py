@@ -29,6 +29,7 @@ from probox.measures.measure import (
 )
 from probox.measures.scoring.calibration_metrics import Bins, coverage, edge_levels, error_factor
 from probox.measures.scoring.scores import invertible
+from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
 
 
@@ -100,7 +101,7 @@ def measure_of_rows(
     numbers: Numbers,
     *,
     needs: Collection[Need],
-    remarks: Callable[[Evaluated], Sequence[str]],
+    notes: Callable[[Evaluated], Sequence[Note]],
 ) -> Measure:
     """Return a measure of rows, which nobody takes unless it is asked for."""
     columns = tuple(columns)
@@ -139,7 +140,7 @@ def measure_of_rows(
         per_size=per_size,
         standard=False,
         resampled=resample,
-        remarks=remarks,
+        notes=notes,
     )
 
 
@@ -166,8 +167,6 @@ def counted_mean(counts: Floats, values: Floats, present: Bools | None = None) -
 
 PAIRS = describe_overlap(float(IOU_THRESHOLDS[0]))
 """The pairing, for hints."""
-
-CUT = "which cuts off large errors: covariances look more honest than they are"
 
 
 def pair_rows(
@@ -196,19 +195,19 @@ def with_sigma(pairs: MatchedPairs) -> Bools:
     return edges
 
 
-def remarks_of_boxes(evaluated: Evaluated) -> list[str]:
-    """Return what to know of numbers that need the density of a box."""
+def notes_on_boxes(evaluated: Evaluated) -> list[Note]:
+    """Return notes on numbers that need the density of a box."""
     pairs = evaluated.matched_pairs
     n, plain = len(pairs), int(pairs.plain.sum())
     singular = n - plain - int(with_density(pairs).sum())
-    said = _notes_on_plain(pairs)
+    notes = _notes_on_plain(pairs)
     if singular:
-        said.append(f"{singular:,} of {n:,} pairs have a singular covariance and no density, and are left out")
-    return [*said, *_notes_on_few(pairs, n - plain - singular)]
+        notes.append(Note("singular-pairs", singular, total=n))
+    return [*notes, *_notes_on_few(pairs, n - plain - singular)]
 
 
-def remarks_of_edges(evaluated: Evaluated) -> list[str]:
-    """Return what to know of numbers that need the sigma of an edge."""
+def notes_on_edges(evaluated: Evaluated) -> list[Note]:
+    """Return notes on numbers that need the sigma of an edge."""
     pairs = evaluated.matched_pairs
     return [
         *_notes_on_plain(pairs),
@@ -217,63 +216,62 @@ def remarks_of_edges(evaluated: Evaluated) -> list[str]:
     ]
 
 
-def remarks_of_distances(evaluated: Evaluated) -> list[str]:
-    """Return what to know of numbers that plain boxes have too."""
+def notes_on_distances(evaluated: Evaluated) -> list[Note]:
+    """Return notes on numbers that plain boxes have too."""
     pairs = evaluated.matched_pairs
     plain = int(pairs.plain.sum())
-    said = [f"{plain:,} of {len(pairs):,} pairs are plain boxes: their energy score and CRPS are distances"]
-    return [*(said if plain else ()), *_notes_on_few(pairs, len(pairs))]
+    notes = [Note("plain-distances", plain, total=len(pairs))] if plain else []
+    return [*notes, *_notes_on_few(pairs, len(pairs))]
 
 
-def remarks_of_labels(evaluated: Evaluated) -> list[str]:
-    """Return what to know of numbers of the labels of pairs."""
+def notes_on_labels(evaluated: Evaluated) -> list[Note]:
+    """Return notes on numbers of the labels of pairs."""
     pairs = evaluated.matched_pairs
     if pairs.label_probs is None:
-        return ["label probabilities were not kept; evaluate anew to score labels"]
+        return [Note("label-probs-not-kept", purpose="to score labels")]
     return _notes_on_few(pairs, len(pairs))
 
 
-def cut_off(remarks: Callable[[Evaluated], Sequence[str]]) -> Callable[[Evaluated], Sequence[str]]:
-    """Return remarks that also say what the least overlap of pairs does to errors."""
-    return lambda evaluated: [*remarks(evaluated), f"pairs overlap by at least {IOU_THRESHOLDS[0]:g}, {CUT}"]
+def cut_off(notes: Callable[[Evaluated], Sequence[Note]]) -> Callable[[Evaluated], Sequence[Note]]:
+    """Return notes, and one on what the least overlap of pairs does to errors."""
+    return lambda evaluated: [*notes(evaluated), Note("overlap-cut", least=IOU_THRESHOLDS[0])]
 
 
-def with_truncated(remarks: Callable[[Evaluated], Sequence[str]]) -> Callable[[Evaluated], Sequence[str]]:
-    """Return remarks that also count the edges that were left out."""
-    return lambda evaluated: [*_notes_on_truncated(evaluated.matched_pairs), *remarks(evaluated)]
+def with_truncated(notes: Callable[[Evaluated], Sequence[Note]]) -> Callable[[Evaluated], Sequence[Note]]:
+    """Return notes, and one that counts the edges that were left out."""
+    return lambda evaluated: [*_notes_on_truncated(evaluated.matched_pairs), *notes(evaluated)]
 
 
-def _notes_on_plain(pairs: MatchedPairs) -> list[str]:
+def _notes_on_plain(pairs: MatchedPairs) -> list[Note]:
     plain = int(pairs.plain.sum())
     if not plain:
         return []
-    return [f"{plain:,} of {len(pairs):,} pairs are plain boxes, whose covariance is 0: what needs one leaves them out"]
+    return [Note("plain-pairs", plain, total=len(pairs))]
 
 
-def border_notes(residuals: Floats, variances: Floats, on_border: Bools) -> list[str]:
+def border_notes(residuals: Floats, variances: Floats, on_border: Bools) -> list[Note]:
     """Return how many edges (K, 4) lie on the image border, and how their errors compare with their std."""
     count, judged = int(on_border.sum()), on_border & (variances > 0)
     if not count:
         return []
-    said = f"{count:,} of {on_border.size:,} edges lie on the image border and are left out"
     if not judged.any():
-        return [said]
+        return [Note("edges-on-border", count, total=on_border.size)]
     errors, sigmas = residuals[judged], np.sqrt(variances[judged])
     inside, factor = coverage(edge_levels(errors, sigmas), 0.68), error_factor(errors / sigmas)
-    return [f"{said}: {100 * inside:.1f}% of them are in their 68% interval, errors are {factor:.2g} times their std"]
+    return [Note("edges-on-border-judged", count, total=on_border.size, inside=inside, factor=factor)]
 
 
-def _notes_on_truncated(pairs: MatchedPairs) -> list[str]:
+def _notes_on_truncated(pairs: MatchedPairs) -> list[Note]:
     return border_notes(pairs.residuals, pairs.variances, pairs.truncated)
 
 
-def _notes_on_few(pairs: MatchedPairs, n: int) -> list[str]:
+def _notes_on_few(pairs: MatchedPairs, n: int) -> list[Note]:
     """Return the note on few pairs; where no pair is scored, other notes say why unless there is none at all."""
     if n >= FEW_PAIRS or (not n and len(pairs)):
         return []
     if not n:
-        return [f"no detection matches an object ({pairs.pairing}): metrics of matched pairs are undefined"]
-    return [f"only {n} pairs ({pairs.pairing}) are scored: fewer than {FEW_PAIRS} say little"]
+        return [Note("no-pairs", pairing=pairs.pairing)]
+    return [Note("few-pairs", n, pairing=pairs.pairing, least=FEW_PAIRS)]
 
 
 IOU = float(IOU_THRESHOLDS[0])
@@ -325,19 +323,17 @@ def outcomes(evaluated: Evaluated, iou: float = IOU) -> Outcomes:
     return Outcomes(rows, hits, np.where(hits, matches.ious[counted, 0], 0.0), areas, there, found[there])
 
 
-def remarks_of_detections(evaluated: Evaluated) -> list[str]:
-    """Return what to know of numbers of all detections: which were left out, and whether they are few."""
+def notes_on_detections(evaluated: Evaluated) -> list[Note]:
+    """Return notes on numbers of all detections: which were left out, and whether they are few."""
     matches = evaluated.box_matches
     ignored = int((matches.ignored[:, 0] & 1 == 1).sum())
     unnamed, everything = matches.left_out, len(evaluated.detections)
     beyond = everything - unnamed - len(matches)
     n = len(matches) - ignored
-    said = {
-        f"{ignored:,} of {everything:,} detections lie in crowds and are left out of scores' calibration": ignored,
-        f"{unnamed:,} of {everything:,} detections name none of the truth's classes and are left out of scores' "
-        "calibration": unnamed,
-        f"{beyond:,} of {everything:,} detections are not among the {MAX_DETECTIONS} best of their image and class and "
-        "are left out of scores' calibration": beyond,
-        f"only {n} detections are scored: fewer than {FEW_PAIRS} say little": n < FEW_PAIRS,
-    }
-    return [text for text, true in said.items() if true]
+    left_out = [
+        Note("crowds-not-calibrated", ignored, total=everything),
+        Note("unnamed-not-calibrated", unnamed, total=everything),
+        Note("surplus-not-calibrated", beyond, total=everything, most=MAX_DETECTIONS),
+    ]
+    few = [Note("few-detections", n, least=FEW_PAIRS)] if n < FEW_PAIRS else []
+    return [*(note for note in left_out if note.count), *few]

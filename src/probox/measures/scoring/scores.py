@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.measures.measure import Evaluated
+from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.labels import background_classes, scores_alone
 
@@ -216,15 +217,12 @@ def without_background(probs: npt.NDArray[np.float32], classes: Sequence[str]) -
     return np.where(background, np.float32(0.0), probs) if background.any() else probs
 
 
-def remarks_of_scores(evaluated: Evaluated) -> list[str]:
-    """Return how many detections state no more than a score, whose labels their reader has made up."""
+def notes_on_scores(evaluated: Evaluated) -> list[Note]:
+    """Return a note on detections that state no more than a score, whose labels their reader has made up."""
     found = evaluated.detections
     if found.label_probs is None:
         return []
     alone = int(scores_alone(found.label_probs, found.labels, evaluated.classes).sum())
     if not alone:
         return []
-    return [
-        f"{alone:,} of {len(found):,} detections state one score alone; to Brier score, OCE and MUE by entropy what it "
-        "leaves of 1 is spread over the other classes"
-    ]
+    return [Note("scores-alone", alone, total=len(found))]

@@ -118,24 +118,24 @@ def scores_of_1(truth: GroundTruth, found: Detections) -> Detections:
 
 
 MISTAKES: dict[str, tuple[Mistake, str]] = {
-    "xyxy": (corners_as_sizes, "corners written as width and height"),
-    "normalised": (normalised, "normalised boxes"),
-    "normalised xyxy": (normalised_corners_as_sizes, "normalised corners written as width and height"),
-    "stretched": (stretched, "boxes in the detector's pixels"),
-    "padded": (padded, "boxes in the detector's pixels"),
-    "centred": (centred, "boxes in the detector's pixels"),
-    "centres": (centres, "centres written as corners"),
-    "swapped": (swapped, "axes swapped"),
-    "other images": (other_images, "boxes far from objects"),
-    "twice": (twice, "duplicate detections"),
-    "huge variances": (huge_variances, "variance larger than the image"),
-    "unknown classes": (unknown_classes, "unknown classes"),
-    "shifted classes": (shifted_classes, "classes disagree"),
-    "a part": (a_part, "images without detections"),
-    "mirrored": (mirrored, "boxes mirrored"),
-    "upside down": (upside_down, "boxes mirrored"),
-    "later classes shifted": (later_classes_shifted, "classes shifted"),
-    "scores over 100": (scores_over_100, "tiny scores"),
+    "xyxy": (corners_as_sizes, "corners-as-width-and-height"),
+    "normalised": (normalised, "normalised-boxes"),
+    "normalised xyxy": (normalised_corners_as_sizes, "normalised-corners-as-width-and-height"),
+    "stretched": (stretched, "input-pixels"),
+    "padded": (padded, "input-pixels-padded-at-end"),
+    "centred": (centred, "input-pixels-padded-around"),
+    "centres": (centres, "centres-as-corners"),
+    "swapped": (swapped, "axes-swapped"),
+    "other images": (other_images, "boxes-far-from-objects"),
+    "twice": (twice, "duplicate-detections"),
+    "huge variances": (huge_variances, "variance-larger-than-image"),
+    "all-classes-unknown": (unknown_classes, "all-classes-unknown"),
+    "shifted classes": (shifted_classes, "classes-disagree"),
+    "a part": (a_part, "images-without-detections"),
+    "mirrored": (mirrored, "mirrored-left-to-right"),
+    "upside down": (upside_down, "mirrored-upside-down"),
+    "later classes shifted": (later_classes_shifted, "classes-shifted"),
+    "scores over 100": (scores_over_100, "tiny-scores"),
 }
 
 
@@ -161,10 +161,10 @@ def masks_turned(truth: GroundTruth) -> GroundTruth:
 
 
 TRUTH_MISTAKES: dict[str, tuple[Callable[[GroundTruth], GroundTruth], str, str]] = {
-    "annotated twice": (annotated_twice, "duplicate objects", "repeat another one of the same image, class and box"),
-    "masks of half the size": (masks_of_half_the_size, "masks apart from boxes", "they are 0.5"),
-    "masks of twice the size": (masks_of_twice_the_size, "masks apart from boxes", "one of them looks scaled"),
-    "masks turned": (masks_turned, "masks apart from boxes", "x and y of the masks look exchanged"),
+    "annotated twice": (annotated_twice, "duplicate-objects", "repeat another one of the same image, class and box"),
+    "masks of half the size": (masks_of_half_the_size, "scaled-masks", "they are 0.5"),
+    "masks of twice the size": (masks_of_twice_the_size, "scaled-masks", "one of them looks scaled"),
+    "masks turned": (masks_turned, "swapped-masks", "x and y of the masks look exchanged"),
 }
 
 

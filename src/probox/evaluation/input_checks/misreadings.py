@@ -1,13 +1,32 @@
-"""Covariances that can hardly be meant as they stand: judged by the image, and by how wrong corners really are."""
+"""Boxes and covariances that make sense in another layout, scale, order or unit than the one they are given in."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from probox.evaluation.oddities.columns import Columns, Floats, Oddity, median
-from probox.evaluation.oddities.overlaps import HALF, Sample
+from probox.evaluation.input_checks.columns import HALF, Columns, Floats, Sample, median
+from probox.notes import InputWarning
 
-__all__ = ["check_uncertainty"]
+__all__ = ["check_readings", "check_uncertainty"]
+
+RIGHT_ENOUGH = 0.7
+"""Where the surest detection of so many images overlaps an object, no other reading is tried."""
+MIN_OBJECTS = 5
+"""Objects that another reading must find: fewer may be chance."""
+TIMES_BETTER, SHARE_BETTER = 2.0, 0.15
+"""Another reading must find so many times as many objects, and so much more of all of them."""
+HALF_RIGHT, RIGHT_BETTER = 0.5, 0.3
+"""Or: the surest detection is right in fewer images than this share, and by another reading in so much more of them."""
+HARDLY_RIGHT, MIN_IMAGES = 0.12, 20
+"""Below this share, in at least so many images, boxes have nothing to do with the objects."""
+
+INPUTS = (224, 256, 300, 320, 384, 416, 512, 608, 640, 768, 800, 1024, 1280)
+"""Sides of detectors' inputs, in pixels."""
+
+Reading = tuple[str, dict[str, int], Floats]
+"""The code of a warning and its fields, and the boxes of a sample's pairs when they are read that way."""
 
 WIDE_SHARE = 0.05
 """Detections with a corner that could be anywhere: below this share of all they may be outliers."""
@@ -38,7 +57,61 @@ MIN_ORDERED, EXACT, ORDER_GAIN, ORDER_SURE = 50, 0.1, 0.01, 4.5
 coordinate, and by how many standard errors."""
 
 
-def check_uncertainty(columns: Columns, sample: Sample) -> list[Oddity]:
+def check_readings(columns: Columns, sample: Sample) -> list[InputWarning]:
+    """Warn if another reading of the boxes overlaps the objects far better, or if they overlap hardly any."""
+    overlaps = sample.overlaps()
+    right, images = sample.surest_right(overlaps)
+    if right >= RIGHT_ENOUGH or not images:
+        return []
+    as_is = best = sample.found(overlaps)
+    chosen = None
+    few = right < HALF_RIGHT and images >= MIN_IMAGES
+    # No reading can find twice as many objects where more than half are found as they stand.
+    for reading in _readings(columns, sample) if few or TIMES_BETTER * as_is <= 1.0 else ():
+        read = sample.overlaps(reading[-1])
+        found = sample.found(read)
+        if found > best:
+            best, chosen, better = found, reading, sample.surest_right(read)[0]
+    if chosen is not None:
+        code, fields, _ = chosen
+        enough = best * len(sample.objects) >= MIN_OBJECTS
+        if enough and best >= TIMES_BETTER * as_is and best - as_is >= SHARE_BETTER:
+            return [InputWarning(code, unit="objects are overlapped", after=best, before=as_is, **fields)]
+        if few and better - right >= RIGHT_BETTER:  # above a high label threshold detections overlap few objects
+            unit = "detections with the highest score of their image overlap an object"
+            return [InputWarning(code, unit=unit, after=better, before=right, **fields)]
+    if right < HARDLY_RIGHT and images >= MIN_IMAGES:
+        return [InputWarning("boxes-far-from-objects", right=right)]
+    return []
+
+
+def _readings(columns: Columns, sample: Sample) -> Iterator[Reading]:
+    box = columns.boxes[sample.detection]
+    shape = columns.shapes[columns.image_rows[sample.detection]]
+    low, high = box[:, :2], box[:, 2:]
+    size = high - low
+    yield "corners-as-width-and-height", {}, np.concatenate([low, size], axis=1)
+    yield "width-and-height-as-corners", {}, np.concatenate([low, low + high], axis=1)
+    yield "centres-as-corners", {}, np.concatenate([low - size / 2, high - size / 2], axis=1)
+    mirror = np.concatenate([shape - high, shape - low], axis=1)
+    for code, places in (("mirrored-left-to-right", [0, 2]), ("mirrored-upside-down", [1, 3])):
+        mirrored = box.copy()
+        mirrored[:, places] = mirror[:, places]
+        yield code, {}, mirrored
+    yield "axes-swapped", {}, box[:, [1, 0, 3, 2]]
+    yield "normalised-boxes", {}, box * np.tile(shape, 2)
+    normalised = np.concatenate([low, size], axis=1) * np.tile(shape, 2)
+    yield "normalised-corners-as-width-and-height", {}, normalised
+    longer = shape.max(axis=1, keepdims=True)
+    padding = np.tile((longer - shape) / 2, 2)
+    for side in INPUTS:  # boxes in pixels of a detector's square input: stretched, or padded in two ways
+        fields = {"side": side}
+        yield "input-pixels", fields, box * np.tile(shape / side, 2)
+        yield "input-pixels-padded-at-end", fields, box * (longer / side)
+        yield "input-pixels-padded-around", fields, box * (longer / side) - padding
+
+
+def check_uncertainty(columns: Columns, sample: Sample) -> list[InputWarning]:
     """Warn if corners could be anywhere, or if variances look like deviations, squares, inverses or of other units."""
     probabilistic = int(columns.probabilistic.sum())
     if not probabilistic:
@@ -46,11 +119,7 @@ def check_uncertainty(columns: Columns, sample: Sample) -> list[Oddity]:
     sides = np.tile(columns.shapes[columns.image_rows], 2)
     wide = np.flatnonzero((columns.variances > sides**2).any(axis=1))
     if len(wide) >= WIDE_SHARE * probabilistic:
-        text = (
-            f"{len(wide):,} of {probabilistic:,} probabilistic detections have a corner whose standard deviation is "
-            "larger than the image"
-        )
-        return [Oddity("variance larger than the image", text, "give covariances in square pixels of the image", wide)]
+        return [InputWarning("variance-larger-than-image", len(wide), wide, total=probabilistic)]
     squares, given, sides = _errors_and_variances(columns, sample)
     known = given > 0
     return _check_powers(squares[known], given[known], sides[known]) or _check_order(squares, given)
@@ -75,7 +144,7 @@ def _errors_and_variances(columns: Columns, sample: Sample) -> tuple[Floats, Flo
     return (boxes - columns.object_boxes[there[pairs]]) ** 2, given, sides
 
 
-def _check_powers(squares: Floats, given: Floats, sides: Floats) -> list[Oddity]:
+def _check_powers(squares: Floats, given: Floats, sides: Floats) -> list[InputWarning]:
     """Warn if squared errors follow another function of what was given, in size and in how they grow."""
     if len(given) < MIN_NUMBERS or np.log(given).std() < MIN_SPREAD or not squares.any():
         return []
@@ -87,31 +156,22 @@ def _check_powers(squares: Floats, given: Floats, sides: Floats) -> list[Oddity]
     def typical(variances: Floats) -> float:
         return median(squares / variances) / MEDIAN  # wrong matches do not count
 
-    def warn(kind: str, other: float, whose: str, remedy: str) -> list[Oddity]:
-        times = f"{float(f'{as_is:.3g}'):,g}"  # 263,000, not 2.63e+05
-        text = (
-            f"squared errors of corners are {times} times as large as their variances, but {other:.2g} times as large "
-            f"as the variances' {whose}"
-        )
-        return [Oddity(kind, text, remedy)]
+    def warn(code: str, other: float) -> list[InputWarning]:
+        return [InputWarning(code, times=float(f"{as_is:.3g}"), other=other)]  # 263,000, not 2.63e+05
 
     # Around 1 square pixel a variance, its square and its root are too much alike for the size to tell.
     as_is, middle, square, root = ratio(given), typical(given), ratio(given**2), ratio(np.sqrt(given))
     small = as_is > FAR_OFF * max(1.0, square) and middle > MIDDLE_OFF
     large = as_is < min(1 / FAR_OFF, root / ABOUT) and middle < 1 / MIDDLE_OFF
     if small and 1 / NEAR < square < NEAR and power > STEEP:
-        remedy = "these are likely standard deviations: square them"
-        return warn("deviations given as variances", square, "squares", remedy)
+        return warn("deviations-as-variances", square)
     if large and 1 / NEAR < root < NEAR and FLAT[0] < power < FLAT[1]:
-        remedy = "these are likely squares of variances: take the square root"
-        return warn("squared variances", root, "roots", remedy)
+        return warn("squared-variances", root)
     as_is, scaled, inverse = middle, typical(given * sides**2), typical(1 / given)
     if as_is > LARGE and median(sides) > MIN_SIDE and 1 / ABOUT < scaled < ABOUT and power > RISING:
-        remedy = "covariances look divided by the image's size: give them in square pixels"
-        return warn("normalised variances", scaled, "products with the squared sides of the image", remedy)
+        return warn("normalised-variances", scaled)
     if not 1 / FAR_OFF < as_is < FAR_OFF and 1 / ABOUT < inverse < ABOUT and power < FALLING:
-        remedy = "these are likely precision matrices: invert them"
-        return warn("inverse variances", inverse, "inverses", remedy)
+        return warn("inverse-variances", inverse)
     return []
 
 
@@ -125,8 +185,8 @@ def _power(squares: Floats, given: Floats) -> float:
     return float((x * y).sum() / spread) if spread > 0 else 0.0
 
 
-def _check_order(squares: Floats, given: Floats) -> list[Oddity]:
-    """Say if errors follow the variances far better when those are read in another order of coordinates."""
+def _check_order(squares: Floats, given: Floats) -> list[InputWarning]:
+    """Warn if errors follow the variances far better when those are read in another order of coordinates."""
     rows = (given > 0).all(axis=1)
     squares, given = squares[rows], given[rows]
     # Errors of boxes with integer corners are often 0, whatever the variance: their logarithms tell no order.
@@ -136,11 +196,7 @@ def _check_order(squares: Floats, given: Floats) -> list[Oddity]:
     order, gain = max(gains.items(), key=lambda entry: float(entry[1].mean()))
     if gain.mean() <= max(ORDER_GAIN, ORDER_SURE * float(gain.std() / np.sqrt(len(gain)))):
         return []
-    text = (
-        f"errors of corners follow their variances better if these are read as {order}, by {gain.mean():.2g} nats per "
-        f"coordinate over {len(gain):,} matches"
-    )
-    return [Oddity("variances in another order", text, "give covariances in the order x1, y1, x2, y2")]
+    return [InputWarning("variances-in-other-order", len(gain), order=order, gain=float(gain.mean()))]
 
 
 def _cost(squares: Floats, variances: Floats) -> Floats:

@@ -8,26 +8,25 @@ from tests.analysis.test_cross_fitting import many_faint_boxes
 
 import probox
 from probox.demo import make_demo
-from probox.evaluation.oddities.clutter import CLUTTER, warn_of_clutter
+from probox.evaluation.input_checks import warn_of_clutter
 
 
 def warnings(result):
-    return [oddity for oddity in result.oddities if oddity.kind == CLUTTER]
+    return [warning for warning in result.warnings if warning.code == "false-positives-dominate"]
 
 
 def test_names_a_threshold_and_the_pdq_there():
     truth, found = many_faint_boxes()
     result = probox.evaluate(truth, found)
     (warning,) = warnings(result)
-    assert warning.text == (
+    assert warning.message == (
         f"80% of PDQ's denominator TP + FP + FN are false positives: PDQ is {100 * result.pdq:.2f}%, and "
-        f"{100 * result.at_threshold(0.223).pdq:.2f}% at scores > 0.223 (threshold chosen on these images)"
+        f"{100 * result.at_threshold(0.223).pdq:.2f}% at scores > 0.223 (threshold chosen on these images); "
+        'evaluate with label_threshold="auto", which chooses it on other images'
     )
     assert (
         result.at_threshold(0.22).pdq < result.at_threshold(0.223).pdq == pytest.approx(result.best_threshold().value)
     )
-    assert 'label_threshold="auto"' in warning.remedy
-    assert str(warning) in result.notes
 
 
 def test_the_named_pdq_is_that_of_detections_matched_anew():
@@ -42,7 +41,7 @@ def test_the_named_pdq_is_that_of_detections_matched_anew():
     there = result.at_threshold(0.2)
     assert (there.tp, there.fp) == (2, 0)
     (warning,) = warnings(result)
-    assert f"{100 * there.pdq:.2f}% at scores > 0.2 (" in warning.text
+    assert f"{100 * there.pdq:.2f}% at scores > 0.2 (" in warning.message
 
 
 @pytest.mark.parametrize(("false", "warned"), [(2, False), (3, True)])

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.amounts import others_slow
-from tests.evaluation.oddities.mistakes import (
+from tests.evaluation.input_checks.mistakes import (
     MISTAKES,
     TRUTH_MISTAKES,
     inverted,
@@ -46,7 +46,7 @@ def found(request: pytest.FixtureRequest, coco_dir: Path, truth: GroundTruth) ->
 
 
 def kinds(truth: GroundTruth, found: Detections) -> list[str]:
-    return [oddity.kind for oddity in evaluate(truth, found, measures=("map",)).oddities]
+    return [warning.code for warning in evaluate(truth, found, measures=("map",)).warnings]
 
 
 @pytest.mark.parametrize("threshold", others_slow([0.0, 0.5, 0.1, 0.3, 0.7], 2))
@@ -69,20 +69,20 @@ def test_mistakes_in_the_ground_truth(truth: GroundTruth, found: Detections, nam
 def test_scores_of_1(truth: GroundTruth, found: Detections) -> None:
     for threshold in (0.0, 0.5):
         chosen = found.select(found.label_probs.max(axis=1) > threshold)
-        assert kinds(truth, scores_of_1(truth, chosen)) == ["constant scores"]
+        assert kinds(truth, scores_of_1(truth, chosen)) == ["constant-scores"]
 
 
 def test_mirrored_above_a_high_threshold(truth: GroundTruth, found: Detections) -> None:
     """Such a detector finds few of the objects, however its boxes are read."""
     chosen = found.select(found.label_probs.max(axis=1) > 0.5)
-    assert kinds(truth, MISTAKES["mirrored"][0](truth, chosen)) == ["boxes mirrored"]
+    assert kinds(truth, MISTAKES["mirrored"][0](truth, chosen)) == ["mirrored-left-to-right"]
 
 
 def test_a_part_of_the_images(whole: GroundTruth, found: Detections) -> None:
     result = evaluate(whole, found, measures=("map",))
-    assert [oddity.kind for oddity in result.oddities] == ["images without detections"]
-    assert result.oddities[0].text.startswith("2,07")
-    assert "of 4,952 images with objects have no detections" in result.oddities[0].text
+    assert [warning.code for warning in result.warnings] == ["images-without-detections"]
+    assert result.warnings[0].message.startswith("2,07")
+    assert "of 4,952 images with objects have no detections" in result.warnings[0].message
 
 
 @pytest.mark.parametrize("file", ["nanodet_m_416_206", "nanodet_m_416_2881"])
@@ -92,11 +92,11 @@ def test_variances(coco_dir: Path, truth: GroundTruth, file: str) -> None:
     for threshold in (0.0, 0.3, 0.4):
         sure = honest.select(honest.label_probs.max(axis=1) > threshold)
         assert kinds(there, sure) == []
-        assert kinds(there, rooted(sure)) == ["deviations given as variances"]
-        assert kinds(there, normalised_variances(there, sure)) == ["normalised variances"]
-        assert kinds(there, inverted(sure)) == ["inverse variances"]
+        assert kinds(there, rooted(sure)) == ["deviations-as-variances"]
+        assert kinds(there, normalised_variances(there, sure)) == ["normalised-variances"]
+        assert kinds(there, inverted(sure)) == ["inverse-variances"]
         small = dataclasses.replace(sure, covariances=sure.covariances / np.float64(100))
         assert kinds(there, small) == []  # too sure by a factor of ten, but these are variances
     mixed = dataclasses.replace(honest, covariances=honest.covariances[:, :, ::-1, ::-1])
-    assert kinds(there, mixed) == ["variances in another order"]
-    assert kinds(there, squared(honest)) == ["variance larger than the image"]
+    assert kinds(there, mixed) == ["variances-in-other-order"]
+    assert kinds(there, squared(honest)) == ["variance-larger-than-image"]

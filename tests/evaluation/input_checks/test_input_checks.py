@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.evaluation.oddities.mistakes import (
+from tests.evaluation.input_checks.mistakes import (
     MISTAKES,
     TRUTH_MISTAKES,
     inverted,
@@ -28,7 +28,7 @@ CLASSES = tuple(f"class {number}" for number in range(10))
 
 
 def kinds(evaluation: Evaluation) -> list[str]:
-    return [oddity.kind for oddity in evaluation.oddities]
+    return [warning.code for warning in evaluation.warnings]
 
 
 SIZES = ((640, 480), (480, 640), (500, 375))
@@ -87,10 +87,10 @@ def test_each_mistake_is_named_once(good: Any, name: str) -> None:
     mistake, kind = MISTAKES[name]
     result = evaluate(truth, mistake(truth, found), measures=("map",))
     assert kinds(result) == [kind]
-    (oddity,) = result.oddities
-    assert str(oddity) in result.notes
-    assert f"warning: {oddity.text}; {oddity.remedy}" in str(result)
-    assert "--" not in str(oddity)
+    (warning,) = result.warnings
+    assert warning in result.warnings
+    assert f"warning: {warning.message}" in str(result)
+    assert "--" not in str(warning)
 
 
 @pytest.mark.parametrize("name", TRUTH_MISTAKES)
@@ -113,21 +113,21 @@ def test_scores_of_1(good: Any) -> None:
     truth, found = good
     assert kinds(evaluate(truth, scores_of_1(truth, found), measures=("map",))) == []
     everywhere = scores_of_1(truth, Detections.concatenate([found, MISTAKES["mirrored"][0](truth, found)]))
-    (oddity,) = evaluate(truth, everywhere, measures=("map",)).oddities
-    assert oddity.kind == "constant scores"
-    assert "have the score 1, but only 6" in oddity.text
+    (warning,) = evaluate(truth, everywhere, measures=("map",)).warnings
+    assert warning.code == "constant-scores"
+    assert "have the score 1, but only 6" in warning.message
 
 
 def test_normalised_and_inverse_covariances(good: Any) -> None:
     truth, found = good
-    assert kinds(evaluate(truth, normalised_variances(truth, found))) == ["normalised variances"]
-    assert kinds(evaluate(truth, inverted(found))) == ["inverse variances"]
+    assert kinds(evaluate(truth, normalised_variances(truth, found))) == ["normalised-variances"]
+    assert kinds(evaluate(truth, inverted(found))) == ["inverse-variances"]
 
 
 def test_deviations_and_squares_in_place_of_variances(good: Any) -> None:
     truth, found = good
-    assert kinds(evaluate(truth, rooted(found), measures=("map",))) == ["deviations given as variances"]
-    assert kinds(evaluate(truth, squared(found), measures=("map",))) == ["squared variances"]
+    assert kinds(evaluate(truth, rooted(found), measures=("map",))) == ["deviations-as-variances"]
+    assert kinds(evaluate(truth, squared(found), measures=("map",))) == ["squared-variances"]
 
 
 @pytest.mark.parametrize("order", [[0, 2, 1, 3], [1, 0, 3, 2]])
@@ -137,9 +137,9 @@ def test_variances_in_another_order(order: list[int]) -> None:
     wrong = Detections.from_scores(
         found.boxes, found.label_probs, classes=CLASSES, image_ids=found.image_ids, var=diagonal[:, order]
     )
-    (oddity,) = evaluate(truth, wrong, measures=("map",)).oddities
-    assert oddity.kind == "variances in another order"
-    assert ("x1, x2, y1, y2" if order[0] == 0 else "y1, x1, y2, x2") in oddity.text
+    (warning,) = evaluate(truth, wrong, measures=("map",)).warnings
+    assert warning.code == "variances-in-other-order"
+    assert ("x1, x2, y1, y2" if order[0] == 0 else "y1, x1, y2, x2") in warning.message
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.7])
@@ -168,7 +168,7 @@ def test_a_variance_that_the_convention_replaces_is_not_judged(good: Any) -> Non
 
 def test_from_ten_duplicates_on(good: Any) -> None:
     truth, found = good
-    for copies, expected in ((9, []), (10, ["duplicate detections"])):
+    for copies, expected in ((9, []), (10, ["duplicate-detections"])):
         rows = np.concatenate([np.arange(len(found)), np.arange(copies)])
         assert kinds(evaluate(truth, found.select(rows), measures=("map",))) == expected
 
@@ -184,9 +184,9 @@ def test_a_box_as_often_as_in_the_truth_is_no_duplicate(boxes: str) -> None:
         classes=["cup"], image_ids=np.repeat(np.arange(n), 3), label_probs=np.ones((3 * n, 1)),
         boxes=truth.boxes if boxes == "of objects" else truth.masks.boxes.astype(float),
     )  # fmt: skip
-    assert "duplicate detections" not in kinds(evaluate(truth, found, measures=("map",)))
+    assert "duplicate-detections" not in kinds(evaluate(truth, found, measures=("map",)))
     thrice = found.select(np.repeat(np.arange(3 * n), np.tile([2, 1, 1], n)))
-    assert "duplicate detections" in kinds(evaluate(truth, thrice, measures=("map",)))
+    assert "duplicate-detections" in kinds(evaluate(truth, thrice, measures=("map",)))
 
 
 def test_the_same_box_of_another_class_is_no_duplicate(good: Any) -> None:
@@ -200,7 +200,7 @@ def test_the_same_box_of_another_class_is_no_duplicate(good: Any) -> None:
 
 def test_from_a_tenth_of_images_without_detections_on(good: Any) -> None:
     truth, found = good
-    for empty, expected in ((9, []), (10, ["images without detections"])):
+    for empty, expected in ((9, []), (10, ["images-without-detections"])):
         rest = found.select(found.image_ids >= truth.image_ids[empty])
         assert kinds(evaluate(truth, rest, measures=("map",))) == expected
 
@@ -215,7 +215,7 @@ def test_a_rarely_sure_detector_leaves_images_empty(good: Any) -> None:
 
 def test_half_of_the_classes_unknown(good: Any) -> None:
     truth, found = good
-    for unknown, expected in ((0.45, []), (0.5, ["unknown classes"])):
+    for unknown, expected in ((0.45, []), (0.5, ["classes-unknown"])):
         labels = np.arange(len(found)) >= unknown * len(found)
         renamed = tuple(f"x{name}" for name in CLASSES)
         probs = np.concatenate([found.label_probs * ~labels[:, None], found.label_probs * labels[:, None]], axis=1)
@@ -230,13 +230,13 @@ def test_corners_outside_are_counted(good: Any) -> None:
     moved = found.boxes.copy()
     moved[::10, 0] = -200.0
     outside = dataclasses.replace(found, boxes=moved, extents=None)
-    assert kinds(evaluate(truth, outside)) == ["corner outside the image by more than 1 sigma"]
+    assert kinds(evaluate(truth, outside)) == ["corner-outside-image"]
     assert kinds(evaluate(truth, outside, convention=Convention.preset("reference", clip="corners"))) == []
 
 
 def test_no_detections(good: Any) -> None:
     truth, found = good
-    assert kinds(evaluate(truth, found.select([]))) == ["no detections"]
+    assert kinds(evaluate(truth, found.select([]))) == ["no-detections"]
     nothing = GroundTruth.from_boxes(CLASSES, {1: (64, 48)}, [], np.zeros((0, 4)), [])
     assert kinds(evaluate(nothing, found.select([]))) == []
 
@@ -244,7 +244,7 @@ def test_no_detections(good: Any) -> None:
 def test_no_objects(good: Any) -> None:
     truth, found = good
     nothing = truth.from_boxes(truth.classes, {int(i): (640, 480) for i in truth.image_ids}, [], np.zeros((0, 4)), [])
-    assert "no objects" in [oddity.kind for oddity in evaluate(nothing, found).oddities]
+    assert "no-objects" in [warning.code for warning in evaluate(nothing, found).warnings]
 
 
 def test_few_objects_prove_nothing() -> None:
@@ -252,7 +252,7 @@ def test_few_objects_prove_nothing() -> None:
     for mistake, _ in MISTAKES.values():
         few = truth.select_images([10])
         assert set(kinds(evaluate(few, mistake(few, found.select([0, 1])), measures=("map",)))) <= {
-            "unknown classes", "variance larger than the image", "no detections",
+            "all-classes-unknown", "variance-larger-than-image", "no-detections",
         }  # fmt: skip
 
 
@@ -270,10 +270,10 @@ def test_parts_are_judged_together(good: Any) -> None:
         evaluator.update(*some)
         halves.append(evaluate(*some, measures=("map",)))
     whole = evaluate(truth, part, measures=("map",))
-    assert evaluator.result().notes == whole.notes
-    assert halves[0].notes == ()
-    assert halves[1].notes not in ((), whole.notes)
-    assert (halves[0] + halves[1]).notes == whole.notes
+    assert evaluator.result().warnings == whole.warnings
+    assert halves[0].warnings == ()
+    assert halves[1].warnings not in ((), whole.warnings)
+    assert (halves[0] + halves[1]).warnings == whole.warnings
 
 
 def test_parquet_in_parts(good: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +284,7 @@ def test_parquet_in_parts(good: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     wrong = MISTAKES["xyxy"][0](truth, found)
     write_parquet(tmp_path / "found.parquet", wrong)
     result = evaluate(truth, tmp_path / "found.parquet", measures=("map",))
-    assert result.notes == evaluate(truth, wrong, measures=("map",)).notes != ()
+    assert result.warnings == evaluate(truth, wrong, measures=("map",)).warnings != ()
 
 
 def write_coco(folder: Path, truth: GroundTruth, found: Detections) -> tuple[Path, Path]:
@@ -318,8 +318,8 @@ def test_validate_sees_the_same(good: Any, tmp_path: Path, name: str) -> None:
     wrong = mistake(truth, found)
     report = validate(*write_coco(tmp_path, truth, wrong))
     assert report.ok
-    finding = next(finding for finding in report.warnings if finding.kind == kind)
-    evaluated = evaluate(truth, wrong, measures=("map",)).oddities[0]
+    finding = next(finding for finding in report.warnings if finding.code == kind)
+    evaluated = evaluate(truth, wrong, measures=("map",)).warnings[0]
     assert finding.count == max(1, len(evaluated.rows))
     assert str(finding.examples[0]).endswith(str(evaluated))
 
@@ -330,8 +330,8 @@ def test_validate_names_the_ground_truth(good: Any, tmp_path: Path, name: str) -
     mistake, kind, _ = TRUTH_MISTAKES[name]
     files = write_coco(tmp_path, mistake(truth), found)
     (finding,) = validate(*files).warnings
-    assert finding.kind == kind
-    assert str(finding.examples[0]) == f"{files[0]}: {evaluate(*files).oddities[0]}"
+    assert finding.code == kind
+    assert str(finding.examples[0]) == f"{files[0]}: {evaluate(*files).warnings[0]}"
 
 
 def test_notes_survive_saving(good: Any, tmp_path: Path) -> None:
@@ -339,8 +339,8 @@ def test_notes_survive_saving(good: Any, tmp_path: Path) -> None:
     result = evaluate(truth, MISTAKES["twice"][0](truth, found))
     result.save(tmp_path / "r")
     loaded = Evaluation.load(tmp_path / "r")
-    assert loaded.notes == result.notes != ()
-    assert loaded.plain_notes == ()
+    assert loaded.warnings == result.warnings != ()
+    assert loaded.input_notes == ()
 
 
 # --- detectors and files that are as they should be ---

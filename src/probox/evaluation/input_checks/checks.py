@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.evaluation.oddities.columns import Columns, Floats, Oddity, Rows, median
-from probox.evaluation.oddities.overlaps import HALF, Sample, iou
+from probox.evaluation.input_checks.columns import HALF, Columns, Floats, Rows, Sample, iou, median
+from probox.notes import InputWarning
+from probox.tables.results import Verdict
+
+if TYPE_CHECKING:
+    from probox.evaluation.result import Evaluation
 
 __all__ = [
     "boxes_outside",
     "check_agreement",
     "check_classes",
+    "check_clutter",
     "check_coverage",
     "check_duplicates",
     "check_masks",
@@ -22,6 +28,7 @@ __all__ = [
     "check_scores",
     "corners_outside",
     "describe_corner",
+    "warn_of_clutter",
 ]
 
 MIN_EMPTY, EMPTY_SHARE = 10, 0.1
@@ -42,15 +49,17 @@ MIN_CONSTANT, UNFIT = 50, 0.05
 OUTSIDE_SHARE, CORNER_SHARE = 0.01, 0.05
 MIN_OUTSIDE = 10
 
-OUTSIDE = "box outside the image"
-CORNER = "corner outside the image by more than 1 sigma"
-OF_TRUTH = ("no objects", "duplicate objects", "masks apart from boxes")
-"""Kinds that are about the ground truth."""
-CLIP = 'move such corners onto the border with clip="corners"'
+TIMES_HIGHER = 1.5
+"""PDQ at the threshold must be so many times PDQ of all detections."""
+NEAR = 0.75
+"""The exact best threshold is sought from this fraction of the roughly best one on."""
+LEVELS = (np.arange(100) / 100.0).astype(np.float32)
+
+CLIP = "move such corners onto the border with {option:clip=corners}"
 
 
-def check_coverage(columns: Columns) -> list[Oddity]:
-    """Say if there are no detections, or none in many images while the others have several.
+def check_coverage(columns: Columns) -> list[InputWarning]:
+    """Warn if there are no detections, or none in many images while the others have several.
 
     A detector that is rarely sure leaves images empty too, but then even more images have a single detection.
     """
@@ -60,29 +69,22 @@ def check_coverage(columns: Columns) -> list[Oddity]:
     if not total:
         return []
     if not len(columns.boxes):
-        text = "there is not one detection to be scored"
-        return [Oddity("no detections", text, "check image ids and the label threshold")]
+        return [InputWarning("no-detections")]
     counts = np.bincount(columns.image_rows, minlength=len(columns.shapes))[has_objects]
     empty, single = int((counts == 0).sum()), int((counts == 1).sum())
     several = median(counts[counts > 0]) >= 2 if empty < total else False
     if empty < max(MIN_EMPTY, EMPTY_SHARE * total) or empty <= 2 * single or not several:
         return []
-    text = f"{empty:,} of {total:,} images with objects have no detections, while the others have several"
-    remedy = (
-        "if the detector saw a part of the images, evaluate it on these: "
-        "truth.select_images(ids), result.select_images(ids)"
-    )
-    return [Oddity("images without detections", text, remedy)]
+    return [InputWarning("images-without-detections", empty, total=total)]
 
 
-def check_duplicates(columns: Columns) -> list[Oddity]:
+def check_duplicates(columns: Columns) -> list[InputWarning]:
     """Warn of objects and of detections that are present more than once: same image, class, box (and score)."""
-    found: list[Oddity] = []
+    warnings: list[InputWarning] = []
     objects = _repeats(_hash(columns.object_rows, columns.object_labels, *columns.object_boxes.T))
     total = len(columns.object_rows)
     if len(objects) >= max(MIN_DUPLICATES, DUPLICATE_OBJECTS * total):
-        text = f"{len(objects):,} of {total:,} objects repeat another one of the same image, class and box"
-        found.append(Oddity("duplicate objects", text, "remove the copies from the ground truth (files joined twice)"))
+        warnings.append(InputWarning("duplicate-objects", len(objects), total=total))
     known = np.flatnonzero(columns.labels >= 0)  # unknown classes cannot be told apart
     # Two objects of a tiny image may have equal integer boxes, but hardly the same score.
     key = _hash(columns.image_rows, columns.labels, *columns.boxes.T, columns.scores)
@@ -93,10 +95,8 @@ def check_duplicates(columns: Columns) -> list[Oddity]:
         there = [_hash(columns.object_rows, columns.object_labels, *b.T) for b in (columns.object_boxes, pixels)]
         rows = rows[_count(own[rows], own) > np.maximum(*(_count(own[rows], keys) for keys in there))]
     if len(rows) >= max(MIN_DUPLICATES, DUPLICATE_SHARE * len(columns.boxes)):
-        text = f"{len(rows):,} of {len(columns.boxes):,} detections repeat another one of the same image, class and box"
-        remedy = "leave out the copies (files joined twice, or no suppression)"
-        found.append(Oddity("duplicate detections", text, remedy, rows))
-    return found
+        warnings.append(InputWarning("duplicate-detections", len(rows), rows, total=len(columns.boxes)))
+    return warnings
 
 
 def _hash(*columns: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
@@ -124,7 +124,7 @@ def _repeats(key: npt.NDArray[np.uint64]) -> Rows:
     return np.sort(order[1:][key[order[1:]] == key[order[:-1]]])
 
 
-def check_masks(columns: Columns) -> list[Oddity]:
+def check_masks(columns: Columns) -> list[InputWarning]:
     """Warn of masks that lie elsewhere than the boxes of their objects."""
     sides = np.tile(columns.shapes[columns.object_rows], 2)
     boxes, masks = np.clip(columns.object_boxes, 0.0, sides), columns.mask_boxes
@@ -137,27 +137,24 @@ def check_masks(columns: Columns) -> list[Oddity]:
     count, total = int(missed.sum()), int(judged.sum())
     if count < max(MIN_MASKS, MASK_SHARE * total):
         return []
-    text = f"{count:,} of {total:,} masks overlap the box of their own object by less than half"
     turned = miss(np.clip(columns.object_boxes[:, [1, 0, 3, 2]], 0.0, sides))
     if (missed & ~turned).sum() >= MASK_SHARE * count:
-        remedy = "x and y of the masks look exchanged: write x before y in polygons"
-    else:
-        some = missed & (masks[:, 2] > 0)
-        wide = (masks[:, 2:] - masks[:, :2])[some] / (boxes[:, 2:] - boxes[:, :2])[some]
-        size = f"; they are {median(wide):.2g} times as large (median)" if some.any() else ""
-        text, remedy = text + size, "give masks and boxes in pixels of the same image: one of them looks scaled"
-    return [Oddity("masks apart from boxes", text, remedy)]
+        return [InputWarning("swapped-masks", count, total=total)]
+    some = missed & (masks[:, 2] > 0)
+    if not some.any():
+        return [InputWarning("misplaced-masks", count, total=total)]
+    wide = (masks[:, 2:] - masks[:, :2])[some] / (boxes[:, 2:] - boxes[:, :2])[some]
+    return [InputWarning("scaled-masks", count, total=total, times=median(wide))]
 
 
-def check_scores(columns: Columns, sample: Sample) -> list[Oddity]:
+def check_scores(columns: Columns, sample: Sample) -> list[InputWarning]:
     """Warn of scores that are all tiny, and of a constant that is much higher than the fraction of right detections."""
     scores = columns.scores[columns.labels >= 0]  # detections of unknown classes have none
     if len(scores) < MIN_SCORES:
         return []
     low, high = float(scores.min()), float(scores.max())
     if high <= LOW_SCORE:
-        text = f"no score of {len(scores):,} detections is above {high:.2g}"
-        return [Oddity("tiny scores", text, "scores may have been divided by 100: give probabilities between 0 and 1")]
+        return [InputWarning("tiny-scores", len(scores), highest=high)]
     if high - low > 1e-6:
         return []
     # Not numpy.unique, which loads masked arrays: see `median`.
@@ -167,34 +164,28 @@ def check_scores(columns: Columns, sample: Sample) -> list[Oddity]:
     right = len(set(sample.detection[(sample.overlaps() >= HALF) & same].tolist())) / max(some, 1)
     if some < MIN_CONSTANT or right >= high - UNFIT:
         return []
-    text = (
-        f"all {len(scores):,} detections have the score {high:.3g}, but only {right:.0%} overlap an object of their "
-        "class by half"
-    )
-    return [Oddity("constant scores", text, "give the detector's own scores: PDQ and mAP go by them")]
+    return [InputWarning("constant-scores", len(scores), score=high, right=right)]
 
 
-def check_objects(columns: Columns) -> list[Oddity]:
-    """Say if there is nothing to be found."""
+def check_objects(columns: Columns) -> list[InputWarning]:
+    """Warn if there is nothing to be found."""
     if len(columns.object_rows) or not len(columns.boxes):
         return []
-    remedy = "check that it has annotations, and classes that are asked for"
-    return [Oddity("no objects", "the ground truth has not one object: every detection is wrong", remedy)]
+    return [InputWarning("no-objects")]
 
 
-def check_classes(columns: Columns) -> list[Oddity]:
-    """Say if most detections name a class that the truth does not have."""
+def check_classes(columns: Columns) -> list[InputWarning]:
+    """Warn if most detections name a class that the truth does not have."""
     unknown = np.flatnonzero(columns.labels < 0)
     if not len(unknown) or len(unknown) < UNKNOWN_SHARE * len(columns.boxes):
         return []
-    who = f"only {len(columns.boxes) - len(unknown):,} of {len(columns.boxes):,} detections name"
-    if len(unknown) == len(columns.boxes):
-        who = f"not one of {len(unknown):,} detections names"
-    remedy = "give the detector's classes the names that the ground truth uses"
-    return [Oddity("unknown classes", f"{who} a class that the ground truth has", remedy, unknown)]
+    total = len(columns.boxes)
+    if len(unknown) == total:
+        return [InputWarning("all-classes-unknown", total, unknown)]
+    return [InputWarning("classes-unknown", len(unknown), unknown, known=total - len(unknown), total=total)]
 
 
-def check_agreement(columns: Columns, sample: Sample) -> list[Oddity]:
+def check_agreement(columns: Columns, sample: Sample) -> list[InputWarning]:
     """Warn if detections overlap objects but name other classes: nearly all, or those of some classes."""
     overlaps = sample.overlaps()
     known = columns.labels[sample.detection] >= 0
@@ -205,13 +196,13 @@ def check_agreement(columns: Columns, sample: Sample) -> list[Oddity]:
     labels = columns.object_labels[sample.objects[sample.object[pairs]]]
     share = float((named == labels).mean())
     if share < AGREEMENT:
-        text = f"only {share:.0%} of the detections that overlap an object by half name its class"
-        remedy = "check the order of classes and the category ids (COCO's go to 90 and leave some out)"
-        return [Oddity("classes disagree", text, remedy)]
+        return [InputWarning("classes-disagree", fraction=share)]
     return _check_shift(columns.classes, labels, named)
 
 
-def _check_shift(classes: tuple[str, ...], labels: npt.NDArray[np.int32], named: npt.NDArray[np.int32]) -> list[Oddity]:
+def _check_shift(
+    classes: tuple[str, ...], labels: npt.NDArray[np.int32], named: npt.NDArray[np.int32]
+) -> list[InputWarning]:
     """Warn if several classes go by the names of others, all of later ones or all of earlier ones."""
     pairs, counts = np.unique(np.stack([labels, named], axis=1), axis=0, return_counts=True)
     totals = np.bincount(labels, minlength=len(classes))
@@ -225,12 +216,8 @@ def _check_shift(classes: tuple[str, ...], labels: npt.NDArray[np.int32], named:
         if affected < max(MIN_RENAMED, RENAMED_SHARE * len(labels)) or distinct < max(MIN_CLASSES, 0.8 * len(chosen)):
             continue
         there, name = (classes[label] for label in chosen[totals[chosen[:, 0]].argmax()])
-        text = (
-            f"detections that overlap an object by half name another class in {len(chosen)} of {(totals > 0).sum()} "
-            f"classes: {there!r:.40}, for example, is called {name!r:.40}"
-        )
-        remedy = "class ids look shifted from some id on: check the category ids (COCO's go to 90 and leave some out)"
-        return [Oddity("classes shifted", text, remedy)]
+        total = int((totals > 0).sum())
+        return [InputWarning("classes-shifted", len(chosen), total=total, there=there, name=name)]
     return []
 
 
@@ -268,18 +255,49 @@ def describe_corner(columns: Columns, row: int) -> str:
     )
 
 
-def check_outside(columns: Columns) -> list[Oddity]:
-    """Say if many boxes or Gaussian corners lie outside the image."""
-    found: list[Oddity] = []
+def check_outside(columns: Columns) -> list[InputWarning]:
+    """Warn if many boxes or Gaussian corners lie outside the image."""
+    warnings: list[InputWarning] = []
+    total = len(columns.boxes)
     # Boxes of COCO end on the far edge: in tiny images that is more than a standard deviation beyond the last pixel.
     misses, corners = boxes_outside(columns), corners_outside(columns, last=0.0)
-    if len(misses) >= max(MIN_OUTSIDE, OUTSIDE_SHARE * len(columns.boxes)):
-        text = f"{len(misses):,} of {len(columns.boxes):,} boxes lie outside their image"
-        found.append(Oddity(OUTSIDE, text, "check the scale of boxes and the order of images", misses))
-    if len(corners) >= max(MIN_OUTSIDE, CORNER_SHARE * len(columns.boxes)):
-        text = (
-            f"{len(corners):,} of {len(columns.boxes):,} detections have a corner outside the image by more than its "
-            "sigma: the probability outside is lost"
-        )
-        found.append(Oddity(CORNER, text, CLIP, corners))
-    return found
+    if len(misses) >= max(MIN_OUTSIDE, OUTSIDE_SHARE * total):
+        warnings.append(InputWarning("box-outside-image", len(misses), misses, total=total))
+    if len(corners) >= max(MIN_OUTSIDE, CORNER_SHARE * total):
+        warnings.append(InputWarning("corner-outside-image", len(corners), corners, total=total))
+    return warnings
+
+
+def check_clutter(evaluation: Evaluation) -> list[InputWarning]:
+    """Warn if false positives are most of PDQ's denominator TP + FP + FN and a label threshold raises PDQ much.
+
+    The threshold is sought in steps of 0.01 with the matches of all detections, which takes no assignment; then exactly
+    around the one found, where few detections are left to be matched anew.
+    """
+    if "pdq" not in evaluation.measures or evaluation.convention.label_threshold is not None:
+        return []
+    table, objects = evaluation.detections, evaluation.objects
+    hit, wrong = table.verdicts == Verdict.TP, table.verdicts == Verdict.FP
+    cost = np.where(wrong, table.costs if evaluation.convention.confidence_denominator else 1.0, 0.0)
+    real = int((~objects.ignored).sum())
+    if cost.sum() <= real or not real:  # TP + FN; where there are no objects, another check warns
+        return []
+    above = np.searchsorted(LEVELS, table.confidences, side="left")  # how many levels each is above
+
+    def kept(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return np.asarray(np.bincount(above, values, len(LEVELS) + 1)[:0:-1].cumsum()[::-1])
+
+    sums = kept(np.where(hit, table.quality("pPDQ"), 0.0))
+    level = float(LEVELS[int(np.argmax(sums / (real + kept(cost))))])
+    alone = dataclasses.replace(evaluation, measures=("pdq",))
+    best = alone.keeping(table.confidences > np.float32(NEAR * level)).best_threshold()
+    exact = NEAR * level if best.threshold is None else best.threshold
+    return warn_of_clutter(evaluation.pdq, float(cost.sum()), real, exact, best.value)
+
+
+def warn_of_clutter(pdq: float, false: float, real: int, level: float, there: float) -> list[InputWarning]:
+    """Warn if `false` positives outweigh `real` objects and PDQ is much higher `there`, above the threshold `level`."""
+    if false <= real or not there > TIMES_HIGHER * pdq:
+        return []
+    fields = {"fraction": false / (real + false), "pdq": 100 * pdq, "best": 100 * there, "threshold": level}
+    return [InputWarning("false-positives-dominate", **fields)]
