@@ -200,7 +200,7 @@ WARNINGS = {
     "no-objects": "the ground truth has not one object: every detection is wrong; check annotations and classes",
     "no-detections": "there is not one detection to be scored; check image ids and the label threshold",
     "images-without-detections": "{count:,} of {total:image} with objects {count:has|have} no detections, while the "
-    "others have several; if the detector saw a part of the images, evaluate it on these: {option:images=IDS}",
+    "others have several; if the detector saw a part of the images, evaluate it on these: {option:image_ids=IDS}",
     "duplicate-objects": "{count:,} of {total:object} {count:repeats|repeat} another one of the same image, class and "
     "box; remove the copies from the ground truth (files joined twice)",
     "duplicate-detections": "{count:,} of {total:detection} {count:repeats|repeat} another one of the same image, "

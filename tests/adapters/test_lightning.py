@@ -20,7 +20,6 @@ from probox import PDQ, InputError
 from probox.adapters import lightning_callback
 
 torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
-
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # frameworks warn of their own affairs
 
 
@@ -167,7 +166,6 @@ def test_two_processes_have_the_numbers_of_one(tmp_path: Path) -> None:
 
 
 def outside(module: Any, example: Any) -> dict[str, float]:
-    """Evaluate a module's predictions of the validation images without the callback, from arrays."""
     boxes, probs, ids, variances = [], [], [], []
     truth_boxes, truth_ids, labels = [], [], []
     module.eval()
@@ -256,6 +254,5 @@ def test_wrong_arguments_are_named(lightning: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
 def test_the_snippets_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_section("training-loop", tmp_path, monkeypatch)

@@ -25,7 +25,6 @@ from probox.detect.ultralytics_detector import dfl_corners, letterbox
 
 torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
 ultralytics: Any = None
-
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # frameworks warn of their own affairs
 CLASSES = ("cup", "dog", "car")
 SIDE = 128
@@ -54,7 +53,6 @@ IMAGE = image_of(150, 110)
 
 
 def random_model(config: str) -> Any:
-    """A model whose random scores differ from cell to cell, and whose boxes have all sizes."""
     model = ultralytics.YOLO(config, verbose=False)
     tasks = importlib.import_module("ultralytics.nn.tasks")
     network = tasks.DetectionModel(config, nc=len(CLASSES), verbose=False)
@@ -152,7 +150,6 @@ def test_every_way_to_be_unsure_works_on_photos(models: dict[str, Any], uncertai
     run = detect_images(detector, find_images(tmp_path), out, options)
     assert out.exists()
     assert set(run.found.image_ids.tolist()) == {3, 7}
-    assert run.found.covariances is not None
     assert (run.found.covariances[:, [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1]] > 0).all()
     assert ((run.found.label_probs > 0).sum(axis=1) > 1).any()
 
@@ -178,22 +175,6 @@ def test_batches_do_not_matter(models: dict[str, Any]) -> None:
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_allclose(one.boxes, other.boxes, rtol=1e-3, atol=0.05)
     np.testing.assert_array_equal(alone[0].boxes, alone[3].boxes)
-
-
-def test_rows_above_one_are_a_choice(models: dict[str, Any]) -> None:
-    detector = UltralyticsDetector(models["yolov8n"], imgsz=64)
-    sums = {}
-    for choice in ("limit", "normalise"):
-        found = detect(detector, [IMAGE], [5], Options(score_threshold=0.5, above_one=choice))[0]  # type: ignore[arg-type]
-        sums[choice] = found.label_probs.sum(axis=1)
-    assert (sums["limit"] <= 1.0 + 1e-6).all()
-    assert (sums["limit"] < 0.99).any()
-    np.testing.assert_allclose(sums["normalise"], 1.0, atol=1e-6)
-    for uncertainty in ("none", "nms-clusters"):
-        with pytest.raises(InputError, match='no distribution; write above_one="limit"'):
-            detect(detector, [IMAGE], [5], Options(uncertainty=uncertainty, score_threshold=0.5, above_one="refuse"))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="above_one to be one of"):
-        Options(above_one="softmax")  # type: ignore[arg-type]
 
 
 TINY_RTDETR = """
@@ -237,11 +218,7 @@ def test_other_models_and_arguments_are_refused(models: dict[str, Any]) -> None:
     assert UltralyticsDetector(models["yolov8n"].model, classes=["a", "b", "c"], imgsz=(100, 60))._size == (64, 128)
 
 
-# --- trainings ---
-
-
 def make_spy(noted: tuple[list[Any], list[Any]]) -> Any:
-    """Return a validator that keeps its predictions, brought to the photos by Ultralytics' own code."""
     base: Any = importlib.import_module("ultralytics.models.yolo.detect").DetectionValidator
 
     class Spy(base):  # type: ignore[misc]
@@ -291,7 +268,6 @@ def test_a_training_logs_pdq_in_every_epoch(trained: tuple[Path, Any, Ultralytic
     logged = [float(row[column]) for row in rows]
     assert logged == pytest.approx([entry["PDQ"] for entry in pdq.history[:2]], abs=1e-5)
     assert model.trainer.metrics["metrics/PDQ"] == pytest.approx(pdq.history[-1]["PDQ"], abs=1e-5)
-    assert pdq.result is not None
     assert len(pdq.result.dataset) == 8
     assert pdq.result.classes == example.CLASSES
 
@@ -350,7 +326,6 @@ def test_a_head_says_more_than_its_predictions(trained: tuple[Path, Any, Ultraly
     twin = ultralytics.YOLO(weights)
     pdq = UltralyticsPDQ(score_threshold=0.002, uncertainty="edge-distribution").attach(twin)
     twin.val(data=str(folder / "data.yaml"), imgsz=example.SIDE, plots=False, verbose=False, workers=0, rect=False)
-    assert pdq.result is not None
     assert pdq.result.detections.covariances.any()
     assert pdq.history[-1]["PDQ"] == pytest.approx(expected["PDQ"], rel=1e-3)
     assert expected["PDQ"] > 1e-6
@@ -367,7 +342,6 @@ def test_validation_without_detections(trained: tuple[Path, Any, UltralyticsPDQ]
     assert pickle.loads(pickle.dumps(UltralyticsPDQ(score_threshold=0.1).callbacks())).keys() == pdq.callbacks().keys()
 
 
-@pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
 def test_the_snippets_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_section("ultralytics-model", tmp_path, monkeypatch)
 

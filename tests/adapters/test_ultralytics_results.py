@@ -11,35 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tensors import Tensor
 
 import probox
 from probox import InputError
 from probox.adapters import UltralyticsPDQ, from_ultralytics
 from probox.detect.ultralytics_detector import dfl_corners, letterbox, names_of, network_of
 from probox.fusion import from_edge_distributions
-from probox.notes import InputWarning
 
 NAMES = {0: "cup", 1: "dog", 2: "car"}
 
 
-class Tensor:
-    """As much of a tensor on another device as can be seen from outside."""
-
-    def __init__(self, values: Any) -> None:
-        self._values = np.asarray(values, np.float32)
-
-    def detach(self) -> Tensor:
-        return self
-
-    def cpu(self) -> Tensor:
-        return self
-
-    def numpy(self) -> np.ndarray:
-        return self._values
-
-
 def result(rows: Any, path: str = "photos/000000000139.jpg", **others: Any) -> Of:
-    data = Tensor(rows)
+    data = Tensor(np.asarray(rows, np.float32))
     return Of(**({"boxes": Of(data=data), "names": NAMES, "orig_shape": (100, 200), "path": path} | others))
 
 
@@ -216,9 +200,3 @@ def test_a_lightning_callback_needs_lightning() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split("\n") == ["Lightning is not imported; import lightning first", "", ""]
-
-
-def test_masks_are_warned_of() -> None:
-    found = from_ultralytics([result(ROWS, masks=Of(data=Tensor(np.ones((2, 100, 200))))), result(ROWS, "285.jpg")])
-    (note,) = found.notes
-    assert note == InputWarning("masks-not-read", 2)

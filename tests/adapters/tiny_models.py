@@ -10,7 +10,6 @@ from typing import Any
 from tests import frameworks
 
 __all__ = ["CLASSES", "PROCESSORS", "SIDE", "save_legacy_yolo", "tiny_model"]
-
 CLASSES = ("cup", "dog", "cat")
 SIDE = 64
 
@@ -48,7 +47,7 @@ def _config(kind: str, library: Any) -> Any:
         return _detr(library, kind, backbone_config=_resnet(library, 1))
     if kind == "DeformableDetr":
         return _detr(library, kind, backbone_config=_resnet(library, 3), num_feature_levels=3, d_model=32)
-    if kind in ("RTDetr", "DFine"):
+    if kind in ("RTDetr", "RTDetrV2", "DFine"):
         return _rt_detr(library, kind)
     return library.YolosConfig(
         hidden_size=16,
@@ -82,7 +81,7 @@ def _detr(library: Any, kind: str, **changes: Any) -> Any:
 def _rt_detr(library: Any, kind: str) -> Any:
     stages = {"embedding_size": 8, "hidden_sizes": [8, 8, 16, 16], "depths": [1, 1, 1, 1]}
     stages |= {"out_features": ["stage2", "stage3", "stage4"]}
-    if kind == "RTDetr":
+    if kind != "DFine":
         backbone = library.RTDetrResNetConfig(layer_type="basic", **stages)
     else:
         backbone = library.HGNetV2Config(

@@ -122,7 +122,7 @@ def test_what_is_not_defined_is_counted() -> None:
     assert few == Note("few-images", 8, least=30)
     assert note.code == "undefined-replicates"
     assert str(note).startswith("pPDQ, spatial, label, foreground, background: no number in 1")
-    assert note.endswith("of 400 replicates, which were left out")
+    assert str(note).endswith("of 400 replicates, which were left out")
 
 
 def simulated_sums(random: np.random.Generator, images: int) -> tuple[np.ndarray, np.ndarray]:

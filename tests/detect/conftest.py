@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from probox.cli import main
 
 # Without onnx only the tests of torchvision's detectors can run, in an interpreter that has them.
 if importlib.util.find_spec("onnx") is None:
@@ -32,6 +35,24 @@ def photos(tmp_path: Path) -> Path:
         coarse = rng.integers(0, 255, (6, 6, 3), dtype=np.uint8)
         Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC).save(folder / f"{number}.png")
     return folder
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `probox detect`; return its status and what it printed, the words of standard error one space apart."""
+
+    def detect(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as done:
+            main(["detect", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        if done.value.code == 1:
+            assert len(err.strip().splitlines()) == 1
+        return int(done.value.code or 0), out, " ".join(err.split())
+
+    return detect
 
 
 @pytest.fixture

@@ -10,11 +10,32 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
-def save(path: Path, graph: onnx.GraphProto, opset: int = 13) -> Path:
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=7)
+def save(path: Path, model: onnx.ModelProto) -> Path:
     onnx.checker.check_model(model)
     onnx.save(model, str(path))
     return path
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, Sequence[int | str]],
+    outputs: Mapping[str, Sequence[int | str] | None],
+    weights: Mapping[str, np.ndarray] | None = None,
+    *,
+    kind: int = TensorProto.FLOAT,
+    kinds: Mapping[str, int] | None = None,
+    opset: int = 13,
+) -> onnx.ModelProto:
+    """A graph of these nodes, whose inputs and outputs have these shapes and are of one kind, but for `kinds`."""
+
+    def declared(shapes: Mapping[str, Sequence[int | str] | None]) -> list[onnx.ValueInfoProto]:
+        return [
+            helper.make_tensor_value_info(name, (kinds or {}).get(name, kind), shape) for name, shape in shapes.items()
+        ]
+
+    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in (weights or {}).items()]
+    graph = helper.make_graph(nodes, "graph", declared(inputs), declared(outputs), held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=7)
 
 
 def fixed_outputs(
@@ -33,15 +54,13 @@ def fixed_outputs(
         helper.make_node("Constant", [], ["zero"], value=numpy_helper.from_array(np.float32(0))),
         helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
     ]
-    values = []
+    kinds = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in outputs.items()}
     for name, array in outputs.items():
-        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
         nodes.append(helper.make_node("Constant", [], [f"{name}_c"], value=numpy_helper.from_array(array, f"{name}_c")))
-        nodes.append(helper.make_node("Cast", ["nothing"], [f"{name}_0"], to=kind))
+        nodes.append(helper.make_node("Cast", ["nothing"], [f"{name}_0"], to=kinds[name]))
         nodes.append(helper.make_node("Add", [f"{name}_c", f"{name}_0"], [name]))
-        values.append(helper.make_tensor_value_info(name, kind, (shapes or {}).get(name, array.shape)))
-    ins = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()]
-    return save(path, helper.make_graph(nodes, "fixed", ins, values))
+    shown = {name: (shapes or {}).get(name, array.shape) for name, array in outputs.items()}
+    return save(path, model_of(nodes, inputs, shown, kinds=kinds))
 
 
 def small_yolo(
@@ -83,10 +102,7 @@ def small_yolo(
         helper.make_node("Sigmoid", ["logits"], ["scores"]),
         helper.make_node("Concat", ["boxes", "scores"], ["output0"], axis=1),
     ]
-    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    ins = [helper.make_tensor_value_info("images", kind, shape)]
-    outs = [helper.make_tensor_value_info("output0", kind, out_shape)]
-    return save(path, helper.make_graph(nodes, "small_yolo", ins, outs, weights))
+    return save(path, model_of(nodes, {"images": shape}, {"output0": out_shape}, constants, kind=kind))
 
 
 def any_graph(
@@ -136,10 +152,10 @@ def queries(
     With `sides` (N, 4 * bins) boxes are D-FINE's: moved from `boxes` by distributions over `bins`, in shares of their
     size over `scale`. `scores` is an operation after the linear layer.
     """
-    weights: list[onnx.TensorProto] = []
+    weights: dict[str, np.ndarray] = {}
 
     def const(name: str, value: np.ndarray) -> str:
-        weights.append(numpy_helper.from_array(np.asarray(value), name))
+        weights[name] = value
         return name
 
     node = helper.make_node
@@ -189,24 +205,21 @@ def queries(
         parts = ["middle0", "middle1", "extent0", "extent1"]
         nodes += [node("Unsqueeze", [part, last], [f"{part}_u"]) for part in parts]
         nodes.append(node("Concat", [f"{part}_u" for part in parts], [names[1]], axis=2))
-    ins = [helper.make_tensor_value_info("pixel_values", TensorProto.FLOAT, shape)]
+    kinds, inputs = {}, {"pixel_values": shape}
     if mask is not None:
-        ins.append(helper.make_tensor_value_info("pixel_mask", *mask))
-    count = len(logits)
-    outs = [
-        helper.make_tensor_value_info(names[0], TensorProto.FLOAT, [1, count, logits.shape[1]]),
-        helper.make_tensor_value_info(names[1], TensorProto.FLOAT, [1, count, 4]),
-    ]
-    return save(path, helper.make_graph(nodes, "queries", ins, [outs[at] for at in order], weights))
+        kinds["pixel_mask"], inputs["pixel_mask"] = mask
+    sizes = {names[0]: [1, len(logits), logits.shape[1]], names[1]: [1, len(logits), 4]}
+    outputs = {names[at]: sizes[names[at]] for at in order}
+    return save(path, model_of(nodes, inputs, outputs, weights, kinds=kinds))
 
 
 def small_ssd(path: Path, classes: int = 3, seed: int = 0) -> Path:
     """A real, tiny SSD: two convolutions, then a box and a class predictor of two layers each, on a 4 x 4 map."""
     rng = np.random.default_rng(seed)
-    weights: list[onnx.TensorProto] = []
+    weights: dict[str, np.ndarray] = {}
 
     def weight(name: str, *shape: int) -> str:
-        weights.append(numpy_helper.from_array(rng.normal(0, 0.3, shape).astype(np.float32), name))
+        weights[name] = rng.normal(0, 0.3, shape).astype(np.float32)
         return name
 
     def conv(
@@ -220,14 +233,13 @@ def small_ssd(path: Path, classes: int = 3, seed: int = 0) -> Path:
 
     anchors = np.stack(np.meshgrid(np.arange(4), np.arange(4)), axis=-1).reshape(1, 16, 2) / 4.0
     boxes = np.concatenate([anchors[..., ::-1], anchors[..., ::-1] + 0.4], axis=-1).astype(np.float32)
-    constants = {
+    weights |= {
         "std": np.float32(255),
         "anchors": boxes,
         "small": np.float32(0.02),
         "box_shape": np.array([1, -1, 4], np.int64),
         "class_shape": np.array([1, -1, classes], np.int64),
     }
-    weights += [numpy_helper.from_array(value, name) for name, value in constants.items()]
     nodes = [
         helper.make_node("Div", ["image", "std"], ["scaled"]),
         helper.make_node("Transpose", ["scaled"], ["chw"], perm=[0, 3, 1, 2]),
@@ -247,12 +259,8 @@ def small_ssd(path: Path, classes: int = 3, seed: int = 0) -> Path:
         helper.make_node("Reshape", ["class_hwc", "class_shape"], ["logits"]),
         helper.make_node("Sigmoid", ["logits"], ["scores"]),
     ]
-    ins = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 32, 32, 3])]
-    outs = [
-        helper.make_tensor_value_info("boxes", TensorProto.FLOAT, [1, 16, 4]),
-        helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 16, classes]),
-    ]
-    return save(path, helper.make_graph(nodes, "small_ssd", ins, outs, weights))
+    outputs = {"boxes": [1, 16, 4], "scores": [1, 16, classes]}
+    return save(path, model_of(nodes, {"image": [1, 32, 32, 3]}, outputs, weights))
 
 
 def with_metadata(path: Path, entries: Mapping[str, str]) -> Path:
@@ -373,10 +381,8 @@ def dfl_detector(
     ]
     wide, high = ("width", "height") if dynamic else size
     shape = ["batch", "channels", "anchors"] if dynamic else [1, 4 + scores.shape[1], cells]
-    ins = [helper.make_tensor_value_info("images", kind, ["batch" if dynamic else 1, 3, high, wide])]
-    outs = [helper.make_tensor_value_info("output0", kind, shape)]
-    held = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    return save(path, helper.make_graph(nodes, "dfl", ins, outs, held), opset)
+    inputs = {"images": ["batch" if dynamic else 1, 3, high, wide]}
+    return save(path, model_of(nodes, inputs, {"output0": shape}, constants, kind=kind, opset=opset))
 
 
 def choosing_detector(path: Path, boxes: np.ndarray, scores: np.ndarray, *, rows: int, wrong: bool = False) -> Path:
@@ -420,10 +426,7 @@ def choosing_detector(path: Path, boxes: np.ndarray, scores: np.ndarray, *, rows
         helper.make_node("GatherElements", ["all_boxes", "row_of_boxes"], ["box"], axis=1),
         helper.make_node("Concat", ["box", "score", "class"], ["output0"], axis=2),
     ]
-    ins = [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 64, 64])]
-    outs = [helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, rows, 6])]
-    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
-    return save(path, helper.make_graph(nodes, "choosing", ins, outs, held), 17)
+    return save(path, model_of(nodes, {"images": [1, 3, 64, 64]}, {"output0": [1, rows, 6]}, constants, opset=17))
 
 
 def joined_detector(path: Path, boxes: np.ndarray, logits: np.ndarray) -> Path:
@@ -436,8 +439,5 @@ def joined_detector(path: Path, boxes: np.ndarray, logits: np.ndarray) -> Path:
         helper.make_node("Concat", ["boxes", "likely"], ["output0"], axis=2),
     ]
     held = {"boxes": boxes, "logits": logits, "zero": np.float32(0)}
-    ins = [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 64, 64])]
     shape = [1, boxes.shape[1], 4 + logits.shape[2]]
-    outs = [helper.make_tensor_value_info("output0", TensorProto.FLOAT, shape)]
-    weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items()]
-    return save(path, helper.make_graph(nodes, "joined", ins, outs, weights))
+    return save(path, model_of(nodes, {"images": [1, 3, 64, 64]}, {"output0": shape}, held))

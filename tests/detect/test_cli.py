@@ -3,45 +3,26 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from detect_graphs import small_yolo
+from tests.readers import read_parquet
 
-from probox.cli import main
+from probox.formats.parquet.sets import open_detections
 
-
-def _run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as done:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return int(done.value.code or 0), out, err
+from .conftest import Run
 
 
-def test_a_folder_becomes_a_file(
-    capsys: pytest.CaptureFixture[str], ssd: Path, names: Path, photos: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "found.json"
-    status, printed, words = _run(
-        capsys, "detect", ssd, "--images", photos, "--out", out, "--classes", names, "--threads", 1
-    )
-    assert status == 0
-    assert printed == ""
-    assert "4 images" in " ".join(words.split())
-    assert len(json.loads(out.read_text())["detections"]) == 4
-
-
-def test_json_says_what_happened(
-    capsys: pytest.CaptureFixture[str], ssd: Path, names: Path, photos: Path, tmp_path: Path
-) -> None:
+def test_json_says_what_happened(run: Run, ssd: Path, names: Path, photos: Path, tmp_path: Path) -> None:
     (photos / "99.jpg").write_bytes(b"oops")
     graph = tmp_path / "masked.onnx"
-    status, printed, words = _run(
-        capsys, "detect", ssd, "--images", photos, "--out", tmp_path / "f.coco.json", "--classes", names, "--json",
-        "--uncertainty", "mc-dropout", "--passes", 3, "--dropout-rate", 0.2, "--dropout-layers", "box",
-        "--save-graph", graph, "--batch", 4, "--threads", 1,
-    )  # fmt: skip
+    masks = ("--uncertainty", "mc-dropout", "--passes", 3, "--dropout-rate", 0.2, "--dropout-layers", "box")
+    more = ("--classes", names, "--json", "--save-graph", graph, "--batch", 4, "--threads", 1)
+    status, printed, words = run(ssd, "--images", photos, "--out", tmp_path / "f.coco.json", *masks, *more)
     assert status == 0
     said = json.loads(printed)
     assert said["family"] == "ssd"
@@ -53,7 +34,7 @@ def test_json_says_what_happened(
     assert cost["plain"] >= cost["masked"] > 0
     assert cost["plain"] - cost["disappear"] == cost["remain"] == cost["masked"] - cost["appear"]
     changed = f"{cost['disappear']} disappear and {cost['appear']} appear"
-    assert f"{cost['remain']} of {cost['plain']} detections above 0.5 remain, {changed}" in " ".join(words.split())
+    assert f"{cost['remain']} of {cost['plain']} detections above 0.5 remain, {changed}" in words
     kept = onnx.load(str(graph))
     onnx.checker.check_model(kept)
     assert [tensor.name for tensor in kept.graph.input[1:]] == [f"probox_dropout_{number}_mask" for number in (0, 1)]
@@ -63,57 +44,55 @@ def test_json_says_what_happened(
 
 
 def test_without_out_the_file_is_called_like_the_model(
-    capsys: pytest.CaptureFixture[str], ssd: Path, names: Path, photos: Path, tmp_path: Path, monkeypatch
+    run: Run, ssd: Path, names: Path, photos: Path, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    line = ("detect", ssd, "--images", photos, "--classes", names, "--threads", 1)
-    assert _run(capsys, *line)[0] == 0
+    line = (ssd, "--images", photos, "--classes", names, "--threads", 1)
+    assert run(*line)[0] == 0
     entries = json.loads((tmp_path / "ssd.coco.json").read_text())
     assert {entry["image_id"] for entry in entries} == {3, 7, 12, 20}
-    status, _, words = _run(capsys, *line)
+    status, _, words = run(*line)
     assert status == 1
-    assert "ssd.coco.json: is already there; give its name with --out to replace it" in " ".join(words.split())
+    assert "ssd.coco.json: is already there; give its name with --out to replace it" in words
     (photos / "3.png").rename(photos / "cat.png")
-    status, _, words = _run(capsys, *line)
+    status, _, words = run(*line)
     assert status == 0
     assert "note: images are counted from 0" in words
-    assert "add --truth FILE to use its image ids" in " ".join(words.split())
+    assert "to use its image ids (--truth FILE)" in words
     assert json.loads((tmp_path / "ssd.rvc1.json").read_text())["img_names"] == ["12.png", "20.png", "7.png", "cat.png"]
-    status, _, words = _run(capsys, *line, "--out", "x.coco.json")
+    status, _, words = run(*line, "--out", "x.coco.json")
     assert status == 1
-    assert "add --truth FILE, which knows their ids, or write .rvc1.json" in " ".join(words.split())
+    assert "which knows their ids (--truth FILE), or write .rvc1.json" in words
 
 
-def test_photos_may_follow_as_a_shell_writes_them(
-    capsys: pytest.CaptureFixture[str], names: Path, photos: Path, tmp_path: Path
-) -> None:
+def test_photos_may_follow_as_a_shell_writes_them(run: Run, names: Path, photos: Path, tmp_path: Path) -> None:
     model = small_yolo(tmp_path / "m.onnx", shape=("n", 3, "h", "w"), out_shape=("n", 7, "cells"))
     out = tmp_path / "found.coco.json"
-    line = ["detect", model, "--family", "yolov8", "--classes", names, "--out", out, "--json", "--threads", 1]
+    line = [model, "--family", "yolov8", "--classes", names, "--out", out, "--json", "--threads", 1]
     chosen = ["--images", photos / "3.png", photos / "7.png", "--images", photos / "20.png"]
-    status, printed, _ = _run(capsys, *line, *chosen, "--size", "96x64", "--batch", 2)
+    status, printed, _ = run(*line, *chosen, "--size", "96x64", "--batch", 2)
     assert status == 0
     said = json.loads(printed)
     assert said["images"] == 3
-    assert said["notes"][0].startswith("COCO results hold numbers of classes: 1 is cup")
-    assert "add --truth FILE" in said["notes"][0]
+    assert said["notes"][0]["message"].startswith("COCO results hold numbers of classes: 1 is cup")
+    assert "--truth FILE" in said["notes"][0]["message"]
     wide = out.read_text()
-    assert _run(capsys, *line, *chosen, "--size", "64", "--workers", 3)[0] == 0
+    assert run(*line, *chosen, "--size", "64", "--workers", 3)[0] == 0
     assert out.read_text() != wide
 
 
 def test_options_of_another_uncertainty_are_said(
-    capsys: pytest.CaptureFixture[str], ssd: Path, names: Path, photos: Path, tmp_path: Path
+    run: Run, ssd: Path, names: Path, photos: Path, tmp_path: Path
 ) -> None:
-    line = ["detect", ssd, "--images", photos / "3.png", "--classes", names, "--out", tmp_path / "x.json", "--json"]
+    line = [ssd, "--images", photos / "3.png", "--classes", names, "--out", tmp_path / "x.json", "--json"]
     mistaken = ["--relative-std", 0.5, "--passes", 20]  # what they are by default would be a mistake as well
-    said = json.loads(_run(capsys, *line, "--uncertainty", "nms-clusters", *mistaken)[1])["notes"]
-    assert said[:2] == [
-        "warning: --relative-std changes nothing here: it is for --uncertainty constant",
-        "warning: --passes changes nothing here: it is for --uncertainty mc-dropout",
+    said = json.loads(run(*line, "--uncertainty", "nms-clusters", *mistaken)[1])["notes"]
+    assert [note["message"] for note in said[:2]] == [
+        "--relative-std changes nothing here: it is for --uncertainty constant",
+        "--passes changes nothing here: it is for --uncertainty mc-dropout",
     ]
-    said = json.loads(_run(capsys, *line, "--uncertainty", "constant", "--relative-std", 0.5)[1])["notes"]
-    assert not [note for note in said if "changes nothing" in note]
+    said = json.loads(run(*line, "--uncertainty", "constant", "--relative-std", 0.5)[1])["notes"]
+    assert not [note for note in said if note["code"] == "idle-option"]
 
 
 @pytest.mark.parametrize(
@@ -146,24 +125,14 @@ def test_options_of_another_uncertainty_are_said(
     ],
 )
 def test_mistakes_are_one_line(
-    capsys,
-    ssd: Path,
-    names: Path,
-    photos: Path,
-    tmp_path: Path,
-    monkeypatch,
-    arguments,
-    status: int,
-    message: str,
+    run: Run, ssd: Path, names: Path, photos: Path, tmp_path: Path, monkeypatch, arguments, status: int, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = [str(names) if argument == "NAMES" else argument for argument in arguments]
-    got, printed, words = _run(capsys, "detect", ssd, "--images", photos, *given)
+    got, printed, words = run(ssd, "--images", photos, *given)
     assert got == status
     assert message in words
     assert printed == ""
-    if status == 1:
-        assert len(words.strip().splitlines()) == 1
 
 
 def test_help_loads_no_runtime() -> None:
@@ -176,3 +145,53 @@ def test_help_loads_no_runtime() -> None:
         "assert not {'onnx', 'onnxruntime', 'PIL', 'torch'} & set(sys.modules), 'loaded too much'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs pyarrow")
+def test_a_folder_of_shards(run: Run, ssd: Path, names: Path, photos: Path, tmp_path: Path) -> None:
+    line = (ssd, "--images", photos, "--classes", names, "--threads", 1)
+    assert run(*line, "--out", tmp_path / "found.parquet")[0] == 0
+    status, out, err = run(*line, "--out", tmp_path / "found", "--shards", 3, "--json")
+    assert status == 0, err
+    assert json.loads(out)["out"] == str(tmp_path / "found")
+    one, several = read_parquet(tmp_path / "found.parquet"), read_parquet(tmp_path / "found")
+    assert len(one)
+    for name in ("image_ids", "boxes", "label_probs", "scores"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(several, name))
+    assert open_detections(tmp_path / "found").shards == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "found", "found.parquet", "names.txt", "photos", "ssd.onnx",
+    ]  # fmt: skip
+    assert run(*line, "--out", tmp_path / "found", "--shards", 2)[0] == 0  # an earlier set is replaced
+    assert open_detections(tmp_path / "found").shards == 2
+
+
+def test_a_url(
+    run: Run, ssd: Path, names: Path, photos: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    pytest.importorskip("fsspec")
+    pytest.importorskip("pyarrow")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    line = (ssd, "--images", photos, "--classes", names, "--threads", 1)
+    status, _, err = run(*line, "--out", f"file://{tmp_path}/found", "--shards", 2)
+    assert status == 0, err
+    assert len(read_parquet(tmp_path / "found"))
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_what_is_refused_before_any_work(run: Run, ssd: Path, names: Path, photos: Path, tmp_path: Path) -> None:
+    line = (ssd, "--images", photos, "--classes", names, "--threads", 1)
+    for more, message in (
+        (("--out", photos, "--shards", 2), "is not empty, and is no set that probox wrote"),
+        (("--out", photos), "--out is a folder"),
+        (("--shards", 2), "--shards needs --out"),
+        (("--out", tmp_path / "x", "--shards", 0), "0 is not in the range"),
+    ):
+        status, _, err = run(*line, *more)
+        assert (status in (1, 2), message in err) == (True, True), err
+    (photos / "3.png").rename(photos / "cat.png")
+    status, _, err = run(*line, "--out", tmp_path / "found", "--shards", 2)
+    assert (status, "Parquet would hold ids of images alone" in err) == (1, True)
+    assert not (tmp_path / "found").exists()

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from detect_graphs import save
+from detect_graphs import model_of
 from onnx import TensorProto, helper, numpy_helper
 
 from probox.detect import Detector, Dropout, draw_mask, insert_dropout
@@ -56,14 +56,9 @@ def _one_layer(kind: str, dtype: type = np.float32) -> tuple[onnx.ModelProto, np
     op = {"conv": "Conv", "depthwise": "Conv", "transposed": "ConvTranspose"}.get(
         kind, "Gemm" if kind.startswith("gemm") else "MatMul"
     )
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x0"], ["x"]), helper.make_node(op, inputs, ["y"], "layer", **attributes)],
-        "one",
-        [helper.make_tensor_value_info("x0", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)],
-        [helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), list(shape))],
-        [numpy_helper.from_array(weight.astype(dtype), "w")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=6)
+    nodes = [helper.make_node("Relu", ["x0"], ["x"]), helper.make_node(op, inputs, ["y"], "layer", **attributes)]
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = model_of(nodes, {"x0": shape}, {"y": shape}, {"w": weight.astype(dtype)}, kind=number, opset=11)
     return model, np.ones(shape, dtype)
 
 
@@ -111,27 +106,19 @@ def test_elements_are_dropped_one_by_one_in_any_type(dtype: type) -> None:
 @pytest.mark.parametrize("counted", ["kept", "dropped"])
 def test_a_shape_that_depends_on_masks_is_refused(counted: str) -> None:
     """As many rows enter the second layer as the first mask keeps, or drops; one row always."""
-    graph = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["x", "w"], ["a"], "early"),
-            helper.make_node("Cast", ["a"], ["is_kept"], to=TensorProto.BOOL),
-            helper.make_node("Not" if counted == "dropped" else "Identity", ["is_kept"], ["is_counted"]),
-            helper.make_node("NonZero", ["is_counted"], ["where"]),
-            helper.make_node("Cast", ["where"], ["numbers"], to=TensorProto.FLOAT),
-            helper.make_node("Transpose", ["numbers"], ["some"]),
-            helper.make_node("Concat", ["one", "some"], ["rows"], axis=0),
-            helper.make_node("MatMul", ["rows", "v"], ["y"], "late"),
-        ],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 300])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 2])],
-        [
-            numpy_helper.from_array(0.7 * np.eye(300, dtype=np.float32), "w"),
-            numpy_helper.from_array(np.full((2, 2), 0.3, np.float32), "v"),
-            numpy_helper.from_array(np.ones((1, 2), np.float32), "one"),
-        ],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "early"),
+        helper.make_node("Cast", ["a"], ["is_kept"], to=TensorProto.BOOL),
+        helper.make_node("Not" if counted == "dropped" else "Identity", ["is_kept"], ["is_counted"]),
+        helper.make_node("NonZero", ["is_counted"], ["where"]),
+        helper.make_node("Cast", ["where"], ["numbers"], to=TensorProto.FLOAT),
+        helper.make_node("Transpose", ["numbers"], ["some"]),
+        helper.make_node("Concat", ["one", "some"], ["rows"], axis=0),
+        helper.make_node("MatMul", ["rows", "v"], ["y"], "late"),
+    ]
+    weights = {"w": 0.7 * np.eye(300), "v": np.full((2, 2), 0.3), "one": np.ones((1, 2))}
+    weights = {name: value.astype(np.float32) for name, value in weights.items()}
+    model = model_of(nodes, {"x": [1, 300]}, {"y": ["n", 2]}, weights)
     feeds = {"x": np.ones((1, 300), np.float32)}
 
     def run(session: Any, names: Any, given: Any) -> Any:
@@ -184,16 +171,6 @@ def test_a_network_in_half_precision_gets_masks(ssd: Path, tmp_path: Path, masks
     for one, other in zip([half.plain, *half], [full.plain, *full], strict=True):
         np.testing.assert_allclose(one.scores, other.scores, atol=0.01)
     assert np.abs(full[0].scores - full[1].scores).max() > 0.05
-
-
-def test_masks_are_the_same_in_any_number_of_threads(ssd: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    detector = Detector(ssd, classes=CLASSES, dropout=Dropout(rate=0.3), threads=1)
-    expected = [[found.scores.tobytes() for found in detector.sample([IMAGE], 4, [k])[0]] for k in range(6)]
-    with ThreadPoolExecutor(3) as pool:
-        drawn = list(pool.map(lambda k: detector.sample([IMAGE], 4, [k])[0], range(6)))
-    assert [[found.scores.tobytes() for found in own] for own in drawn] == expected
 
 
 def test_without_masks_it_is_the_plain_detector(ssd: Path) -> None:
@@ -260,7 +237,6 @@ def test_layers_are_chosen(ssd: Path) -> None:
 
 
 def _dfl(*, move: str = "Transpose", weights: np.ndarray | None = None, softmax: bool = True) -> onnx.ModelProto:
-    """A head as DFL makes it: three layers, a softmax over bins moved about, and a layer that takes the mean."""
     rng = np.random.default_rng(4)
     integral = np.arange(4, dtype=np.float32) if weights is None else weights
     arrays = {name: rng.normal(size=(8, 8, 1, 1)).astype(np.float32) for name in ("deep.w", "hidden.w", "last.w")}
@@ -280,14 +256,7 @@ def _dfl(*, move: str = "Transpose", weights: np.ndarray | None = None, softmax:
         *([helper.make_node(move, ["q", *extra], ["m"], **perm)] if move != "Transpose" else []),
         helper.make_node("Conv", ["q" if move == "Transpose" else "m", "dfl.w"], ["y"], "dfl"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "dfl",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, 3, 3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(value, name) for name, value in arrays.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    return model_of(nodes, {"x": [1, 8, 3, 3]}, {"y": None}, arrays)
 
 
 def test_the_mean_of_a_softmax_is_no_layer() -> None:
@@ -325,18 +294,12 @@ def test_one_filter_for_all_channels_is_no_layer(same: bool) -> None:
 
 def test_layers_that_share_weights_share_masks_of_channels(ssd: Path) -> None:
     """A head that looks at several maps is one layer: a pass is one network."""
-    graph = helper.make_graph(
-        [
-            helper.make_node("Relu", ["x"], ["a"]),
-            helper.make_node("MatMul", ["a", "w"], ["y"], "first"),
-            helper.make_node("MatMul", ["a", "w"], ["z"], "second"),
-        ],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64])],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in "yz"],
-        [numpy_helper.from_array(0.7 * np.eye(64, dtype=np.float32), "w")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("MatMul", ["a", "w"], ["y"], "first"),
+        helper.make_node("MatMul", ["a", "w"], ["z"], "second"),
+    ]
+    model = model_of(nodes, {"x": [1, 64]}, {"y": [1, 64], "z": [1, 64]}, {"w": 0.7 * np.eye(64, dtype=np.float32)})
     ones = {"x": np.ones((1, 64), np.float32)}
     for masks, shared in (("channels", True), ("elements", False)):
         masked = _masked(model, Dropout(rate=0.5, layers="first|second", masks=masks))
@@ -344,34 +307,25 @@ def test_layers_that_share_weights_share_masks_of_channels(ssd: Path) -> None:
         assert np.array_equal(first, second) == shared
 
 
-def test_weights_that_are_computed_are_left_alone(tmp_path: Path) -> None:
+def test_weights_that_are_computed_are_left_alone() -> None:
     # A product of two activations (attention) is no layer; one with a weight behind an operator is none we can size.
-    graph = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["x", "x"], ["a"], "attention"),
-            helper.make_node("Transpose", ["w"], ["wt"]),
-            helper.make_node("MatMul", ["a", "wt"], ["b"], "behind"),
-            helper.make_node("Gemm", ["w", "b"], ["c"], "backwards"),
-            helper.make_node("MatMul", ["w", "w"], ["ww"], "constant"),
-            helper.make_node("Gemm", ["ww", "w"], ["www"], "constant too"),
-            helper.make_node("Add", ["c", "www"], ["d"]),
-            helper.make_node("MatMul", ["d", "w"], ["y"], "plain"),
-        ],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 3])],
-        [numpy_helper.from_array(0.7 * np.eye(3, dtype=np.float32), "w")],
-    )
-    model = onnx.load(str(save(tmp_path / "g.onnx", graph)))
-    assert [layer.name for layer in find_layers(model)] == ["plain"]
-    graph.node.pop()
-    graph.output[0].name = "d"
+    nodes = [
+        helper.make_node("MatMul", ["x", "x"], ["a"], "attention"),
+        helper.make_node("Transpose", ["w"], ["wt"]),
+        helper.make_node("MatMul", ["a", "wt"], ["b"], "behind"),
+        helper.make_node("Gemm", ["w", "b"], ["c"], "backwards"),
+        helper.make_node("MatMul", ["w", "w"], ["ww"], "constant"),
+        helper.make_node("Gemm", ["ww", "w"], ["www"], "constant too"),
+        helper.make_node("Add", ["c", "www"], ["d"]),
+        helper.make_node("MatMul", ["d", "w"], ["y"], "plain"),
+    ]
+    weights = {"w": 0.7 * np.eye(3, dtype=np.float32)}
+    assert [layer.name for layer in find_layers(model_of(nodes, {"x": [3, 3]}, {"y": [3, 3]}, weights))] == ["plain"]
     with pytest.raises(InputError, match="no layer with float weights"):
-        insert_dropout(helper.make_model(graph), Dropout())
+        insert_dropout(model_of(nodes[:-1], {"x": [3, 3]}, {"d": [3, 3]}, weights), Dropout())
 
 
 def _with_dropout(opset: int, ratio: float | None, training: bool = False) -> onnx.ModelProto:
-    """Two layers with a Dropout node between them, whose mask is an output too."""
     inputs, attributes = ["a"], {}
     weights = {"w": 0.7 * np.eye(400, dtype=np.float32)}
     if ratio is not None and opset < 12:
@@ -421,13 +375,7 @@ def test_a_graph_s_own_dropout_nodes_come_first(opset: int, ratio: float | None,
 def test_channels_of_a_graph_s_own_dropout() -> None:
     """Channels come first in maps of features, last among features."""
     for shape, axis in (((1, 40, 3, 5), 1), ((2, 6, 40), 2)):
-        graph = helper.make_graph(
-            [helper.make_node("Dropout", ["x"], ["y"], "drop")],
-            "g",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-        )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+        model = model_of([helper.make_node("Dropout", ["x"], ["y"], "drop")], {"x": shape}, {"y": shape})
         masked = _masked(model, Dropout(masks="channels"))
         _, (drawn,) = masked.sample({"x": np.ones(shape, np.float32)}, ["y"], 1, 0)
         by_channel = np.moveaxis(drawn, axis, 0).reshape(40, -1)
@@ -443,21 +391,15 @@ def test_dropout_that_drops_nothing_is_not_there(ssd: Path) -> None:
 
 def test_layers_inside_control_flow_run_with_masked_inputs() -> None:
     """A branch takes a masked tensor from outside; the layers in it have no masks of their own."""
-    weight = numpy_helper.from_array(0.7 * np.eye(50, dtype=np.float32), "w")
     inner = helper.make_node("MatMul", ["a", "w"], ["inside"], "inside")
     branch = helper.make_graph([inner], "b", [], [helper.make_tensor_value_info("inside", TensorProto.FLOAT, [1, 50])])
-    graph = helper.make_graph(
-        [
-            helper.make_node("Relu", ["x"], ["r"]),
-            helper.make_node("MatMul", ["r", "w"], ["a"], "outside"),
-            helper.make_node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch),
-        ],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 50])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 50])],
-        [weight, numpy_helper.from_array(np.array(True), "yes")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("MatMul", ["r", "w"], ["a"], "outside"),
+        helper.make_node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch),
+    ]
+    weights = {"w": 0.7 * np.eye(50, dtype=np.float32), "yes": np.array(True)}
+    model = model_of(nodes, {"x": [1, 50]}, {"y": [1, 50]}, weights)
     masked = _masked(model, Dropout(rate=0.5, layers="side"))
     assert masked.layers == ("outside",)
     (plain,), (drawn,) = masked.sample({"x": np.ones((1, 50), np.float32)}, ["y"], 1, 0)

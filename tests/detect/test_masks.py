@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import probox
-from probox.cli import main
 from probox.detect import Detector, Options, detect, detect_images, find_images
 from probox.detect.network_input import LEAST, Placement, PrototypeMasks, WindowHeatmap, pack_heatmaps, unpack_heatmaps
 from probox.errors import InputError
 from probox.tables.dataset import Dataset
+
+from .conftest import Run
 
 CLASSES = ("cup", "dog", "car")
 SAYS = {"names": str(dict(enumerate(CLASSES))), "imgsz": "[64, 64]", "task": "segment", "stride": "32"}
@@ -24,7 +25,6 @@ MASKS = Options(uncertainty="masks", score_threshold=0.2)
 
 
 def _segmenter(path: Path, *, prototypes: int = 4, open_axes: bool = False) -> Path:
-    """Two boxes of an input of 64 x 64 and masks mixed from prototypes of 16 x 16."""
     rng = np.random.default_rng(2)
     columns = np.zeros((1, 7 + prototypes, 84), np.float32)
     columns[0, :4, 10], columns[0, 4:7, 10] = [24, 30, 32, 20], [0.9, 0.1, 0.0]
@@ -110,8 +110,6 @@ def test_a_window_acts_as_an_array() -> None:
 
 
 class _Stopping:
-    """A detector that is interrupted at its third image."""
-
     def __init__(self, detector: Detector) -> None:
         self.family, self.batch, self.fingerprint = detector.family, 1, detector.fingerprint
         self._detector, self._seen = detector, 0
@@ -170,23 +168,19 @@ def test_masks_are_scored_as_they_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["found.coco.json", "found.parquet"])
 def test_files_that_hold_no_heatmaps_are_refused_before_the_run(
-    tmp_path: Path, photos: Path, name: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, photos: Path, name: str, run: Run
 ) -> None:
     graph = _segmenter(tmp_path / "seg.onnx")
     with pytest.raises(InputError, match=r"cannot hold heatmaps; use \*\.rvc1\.json"):
         detect_images(Detector(graph), find_images(photos), tmp_path / name, MASKS)
-    with pytest.raises(SystemExit) as done:
-        main(["detect", str(graph), "--images", str(photos), "--out", str(tmp_path / name), "--uncertainty", "masks"])
-    assert done.value.code == 1
-    assert "cannot hold heatmaps" in " ".join(capsys.readouterr().err.split())
+    status, _, words = run(graph, "--images", photos, "--out", tmp_path / name, "--uncertainty", "masks")
+    assert (status, "cannot hold heatmaps" in words) == (1, True)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("found")]
 
 
-def test_the_command_line_writes_heatmaps(tmp_path: Path, photos: Path) -> None:
+def test_the_command_line_writes_heatmaps(tmp_path: Path, photos: Path, run: Run) -> None:
     graph, out = _segmenter(tmp_path / "seg.onnx", open_axes=True), tmp_path / "found.rvc1.json"
-    with pytest.raises(SystemExit) as done:
-        main(["detect", str(graph), "--images", str(photos), "--out", str(out), "--uncertainty", "masks"])
-    assert not done.value.code
+    assert run(graph, "--images", photos, "--out", out, "--uncertainty", "masks")[0] == 0
     assert len(json.loads(out.read_bytes())["detections"]) == 4
     assert len(list(tmp_path.glob("found*.float16.npy"))) == 4
 

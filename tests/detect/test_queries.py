@@ -65,16 +65,15 @@ def test_what_cannot_be_told_is_asked_for(tmp_path: Path) -> None:
     assert Detector(path, classes=CLASSES, family="detr").family.name == "detr"
 
 
-def test_scores_that_are_probabilities_are_an_ssd_s(tmp_path: Path) -> None:
-    path = queries(
-        tmp_path / "m.onnx", LOGITS, BOXES, scores="Sigmoid", names=("scores", "boxes"), stem=DEEP, refined=True
-    )
-    assert Detector(path, classes=(*CLASSES, "bus")).family.name == "ssd"
-
-
-@pytest.mark.parametrize(("scores", "family"), [("Sigmoid", "ssd"), ("Relu", "rt-detr")])
-def test_names_tell_only_what_the_graph_does_not(tmp_path: Path, scores: str, family: str) -> None:
-    path = queries(tmp_path / "m.onnx", LOGITS, BOXES, scores=scores, stem=DEEP, refined=True)
+@pytest.mark.parametrize(
+    ("scores", "own", "family"),
+    [("Sigmoid", ("scores", "boxes"), "ssd"), ("Sigmoid", None, "ssd"), ("Relu", None, "rt-detr")],
+)
+def test_names_tell_only_what_the_graph_does_not(
+    tmp_path: Path, scores: str, own: tuple[str, str] | None, family: str
+) -> None:
+    given = {"names": own} if own else {}
+    path = queries(tmp_path / "m.onnx", LOGITS, BOXES, scores=scores, stem=DEEP, refined=True, **given)
     assert Detector(path, classes=(*CLASSES, "bus")).family.name == family
 
 

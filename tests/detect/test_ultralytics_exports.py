@@ -41,7 +41,6 @@ HEADS = {
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Any, Path]]]:
-    """Models with their exports, which Ultralytics writes into the working folder."""
     pytest.importorskip("onnxruntime")
     library = ultralytics()
     import torch
@@ -86,7 +85,6 @@ def _sharpen(network: Any) -> None:
 
 @pytest.fixture(scope="module")
 def photo() -> np.ndarray:
-    """A photo of exactly the inputs' width, so that nothing is resized, and of their height but for P6."""
     coarse = np.random.default_rng(4).integers(0, 255, (12, 16, 3), dtype=np.uint8)
     return np.kron(coarse, np.ones((8, 8, 1), np.uint8))
 

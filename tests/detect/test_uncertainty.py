@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import probox
 from probox.detect import Candidates, Detector, Dropout, Options, detect
-from probox.detect.uncertainty import ZOOMS, choose_candidates, detections_from
+from probox.detect.random_masks import MaskCost, mask_cost, pair_scores
+from probox.detect.uncertainty import (
+    MAX_CANDIDATES,
+    ZOOMS,
+    choose_candidates,
+    collect_passes,
+    detections_from,
+    make_detections,
+)
 from probox.errors import InputError
+from probox.formats import read_detections
+from probox.formats.writing import write_detections
 from probox.fusion import Spread
+from probox.fusion.fuse import survivors_of
+from probox.fusion.fusion_definition import box_iou, cluster_sequentially, suppress
+from probox.fusion.gaussian import keep_inside
 
 CLASSES = ("cup", "dog", "car")
 IMAGE = np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)
@@ -19,8 +34,6 @@ SIZE = (60, 40)
 
 
 class Scripted:
-    """A detector that answers what it was told to, and remembers what it saw."""
-
     class Family:
         name = "scripted"
         classes = CLASSES
@@ -143,8 +156,7 @@ def test_nms_clusters_have_covariances_from_what_is_suppressed() -> None:
 
 def test_samples_are_fused_over_passes() -> None:
     detector = Scripted(
-        _candidates(([10, 10, 30, 30], [0.8, 0.0, 0.0])),
-        _candidates(([12, 10, 30, 32], [0.6, 0.0, 0.0])),
+        _candidates(([10, 10, 30, 30], [0.8, 0.0, 0.0])), _candidates(([12, 10, 30, 32], [0.6, 0.0, 0.0]))
     )
     found = detect(detector, [IMAGE], [1], Options(uncertainty="mc-dropout", passes=4))[0]
     np.testing.assert_allclose(found.boxes[0], [11, 10, 30, 31])
@@ -249,6 +261,8 @@ def test_edges_at_the_border_keep_their_std(uncertainty: str, min_std: float) ->
         ({"uncertainty": "guess"}, "uncertainty"),
         ({"border": "clip"}, "border .* keep, pin"),
         ({"passes": 0}, "pass"),
+        ({"above_one": "softmax"}, "above_one to be one of"),
+        *(({"uncertainty": "constant", "relative_std": std}, "relative_std") for std in (0.0, -0.1, np.inf, np.nan)),
         ({"score_threshold": 1.0}, "score"),
     ],
 )
@@ -257,12 +271,251 @@ def test_wrong_options_are_named(options: dict, message: str) -> None:
         Options(**options)
 
 
-@pytest.mark.parametrize("uncertainty", ["none", "nms-clusters", "mc-dropout", "flip-scale"])
-def test_a_real_graph_gives_valid_detections(ssd: Path, uncertainty: str) -> None:
-    dropout = Dropout(rate=0.2) if uncertainty == "mc-dropout" else None
-    detector = Detector(ssd, classes=CLASSES, dropout=dropout, threads=1)
-    found = detect(detector, [IMAGE, IMAGE[:, ::-1].copy()], [4, 9], Options(uncertainty=uncertainty, passes=5))
-    assert [set(part.image_ids.tolist()) for part in found] == [{4}, {9}]
-    for part in found:
-        assert (np.diff(part.scores) <= 0).all()
-        assert (part.covariances is None) == (uncertainty == "none")
+LITERAL = {"recipe": "paper"}
+
+
+def _random(seed: int, count: int = 14) -> Candidates:
+    """Boxes around two places, some of them over the border, each sure of one of two classes."""
+    rng = np.random.default_rng(seed)
+    centres = np.array([[14.0, 12.0], [46.0, 26.0]])[rng.integers(0, 2, count)] + rng.normal(0, 1.0, (count, 2))
+    half = rng.uniform(11, 14, (count, 2))
+    scores = np.zeros((count, 3), np.float32)
+    scores[np.arange(count), rng.integers(0, 2, count)] = rng.uniform(0.3, 0.9, count)
+    return Candidates(np.concatenate([centres - half, centres + half], axis=1), scores)
+
+
+def test_constant_is_a_share_of_the_side_and_the_boxes_are_the_plain_ones() -> None:
+    detector = Scripted(
+        _candidates(([20, 10, 20.5, 30], [0.9, 0, 0]), ([12, 12, 52, 20], [0, 0.8, 0]), ([0, 5, 30, 40], [0, 0, 0.7]))
+    )
+    plain = detect(detector, [IMAGE], [7], Options())[0]
+    found = detect(detector, [IMAGE], [7], Options(uncertainty="constant", relative_std=0.05))[0]
+    for name in ("labels", "scores", "label_probs", "image_ids"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(plain, name))
+    np.testing.assert_array_equal(found.boxes, plain.boxes)
+    for row, (width, height) in enumerate([(0.5, 20.0), (40.0, 8.0), (30.0, 35.0)]):
+        wanted = np.diag([(0.05 * width) ** 2, (0.05 * height) ** 2])
+        np.testing.assert_allclose(found.covariances[row], [wanted, wanted], rtol=1e-14)
+    pinned = detect(detector, [IMAGE], [7], Options(uncertainty="constant", relative_std=0.05, border="pin"))[0]
+    boxes, covariances = keep_inside(plain.boxes, found.covariances, SIZE)
+    np.testing.assert_array_equal(pinned.boxes, boxes)
+    np.testing.assert_array_equal(pinned.covariances, covariances)
+    assert Options().relative_std == 0.07
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_papers_clusters_to_the_letter(seed: int) -> None:
+    """probFRCNN: survivors with all they suppress at an IoU above 0.75, moments weighted by winning confidence."""
+    candidates = _random(seed)
+    boxes = candidates.boxes.clip(0, [*SIZE, *SIZE])
+    scores, labels = candidates.scores.max(axis=1), candidates.scores.argmax(axis=1)
+    order = np.argsort(-scores, kind="stable")
+    stands_for = suppress(boxes, labels, order, 0.5)
+    survivors = [row for row in order if stands_for[row] == row]
+    found = detect(Scripted(candidates), [IMAGE], [7], Options(uncertainty="nms-clusters", **LITERAL))[0]
+    assert found.scores.tolist() == scores[survivors].astype(float).tolist()
+    for row, survivor in enumerate(survivors):
+        members = [survivor] + [
+            other
+            for other in range(len(boxes))
+            if stands_for[other] != other
+            and labels[other] == labels[survivor]
+            and box_iou(boxes[survivor], boxes[other]) > 0.75
+        ]
+        weights = scores[members].astype(float)
+        np.testing.assert_allclose(found.boxes[row], np.average(boxes[members], axis=0, weights=weights))
+        for corner in (0, 1):
+            wanted = np.zeros((2, 2))  # one alone has no covariance: a plain box
+            if len(members) > 1:
+                wanted = np.cov(boxes[members][:, 2 * corner : 2 * corner + 2].T, aweights=weights)
+            np.testing.assert_allclose(found.covariances[row, corner], wanted, atol=1e-9)
+    assert len(found) < len(boxes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_papers_samples_to_the_letter(seed: int) -> None:
+    """MC-Dropout SSD: BSAS at IoU 0.7 with the same label, distributions averaged over samples, mean and covariance."""
+    passes = [_random(10 * seed + number) for number in range(5)]
+    options = Options(uncertainty="mc-dropout", passes=5, **LITERAL)
+    found = detect(Scripted(*passes), [IMAGE], [7], options)[0]
+    alone = [detect(Scripted(one), [IMAGE], [7], Options())[0] for one in passes]
+    boxes = np.concatenate([one.boxes for one in alone])
+    probs = np.concatenate([one.label_probs for one in alone]).astype(float)
+    cluster = cluster_sequentially(boxes, 0.7, probs.argmax(axis=1))
+    assert len(found) == cluster.max() + 1
+    expected = []
+    for number in range(cluster.max() + 1):
+        own = cluster == number
+        corners = boxes[own].reshape(-1, 2, 2)
+        spread = [np.cov(corners[:, k].T) if own.sum() > 1 else np.zeros((2, 2)) for k in (0, 1)]
+        expected.append((probs[own].mean(axis=0), boxes[own].mean(axis=0), np.array(spread)))
+    expected.sort(key=lambda entry: -entry[0].max())
+    np.testing.assert_allclose(found.label_probs, [entry[0] for entry in expected], rtol=1e-5)
+    np.testing.assert_allclose(found.boxes, [entry[1] for entry in expected], rtol=1e-9)
+    np.testing.assert_allclose(found.covariances, [entry[2] for entry in expected], atol=1e-9)
+
+
+def test_plain_and_probabilistic_boxes_are_judged_side_by_side(tmp_path: Path) -> None:
+    """A covariance of 0 in a table of others is the plain box, to the bit, also after a file."""
+    masks = np.zeros((2, 60, 80), bool)
+    masks[0, 10:30, 10:40], masks[1, 30:50, 45:70] = True, True
+    truth = probox.GroundTruth.from_masks(CLASSES, [(1, list(masks), [0, 1])])
+    mixed = probox.Detections(
+        classes=CLASSES,
+        image_ids=[1, 1],
+        boxes=[[10, 10, 40, 29], [46, 31, 68, 48]],
+        label_probs=[[0.9, 0, 0], [0, 0.8, 0]],
+        covariances=[np.zeros((2, 2, 2)), np.stack([np.diag([4.0, 2.0])] * 2)],
+    )
+    both = probox.evaluate(truth, mixed)
+    alone = [
+        probox.evaluate(truth, mixed.select([0]).replace(covariances=None)).detections.quality("spatial")[0],
+        probox.evaluate(truth, mixed.select([1])).detections.quality("spatial")[0],
+    ]
+    assert both.detections.quality("spatial").tolist() == alone
+    assert all(0 < value < 1 for value in alone)
+    for name in ("found.json", "found.coco.json"):
+        write_detections(tmp_path / name, mixed, truth)
+        back = read_detections(tmp_path / name, truth)
+        assert probox.evaluate(truth, back).pdq == pytest.approx(both.pdq, rel=1e-12)
+
+
+def test_the_papers_recipe_has_no_numbers_of_ours() -> None:
+    with pytest.raises(InputError, match=r"do not belong to the paper's recipe; leave them out"):
+        Options(recipe="paper", spread=Spread(min_std=2.0))
+    assert Options(spread=Spread(min_std=2.0)).fusing["min_std"] == 2.0
+    assert Options(recipe="paper").fusing == {"min_std": 0.0, "prior_std": 0.0, "shrinkage": 0.0}
+    with pytest.raises(InputError, match="recipe to be one of probox, paper"):
+        Options(recipe="other")  # type: ignore[arg-type]
+
+
+def test_what_the_network_says_without_masks_is_kept(ssd: Path) -> None:
+    detector = Detector(ssd, classes=CLASSES, dropout=Dropout(rate=0.4), threads=1)
+    options = Options(uncertainty="mc-dropout", passes=3)
+    (seen,) = collect_passes(detector, [IMAGE], [5], options)
+    assert len(seen) == 3
+    kept = make_detections(seen, detector.family, SIZE, 5, options)
+    plain = detect(Detector(ssd, classes=CLASSES, threads=1), [IMAGE], [5], Options())[0]
+    np.testing.assert_allclose(kept.plain_scores[:, 0], plain.scores, rtol=1e-5)
+    assert set(kept.plain_scores[:, 1]) - {0} <= set(kept.detections.scores.astype(np.float32))
+    assert not np.array_equal(kept.detections.scores, plain.scores)
+    # A detector of one's own says it by its candidates; other ways have nothing to compare.
+    own = Scripted(_candidates(([10, 10, 30, 30], [0.8, 0.0, 0.0])))
+    (seen,) = collect_passes(own, [IMAGE], [1], options)
+    assert make_detections(seen, own.family, SIZE, 1, options).plain_scores.tolist() == [[np.float32(0.8)] * 2]
+    for uncertainty in ("none", "flip-scale"):
+        other = dataclasses.replace(options, uncertainty=uncertainty)
+        (seen,) = collect_passes(own, [IMAGE], [1], other)
+        assert make_detections(seen, own.family, SIZE, 1, other).plain_scores is None
+
+
+def _cost(remain: int, disappear: int, appear: int, masked: float = 0.9) -> MaskCost:
+    """Detections without masks score 0.9."""
+    pairs = [[0.9, masked]] * remain + [[0.9, 0.0]] * disappear
+    return mask_cost([masked] * (remain + appear), pairs)
+
+
+def test_masks_are_reported_in_both_directions() -> None:
+    cost = mask_cost([0.9, 0.7, 0.6, 0.5, 0.2], [[0.9, 0.9], [0.8, 0.7], [0.6, 0.5], [0.5, 0.6], [0.1, 0.0]])
+    assert (cost.level, cost.plain, cost.masked) == (0.5, 3, 3)  # 0.5 itself is not above
+    assert (cost.remain, cost.disappear, cost.appear) == (2, 1, 1)
+    assert cost.notes == (
+        "With random masks, 2 of 3 detections above 0.5 remain, 1 disappear and 1 appear, which may be false "
+        "positives. Mean score without masks 0.77, with masks 0.73.",
+        "warning: masks remove 33% and add 33% of the detections above 0.5: the network was not trained for such "
+        "masks. Lower --dropout-rate, or mask other layers.",
+    )
+    # More detections than before can still hide many that are gone, or wrong.
+    assert _cost(remain=60, disappear=40, appear=60).large
+    assert "600 of 692 detections above 0.5 remain, 92 disappear and 199 appear" in _cost(600, 92, 199).notes[0]
+    # Three of ten is just not large.
+    assert not _cost(7, 3, 3).large
+    assert _cost(69, 31, 0).large
+    assert _cost(69, 0, 31).large
+    # All are gone; scores that are never above 0.5; nothing at all.
+    gone = mask_cost([0.4], [[0.9, 0.4], [0.8, 0.0]])
+    assert gone.notes[0].endswith("2 disappear and 0 appear. Mean score without masks 0.85.")
+    assert gone.as_dict()["masked_mean"] is None
+    assert (
+        mask_cost([0.3], [[0.4, 0.3], [0.2, 0.0]]).notes[0].startswith("With random masks, 1 of 2 detections remain, 1")
+    )
+    assert mask_cost([0.3], []).notes == (
+        "Without masks there are no detections, with masks 1: probox can't compare them.",
+    )
+
+
+def test_detections_are_paired_by_class_and_overlap() -> None:
+    boxes = np.array([[0, 0, 10, 10], [20, 0, 30, 10], [40, 0, 50, 10], [0, 0, 10, 10]], np.float64)
+    masked = probox.Detections.from_scores(
+        boxes=[[40, 0, 50, 4], [0, 0, 10, 9], [1, 0, 11, 10], [20, 0, 30, 10]],
+        scores=[0.9, 0.8, 0.7, 0.6],
+        labels=[0, 0, 0, 1],
+        classes=CLASSES,
+        image_ids=1,
+    )
+    pairs = pair_scores(boxes, np.array([0, 0, 0, 1]), np.array([0.9, 0.8, 0.7, 0.6]), masked)
+    # The second overlaps the first most; the third comes too late, the fourth is of another class, the first too flat.
+    np.testing.assert_allclose(pairs, [[0.9, 0.8], [0.8, 0], [0.7, 0], [0.6, 0]])
+    assert pair_scores(np.zeros((0, 4)), np.zeros(0, int), np.zeros(0), masked).shape == (0, 2)
+
+
+WIDE_SIZE = (4000, 100)
+WIDE_IMAGE = np.zeros((WIDE_SIZE[1], WIDE_SIZE[0], 3), np.uint8)
+
+
+def apart(scores: np.ndarray) -> Candidates:
+    left = np.arange(len(scores), dtype=float)
+    boxes = np.stack([left, np.zeros(len(left)), left + 1, np.full(len(left), 9.0)], axis=1)
+    columns = np.zeros((len(scores), 3), np.float32)
+    columns[:, 0] = scores
+    return Candidates(boxes, columns)
+
+
+def shuffled(count: int) -> np.ndarray:
+    return np.random.default_rng(count).permutation(np.linspace(0.1, 0.9, count)).astype(np.float32)
+
+
+@pytest.mark.parametrize("labels", ["all", "best"])
+@pytest.mark.parametrize("beyond", [-1, 0, 1, 2, 30])
+def test_the_best_candidates_enter_suppression(beyond: int, labels: str) -> None:
+    limit = 40
+    scores = shuffled(limit + beyond)
+    rows, columns = choose_candidates(apart(scores), WIDE_SIZE, 0.05, labels, limit)
+    np.testing.assert_array_equal(rows, np.argsort(-scores, kind="stable")[:limit])
+    assert not columns.any()
+
+
+def test_a_named_class_s_candidates_are_limited_too() -> None:
+    scores = shuffled(12)
+    plain = apart(scores)
+    named = Candidates(plain.boxes, plain.scores, labels=np.zeros(12, np.int64))
+    assert choose_candidates(named, WIDE_SIZE, 0.05, "all", 5)[0].tolist() == np.argsort(-scores)[:5].tolist()
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_the_usual_limit(beyond: int) -> None:
+    assert MAX_CANDIDATES == 3000
+    scores = shuffled(MAX_CANDIDATES + beyond)
+    rows, _ = choose_candidates(apart(scores), WIDE_SIZE, 0.05, "all")
+    assert len(rows) == MAX_CANDIDATES
+    assert (scores.argmin() in rows) == (beyond == 0)
+
+
+@pytest.mark.parametrize(
+    ("uncertainty", "suppresses"), [("none", False), ("nms-clusters", False), ("mc-dropout", False), ("none", True)]
+)
+@pytest.mark.parametrize(("count", "most"), [(7, 7), (8, 7), (7, 8), (20, 1)])
+def test_so_many_detections_are_kept_the_best(uncertainty: str, count: int, most: int, suppresses: bool) -> None:
+    scores = shuffled(count)
+    options = Options(uncertainty=uncertainty, max_detections=most, passes=2)
+    (found,) = detect(Scripted(apart(scores), suppresses=suppresses), [WIDE_IMAGE], [1], options)
+    np.testing.assert_allclose(found.scores, np.sort(scores)[::-1][:most], rtol=1e-6)
+
+
+def test_an_overlap_of_exactly_the_bound_does_not_suppress() -> None:
+    # Two boxes of 2 x 1 that share 1: IoU 1/3.
+    boxes = np.array([[0, 0, 2, 1], [1, 0, 3, 1]], float)
+    scores, labels = np.array([0.9, 0.8]), np.zeros(2, np.int64)
+    third = 1 / 3
+    assert survivors_of(boxes, scores, labels, third)[1].tolist() == [0, 1]
+    assert survivors_of(boxes, scores, labels, np.nextafter(third, 0))[1].tolist() == [0]

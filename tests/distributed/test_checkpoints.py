@@ -59,7 +59,7 @@ def test_only_missing_and_damaged_parts_run_again(client: Any, sets: Path, tmp_p
         ({"label_threshold": 0.3}, "convention"),
         ({"measures": "pdq"}, "measures"),
         ({"keep": "matches"}, "keep"),
-        ({"images": [100, 107, 114, 121, 128, 135]}, "images, inputs"),
+        ({"image_ids": [100, 107, 114, 121, 128, 135]}, "images, inputs"),
     ],
 )
 def test_other_settings_are_refused_by_name(

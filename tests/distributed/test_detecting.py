@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from probox.notes import as_notes
+
 pytest.importorskip("distributed")
 pytest.importorskip("PIL.Image")
 
@@ -162,7 +164,7 @@ def test_what_looks_odd_to_all_processes_is_said(client: Any, place: Path) -> No
     Path("odd").touch()
     looking = ClusterLooking(client, Model.named(MODEL))
     run = detect_images(open_detector(MODEL), find_images("photos"), "there.json", OPTIONS, process=looking)
-    assert run.notes == alone("here.json").notes == ("all is grey",)
+    assert run.notes == alone("here.json").notes == as_notes(["all is grey"])
     looking._notes["another process"] = ()  # which has seen nothing odd in its part of the images
     assert looking.notes == ()
 

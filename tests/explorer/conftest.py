@@ -18,7 +18,7 @@ def page(results: dict[str, Evaluation], demo_files: Path, tmp_path_factory: pyt
 
     folder = tmp_path_factory.mktemp("a report") / "with spaces & signs #1"
     path, notes = write_report(results, folder, images=demo_files / "images", title="Odd <b>things</b>")
-    assert notes == []
+    assert notes == ()
     return path
 
 

@@ -38,7 +38,7 @@ def test_report_of_three_real_detectors_with_photos(coco_dir: Path, tmp_path: Pa
     found["nanodet"] = probox.read_detections(coco_dir / "results" / "nanodet_m_416_206.rvc1.json.gz", truth)
     results = {name: probox.evaluate(truth, table) for name, table in found.items()}
     page, notes = write_report(results, tmp_path / "r", images=coco_dir / "images")
-    assert notes == []
+    assert notes == ()
     browser.open(page)
     total = results["nanodet"].at_threshold(0.3).summary()
     browser.choose("#exact", "0.3")

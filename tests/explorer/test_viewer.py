@@ -191,7 +191,7 @@ def test_one_file_holds_it_all(
     browser: Browser, results: dict[str, Evaluation], demo_files: Path, tmp_path: Path
 ) -> None:
     path, notes = write_report(results, tmp_path / "one file.html", images=demo_files / "images", embed=True)
-    assert notes == []
+    assert notes == ()
     assert [entry.name for entry in tmp_path.iterdir()] == ["one file.html"]
     browser.open(path, "image=2&detector=1")
     browser.wait(lambda: browser.count("#items .item"))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pytest
+from tests.explorer.browser import Browser
 
 import probox
 from probox import Evaluation
-from probox.pictures.example_pictures import crop_around, view_of_example
+from probox.pictures.example_pictures import crop_around, draw_example, example_page, view_of_example
 from probox.tables.results import Verdict
 
 
@@ -51,3 +53,32 @@ def test_the_part_that_is_shown_holds_two_sigmas_and_stays_in_the_image(results:
         assert (np.array([x1, y1]) <= np.maximum(low, -0.5)).all()
         assert (np.array([x2, y2]) >= np.minimum(high, edge)).all()
         assert (x2 - x1 < view.width) or sigma > 1.0  # it is cut out
+
+
+@pytest.fixture(scope="module")
+def window(chromium: Browser, results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    folder = tmp_path_factory.mktemp("page")
+    (example, *_) = probox.example_detections(results["unsure"], 1)
+    draw_example(view_of_example(results["unsure"], example), caption=example.caption).figure.savefig(
+        folder / "one.png"
+    )
+    (folder / "index.html").write_bytes(example_page([(example, "one.png")], "Examples", []))
+    chromium.driver.get((folder / "index.html").resolve().as_uri())
+    return chromium
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "words"), [(320, True), (390, True), (1300, False)])
+def test_captions_are_words_of_the_page_where_pictures_are_small(window: Browser, width: int, words: bool) -> None:
+    window.resize(width, 844)
+    assert window.js("return document.documentElement.scrollWidth") <= width
+    assert ("overconfident: the" in window.js("return document.querySelector('figcaption').innerText")) is words
+    assert window.js("return document.querySelector('details').offsetHeight > 0") is not words
+
+
+@pytest.mark.slow
+def test_a_caption_is_there_once_to_be_found(window: Browser) -> None:
+    window.resize(1300, 844)
+    window.js("document.querySelector('details').open = true")
+    shown = window.js("return document.body.innerText")
+    assert shown.count("overconfident: the") == 1

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch
 from tests.contrast import COLOUR_VISION, colour_distance, contrast
 
 import probox
-from probox import Detections, Evaluation, GroundTruth
+from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.demo import Demo
 from probox.files.photos import find_photo
 from probox.pictures.corners import principal_axes
+from probox.pictures.labelling import place_labels
 from probox.pictures.rendering import Shapes
+from probox.pictures.standalone import read_standalone
 from probox.pictures.style import PALETTES, Palette
+from probox.pictures.view import view_of_image
+from probox.tables.coco_classes import COCO_CATEGORY_IDS
 from probox.tables.results import Verdict
 
 BLUE, ORANGE = PALETTES["blue-orange"].right, PALETTES["blue-orange"].wrong
@@ -26,14 +34,11 @@ BLUE, ORANGE = PALETTES["blue-orange"].right, PALETTES["blue-orange"].wrong
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """One of the shapes that are drawn together: its points, in the picture's pixels, and its colour."""
-
     points: np.ndarray
     colour: str
 
 
 def tagged(axes: Any, start: str) -> dict[str, Shape]:
-    """Return the shapes whose name begins with `start`, by name."""
     found = {}
     for shapes in axes.get_children():
         for number, name in enumerate(shapes.names if isinstance(shapes, Shapes) else ()):
@@ -58,33 +63,18 @@ def one_detection(covariance: list[list[float]]) -> Detections:
 
 
 def test_ellipse_has_the_true_axes() -> None:
-    """Covariance [[4, 3], [3, 4]] has eigenvalues 7 and 1, the larger one's axis at 45 degrees."""
+    """Points of the outline lie at their number of deviations: axes and angle are right together."""
     assert set(tagged(probox.draw(one_detection([[4, 3], [3, 4]]), 7), "corner-0-0")) == {"corner-0-0-1"}
-    axes = probox.draw(one_detection([[4, 3], [3, 4]]), 7, corners="ellipses")
-    ellipses = tagged(axes, "corner-0-0")
-    assert set(ellipses) == {"corner-0-0-1", "corner-0-0-2", "corner-0-0-3"}
-    for deviations in (1, 2, 3):
-        away = ellipses[f"corner-0-0-{deviations}"].points[:-1:3] - np.array([20, 15])
-        length = np.linalg.norm(away, axis=1)
-        assert length.max() == pytest.approx(deviations * np.sqrt(7), rel=1e-3)
-        assert length.min() == pytest.approx(deviations * 1, rel=1e-3)
-        farthest = away[np.argmax(length)]
-        assert farthest[0] == pytest.approx(farthest[1])
-
-
-def test_drawn_ellipse_is_where_the_mahalanobis_distance_is_its_number_of_deviations() -> None:
-    """Whatever the covariance, points of the drawn outline lie at that distance: axes and angle are right together."""
     rng = np.random.default_rng(3)
-    for _ in range(20):
-        root = rng.normal(size=(2, 2)) * rng.uniform(0.3, 6, 2)
-        covariance = root @ root.T
-        axes = probox.draw(one_detection(covariance.tolist()), 7, label_text="none", corners="ellipses")
-        outline = tagged(axes, "corner-0-0")["corner-0-0-2"].points[:-1]
-        away = outline[::3] - np.array([20, 15])  # every third vertex of a Bezier path lies on the curve
-        distance = np.sqrt(np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away))
-        np.testing.assert_allclose(distance, 2.0, rtol=1e-3)
-        import matplotlib.pyplot as plt
-
+    roots = [rng.normal(size=(2, 2)) * rng.uniform(0.3, 6, 2) for _ in range(20)]
+    for covariance in ([[4, 3], [3, 4]], *((root @ root.T).tolist() for root in roots)):
+        axes = probox.draw(one_detection(covariance), 7, label_text="none", corners="ellipses")
+        ellipses = tagged(axes, "corner-0-0")
+        assert set(ellipses) == {"corner-0-0-1", "corner-0-0-2", "corner-0-0-3"}
+        for deviations in (1, 2, 3):  # every third vertex of a Bezier path lies on the curve
+            away = ellipses[f"corner-0-0-{deviations}"].points[:-1:3] - np.array([20, 15])
+            distance = np.sqrt(np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away))
+            np.testing.assert_allclose(distance, deviations, rtol=1e-3)
         plt.close("all")
 
 
@@ -110,31 +100,21 @@ def test_right_is_one_colour_and_wrong_the_other(results: dict[str, Evaluation],
     result = results["unsure"]
     right, wrong = PALETTES[colours].right, PALETTES[colours].wrong
     axes = probox.draw(result, 2, colours=colours, show_above=0)
-    here = np.flatnonzero(result.detections.image_rows == 1)
-    boxes = tagged(axes, "box-")
-    assert len(boxes) == len(here)
-    for number, row in enumerate(here):
-        box = boxes[f"box-{number}"]
-        expected = right if result.detections.verdicts[row] == Verdict.TP else wrong
-        if (
-            expected == right
-            and result.objects.labels[result.detections.partners[row]] != result.detections.labels[row]
-        ):
-            expected = PALETTES[colours].wrong_class
-        assert box.colour == expected
-        np.testing.assert_allclose(extents(box), result.detections.boxes[row])
-    masks = tagged(axes, "mask-")
-    there = np.flatnonzero(result.objects.image_rows == 1)
-    assert len(masks) == len(there)
-    for number, row in enumerate(there):
-        expected = right if result.objects.verdicts[row] == Verdict.TP else wrong
-        if expected == right and result.detections.labels[result.objects.partners[row]] != result.objects.labels[row]:
-            expected = PALETTES[colours].wrong_class
-        assert masks[f"mask-{number}"].colour == expected
+    for start, table, others in (
+        ("box-", result.detections, result.objects),
+        ("mask-", result.objects, result.detections),
+    ):
+        shapes, here = tagged(axes, start), np.flatnonzero(table.image_rows == 1)
+        assert len(shapes) == len(here)
+        for shape, row in zip((shapes[f"{start}{number}"] for number in range(len(here))), here, strict=True):
+            same = others.labels[table.partners[row]] == table.labels[row]
+            matched = right if same else PALETTES[colours].wrong_class
+            assert shape.colour == (matched if table.verdicts[row] == Verdict.TP else wrong)
+            if start == "box-":
+                np.testing.assert_allclose(extents(shape), table.boxes[row])
 
 
 def scissors_called_boat(probs: tuple[float, float] = (0.7, 0.3)) -> Evaluation:
-    """Return a result of one object, scissors, whose detection is a boat with the first of two probabilities."""
     truth = GroundTruth.from_boxes(["boat", "scissors"], {1: (200, 200)}, [1], [[10, 60, 90, 120]], [1])
     found = Detections(
         classes=["boat", "scissors"], image_ids=[1], boxes=[[10, 60, 90, 120]], label_probs=[list(probs)]
@@ -210,7 +190,6 @@ def test_heatmap_has_a_scale_and_keeps_what_tells_the_verdict(results: dict[str,
 
 
 def unsure_and_unmatched() -> Evaluation:
-    """Return a result with a true positive of 0.1, and false positives of 0.3 and 0.31."""
     truth = GroundTruth.from_boxes(["cup"], {1: (200, 200)}, [1], [[10, 10, 60, 60]], [0])
     found = Detections(
         classes=["cup"], image_ids=[1, 1, 1], boxes=[[10, 10, 60, 60], [80, 80, 120, 120], [130, 130, 180, 180]],
@@ -242,7 +221,6 @@ def test_without_truth_only_confidence_counts() -> None:
 
 
 def hit_and_false_positives(*confidences: float) -> Evaluation:
-    """Return a result of one object, detected with 0.5, and of false positives with these confidences."""
     n = len(confidences)
     truth = GroundTruth.from_boxes(["cup"], {1: (200, 200)}, [1], [[10, 10, 60, 60]], [0])
     boxes = np.concatenate([[[10, 10, 60, 60]], np.tile([100.0, 100.0, 140.0, 140.0], (n, 1)) + np.arange(n)[:, None]])
@@ -283,51 +261,25 @@ def test_the_veil_is_as_thick_as_it_is_told() -> None:
                 probox.draw(found, 7, **{name: wrong})
 
 
-def missed_cup(*others: list[float]) -> Any:
-    """Draw a small object that was missed, and others, which were found."""
-    boxes = [[90.0, 90.0, 110.0, 110.0], *others]
-    masks = []
-    for x1, y1, x2, y2 in boxes:
-        mask = np.zeros((200, 200), bool)
-        mask[int(y1) : int(y2) + 1, int(x1) : int(x2) + 1] = True
-        masks.append(mask)
-    masks[1:] = [mask & ~masks[0] for mask in masks[1:]]
-    truth = GroundTruth.from_masks(["cup"], [(1, masks, [0] * len(masks))])
-    found = Detections(
-        classes=["cup"], image_ids=[1] * len(others), boxes=np.reshape(others, (-1, 4)),
-        label_probs=np.full((len(others), 1), 0.9),
-    )  # fmt: skip
-    return probox.draw(probox.evaluate(truth, found), 1)
-
-
-def test_a_label_on_another_object_is_led_to_its_own() -> None:
-    assert not tagged(missed_cup(), "leader-")  # beside its object, on nothing else
-    leaders = tagged(missed_cup([20.0, 20.0, 180.0, 180.0]), "leader-")
-    ends = [shape.points[1] for shape in leaders.values() if shape.colour == ORANGE]
-    assert len(ends) == 1
-    assert (ends[0] >= 90).all()
-    assert (ends[0] <= 110).all()
-
-
-@pytest.mark.parametrize("what", ["another missed object", "a false positive"])
+@pytest.mark.parametrize("what", ["another missed object", "a found object", "a false positive"])
 def test_whatever_a_missed_objects_label_lies_on_it_is_led_to_its_own(what: str) -> None:
     cup, table = np.zeros((2, 200, 200), bool)
     cup[90:111, 90:111] = True
     table[20:181, 20:181] = ~cup[20:181, 20:181]
-    masks, probs = ([cup, table], []) if what == "another missed object" else ([cup], [[0.0, 0.9]])
+    masks = [cup] if what == "a false positive" else [cup, table]
+    probs = {"another missed object": [], "a found object": [[0.9, 0.0]], "a false positive": [[0.0, 0.9]]}[what]
     truth = GroundTruth.from_masks(["cup", "dog"], [(1, masks, [0] * len(masks))])
     found = Detections(
         classes=["cup", "dog"], image_ids=[1] * len(probs), boxes=np.full((len(probs), 4), [20.0, 20.0, 180.0, 180.0]),
         label_probs=np.reshape(probs, (-1, 2)),
     )  # fmt: skip
     result = probox.evaluate(truth, found)
-    assert (result.objects.verdicts == Verdict.FN).all()
+    assert (result.tp, result.objects.verdicts[0]) == (what == "a found object", Verdict.FN)
     leaders = tagged(probox.draw(result, 1), "leader-").values()
     assert any(cup[int(y), int(x)] for x, y in (shape.points[1] for shape in leaders))
 
 
 def test_a_missed_objects_label_away_from_its_pixels_is_led_to_them() -> None:
-    """The label is at the corner of the object's box, where the object is not."""
     rows, columns = np.indices((200, 200))
     slanting = (np.abs(rows - columns) < 3) & (rows > 60) & (rows < 140)
     falling = slanting[:, ::-1]
@@ -364,7 +316,6 @@ def test_class_names_are_text_whatever_is_in_them() -> None:
 
 
 def label_boxes(axes: Any) -> list[Any]:
-    """Return where labels are on the canvas."""
     cards = [s for s in axes.get_children() if isinstance(s, Shapes) and set(s.names) == {"label"}]
     return [path.transformed(axes.transData).get_extents() for card in cards for path in card.get_paths()]
 
@@ -421,8 +372,6 @@ def test_probabilistic_segmentation_is_drawn_from_its_maps(golden_dir: Path) -> 
 
 
 def test_draws_into_given_axes(results: dict[str, Evaluation]) -> None:
-    import matplotlib.pyplot as plt
-
     _, (left, right) = plt.subplots(1, 2)
     assert probox.draw(results["sure"], 1, ax=left) is left
     assert probox.draw(results["unsure"], 1, ax=right) is right
@@ -460,3 +409,86 @@ def test_photos_are_found_by_name_or_number_and_never_outside_their_folder(tmp_p
     assert find_photo(inside, 7) == inside / "7.jpg"
     (inside / "away").symlink_to(tmp_path)
     assert find_photo(inside, 1, "away/secret.jpg") is None
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_labels_stay_in_bounds_and_off_each_other(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(0, 40))
+    bounds = (float(rng.uniform(20, 400)), float(rng.uniform(20, 400)))
+    corners = rng.uniform(-20, 1, (n, 2)) + rng.uniform(0, 1, (n, 2)) * bounds
+    boxes = np.concatenate([corners, corners + rng.uniform(0, 100, (n, 2))], axis=1)
+    sizes = [[tuple(rng.uniform(5, 120, 2)), tuple(rng.uniform(3, 30, 2))] for _ in range(n)]
+    places = place_labels(boxes, sizes, bounds, rng.random((16, 16)) < 0.3)
+    assert len(places) == n
+    drawn = []
+    for place, variants in zip(places, sizes, strict=True):
+        if place is None:
+            continue
+        width, height = variants[place.variant]
+        assert place.left >= 0
+        assert place.left + width <= bounds[0] + 1e-6
+        assert place.top >= 0
+        assert place.top + height <= bounds[1] + 1e-6
+        for left, top, w, h in drawn:
+            across = min(place.left + width, left + w) - max(place.left, left)
+            down = min(place.top + height, top + h) - max(place.top, top)
+            assert max(across, 0) * max(down, 0) <= 0.01 * width * height + 1e-6
+        drawn.append((place.left, place.top, width, height))
+
+
+def test_labels_drop_out_when_the_picture_is_full() -> None:
+    boxes = np.tile([[10.0, 10.0, 90.0, 90.0]], (200, 1))
+    places = place_labels(boxes, [[(30, 10), (12, 6)]] * 200, (100, 100))
+    assert sum(place is not None for place in places) < 40
+
+
+def test_an_image_with_too_many_pixels_is_not_drawn() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {7: (900_000, 1_000)}, [7], [[1, 2, 30, 40]], [0])
+    found = Detections(classes=["cup"], image_ids=[7], boxes=[[1, 2, 30, 40]], label_probs=[[0.9]])
+    with pytest.raises(InputError, match="image 7: expected at most 134,217,728 pixels to draw, but got 900000 x 1000"):
+        view_of_image(evaluate(truth, found), 7)
+
+
+def test_a_label_stands_above_its_box_or_where_it_covers_least() -> None:
+    def place(box: list[float], sizes: list[tuple[float, float]], bounds: tuple[float, float], busy: Any = None) -> Any:
+        (found,) = place_labels([box], [sizes], bounds, busy)
+        return found
+
+    lonely = place([50, 50, 90, 90], [(30, 10), (20, 8)], (200, 200))
+    assert (lonely.variant, lonely.left, lonely.top) == (0, 50, 40)
+    assert place([5, 5, 20, 20], [(300, 10), (25, 8)], (40, 40)).variant == 1  # the long form has no room
+    upper, everywhere = np.arange(100)[:, None] < 50, np.ones((200, 200), bool)
+    assert place([20, 40, 60, 60], [(30, 10)], (100, 100), np.broadcast_to(upper, (100, 100))).top >= 50
+    box, bounds = [80, 80, 120, 120], (200, 200)
+    assert place(box, [(60, 20), (30, 10)], bounds, everywhere).variant == 0  # both cover things to see alike
+    everywhere[68:80] = False  # free above
+    assert place(box, [(150, 40), (30, 10)], bounds, everywhere).variant == 1
+
+
+def read(tmp_path: Path, *entries: dict[str, Any]) -> Detections:
+    """Return detections of image 3 that are read without truth."""
+    usual = {"image_id": 3, "bbox": [1, 2, 3, 4], "score": 0.9}
+    path = tmp_path / "found.coco.json"
+    path.write_text(json.dumps([usual | entry for entry in entries]))
+    return read_standalone(str(path), None).detections
+
+
+def test_classes_without_truth(tmp_path: Path) -> None:
+    def entry(category: int, column: int) -> dict[str, Any]:
+        return {"category_id": category, "all_scores": [0.9 if at == column else 0.001 for at in range(80)]}
+
+    def named(*entries: dict[str, Any]) -> list[str]:
+        found = read(tmp_path, *entries)
+        return [found.classes[label] for label in found.label_probs.argmax(axis=1)]
+
+    coco = {number: entry(number, COCO_CATEGORY_IDS.index(number)) for number in (1, 62, 90)}
+    # 90 can't be the number of one of 80 classes; 62 could, but `probox detect` writes COCO's.
+    assert named(coco[1], coco[90]) == ["person", "toothbrush"]
+    assert named(coco[1], coco[62]) == ["person", "chair"]
+    assert named(entry(62, 61)) == ["class 62"]  # 80 classes of one's own: COCO's 62 is its 57th
+    few = read(tmp_path, {"category_id": 2, "all_scores": [0, 0.9, 0.1]})
+    assert few.classes == ("class 1", "class 2", "class 3")
+    message = r"\[0\]\.image_id: expected the number of an image, but got the name 'a'; say on"
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, {"image_id": "a", "category_id": 1})

@@ -8,15 +8,21 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import PdfPages
+from matplotlib.image import AxesImage
+from matplotlib.text import Text
 
 import probox
 from probox import Evaluation
-from probox.pictures.rendering import TextFigure, text_stays_text
+from probox.pictures.drawing import new_axes
+from probox.pictures.rendering import Picture, TextFigure, Words, file_content, text_stays_text, word_width
 
 
 def font_kinds(pdf: bytes) -> set[str]:
@@ -87,3 +93,71 @@ def test_figures_can_be_sent_elsewhere(figure: TextFigure) -> None:
     again = pickle.loads(pickle.dumps(figure))
     assert b"<text" in saved(again, "svg")
     plt.close(again)
+
+
+def pixels(axes: Any) -> np.ndarray:
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(file_content(axes.get_figure(), "png")))).astype(int)
+
+
+def axes_of(width: int, height: int) -> Any:
+    axes = new_axes(width, height, shown=False)
+    axes.set_xlim(-0.5, width - 0.5)
+    axes.set_ylim(height - 0.5, -0.5)
+    axes.set_axis_off()
+    return axes
+
+
+def test_words_stand_where_text_would_stand() -> None:
+    seen = []
+    for kind in (Text, Words):
+        axes = axes_of(400, 100)
+        axes.add_artist(kind(40, 60, "pPDQ 24  gy Lbl 7", fontsize=30, color="#14181f", parse_math=False))
+        ink = 255 - pixels(axes)[..., 0]
+        y, x = np.nonzero(ink > 60)
+        seen.append((x.min(), x.max(), y.min(), y.max(), ink.sum()))
+    np.testing.assert_allclose(seen[0][:4], seen[1][:4], atol=4)  # words begin at whole pixels
+    assert seen[1][4] == pytest.approx(seen[0][4], rel=0.03)
+
+
+def test_width_of_text_is_that_of_its_words() -> None:
+    axes = axes_of(400, 100)
+    text = axes.add_artist(Text(0, 50, "person 24", fontsize=20))
+    renderer: Any = FigureCanvasAgg(axes.get_figure())
+    assert word_width("person 24", 20, 150) == pytest.approx(
+        text.get_window_extent(renderer.get_renderer()).width, abs=2
+    )
+    assert word_width("", 20, 150) == 0
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "antialiased"])
+def test_pictures_lie_where_images_lie(interpolation: str) -> None:
+    rng = np.random.default_rng(1)
+    coarse = rng.integers(0, 256, (6, 8, 3), dtype=np.uint8)
+    values = np.kron(coarse, np.ones((10, 10, 1), np.uint8))  # blocks of 10 x 10
+    shown = []
+    for kind in (AxesImage, Picture):
+        axes = axes_of(80, 60)
+        image = kind(axes, extent=(-0.5, 79.5, 59.5, -0.5), interpolation=interpolation)
+        image.set_data(values)
+        axes.add_image(image)
+        shown.append(pixels(axes))
+    assert shown[0].shape == shown[1].shape
+    middles = shown[1][75::150, 75::150]  # 15 pixels of the canvas for one of the image
+    np.testing.assert_array_equal(middles, coarse)
+    # Smoothing differs where blocks meet.
+    assert np.abs(shown[0] - shown[1]).mean() < (0.5 if interpolation == "nearest" else 6)
+
+
+def test_svg_has_an_element_for_each_thing(results: dict[str, Evaluation]) -> None:
+    axes = probox.draw(results["unsure"], 2, heatmap=True, show_above=0, corners="ellipses")
+    svg = file_content(axes.get_figure(), "svg").decode()
+    here = np.flatnonzero(results["unsure"].detections.image_rows == 1)
+    named = set(re.findall(r'id="((?:box|corner|mask|heat)-[^"]*)"', svg))
+    for row in range(len(here)):
+        assert {f"box-{row}", f"corner-{row}-0-1", f"corner-{row}-1-3"} <= named
+    assert {"mask-0", "heat-scale", "heat-ramp"} <= named
+    assert ">P(pixel belongs to it)</text>" in svg
+    assert b"FontFile2" in file_content(axes.get_figure(), "pdf")
+    assert svg == file_content(axes.get_figure(), "svg").decode()  # no dates, no chance

@@ -23,7 +23,6 @@ OF_SIGMAS = ("coverage", "pit", "sparsification", "sigma_error")
 
 
 def texts(figure: Any) -> str:
-    """Return all words of a figure, without line breaks."""
     found = [artist.get_text() for artist in figure.findobj(match=lambda artist: hasattr(artist, "get_text"))]
     return " ".join(" ".join(found).split())
 
@@ -33,7 +32,6 @@ def legend(axes: Any) -> list[str]:
 
 
 def numbers(evaluation: Evaluation, name: str) -> dict[str, float]:
-    """Return what a measure says of an evaluation."""
     (measure,) = [measure for measure in MEASURES if measure.name == name]
     return dict(measure.summary(evaluation))
 
@@ -56,11 +54,7 @@ def simulated(n: int, *, scale: float = 1.0, seed: int = 0, relative: float | No
     ids = np.arange(1, n + 1)
     truth = GroundTruth.from_boxes(["cup"], {int(i): (400, 400) for i in ids}, ids, boxes, np.zeros(n, int))
     detections = Detections(
-        classes=["cup"],
-        image_ids=ids,
-        boxes=found,
-        label_probs=rng.uniform(0.1, 1.0, (n, 1)),
-        covariances=covariances,
+        classes=["cup"], image_ids=ids, boxes=found, label_probs=rng.uniform(0.1, 1.0, (n, 1)), covariances=covariances
     )
     return probox.evaluate(truth, detections, measures=["map"])
 
@@ -128,13 +122,17 @@ def test_reliability_has_precision_mean_score_and_counts(unsure: Evaluation) -> 
     assert "D-ECE is D-ECE@50/10w: detections matched by COCO's rule at IoU 0.5" in texts(axes.figure)
 
 
+def relative_edges(evaluation: Evaluation) -> tuple[np.ndarray, np.ndarray]:
+    """Return sigma and error of each edge that is judged, in shares of the side."""
+    pairs = evaluation.matched_pairs
+    sides, kept = pairs.sides[:, [0, 1, 0, 1]], (pairs.variances > 0) & ~pairs.truncated
+    return (np.sqrt(pairs.variances) / sides)[kept], (np.abs(pairs.residuals) / sides)[kept]
+
+
 def test_sparsification_takes_the_most_unsure_away(unsure: Evaluation) -> None:
     axes = unsure.plot.sparsification()
     own, best, chance = axes.lines
-    pairs = unsure.matched_pairs
-    sides = pairs.sides[:, [0, 1, 0, 1]]
-    kept = (pairs.variances > 0) & ~pairs.truncated
-    sigma, error = (np.sqrt(pairs.variances) / sides)[kept], (np.abs(pairs.residuals) / sides)[kept]
+    sigma, error = relative_edges(unsure)
     n = len(sigma)
     for line, order in ((own, sigma), (best, error)):
         ranked = 100 * error[np.argsort(-order, kind="stable")]
@@ -148,10 +146,7 @@ def test_sparsification_takes_the_most_unsure_away(unsure: Evaluation) -> None:
 
 def test_sigma_against_error_has_every_edge(unsure: Evaluation) -> None:
     axes = unsure.plot.sigma_error()
-    pairs = unsure.matched_pairs
-    sides = pairs.sides[:, [0, 1, 0, 1]]
-    kept = (pairs.variances > 0) & ~pairs.truncated
-    sigma, error = (np.sqrt(pairs.variances) / sides)[kept], (np.abs(pairs.residuals) / sides)[kept]
+    sigma, error = relative_edges(unsure)
     points = np.asarray(axes.collections[0].get_offsets())
     np.testing.assert_allclose(points, 100 * np.stack([sigma, np.maximum(error, LEAST)], axis=1))
     line, diagonal = axes.lines

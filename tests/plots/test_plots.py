@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ from tests.amounts import others_slow
 from tests.pictures.test_saving import font_kinds
 
 import probox
-from probox import Evaluation
+from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.pictures.style import DARK, LIGHT
 from probox.plots import PLOTS, Plot, Plots, draw_all
+from probox.plots.breakdown import DIFFERENCE, MOST_CLASSES, _contrast, why_not
 from probox.tables.results import Verdict
 
 LONG = "faster r-cnn, resnet 50, {} passes of dropout, seed 1"
@@ -46,10 +49,7 @@ def check_legends(figure: Any) -> None:
     legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
     for legend in legends:
         box = legend.get_window_extent()
-        assert figure.bbox.padded(1).containsx(box.x0)
-        assert figure.bbox.padded(1).containsx(box.x1)
-        assert figure.bbox.padded(1).containsy(box.y0)
-        assert figure.bbox.padded(1).containsy(box.y1)
+        assert all(figure.bbox.padded(1).contains(*corner) for corner in (box.min, box.max))
         for axes in figure.axes:
             assert not box.overlaps(axes.get_window_extent())
             for title in (axes.title, axes._left_title, axes.xaxis.label, axes.yaxis.label):
@@ -61,7 +61,6 @@ def check_legends(figure: Any) -> None:
 
 
 def check_ticks(figure: Any) -> None:
-    """Numbers are written out: no formula of matplotlib's is left."""
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             ticks = [*axis.get_ticklabels(which="both"), axis.get_offset_text()]
@@ -187,6 +186,172 @@ def test_every_plot_is_in_the_documents(plot: Plot) -> None:
     assert f"`{plot.name}`" in text
 
 
-def test_an_unknown_plot_is_an_unknown_attribute(results: dict[str, Evaluation]) -> None:
-    with pytest.raises(AttributeError, match="'Plots' object has no attribute 'pie'"):
-        _ = getattr(results["sure"].plot, "pie")  # noqa: B009
+def test_points_and_lines_are_differences_and_intervals(results: dict[str, Evaluation]) -> None:
+    axes = Plots(results).difference(replicates=100, seed=2)
+    (pair,) = probox.compare(results, replicates=100, seed=2, swaps=False).pairs
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["mAP", "1-moLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG"]
+    _, *drawn, _ = axes.lines  # the line at 0, a line and a dot for each row, an empty one for the legend
+    pdq = pair.columns["PDQ"].difference  # the first minus the second, in the plot too
+    line, dot = drawn[2 * names.index("PDQ") : 2 * names.index("PDQ") + 2]
+    np.testing.assert_allclose(np.sort(line.get_xdata()), [100 * pdq.low, 100 * pdq.high])
+    np.testing.assert_allclose(dot.get_xdata(), [100 * pdq.value])
+    assert dot.get_markerfacecolor() == LIGHT.lines[1]
+    assert drawn[1].get_markerfacecolor() == LIGHT.ground  # mAP is the same
+    assert axes.get_xlabel() == "sure minus unsure: points, 95 % intervals\nfilled dots: the interval does not hold 0"
+    assert axes.get_legend() is None
+
+
+def test_a_quality_that_is_shown_for_an_error_points_the_right_way(results: dict[str, Evaluation]) -> None:
+    few = results["sure"].at_threshold(0.9)  # fewer found: a higher moLRP, a lower 1-moLRP
+    axes = Plots({"a": results["sure"], "b": few}).difference(replicates=50)
+    assert axes.lines[4].get_xdata()[0] > 0
+
+
+def test_classes_from_the_greatest_difference_down(results: dict[str, Evaluation]) -> None:
+    axes = Plots(results).difference(per_class=True, replicates=50)
+    tables = [result.per_class() for result in results.values()]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    gained = [tables[0][name]["PDQ"] - tables[1][name]["PDQ"] for name in names]
+    assert sorted(gained, reverse=True) == gained
+    assert len(names) == 7
+    assert axes.get_title(loc="left") == "Difference with interval, 12 images: PDQ"
+
+
+def test_as_many_replicates_as_the_comparison() -> None:
+    defaults = [
+        inspect.signature(function).parameters["replicates"].default for function in (DIFFERENCE.draw, probox.compare)
+    ]
+    assert defaults == [1000, 1000]
+
+
+def test_several_have_a_legend_beside_the_plot(results: dict[str, Evaluation]) -> None:
+    three = {**results, "third": results["sure"]}
+    axes = Plots(three).difference(replicates=20)
+    legend = axes.get_legend()
+    axes.figure.canvas.draw()
+    assert [text.get_text() for text in legend.get_texts()] == ["unsure", "third"]
+    assert legend.get_window_extent().x0 >= axes.get_window_extent().x1
+    assert (
+        axes.get_xlabel() == "sure minus each other: points, 95 % intervals\nfilled dots: the interval does not hold 0"
+    )
+
+
+def test_drawn_only_of_results_that_can_be_compared(results: dict[str, Evaluation]) -> None:
+    with pytest.raises(InputError, match="a difference needs two results; write Plots"):
+        results["sure"].plot.difference()
+    a, b = results.values()
+    ids = a.dataset.image_ids
+    assert DIFFERENCE.fits({"a": a, "b": b})
+    assert not DIFFERENCE.fits({"a": a})
+    assert not DIFFERENCE.fits({"a": a, "b": b.select_images(ids[1:])})
+    assert not DIFFERENCE.fits({"a": a.select_images(ids[:1]), "b": b.select_images(ids[:1])})
+    assert not DIFFERENCE.fits(
+        {"a": dataclasses.replace(a, measures=("pdq",)), "b": dataclasses.replace(b, measures=("map",))}
+    )
+    assert why_not({"a": a, "b": b}) is None
+    assert why_not({"a": a}) == "there is only one result"
+    assert "of a is not in b" in str(why_not({"a": a, "b": b.select_images(ids[1:])}))
+    assert (
+        why_not({"a": a.select_images(ids[:1]), "b": b.select_images(ids[:1])})
+        == "fewer than two images have no intervals"
+    )
+    assert "difference" not in [name for name, _ in draw_all({"a": a, "b": b.select_images(ids[1:])})]
+    assert "difference" in [name for name, _ in draw_all({"a": a, "b": b})]
+
+
+def test_measures_without_classes_have_none_to_draw(results: dict[str, Evaluation]) -> None:
+    images = {name: dataclasses.replace(result, measures=("pmb-nll",)) for name, result in results.items()}
+    with pytest.raises(InputError, match="no measure of these results is defined for a class; evaluate PDQ too"):
+        Plots(images).difference(per_class=True, replicates=5)
+    boxes = {name: dataclasses.replace(result, measures=("map",)) for name, result in results.items()}
+    assert Plots(boxes).difference(per_class=True, replicates=5).get_title(loc="left").endswith(": mAP")
+
+
+def cells(axes: Axes) -> dict[tuple[int, int], str]:
+    return {(round(text.get_position()[1]), round(text.get_position()[0])): text.get_text() for text in axes.texts}
+
+
+def test_cells_are_counts_and_colours_shares_of_rows(results: dict[str, Evaluation]) -> None:
+    counted = results["unsure"].confusion()
+    (axes,) = results["unsure"].plot.confusion()
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert shown == [*counted.classes, "background"] == [label.get_text() for label in axes.get_xticklabels()]
+    last = len(counted.classes)
+    expected = {(row, column): str(counted.matrix[row, column]) for row, column in np.argwhere(counted.matrix).tolist()}
+    assert cells(axes) == expected | {(last, last): "-"}
+    np.testing.assert_allclose(axes.images[0].get_array(), np.nan_to_num(counted.shares()))
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("detection names", "truth")
+
+
+def test_each_result_has_a_panel_with_the_same_classes(results: dict[str, Evaluation]) -> None:
+    four = {name: results["sure" if number % 2 else "unsure"] for number, name in enumerate("abcd")}
+    panels = Plots(four).confusion()
+    assert [axes.get_title(loc="left") for axes in panels] == list("abcd")
+    assert len({tuple(label.get_text() for label in axes.get_yticklabels()) for axes in panels}) == 1
+    assert cells(panels[0]) == cells(panels[2])
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_counts_can_be_read_on_their_cells(results: dict[str, Evaluation], dark: bool) -> None:
+    (axes,) = results["unsure"].plot.confusion(dark=dark)
+    theme, image = (DARK if dark else LIGHT), axes.images[0]
+    inks = set()
+    for text in axes.texts:
+        column, row = (round(place) for place in text.get_position())
+        cell = image.cmap(image.get_array()[row, column])
+        ink, other = sorted((theme.ground, theme.ink), key=lambda one: one != text.get_color())
+        assert _contrast(ink, cell) >= _contrast(other, cell)
+        assert _contrast(ink, cell) > 3.5
+        inks.add(ink)
+    assert theme.ink in inks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("many", [1, 2, 3, 5])
+def test_the_caption_keeps_off_what_axes_are_called(many: int) -> None:
+    panels = Plots({f"result {n}": many_classes() for n in range(many)}).confusion()
+    figure = panels[0].figure
+    figure.canvas.draw()  # once, as saving does
+    caption = figure._supxlabel.get_window_extent()
+    names = [axes.xaxis.label.get_window_extent() for axes in panels]
+    assert min(name.y0 for name in names) - caption.y1 > 0.04 * figure.dpi
+    assert caption.y0 >= 0
+
+
+def many_classes() -> Evaluation:
+    names = [f"class {n}" for n in range(30)]
+    boxes = [[30 * n, 5, 30 * n + 19, 24] for n in range(30)]
+    probs = np.eye(30) * 0.9
+    probs[[27, 28, 29], [28, 29, 27]] = 0.5
+    probs[[27, 28, 29], [27, 28, 29]] = 0.3
+    truth = GroundTruth.from_boxes(names, {1: (900, 30)}, [1] * 30, boxes, list(range(30)))
+    return evaluate(truth, Detections(classes=names, image_ids=[1] * 30, boxes=boxes, label_probs=probs))
+
+
+def test_of_many_classes_those_that_are_mixed_up_most() -> None:
+    (axes,) = many_classes().plot.confusion()
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(shown) == MOST_CLASSES + 1
+    assert shown[-4:] == ["class 27", "class 28", "class 29", "background"]
+    assert f"The {MOST_CLASSES} of 30 classes that are mixed up most" in axes.figure.get_supxlabel().replace("\n", " ")
+    (few,) = many_classes().plot.confusion(most=2)
+    assert len(few.get_yticklabels()) == 3
+    (all_of_them,) = many_classes().plot.confusion(most=30)
+    assert "mixed up most" not in all_of_them.figure.get_supxlabel()
+
+
+def test_nothing_to_show_is_said() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (64, 48)}, [], np.zeros((0, 4)), [])
+    none = Detections(classes=["cup"], image_ids=[], boxes=[], label_probs=np.zeros((0, 1)))
+    (axes,) = evaluate(truth, none).plot.confusion()
+    assert [text.get_text() for text in axes.texts] == ["nothing was found,\nnothing was missed"]
+
+
+def test_without_pdq_it_is_passed_over_and_says_why() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (64, 48)}, [1], [[5, 5, 20, 20]], [0])
+    found = Detections(classes=["cup"], image_ids=[1], boxes=[[5, 5, 20, 20]], label_probs=[[0.9]])
+    result = evaluate(truth, found, measures=["map"])
+    assert "confusion" not in dict(draw_all({"": result}))
+    with pytest.raises(InputError, match="PDQ was not measured"):
+        result.plot.confusion()

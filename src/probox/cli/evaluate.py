@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from probox.cli.scoring import (
     Scoring,
     keep_option,
     measures_option,
+    open_measure,
     parse_measures,
     part_option,
     scoring_options,
@@ -69,14 +69,10 @@ from probox.support.words import some_names, with_count
 
 if TYPE_CHECKING:
     from probox.analysis.resampling import Intervals
-    from probox.evaluation.inputs import SharedTruth
     from probox.evaluation.result import Evaluation
     from probox.evaluation.text import Limits
 
 metric_option = option_group("Metrics")
-
-Measure = Callable[[str, str, Any], "Evaluation"]
-"""Takes a path, the name of its result and a progress; returns the result."""
 
 
 class _Command(GroupedCommand):
@@ -398,49 +394,6 @@ def _extra_tables(
                 look: dict[str, Any] = {"mark_best": False, "by_metric": False, "width": table_width()}
                 tables.append(format_table(filled, style, heading=title, threshold=threshold, **look))
     return [*tables, _coco_table(rows, threshold, style)] if coco else tables
-
-
-@contextmanager
-def open_measure(
-    there: SharedTruth, truth: str, scoring: Scoring, dask: str | None, out: str | None
-) -> Iterator[Measure]:
-    """Give a function that evaluates a file, here or over a cluster; kept parts go when the block has saved results."""
-    if dask is None:
-        yield lambda path, name, progress: scoring.evaluate(there, path, progress)
-        return
-    if scoring.part is not None:
-        raise click.UsageError("--dask cuts images into parts by itself: leave out --part.")
-    if scoring.threads is not None:
-        raise click.UsageError("--threads is about one process: leave it out, workers of --dask have their own.")
-    from probox.distributed import open_client, run_evaluation
-    from probox.files.output import remove_if_empty
-
-    folder = None if out is None else Path(f"{out.rstrip('/')}.partial")
-    with ExitStack() as stack:
-        if folder is not None:
-            stack.callback(remove_if_empty, folder)
-        client = stack.enter_context(open_client(dask))
-
-        def measure(path: str, name: str, progress: Any) -> Evaluation:
-            run = stack.enter_context(
-                run_evaluation(
-                    truth, path, client=client, keep=scoring.keep, progress=progress, image_ids=scoring.image_ids,
-                    repair=scoring.repair, convention=scoring.convention, measures=scoring.measures,
-                    checkpoint=None if folder is None else folder / name,
-                )
-            )  # fmt: skip
-            if run.kept:
-                note(f"{name}: {run.kept} of {run.parts} parts were done before")
-            result: Evaluation = run.result
-            return result
-
-        try:
-            yield measure
-        except BaseException:
-            kept = 0 if folder is None else len(list(folder.glob("*/part-*.probox")))
-            if kept:
-                note(f"{kept} finished parts are kept in {folder}; the same command goes on from there")
-            raise
 
 
 def _compute_intervals(evaluations: Iterable[Evaluation]) -> list[Intervals]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from probox.cli.completion import complete_measures
+from probox.cli.console import note
 from probox.cli.shared_options import execution_option, input_option, option, option_group
 from probox.convention import CHOICES, PRESETS, Convention
 from probox.errors import InputError
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 scoring_option = option_group("Scoring")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+Measure = Callable[[str, str, Any], "Evaluation"]
+"""Takes a path, the name of its result and a progress; returns the result."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +100,49 @@ class Scoring:
         from probox.evaluation.inputs import read_inputs
 
         return read_inputs(truth, detections, call, image_ids=self.image_ids, repair=self.repair)
+
+
+@contextmanager
+def open_measure(
+    there: SharedTruth, truth: str, scoring: Scoring, dask: str | None, out: str | None
+) -> Iterator[Measure]:
+    """Give a function that evaluates a file, here or over a cluster; kept parts go when the block has saved results."""
+    if dask is None:
+        yield lambda path, name, progress: scoring.evaluate(there, path, progress)
+        return
+    if scoring.part is not None:
+        raise click.UsageError("--dask cuts images into parts by itself: leave out --part.")
+    if scoring.threads is not None:
+        raise click.UsageError("--threads is about one process: leave it out, workers of --dask have their own.")
+    from probox.distributed import open_client, run_evaluation
+    from probox.files.output import remove_if_empty
+
+    folder = None if out is None else Path(f"{out.rstrip('/')}.partial")
+    with ExitStack() as stack:
+        if folder is not None:
+            stack.callback(remove_if_empty, folder)
+        client = stack.enter_context(open_client(dask))
+
+        def measure(path: str, name: str, progress: Any) -> Evaluation:
+            run = stack.enter_context(
+                run_evaluation(
+                    truth, path, client=client, keep=scoring.keep, progress=progress, image_ids=scoring.image_ids,
+                    repair=scoring.repair, convention=scoring.convention, measures=scoring.measures,
+                    checkpoint=None if folder is None else folder / name,
+                )
+            )  # fmt: skip
+            if run.kept:
+                note(f"{name}: {run.kept} of {run.parts} parts were done before")
+            result: Evaluation = run.result
+            return result
+
+        try:
+            yield measure
+        except BaseException:
+            kept = 0 if folder is None else len(list(folder.glob("*/part-*.probox")))
+            if kept:
+                note(f"{kept} finished parts are kept in {folder}; the same command goes on from there")
+            raise
 
 
 class _LabelThreshold(click.FloatRange):

@@ -109,16 +109,22 @@ def open_detector(
         given = {"classes": classes, "dropout": dropout, "batch": None if batch == 1 else batch, "threads": threads}
         return _open_python(rest, given | {"size": size, "weights": weights, "device": device}, family)
     if kind != "torchvision" and weights is not None:
-        raise InputError(f"{kind} models hold their weights themselves", remedy="leave out {option:weights}")
+        raise InputError(
+            f"{kind} models hold their weights themselves", remedy="leave out the file of weights ({option:weights})"
+        )
     if kind == "onnx":
         if device is not None:
-            raise InputError("ONNX Runtime chooses its device itself", remedy="leave out {option:device}")
+            raise InputError("ONNX Runtime chooses its device itself", remedy="leave out the device ({option:device})")
         choices = {"family": family, "classes": classes, "dropout": dropout, "batch": batch, "threads": threads}
         return _open_onnx(rest, size=size, **choices, **({} if workers == 1 else {"workers": workers}))
     if family != "auto":
-        raise InputError(f"{kind} models are no graphs of the family {family}", remedy="leave out {option:family}")
+        raise InputError(
+            f"{kind} models are no graphs of the family {family}", remedy="leave out the family ({option:family})"
+        )
     if size is not None and kind != "ultralytics":
-        raise InputError(f"{kind} models resize images as they were trained", remedy="leave out {option:size}")
+        raise InputError(
+            f"{kind} models resize images as they were trained", remedy="leave out the size ({option:size})"
+        )
     for name, value in {**OFFLINE, **QUIET}.items():
         os.environ.setdefault(name, value)
     with _print_to_stderr():
@@ -143,7 +149,9 @@ def _open_onnx(model: str, **choices: Any) -> Runner:
     if path.is_file() and path.suffix == ".pt":
         raise InputError("is no ONNX file", file=model, remedy=f"write ultralytics:{model}, or export it to ONNX")
     if path.is_file() and path.suffix in (".pth", ".safetensors"):
-        remedy = "write torchvision:NAME and give it as {option:weights}, or export the model to ONNX"
+        remedy = (
+            "write torchvision:NAME and give it as the file of weights ({option:weights}), or export the model to ONNX"
+        )
         raise InputError("holds weights without a model", file=model, remedy=remedy)
     check_installed(("onnx", "onnxruntime"), extra="detect", purpose="running detectors needs")
     return Detector(path, **choices)

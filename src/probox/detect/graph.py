@@ -261,7 +261,7 @@ def name_columns(columns: int, classes: Sequence[str] | None = None, *, backgrou
     if columns not in coco or (columns == 81 and not background):
         raise InputError(
             f"the model has {columns} classes, which are not COCO's",
-            remedy="give the names of its classes ({option:classes}) in the order of its outputs",
+            remedy="give the names of its classes in the order of its outputs ({option:classes})",
         )
     return ScoreColumns(COCO_CLASSES, coco[columns])
 
@@ -272,7 +272,7 @@ def expect_names(names: Sequence[str], columns: int, outputs: str = "") -> None:
         where = f" (outputs {outputs})" if outputs else ""
         raise InputError(
             f"expected {columns} class names for the model's {columns} scores{where}, but got {len(names)}",
-            remedy="give the names of its classes ({option:classes}) in the order of its outputs",
+            remedy="give the names of its classes in the order of its outputs ({option:classes})",
         )
 
 

@@ -18,6 +18,7 @@ from probox.files.reading import TRUTH_EXPANDS, file_head, first_character, read
 from probox.files.source import Source
 from probox.formats import read_truth
 from probox.formats.image_names import rows_by_name
+from probox.notes import Note, as_notes
 
 Places = str | Path | Sequence[str | Path]
 Size = tuple[int, int]
@@ -51,7 +52,7 @@ class PhotoSelection:
     """What `choose_images` returns: images to look at, in order of their ids, and what is to be said of the choice."""
 
     images: tuple[ImageFile, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     categories: dict[int, str] | None = None
     """The truth's classes by category id."""
 
@@ -110,7 +111,7 @@ def choose_images(images: Places, truth: str | Path | None = None) -> PhotoSelec
     else:
         known, categories = _images_of(truth)
         numbered = _by_truth(found, known, str(truth), notes)
-    return PhotoSelection(tuple(sorted(numbered, key=lambda image: image.image_id)), tuple(notes), categories)
+    return PhotoSelection(tuple(sorted(numbered, key=lambda image: image.image_id)), as_notes(notes), categories)
 
 
 def _photos_of(place: Path, notes: list[str]) -> list[Path]:
@@ -262,7 +263,7 @@ def _by_number(found: Sequence[Path], notes: list[str]) -> list[ImageFile]:
     if len(found) > 1:
         notes.append(
             f"images are counted from 0 in order of their paths, since {why}; "
-            "give the ground truth ({option:truth}) to use its image ids"
+            "give the ground truth to use its image ids ({option:truth})"
         )
     return [ImageFile(number, path, counted=True) for number, path in enumerate(found)]
 
@@ -289,7 +290,7 @@ def _by_truth(found: Sequence[Path], known: Sequence[_Known], truth: str, notes:
         raise InputError(
             f"none of its images is among the photos (there the first is {theirs}, here {found[0].name})",
             file=truth,
-            remedy="check {option:images} and {option:truth}",
+            remedy="check the folder and the file ({option:images}, {option:truth})",
         )
     unknown = [path for path, row in zip(found, rows, strict=True) if row < 0]
     if unknown:

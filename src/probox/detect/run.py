@@ -51,7 +51,7 @@ def check_ids(path: str | Path, images: Sequence[ImageFile], *, shards: int | No
             f"{form.title} would hold ids of images alone, and those of {len(counted)} photos are made up: their names "
             f"are no numbers of their own (the first: {counted[0].path.name})",
             file=str(path),
-            remedy="give the ground truth ({option:truth}), which has their ids, or write .rvc1.json, which has names",
+            remedy="give the ground truth, which knows their ids ({option:truth}), or write .rvc1.json with names",
         )
 
 
@@ -132,7 +132,7 @@ def _with_categories(dataset: Dataset, categories: Mapping[int, str] | None) -> 
         return dataset, ()
     note = (
         f"COCO results hold numbers of classes: 1 is {dataset.classes[0]}, and so on in the detector's order; "
-        "give the ground truth ({option:truth}) to use its category ids"
+        "give the ground truth to use its category ids ({option:truth})"
     )
     return dataset, as_notes([note])
 

@@ -116,7 +116,7 @@ def choose_family(
                 raise
             raise InputError(
                 f"outputs {signature.describe()} are those of {' or '.join(others)}, not of {name} ({error.problem})",
-                remedy="leave out {option:family}",
+                remedy="leave out the family ({option:family})",
             ) from None
     if len(fitting) == 1:
         return _make_family(fitting[0], given)
@@ -132,9 +132,10 @@ def choose_family(
         return made[0]
     likely = likely or [family.name for family in families.values() if family.matches(signature)]
     these = " or ".join(likely) or "none of " + ", ".join(families)
-    remedy = "give the detector's family ({option:family})" + (
-        ", or the names of its classes ({option:classes})" if fitting and not made else ""
-    )
+    remedy = "name the detector's family"
+    if fitting and not made:
+        remedy += ", or give the names of its classes ({option:classes})"
+    remedy += " ({option:family})"
     raise InputError(f"can't tell the family from the outputs {signature.describe()}: {these} would fit", remedy=remedy)
 
 

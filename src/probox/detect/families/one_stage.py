@@ -257,7 +257,7 @@ class NanoDetPlus(EdgeMaps):
         if rest < 8 or rest % 4:
             raise InputError(
                 f"{columns} columns are not {self._count} classes and four distributions of edges",
-                remedy="give the names of its classes ({option:classes}) in the order of its outputs",
+                remedy="give the names of its classes in the order of its outputs ({option:classes})",
             )
         return self._count
 

@@ -81,7 +81,7 @@ class Suppressed(Family):
             last = self.first_label + most - 1
             raise InputError(
                 f"the graph gives the label {wrong[0]}, but its classes are {self.first_label} to {last}",
-                remedy="give the names of its classes ({option:classes}) in the order of its labels",
+                remedy="give the names of its classes in the order of its labels ({option:classes})",
             )
         if self._named is not None or not self.first_label:
             return labels - self.first_label

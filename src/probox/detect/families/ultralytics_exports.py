@@ -93,14 +93,14 @@ class Exported(Family):
                 return named
             raise InputError(
                 f"the graph does not say how many classes it scores ({self.signature.describe()})",
-                remedy="give the names of its classes ({option:classes}) in the order of its outputs",
+                remedy="give the names of its classes in the order of its outputs ({option:classes})",
             )
         if self._named is not None:
             expect_names(self._named, columns, self.signature.describe())
         if named is None and columns != 80:
             raise InputError(
                 f"the model has {columns} classes, which are not COCO's",
-                remedy="give the names of its classes ({option:classes}) in the order of its outputs",
+                remedy="give the names of its classes in the order of its outputs ({option:classes})",
             )
         return columns
 
@@ -283,7 +283,7 @@ class _Choosing(Exported):
         if len(labels) and labels.max() >= len(self.classes):
             raise InputError(
                 f"the model found class {int(labels.max())}, but only {len(self.classes)} classes have names",
-                remedy="give the names of its classes ({option:classes}) in the order of its outputs",
+                remedy="give the names of its classes in the order of its outputs ({option:classes})",
             )
         return labels.astype(np.int64)
 
