@@ -39,7 +39,7 @@ def test_other_reasons(pairs: FittingPairs) -> None:
     (pdq,), (coverage,), (nll,) = (notes_on_nll(target, pairs, after) for target in ("pdq", "coverage", "nll"))
     assert str(pdq) == f"{said}: sigmas are fitted for PDQ, not for NLL"
     (pinned,) = notes_on_nll("pdq", pairs, after, "pin")
-    assert str(pinned) == f'{pdq}, and border="pin" limits them at the image border'
+    assert str(pinned) == f'{said}: sigmas are fitted for PDQ, and limited by border="pin"'
     assert str(coverage) == f"{said}: sigmas are fitted for coverage, not for NLL"
     assert str(nll).startswith(f"{said} on images held out, though sigmas are fitted for it")
 

@@ -285,7 +285,7 @@ def test_an_input_that_the_named_family_lacks_is_named(
     graph = fixed_outputs(tmp_path / "m.onnx", INPUT | extra, _queries(92 if family == "detr" else 80))
     line = _refusal(graph, capfd, "--family", family)
     assert f"{next(iter(extra))} [" in line
-    assert line.endswith(f"are not those of {family}; name another family with --family")
+    assert line.endswith(f"are not those of {family}; name another family (--family)")
 
 
 def test_a_second_input_that_is_missing_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

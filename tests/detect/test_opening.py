@@ -157,7 +157,7 @@ def test_ones_own_gets_what_was_given(tmp_path: Path) -> None:
     ("arguments", "status", "message"),
     [
         (("torchvison:x",), 1, "expected a model as"),
-        (("nowhere.onnx", "--weights", "w.pth"), 1, "leave out --weights"),
+        (("nowhere.onnx", "--weights", "w.pth"), 1, "leave out the file of weights (--weights FILE)"),
         (("nowhere.onnx", "--device", "tpu"), 2, "tpu"),
         (("torchvision:ssd300", "--save-graph", "g.onnx", "--uncertainty", "mc-dropout"), 2, "needs an ONNX model"),
         (("torchvision:ssd300", "--weights", "found.json"), 1, "found.json"),

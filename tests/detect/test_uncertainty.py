@@ -27,6 +27,7 @@ from probox.fusion import Spread
 from probox.fusion.fuse import survivors_of
 from probox.fusion.fusion_definition import box_iou, cluster_sequentially, suppress
 from probox.fusion.gaussian import keep_inside
+from probox.notes import as_notes
 
 CLASSES = ("cup", "dog", "car")
 IMAGE = np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)
@@ -419,29 +420,27 @@ def test_masks_are_reported_in_both_directions() -> None:
     cost = mask_cost([0.9, 0.7, 0.6, 0.5, 0.2], [[0.9, 0.9], [0.8, 0.7], [0.6, 0.5], [0.5, 0.6], [0.1, 0.0]])
     assert (cost.level, cost.plain, cost.masked) == (0.5, 3, 3)  # 0.5 itself is not above
     assert (cost.remain, cost.disappear, cost.appear) == (2, 1, 1)
-    assert cost.notes == (
-        "With random masks, 2 of 3 detections above 0.5 remain, 1 disappear and 1 appear, which may be false "
+    assert tuple(map(str, cost.notes)) == (
+        "with random masks, 2 of 3 detections above 0.5 remain, 1 disappear and 1 appear, which may be false "
         "positives. Mean score without masks 0.77, with masks 0.73.",
-        "warning: masks remove 33% and add 33% of the detections above 0.5: the network was not trained for such "
-        "masks. Lower --dropout-rate, or mask other layers.",
+        "masks remove 33% and add 33% of the detections above 0.5: the network was not trained for such "
+        "masks. Lower dropout_rate, or mask other layers.",
     )
     # More detections than before can still hide many that are gone, or wrong.
     assert _cost(remain=60, disappear=40, appear=60).large
-    assert "600 of 692 detections above 0.5 remain, 92 disappear and 199 appear" in _cost(600, 92, 199).notes[0]
+    assert "600 of 692 detections above 0.5 remain, 92 disappear and 199 appear" in str(_cost(600, 92, 199).notes[0])
     # Three of ten is just not large.
     assert not _cost(7, 3, 3).large
     assert _cost(69, 31, 0).large
     assert _cost(69, 0, 31).large
     # All are gone; scores that are never above 0.5; nothing at all.
     gone = mask_cost([0.4], [[0.9, 0.4], [0.8, 0.0]])
-    assert gone.notes[0].endswith("2 disappear and 0 appear. Mean score without masks 0.85.")
+    assert str(gone.notes[0]).endswith("2 disappear and 0 appear. Mean score without masks 0.85.")
     assert gone.as_dict()["masked_mean"] is None
-    assert (
-        mask_cost([0.3], [[0.4, 0.3], [0.2, 0.0]]).notes[0].startswith("With random masks, 1 of 2 detections remain, 1")
+    assert str(mask_cost([0.3], [[0.4, 0.3], [0.2, 0.0]]).notes[0]).startswith(
+        "with random masks, 1 of 2 detections remain, 1"
     )
-    assert mask_cost([0.3], []).notes == (
-        "Without masks there are no detections, with masks 1: probox can't compare them.",
-    )
+    assert mask_cost([0.3], []).notes == as_notes(["without masks there are no detections, with masks 1"])
 
 
 def test_detections_are_paired_by_class_and_overlap() -> None:

@@ -99,7 +99,7 @@ def test_files_are_pinned_on_request(tmp_path: Path, capsys: pytest.CaptureFixtu
         with pytest.raises(SystemExit):
             main(["fuse", *files, "--border", border, "--out", str(tmp_path / "out.json"), "--json"])
         notes = json.loads(capsys.readouterr().out)["notes"]
-        assert [text.split(":")[0] for text in notes] == ([] if border == "keep" else ["--border pin"])
+        assert [note["message"].split(":")[0] for note in notes] == ([] if border == "keep" else ["--border pin"])
         stds[border] = np.sqrt(read_detections(tmp_path / "out.json", truth).covariances[0, 0, 0, 0])
     assert stds["pin"] == pytest.approx(0.25)
     assert stds["keep"] > 2.0

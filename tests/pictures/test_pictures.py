@@ -489,6 +489,6 @@ def test_classes_without_truth(tmp_path: Path) -> None:
     assert named(entry(62, 61)) == ["class 62"]  # 80 classes of one's own: COCO's 62 is its 57th
     few = read(tmp_path, {"category_id": 2, "all_scores": [0, 0.9, 0.1]})
     assert few.classes == ("class 1", "class 2", "class 3")
-    message = r"\[0\]\.image_id: expected the number of an image, but got the name 'a'; say on"
+    message = r"\[0\]\.image_id: expected the number of an image, but got the name 'a'; name the"
     with pytest.raises(InputError, match=message):
         read(tmp_path, {"image_id": "a", "category_id": 1})

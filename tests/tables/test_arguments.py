@@ -131,6 +131,8 @@ COLUMNS: dict[str, tuple[Callable[[], Any], str]] = {
     "classes in one text": (lambda: found(classes="cd"), "`classes` to be a sequence of names, but got str"),
     "classes of numbers": (lambda: found(classes=[1, 2]), r"`classes` to hold names, but got int \(1\)"),
     "image ids of text": (lambda: found(image_ids=["a", "b", "c"]), "expected image_ids to be numbers"),
+    "one image id": (lambda: found(image_ids=7), "expected image_ids to be a list, but got one int64; give a list"),
+    "image ids with fractions": (lambda: found(image_ids=[1.5, 2, 2]), "expected image_ids to be whole numbers"),
     "image ids beyond int64": (lambda: found(image_ids=[1, 2, 2**63]), "expected image_ids to be whole numbers"),
     "transposed boxes": (
         lambda: found(boxes=np.transpose(BOXES)),

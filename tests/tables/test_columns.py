@@ -47,6 +47,20 @@ def test_numbers_that_would_change_are_refused(values, dtype):
         frozen(np.asarray(values), dtype, (-1,), "ids")
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([[1, 2], [3]], "expected boxes to be numbers in rows of equal length"),
+        ([["a", "b"]], "expected boxes to be numbers, but got the text 'a'"),
+        ([[1, 2, 3]], "expected boxes of shape N x 2, but got 1 x 3"),
+        (7, "expected boxes to be a list, but got one int64; give a list"),
+    ],
+)
+def test_another_shape_is_named(values, words):
+    with pytest.raises(InputError, match=words):
+        frozen(values, np.float64, (-1, 2), "boxes")
+
+
 def test_a_column_does_not_follow_its_maker():
     mine = np.arange(6.0)
     for given in (mine, mine[1:4], mine.reshape(2, 3)[0]):
@@ -101,6 +115,10 @@ def test_qualities_go_by_their_names() -> None:
         assert table.quality(name).tolist() == [number, 5 + number, 10 + number]
     with pytest.raises(InputError, match="one of pPDQ, spatial, label, foreground, background, but got 'colour'"):
         table.quality("colour")
+
+
+def test_a_table_says_what_it_holds() -> None:
+    assert repr(pairs(3)) == "PairTable(3 rows: qualities, detections, objects)"
 
 
 def test_columns_are_taken_as_they_are_and_locked() -> None:

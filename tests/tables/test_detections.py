@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from probox import Detections, InputError
-from probox.tables.row_problems import FARTHEST, ROUNDING, SYMMETRY
+from probox.tables.row_problems import FARTHEST, ROUNDING, SYMMETRY, find_problems
 
 USUAL: dict[str, Any] = {"boxes": [[10, 20, 50, 60]], "label_probs": [[0.2, 0.8]]}
 
@@ -83,6 +83,11 @@ def test_within_tolerance_is_accepted_as_it_is(columns):
 def test_beyond_tolerance_is_refused_in_words(columns, words):
     with pytest.raises(InputError, match=words):
         table(**columns)
+
+
+def test_columns_that_are_not_given_are_not_looked_at():
+    found = table()
+    assert find_problems(found.boxes, found.label_probs) == []
 
 
 def test_the_last_label_is_a_label():

@@ -125,6 +125,10 @@ def test_html_is_escaped_and_has_the_first_rows() -> None:
     assert "color:" not in many.replace("currentColor", "")
 
 
+def test_text_is_short() -> None:
+    assert str(FlatTable({"name": text_column(["x" * 99])})).splitlines()[1] == "x" * 57 + "..."
+
+
 def test_a_column_that_is_not_there_is_said() -> None:
     with pytest.raises(InputError, match="no column 'colour'; choose one of name, share"):
         FlatTable(COLUMNS)["colour"]

@@ -18,6 +18,8 @@ def test_right_wrong_right(truth):
     assert result.per_class().columns["AP"][0] == pytest.approx((51 + 50 * 2 / 3) / 101, abs=1e-12)
     assert result.map == pytest.approx((51 + 50 * 2 / 3) / 101 / 2, abs=1e-12)
     assert (result.ar_1, result.ar_10) == (0.25, 0.5)
+    assert list(result.per_class()) == list(CLASSES)
+    assert len(result.per_size()) == 4
     curve = result.curve("cup", 0.75)
     assert curve.recall[50] == 0.5
     np.testing.assert_allclose(curve.precision[[0, 50, 51, 100]], [1, 1, 2 / 3, 2 / 3], atol=1e-12)
