@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn import functional
 
 import probox
-from probox.formats.writing import write_detections
+from probox.formats.registry import write_detections
 from probox.torch import GaussianCorners, ppdq_loss
 from probox_experiments.training.scenes import CLASSES, SIDE, Scenes, draw_scenes, render
 

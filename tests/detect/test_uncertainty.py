@@ -22,7 +22,7 @@ from probox.detect.uncertainty import (
 )
 from probox.errors import InputError
 from probox.formats import read_detections
-from probox.formats.writing import write_detections
+from probox.formats.registry import write_detections
 from probox.fusion import Spread
 from probox.fusion.fuse import survivors_of
 from probox.fusion.fusion_definition import box_iou, cluster_sequentially, suppress

@@ -18,7 +18,7 @@ from tests.amounts import others_slow
 
 import probox
 from probox import InputError
-from probox.formats.rvc1.png import decode_png
+from probox.formats.rvc1_truth import decode_png
 from probox.tables.labels import require_label_matrix
 
 LIMIT = 120

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from probox import InputError
-from probox.formats.draft import Draft, joined, repaired
+from probox.formats.format import Draft, join_drafts, repair_covariances
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.notes import Note, as_notes
 from probox.tables.dataset import Dataset
@@ -97,7 +97,7 @@ def draft(name: str, count: int, *, covariances: bool = False, heatmaps: bool = 
 
 def test_several_files_are_one_table_with_places_of_their_own():
     parts = [draft("a", 2), draft("b", 0), draft("c", 3, covariances=True, heatmaps=True), draft("d", 1)]
-    whole = joined(parts, np.ones((6, 1), np.float32), ("cup",), "all")
+    whole = join_drafts(parts, np.ones((6, 1), np.float32), ("cup",), "all")
     assert [whole.place(row) for row in range(6)] == [
         ("a", "entry 0"), ("a", "entry 1"), ("c", "entry 0"), ("c", "entry 1"), ("c", "entry 2"), ("d", "entry 0"),
     ]  # fmt: skip
@@ -105,7 +105,7 @@ def test_several_files_are_one_table_with_places_of_their_own():
     assert whole.covariances[:, 0, 0, 0].tolist() == [0, 0, 1, 1, 1, 0]
     assert [None if h is None else float(h[0, 0]) for h in whole.heatmaps] == [None, None, 0, 1, 2, None]
     assert whole.notes == as_notes(["about a", "about b", "about c", "about d"])
-    plain = joined(parts[:2], np.ones((2, 1), np.float32), ("cup",), "all")
+    plain = join_drafts(parts[:2], np.ones((2, 1), np.float32), ("cup",), "all")
     assert plain.covariances is None
     assert plain.heatmaps is None
 
@@ -115,14 +115,14 @@ def test_a_repair_counts_what_it_changes_and_leaves_the_rest():
     negative, hopeless = np.array([[4.0, 9.0], [9.0, 4.0]]), np.full((2, 2), np.nan)
     given = np.array([[good, good], [good, skew], [negative, good], [hopeless, skew]])
     before = given.copy()
-    result, changed = repaired(given)
+    result, changed = repair_covariances(given)
     assert changed == 2
     np.testing.assert_array_equal(given, before)
     np.testing.assert_array_equal(result[0], before[0])
     np.testing.assert_array_equal(result[1, 1], [[4, 1.5], [1.5, 4]])
     np.testing.assert_allclose(result[2, 0], np.full((2, 2), 6.5))  # the eigenvalue 13 alone
     np.testing.assert_array_equal(result[3], before[3])  # for the checks to refuse
-    same, none = repaired(given[:1])
+    same, none = repair_covariances(given[:1])
     assert none == 0
     assert same is not None
     np.testing.assert_array_equal(same, before[:1])

@@ -20,11 +20,9 @@ from probox.files.output import write_files
 from probox.files.reading import Paths, file_head
 from probox.files.source import Source
 from probox.formats import registry
-from probox.formats.draft import Draft
-from probox.formats.format import DetectionFormat
+from probox.formats.format import DetectionFormat, Draft
 from probox.formats.problems import Problems
-from probox.formats.registry import detection_formats, format_of_name, truth_formats
-from probox.formats.writing import check_output, write_detections
+from probox.formats.registry import check_output, detection_formats, format_of_name, truth_formats, write_detections
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 

@@ -11,7 +11,7 @@ import pytest
 import probox
 from probox import _core
 from probox.cli import main
-from probox.formats import sharing
+from probox.formats import format as formats
 from probox.support.parallel import thread_count
 
 TRUTH = {
@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return original(*data, **how)
 
     monkeypatch.setattr(_core, "read_coco_results", read)
-    monkeypatch.setattr(sharing, "LEAST_PIECE", 1)
+    monkeypatch.setattr(formats, "LEAST_PIECE", 1)
     return threads
 
 
@@ -57,5 +57,5 @@ def test_no_more_than_asked_for(files: tuple[Path, Path], asked: list[int], thre
 def test_all_processors_where_nobody_asks(files: tuple[Path, Path], asked: list[int]) -> None:
     truth = probox.read_truth(files[0])
     found = probox.read_detections(files[1], truth)
-    assert asked == [sharing.sharing()["threads"]]
+    assert asked == [formats.read_threads()["threads"]]
     assert found.boxes[:, 3].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]

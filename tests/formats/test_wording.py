@@ -1,9 +1,9 @@
-"""Troubles that the kernel's readers report are worded in Python: every one, by kind, in the order of the file."""
+"""Troubles that the kernel's readers report become messages in Python: every one, by kind, in the order of the file."""
 
 from __future__ import annotations
 
 from probox import _core
-from probox.formats.wording import WORDINGS, worded
+from probox.formats.problems import WORDINGS, to_message
 
 
 def test_every_trouble_has_its_words_and_no_other() -> None:
@@ -18,7 +18,7 @@ def test_troubles_of_a_kind_are_gathered_in_the_order_of_the_file() -> None:
     ]
     points = "expected x and y of at least two points, but got {} numbers"
     remedy = "write polygons as [x1, y1, x2, y2, ...]"
-    assert worded(raw) == [
+    assert to_message(raw) == [
         (
             "polygon",
             True,

@@ -21,8 +21,8 @@ from probox import Detections, Evaluation, GroundTruth, InputError
 from probox.analysis.validation import validate
 from probox.calibration import Calibration
 from probox.files.photos import MAX_SIDE, image_size
-from probox.formats import sharing
-from probox.formats.yolo.data_yaml import read_data_yaml
+from probox.formats import format as formats
+from probox.formats.yolo_places import read_data_yaml
 
 from . import seeds
 from .bindings import make_call, use_call
@@ -177,7 +177,7 @@ def _use_detections(path: Path, truth: GroundTruth | None = None) -> None:
 
 def _read_in_pieces_too(path: Path, truth: GroundTruth) -> Detections:
     """Return detections, or raise why there are none, after a look whether two threads in small pieces do the same."""
-    with patch.object(sharing, "LEAST_PIECE", 16), patch.object(sharing, "thread_count", lambda threads: 2):
+    with patch.object(formats, "LEAST_PIECE", 16), patch.object(formats, "thread_count", lambda threads: 2):
         pieces = _table_or_error(path, truth)
     whole = _table_or_error(path, truth)
     if isinstance(whole, InputError):

@@ -17,7 +17,7 @@ from tests.readers import read_parquet, read_parquet_truth
 
 from probox import InputError, read_detections, write_parquet
 from probox.formats.parquet import shards as parquet_shards
-from probox.formats.rvc1.heatmaps import HeatmapFile
+from probox.formats.rvc1_heatmaps import HeatmapFile
 
 from . import seeds
 

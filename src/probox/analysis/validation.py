@@ -13,9 +13,9 @@ from probox.evaluation.input_checks import Columns, check_columns
 from probox.evaluation.input_checks.checks import CLIP, boxes_outside, corners_outside, describe_corner
 from probox.evaluation.input_checks.columns import Rows
 from probox.files.reading import Paths
-from probox.formats.draft import Draft
+from probox.formats.format import Draft
 from probox.formats.problems import Finding, Problems
-from probox.formats.reading import load_detections, load_truth
+from probox.formats.registry import load_detections, load_truth
 from probox.notes import Note
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.row_problems import find_problems

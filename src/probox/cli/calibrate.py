@@ -132,7 +132,7 @@ def fit_command(
     from probox.calibration import fit
     from probox.calibration.calibration import KIND
     from probox.files.kinds import check_not_input, check_replaceable
-    from probox.formats.writing import check_output, write_detections
+    from probox.formats.registry import check_output, write_detections
 
     check_replaceable(out, KIND, folder=True)
     check_not_input(out, (truth, detections))
@@ -185,10 +185,8 @@ def apply_command(calibration: str, detections: str, out: Path, truth: str | Non
     from probox.files.kinds import check_not_input
     from probox.files.source import Source
     from probox.formats import read_truth
-    from probox.formats.alone import dataset_alone
     from probox.formats.problems import Problems
-    from probox.formats.registry import format_of_detections
-    from probox.formats.writing import check_place
+    from probox.formats.registry import check_place, dataset_alone, format_of_detections
 
     check_not_input(out, (calibration, detections, truth))
     fitted = Calibration.load(calibration)

@@ -68,7 +68,7 @@ def command(
     from probox.files.kinds import check_none_is_input
     from probox.files.source import Source
     from probox.formats.parquet.format import PARQUET_DETECTIONS, files_to_replace, in_shards
-    from probox.formats.writing import check_url
+    from probox.formats.registry import check_url
 
     read = Source(source)
     given = format_of_detections(read)
@@ -97,9 +97,9 @@ def command(
 def _choose_format(target: str, given: DetectionFormat, wanted: str | None, *, has_truth: bool) -> DetectionFormat:
     """Return the format to write: the one that is wanted, or that the name of OUT asks for."""
     from probox.files.source import is_url
-    from probox.formats.coco.format import COCO_RESULTS
+    from probox.formats.coco_results import COCO_RESULTS
     from probox.formats.parquet.format import PARQUET_DETECTIONS
-    from probox.formats.rvc1.format import RVC1_DETECTIONS
+    from probox.formats.rvc1_detections import RVC1_DETECTIONS
 
     if wanted is not None:
         return next(form for form in detection_formats() if form.name == wanted)

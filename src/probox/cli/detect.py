@@ -211,7 +211,7 @@ def command(
     from probox.files.kinds import GRAPH, check_not_input, check_replaceable
     from probox.files.output import write_files
     from probox.files.reading import is_folder
-    from probox.formats.writing import check_output
+    from probox.formats.registry import check_output
     from probox.fusion import Spread
     from probox.support.parallel import thread_count
 

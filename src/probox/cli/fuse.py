@@ -61,7 +61,7 @@ def command(
     """
     from probox.files.kinds import check_not_input
     from probox.formats import read_detections, read_truth
-    from probox.formats.writing import check_output, write_detections
+    from probox.formats.registry import check_output, write_detections
     from probox.fusion import fuse_detections
 
     check_output(out)

@@ -119,7 +119,7 @@ def _read(path: str, truth: str | None) -> tuple[Detections, list[int], dict[int
     from probox.files.source import Source
     from probox.formats import read_detections, read_truth
     from probox.formats.registry import format_of_detections
-    from probox.formats.rvc1.format import RVC1_DETECTIONS
+    from probox.formats.rvc1_detections import RVC1_DETECTIONS
     from probox.pictures.standalone import read_standalone
 
     if truth is not None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.formats.label_text import read_text
+from probox.formats.label_files import read_text
 from probox.support.optional import require
 from probox.support.types import Array, Ints
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES

@@ -17,7 +17,7 @@ from probox.files.photos import ENDINGS, EXTRACT_FRAMES, OTHER_PICTURES, VIDEOS,
 from probox.files.reading import TRUTH_EXPANDS, file_head, first_character, read_regular
 from probox.files.source import Source
 from probox.formats import read_truth
-from probox.formats.image_names import rows_by_name
+from probox.formats.label_tables import rows_by_name
 from probox.notes import Note, as_notes
 
 Places = str | Path | Sequence[str | Path]

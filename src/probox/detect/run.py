@@ -18,11 +18,10 @@ from probox.detect.uncertainty import Found, Options, check_options, collect_pas
 from probox.errors import InputError
 from probox.files.photos import Photo, read_photo
 from probox.files.source import is_url
-from probox.formats.coco.format import COCO_RESULTS
+from probox.formats.coco_results import COCO_RESULTS
 from probox.formats.parquet.format import PARQUET_DETECTIONS
-from probox.formats.registry import format_of_name
-from probox.formats.rvc1.format import RVC1_DETECTIONS
-from probox.formats.writing import check_output, write_detections
+from probox.formats.registry import check_output, format_of_name, write_detections
+from probox.formats.rvc1_detections import RVC1_DETECTIONS
 from probox.fusion.gaussian import pinned_note
 from probox.notes import InputWarning, Note, as_notes
 from probox.support.optional import require

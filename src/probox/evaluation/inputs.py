@@ -19,11 +19,10 @@ from probox.errors import InputError
 from probox.evaluation.result import unscored_objects
 from probox.files.reading import Paths
 from probox.files.source import Source
-from probox.formats.draft import repaired
+from probox.formats.format import repair_covariances
 from probox.formats.parquet.format import PARQUET_DETECTIONS
 from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
-from probox.formats.reading import read_detections_of_part, read_truth
-from probox.formats.registry import format_of_detections
+from probox.formats.registry import format_of_detections, read_detections_of_part, read_truth
 from probox.notes import Note, notes_of_images, notes_of_part
 from probox.support.words import some_names
 from probox.tables.arguments import check_tables
@@ -194,7 +193,7 @@ class ParquetPieces:
         self._read = self._changed = pieces = 0
         for part in self._file.pieces(np.intersect1d(self._found_in, image_ids)):
             if self._repair and part.covariances is not None:
-                covariances, count = repaired(part.covariances)
+                covariances, count = repair_covariances(part.covariances)
                 part = part.replace(covariances=covariances)
                 self._changed += count
             self._read += len(part)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from probox.formats.coco.writing import write_coco_results
+from probox.formats.coco_results import write_coco_results
 from probox.formats.parquet.format import write_parquet
-from probox.formats.reading import read_detections, read_truth
-from probox.formats.rvc1.writing import write_rvc1
+from probox.formats.registry import read_detections, read_truth
+from probox.formats.rvc1_detections import write_rvc1
 
 __all__ = ["read_detections", "read_truth", "write_coco_results", "write_parquet", "write_rvc1"]

@@ -1,22 +1,111 @@
-"""What a file format is: how its files are recognised, read and written. `probox.formats.registry` lists them all."""
+"""What a file format is: how its files are recognised, read and written, and the draft that readers return."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ClassVar, TypedDict
 
-from probox.files.kinds import Kind
-from probox.files.reading import Paths
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.files.kinds import Kind, check_replaceable
+from probox.files.output import json_bytes, write_files
+from probox.files.reading import Paths, file_head
 from probox.files.source import Source
-from probox.formats.draft import Draft
 from probox.formats.problems import Problems
-from probox.notes import Note
+from probox.notes import Note, merge_notes
+from probox.support.parallel import thread_count
+from probox.tables.covariances import nearest_covariances
 from probox.tables.dataset import Dataset
-from probox.tables.detections import Detections
+from probox.tables.detections import DetectionColumns, Detections, optional_columns
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["Copied", "DetectionFormat", "Format", "Notes", "TruthFormat"]
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Draft(DetectionColumns):
+    """Columns that a reader has gathered and nobody has checked, and where in which file each row stands."""
+
+    adopts: ClassVar[bool] = True
+
+    place: Callable[[int], tuple[str, str]]
+    """The file and the entry of a row, for messages."""
+
+    def select(self, rows: npt.NDArray[np.int64]) -> Draft:
+        """Return the draft of these rows alone."""
+        place = self.place
+        return self.replace(place=lambda row: place(int(rows[row])), **self.columns_at(rows))
+
+    def noting(self, *notes: Note) -> Draft:
+        """Return the draft with more to say about it."""
+        return self.replace(notes=(*self.notes, *notes))
+
+    def to_table(self, *, repair: bool = False) -> Detections:
+        """Return the checked table; with `repair`, invalid covariances become the nearest valid ones."""
+        draft = self.repair() if repair else self
+        try:
+            return Detections(classes=draft.classes, source=draft.source, notes=draft.notes, **draft.columns())
+        except InputError as error:
+            if isinstance(error.image, int) and error.image in self.image_ids:
+                error.file, _ = self.place(int(np.argmax(self.image_ids == error.image)))
+            raise
+
+    def within(self, dataset: Dataset, problems: Problems) -> Draft:
+        """Return the detections in images of the data set; the others are counted in a note and warned of."""
+        known = dataset.rows_of(self.image_ids) >= 0
+        if known.all():
+            return self
+        elsewhere = self.image_ids[~known]
+        images = np.unique(elsewhere)
+        problems.warn("unknown image", images.tolist(), lambda image: InputError(
+            "the ground truth does not have this image: its detections are left out", file=self.source, image=image
+        ))  # fmt: skip
+        return self.select(np.flatnonzero(known)).noting(Note("unknown-images", len(elsewhere), images=len(images)))
+
+    def repair(self) -> Draft:
+        """Return the draft with valid covariances, and a note if any had to change."""
+        if self.covariances is None:
+            return self
+        covariances, changed = repair_covariances(self.covariances)
+        return self.replace(covariances=covariances).noting(Note("repaired-covariances", changed)) if changed else self
+
+
+def repair_covariances(covariances: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], int]:
+    """Return covariances that are symmetric and positive semi-definite, and how many detections needed it."""
+    finite = np.flatnonzero(np.isfinite(covariances).all(axis=(1, 2, 3)))
+    nearest = nearest_covariances(covariances[finite])
+    changed = (nearest != covariances[finite]).any(axis=(1, 2, 3))
+    if not changed.any():
+        return covariances, 0
+    result: npt.NDArray[np.float64] = covariances.copy()
+    result[finite[changed]] = nearest[changed]
+    return result, int(changed.sum())
+
+
+def join_drafts(
+    drafts: Sequence[Draft], label_probs: npt.NDArray[np.float32], classes: tuple[str, ...], source: str
+) -> Draft:
+    """Return one draft of several files, with label probabilities brought to common classes."""
+    starts = np.cumsum([0] + [len(draft) for draft in drafts])
+
+    def place(row: int) -> tuple[str, str]:
+        part = int(np.searchsorted(starts, row, side="right")) - 1
+        return drafts[part].place(row - int(starts[part]))
+
+    return Draft(
+        classes=classes,
+        image_ids=np.concatenate([np.zeros(0, np.int64), *(draft.image_ids for draft in drafts)]),
+        boxes=np.concatenate([np.zeros((0, 4)), *(draft.boxes for draft in drafts)]),
+        label_probs=label_probs,
+        source=source,
+        place=place,
+        **optional_columns(drafts),
+        notes=merge_notes(draft.notes for draft in drafts),
+    )
+
 
 Notes = tuple[Note, ...]
 """What a file cannot hold."""
@@ -119,3 +208,55 @@ class DetectionFormat(Format):
     copy: Callable[[Source, Paths, bool], Copied | None] | None = None
     heatmaps: bool = False
     standalone: bool = False
+
+
+def _is_detections(path: Path) -> bool:
+    head = file_head(path)
+    if re.match(rb"\s*\[", head):
+        return b'"image_id"' in head or not head.strip(b"[] \t\r\n")
+    named = b'"classes"' in head and b'"img_names"' in head  # names of many images may fill the beginning
+    return bool(re.match(rb"\s*\{", head)) and (b'"detections"' in head or named)
+
+
+JSON_DETECTIONS = Kind("detections", _is_detections)
+"""COCO results and RVC1 may replace each other."""
+
+
+def copier(check: Callable[[bytes, str], None]) -> Callable[[Source, Paths, bool], Copied | None]:
+    """Return what copies a file of detections, with or without compression, once `check` has looked at its content."""
+
+    def copy(source: Source, target: Paths, repair: bool) -> Copied | None:
+        if repair:
+            return None
+        data = source.content()
+        check(data, source.name)
+        check_replaceable(target, JSON_DETECTIONS)
+        write_files({Path(target): json_bytes(Path(target), data)})
+        return None, ()
+
+    return copy
+
+
+def covariances_to_write(found: Detections) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
+    """Return covariances as (N, 8) and which rows to write; if all are zero all are written, to say so."""
+    if found.covariances is None:
+        return np.zeros((0, 8)), np.zeros(len(found), np.uint8)
+    flat = found.covariances.reshape(-1, 8)
+    some = flat.any(axis=1)
+    return flat, np.asarray(some if some.any() else ~some, dtype=np.uint8)
+
+
+LEAST_PIECE = 1 << 18
+"""How many bytes are worth a thread, which has read them in half a millisecond."""
+
+
+class Sharing(TypedDict):
+    """What the kernel's readers want to know."""
+
+    threads: int
+    least_piece: int
+
+
+def read_threads() -> Sharing:
+    """Return how a file is read: by all processors, or by as many as `threads_at_most` allows."""
+    return {"threads": thread_count(None), "least_piece": LEAST_PIECE}

@@ -1,4 +1,4 @@
-"""Problems on their way to an error or a report: readers report them here, and the mode decides what follows."""
+"""What readers do with problems: raise the first, or gather them all, in sentences."""
 
 from __future__ import annotations
 
@@ -7,10 +7,143 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from probox.errors import InputError
-from probox.formats.wording import RawProblems, worded
 from probox.notes import Note
 
-__all__ = ["MAX_EXAMPLES", "Finding", "Problems"]
+RawProblems = Sequence[tuple[str, bool, int, Sequence[tuple[int, int | None, str, Sequence[str]]]]]
+"""What the readers return: trouble, fatal, count, and examples of (order, image, entry, values)."""
+
+Worded = list[tuple[str, bool, int, list[tuple[int | None, str, str, str | None]]]]
+"""Problems by kind: kind, fatal, count, and examples of (image, entry, text, remedy)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Wording:
+    """The kind under which a trouble is counted, its sentence with gaps for the values, and what to do about it."""
+
+    kind: str
+    text: str
+    remedy: str | None = None
+
+
+WORDINGS = {
+    # JSON itself
+    "cut_short": Wording(
+        "not JSON", "{}: expected {}, but the file ends", "the file is cut short: write or download it again"
+    ),
+    "not_json": Wording(
+        "not JSON", "{}: expected {}, but got {}", "check that the file is complete, valid JSON in UTF-8"
+    ),
+    "not_utf8": Wording("not UTF-8", "{}: expected UTF-8 text, but got byte {}", "save the file as UTF-8"),
+    "nested_too_deeply": Wording(
+        "nested too deeply",
+        "values are nested more than {} levels deep",
+        "check that this is a file of detections or ground truth",
+    ),
+    "wrong_type": Wording("wrong type", "expected {}, but got {}"),
+    "wrong_length": Wording("wrong length", "expected a list of {}, but got {}"),
+    "number_too_large": Wording(
+        "number too large", "expected a number below 1.8e308, but got {}", "leave out values that diverged"
+    ),
+    "duplicate_key": Wording("duplicate key", "the same key stands here twice", "keep one of them"),
+    "missing_key": Wording("missing key", 'expected a key "{}"', "add it to the entry"),
+    # COCO ground truth
+    "image_side": Wording(
+        "image size", "expected a size from 1 to {} pixels, but got {}", "write the image's size in pixels"
+    ),
+    "image_pixels": Wording(
+        "image size", "expected at most {} pixels, but got {} x {}", "cut the image into smaller ones"
+    ),
+    "area": Wording("area", "expected a finite area of at least 0", "write the area in pixels, or leave it out"),
+    "box_not_finite": Wording(
+        "non-finite number",
+        "expected four finite numbers [x, y, width, height], up to 1e9",
+        "correct the annotation",
+    ),
+    "box_inverted": Wording(
+        "inverted box", "expected width and height of at least 0", "write boxes as [x, y, width, height]"
+    ),
+    "iscrowd": Wording("iscrowd", "expected 0 or 1, but got {}"),
+    "polygon_range": Wording("polygon", "expected coordinates from -1e8 to 1e8", "write polygons in pixels"),
+    "polygon_points": Wording(
+        "polygon",
+        "expected x and y of at least two points, but got {} numbers",
+        "write polygons as [x1, y1, x2, y2, ...]",
+    ),
+    "run_lengths_size": Wording(
+        "run lengths", "expected a size of [height, width] in pixels", "write the size of the image"
+    ),
+    "run_lengths_code": Wording(
+        "run lengths",
+        "expected compressed run lengths as the COCO API writes them",
+        "write them again, or as a list of numbers",
+    ),
+    "run_lengths_negative": Wording("run lengths", "expected run lengths of at least 0, but got {}"),
+    "run_lengths_total": Wording(
+        "run lengths",
+        "expected run lengths that add up to {} ({} x {}), but they make {}",
+        "write size as [height, width] and all runs",
+    ),
+    "mask_numbers": Wording(
+        "mask size",
+        "the masks up to this one have more numbers than images of this size can need",
+        "check the mask, or split the file by images",
+    ),
+    # COCO results
+    "score_not_finite": Wording(
+        "non-finite label probability", "expected a finite score", "leave out detections that diverged"
+    ),
+    "score_range": Wording(
+        "label probability outside [0, 1]",
+        "expected a score between 0 and 1, but got {}",
+        "apply softmax or sigmoid before writing",
+    ),
+    "all_scores_length": Wording(
+        "wrong length",
+        "expected {} probabilities, but got {}",
+        "write one per category of the ground truth, in order of category id",
+    ),
+    "cls_prob_length": Wording(
+        "wrong length",
+        "expected {} probabilities, or one more with background last, but got {}",
+        "read it with the ground truth of the classes that the detector was trained on, or drop the other columns",
+    ),
+    "unknown_category": Wording(
+        "unknown category",
+        "category {} is not among the {} categories of the ground truth",
+        "use the ground truth's category ids",
+    ),
+    # The robotic vision challenge
+    "label_probs_length": Wording(
+        "wrong length",
+        "expected one probability for each of the {} classes, but got {}",
+        'write label_probs in the order of "classes"',
+    ),
+    "box_of_pixels": Wording(
+        "unusable box",
+        "expected [left, top, right, bottom] with left <= right and top <= bottom",
+        "write the first and the last pixel's column and row",
+    ),
+}
+"""Every trouble by the name that the kernel gives it (cpp/readers/troubles.hpp)."""
+
+
+def to_message(problems: RawProblems) -> Worded:
+    """Return problems in words, gathered by kind; kinds and examples in the order in which they were found."""
+    by_kind: dict[str, list[tuple[Wording, bool, int, Sequence[tuple[int, int | None, str, Sequence[str]]]]]] = {}
+    for trouble, fatal, count, examples in problems:
+        wording = WORDINGS[trouble]
+        by_kind.setdefault(wording.kind, []).append((wording, fatal, count, examples))
+    result: Worded = []
+    for kind, groups in by_kind.items():
+        found = sorted(
+            (order, image, entry, wording.text.format(*values), wording.remedy)
+            for wording, _, _, examples in groups
+            for order, image, entry, values in examples
+        )
+        fatal, count = any(group[1] for group in groups), sum(group[2] for group in groups)
+        result.append((kind, fatal, count, [example[1:] for example in found]))
+    return result
+
 
 MAX_EXAMPLES = 3
 """How many problems of a kind are kept as examples."""
@@ -78,7 +211,7 @@ class Problems:
         `remedies`, by kind, replace the usual ones where they are not None.
         """
         complete = True
-        for kind, fatal, count, examples in worded(problems):
+        for kind, fatal, count, examples in to_message(problems):
             errors = [
                 InputError(text, file=file, image=image, entry=entry or None, remedy=remedies.get(kind) or remedy)
                 for image, entry, text, remedy in examples[:MAX_EXAMPLES]

@@ -1,39 +1,36 @@
-"""The formats that probox knows. A new one is a module with its `Format`, and a line in `FORMATS`.
-
-Other distributions add formats through the entry-point group `probox.formats`.
-"""
+"""The formats that probox knows, and reading and writing whatever the format."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
 from probox.errors import InputError
+from probox.files.kinds import check_replaceable
 from probox.files.reading import Paths
-from probox.files.source import Source
-from probox.formats.coco.format import COCO_RESULTS, COCO_TRUTH
-from probox.formats.format import DetectionFormat, Format, TruthFormat
-from probox.formats.kitti.format import KITTI_DETECTIONS, KITTI_TRUTH
-from probox.formats.openimages.format import OPEN_IMAGES_DETECTIONS, OPEN_IMAGES_TRUTH
-from probox.formats.parquet.format import PARQUET_DETECTIONS, PARQUET_TRUTH
-from probox.formats.rvc1.format import RVC1_DETECTIONS, RVC1_TRUTH
-from probox.formats.voc.format import VOC_DETECTIONS, VOC_TRUTH
-from probox.formats.yolo.format import YOLO_DETECTIONS, YOLO_TRUTH
+from probox.files.source import Source, is_url
+from probox.formats.coco_results import COCO_RESULTS
+from probox.formats.coco_truth import COCO_TRUTH
+from probox.formats.format import DetectionFormat, Draft, Format, Notes, TruthFormat, read_threads
+from probox.formats.kitti import KITTI_DETECTIONS, KITTI_TRUTH
+from probox.formats.open_images import OPEN_IMAGES_DETECTIONS, OPEN_IMAGES_TRUTH
+from probox.formats.parquet.format import PARQUET_DETECTIONS, PARQUET_TRUTH, check_parquet_output, in_shards
+from probox.formats.parquet.sets import open_detections
+from probox.formats.problems import Problems
+from probox.formats.rvc1_detections import RVC1_DETECTIONS, check_rvc1
+from probox.formats.rvc1_truth import RVC1_TRUTH
+from probox.formats.voc import VOC_DETECTIONS, VOC_TRUTH
+from probox.formats.yolo_predictions import YOLO_DETECTIONS, YOLO_TRUTH, Order
 from probox.support.plugins import load_plugins
-
-__all__ = [
-    "FORMATS",
-    "SomeFormat",
-    "all_formats",
-    "detection_formats",
-    "endings_in_words",
-    "format_of_detections",
-    "format_of_name",
-    "format_of_truth",
-    "last_endings",
-    "truth_formats",
-]
+from probox.tables.arguments import dataset_of, expect_path
+from probox.tables.dataset import Dataset
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
 
 FORMATS: tuple[TruthFormat | DetectionFormat, ...] = (
     OPEN_IMAGES_TRUTH,
@@ -91,7 +88,7 @@ def format_of_truth(source: Source) -> TruthFormat:
     for form in _asked_in_turn(truth_formats(), source):
         if form.sniff(source):
             return form
-    raise _unknown(source, truth_formats())
+    raise _no_format_error(source, truth_formats())
 
 
 def format_of_detections(source: Source) -> DetectionFormat:
@@ -99,7 +96,7 @@ def format_of_detections(source: Source) -> DetectionFormat:
     for form in _asked_in_turn(detection_formats(), source):
         if form.sniff(source):
             return form
-    raise _unknown(source, detection_formats())
+    raise _no_format_error(source, detection_formats())
 
 
 def format_of_name(path: Paths) -> DetectionFormat | None:
@@ -119,7 +116,7 @@ def endings_in_words() -> str:
         if form.write is not None and form.suffixes:
             said = form.suffixes[0] == f".{form.title.lower()}"
             words.append(form.suffixes[0] + ("" if said else f" ({form.title})"))
-    return _listed(words)
+    return _join_words(words)
 
 
 def last_endings() -> list[str]:
@@ -135,15 +132,275 @@ def _asked_in_turn(formats: Sequence[SomeFormat], source: Source) -> list[SomeFo
     return sorted(formats, key=lambda form: form.last and source.is_folder)
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _unknown(source: Source, formats: Sequence[Format]) -> InputError:
+def _no_format_error(source: Source, formats: Sequence[Format]) -> InputError:
     start = source.content()[: 4 * _STARTS_WITH].decode(errors="replace").split()  # a file that is none raises here
     titles = list(dict.fromkeys(form.title for form in formats))
     return InputError(
-        f"expected {_listed(titles)}, but the file begins with {' '.join(start)[:_STARTS_WITH]!r}",
+        f"expected {_join_words(titles)}, but the file begins with {' '.join(start)[:_STARTS_WITH]!r}",
         file=source.name,
         remedy="give a file of one of these formats, complete and in UTF-8",
     )
+
+
+REMEDY = "give the ground truth of these images ({option:truth})"
+
+
+def dataset_alone(source: Source, form: DetectionFormat, categories: Sequence[tuple[str, int]]) -> Dataset:
+    """Return a data set of the images that a file of detections speaks of; their sizes are not known, and are 1 x 1.
+
+    What was read with it can be written in the same format again, and means the same.
+
+    Parameters
+    ----------
+    source, form
+        The file and its format.
+    categories : sequence of (str, int)
+        Names and category ids, which COCO results do not say.
+    """
+    if form is RVC1_DETECTIONS and source.is_folder:
+        raise InputError("folders of sequences go with challenge ground truth", file=source.name, remedy=REMEDY)
+    if form is RVC1_DETECTIONS:
+        return _rvc1(source)
+    if form is COCO_RESULTS:
+        return _coco(source, categories)
+    if form is PARQUET_DETECTIONS:
+        file = open_detections(source.path)
+        return _stand_in(file.image_counts()[0], file.classes)
+    raise InputError(
+        f"{form.title} cannot be read alone: images, their sizes and classes come from the ground truth",
+        file=source.name,
+        remedy=REMEDY,
+    )
+
+
+def _rvc1(source: Source) -> Dataset:
+    data = source.content()
+    check_rvc1(data, source.name)
+    columns, _ = _core.read_rvc1(data, lenient=False, max_examples=1, **read_threads())
+    names = tuple(columns["image_names"])
+    named = len(names) == columns["images"] == len(set(names)) and all(names)
+    return _stand_in(np.arange(columns["images"]), columns["classes"], names if named else ())
+
+
+def _coco(source: Source, categories: Sequence[tuple[str, int]]) -> Dataset:
+    columns, found = _core.read_coco_results(
+        source.content(), image_ids=None, category_ids=None, lenient=False, max_examples=1, **read_threads()
+    )
+    Problems().add_raw(found, source.name)
+    named = np.flatnonzero(columns["name_has_id"] == 0)
+    if len(named):
+        raise InputError(
+            f"expected the number of an image, but got the name {columns['names'][named[0]][:80]!r}",
+            file=source.name,
+            entry=f"[{columns['name_entries'][named[0]]}].image_id",
+            remedy=REMEDY,
+        )
+    dataset = _stand_in(columns["image_ids"], [name for name, _ in categories])
+    return dataset.replace(category_ids=np.array([number for _, number in categories], np.int64))
+
+
+def _stand_in(image_ids: np.typing.NDArray[np.int64], classes: Sequence[str], names: tuple[str, ...] = ()) -> Dataset:
+    ids = np.unique(image_ids)
+    size = np.ones(len(ids), np.int32)
+    return Dataset(classes=tuple(classes), image_ids=ids, widths=size, heights=size, file_names=names)
+
+
+def read_truth(
+    path: Paths, format: str | None = None, *, split: str | None = None, image_ids: npt.ArrayLike | None = None
+) -> GroundTruth:
+    """Read ground truth: COCO, Parquet, a challenge folder, YOLO, Pascal VOC, KITTI or Open Images.
+
+    Parameters
+    ----------
+    path : path
+        The file or folder; of Parquet also a URL. A part of a YOLO or Pascal VOC data set may stand behind a colon:
+        ``data.yaml:test``, ``VOC2007:val``.
+    format : {"coco", "parquet", "rvc1", "yolo", "voc", "kitti", "openimages"}, optional
+        The format. Default: told by the content.
+    split : str, optional
+        YOLO and Pascal VOC: the part, such as ``"test"``.
+    image_ids : sequence of int, optional
+        Parquet: read these images alone. Row groups without any of them are not read.
+
+    Raises
+    ------
+    InputError
+        What is wrong, and where: file, image and entry.
+
+    Examples
+    --------
+    >>> import probox
+    >>> truth = probox.read_truth("instances_val2017.json")  # doctest: +SKIP
+    """
+    expect_path(path)
+    source = Source(path)
+    form = format_of_truth(source) if format is None else _find_format(format, truth_formats())
+    return form.read(source, Problems(), **_options(form, truth_formats(), split=split, image_ids=image_ids))
+
+
+def read_detections(
+    path: Paths,
+    truth: GroundTruth | Dataset | None = None,
+    format: str | None = None,
+    *,
+    repair: bool = False,
+    order: Order | None = None,
+    image_ids: npt.ArrayLike | None = None,
+) -> Detections:
+    """Read detections: COCO results, RVC1, Parquet, YOLO, Pascal VOC, KITTI or Open Images.
+
+    Parameters
+    ----------
+    path : path
+        A ``.json`` or ``.json.gz`` file with a list (COCO results) or an object (RVC1), a Parquet file, a CSV file of
+        Open Images, or a folder: of sequences (RVC1), of text files (YOLO, Pascal VOC, KITTI) or of Parquet files.
+    truth : GroundTruth or Dataset
+        What the detector was run on: tells images, their order and the classes. Parquet can be read without.
+    format : {"coco", "rvc1", "parquet", "yolo", "voc", "kitti", "openimages"}, optional
+        The format. Default: told by the content.
+    repair : bool
+        Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
+    order : {"score-last", "score-first"}, optional
+        YOLO: whether lines are ``class cx cy w h score``, as ultralytics writes, or ``class score cx cy w h``. Default:
+        told by the boxes.
+    image_ids : sequence of int, optional
+        Parquet: read the detections of these images alone. Row groups without any of them are not read.
+
+    Raises
+    ------
+    InputError
+        What is wrong, and where: file, image and entry.
+
+    Examples
+    --------
+    >>> import probox
+    >>> truth = probox.read_truth("instances_val2017.json")  # doctest: +SKIP
+    >>> found = probox.read_detections("detections.json", truth)  # doctest: +SKIP
+    """
+    call = "the order is read_detections(path, truth)"
+    expect_path(path, remedy=call)
+    dataset = None if truth is None else dataset_of(truth, call)
+    source = Source(path)
+    form = format_of_detections(source) if format is None else _find_format(format, detection_formats())
+    if dataset is None and not form.standalone:
+        raise InputError(
+            f"{form.title} need the ground truth, which tells images and classes",
+            file=source.name,
+            remedy="read_detections(path, truth)",
+        )
+    options = _options(form, detection_formats(), order=order, image_ids=image_ids)
+    draft: Draft = form.read(source, dataset, Problems(), **options)
+    return draft.to_table(repair=repair)
+
+
+def _find_format(name: str, formats: Sequence[SomeFormat]) -> SomeFormat:
+    """Return the format of a name."""
+    known = {form.name: form for form in formats}
+    if name not in known:
+        raise InputError(f"unknown format {name!r:.40}", remedy=f"use one of {', '.join(sorted(known))}")
+    return known[name]
+
+
+def _options(form: Format, formats: Sequence[Format], **given: object) -> dict[str, Any]:
+    """Return the keywords that were given; raise for one that the format does not have."""
+    options = {name: value for name, value in given.items() if value is not None}
+    for name in options:
+        if name not in form.options:
+            able = " and ".join(other.title for other in formats if name in other.options)
+            raise InputError(f"argument `{name}` is for {able}, but this is {form.title}", remedy="leave it out")
+    return options
+
+
+def read_detections_of_part(path: Paths, truth: GroundTruth, part: GroundTruth, *, repair: bool = False) -> Detections:
+    """Read detections in a part of the truth's images, from a file that may be of the whole or of the part."""
+    if part is truth:
+        return read_detections(path, truth, repair=repair)
+    source = Source(path)
+    form = format_of_detections(source)
+    if form.read_part is None:
+        draft = form.read(source, truth.dataset, Problems())
+    else:
+        draft = form.read_part(source, truth.dataset, part.dataset, Problems())
+    found = draft.to_table(repair=repair)
+    return found.select(np.isin(found.image_ids, part.image_ids))
+
+
+def load_truth(path: Paths, problems: Problems) -> GroundTruth:
+    """Return the table of a file or folder of ground truth; problems go where they are told."""
+    source = Source(path)
+    return format_of_truth(source).read(source, problems)
+
+
+def load_detections(path: Paths, dataset: Dataset, problems: Problems) -> Draft:
+    """Return the draft of a file or folder of detections; problems go where they are told."""
+    source = Source(path)
+    return format_of_detections(source).read(source, dataset, problems)
+
+
+def write_detections(
+    path: Paths, found: Detections, truth: GroundTruth | Dataset, *, shards: int | None = None
+) -> Notes:
+    """Write detections in the format that the file name asks for.
+
+    ``*.coco.json`` and ``*.bbox.json`` are COCO results, ``*.parquet`` is Parquet, any other ``*.json`` is RVC1; JSON
+    may end in ``.gz``.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    found : Detections
+        What to write.
+    truth : GroundTruth or Dataset
+        The images and category ids.
+    shards : int, optional
+        Write a folder of so many Parquet files instead, as `write_parquet` does.
+
+    Returns
+    -------
+    tuple of str
+        What the file cannot hold, one sentence each.
+    """
+    write = _asked_for(path, shards).write
+    assert write is not None
+    return write(path, found, dataset_of(truth, "the order is write_detections(path, found, truth)"))
+
+
+def check_output(path: Paths, *, heatmaps: bool = False, shards: int | None = None) -> None:
+    """Raise if `write_detections` could not write this file (or heatmaps with it), before any work is done."""
+    form = _asked_for(path, shards)
+    if heatmaps and not form.heatmaps:
+        able = " or ".join(f"*{known.suffixes[-1]}" for known in detection_formats() if known.heatmaps)
+        raise InputError(f"{form.title} cannot hold heatmaps", file=str(path), remedy=f"use {able}")
+    check_place(path, form, shards=shards)
+
+
+def check_place(path: Paths, form: DetectionFormat, *, shards: int | None = None) -> None:
+    """Raise if a file or set of this format may not be written to a place, or cannot be."""
+    check_url(path, form)
+    if form.name == PARQUET_DETECTIONS.name:
+        check_parquet_output(path, "detections", shards=shards, folder=True)
+    else:
+        check_replaceable(path, form.kind, folder=True)
+
+
+def check_url(path: Paths, form: DetectionFormat) -> None:
+    """Raise for a URL if a format writes files alone."""
+    if is_url(path) and not form.urls:
+        raise InputError(
+            f"{form.title} cannot be written to a URL", file=str(path), remedy="write Parquet there, or name a file"
+        )
+
+
+def _asked_for(path: Paths, shards: int | None) -> DetectionFormat:
+    if shards is not None:
+        return in_shards(shards)[0]
+    form = format_of_name(path)
+    if form is None:
+        raise InputError("can't tell a format from this file name", file=str(path), remedy=f"use {endings_in_words()}")
+    check_url(path, form)
+    return form

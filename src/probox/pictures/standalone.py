@@ -14,11 +14,11 @@ from probox.files.photos import find_photo, is_photo_name, photo_size
 from probox.files.reading import is_folder, read_bytes
 from probox.files.source import Source
 from probox.formats import read_detections
-from probox.formats.coco.format import COCO_RESULTS
+from probox.formats.coco_results import COCO_RESULTS
 from probox.formats.parquet.shards import is_parquet_source
 from probox.formats.registry import format_of_detections
-from probox.formats.rvc1.format import RVC1_DETECTIONS
-from probox.formats.rvc1.heatmaps import HeatmapFile
+from probox.formats.rvc1_detections import RVC1_DETECTIONS
+from probox.formats.rvc1_heatmaps import HeatmapFile
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections

@@ -21,11 +21,9 @@ from probox import (
 )
 from probox.files.source import Source
 from probox.formats import read_detections
-from probox.formats.alone import dataset_alone
-from probox.formats.coco.format import COCO_RESULTS
-from probox.formats.coco.results import check_coco_results
+from probox.formats.coco_results import COCO_RESULTS, check_coco_results
 from probox.formats.problems import Problems
-from probox.formats.reading import load_detections
+from probox.formats.registry import dataset_alone, load_detections
 from probox.notes import InputWarning, Note
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 

@@ -18,7 +18,7 @@ from tests.readers import read_coco, read_coco_results
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
 from probox.formats import read_truth
 from probox.formats.problems import Problems
-from probox.formats.reading import load_truth
+from probox.formats.registry import load_truth
 from probox.notes import Note
 from probox.tables.results import Verdict
 

@@ -238,7 +238,7 @@ def test_links_out_of_the_data_set_are_refused(tmp_path: Path, link: str) -> Non
 
 
 def test_folders_of_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("probox.formats.yolo.places.MOST_FOLDERS", 2)
+    monkeypatch.setattr("probox.formats.yolo_places.MOST_FOLDERS", 2)
     yaml = data_set(tmp_path)
     put(tmp_path / "images" / "val" / "a" / "8.png", header(64, 32))
     assert len(read_truth(yaml).image_ids) == 2

@@ -11,7 +11,7 @@ import pytest
 
 import probox
 from probox import GroundTruth, read_detections, read_truth
-from probox.formats.written_digits import rounding_of
+from probox.formats.label_files import rounding_of
 
 from .world import data_set, header, predicted, put
 

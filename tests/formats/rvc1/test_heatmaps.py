@@ -14,7 +14,7 @@ import pytest
 import probox
 from probox import InputError
 from probox.formats import read_detections, write_rvc1
-from probox.formats.rvc1.heatmaps import StoredHeatmap
+from probox.formats.rvc1_heatmaps import StoredHeatmap
 from probox.measures.pdq import kernel
 from probox.measures.pdq.kernel import score_pairs
 from probox.tables.detections import Detections
@@ -49,7 +49,7 @@ def test_every_type_and_order(
     order: Any,
     block: int,
 ) -> None:
-    monkeypatch.setattr("probox.formats.rvc1.heatmaps._BLOCK", block)
+    monkeypatch.setattr("probox.formats.rvc1_heatmaps._BLOCK", block)
     maps = random_maps(3, np.dtype(dtype))
     np.save(tmp_path / "nine.npy", np.asarray(maps, order=order))
     found = read(write, truth, *numbered(3))

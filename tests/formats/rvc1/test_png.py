@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.amounts import examples
 
 from probox import InputError
-from probox.formats.rvc1.png import decode_png
+from probox.formats.rvc1_truth import decode_png
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

@@ -13,7 +13,7 @@ from probox.tables.labels import named_classes
 
 if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation
-    from probox.formats.draft import Draft
+    from probox.formats.format import Draft
     from probox.tables.dataset import Dataset
     from probox.tables.groundtruth import GroundTruth
     from probox.tables.masks import Masks

@@ -25,8 +25,7 @@ from probox.files.source import (
     remove_remote,
     write_remote,
 )
-from probox.formats.draft import Draft
-from probox.formats.format import Copied, DetectionFormat, Notes, TruthFormat
+from probox.formats.format import Copied, DetectionFormat, Draft, Notes, TruthFormat
 from probox.formats.parquet.sets import open_detections, open_truth
 from probox.formats.parquet.shards import OWN_NAME, all_files, is_parquet_source
 from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, by_images, says, table_content

@@ -16,7 +16,7 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.files.source import inside, is_url
-from probox.formats.draft import Draft
+from probox.formats.format import Draft
 from probox.formats.parquet.arrow import ENDS, STARTS, Ids, pyarrow
 from probox.formats.parquet.shards import Shard, is_parquet_source, shard_names
 from probox.notes import Note

@@ -1,4 +1,4 @@
-"""Probabilistic segmentation: heatmaps in ``.npy`` files beside an RVC1 file, each read when it is used."""
+"""Heatmaps of RVC1 detections: files of maps, read when they are used."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.reading import open_regular
 from probox.tables.lazy_arrays import LazyArray
-
-__all__ = ["HeatmapFile", "HeatmapFiles", "StoredHeatmap", "box_of"]
 
 NO_NUMBER = _core.NO_MASK_ID
 """What the kernel gives for a ``mask_id`` that is not there."""

@@ -1,4 +1,4 @@
-"""YOLO ground truth: ``class cx cy w h`` or ``class x1 y1 x2 y2 ...`` in every line, in fractions of the image."""
+"""YOLO ground truth: labels in fractions of their images."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.files.photos import image_size
+from probox.formats.label_files import LineError, numbers_in, read_text, rounding_of, text_lines
 from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
-from probox.formats.label_text import LineError, numbers_in, read_text, text_lines
 from probox.formats.problems import Problems
-from probox.formats.written_digits import rounding_of
-from probox.formats.yolo.data_yaml import MOST_CLASSES
-from probox.formats.yolo.places import Places, find_places, label_file
+from probox.formats.yolo_places import MOST_CLASSES, Places, find_places, label_file
 from probox.notes import Note
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.groundtruth import GroundTruth
-
-__all__ = ["class_number", "yolo_truth"]
 
 OVER = 0.01
 """How far a label may reach outside its image, in fractions of it: labels are rounded."""

@@ -10,16 +10,15 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
+from probox.files.reading import TRUTH_EXPANDS
+from probox.files.source import Source
+from probox.formats.format import TruthFormat
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.notes import InputWarning, Note
 from probox.tables.boxes import pixels_of_boxes
 from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
-
-__all__ = [
-    "coco_truth_from_bytes",
-]
 
 _MAX_MASK_NUMBERS = 1 << 23
 """How many coordinates and run lengths one mask may have. The masks of a file may have as many more as it has bytes:
@@ -244,3 +243,21 @@ def _boxes(
         sizes[without] = corners[without, 2:] - corners[without, :2]
         notes.append(Note("annotations-without-box", without.sum()))
     return corners, sizes
+
+
+def _read_truth(source: Source, problems: Problems) -> GroundTruth:
+    if source.first_character == "[":
+        raise InputError(
+            "expected COCO ground truth, but got a list",
+            file=source.name,
+            remedy="this looks like COCO results: name the ground truth first, then the detections",
+        )
+    return coco_truth_from_bytes(source.content(TRUTH_EXPANDS), source.name, problems)
+
+
+COCO_TRUTH = TruthFormat(
+    name="coco",
+    title="COCO ground truth",
+    sniff=lambda source: source.first_character in ("{", "["),  # a list is none, which its reader says
+    read=_read_truth,
+)

@@ -1,26 +1,47 @@
-"""Pascal VOC ground truth: ``Annotations/*.xml``, one for each image, with boxes that count pixels from 1."""
+"""Pascal VOC: annotations in XML, and a text file of detections per class."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from probox.errors import InputError
 from probox.files.photos import image_size
 from probox.files.reading import is_folder, read_regular
-from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
-from probox.formats.label_text import LineError, files_of, numbers_in, read_text
+from probox.files.source import Source
+from probox.formats.format import DetectionFormat, Draft, TruthFormat
+from probox.formats.label_files import (
+    LineError,
+    files_of,
+    has_sequences,
+    kind_of_texts,
+    numbers_in,
+    read_text,
+    readable_texts,
+    split_part,
+    text_lines,
+)
+from probox.formats.label_tables import (
+    LabelRows,
+    columns_of_names,
+    dataset_of_images,
+    draft_of,
+    rows_of_images,
+    truth_of,
+)
 from probox.formats.problems import Problems
 from probox.notes import Note
 from probox.support.words import some_names
-from probox.tables.dataset import is_image_size
+from probox.tables.dataset import Dataset, is_image_size
 from probox.tables.groundtruth import GroundTruth
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-__all__ = ["annotations_of", "box_of_pixels", "voc_truth"]
 
 MOST_BYTES = 1 << 24
 """An annotation is smaller than this."""
@@ -107,7 +128,7 @@ class _Images:
     def add(self, stem: str, problems: Problems) -> None:
         """Add the image and the objects of an XML file."""
         file = str(self.folder / f"{stem}.xml")
-        root = _parsed(file)
+        root = _parse(file)
         photo = (root.findtext("filename") or "").strip().replace("\\", "/").rsplit("/", 1)[-1]
         ending = os.path.splitext(photo)[1].lower()
         size = self._size(root, stem, photo, file)
@@ -181,7 +202,7 @@ class _Images:
         return truth_of(self.rows, dataset, problems, notes)
 
 
-def _parsed(file: str) -> Element:
+def _parse(file: str) -> Element:
     from xml.etree import ElementTree
 
     data = read_regular(file, most=MOST_BYTES)
@@ -199,3 +220,96 @@ def _parsed(file: str) -> Element:
             f"expected <annotation>, but got <{root.tag[:40]}>", file=file, remedy="give Pascal VOC's XML files"
         )
     return root
+
+
+_NAME = re.compile(r"(?:^|_)det_(?:test|trainval|train|val|[^_]+)_(.+)\.txt$")
+
+
+def check_voc_results(folder: Path) -> None:
+    """Raise if lines of a folder of detections are none."""
+    _gather(folder, Problems())
+
+
+def _gather(folder: Path, problems: Problems) -> tuple[LabelRows, list[str], list[str]]:
+    """Return all lines with the names of their classes and images."""
+    rows, classes, images = LabelRows(), list[str](), list[str]()
+    class_of = {name: found[1] for name in files_of(folder, [".txt"]) if (found := _NAME.search(name))}
+    for name, file, text in readable_texts(folder, class_of, problems):
+        for line, words in text_lines(text):
+            try:
+                if len(words) != 6:
+                    raise LineError(
+                        "broken line",
+                        f"expected an image, a score and 4 numbers, but got {len(words)} words",
+                        "write IMAGE SCORE X1 Y1 X2 Y2",
+                    )
+                score, x1, y1, x2, y2 = numbers_in(words[1:])
+            except LineError as error:
+                problems.catch(error.at(file, line), error.kind)
+                continue
+            rows.files.append(file)
+            rows.lines.append(line)
+            rows.scores.append(score)
+            rows.boxes.append(box_of_pixels(x1, y1, x2, y2))
+            classes.append(class_of[name])
+            images.append(words[0])
+    return rows, classes, images
+
+
+def voc_detections(folder: Path, name: str, dataset: Dataset, problems: Problems) -> Draft:
+    """Return the draft of a folder of detections."""
+    rows, classes, images = _gather(folder, problems)
+    columns, known = columns_of_names(list(dict.fromkeys(classes)), dataset.classes)
+    rows.labels = [columns[entry] for entry in classes]
+    names, which, counts = np.unique(np.array(images, object), return_inverse=True, return_counts=True)
+    image_rows, notes = rows_of_images(names.tolist(), counts.tolist(), dataset, name, problems)
+    rows.images = image_rows[which.reshape(-1)].tolist()
+    return draft_of(rows, dataset, problems, classes=known, source=name, notes=notes)
+
+
+def _sniff_truth(source: Source) -> bool:
+    place, _ = split_part(source.path)
+    return is_folder(place) and not has_sequences(place) and annotations_of(place) is not None
+
+
+def _read_truth(source: Source, problems: Problems, *, split: str | None = None) -> GroundTruth:
+    place, part = split_part(source.path)
+    return voc_truth(place, split or part, source.name, problems)
+
+
+def _sniff_detections(source: Source) -> bool:
+    place, _ = split_part(source.path)
+    return kind_of_texts(place) == "voc" or _sniff_truth(source)  # truth is none, as the reader says
+
+
+def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
+    _refuse_truth(source)
+    place, _ = split_part(source.path)
+    return voc_detections(place, source.name, dataset, problems)
+
+
+def _refuse_truth(source: Source) -> None:
+    if _sniff_truth(source):
+        raise InputError(
+            "expected detections, but these are Pascal VOC annotations",
+            file=source.name,
+            remedy="name the ground truth first, then the detections",
+        )
+
+
+def _check(source: Source) -> None:
+    _refuse_truth(source)
+    check_voc_results(split_part(source.path)[0])
+
+
+VOC_TRUTH = TruthFormat(
+    name="voc", title="Pascal VOC annotations", sniff=_sniff_truth, read=_read_truth, options=("split",)
+)
+
+VOC_DETECTIONS = DetectionFormat(
+    name="voc",
+    title="Pascal VOC detections",
+    sniff=_sniff_detections,
+    read=_read_detections,
+    check=_check,
+)

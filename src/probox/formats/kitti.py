@@ -1,4 +1,4 @@
-"""KITTI's text files: a line for each object with its type, 14 numbers, and a score if it is a detection."""
+"""KITTI: text files of labels and of detections, one per image."""
 
 from __future__ import annotations
 
@@ -10,21 +10,29 @@ import numpy as np
 from probox.errors import InputError
 from probox.files.photos import image_size
 from probox.files.reading import is_folder
-from probox.formats.draft import Draft
-from probox.formats.image_names import rows_of_images
-from probox.formats.label_tables import LabelRows, columns_of_names, dataset_of_images, draft_of, truth_of
-from probox.formats.label_text import LineError, files_of, kind_of_texts, numbers_in, readable_texts, text_lines
+from probox.files.source import Source
+from probox.formats.format import DetectionFormat, Draft, TruthFormat
+from probox.formats.label_files import (
+    LineError,
+    files_of,
+    has_sequences,
+    kind_of_texts,
+    numbers_in,
+    readable_texts,
+    text_lines,
+)
+from probox.formats.label_tables import (
+    LabelRows,
+    columns_of_names,
+    dataset_of_images,
+    draft_of,
+    rows_of_images,
+    truth_of,
+)
 from probox.formats.problems import Problems
 from probox.notes import Note
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
-
-__all__ = [
-    "check_kitti",
-    "kitti_detections",
-    "kitti_truth",
-    "labels_of",
-]
 
 COLUMNS = 15
 """Type, truncated, occluded, alpha, x1, y1, x2, y2, three sizes, three places and a rotation; then a score."""
@@ -166,3 +174,52 @@ def kitti_detections(folder: Path, name: str, dataset: Dataset, problems: Proble
     image_rows, notes = rows_of_images(files, counts, dataset, name, problems)
     rows.images = image_rows[file_of].tolist() if file_of else []
     return draft_of(rows, dataset, problems, classes=classes, source=name, notes=notes)
+
+
+def _sniff_truth(source: Source) -> bool:
+    place = Path(source.path)
+    return is_folder(place) and not has_sequences(place) and labels_of(place) is not None
+
+
+def _read_truth(source: Source, problems: Problems) -> GroundTruth:
+    return kitti_truth(Path(source.path), source.name, problems)
+
+
+def _folder(source: Source) -> Path:
+    """Return where detections are: the folder itself, or ``data`` in it, as the benchmark wants them."""
+    place = Path(source.path)
+    return place / "data" if kind_of_texts(place) == "none" and kind_of_texts(place / "data") == "kitti" else place
+
+
+def _sniff_detections(source: Source) -> bool:
+    return kind_of_texts(_folder(source)) == "kitti" or _sniff_truth(source)  # truth is none, as the reader says
+
+
+def _refuse_truth(source: Source) -> None:
+    if kind_of_texts(_folder(source)) != "kitti":
+        raise InputError(
+            "expected detections, but these are KITTI's labels",
+            file=source.name,
+            remedy="name the ground truth first, then the detections",
+        )
+
+
+def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
+    _refuse_truth(source)
+    return kitti_detections(_folder(source), source.name, dataset, problems)
+
+
+def _check(source: Source) -> None:
+    _refuse_truth(source)
+    check_kitti(_folder(source))
+
+
+KITTI_TRUTH = TruthFormat(name="kitti", title="KITTI labels", sniff=_sniff_truth, read=_read_truth)
+
+KITTI_DETECTIONS = DetectionFormat(
+    name="kitti",
+    title="KITTI detections",
+    sniff=_sniff_detections,
+    read=_read_detections,
+    check=_check,
+)

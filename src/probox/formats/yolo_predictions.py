@@ -1,29 +1,109 @@
-"""YOLO predictions: a folder with a text file for each image, in every line a class, a box in fractions and a score."""
+"""YOLO predictions: a text file per image, and the order of the numbers in its lines."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.formats.draft import Draft
-from probox.formats.image_names import rows_of_images
-from probox.formats.label_tables import LabelRows, draft_of
-from probox.formats.label_text import LineError, numbers_in, readable_texts, text_lines
+from probox.files.reading import file_head, is_folder
+from probox.files.source import Source
+from probox.formats.format import DetectionFormat, Draft, TruthFormat
+from probox.formats.label_files import (
+    LineError,
+    has_json,
+    has_sequences,
+    kind_of_texts,
+    numbers_in,
+    readable_texts,
+    rounding_of,
+    split_part,
+    text_lines,
+)
+from probox.formats.label_tables import LabelRows, draft_of, rows_of_images
 from probox.formats.problems import Problems
-from probox.formats.written_digits import rounding_of
-from probox.formats.yolo.order import ORDERS, Order, find_order, fitting, in_order
-from probox.formats.yolo.truth import class_number
+from probox.formats.yolo_places import YAML, looks_like_data_yaml, yaml_in
+from probox.formats.yolo_truth import class_number, yolo_truth
 from probox.notes import Note
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.dataset import Dataset
+from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["check_predictions", "folder_of_predictions", "yolo_predictions"]
+Order = Literal["score-last", "score-first"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+ROUNDING = 2e-3
+"""How far a box may reach outside its image, in fractions of it, by rounding alone."""
+
+CLEARLY = 4
+"""An order is told if so many times more lines fit in it alone than in the other alone."""
+
+FIRST, LAST = 0.15, 0.1
+"""And if such lines are more than this share of all. They are about a third and more where the score is first, unless
+all scores are about 0.5; boxes that lie outside their images are far fewer, and so decide nothing."""
+
+MANY = 5
+"""So many lines at least tell that the score is first, as ultralytics does not write."""
+
+STEPS = 10
+"""So many steps from line to line, all of them down, tell a score: other columns do not fall so often by chance."""
+
+Numbers = npt.NDArray[np.float64]
+
+
+def in_order(numbers: Numbers, order: Order) -> tuple[Numbers, Numbers]:
+    """Return boxes cx, cy, w, h and scores of (N, 5) numbers that stand behind a class.
+
+    >>> in_order(np.array([[0.9, 0.5, 0.5, 0.1, 0.2]]), "score-first")[1].tolist()
+    [0.9]
+    """
+    if order == "score-first":
+        return numbers[:, 1:], numbers[:, 0]
+    return numbers[:, :4], numbers[:, 4]
+
+
+def fitting(numbers: Numbers, order: Order) -> npt.NDArray[np.bool_]:
+    """Return which lines, read in this order, have a box that lies in its image and a score from 0 to 1."""
+    boxes, scores = in_order(numbers, order)
+    low, high = boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2
+    inside = (low >= -ROUNDING).all(axis=1) & (high <= 1 + ROUNDING).all(axis=1)
+    return np.asarray(inside & (boxes[:, 2:] >= 0).all(axis=1) & (scores >= 0) & (scores <= 1))
+
+
+def find_order(numbers: Numbers, files: npt.NDArray[np.int64]) -> Order | None:
+    """Return the order of the numbers behind the class, or None if they do not tell.
+
+    A detector's boxes lie in their images; read in the wrong order many do not. So the lines that fit in one order
+    alone tell, if they are many and nearly all agree: single boxes outside their images do not. Where they do not
+    tell, the column that falls from line to line in every file is the score, as detectors write their surest first.
+
+    Parameters
+    ----------
+    numbers : (N, 5) array
+        All lines of all files.
+    files : (N,) array
+        The file of each line; lines of a file stand together.
+    """
+    fits_last, fits_first = (fitting(numbers, order) for order in ORDERS)
+    last, first = int((fits_last & ~fits_first).sum()), int((fits_first & ~fits_last).sum())
+    if last > LAST * len(numbers) and last >= CLEARLY * first:
+        return "score-last"
+    if first > FIRST * len(numbers) and first >= CLEARLY * last and first >= MANY:
+        return "score-first"
+    same = files[1:] == files[:-1]
+    if same.sum() >= STEPS:
+        falls_last, falls_first = (bool((np.diff(numbers[:, column])[same] <= 0).all()) for column in (4, 0))
+        if falls_last and not falls_first:
+            return "score-last"
+        if falls_first and not falls_last and first >= last:
+            return "score-first"
+    return None
+
 
 FAR = 1.0
 """A box this many images outside its image is not in fractions."""
@@ -235,3 +315,94 @@ def _chosen_order(
         return "score-last", [Note("order-unknown", file=name)]
     note = Note("order-unfit", outside["score-last"], total=most, file=name, other=outside["score-first"])
     return "score-last", [note]
+
+
+_LOOKED_AT = 20
+"""So many folders in a folder are looked into."""
+
+
+def _is_data_set(source: Source) -> bool:
+    """Return whether this is a data.yaml, or a folder of a data set."""
+    place, _ = split_part(source.path)
+    if not is_folder(place):
+        named = place.suffix.lower() in YAML and place.is_file()
+        return named or looks_like_data_yaml(source.head if place == Path(source.path) else file_head(place))
+    if has_sequences(place):
+        return False
+    if (place / "images").is_dir() and (place / "labels").is_dir():
+        return True
+    try:
+        return yaml_in(place) is not None
+    except InputError:
+        return True  # several, which the reader says
+
+
+def _sniff_truth(source: Source) -> bool:
+    if _is_data_set(source):
+        return True
+    place, _ = split_part(source.path)
+    return kind_of_texts(place) == "yolo" and not has_sequences(place)  # labels alone, which the reader says
+
+
+def _read_truth(source: Source, problems: Problems, *, split: str | None = None) -> GroundTruth:
+    place, part = split_part(source.path)
+    if not _is_data_set(source):
+        raise InputError(
+            "expected a data.yaml, or folders images and labels, but this is a folder of label files alone",
+            file=source.name,
+            remedy="give data.yaml, or the folder that holds images and labels",
+        )
+    return yolo_truth(place, split or part, source.name, problems)
+
+
+def _sniff_predictions(source: Source) -> bool:
+    place, _ = split_part(source.path)
+    if not is_folder(place):
+        return _is_data_set(source)  # which is none, as its reader says
+    if has_sequences(place):
+        return False
+    kind = kind_of_texts(folder_of_predictions(place))
+    if kind == "none" and not _is_data_set(source):
+        kinds = [kind_of_texts(entry) for entry in sorted(folder_of_predictions(place).iterdir())[:_LOOKED_AT]]
+        kind = "yolo" if "yolo" in kinds else kind  # a folder of predictions for each folder of images
+    if kind == "yolo":
+        return True
+    if kind == "other":
+        return not has_json(place)
+    empty = kind == "none" and place.name == "labels" and not any(place.iterdir())  # of a detector that found nothing
+    return empty or (kind == "none" and _is_data_set(source))
+
+
+def _read_predictions(source: Source, dataset: Dataset, problems: Problems, *, order: Order | None = None) -> Draft:
+    _refuse_data_set(source)
+    if order is not None and order not in ORDERS:
+        raise InputError(f"expected order to be one of {', '.join(ORDERS)}, but got {order!r:.40}")
+    place, word = split_part(source.path)
+    return yolo_predictions(place, order or word, source.name, dataset, problems)
+
+
+def _refuse_data_set(source: Source) -> None:
+    place, _ = split_part(source.path)
+    if not is_folder(place) or ((place / "images").is_dir() and _is_data_set(source)):
+        raise InputError(
+            "expected a folder of predictions, but this is a data set",
+            file=source.name,
+            remedy="name the ground truth first, then the detections: data.yaml runs/detect/predict/labels",
+        )
+
+
+def _check(source: Source) -> None:
+    _refuse_data_set(source)
+    check_predictions(split_part(source.path)[0], source.name)
+
+
+YOLO_TRUTH = TruthFormat(name="yolo", title="YOLO data.yaml", sniff=_sniff_truth, read=_read_truth, options=("split",))
+
+YOLO_DETECTIONS = DetectionFormat(
+    name="yolo",
+    title="YOLO predictions",
+    sniff=_sniff_predictions,
+    read=_read_predictions,
+    check=_check,
+    options=("order",),
+)

@@ -1,1 +1,0 @@
-"""COCO's files: ground truth and results."""

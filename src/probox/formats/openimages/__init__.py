@@ -1,1 +1,0 @@
-"""Open Images: a CSV file of all boxes, with columns by name."""

@@ -1,0 +1,479 @@
+"""RVC1 detections: per image a list of boxes with label probabilities and corner covariances."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.errors import InputError
+from probox.files.kinds import Kind, check_none_is_input, check_replaceable
+from probox.files.output import Content, json_bytes, write_files
+from probox.files.reading import Paths, file_head, read_bytes
+from probox.files.source import Source
+from probox.formats.format import (
+    JSON_DETECTIONS,
+    DetectionFormat,
+    Draft,
+    copier,
+    covariances_to_write,
+    join_drafts,
+    read_threads,
+)
+from probox.formats.label_tables import rows_by_name
+from probox.formats.problems import MAX_EXAMPLES, Problems
+from probox.formats.rvc1_heatmaps import HeatmapFiles, StoredHeatmap, box_of
+from probox.formats.rvc1_truth import challenge_name
+from probox.notes import Note
+from probox.tables.arguments import dataset_of
+from probox.tables.dataset import Dataset
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import align_labels, canonical_name, repeated_classes, unknown_classes
+
+Ids = npt.NDArray[np.int64]
+
+
+class ImageCountError(InputError):
+    """A file that goes by position has lists for more or fewer images than the truth has."""
+
+
+def rows_of_lists(
+    columns: _core._Rvc1Detections, image_ids: Ids, file_names: Sequence[str], file: str, problems: Problems
+) -> tuple[Ids, list[Note]]:
+    """Return the row of each list's image, -1 for one that the truth does not have, and what to say of it.
+
+    Parameters
+    ----------
+    columns : dict
+        What the kernel read.
+    image_ids, file_names
+        The truth's images that the file may speak of.
+    file : str
+        For messages.
+    problems : Problems
+        Where they go.
+    """
+    count, names = int(columns["images"]), columns["image_names"]
+    if not columns["has_image_names"]:
+        return _in_order(count, len(image_ids), file, problems), []
+    if len(names) != count:
+        error = InputError(
+            f"expected one name for each of the {count} lists of detections, but got {len(names)}",
+            file=file,
+            entry="img_names",
+            remedy="write one name per list, or leave img_names out: then lists follow the order of image ids",
+        )
+        problems.catch(error, "image count")
+        return np.full(count, -1), []
+    rows = rows_by_name(names, file_names)
+    if count and (rows < 0).all():
+        if not any(file_names):
+            return _in_order(count, len(image_ids), file, problems), [Note("lists-in-order")]
+        error = InputError(
+            f"none of the {count} names is an image of the ground truth (the first is {names[0][:80]!r}, "
+            f"there {file_names[0][:80]!r})",
+            file=file,
+            entry="img_names",
+            remedy="name the images as the ground truth does, or leave img_names out",
+        )
+        problems.catch(error, "unknown image")
+        return rows, []
+    _refuse_twins(rows, names, image_ids, file, problems)
+    return rows, _left_out(rows, columns, file, problems)
+
+
+def _in_order(lists: int, images: int, file: str, problems: Problems) -> Ids:
+    """Return one row after the other, if there are as many lists as images."""
+    if lists != images:
+        error = ImageCountError(
+            f"expected detections of {images} images, as the ground truth has, but got {lists}",
+            file=file,
+            entry="detections",
+            remedy="write one list per image, in ascending order of image id, also for images without detections",
+        )
+        problems.catch(error, "image count")
+    return np.arange(lists)
+
+
+def _refuse_twins(rows: Ids, names: Sequence[str], image_ids: Ids, file: str, problems: Problems) -> None:
+    known = np.flatnonzero(rows >= 0)
+    order = known[np.argsort(rows[known], kind="stable")]
+    again = order[1:][rows[order[1:]] == rows[order[:-1]]]
+    problems.add("duplicate id", again.tolist(), lambda at: InputError(
+        f"{names[at][:80]!r} names an image that another name stands for too",
+        file=file, image=int(image_ids[rows[at]]), entry=f"img_names[{at}]", remedy="give each image one list",
+    ))  # fmt: skip
+    rows[again] = -1
+
+
+def _left_out(rows: Ids, columns: _core._Rvc1Detections, file: str, problems: Problems) -> list[Note]:
+    unknown = np.flatnonzero(rows < 0)
+    detections = np.isin(columns["image_rows"], unknown)
+    problems.warn("unknown image", unknown.tolist(), lambda at: InputError(
+        "the ground truth does not have this image: its detections are left out",
+        file=file, entry=f"img_names[{at}]",
+    ))  # fmt: skip
+    if not detections.any():
+        return []
+    return [Note("unknown-images", detections.sum(), images=len(np.unique(columns["image_rows"][detections])))]
+
+
+MIN_LABEL_SUM = 0.5
+"""A challenge submission's detection counts when its label probabilities add up to more than this."""
+
+FLOAT_ROUNDING = 1e-6
+"""What a sum of float32 probabilities may be above 1 without being normalised again."""
+
+
+def rvc1_from_bytes(data: bytes, path: Paths, dataset: Dataset, problems: Problems) -> Draft:
+    """Return the draft of an RVC1 file's content; heatmaps are looked for beside `path`."""
+    draft = _draft(data, Path(path), dataset, slice(None), problems)
+    if dataset.rules == "challenge":
+        return _by_challenge_rules([draft], str(path), dataset)
+    return draft
+
+
+def check_rvc1(data: bytes, file: str) -> None:
+    """Raise if the content is no RVC1 file that can stand alone; images may be any."""
+    columns, found = _core.read_rvc1(data, lenient=False, max_examples=1, **read_threads())
+    Problems().add_raw(found, file)
+    _require_keys(columns, file, Problems())
+    if columns["mask_file_names"]:
+        raise InputError(
+            f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would stay behind",
+            file=file,
+            remedy="give the ground truth ({option:truth}), to write them too",
+        )
+
+
+def rvc1_from_folder(folder: Path, dataset: Dataset, problems: Problems) -> Draft:
+    """Return the draft of a folder with one file per sequence of the challenge truth."""
+    sequences = sequences_of(dataset)
+    if not sequences:
+        empty = not any(folder.iterdir())
+        raise InputError(
+            "this folder is empty" if empty else "expected a file of detections, but this is a folder",
+            file=str(folder),
+            remedy="name the folder of text files that the detector wrote, or a file"
+            if empty
+            else "folders are YOLO, KITTI or VOC text files, or sequences of challenge ground truth; name a file in it",
+        )
+    drafts: list[Draft] = []
+    for name, rows in sequences.items():
+        file = next((f for f in (folder / f"{name}.json", folder / f"{name}.json.gz") if f.exists()), None)
+        try:
+            if file is None:
+                raise InputError(
+                    f"expected a file {name}.json for the sequence of that name",
+                    file=str(folder),
+                    remedy="write one file per sequence, with an empty list for images without detections",
+                )
+            drafts.append(_draft(read_bytes(file, pipe=False), file, dataset, rows, problems))
+        except InputError as error:
+            problems.catch(error, "unusable file")
+    draft = _by_challenge_rules(drafts, str(folder), dataset)
+    others = sorted(f.name for f in folder.glob("*.json*") if f.name.split(".json")[0] not in sequences)
+    if others:
+        draft = draft.noting(Note("files-of-no-sequence", len(others), name=others[0]))
+        problems.warn("unknown sequence", range(len(others)), lambda at: InputError(
+            "belongs to no sequence of the ground truth", file=str(folder / others[at])
+        ))  # fmt: skip
+    return draft
+
+
+def sequences_of(dataset: Dataset) -> dict[str, slice]:
+    """Return the image rows of each sequence of a challenge data set, which file names ``SEQUENCE/IMAGE`` tell."""
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(dataset.file_names if dataset.rules == "challenge" else ()):
+        if "/" in name:
+            rows.setdefault(name.split("/")[0], []).append(row)
+    return {name: slice(at[0], at[-1] + 1) for name, at in rows.items()}
+
+
+def _draft(data: bytes, path: Path, dataset: Dataset, image_rows: slice, problems: Problems) -> Draft:
+    """Return the draft of one file, whose images are these of the truth."""
+    file = str(path)
+    columns, found = _core.read_rvc1(data, lenient=problems.lenient, max_examples=MAX_EXAMPLES, **read_threads())
+    complete = problems.add_raw(found, file)
+    image_ids, widths, heights = (
+        dataset.image_ids[image_rows],
+        dataset.widths[image_rows],
+        dataset.heights[image_rows],
+    )
+    if complete:
+        _require_keys(columns, file, problems)
+    rows, notes = np.arange(columns["images"]), list[Note]()
+    if complete and columns["has_detections"]:
+        names = dataset.file_names[image_rows]
+        if image_rows != slice(None):  # a sequence, whose name its images need not repeat
+            names = tuple(name.split("/", 1)[-1] for name in names)
+        rows, notes = rows_of_lists(columns, image_ids, names, file, problems)
+    _warn_of_classes(columns, dataset, file, problems)
+    positions, entries = columns["image_rows"], columns["entries"]
+    draft = Draft(
+        classes=tuple(columns["classes"]),
+        image_ids=positions,
+        boxes=columns["boxes"],
+        label_probs=columns["label_probs"],
+        covariances=columns["covariances"],
+        source=file,
+        place=lambda row: (file, f"detections[{positions[row]}][{entries[row]}]"),
+        notes=tuple(notes),
+    )
+    images = np.append(rows, -1)[np.minimum(positions, len(rows))]
+    kept = np.flatnonzero((images >= 0) & (images < len(image_ids)))
+    if len(kept) < len(images):
+        draft = draft.select(kept)
+        images = images[kept]
+        columns["mask_files"], columns["mask_ids"] = columns["mask_files"][kept], columns["mask_ids"][kept]
+    draft = draft.replace(image_ids=image_ids[images])
+    if (columns["mask_files"] >= 0).any():
+        shapes = np.stack([heights, widths], axis=1)[images]
+        files = HeatmapFiles(path.parent, columns["mask_file_names"])
+        draft = _with_heatmaps(draft, files, columns, shapes, problems, last_pixel=dataset.rules == "challenge")
+    return draft
+
+
+def _require_keys(columns: Mapping[str, Any], file: str, problems: Problems) -> None:
+    for key in ("classes", "detections"):
+        if columns[f"has_{key}"]:
+            continue
+        found = ", ".join(f'"{name}"' for name in columns["other_keys"]) or "no other keys"
+        remedy = "give RVC1 detections or COCO results"
+        if {"images", "annotations"} & set(columns["other_keys"]):
+            remedy = "this is COCO ground truth: give a file of detections in its place"
+        problems.stop(InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy), "missing key")
+
+
+def _warn_of_classes(columns: _core._Rvc1Detections, dataset: Dataset, file: str, problems: Problems) -> None:
+    classes: list[str] = columns["classes"]
+    if not problems.lenient:
+        return
+    names = [challenge_name(name) for name in classes] if dataset.rules == "challenge" else classes
+    problems.warn("unknown class", unknown_classes(names, dataset.classes), lambda at: InputError(
+        f"{classes[at]!r} is not in the ground truth: its probability is lost", file=file, entry=f"classes[{at}]"
+    ))  # fmt: skip
+    last = dict(zip(map(canonical_name, names), range(len(names)), strict=True))
+    problems.warn("duplicate class", repeated_classes(names, dataset.classes), lambda at: InputError(
+        f"{classes[at]!r} means the same as classes[{last[canonical_name(names[at])]}], which counts alone: "
+        "its probability is lost",
+        file=file, entry=f"classes[{at}]",
+    ))  # fmt: skip
+
+
+def _with_heatmaps(
+    draft: Draft,
+    files: HeatmapFiles,
+    columns: _core._Rvc1Detections,
+    shapes: npt.NDArray[np.int32],
+    problems: Problems,
+    *,
+    last_pixel: bool,
+) -> Draft:
+    """Fill in the heatmaps, and the boxes of detections that have only a heatmap: these end where the truth's do."""
+    heatmaps: list[npt.NDArray[np.generic] | None] = [None] * len(draft)
+    boxes: npt.NDArray[np.float64] = draft.boxes.copy()
+    for row in np.flatnonzero(columns["mask_files"] >= 0):
+        file, entry = draft.place(int(row))
+        try:
+            heatmap = files.heatmap(int(columns["mask_files"][row]), int(columns["mask_ids"][row]), shapes[row])
+        except InputError as error:
+            problems.catch(
+                InputError(error.problem, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=error.remedy),
+                "unusable heatmap",
+            )
+            boxes[row] = 0.0
+            continue
+        heatmaps[int(row)] = heatmap
+        if np.isnan(boxes[row]).all():
+            boxes[row] = box_of(heatmap, last_pixel=last_pixel)
+    return draft.replace(boxes=boxes, heatmaps=tuple(heatmaps))
+
+
+def _by_challenge_rules(drafts: list[Draft], source: str, dataset: Dataset) -> Draft:
+    """Bring label probabilities to the challenge's classes and leave out detections that name none of them."""
+    notes: list[Note] = []
+    aligned = []
+    for part in drafts:
+        names = [challenge_name(name) for name in part.classes]
+        aligned.append(align_labels(part.label_probs, names, dataset.classes))
+        repeated = [part.classes[column] for column in repeated_classes(names, dataset.classes)]
+        if repeated:
+            notes.append(Note("challenge-columns-repeated", len(repeated), names=repeated[0]))
+    probs = np.concatenate([np.zeros((0, len(dataset.classes)), np.float32), *aligned])
+    total = probs.sum(axis=1)
+    above = np.isfinite(total) & (total > 1.0 + FLOAT_ROUNDING)  # what is not finite must stay to be rejected
+    probs[above] /= total[above, None]
+    draft = join_drafts(drafts, probs, dataset.classes, source)
+    draft = draft.noting(*dict.fromkeys(notes))
+    left_out = total <= MIN_LABEL_SUM  # not "not above": NaN must stay to be rejected
+    if left_out.any():
+        draft = draft.select(np.flatnonzero(~left_out))
+        count = int(left_out.sum())
+        draft = draft.noting(Note("unnamed-challenge-detections", count, least=MIN_LABEL_SUM))
+    return draft
+
+
+_HEATMAPS = Kind("heatmaps", lambda path: file_head(path).startswith(b"\x93NUMPY"))
+
+
+def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> tuple[Note, ...]:
+    """Write RVC1 detections to a ``.json`` or ``.json.gz`` file, or to a folder for challenge truth.
+
+    A name that does not end in ``.json`` or ``.json.gz`` is a folder: one file per sequence of the challenge
+    truth. Heatmaps are written as ``.npy`` files beside the JSON, and ``img_names`` where every image has a file
+    name of its own. Boxes, label probabilities, covariances and
+    heatmaps come back exactly when the file is read, grouped by image.
+
+    Parameters
+    ----------
+    path : path
+        The file or folder; its parent is made if it is missing. Files that are there are replaced if they hold
+        detections, but no file that heatmaps of `found` are read from.
+    found : Detections
+        What to write; all in images of the truth.
+    truth : GroundTruth or Dataset
+        Gives the images and their order.
+
+    Returns
+    -------
+    tuple of str
+        What the file cannot hold, one sentence each.
+    """
+    target = Path(path)
+    dataset = dataset_of(truth, "the order is write_rvc1(path, found, truth)")
+    if target.name.lower().endswith((".json", ".json.gz")):
+        parts = {target: slice(0, len(dataset))}
+    else:
+        parts = {target / f"{name}.json": rows for name, rows in sequences_of(dataset).items()}
+        if not parts:
+            raise InputError(
+                "folders of sequences go with challenge ground truth",
+                file=str(target),
+                remedy="name a file that ends in .json or .json.gz",
+            )
+    rows = _image_rows(found, dataset, str(target))
+    files: dict[Path, Content] = {}
+    for file, images in parts.items():
+        chosen = np.flatnonzero((rows >= images.start) & (rows < images.stop))
+        chosen = chosen[np.argsort(rows[chosen], kind="stable")]
+        offsets = np.searchsorted(rows[chosen], np.arange(images.start, images.stop + 1)).astype(np.int64)
+        maps = _HeatmapWriter(file, found, chosen)
+        files |= maps.files
+        covariances, has_covariances = covariances_to_write(found)
+        body = _core.format_rvc1(
+            offsets=offsets,
+            boxes=found.boxes[chosen],
+            label_probs=found.label_probs[chosen],
+            covariances=covariances[chosen] if len(covariances) else covariances,
+            has_covariances=has_covariances[chosen],
+            mask_names=maps.names,
+            mask_files=maps.file_of,
+            mask_ids=maps.number_of,
+        )
+        described: dict[str, list[str]] = {"classes": list(found.classes)}
+        names = dataset.file_names[images]
+        if all(names) and len(set(names)) == len(names) > 0:  # so that the lists find their images in any order
+            described["img_names"] = list(names)
+        head = json.dumps(described, ensure_ascii=False)[:-1].encode()
+        files[file] = json_bytes(file, head + b', "detections": ' + body + b"}\n")
+    heatmaps: Iterable[object] = found.heatmaps or ()
+    check_none_is_input(files, {heatmap.file.path for heatmap in heatmaps if isinstance(heatmap, StoredHeatmap)})
+    for file in files:
+        check_replaceable(file, JSON_DETECTIONS if file in parts else _HEATMAPS)
+    write_files(files)
+    best = found.label_probs.argmax(axis=1) if found.label_probs.size else np.zeros(len(found), np.int64)
+    stated = int((best != found.labels).sum())
+    return (Note("stated-class-lost", stated),) if stated else ()
+
+
+def _image_rows(found: Detections, dataset: Dataset, file: str) -> npt.NDArray[np.int64]:
+    rows = dataset.rows_of(found.image_ids)
+    elsewhere = found.image_ids[rows < 0]
+    if len(elsewhere):
+        raise InputError(
+            f"{len(elsewhere)} detections lie in images that the ground truth does not have",
+            file=file,
+            image=int(elsewhere[0]),
+            remedy="select the detections of its images first",
+        )
+    return rows
+
+
+class _HeatmapWriter:
+    """The ``.npy`` files of one JSON file: one per image, and per type where an image mixes them."""
+
+    def __init__(self, file: Path, found: Detections, chosen: npt.NDArray[np.int64]) -> None:
+        self.files: dict[Path, Content] = {}
+        self.names: list[str] = []
+        self.file_of = np.full(len(chosen), -1, np.int32)
+        self.number_of = np.zeros(len(chosen), np.int64)
+        maps: dict[Path, list[npt.NDArray[np.generic]]] = {}
+        numbers: dict[Path, int] = {}
+        stem = file.name.removesuffix(".gz").removesuffix(".json")
+        for at, row in enumerate(chosen if found.heatmaps is not None else ()):
+            assert found.heatmaps is not None
+            heatmap = found.heatmaps[int(row)]
+            if heatmap is None:
+                continue
+            path = file.with_name(f"{stem}.{found.image_ids[row]}.{heatmap.dtype.name}.npy")
+            if path not in maps:
+                maps[path] = []
+                numbers[path] = len(numbers)
+                self.names.append(json.dumps(path.name))
+            if maps[path] and maps[path][0].shape != heatmap.shape:
+                raise InputError("heatmaps of one image differ in shape", image=int(found.image_ids[row]))
+            self.file_of[at] = numbers[path]
+            self.number_of[at] = len(maps[path])
+            maps[path].append(heatmap)
+        self.files = {path: _saver(parts) for path, parts in maps.items()}
+
+
+def _saver(maps: list[npt.NDArray[np.generic]]) -> Callable[[BinaryIO], None]:
+    return partial(_save, maps)
+
+
+def _save(maps: list[npt.NDArray[np.generic]], file: BinaryIO) -> None:
+    np.save(file, np.stack(maps), allow_pickle=False)
+
+
+def _read(source: Source, dataset: Dataset, problems: Problems) -> Draft:
+    if source.is_folder:
+        return rvc1_from_folder(Path(source.path), dataset, problems)
+    return rvc1_from_bytes(source.content(), source.path, dataset, problems)
+
+
+def _read_part(source: Source, whole: Dataset, part: Dataset, problems: Problems) -> Draft:
+    """Read a file without names, which pairs lists with images by position, for each image of the whole or of the part.
+
+    A folder of sequences may lack those that the part does not have.
+    """
+    first, second = (part, whole) if source.is_folder else (whole, part)
+    try:
+        return _read(source, first, problems)
+    except ImageCountError:
+        return _read(source, second, problems)
+
+
+RVC1_DETECTIONS = DetectionFormat(
+    name="rvc1",
+    title="RVC1",
+    suffixes=(".json", ".rvc1.json"),
+    gzip=True,
+    sniff=lambda source: source.is_folder or source.first_character == "{",
+    last=True,
+    read=_read,
+    read_part=_read_part,
+    write=write_rvc1,
+    check=lambda source: check_rvc1(source.content(), source.name),
+    copy=copier(check_rvc1),
+    kind=JSON_DETECTIONS,
+    heatmaps=True,
+)
