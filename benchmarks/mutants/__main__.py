@@ -15,7 +15,7 @@ from benchmarks.mutants.page import as_csv, as_json, as_markdown
 from benchmarks.mutants.small import small_truth
 from benchmarks.mutants.trying import try_mutants
 from probox.files.output import write_files
-from probox.support.csv_rows import csv_lines
+from probox.support.formatting import csv_lines
 from probox_experiments import EXPERIMENTS
 
 __all__ = ["main"]

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from probox.errors import InputError, KeywordError
-from probox.support.words import nearest_word
+from probox.support.formatting import nearest_word
 
 Assignment = Literal["optimal", "greedy"]
 Background = Literal["box", "mask"]

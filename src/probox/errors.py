@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from probox.support.words import printable
+from probox.support.formatting import printable
 
 __all__ = [
     "InputError",

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError, Spelling, python_keyword, spell_options
-from probox.support.words import with_count
+from probox.support.formatting import with_count
 
 __all__ = [
     "NOTES", "WARNINGS", "InputWarning", "Note", "as_notes", "merge_notes", "notes_at_threshold", "notes_of_images",

@@ -16,7 +16,7 @@ from probox.convention import (
     resolve_convention,
 )
 from probox.errors import InputError, KeywordError
-from probox.support.words import nearest_word
+from probox.support.formatting import nearest_word
 
 
 class Settings(TypedDict, total=False):

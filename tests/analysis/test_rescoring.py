@@ -10,7 +10,7 @@ from tests.strategies import random_world as mixed_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.analysis.baseline import make_pixel_covariances, make_rescorer, minimize_by_golden_section
-from probox.tables.covariances import constant_covariances
+from probox.tables.geometry import constant_covariances
 
 
 def random_world(seed):

@@ -21,7 +21,7 @@ from probox.analysis.baseline import (
 from probox.fusion.gaussian import keep_inside
 from probox.measures.registry import measures_called
 from probox.measures.scoring.scores import negative_log_likelihoods
-from probox.tables.covariances import constant_covariances
+from probox.tables.geometry import constant_covariances
 
 
 def erring(seed: int = 0, *, told: bool = True, images: int = 60) -> tuple:

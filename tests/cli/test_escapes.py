@@ -14,7 +14,7 @@ from rich.table import Table
 
 from probox.cli import main
 from probox.cli.console import make_console
-from probox.support.words import printable
+from probox.support.formatting import printable
 
 EVIL = "\x1b]0;pwned\x07\x9b2J\r\x7f\u202ecup\u2066"
 SHOWN = "\\x1b]0;pwned\\x07\\x9b2J\\r\\x7f\\u202ecup\\u2066"

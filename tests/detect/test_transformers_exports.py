@@ -13,7 +13,7 @@ from tests.amounts import others_slow
 
 from probox.adapters import from_transformers
 from probox.detect import Detector
-from probox.tables.distributions import limit_to_distribution
+from probox.tables.labels import limit_to_distribution
 
 pytestmark = pytest.mark.torch
 IMAGE = np.random.default_rng(2).integers(0, 255, (SIDE, SIDE, 3), dtype=np.uint8)

@@ -19,7 +19,7 @@ from probox import Detections, Evaluation, GroundTruth, InputError, evaluate, me
 from probox.evaluation.parts import images_of_part, parse_part
 from probox.measures.registry import MEASURES
 from probox.notes import Note
-from probox.tables.lazy_arrays import LazyArray
+from probox.tables.table import LazyArray
 
 KEEP = ("all", "matches", "summary")
 

@@ -26,7 +26,7 @@ from probox.pictures.rendering import Shapes
 from probox.pictures.standalone import read_standalone
 from probox.pictures.style import PALETTES, Palette
 from probox.pictures.view import view_of_image
-from probox.tables.coco_classes import COCO_CATEGORY_IDS
+from probox.tables.labels import COCO_CATEGORY_IDS
 from probox.tables.results import Verdict
 
 BLUE, ORANGE = PALETTES["blue-orange"].right, PALETTES["blue-orange"].wrong

@@ -17,7 +17,7 @@ from probox.plots import PLOTS, Plots, draw_all, draw_what_if
 from probox.plots.base import few_words
 from probox.plots.breakdown import SEGMENTS
 from probox.plots.calibration_plots import LEAST, SCORE_BINS, SHARES, band, bin_edges, bin_scores
-from probox.support.words import with_count
+from probox.support.formatting import with_count
 
 OF_SIGMAS = ("coverage", "pit", "sparsification", "sigma_error")
 

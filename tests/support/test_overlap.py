@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from probox.support.overlap import in_order
+from probox.support.parallel import in_order
 
 
 def test_results_come_in_order_though_tasks_end_in_another() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples
 
-from probox.support.csv_rows import csv_lines, csv_text, without_formula
-from probox.support.grids import grid
+from probox.support.formatting import csv_lines, csv_text, without_formula
+from probox.support.text_table import grid
 
 NUMBERS = st.from_regex(r"-?[0-9]{1,4}\.[0-9]{2}", fullmatch=True)
 NAMES = st.text("abc -", min_size=1, max_size=40).map(str.strip).filter(bool).map(lambda text: " ".join(text.split()))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from probox import Detections, InputError
-from probox.tables.columns import frozen, rows_where_all
 from probox.tables.labels import align_labels, canonical_name, column_of_each
 from probox.tables.results import QUALITIES, PairTable, Verdict
+from probox.tables.table import frozen, rows_where_all
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probox import Detections, InputError, _core
-from probox.tables.columns import joined
 from probox.tables.dataset import Dataset, is_image_size
+from probox.tables.table import joined
 
 
 def dataset(**changes: Any) -> Dataset:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from probox import Detections, InputError
-from probox.tables.row_problems import FARTHEST, ROUNDING, SYMMETRY, find_problems
+from probox.tables.geometry import SYMMETRY
+from probox.tables.row_problems import FARTHEST, ROUNDING, find_problems
 
 USUAL: dict[str, Any] = {"boxes": [[10, 20, 50, 60]], "label_probs": [[0.2, 0.8]]}
 

@@ -20,7 +20,7 @@ from probox.adapters import from_torchvision
 from probox.formats import write_coco_results
 from probox.fusion import fuse_samples
 from probox.notes import as_notes
-from probox.tables.distributions import to_distribution
+from probox.tables.labels import to_distribution
 
 CLASSES = ("cup", "dog", "cat")
 BOX = [[10.0, 20.0, 50.0, 60.0]]
@@ -133,7 +133,7 @@ def test_scores_of_all_classes() -> None:
     assert (to_distribution(barely) == barely).all(axis=1).tolist() == [False, True]
     many = np.random.default_rng(1).random((5, 3)).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("probox.tables.distributions.ROWS_AT_ONCE", 2)
+        patch.setattr("probox.tables.labels.ROWS_AT_ONCE", 2)
         in_parts = to_distribution(many)
     np.testing.assert_array_equal(in_parts, to_distribution(many))
     assert to_distribution([[0.1, 0.2]], "limit").tolist() == to_distribution([[0.1, 0.2]], "refuse").tolist()

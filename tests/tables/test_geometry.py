@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from probox import GroundTruth, Masks
-from probox.tables.boxes import extents_of, pixels_of_boxes
-from probox.tables.covariances import nearest_covariances, smallest_eigenvalues
+from probox.tables.geometry import extents_of, nearest_covariances, pixels_of_boxes, smallest_eigenvalues
 from probox.tables.masks import box_pixels, unusable_masks
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from probox.convention import PRESETS
 from probox.errors import InputError
 from probox.files.output import write_files
-from probox.support.csv_rows import csv_lines
+from probox.support.formatting import csv_lines
 
 # --- What an experiment measured: one row per point ---
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from probox.convention import CHOICES, Convention
 from probox.errors import InputError
-from probox.support.words import nearest_word
+from probox.support.formatting import nearest_word
 from probox_experiments.claims import Claim, ResultTable
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.files.output import OutputFolder
+from probox.support.formatting import plain_json
 from probox.support.optional import check_installed
-from probox.support.plain_json import plain_json
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.version import __version__

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.evaluation.inputs import hash_table
-from probox.tables.covariances import smallest_eigenvalues
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
+from probox.tables.geometry import smallest_eigenvalues
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks, box_pixels
 

@@ -13,13 +13,11 @@ import numpy as np
 from probox.adapters.image_rows import ImageRows
 from probox.errors import InputError
 from probox.support.types import Array, Floats, Ints
-from probox.tables.arguments import check_classes
-from probox.tables.arrays import to_numpy
-from probox.tables.box_formats import BoxFormat, boxes_from, check_box_format
-from probox.tables.columns import frozen
-from probox.tables.corner_gaussians import corners_from
+from probox.tables.arguments import check_classes, to_numpy
 from probox.tables.from_scores import check_scores
+from probox.tables.geometry import BoxFormat, boxes_from, check_box_format, corners_from
 from probox.tables.labels import background_classes
+from probox.tables.table import frozen
 
 NO_CLASS = "N/A"
 """The name of numbers that COCO never gave to a class, in torchvision's lists of categories."""

@@ -11,11 +11,11 @@ import numpy as np
 from probox.errors import InputError
 from probox.notes import InputWarning, Note
 from probox.support.types import Array, Floats, Ints
-from probox.tables.arrays import to_numpy
-from probox.tables.box_formats import known_sizes
-from probox.tables.columns import frozen
+from probox.tables.arguments import to_numpy
 from probox.tables.detections import Detections
 from probox.tables.from_scores import label_columns, refuse_text
+from probox.tables.geometry import known_sizes
+from probox.tables.table import frozen
 
 HALF, SAME = 0.5, 1e-3
 """Labels and the probabilities beside them agree in half of the rows; scores to three digits."""

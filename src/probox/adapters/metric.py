@@ -29,12 +29,11 @@ from probox.evaluation.evaluate import evaluate
 from probox.evaluation.result import Evaluation
 from probox.notes import Note
 from probox.options import Settings, resolve_settings, takes_settings
-from probox.tables.box_formats import BoxFormat, check_box_format
-from probox.tables.boxes import extents_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
-from probox.tables.distributions import AboveOne, check_above_one
+from probox.tables.geometry import BoxFormat, check_box_format, extents_of
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import AboveOne, check_above_one
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

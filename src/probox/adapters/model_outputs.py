@@ -24,12 +24,11 @@ from probox.detect.ultralytics_detector import names_of
 from probox.errors import InputError
 from probox.notes import InputWarning
 from probox.support.types import Floats, Ints
-from probox.tables.arguments import check_classes, dataset_of
-from probox.tables.arrays import entry_of, to_numpy
+from probox.tables.arguments import check_classes, dataset_of, entry_of, to_numpy
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
-from probox.tables.distributions import AboveOne
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import AboveOne
 
 
 def from_transformers(

@@ -23,13 +23,12 @@ from probox.adapters.image_rows import image_ids_of, list_outputs, sizes_of, sta
 from probox.errors import InputError
 from probox.notes import InputWarning, Note
 from probox.support.types import Array, Bools, Floats, Ints
-from probox.tables.arrays import to_numpy
-from probox.tables.box_formats import BoxFormat
-from probox.tables.boxes import extents_of, pixels_of_boxes
+from probox.tables.arguments import to_numpy
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
-from probox.tables.distributions import AboveOne
+from probox.tables.geometry import BoxFormat, extents_of, pixels_of_boxes
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import AboveOne
 from probox.tables.masks import Masks
 
 Size = tuple[int, int]

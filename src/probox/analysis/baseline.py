@@ -55,11 +55,11 @@ from probox.measures.scoring.scores import (
     invertible,
     negative_log_likelihoods,
 )
-from probox.tables.columns import joined
-from probox.tables.covariances import constant_covariances
 from probox.tables.detections import Detections
+from probox.tables.geometry import constant_covariances
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.results import Verdict
+from probox.tables.table import joined
 
 FloatArray = npt.NDArray[np.float64]
 

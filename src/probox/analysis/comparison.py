@@ -42,7 +42,7 @@ from probox.evaluation.text import limit_digits
 from probox.measures.measure import Column, Measure
 from probox.measures.registry import all_measures
 from probox.notes import Note
-from probox.support.words import format_list, with_count
+from probox.support.formatting import format_list, with_count
 
 _MANY = 3
 """Of more differences that cannot be claimed, only the names are told: the table has the numbers."""

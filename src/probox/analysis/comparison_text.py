@@ -18,7 +18,7 @@ from probox.evaluation.text import (
     render_table,
 )
 from probox.measures.measure import Column, Measure
-from probox.support.csv_rows import csv_text
+from probox.support.formatting import csv_text
 
 
 def comparison_text(comparison: Comparison) -> str:

@@ -12,7 +12,7 @@ from probox.errors import InputError
 from probox.evaluation.merge import merge_evaluations
 from probox.evaluation.result import Evaluation
 from probox.notes import InputWarning, Note
-from probox.support.words import format_list
+from probox.support.formatting import format_list
 
 CHANGES_DETECTIONS = ("label_threshold", "fixed_variance")
 """Fields of a convention that change the detections and not how they are measured: these may differ."""

@@ -14,9 +14,8 @@ from probox.evaluation.text import format_value
 from probox.measures.matched import FEW_PAIRS
 from probox.measures.measure import Column
 from probox.measures.registry import all_measures, measures_called
-from probox.support.csv_rows import csv_lines
-from probox.support.grids import grid
-from probox.support.words import format_list
+from probox.support.formatting import csv_lines, format_list
+from probox.support.text_table import grid
 
 if TYPE_CHECKING:
     from probox.analysis.diagnosis import Diagnosis

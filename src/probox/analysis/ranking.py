@@ -16,9 +16,9 @@ from probox.evaluation.result import Evaluation
 from probox.measures.pdq.pdq_measure import pdq_per_image
 from probox.notes import Note
 from probox.tables.arguments import expect
-from probox.tables.columns import Table, column, frozen
 from probox.tables.detections import Detections
 from probox.tables.labels import background_classes, scores_alone
+from probox.tables.table import Table, column, frozen
 
 FloatArray = npt.NDArray[np.float64]
 

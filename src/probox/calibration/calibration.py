@@ -37,7 +37,7 @@ from probox.files.reading import Paths, file_head, read_bytes
 from probox.fusion.gaussian import BORDERS
 from probox.measures.matched import EDGES
 from probox.notes import Note
-from probox.support.words import some_names
+from probox.support.formatting import some_names
 from probox.tables.arguments import dataset_of, expect, expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections

@@ -33,8 +33,8 @@ from probox.measures.boxes.matching import match_boxes
 from probox.measures.matched import EDGES, FEW_PAIRS, at_border
 from probox.measures.scoring.scores import invertible
 from probox.notes import Note
+from probox.support.formatting import some_names
 from probox.support.types import Bools, Floats, Ints
-from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 

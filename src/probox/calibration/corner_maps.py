@@ -14,9 +14,9 @@ from probox.fusion.gaussian import keep_inside
 from probox.measures.matched import EDGES, FEW_PAIRS
 from probox.measures.scoring.scores import edge_variances, normal_quantile
 from probox.support.types import Bools, Floats, Ints
-from probox.tables.boxes import extents_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
+from probox.tables.geometry import extents_of
 from probox.tables.labels import canonical_name
 
 

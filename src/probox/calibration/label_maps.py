@@ -14,8 +14,8 @@ from probox.calibration.corner_maps import MonotoneCurve, fit_curve
 from probox.errors import InputError
 from probox.measures.matched import FEW_PAIRS
 from probox.notes import Note
+from probox.support.formatting import some_names
 from probox.support.types import Floats, Ints
-from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.labels import BACKGROUND_NAMES, canonical_name, column_of_each, probabilities_of
 

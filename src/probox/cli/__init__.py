@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from probox.errors import InputError, ProboxError
+from probox.support.formatting import nearest_word, printable
 from probox.support.optional import pip_command
 from probox.support.plugins import PluginWarning, find_plugins, load_plugin, name_distribution
-from probox.support.words import nearest_word, printable
 from probox.version import __version__
 
 if TYPE_CHECKING:

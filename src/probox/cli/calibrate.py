@@ -225,7 +225,7 @@ def _format_to_write(out: Path, given: DetectionFormat) -> DetectionFormat:
 
 def _print_gain(fitted: CalibrationFit) -> None:
     """Print held-out numbers before and after, and beside the constant."""
-    from probox.support.grids import grid
+    from probox.support.text_table import grid
 
     gain = fitted.gain
     if gain is None:

@@ -14,8 +14,7 @@ import click
 
 from probox.errors import spell_options
 from probox.notes import Note, as_notes
-from probox.support.plain_json import plain_json
-from probox.support.words import one_line, printable, printable_json
+from probox.support.formatting import one_line, plain_json, printable, printable_json
 from probox.version import __version__
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import click
 from probox.cli.console import note, notes_as_json, print_json, print_notes, results, table_width
 from probox.cli.shared_options import json_option
 from probox.errors import InputError
+from probox.support.formatting import printable
 from probox.support.optional import check_installed
-from probox.support.words import printable
 
 WHAT_TO_SEE = (
     "Both detectors give the same boxes and labels, so mAP cannot tell them apart; the second also says how unsure "

@@ -34,8 +34,8 @@ from probox.detect.runner import LABELS
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.errors import InputError
 from probox.notes import InputWarning, Note
+from probox.support.formatting import with_count
 from probox.support.optional import check_installed
-from probox.support.words import with_count
 
 model_option = option_group("Model")
 detection_option = option_group("Detections")

@@ -114,7 +114,7 @@ def _write(out: str, loaded: dict[str, Any], diagnoses: dict[str, Any], describe
     from probox.plots import PLOTS as ALL
     from probox.plots import quietly
     from probox.plots.breakdown import draw_what_if
-    from probox.support.plain_json import plain_json
+    from probox.support.formatting import plain_json
 
     files: dict[str, bytes] = {"diagnosis.json": json.dumps(plain_json(described), indent=1).encode()}
     for name, diagnosis in diagnoses.items():

@@ -19,7 +19,7 @@ from probox.notes import Note
 from probox.pictures.drawing import CORNERS, LABELS, VEIL
 from probox.pictures.style import ENDINGS, PALETTES
 from probox.pictures.view import MOST_SHOWN, SHOWN_ABOVE
-from probox.support.words import with_count
+from probox.support.formatting import with_count
 
 LIMIT = 50
 """So many pictures are drawn unless somebody asks for more."""

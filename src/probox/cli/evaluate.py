@@ -65,7 +65,7 @@ from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import FEW_PAIRS
 from probox.measures.registry import measure_names, measures_called, standard_names
 from probox.notes import InputWarning, Note
-from probox.support.words import some_names, with_count
+from probox.support.formatting import some_names, with_count
 
 if TYPE_CHECKING:
     from probox.analysis.resampling import Intervals

@@ -17,9 +17,8 @@ from probox.errors import InputError
 from probox.files.kinds import Kind
 from probox.files.reading import file_head
 from probox.notes import Note
-from probox.support.csv_rows import csv_text
-from probox.support.grids import grid
-from probox.support.words import printable
+from probox.support.formatting import csv_text, printable
+from probox.support.text_table import grid
 
 if TYPE_CHECKING:
     from probox.analysis.ranking import Ranking

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from probox.cli.console import as_option, print_json, results
 from probox.cli.shared_options import json_option
-from probox.support.words import one_line
+from probox.support.formatting import one_line
 
 if TYPE_CHECKING:
     from probox.analysis.validation import Report

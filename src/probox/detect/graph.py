@@ -19,7 +19,7 @@ from probox.errors import InputError
 from probox.formats.label_files import read_text
 from probox.support.optional import require
 from probox.support.types import Array, Ints
-from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
+from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
 
 if TYPE_CHECKING:
     import onnx

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from probox.files.photos import load_photo
 from probox.support.optional import require
 from probox.support.types import Array, Floats, Ints
-from probox.tables.lazy_arrays import LazyArray
+from probox.tables.table import LazyArray
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -18,9 +18,9 @@ from probox.detect.uncertainty import Found
 from probox.errors import InputError
 from probox.evaluation.archive import Column, read_members, to_stored, write_archive
 from probox.files.checkpoint import Checkpoint
-from probox.tables.columns import columns_of
 from probox.tables.dataset import is_image_size
 from probox.tables.detections import Detections
+from probox.tables.table import columns_of
 
 __all__ = ["Partial", "stamp_of"]
 

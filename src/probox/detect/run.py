@@ -24,13 +24,12 @@ from probox.formats.registry import check_output, format_of_name, write_detectio
 from probox.formats.rvc1_detections import RVC1_DETECTIONS
 from probox.fusion.gaussian import pinned_note
 from probox.notes import InputWarning, Note, as_notes
+from probox.support.formatting import some_names
 from probox.support.optional import require
-from probox.support.overlap import in_order
-from probox.support.words import some_names
-from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
+from probox.support.parallel import in_order
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
-from probox.tables.labels import unknown_classes
+from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES, unknown_classes
 
 
 def check_ids(path: str | Path, images: Sequence[ImageFile], *, shards: int | None = None) -> None:

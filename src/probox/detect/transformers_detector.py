@@ -19,11 +19,9 @@ from probox.detect.torch_model import TorchDetector, name_failures
 from probox.errors import InputError
 from probox.fusion.edges import edges_of
 from probox.support.types import Array, Floats
-from probox.tables.arguments import check_classes
-from probox.tables.arrays import entry_of, to_numpy
-from probox.tables.box_formats import CORNERS_OF
-from probox.tables.distributions import softmax
-from probox.tables.labels import background_classes
+from probox.tables.arguments import check_classes, entry_of, to_numpy
+from probox.tables.geometry import CORNERS_OF
+from probox.tables.labels import background_classes, softmax
 
 Head = Literal["auto", "softmax", "sigmoid"]
 Edges = Literal["auto", "required", "ignore"]

@@ -16,10 +16,9 @@ from probox.errors import InputError
 from probox.fusion.fuse import fuse_candidates, fuse_samples, survivors_of
 from probox.fusion.gaussian import Border, Spread, apply_border, check_border, floor_std
 from probox.support.types import Floats, Ints
-from probox.tables.covariances import constant_covariances
 from probox.tables.detections import Detections
-from probox.tables.distributions import AboveOne, check_above_one, to_distribution
-from probox.tables.labels import SUMS_TO_ONE
+from probox.tables.geometry import constant_covariances
+from probox.tables.labels import SUMS_TO_ONE, AboveOne, check_above_one, to_distribution
 
 Uncertainty = Literal["none", "constant", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale", "masks"]
 UNCERTAINTIES: tuple[str, ...] = get_args(Uncertainty)

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.files.reading import open_regular
-from probox.tables.columns import columns_of
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
+from probox.tables.table import columns_of
 
 ALWAYS_FINE = 1 << 28
 """Columns of up to this many bytes are read whatever the archive's size."""

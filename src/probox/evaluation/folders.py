@@ -10,8 +10,8 @@ from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage import WORDS, load, read_words_of, words_from
 from probox.formats import read_detections
+from probox.support.formatting import some_names
 from probox.support.parallel import thread_count
-from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 

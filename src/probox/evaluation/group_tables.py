@@ -12,11 +12,9 @@ import numpy.typing as npt
 from probox.evaluation.text import format_value, heading_of, list_directions, shown_columns, unit_of
 from probox.measures import registry
 from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Judged, Measure, Summary
-from probox.support.grids import grid
-from probox.support.html_table import html_table, html_text
-from probox.support.words import one_line
-from probox.tables.flat import FlatTable, NumberTable, Readable, Row, raise_unknown, text_column
-from probox.tables.flat_columns import image_columns
+from probox.support.formatting import one_line
+from probox.support.text_table import grid, html_table, html_text
+from probox.tables.flat import FlatTable, NumberTable, Readable, Row, image_columns, raise_unknown, text_column
 
 if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation

@@ -24,7 +24,7 @@ from probox.formats.parquet.format import PARQUET_DETECTIONS
 from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
 from probox.formats.registry import format_of_detections, read_detections_of_part, read_truth
 from probox.notes import Note, notes_of_images, notes_of_part
-from probox.support.words import some_names
+from probox.support.formatting import some_names
 from probox.tables.arguments import check_tables
 from probox.tables.dataset import Dataset, chosen_ids
 from probox.tables.detections import Detections

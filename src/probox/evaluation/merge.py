@@ -18,11 +18,11 @@ from probox.evaluation.result import Evaluation
 from probox.evaluation.storage import load
 from probox.evaluation.threshold_choice import join_choices
 from probox.notes import merge_notes
-from probox.support.words import some_names
-from probox.tables.columns import Table
-from probox.tables.columns import joined as joined_tables
+from probox.support.formatting import some_names
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
+from probox.tables.table import Table
+from probox.tables.table import joined as joined_tables
 
 _NO_IMAGE = 2**63
 """Where parts without images stand: after all others."""

@@ -12,9 +12,8 @@ import numpy as np
 from probox.convention import Convention
 from probox.measures.measure import Column
 from probox.measures.registry import standard_columns, table_columns
-from probox.support.csv_rows import csv_text
-from probox.support.grids import grid
-from probox.support.html_table import html_table, html_text
+from probox.support.formatting import csv_text
+from probox.support.text_table import grid, html_table, html_text
 
 if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation

@@ -25,18 +25,19 @@ from probox.formats.format import (
 from probox.formats.label_tables import number_of, rows_beside_ids, rows_of_images
 from probox.formats.problems import MAX_EXAMPLES, Problems, RawProblems
 from probox.notes import InputWarning, Note
-from probox.support.words import some_names
+from probox.support.formatting import some_names
 from probox.tables.arguments import dataset_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
-from probox.tables.distributions import limit_to_distribution, rows_above_one
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import (
     align_labels,
     best_classes,
     column_of_each,
+    limit_to_distribution,
     probabilities_of,
     require_label_matrix,
+    rows_above_one,
     unknown_classes,
 )
 

@@ -15,8 +15,8 @@ from probox.files.source import Source
 from probox.formats.format import TruthFormat
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.notes import InputWarning, Note
-from probox.tables.boxes import pixels_of_boxes
 from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, Dataset
+from probox.tables.geometry import pixels_of_boxes
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
 

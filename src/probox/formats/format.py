@@ -19,9 +19,9 @@ from probox.files.source import Source
 from probox.formats.problems import Problems
 from probox.notes import Note, merge_notes
 from probox.support.parallel import thread_count
-from probox.tables.covariances import nearest_covariances
 from probox.tables.dataset import Dataset
 from probox.tables.detections import DetectionColumns, Detections, optional_columns
+from probox.tables.geometry import nearest_covariances
 from probox.tables.groundtruth import GroundTruth
 
 

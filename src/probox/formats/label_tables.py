@@ -17,8 +17,8 @@ from probox.errors import InputError
 from probox.formats.format import Draft
 from probox.formats.problems import Problems
 from probox.notes import Note
-from probox.tables.boxes import pixels_of_boxes
 from probox.tables.dataset import Dataset
+from probox.tables.geometry import pixels_of_boxes
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import canonical_name, shared_rest
 from probox.tables.masks import Masks

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.files.reading import open_regular
-from probox.tables.lazy_arrays import LazyArray
+from probox.tables.table import LazyArray
 
 NO_NUMBER = _core.NO_MASK_ID
 """What the kernel gives for a ``mask_id`` that is not there."""

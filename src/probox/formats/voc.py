@@ -35,7 +35,7 @@ from probox.formats.label_tables import (
 )
 from probox.formats.problems import Problems
 from probox.notes import Note
-from probox.support.words import some_names
+from probox.support.formatting import some_names
 from probox.tables.dataset import Dataset, is_image_size
 from probox.tables.groundtruth import GroundTruth
 

@@ -13,7 +13,7 @@ from probox.errors import InputError
 from probox.files.reading import file_head, is_folder
 from probox.formats.label_files import files_of, read_text
 from probox.notes import Note
-from probox.support.words import some_names
+from probox.support.formatting import some_names
 
 MOST_BYTES = 1 << 20
 MOST_CLASSES, MOST_GAPS = 1 << 14, 1000

@@ -30,9 +30,9 @@ from probox.formats.problems import Problems
 from probox.formats.yolo_places import YAML, looks_like_data_yaml, yaml_in
 from probox.formats.yolo_truth import class_number, yolo_truth
 from probox.notes import Note
-from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
 
 Order = Literal["score-last", "score-first"]
 ORDERS: tuple[Order, ...] = get_args(Order)

@@ -14,8 +14,8 @@ from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
 from probox.formats.problems import Problems
 from probox.formats.yolo_places import MOST_CLASSES, Places, find_places, label_file
 from probox.notes import Note
-from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
 
 OVER = 0.01
 """How far a label may reach outside its image, in fractions of it: labels are rounded."""

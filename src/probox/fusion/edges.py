@@ -12,7 +12,7 @@ from probox.errors import InputError
 from probox.fusion.gaussian import Border, apply_border, floor_std
 from probox.support.types import Floats
 from probox.tables.detections import Detections
-from probox.tables.distributions import limit_to_distribution, softmax
+from probox.tables.labels import limit_to_distribution, softmax
 
 
 def bin_values(bins: int, reach: float, scale: float) -> Floats:

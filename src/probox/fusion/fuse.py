@@ -15,11 +15,10 @@ from probox._core import cluster_sequentially, members_of_survivors, suppress
 from probox.errors import InputError
 from probox.fusion.gaussian import Border, Spread, apply_border, cluster_gaussians, floor_std
 from probox.support.types import Floats, Ints
-from probox.tables.arrays import to_numpy
-from probox.tables.columns import frozen
+from probox.tables.arguments import to_numpy
 from probox.tables.detections import Detections
-from probox.tables.distributions import limit_to_distribution
-from probox.tables.labels import align_labels
+from probox.tables.labels import align_labels, limit_to_distribution
+from probox.tables.table import frozen
 
 
 def survivors_of(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
-from probox.tables.box_formats import CORNERS_OF
+from probox.tables.geometry import CORNERS_OF
 
 Border = Literal["keep", "pin"]
 

@@ -17,8 +17,8 @@ from probox.errors import InputError
 from probox.measures.boxes.matching import IOU_THRESHOLDS, BoxMatches, match_columns
 from probox.measures.scoring.scores import edge_variances
 from probox.support.types import Bools, Floats, Ints
-from probox.tables.columns import Table, column
 from probox.tables.results import DetectionTable, ObjectTable, Verdict
+from probox.tables.table import Table, column
 
 if TYPE_CHECKING:
     from probox.measures.measure import Evaluated

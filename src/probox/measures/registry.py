@@ -33,8 +33,8 @@ from probox.measures.scoring.pair_measures import (
     SHARPNESS,
     SPEARMAN,
 )
+from probox.support.formatting import nearest_word
 from probox.support.plugins import load_plugins
-from probox.support.words import nearest_word
 
 __all__ = [
     "COCO_REMEDY",

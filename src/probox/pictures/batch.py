@@ -17,8 +17,7 @@ from probox.files.photos import load_photo
 from probox.pictures.style import quietly
 from probox.pictures.view import ImageView
 from probox.support.optional import require
-from probox.support.overlap import in_order
-from probox.support.parallel import thread_count
+from probox.support.parallel import in_order, thread_count
 
 _EACH = 8
 """So many pictures make up for the start of a process."""

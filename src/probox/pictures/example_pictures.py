@@ -15,7 +15,7 @@ from probox.evaluation.result import Evaluation
 from probox.notes import Note
 from probox.pictures.drawing import draw_view
 from probox.pictures.view import ImageView, view_of_image
-from probox.support.html_table import html_text
+from probox.support.text_table import html_text
 from probox.tables.detections import Detections
 
 if TYPE_CHECKING:

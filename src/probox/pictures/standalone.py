@@ -19,9 +19,9 @@ from probox.formats.parquet.shards import is_parquet_source
 from probox.formats.registry import format_of_detections
 from probox.formats.rvc1_detections import RVC1_DETECTIONS
 from probox.formats.rvc1_heatmaps import HeatmapFile
-from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
+from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,8 +18,8 @@ from probox.evaluation.result import Evaluation
 from probox.measures.matched import FEW_PAIRS, MatchedPairs
 from probox.measures.scoring.score_rows import with_sigma
 from probox.pictures.style import Theme, theme_called
+from probox.support.formatting import with_count
 from probox.support.optional import require
-from probox.support.words import with_count
 from probox.tables.results import Verdict
 
 if TYPE_CHECKING:

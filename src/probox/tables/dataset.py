@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.support.words import with_count
+from probox.support.formatting import with_count
 from probox.tables.arguments import LONGEST_NAME, check_classes, expect
-from probox.tables.columns import Table, column, frozen
+from probox.tables.table import Table, column, frozen
 
 __all__ = ["MAX_PIXELS", "MAX_SIDE", "Dataset", "Rules", "chosen_ids", "is_image_size"]
 
@@ -136,7 +136,7 @@ class Dataset(Table):
         return f"Dataset({with_count(len(self), 'image')}, {with_count(len(self.classes), 'class')})"
 
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
-        from probox.tables.flat_columns import image_columns
+        from probox.tables.flat import image_columns
 
         self._has_no_label_probs(label_probs)
         return {**image_columns(self, np.arange(len(self))), "width": self.widths, "height": self.heights}

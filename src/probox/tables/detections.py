@@ -12,18 +12,16 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.notes import Note, as_notes, merge_notes
-from probox.support.words import with_count
-from probox.tables.arguments import check_classes
-from probox.tables.arrays import to_numpy
-from probox.tables.boxes import extents_of
-from probox.tables.columns import Column, Table, column
-from probox.tables.distributions import AboveOne
-from probox.tables.flat_columns import box_columns, class_columns, corner_columns, probability_columns
-from probox.tables.labels import align_labels, best_classes, named_classes, probabilities_of
+from probox.support.formatting import with_count
+from probox.tables.arguments import check_classes, to_numpy
+from probox.tables.flat import box_columns, class_columns, corner_columns, probability_columns
+from probox.tables.geometry import extents_of
+from probox.tables.labels import AboveOne, align_labels, best_classes, named_classes, probabilities_of
 from probox.tables.row_problems import find_problems
+from probox.tables.table import Column, Table, column
 
 if TYPE_CHECKING:
-    from probox.tables.box_formats import BoxFormat
+    from probox.tables.geometry import BoxFormat
 
 __all__ = ["DetectionColumns", "Detections", "optional_columns"]
 

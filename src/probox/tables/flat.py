@@ -1,24 +1,105 @@
-"""Tables as people read them: flat columns with names, which become data frames, Arrow, CSV and HTML."""
+"""Flat tables with named columns: data frames, Arrow, CSV and HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError, UnknownKeyError
-from probox.support.csv_rows import csv_lines, without_formula
-from probox.support.html_table import html_table, html_text, shown_value
-from probox.support.words import nearest_word, some_names
-from probox.tables.frames import arrow_table, data_frame, missing
+from probox.support.formatting import csv_lines, nearest_word, some_names, without_formula
+from probox.support.optional import require
+from probox.support.text_table import html_table, html_text, shown_value
 
-__all__ = ["FlatTable", "NumberTable", "Readable", "Row", "maybe_missing", "named_once", "raise_unknown", "text_column"]
+if TYPE_CHECKING:
+    from probox.tables.dataset import Dataset
+
+
+LIBRARIES = ("pandas", "polars")
+
+"""Libraries of data frames, the first one that is installed being taken where nobody says which."""
+
+Columns = Mapping[str, npt.NDArray[Any]]
+
+
+def data_frame(columns: Columns, library: str | None = None) -> Any:
+    """Return columns as a data frame; texts are object arrays, whole numbers that may be missing masked arrays.
+
+    Parameters
+    ----------
+    columns : mapping of str to array
+        Columns of equal length. NaN, masked numbers and None are missing: nulls, where the library knows them.
+    library : {"pandas", "polars"}, optional
+        Default: pandas if it is installed, else polars.
+    """
+    if library is not None and library not in LIBRARIES:
+        known = " or ".join(map(repr, LIBRARIES))
+        raise InputError(f"expected library to be {known}, but got {library!r:.40}", remedy="use to_arrow() for others")
+    for name in (library,) if library else LIBRARIES:
+        try:
+            return (_pandas if name == "pandas" else _polars)(import_module(name), columns)
+        except ImportError:
+            continue
+    if library:
+        raise InputError(
+            f"a data frame needs {library}, which cannot be imported", remedy=f"install it with: pip install {library}"
+        )
+    raise InputError(
+        "a data frame needs pandas or polars", remedy="install one with: pip install pandas (or: pip install polars)"
+    )
+
+
+def arrow_table(columns: Columns) -> Any:
+    """Return columns as a table of Arrow; what is missing is null."""
+    pa = require("pyarrow", extra="parquet", purpose="a table of Arrow needs")
+    arrays = {}
+    for name, values in columns.items():
+        if values.dtype == object:
+            arrays[name] = pa.array(values.tolist(), pa.string())
+        else:
+            arrays[name] = pa.array(np.ma.getdata(values), mask=missing(values))
+    return pa.table(arrays)
+
+
+def missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return where a column has no value."""
+    if values.dtype == object:
+        return np.fromiter((value is None for value in values), bool, len(values))
+    if np.issubdtype(values.dtype, np.floating):
+        return np.asarray(np.isnan(values))
+    return np.ma.getmaskarray(values)
+
+
+def _pandas(pd: Any, columns: Columns) -> Any:
+    def made(values: npt.NDArray[Any]) -> Any:
+        if isinstance(values, np.ma.MaskedArray):
+            whole = np.ma.getdata(values).astype(np.int64)
+            return pd.arrays.IntegerArray(whole, np.ma.getmaskarray(values).copy())
+        return values
+
+    return pd.DataFrame({name: made(values) for name, values in columns.items()}, copy=True)
+
+
+def _polars(pl: Any, columns: Columns) -> Any:
+    def made(name: str, values: npt.NDArray[Any]) -> Any:
+        if values.dtype == object:
+            return pl.Series(name, values.tolist(), dtype=pl.String)
+        series = pl.Series(name, np.array(np.ma.getdata(values)), nan_to_null=True)
+        gone = missing(values)
+        return series.scatter(np.flatnonzero(gone), None) if isinstance(values, np.ma.MaskedArray) else series
+
+    return pl.DataFrame([made(name, values) for name, values in columns.items()])
+
 
 SHOWN_ROWS = 10
+
 """Rows that a notebook shows."""
+
 CHUNK = 10_000
+
 """Rows that are written at a time."""
 
 Array = npt.NDArray[Any]
@@ -218,3 +299,67 @@ def named_once(names: Sequence[str]) -> list[str]:
         taken.add(new)
         found.append(new)
     return found
+
+
+Flat = dict[str, npt.NDArray[Any]]
+
+EDGES = ("x1", "y1", "x2", "y2")
+
+CORNERS = ("tl", "br")
+
+"""Top-left and bottom-right."""
+
+
+def image_columns(dataset: Dataset, rows: npt.NDArray[np.int64]) -> Flat:
+    """Return ids and, if the data set knows any, file names of images by their rows."""
+    columns: Flat = {"image_id": dataset.image_ids[rows]}
+    if any(dataset.file_names):
+        columns["file_name"] = text_column([name or None for name in dataset.file_names])[rows]
+    return columns
+
+
+def class_columns(labels: npt.NDArray[np.int32], classes: Sequence[str], *, optional: bool = False) -> Flat:
+    """Return names of classes, and the numbers that count in them from 0; of those below 0, neither if `optional`."""
+    names = text_column([*classes, None])  # -1 is the last
+    return {"class": names[labels], "class_index": maybe_missing(labels) if optional else labels}
+
+
+def box_columns(boxes: npt.NDArray[np.float64]) -> Flat:
+    """Return the four edges."""
+    return {name: boxes[:, number] for number, name in enumerate(EDGES)}
+
+
+def corner_columns(covariances: npt.NDArray[np.float64]) -> Flat:
+    """Return the standard deviations of the edges in pixels, then the covariances of each corner in square pixels."""
+    variances = np.diagonal(covariances, axis1=2, axis2=3).reshape(-1, 4)
+    # Rounding may leave a variance just below 0, which is none.
+    sigmas = np.sqrt(np.maximum(variances, 0.0))
+    columns: Flat = {f"sigma_{name}": sigmas[:, number] for number, name in enumerate(EDGES)}
+    for number, corner in enumerate(CORNERS):
+        own = covariances[:, number]
+        columns |= {f"{corner}_xx": own[:, 0, 0], f"{corner}_xy": own[:, 0, 1], f"{corner}_yy": own[:, 1, 1]}
+    return columns
+
+
+def probability_columns(classes: Sequence[str], label_probs: npt.NDArray[np.float32] | None) -> Flat:
+    """Return the probability of each class, called ``p_`` and its name."""
+    if label_probs is None:
+        raise InputError(
+            "the probabilities of all classes were not kept",
+            remedy='evaluate with measures="all" or, image by image, with Evaluator(keep_labels=True)',
+        )
+    names = named_once([f"p_{name}" for name in text_column(classes).tolist()])
+    return {name: label_probs[:, number] for number, name in enumerate(names)}
+
+
+def plain_columns(columns: dict[str, Any]) -> Flat:
+    """Return columns of a table that has no others for people; those of several numbers are numbered."""
+    flat: Flat = {}
+    for name, values in columns.items():
+        if isinstance(values, np.ndarray):
+            rows = values.reshape(len(values), -1) if values.size else np.zeros((len(values), 0), values.dtype)
+            single = values.ndim == 1
+            flat |= {name: values} if single else {f"{name}_{n}": rows[:, n] for n in range(rows.shape[1])}
+        elif isinstance(values, tuple) and all(isinstance(value, str) for value in values):
+            flat[name] = text_column(values)
+    return flat

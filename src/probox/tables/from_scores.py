@@ -9,14 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.tables.arguments import check_classes
-from probox.tables.arrays import to_numpy
-from probox.tables.box_formats import BoxFormat, boxes_from, check_box_format, sizes_of_rows
-from probox.tables.columns import frozen
-from probox.tables.corner_gaussians import corners_from
-from probox.tables.distributions import AboveOne, to_distribution
-from probox.tables.labels import shared_rest
+from probox.tables.arguments import check_classes, to_numpy
+from probox.tables.geometry import BoxFormat, boxes_from, check_box_format, corners_from, sizes_of_rows
+from probox.tables.labels import AboveOne, shared_rest, to_distribution
 from probox.tables.row_problems import ROUNDING
+from probox.tables.table import frozen
 
 __all__ = ["check_scores", "columns_from_scores", "label_columns", "refuse_text"]
 

@@ -11,15 +11,14 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.notes import Note, as_notes
-from probox.support.words import with_count
-from probox.tables.arguments import expect
-from probox.tables.arrays import to_numpy
-from probox.tables.boxes import extents_of, pixels_of_boxes
-from probox.tables.columns import Column, Table, column, frozen, rows_where_all
+from probox.support.formatting import with_count
+from probox.tables.arguments import expect, to_numpy
 from probox.tables.dataset import Dataset
-from probox.tables.flat_columns import box_columns, class_columns, image_columns
+from probox.tables.flat import box_columns, class_columns, image_columns
+from probox.tables.geometry import extents_of, pixels_of_boxes
 from probox.tables.masks import Masks
 from probox.tables.row_problems import FARTHEST, RowProblems, extent_problems
+from probox.tables.table import Column, Table, column, frozen, rows_where_all
 
 __all__ = ["GroundTruth"]
 

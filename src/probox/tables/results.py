@@ -12,10 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.tables.columns import Table, column, columns_of
 from probox.tables.dataset import Dataset
-from probox.tables.flat import maybe_missing, text_column
-from probox.tables.flat_columns import box_columns, class_columns, corner_columns, image_columns, probability_columns
+from probox.tables.flat import (
+    box_columns,
+    class_columns,
+    corner_columns,
+    image_columns,
+    maybe_missing,
+    probability_columns,
+    text_column,
+)
+from probox.tables.table import Table, column, columns_of
 
 __all__ = ["QUALITIES", "DetectionTable", "ObjectTable", "PairTable", "Verdict", "unmatched"]
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
-from probox.tables.columns import rows_where_all
-from probox.tables.covariances import smallest_eigenvalues
+from probox.tables.geometry import SYMMETRY, smallest_eigenvalues
+from probox.tables.table import rows_where_all
 
 __all__ = ["FARTHEST", "ROUNDING", "RowProblems", "extent_problems", "find_problems"]
 
@@ -22,9 +22,6 @@ FARTHEST = 1e9
 
 SIZE_ROUNDING = 1.5
 """How many pixels a stated width may be off x2 - x1: all three may have been rounded to whole pixels."""
-
-SYMMETRY = 1e-6
-"""How far, as a share of its largest entry, a covariance may be from symmetric and positive semi-definite."""
 
 
 @dataclasses.dataclass(frozen=True)

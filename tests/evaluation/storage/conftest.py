@@ -15,7 +15,7 @@ import pytest
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.evaluation.archive import SCHEMA, digest, write_archive
 from probox.evaluation.storage import COLUMNS, WORDS, canonical
-from probox.support.words import printable
+from probox.support.formatting import printable
 
 Arrays = dict[str, np.ndarray]
 

@@ -25,7 +25,7 @@ from probox.formats.coco_results import COCO_RESULTS, check_coco_results
 from probox.formats.problems import Problems
 from probox.formats.registry import dataset_alone, load_detections
 from probox.notes import InputWarning, Note
-from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
+from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
 
 Write = Callable[..., Path]
 COVARS = [[[4.0, 1.0], [1.0, 2.0]], [[9.0, 0.0], [0.0, 1.0]]]

@@ -13,7 +13,7 @@ from probox import GroundTruth, InputError, read_detections, read_truth
 from probox.analysis.validation import validate
 from probox.formats.yolo_predictions import find_order
 from probox.notes import Note
-from probox.tables.coco_classes import COCO_CLASSES
+from probox.tables.labels import COCO_CLASSES
 
 from .world import LABELS, data_set, header, make_scene, predicted, put, yolo
 

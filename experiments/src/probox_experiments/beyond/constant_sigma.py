@@ -21,8 +21,8 @@ import numpy.typing as npt
 from probox.analysis.baseline import SHARES, make_pixel_covariances, minimize_by_golden_section, split_in_halves
 from probox.errors import InputError
 from probox.fusion.gaussian import keep_inside
-from probox.tables.covariances import constant_covariances
 from probox.tables.detections import Detections
+from probox.tables.geometry import constant_covariances
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import Claim, Mean, ResultTable, column_of, not_measured, presets_in
 from probox_experiments.experiment import Experiment, TooFewImagesError

@@ -26,7 +26,7 @@ from probox.detect.runner import Candidates
 from probox.errors import InputError
 from probox.fusion.edges import edges_of
 from probox.support.types import Array, Floats
-from probox.tables.distributions import softmax
+from probox.tables.labels import softmax
 
 _INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
 

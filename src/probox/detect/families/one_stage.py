@@ -28,8 +28,7 @@ from probox.detect.runner import Candidates
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
 from probox.support.types import Array, Floats
-from probox.tables.coco_classes import COCO_CLASSES
-from probox.tables.distributions import softmax
+from probox.tables.labels import COCO_CLASSES, softmax
 
 
 class Ssd(Family):

@@ -23,7 +23,7 @@ from probox.detect.network_input import Pixels, Placement, place_image
 from probox.detect.runner import Candidates
 from probox.errors import InputError
 from probox.support.types import Array, Ints
-from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
+from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
 
 
 def one_label_each(boxes: Array, labels: Ints, scores: Array, count: int) -> Candidates:

@@ -31,12 +31,11 @@ from probox.formats.parquet.shards import OWN_NAME, all_files, is_parquet_source
 from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, by_images, says, table_content
 from probox.formats.problems import Problems
 from probox.notes import Note
-from probox.tables.arguments import expect_path
-from probox.tables.arrays import to_numpy
-from probox.tables.columns import frozen
+from probox.tables.arguments import expect_path, to_numpy
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.table import frozen
 
 __all__ = [
     "PARQUET_DETECTIONS",

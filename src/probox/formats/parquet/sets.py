@@ -21,12 +21,12 @@ from probox.formats.parquet.arrow import ENDS, STARTS, Ids, pyarrow
 from probox.formats.parquet.shards import Shard, is_parquet_source, shard_names
 from probox.notes import Note
 from probox.support.parallel import thread_count
-from probox.tables.boxes import extents_of
-from probox.tables.columns import joined
 from probox.tables.dataset import Dataset, chosen_ids
+from probox.tables.geometry import extents_of
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import probabilities_of, require_label_matrix
 from probox.tables.masks import Masks, box_pixels, unusable_masks
+from probox.tables.table import joined
 
 __all__ = [
     "COVARIANCES",

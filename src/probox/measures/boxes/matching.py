@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
+from probox.support.formatting import with_count
 from probox.support.parallel import thread_count, threads_for
 from probox.support.types import Floats, Ints
-from probox.support.words import with_count
 from probox.tables.arguments import check_tables
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections

@@ -1,4 +1,4 @@
-"""Columns of the tables: declared once with their type and shape, and arrays that nobody can write to."""
+"""Base class of tables: columns declared once with dtype and shape, read-only arrays."""
 
 from __future__ import annotations
 
@@ -10,16 +10,33 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.tables.arrays import to_numpy
+from probox.tables.arguments import to_numpy
 
 if TYPE_CHECKING:
     from probox.tables.flat import FlatTable
 
-__all__ = ["Column", "Table", "column", "columns_of", "frozen", "joined", "rows_where_all"]
+
+class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """An H x W array that subclasses make in ``__array__``; they also set `shape`, `dtype`, `size` and `nbytes`."""
+
+    ndim = 2
+    shape: tuple[int, ...]
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        arrays = [np.asarray(value) if isinstance(value, LazyArray) else value for value in inputs]
+        return getattr(ufunc, method)(*arrays, **options)
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.asarray(self)[key]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
 
 SomeTable = TypeVar("SomeTable", bound="Table")
 
 OTHER_KINDS = "bcmM"
+
 """Flags, complex numbers and times, which NumPy converts to numbers silently."""
 
 
@@ -144,7 +161,7 @@ class Table:
 
     def _flat_columns(self, label_probs: bool) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of `flat`."""
-        from probox.tables.flat_columns import plain_columns
+        from probox.tables.flat import plain_columns
 
         self._has_no_label_probs(label_probs)
         return plain_columns(self.columns())
