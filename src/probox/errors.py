@@ -7,16 +7,6 @@ from collections.abc import Callable
 
 from probox.support.formatting import printable
 
-__all__ = [
-    "InputError",
-    "KeywordError",
-    "ProboxError",
-    "Spelling",
-    "UnknownKeyError",
-    "python_keyword",
-    "spell_options",
-]
-
 Spelling = Callable[[str, str], str]
 """How a front end writes a keyword with a value, which is empty where only the keyword is named."""
 

@@ -12,11 +12,6 @@ import numpy.typing as npt
 from probox.errors import InputError, Spelling, python_keyword, spell_options
 from probox.support.formatting import with_count
 
-__all__ = [
-    "NOTES", "WARNINGS", "InputWarning", "Note", "as_notes", "merge_notes", "notes_at_threshold", "notes_of_images",
-    "notes_of_part", "read_notes",
-]  # fmt: skip
-
 Value = str | int | float | bool
 
 LONGEST_TEXT = 1 << 16

@@ -118,7 +118,8 @@ def test_every_public_name_has_an_entry_in_the_site(site: Path) -> None:
     entries = entries_of(site)
     assert {f"probox.{name}" for name in probox.__all__} <= entries
     for room in api.ROOMS:
-        source = (Path(probox.__file__).parent / room.removeprefix("probox.") / "__init__.py").read_text("utf-8")
+        place = Path(probox.__file__).parent / room.removeprefix("probox.")
+        source = (place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text("utf-8")
         listed = re.search(r"^__all__ = \[(.*?)\]", source, re.M | re.S)
         assert listed, room
         for name in re.findall(r'"(\w+)"', listed[1]):

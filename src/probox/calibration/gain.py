@@ -16,8 +16,6 @@ from probox.measures.scoring.calibration_metrics import ONE_STD, error_factor
 from probox.measures.scoring.scores import energy_scores, negative_log_likelihoods
 from probox.support.types import Floats
 
-__all__ = ["COLUMNS", "Change", "Gain", "NumberColumn", "compare", "corner_parts"]
-
 LEVELS = (0.68, 0.9)
 """Central intervals of single edges whose coverage is told."""
 

@@ -20,21 +20,6 @@ from probox.version import __version__
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "as_option",
-    "file_title",
-    "format_bibliography",
-    "make_console",
-    "note",
-    "notes_as_json",
-    "print_json",
-    "print_notes",
-    "progress_bar",
-    "results",
-    "table_width",
-    "words",
-]
-
 _FLAGS = {"classes": "--classes FILE", "truth": "--truth FILE", "weights": "--weights FILE"}
 """Options that are not called like the keyword, or need a word on their value."""
 

@@ -11,8 +11,6 @@ from probox.support.types import Floats
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["detect"]
-
 _CONFUSED_WITH = {
     "star": "leaf",
     "ring": "pebble",

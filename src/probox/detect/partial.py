@@ -22,8 +22,6 @@ from probox.tables.dataset import is_image_size
 from probox.tables.detections import Detections
 from probox.tables.table import columns_of
 
-__all__ = ["Partial", "stamp_of"]
-
 State = Literal["missing", "changed", "done"]
 
 _TABLE = ("boxes", "label_probs", "labels", "scores", "covariances")

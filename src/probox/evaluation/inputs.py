@@ -21,7 +21,8 @@ from probox.files.reading import Paths
 from probox.files.source import Source
 from probox.formats.format import repair_covariances
 from probox.formats.parquet.format import PARQUET_DETECTIONS
-from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
+from probox.formats.parquet.sets import open_detections, open_truth
+from probox.formats.parquet.shards import is_parquet_source
 from probox.formats.registry import format_of_detections, read_detections_of_part, read_truth
 from probox.notes import Note, notes_of_images, notes_of_part
 from probox.support.formatting import some_names

@@ -19,8 +19,6 @@ from probox.files.reading import read_regular
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Checkpoint", "read_settings"]
-
 _SETTINGS, _LOCK, _UNFINISHED = "settings.json", "lock", ".new"
 _MOST_SETTINGS = 1 << 20
 """Limit of the settings in bytes."""

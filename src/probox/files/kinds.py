@@ -13,19 +13,6 @@ from zipfile import ZipFile
 from probox.errors import InputError
 from probox.files.reading import Paths, file_head
 
-__all__ = [
-    "EVALUATION",
-    "EVALUATION_WORDS",
-    "GENERATOR",
-    "GRAPH",
-    "GRAPH_MARK",
-    "REPORT",
-    "Kind",
-    "check_none_is_input",
-    "check_not_input",
-    "check_replaceable",
-]
-
 GENERATOR = b'name="generator" content="probox'
 """What a page of the explorer has near its beginning."""
 GRAPH_MARK = "probox_dropout"

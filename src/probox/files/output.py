@@ -28,12 +28,6 @@ from filelock import BaseFileLock, FileLock, Timeout
 from probox.errors import InputError
 from probox.files.reading import pack, read_regular
 
-__all__ = [
-    "LISTING", "Content", "OutputFolder", "check_file_place", "check_output_folder", "json_bytes", "list_files_written",
-    "make_folder", "named_errors", "output_folder", "put_content", "remove_if_empty", "replace_folder", "sweep",
-    "write_files",
-]  # fmt: skip
-
 Content = bytes | Callable[[BinaryIO], None]
 
 LISTING = ".probox.json"

@@ -18,12 +18,6 @@ from probox.files.reading import Paths, open_regular
 from probox.support.optional import require
 from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, is_image_size
 
-__all__ = [
-    "ENDINGS", "EXTRACT_FRAMES", "OTHER_PICTURES", "UNREADABLE", "VIDEOS", "Photo", "find_photo", "image_size",
-    "is_photo_name", "load_photo", "name_content", "orientation_of", "photo_size", "read_photo", "to_8_bits", "to_rgb",
-    "turn_upright", "turns",
-]  # fmt: skip
-
 UNREADABLE = (OSError, ValueError, SyntaxError, ImportError)
 """What Pillow raises for a damaged photo. The last is of ultralytics, which puts a function of its own in the place of
 Pillow's `open`: for files that are no images it asks for one more package."""

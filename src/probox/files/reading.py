@@ -20,11 +20,6 @@ from typing import Any, BinaryIO
 
 from probox.errors import InputError
 
-__all__ = [
-    "DETECTIONS_EXPAND", "TRUTH_EXPANDS", "Paths", "decompress", "file_head", "first_character", "head_of",
-    "is_folder", "open_regular", "pack", "read_bytes", "read_regular", "unpack",
-]  # fmt: skip
-
 Paths = str | os.PathLike[str]
 
 DETECTIONS_EXPAND, TRUTH_EXPANDS = 100, 30

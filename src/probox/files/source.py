@@ -26,11 +26,6 @@ from probox.files.reading import (
 )
 from probox.support.optional import pip_command, require
 
-__all__ = [
-    "Source", "check_not_flattened", "inside", "is_flattened", "is_url", "open_remote", "remote_files", "remove_remote",
-    "write_remote",
-]  # fmt: skip
-
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]+"
 _URL = re.compile(rf"(?:{_SCHEME}::)*{_SCHEME}://")
 _FLATTENED = re.compile(rf"(?:{_SCHEME}::)*{_SCHEME}:/(?!/)")

@@ -8,8 +8,6 @@ from typing import Any
 
 from probox.errors import InputError
 
-__all__ = ["check_installed", "import_framework", "pip_command", "require"]
-
 _PACKAGES = {"PIL": "Pillow", "scipy": "SciPy"}
 """What packages are called whose modules have another name."""
 

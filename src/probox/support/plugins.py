@@ -15,8 +15,6 @@ from probox.errors import InputError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["PluginWarning", "find_plugins", "load_plugin", "load_plugins", "name_distribution"]
-
 
 class PluginWarning(UserWarning):
     """A part of another distribution is left out, since it cannot be loaded or has a name that is taken."""

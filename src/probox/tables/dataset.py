@@ -16,8 +16,6 @@ from probox.support.formatting import with_count
 from probox.tables.arguments import LONGEST_NAME, check_classes, expect
 from probox.tables.table import Table, column, frozen
 
-__all__ = ["MAX_PIXELS", "MAX_SIDE", "Dataset", "Rules", "chosen_ids", "is_image_size"]
-
 MAX_SIDE, MAX_PIXELS = 1_000_000, 1 << 30
 """The most pixels of an image, along a side and in all."""
 

@@ -23,8 +23,6 @@ from probox.tables.table import Column, Table, column
 if TYPE_CHECKING:
     from probox.tables.geometry import BoxFormat
 
-__all__ = ["DetectionColumns", "Detections", "optional_columns"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class DetectionColumns(Table):

@@ -15,8 +15,6 @@ from probox.tables.labels import AboveOne, shared_rest, to_distribution
 from probox.tables.row_problems import ROUNDING
 from probox.tables.table import frozen
 
-__all__ = ["check_scores", "columns_from_scores", "label_columns", "refuse_text"]
-
 
 def columns_from_scores(
     boxes: Any,

@@ -20,8 +20,6 @@ from probox.tables.masks import Masks
 from probox.tables.row_problems import FARTHEST, RowProblems, extent_problems
 from probox.tables.table import Column, Table, column, frozen, rows_where_all
 
-__all__ = ["GroundTruth"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class GroundTruth(Table):

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Masks", "box_pixels", "unusable_masks"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Masks:

@@ -24,8 +24,6 @@ from probox.tables.flat import (
 )
 from probox.tables.table import Table, column, columns_of
 
-__all__ = ["QUALITIES", "DetectionTable", "ObjectTable", "PairTable", "Verdict", "unmatched"]
-
 QUALITIES = ("pPDQ", "spatial", "label", "foreground", "background")
 """The qualities of a pair: columns of `qualities`, in this order."""
 

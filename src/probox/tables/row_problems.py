@@ -12,8 +12,6 @@ from probox import _core
 from probox.tables.geometry import SYMMETRY, smallest_eigenvalues
 from probox.tables.table import rows_where_all
 
-__all__ = ["FARTHEST", "ROUNDING", "RowProblems", "extent_problems", "find_problems"]
-
 ROUNDING = 1e-3
 """How far label probabilities may add up above 1, or leave [0, 1], through rounding in a file."""
 

@@ -13,8 +13,6 @@ from probox.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["MAX_CORRELATION", "CornerSpread", "GaussianCorners"]
-
 MAX_CORRELATION = 0.99
 """Correlations are learned up to this: nearer to 1 a corner is a line, and rounding decides about its density."""
 

@@ -26,8 +26,6 @@ from probox.torch.box_losses import nll_terms
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["DEFAULT_SIZE", "pmb_nll_loss"]
-
 DEFAULT_SIZE = (1000, 1000)
 """Width and height of images whose size is not told: they decide about the floor only."""
 

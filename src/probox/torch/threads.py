@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["one_thread"]
-
 
 @contextmanager
 def one_thread() -> Iterator[None]:

@@ -15,22 +15,6 @@ from probox.tables.results import Verdict
 if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation
 
-__all__ = [
-    "boxes_outside",
-    "check_agreement",
-    "check_classes",
-    "check_clutter",
-    "check_coverage",
-    "check_duplicates",
-    "check_masks",
-    "check_objects",
-    "check_outside",
-    "check_scores",
-    "corners_outside",
-    "describe_corner",
-    "warn_of_clutter",
-]
-
 MIN_EMPTY, EMPTY_SHARE = 10, 0.1
 """Images with objects but without detections: so many, and this share of all images with objects."""
 DUPLICATE_SHARE, DUPLICATE_OBJECTS, MIN_DUPLICATES = 0.01, 0.2, 10

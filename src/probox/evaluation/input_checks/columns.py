@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from probox.tables.masks import Masks
     from probox.tables.results import ObjectTable
 
-__all__ = ["HALF", "Columns", "Floats", "Rows", "Sample", "iou", "median"]
-
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 

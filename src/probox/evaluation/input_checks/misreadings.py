@@ -9,8 +9,6 @@ import numpy as np
 from probox.evaluation.input_checks.columns import HALF, Columns, Floats, Sample, median
 from probox.notes import InputWarning
 
-__all__ = ["check_readings", "check_uncertainty"]
-
 RIGHT_ENOUGH = 0.7
 """Where the surest detection of so many images overlaps an object, no other reading is tried."""
 MIN_OBJECTS = 5

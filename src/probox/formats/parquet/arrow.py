@@ -13,17 +13,6 @@ from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.support.optional import pip_command, require
 
-__all__ = [
-    "are_small_decimals",
-    "arrow_module",
-    "decimal_array",
-    "footer_of",
-    "from_integers",
-    "integers_of",
-    "is_parquet",
-    "pyarrow",
-]
-
 OLDEST_PYARROW = 18
 """The first one that reads the 32-bit decimals which others write."""
 OLDEST_WITH_DECIMAL32 = 22

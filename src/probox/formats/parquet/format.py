@@ -37,15 +37,6 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.table import frozen
 
-__all__ = [
-    "PARQUET_DETECTIONS",
-    "PARQUET_TRUTH",
-    "check_parquet_output",
-    "files_to_replace",
-    "in_shards",
-    "write_parquet",
-]
-
 KINDS = {"detections": DETECTIONS_FILE, "truth": TRUTH_FILE}
 
 Ids = npt.NDArray[np.int64]

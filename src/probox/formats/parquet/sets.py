@@ -18,7 +18,7 @@ from probox.files.reading import Paths
 from probox.files.source import inside, is_url
 from probox.formats.format import Draft
 from probox.formats.parquet.arrow import ENDS, STARTS, Ids, pyarrow
-from probox.formats.parquet.shards import Shard, is_parquet_source, shard_names
+from probox.formats.parquet.shards import Shard, shard_names
 from probox.notes import Note
 from probox.support.parallel import thread_count
 from probox.tables.dataset import Dataset, chosen_ids
@@ -27,19 +27,6 @@ from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import probabilities_of, require_label_matrix
 from probox.tables.masks import Masks, box_pixels, unusable_masks
 from probox.tables.table import joined
-
-__all__ = [
-    "COVARIANCES",
-    "MASK_BOX",
-    "RUNS",
-    "TRANSPOSED",
-    "DetectionSet",
-    "TruthSet",
-    "is_parquet_source",
-    "open_detections",
-    "open_truth",
-    "probability_names",
-]
 
 COVARIANCES = ("cov1_xx", "cov1_xy", "cov1_yy", "cov2_xx", "cov2_xy", "cov2_yy")
 TRANSPOSED = ("cov1_yx", "cov2_yx")

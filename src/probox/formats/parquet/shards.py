@@ -41,8 +41,6 @@ from probox.formats.parquet.arrow import (
 from probox.notes import read_notes
 from probox.support.parallel import thread_count
 
-__all__ = ["OWN_NAME", "Shard", "all_files", "is_parquet_source", "shard_names"]
-
 ALWAYS_FINE = 1 << 28
 """So many bytes of numbers are read whatever the file's size."""
 MAX_EXPANSION = 200

@@ -34,8 +34,6 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.version import __version__
 
-__all__ = ["DETECTIONS_FILE", "TRUTH_FILE", "by_images", "says", "table_content"]
-
 GROUP_BYTES = 16 << 20
 """About how many bytes of a table go into one row group."""
 ZSTD_LEVEL = 3
