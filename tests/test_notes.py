@@ -108,7 +108,7 @@ def test_keywords_are_spelled_by_the_front_end() -> None:
 def test_texts_of_others_and_names_of_results() -> None:
     (note,) = as_notes(["a reader's own words"])
     assert (note.code, str(note)) == ("text", "a reader's own words")
-    assert note.replace(None, result="ssd").labelled() == "note: ssd: a reader's own words"
+    assert note.replace(None, result="ssd").with_label() == "note: ssd: a reader's own words"
 
 
 def _fields(sentence: str, count: int) -> dict[str, int | float | str]:

@@ -250,7 +250,7 @@ class Model:
     device: str | None = None
 
     @classmethod
-    def named(
+    def from_name(
         cls, model: str, *, classes: Sequence[str] | None = None, weights: str | Path | None = None, **choices: Any
     ) -> Model:
         """Return the model that `open_detector` would open here; one's own are told of threads only if it is asked."""
@@ -323,7 +323,7 @@ def detect_images(
     """
     from probox.detect.run import detect_images as detect_images_here
 
-    named = Model.named(model, **opening)
+    named = Model.from_name(model, **opening)
     looking = ClusterLooking(_current_client() if client is None else client, named)
     return detect_images_here(
         named.open(), images, out, options, settings=settings, categories=categories, shards=shards, progress=progress,

@@ -355,7 +355,7 @@ class Note:
         sentence = self._sentences[self.code].format(option=_Option(), **numbers)
         return spell_options(f"{values['result']}: {sentence}" if "result" in values else sentence, spell)
 
-    def labelled(self, spell: Spelling = python_keyword) -> str:
+    def with_label(self, spell: Spelling = python_keyword) -> str:
         """Return the sentence behind "note" or "warning"."""
         return f"{self.kind}: {self.spell(spell)}"
 

@@ -16,7 +16,7 @@ from tests.strategies import CLASSES, random_world
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError
 from probox.analysis import comparison
-from probox.analysis.comparison import Difference, Finding, compare, conclude, format_p
+from probox.analysis.comparison import ComparedColumn, Difference, compare, conclude, format_p
 from probox.analysis.comparison_text import comparison_table
 from probox.analysis.compatibility import align_classes
 from probox.analysis.permutation import Sampler, apply_holm, take_class
@@ -356,7 +356,7 @@ def test_one_image_concludes_nothing() -> None:
 
 def said(value: float, low: float, high: float, p: float = 0.004, *, claimed: bool = True, **column: object) -> str:
     named = Column(key="X", **{"heading": "X", **column})  # type: ignore[arg-type]
-    return conclude(("A", "B"), [Finding(named, Interval(value, low, high, 0.1), p, p, claimed)], 206, 0.95)
+    return conclude(("A", "B"), [ComparedColumn(named, Interval(value, low, high, 0.1), p, p, claimed)], 206, 0.95)
 
 
 def test_conclusions() -> None:
@@ -387,8 +387,8 @@ def test_conclusions() -> None:
 
 
 def test_conclusions_of_many_measures() -> None:
-    def found(name: str, value: float, claimed: bool) -> Finding:
-        return Finding(Column(key=name), Interval(value, value - 0.01, value + 0.01, 0.1), 0.01, 0.02, claimed)
+    def found(name: str, value: float, claimed: bool) -> ComparedColumn:
+        return ComparedColumn(Column(key=name), Interval(value, value - 0.01, value + 0.01, 0.1), 0.01, 0.02, claimed)
 
     claims = [found("P", 0.05, True), found("Q", -0.05, True), found("R", 0.03, True)]
     assert conclude(("A", "B"), claims, 99, 0.9, pairs=2) == (
@@ -414,7 +414,7 @@ def test_conclusions_of_many_measures() -> None:
 def test_the_sentence_agrees_with_an_interval_that_excludes_0(p: float, adjusted: float, pairs: int, sign: int) -> None:
     """An interval without 0 beside "no difference" needs its reason: the correction, or the permutation test."""
     low, high = sorted((sign * 0.01, sign * 0.03))
-    finding = Finding(Column(key="PDQ"), Interval(sign * 0.02, low, high, 0.1), p, adjusted, False)
+    finding = ComparedColumn(Column(key="PDQ"), Interval(sign * 0.02, low, high, 0.1), p, adjusted, False)
     text = conclude(("A", "B"), [finding], 99, 0.95, pairs)
     if p <= 0.05:
         reason = " after Holm's correction for 8 pairs, although the interval of this pair alone excludes 0: A minus B"

@@ -63,7 +63,7 @@ def test_each_place_has_its_meaning() -> None:
     assert counted.matrix.tolist() == [[0, 1, 0, 0], [0, 1, 0, 1], [0, 0, 0, 0], [0, 0, 2, 0]]
     assert counted.shares()[1].tolist() == [0, 0.5, 0, 0.5]
     assert np.isnan(counted.shares()[2]).all()
-    assert counted.mixed().tolist() == [1, 1, 0]
+    assert counted.count_mixed().tolist() == [1, 1, 0]
     rows = list(counted.flat().row_values())
     assert rows == [("background", "owl", 2), ("cup", "dog", 1), ("dog", "dog", 1), ("dog", "background", 1)]
     assert repr(counted) == "Confusion(3 classes; TP 2, FP 2, FN 1)"
@@ -96,7 +96,7 @@ def test_the_most_confused_classes_are_those_of_most_mixed_matches() -> None:
     truth, predicted = np.nonzero(matrix)
     counted = Confusion(("a", "b", "c", "d"), truth, predicted, matrix[truth, predicted])
     assert counted.matrix.tolist() == matrix.tolist()
-    assert counted.mixed().tolist() == [3, 0, 3, 0]
+    assert counted.count_mixed().tolist() == [3, 0, 3, 0]
     assert counted.most_confused(1) == [0]  # as mixed as c, but there is more of it
     assert counted.most_confused(2) == [0, 2]
     assert counted.most_confused(9) == [0, 1, 2]  # of d there is nothing

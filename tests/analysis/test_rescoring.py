@@ -29,7 +29,7 @@ CONVENTIONS = [
 @pytest.mark.parametrize("seed", range(2))
 def test_nothing_changed_gives_the_same_numbers(seed, convention):
     result = evaluate(*random_world(seed), convention=convention)
-    again = make_rescorer(result).scored()
+    again = make_rescorer(result).score()
     np.testing.assert_array_equal(again.pairs.qualities, result.pairs.qualities)
     np.testing.assert_array_equal(again.detections.verdicts, result.detections.verdicts)
     assert again.pdq == result.pdq
@@ -41,8 +41,8 @@ def test_a_stored_result_will_do(seed, tmp_path):
     result.save(tmp_path)
     scaled = result.detections.covariances * 4
     assert (
-        make_rescorer(Evaluation.load(tmp_path)).scored(covariances=scaled).pdq
-        == make_rescorer(result).scored(covariances=scaled).pdq
+        make_rescorer(Evaluation.load(tmp_path)).score(covariances=scaled).pdq
+        == make_rescorer(result).score(covariances=scaled).pdq
     )
 
 
@@ -51,7 +51,7 @@ def test_other_covariances_are_those_of_another_file(seed):
     truth, found = random_world(seed)
     covariances = np.tile(np.eye(2) * 25.0, (len(found), 2, 1, 1))
     result = evaluate(truth, found)
-    scored = make_rescorer(result).scored(covariances=covariances[: len(result.detections)])
+    scored = make_rescorer(result).score(covariances=covariances[: len(result.detections)])
     assert scored.pdq == evaluate(truth, found.replace(covariances=covariances)).pdq
 
 
@@ -118,8 +118,8 @@ def test_false_positives_cost_what_they_did(convention):
     )
     result = evaluate(truth, found, convention=convention)
     scene = make_rescorer(result)
-    assert scene.scored().pdq == result.pdq
-    assert scene.of(truth.dataset.image_ids, np.array([True, False, True])).scored().pdq == (
+    assert scene.score().pdq == result.pdq
+    assert scene.of(truth.dataset.image_ids, np.array([True, False, True])).score().pdq == (
         result.keeping(np.array([True, False, True])).pdq
     )
     assert scene.with_right_labels().pdq >= result.pdq

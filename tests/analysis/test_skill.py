@@ -72,7 +72,7 @@ def test_the_constant_is_pinned_if_and_only_if_the_detections_are(border):
     covariances = constant_covariances(boxes, np.asarray(constant.values)[result.detections.image_rows % 2])
     if border == "pin":
         boxes, covariances = keep_inside(boxes, covariances, (100, 100))
-    assert constant.evaluation.pdq == scene.scored(boxes=boxes, covariances=covariances, extents=None).pdq
+    assert constant.evaluation.pdq == scene.score(boxes=boxes, covariances=covariances, extents=None).pdq
     skill = result.diagnose(replicates=50).skill["pdq"]
     assert (skill.own, skill.constant) == (result.pdq, constant.evaluation.pdq)
 
@@ -83,7 +83,7 @@ def test_pinned_edges_are_a_repair_of_detections_that_keep_their_std():
     pinned = pin_edges(result, scene)
     assert pinned.pdq > result.pdq + 0.05
     boxes, covariances = keep_inside(scene.found.boxes, scene.found.covariances, (100, 100))
-    assert pinned.pdq == scene.scored(boxes=boxes, covariances=covariances, extents=None).pdq
+    assert pinned.pdq == scene.score(boxes=boxes, covariances=covariances, extents=None).pdq
     assert pin_edges(pinned, make_rescorer(pinned)) is pinned
     told = result.diagnose(replicates=50)
     assert next(answer for answer in told.what_if if answer.key == "kept_inside").pdq == pinned.pdq

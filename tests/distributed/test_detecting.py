@@ -162,7 +162,7 @@ def test_graphs(client: Any, place: Path) -> None:
 
 def test_what_looks_odd_to_all_processes_is_said(client: Any, place: Path) -> None:
     Path("odd").touch()
-    looking = ClusterLooking(client, Model.named(MODEL))
+    looking = ClusterLooking(client, Model.from_name(MODEL))
     run = detect_images(open_detector(MODEL), find_images("photos"), "there.json", OPTIONS, process=looking)
     assert run.notes == alone("here.json").notes == as_notes(["all is grey"])
     looking._notes["another process"] = ()  # which has seen nothing odd in its part of the images

@@ -14,7 +14,7 @@ import probox
 from probox import _core
 from probox.evaluation.verdicts import matched_columns
 from probox.measures.pdq.kernel import assign
-from probox.tables.results import QUALITIES, PairTable, Verdict, unmatched
+from probox.tables.results import QUALITIES, PairTable, Verdict, unmatched_columns
 
 
 def plain_columns(n: int, rows: Any, partners: Any, values: Any, verdicts: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_tables_made_at_once_equal_those_that_are_judged_later(
     world: tuple[probox.GroundTruth, probox.Detections],
 ) -> None:
     result = probox.evaluate(*world)
-    assert_equal(result, result.rematched())
+    assert_equal(result, result.rematch())
     assert result.objects.dataset is result.detections.dataset is result.dataset
 
 
@@ -68,7 +68,7 @@ def test_nothing_to_match() -> None:
     assert of_detections["verdicts"].tolist() == [Verdict.FP] * 3
     for columns, n in ((of_objects, 2), (of_detections, 3)):
         assert {name: (column.dtype, column.shape) for name, column in columns.items()} == {
-            name: (column.dtype, column.shape) for name, column in unmatched(n).items()
+            name: (column.dtype, column.shape) for name, column in unmatched_columns(n).items()
         }
 
 

@@ -74,7 +74,7 @@ def test_the_matrix_follows_threshold_and_detector(
         assert rows == [*counted.classes, "background"]
         assert browser.texts("#confusion-table thead th")[1:] == rows
         assert values == counted.matrix.tolist()
-        mixed = int(counted.mixed().sum() / 2)
+        mixed = int(counted.count_mixed().sum() / 2)
         assert browser.text("#confusion-note").startswith(f"{mixed} of {counted.tp} matched detections")
 
 

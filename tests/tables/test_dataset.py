@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from probox import Detections, InputError, _core
 from probox.tables.dataset import Dataset, is_image_size
-from probox.tables.table import joined
+from probox.tables.table import join_tables
 
 
 def dataset(**changes: Any) -> Dataset:
@@ -59,7 +59,7 @@ def test_one_name_per_image() -> None:
 
 def test_parts_join_in_any_order() -> None:
     parts = [dataset(image_ids=[5, 9], file_names=["b", "c"]), dataset(image_ids=[2], file_names=["a"], widths=[7])]
-    both = joined(parts, np.array([2, 0, 1]))
+    both = join_tables(parts, np.array([2, 0, 1]))
     assert both.image_ids.tolist() == [2, 5, 9]
     assert both.file_names == ("a", "b", "c")
     assert both.shapes.tolist() == [[7, 20], [30, 20], [30, 20]]

@@ -59,7 +59,7 @@ from probox.tables.detections import Detections
 from probox.tables.geometry import constant_covariances
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.results import Verdict
-from probox.tables.table import joined
+from probox.tables.table import join_tables
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -74,11 +74,11 @@ class Rescorer:
     convention: Convention
     threads: int | None = None
 
-    def scored(self, **changes: Any) -> Evaluation:
+    def score(self, **changes: Any) -> Evaluation:
         """Return PDQ's evaluation with some columns of the detections changed."""
-        return self._scored(self.truth, self.found.replace(**changes) if changes else self.found)
+        return self._score(self.truth, self.found.replace(**changes) if changes else self.found)
 
-    def _scored(self, truth: GroundTruth, found: Detections) -> Evaluation:
+    def _score(self, truth: GroundTruth, found: Detections) -> Evaluation:
         scored = evaluate(truth, found, convention=self.convention, measures=("pdq",), threads=self.threads)
         # A false positive costs what it did: its label may be of a class that the truth, and so the scene, lacks.
         return dataclasses.replace(scored, detections=scored.detections.replace(costs=self.costs))
@@ -94,23 +94,23 @@ class Rescorer:
             covariances=self.found.covariances,
             label_probs=np.ones((len(self.found), 1), np.float32),
         )
-        return self._scored(truth, found)
+        return self._score(truth, found)
 
     def with_rows(self, evaluation: Evaluation, rows: npt.NDArray[np.bool_], **changes: Any) -> Evaluation:
         """Return the evaluation that the scene is of, with some columns of some of its detections changed.
 
         Only these are scored anew; all are matched anew.
         """
-        anew = self.of(evaluation.dataset.image_ids, rows).scored(**changes)
+        anew = self.of(evaluation.dataset.image_ids, rows).score(**changes)
         kept = evaluation.pairs.take(np.flatnonzero(~rows[evaluation.pairs.detections]))
-        pairs = joined([anew.pairs.replace(detections=np.flatnonzero(rows)[anew.pairs.detections]), kept])
+        pairs = join_tables([anew.pairs.replace(detections=np.flatnonzero(rows)[anew.pairs.detections]), kept])
         pairs = pairs.take(np.lexsort((pairs.detections, pairs.objects)))
         table = evaluation.detections
         columns = {name: getattr(table, name).copy() for name in ("boxes", "extents", "covariances")}
         for name, values in columns.items():
             values[rows] = getattr(anew.detections, name)
         changed = dataclasses.replace(evaluation, pairs=pairs, detections=table.replace(**columns), measures=("pdq",))
-        return changed.rematched()
+        return changed.rematch()
 
     def of(self, images: npt.NDArray[np.int64], detections: npt.NDArray[np.bool_]) -> Rescorer:
         """Return the scene of some images, given by ids, and of some detections in them."""
@@ -303,9 +303,9 @@ _CONTROLS: dict[
 
 def _score(scene: Rescorer, covariances: FloatArray, pinned: bool) -> Evaluation:
     if not pinned:
-        return scene.scored(covariances=covariances)
+        return scene.score(covariances=covariances)
     boxes, covariances = _clip_boxes(scene, covariances)
-    return scene.scored(boxes=boxes, covariances=covariances, extents=None)
+    return scene.score(boxes=boxes, covariances=covariances, extents=None)
 
 
 def _clip_boxes(scene: Rescorer, covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -396,15 +396,15 @@ class Skill:
     @property
     def gain_fraction(self) -> float:
         """Return which fraction of the gain over deterministic boxes the constant-variance baseline has, or NaN."""
-        return (self.constant - self.deterministic) / (self.own - self.deterministic) if self._ordered else math.nan
+        return (self.constant - self.deterministic) / (self.own - self.deterministic) if self._order else math.nan
 
     @property
     def remaining_fraction(self) -> float:
         """Return the gain over the baseline as a fraction of what remains between it and a PDQ of 1, or NaN."""
-        return (self.own - self.constant) / (1.0 - self.constant) if self._ordered and self.constant < 1 else math.nan
+        return (self.own - self.constant) / (1.0 - self.constant) if self._order and self.constant < 1 else math.nan
 
     @property
-    def _ordered(self) -> bool:
+    def _order(self) -> bool:
         return self.deterministic < self.constant <= self.own
 
     def to_dict(self) -> dict[str, float | list[float]]:

@@ -48,7 +48,7 @@ _MANY = 3
 """Of more differences that cannot be claimed, only the names are told: the table has the numbers."""
 
 
-class Finding(NamedTuple):
+class ComparedColumn(NamedTuple):
     """A column, the first result's number minus the second's, its p-values, and whether a difference is claimed."""
 
     column: Column
@@ -58,17 +58,19 @@ class Finding(NamedTuple):
     claimed: bool
 
 
-def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, level: float, pairs: int = 1) -> str:
+def conclude(
+    couple: tuple[str, str], findings: Sequence[ComparedColumn], images: int, level: float, pairs: int = 1
+) -> str:
     """Return the sentence about two results; adjusted p-values are those of as many pairs.
 
-    >>> pdq = Finding(Column(key="PDQ", heading="PDQ"), Interval(0.013, 0.004, 0.022, 0.005), 0.004, 0.004, True)
+    >>> pdq = ComparedColumn(Column(key="PDQ", heading="PDQ"), Interval(0.013, 0.004, 0.022, 0.005), 0.004, 0.004, True)
     >>> conclude(("A", "B"), [pdq], 206, 0.95)
     'A is better than B in PDQ by 1.30 points (95 % interval 0.40 to 2.20, p = 0.004, 206 images).'
     """
     if images < 2:
         return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {with_count(images, 'image')}."
-    claims: dict[str, list[Finding]] = {}
-    unclaimed: dict[str, list[Finding]] = {}
+    claims: dict[str, list[ComparedColumn]] = {}
+    unclaimed: dict[str, list[ComparedColumn]] = {}
     equal: list[str] = []
     missing: list[str] = []
     for finding in findings:
@@ -99,7 +101,7 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
     return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
 
 
-def _explain_no_claim(finding: Finding, level: float, pairs: int) -> str:
+def _explain_no_claim(finding: ComparedColumn, level: float, pairs: int) -> str:
     """Return why nothing is claimed although the interval, which is of this pair alone, excludes 0 as it is printed."""
     low, high = round_difference(finding.column, finding.difference)[1:]
     digits = limit_digits(finding.column, low, high)
@@ -117,7 +119,7 @@ class _Amounts:
     def __init__(self, before: str, behind: str, *, adjusted: bool) -> None:
         self.before, self.behind, self.adjusted = before, behind, adjusted
 
-    def of(self, finding: Finding) -> str:
+    def of(self, finding: ComparedColumn) -> str:
         column, difference, p, adjusted, claimed = finding
         value, low, high = round_difference(column, difference)
         sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
@@ -457,6 +459,6 @@ def _compare_pair(
         if name:
             classes.setdefault(key, {})[name] = difference
     headlines = [(measure.headline, columns[measure.headline.key]) for measure in measures]
-    findings = [Finding(column, d.difference, d.p, d.adjusted, d.claimed) for column, d in headlines]
+    findings = [ComparedColumn(column, d.difference, d.p, d.adjusted, d.claimed) for column, d in headlines]
     words = conclude(couple, findings, images, level, pairs)
     return PairOfResults(*couple, columns, classes, words)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from probox.analysis.comparison import Comparison, Difference, PairOfResults, round_difference
 from probox.analysis.resampling import Interval
 from probox.evaluation.text import (
-    escaped,
+    escape,
     format_limits,
     format_value,
     heading_of,
@@ -83,7 +83,7 @@ def comparison_table(
     ]
     if of_classes:
         header.insert(1, "images")
-    cells = [[escaped(cell, style) for cell in header]]
+    cells = [[escape(cell, style) for cell in header]]
     for name, column, difference in rows:
         many = [f"{difference.images:,}"] if of_classes else []
         mark = "*" if difference.claimed else ""
@@ -91,7 +91,7 @@ def comparison_table(
         between = _difference(column, difference.difference)
         raw = [_p(difference.p)] if corrected else []
         p = _p(difference.adjusted) + _mark(mark, style)
-        cells.append([escaped(name, style), *many, *values, between, *raw, p])
+        cells.append([escape(name, style), *many, *values, between, *raw, p])
     return render_table(cells, 1, style, width)
 
 

@@ -148,7 +148,7 @@ def score_constant(case: Case, values: tuple[float | None, ...]) -> Controlled:
     answers += [] if pinned is evaluation else [answer_pinned_edges(evaluation, pinned)]
     if constant is None:
         return Controlled(answers)
-    deterministic = scene.scored(covariances=None).pdq if evaluation.detections.covariances.any() else evaluation.pdq
+    deterministic = scene.score(covariances=None).pdq if evaluation.detections.covariances.any() else evaluation.pdq
     skill = measure_pdq_skill(evaluation, constant, deterministic, replicates=case.replicates, seed=case.seed)
     return Controlled(answers, skill)
 

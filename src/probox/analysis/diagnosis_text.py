@@ -47,7 +47,7 @@ def diagnosis_text(diagnosis: Diagnosis, width: int | None = None) -> str:
         )
     parts.append(_add_title("Every measure of corners, labels and scores", _tabulate_numbers(diagnosis), width))
     if diagnosis.notes:
-        parts.append("\n".join(note.labelled() for note in diagnosis.notes))
+        parts.append("\n".join(note.with_label() for note in diagnosis.notes))
     return "\n\n".join(parts)
 
 

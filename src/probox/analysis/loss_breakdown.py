@@ -359,7 +359,7 @@ class Confusion(Readable):
         with np.errstate(invalid="ignore"):
             return np.asarray(self.matrix / self.row_sums()[:, None], dtype=np.float64)
 
-    def mixed(self) -> Counts:
+    def count_mixed(self) -> Counts:
         """Return for each class how many matches mix it up with another: its objects, and those it is named for."""
         no_object, no_detection = self._background
         other = ~no_object & ~no_detection & (self.truth != self.predicted)
@@ -371,7 +371,7 @@ class Confusion(Readable):
 
         Among equals those with more objects and detections come first; classes with neither are left out.
         """
-        mixed = self.mixed()
+        mixed = self.count_mixed()
         named = self.predicted < len(self.classes)
         size = (self.row_sums() + self._sums(self.predicted, named))[:-1]
         order = sorted(np.flatnonzero(size).tolist(), key=lambda row: (-mixed[row], -size[row], row))

@@ -135,7 +135,7 @@ def _count_entries(draft: Draft) -> dict[str, int]:
 
 
 def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
-    def located(row: int, text: str, remedy: str) -> InputError:
+    def locate(row: int, text: str, remedy: str) -> InputError:
         file, entry = draft.place(row)
         return InputError(text, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=remedy or None)
 
@@ -148,10 +148,10 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
         problems.add(
             problem.kind,
             problem.rows.tolist(),
-            lambda row, text=text, remedy=remedy: located(row, text(row), remedy),  # type: ignore[misc]
+            lambda row, text=text, remedy=remedy: locate(row, text(row), remedy),  # type: ignore[misc]
         )
     columns = Columns.of_draft(truth, draft, np.flatnonzero(~unusable))
-    _warn_of_places(columns, np.flatnonzero(~unusable), located, problems)
+    _warn_of_places(columns, np.flatnonzero(~unusable), locate, problems)
     partial = problems.stopped or any(finding.kind == "image count" for finding in problems.findings)
     if partial or (len(draft) and unusable.all()):
         return  # a part of a file, one of other images, or no usable row at all would look wrong for that alone
@@ -160,20 +160,20 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
             file = truth.source if warning.on_truth else draft.source
             examples = [InputError(str(warning), file=file)]
             rows = np.flatnonzero(~unusable)[warning.rows]
-            examples += [located(int(row), "is one of them", "") for row in rows[:2]]
+            examples += [locate(int(row), "is one of them", "") for row in rows[:2]]
             problems.warn_of_all(warning.code.replace("-", " "), max(1, len(rows)), examples)
 
 
-def _warn_of_places(columns: Columns, rows: Rows, located: Located, problems: Problems) -> None:
+def _warn_of_places(columns: Columns, rows: Rows, locate: Located, problems: Problems) -> None:
     """Warn of every Gaussian corner and of every box outside the image; `rows` are the draft's."""
 
     def describe_box(at: int) -> InputError:
         width, height = columns.shapes[columns.image_rows[at]].astype(int)
         text = f"{columns.boxes[at].tolist()} lies outside the image of {width} x {height} pixels"
-        return located(int(rows[at]), text, "check the scale of boxes and the order of images")
+        return locate(int(rows[at]), text, "check the scale of boxes and the order of images")
 
     def corner(at: int) -> InputError:
-        return located(int(rows[at]), describe_corner(columns, at), CLIP)
+        return locate(int(rows[at]), describe_corner(columns, at), CLIP)
 
     problems.warn("corner outside image", corners_outside(columns).tolist(), corner)
     problems.warn("box outside image", boxes_outside(columns).tolist(), describe_box)

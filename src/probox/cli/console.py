@@ -94,7 +94,7 @@ def note(text: str) -> None:
 def print_notes(notes: Iterable[Note | str], title: str = "") -> None:
     """Print notes and warnings on standard error, a line each."""
     for one in as_notes(notes):
-        note(f"{title}{one.labelled(as_option)}")
+        note(f"{title}{one.with_label(as_option)}")
 
 
 def notes_as_json(notes: Iterable[Note | str]) -> list[dict[str, Any]]:

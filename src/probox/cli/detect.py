@@ -308,7 +308,7 @@ def _looking_at(dask: str | None, model: str, opening: dict[str, Any]) -> Iterat
     from probox.distributed import ClusterLooking, Model, open_client
 
     with open_client(dask) as client:
-        yield ClusterLooking(client, Model.named(model, **opening))
+        yield ClusterLooking(client, Model.from_name(model, **opening))
 
 
 def _idle(uncertainty: str) -> list[Note]:

@@ -52,7 +52,7 @@ from probox.evaluation.group_tables import COUNTS, is_filled
 from probox.evaluation.parts import Keep
 from probox.evaluation.text import (
     STYLES,
-    escaped,
+    escape,
     format_table,
     list_directions,
     measured_words,
@@ -375,7 +375,7 @@ def _warnings_but(evaluation: Evaluation, skip: str) -> list[InputWarning]:
 def _alerts(rows: dict[str, Evaluation], skip: str) -> list[str]:
     """Return warnings about each file as GitHub's Markdown shows them."""
     return [
-        f"> [!WARNING]\n> {escaped(name, 'markdown')}: {escaped(one.spell(as_option), 'markdown')}"
+        f"> [!WARNING]\n> {escape(name, 'markdown')}: {escape(one.spell(as_option), 'markdown')}"
         for name, evaluation in rows.items()
         for one in _warnings_but(evaluation, skip)
     ]

@@ -49,7 +49,7 @@ def _print(report: Report) -> None:
             if finding.count > len(finding.examples):
                 console.print(Text(f"  and {finding.count - len(finding.examples):,} more"), soft_wrap=True)
     for note in report.notes:
-        console.print(Text(one_line(note.labelled(as_option))), soft_wrap=True)
+        console.print(Text(one_line(note.with_label(as_option))), soft_wrap=True)
     read = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items())
     verdict = "can be evaluated" if report.ok else "cannot be evaluated"
     console.print(Text(f"{verdict}: {read}" if read else verdict), soft_wrap=True)

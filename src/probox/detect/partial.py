@@ -16,7 +16,7 @@ from probox.detect.image_files import ImageFile
 from probox.detect.network_input import pack_heatmaps, unpack_heatmaps
 from probox.detect.uncertainty import Found
 from probox.errors import InputError
-from probox.evaluation.archive import Column, read_members, to_stored, write_archive
+from probox.evaluation.archive import ArchiveColumn, read_members, to_stored, write_archive
 from probox.files.checkpoint import Checkpoint
 from probox.tables.dataset import is_image_size
 from probox.tables.detections import Detections
@@ -174,16 +174,19 @@ def _list_columns(part: _Kept) -> tuple[set[str], bool]:
     return set(part.columns), part.plain is None
 
 
-def _make_schema(classes: int) -> dict[str, Column]:
+def _make_schema(classes: int) -> dict[str, ArchiveColumn]:
     """Return what the arrays of an image must be."""
     schema = {
-        "size": Column("<i8", (2,), "image"), "photo": Column("U", (), "image"), "traits": Column("U", (), "traits"),
-        "plain_scores": Column("<f4", (2,), "without masks", optional=True),
-        "windows": Column("<i8", (4,), "detections", optional=True), "heat": Column("<f2", (), "heat", optional=True),
-    }  # fmt: skip
+        "size": ArchiveColumn("<i8", (2,), "image"),
+        "photo": ArchiveColumn("U", (), "image"),
+        "traits": ArchiveColumn("U", (), "traits"),
+        "plain_scores": ArchiveColumn("<f4", (2,), "without masks", optional=True),
+        "windows": ArchiveColumn("<i8", (4,), "detections", optional=True),
+        "heat": ArchiveColumn("<f2", (), "heat", optional=True),
+    }
     declared = columns_of(Detections)
     for name in _TABLE:
         row = tuple(classes if size == "classes" else int(size) for size in declared[name].row)
         dtype = declared[name].dtype.newbyteorder("<").str
-        schema[name] = Column(dtype, row, "detections", optional=name == "covariances")
+        schema[name] = ArchiveColumn(dtype, row, "detections", optional=name == "covariances")
     return schema

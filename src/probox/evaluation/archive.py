@@ -29,7 +29,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Column:
+class ArchiveColumn:
     """What a stored array must be: its type (``U``: text of any length), the shape of a row, and what rows count.
 
     An optional one may be missing.
@@ -62,30 +62,30 @@ def file_names_of(table: str) -> dict[str, str]:
     return {name: f"{table}.{_NAMES_IN_FILES.get(name, name)}" for name in names}
 
 
-def _columns(table: str) -> dict[str, Column]:
+def _columns(table: str) -> dict[str, ArchiveColumn]:
     declared = columns_of(TABLES[table])
-    columns = {f"{table}.{name}": Column("<f8", (), table) for name in QUALITIES}
+    columns = {f"{table}.{name}": ArchiveColumn("<f8", (), table) for name in QUALITIES}
     for name, stored in file_names_of(table).items():
         row = tuple(int(n) for n in declared[name].row)
-        columns[stored] = Column(declared[name].dtype.newbyteorder("<").str, row, table)
+        columns[stored] = ArchiveColumn(declared[name].dtype.newbyteorder("<").str, row, table)
     return columns
 
 
-SCHEMA: dict[str, Column] = {
-    "images.id": Column("<i8", (), "images"),
-    "images.width": Column("<i4", (), "images"),
-    "images.height": Column("<i4", (), "images"),
-    "images.file_name": Column("U", (), "images"),
+SCHEMA: dict[str, ArchiveColumn] = {
+    "images.id": ArchiveColumn("<i8", (), "images"),
+    "images.width": ArchiveColumn("<i4", (), "images"),
+    "images.height": ArchiveColumn("<i4", (), "images"),
+    "images.file_name": ArchiveColumn("U", (), "images"),
     **_columns("objects"),
     **_columns("detections"),
     **_columns("pairs"),
-    "masks.boxes": Column("<i4", (4,), "objects"),
-    "masks.pixels": Column("<i8", (), "objects"),
-    "masks.offsets": Column("<i8", (), "objects", extra=1),
-    "masks.runs": Column("<i4", (3,), "runs"),
-    "labels.count": Column("<i4", (), "detections"),
-    "labels.class_index": Column("<i4", (), "probabilities"),
-    "labels.probability": Column("<f4", (), "probabilities"),
+    "masks.boxes": ArchiveColumn("<i4", (4,), "objects"),
+    "masks.pixels": ArchiveColumn("<i8", (), "objects"),
+    "masks.offsets": ArchiveColumn("<i8", (), "objects", extra=1),
+    "masks.runs": ArchiveColumn("<i4", (3,), "runs"),
+    "labels.count": ArchiveColumn("<i4", (), "detections"),
+    "labels.class_index": ArchiveColumn("<i4", (), "probabilities"),
+    "labels.probability": ArchiveColumn("<f4", (), "probabilities"),
 }
 """Every array of the archive, in the order in which the digest takes them."""
 
@@ -100,7 +100,7 @@ _HEADER = re.compile(
 _MAGIC = b"\x93NUMPY\x01\x00"
 
 
-def to_stored(arrays: Arrays, schema: Mapping[str, Column] | None = None) -> dict[str, npt.NDArray[Any]]:
+def to_stored(arrays: Arrays, schema: Mapping[str, ArchiveColumn] | None = None) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of the schema in the type, byte order and layout in which they are written."""
     stored = {}
     for name, column in (SCHEMA if schema is None else schema).items():
@@ -139,7 +139,7 @@ def labels_from_stored(arrays: Arrays, classes: int) -> npt.NDArray[np.float32]:
     return table
 
 
-def digest(words: bytes, arrays: Arrays, schema: Mapping[str, Column] | None = None) -> str:
+def digest(words: bytes, arrays: Arrays, schema: Mapping[str, ArchiveColumn] | None = None) -> str:
     """Return a number that changes with any bit of the words or of the arrays."""
     found = hashlib.sha256(words)
     for name in (name for name in (SCHEMA if schema is None else schema) if name in arrays):
@@ -181,7 +181,7 @@ def _member(name: str, archive: ZipFile) -> ZipInfo:
 
 
 def read_archive(
-    path: Path, names: Collection[str] | None = None, schema: Mapping[str, Column] | None = None
+    path: Path, names: Collection[str] | None = None, schema: Mapping[str, ArchiveColumn] | None = None
 ) -> dict[str, npt.NDArray[Any]]:
     """Return arrays of the schema, whose types and lengths fit together; other members are not looked at."""
     with open_regular(path, remedy="evaluate anew") as file:
@@ -193,7 +193,7 @@ def read_members(
     size: int,
     name: str,
     names: Collection[str] | None = None,
-    schema: Mapping[str, Column] | None = None,
+    schema: Mapping[str, ArchiveColumn] | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Return arrays of an open archive of `size` bytes, which messages call `name`; see `read_archive`."""
     known = SCHEMA if schema is None else schema
@@ -235,7 +235,9 @@ class _DamageError(Exception):
 class _Members:
     """The members of an open archive, read only once all of them say that they fit."""
 
-    def __init__(self, archive: ZipFile, size: int, names: Collection[str], schema: Mapping[str, Column]) -> None:
+    def __init__(
+        self, archive: ZipFile, size: int, names: Collection[str], schema: Mapping[str, ArchiveColumn]
+    ) -> None:
         self._archive = archive
         self._schema = schema
         self._infos: dict[str, ZipInfo] = {}

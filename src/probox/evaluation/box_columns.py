@@ -83,7 +83,7 @@ class BoxColumns:
     def of(cls, matches: BoxMatches, object_images: Ints) -> BoxColumns:
         """Return the columns of matches; `object_images` are the rows of the objects' images, ascending."""
         classes, images = len(matches.classes), matches.images
-        patterns, outcomes = _encoded(np.concatenate([matches.matched, matches.ignored], axis=1))
+        patterns, outcomes = _encode(np.concatenate([matches.matched, matches.ignored], axis=1))
         right = _rightness(patterns)[outcomes]
         rows = np.flatnonzero(right.any(axis=1))
         base = np.where(right[rows, 0], matches.ious[rows, 0], np.nan)
@@ -173,12 +173,12 @@ class BoxColumns:
             for label, rows in self._classes(0, len(classes)):
                 rows = rows[np.argsort(-self.scores[rows], kind="stable")]
                 thresholds, kept = thresholds_kept(self.scores[rows], "grid")
-                totals = totals_of_rows(self._rated(rows, rightness, right_rows), kept)
+                totals = totals_of_rows(self._rate(rows, rightness, right_rows), kept)
                 yield curve_of_totals(thresholds, objects[label], *totals)
 
         return LRPResult.from_curves(curves(), classes, objects)
 
-    def _rated(self, ranked: Ints, rightness: Flags, right_rows: Ints) -> Iterator[Rated]:
+    def _rate(self, ranked: Ints, rightness: Flags, right_rows: Ints) -> Iterator[Rated]:
         """Yield what became of detections at the first overlap, some at a time."""
         wrongness = _wrongness(self.patterns)
         for start in range(0, len(ranked), _AT_ONCE):
@@ -204,7 +204,7 @@ class BoxColumns:
     def _classes(self, start: int, stop: int) -> Iterator[tuple[int, Ints]]:
         """Yield each of a range of classes and its rows, ascending."""
         totals = np.bincount(self.labels, minlength=stop)[start:stop]
-        for first, last in _grouped(totals):
+        for first, last in _cut_classes(totals):
             if last - first == 1:
                 yield start + first, np.flatnonzero(self.labels == start + first)
                 continue
@@ -259,11 +259,11 @@ def merge_boxes(parts: Sequence[BoxColumns], image_order: Ints) -> BoxColumns:
     together["odd_rows"] = np.concatenate([part.odd_rows + start for part, start in zip(parts, starts, strict=False)])
     together["outcomes"] = np.concatenate(outcomes)
     if not np.array_equal(image_order, np.arange(len(image_order))):
-        together = _reordered(together, patterns, image_order)
+        together = _reorder(together, patterns, image_order)
     return BoxColumns(patterns=patterns, left_out=sum(part.left_out for part in parts), **together)
 
 
-def _reordered(columns: dict[str, npt.NDArray[Any]], patterns: npt.NDArray[np.uint16], order: Ints) -> dict[str, Any]:
+def _reorder(columns: dict[str, npt.NDArray[Any]], patterns: npt.NDArray[np.uint16], order: Ints) -> dict[str, Any]:
     """Return columns whose images stand in another order."""
     rows = _rows_of_images(columns["counts"], order)
     objects = _rows_of_images(columns["object_counts"], order)
@@ -317,7 +317,7 @@ def _wrongness(patterns: npt.NDArray[np.uint16]) -> Flags:
     return np.asarray((patterns[:, :_SIZES] | patterns[:, _SIZES:]) & 1 == 0, np.bool_)
 
 
-def _encoded(rows: npt.NDArray[np.uint16]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[Any]]:
+def _encode(rows: npt.NDArray[np.uint16]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[Any]]:
     """Return the different rows, ascending, and the number of each row's among them."""
     if not len(rows):
         return rows.copy(), np.zeros(0, np.uint16)
@@ -331,7 +331,7 @@ def _encoded(rows: npt.NDArray[np.uint16]) -> tuple[npt.NDArray[np.uint16], npt.
 
 def _rows_in(rows: npt.NDArray[np.uint16], known: npt.NDArray[np.uint16]) -> Ints:
     """Return where each row stands among the known ones, all of which are there."""
-    return _encoded(np.concatenate([known, rows]))[1][len(known) :].astype(np.int64)
+    return _encode(np.concatenate([known, rows]))[1][len(known) :].astype(np.int64)
 
 
 def _small(numbers: Ints, count: int) -> npt.NDArray[Any]:
@@ -350,7 +350,7 @@ def _in_single(scores: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
     return single if np.array_equal(single.astype(np.float64), scores) else scores
 
 
-def _grouped(totals: Ints) -> Iterator[tuple[int, int]]:
+def _cut_classes(totals: Ints) -> Iterator[tuple[int, int]]:
     """Yield ranges of classes that have few detections together, or are one class with many: each takes one look."""
     first, size = 0, 0
     for label, total in enumerate(totals.tolist()):

@@ -37,7 +37,7 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels, background_classes
 from probox.tables.masks import Masks
-from probox.tables.results import DetectionTable, ObjectTable, PairTable, unmatched
+from probox.tables.results import DetectionTable, ObjectTable, PairTable, unmatched_columns
 from probox.version import __version__
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _evaluate_pieces(
     pieces: list[tuple[Evaluation, int, int]] = []
     done = 0
     for truth, detections in given.pieces(image_ids, whole=keep == "all"):
-        shown = _shifted(progress, done, len(image_ids))
+        shown = _shift_progress(progress, done, len(image_ids))
         piece = evaluate_tables(truth, detections, convention, measures, threads=threads, progress=shown)
         scored, empty = len(piece.detections), count_empty_masks(piece)
         if keep != "all":
@@ -205,7 +205,7 @@ def _evaluate_pieces(
     return pieces
 
 
-def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
+def _shift_progress(progress: Progress | None, before: int, total: int) -> Progress | None:
     """Return a callable that reports the progress of one piece as that of all of them."""
     if progress is None:
         return None
@@ -241,7 +241,7 @@ def evaluate_tables(
         pairs = score_pairs(truth, masks, kept, resolved, image_rows=image_rows, threads=many, progress=progress)
         of_objects, of_detections = matched_columns(ignored, image_rows, pairs, convention.assignment)
     else:
-        pairs, of_objects, of_detections = PairTable.none(), unmatched(len(truth)), unmatched(len(kept))
+        pairs, of_objects, of_detections = PairTable.none(), unmatched_columns(len(truth)), unmatched_columns(len(kept))
     return Evaluation(
         convention=convention,
         dataset=truth.dataset,

@@ -70,7 +70,7 @@ class GroupTable(dict[str, Summary], Readable):
         names = next(iter(self.values()), {})
         return Row((name, np.array([numbers[name] for numbers in self.values()])) for name in names)
 
-    def _measured(self) -> Groups:
+    def _measure(self) -> Groups:
         """Return the groups without what nobody measured: counts of 0 would be taken for numbers."""
         if self.asked is None:
             return self
@@ -79,7 +79,7 @@ class GroupTable(dict[str, Summary], Readable):
     def flat(self) -> FlatTable:
         """Return the names, under ``class`` or ``size``, and a column for each number: fractions, not per cent."""
         columns: dict[str, npt.NDArray[Any]] = {self.group: text_column(self)}
-        measured = self._measured()
+        measured = self._measure()
         for key in next(iter(measured.values()), {}):
             numbers = [summary[key] for summary in measured.values()]
             whole = _is_count(key) and not any(map(math.isnan, numbers))
@@ -105,7 +105,7 @@ class GroupTable(dict[str, Summary], Readable):
 
     def _cells(self) -> tuple[list[Column], list[list[str]]]:
         """Return the columns, and the rows of groups that hold anything."""
-        rows = [(name, summary) for name, summary in self._measured().items() if is_filled(summary)]
+        rows = [(name, summary) for name, summary in self._measure().items() if is_filled(summary)]
         columns = [*_count_columns(self.group, rows), *(shown_columns(rows) if rows else ())]
         cells = [
             [one_line(name), *(format_value(column, column.shown(own)) for column in columns)] for name, own in rows

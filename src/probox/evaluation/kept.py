@@ -63,14 +63,14 @@ class Total:
     sums: tuple[Exact, ...]
     counts: tuple[int, ...]
 
-    def counted(self) -> dict[str, int]:
+    def count_by_name(self) -> dict[str, int]:
         """Return the counts by name."""
         return dict(zip(COUNTED, self.counts, strict=True))
 
     def summary(self, convention: Convention) -> Summary:
         """Return PDQ and its parts: bit-identical to `pdq_summary` of the tables."""
         sums = {name: math.fsum(total) for name, total in zip(SUMMED, self.sums, strict=True)}
-        counts = self.counted()
+        counts = self.count_by_name()
         tp, fp, fn = counts["TP"], counts["FP"], counts["FN"]
         counted = tp + (sums["cost"] if convention.confidence_denominator else fp) + fn
         summary: Summary = {"PDQ": sums["pPDQ"] / counted if counted else math.nan}
@@ -241,10 +241,10 @@ def _totals(
 
 def _sums(values: npt.NDArray[np.floating], groups: npt.NDArray[np.integer], count: int) -> list[Exact]:
     """Return the exact sum of each group's values."""
-    return [exact_sum(own) for own in _grouped(values, groups, count)]
+    return [exact_sum(own) for own in _group_values(values, groups, count)]
 
 
-def _grouped(values: npt.NDArray[np.floating], groups: npt.NDArray[np.integer], count: int) -> list[list[float]]:
+def _group_values(values: npt.NDArray[np.floating], groups: npt.NDArray[np.integer], count: int) -> list[list[float]]:
     """Return the values of each group; those of negative ones are left out."""
     order = np.argsort(groups, kind="stable")
     ends = np.searchsorted(groups[order], np.arange(count + 1))
@@ -286,7 +286,7 @@ def _sums_along(values: npt.NDArray[np.floating], begin: Ints, end: Ints, count:
     """Return the exact sum at each level of the values that begin at it or before, and have not ended."""
     now: Exact = ()
     totals = []
-    first, last = _grouped(values, begin, count + 1), _grouped(-values, end, count + 1)
+    first, last = _group_values(values, begin, count + 1), _group_values(-values, end, count + 1)
     for level in range(count):
         now = exact_sum([*now, *first[level], *last[level]])
         totals.append(now)

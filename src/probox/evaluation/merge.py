@@ -22,7 +22,7 @@ from probox.support.formatting import some_names
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
 from probox.tables.table import Table
-from probox.tables.table import joined as joined_tables
+from probox.tables.table import join_tables as joined_tables
 
 _NO_IMAGE = 2**63
 """Where parts without images stand: after all others."""
@@ -46,7 +46,7 @@ def merge(results: Iterable[Evaluation | str | os.PathLike[str]], *, complete: b
     >>> import probox
     >>> whole = probox.merge(["parts/1", "parts/2", "parts/3"])  # doctest: +SKIP
     """
-    named = [_named(result, place) for place, result in enumerate(results, 1)]
+    named = [_name_result(result, place) for place, result in enumerate(results, 1)]
     if not named:
         raise InputError("expected results to merge, but there are none")
     _check_alike(named)
@@ -86,7 +86,7 @@ def merge_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         threshold_choice=join_choices([part.threshold_choice for part in parts], list(map(len, datasets)), order),
         **({"kept": merge_kept(kept, order)} if kept else _merge_tables(parts, datasets, order)),
     )
-    return merged.rematched() if merged.has_pairs and not kept else merged
+    return merged.rematch() if merged.has_pairs and not kept else merged
 
 
 def _first_image(part: Evaluation) -> int:
@@ -129,7 +129,7 @@ def _shift(tables: Sequence[Table], pointing: Sequence[Table]) -> npt.NDArray[np
     return np.repeat(before, [len(table) for table in pointing])
 
 
-def _named(result: Any, place: int) -> tuple[str, Evaluation]:
+def _name_result(result: Any, place: int) -> tuple[str, Evaluation]:
     """Return a result and what messages call it: its folder, or which part it is."""
     if isinstance(result, str | os.PathLike):
         return os.fspath(result), load(Path(result))

@@ -187,7 +187,7 @@ class Evaluation:
         if self.kept is None:
             counts = {"objects": int(self.objects.countable.sum()), "detections": len(self.detections)}
         else:
-            counted = self.kept.overall.counted()
+            counted = self.kept.overall.count_by_name()
             counts = {name: counted[name] for name in COUNTS}
         return {"images": len(self.dataset), **counts}
 
@@ -344,7 +344,7 @@ class Evaluation:
                 }
             return getattr(measure, grouped)
 
-        counted = [total.counted() for total in totals]
+        counted = [total.count_by_name() for total in totals]
         groups: Groups = {name: {key: own[key] for key in COUNTS} for name, own in zip(names, counted, strict=True)}
         return with_measures(self, groups, summaries)
 
@@ -437,7 +437,7 @@ class Evaluation:
     def _with_choice(self, choice: ThresholdChoice | None) -> Evaluation:
         """Return the evaluation of all detections, of which PDQ takes those that a choice of thresholds keeps."""
         convention = self.convention.replace(label_threshold=None if choice is None else "auto")
-        return dataclasses.replace(self, convention=convention, threshold_choice=choice).rematched()
+        return dataclasses.replace(self, convention=convention, threshold_choice=choice).rematch()
 
     def keeping(self, kept: npt.NDArray[np.bool_]) -> Evaluation:
         """Return the evaluation of some of its detections, matched anew without touching pixels."""
@@ -449,9 +449,9 @@ class Evaluation:
             pairs=pairs.replace(detections=renumbered[pairs.detections]),
             part=None,
         )
-        return part.rematched() if part.has_pairs else part
+        return part.rematch() if part.has_pairs else part
 
-    def rematched(self) -> Evaluation:
+    def rematch(self) -> Evaluation:
         """Return the evaluation with matches, verdicts and qualities chosen anew from the pairs."""
         pairs, table = self.pairs, self.detections
         if self.threshold_choice is None:
@@ -562,7 +562,7 @@ class Evaluation:
         empty = count_empty_masks(part)
         if empty and len(rows) < len(self.dataset):
             part = dataclasses.replace(part, input_notes=(*notes, unscored_objects(empty, self.convention)))
-        return part.rematched() if part.has_pairs else part
+        return part.rematch() if part.has_pairs else part
 
     def without_labels(self) -> Evaluation:
         """Return the evaluation without the probabilities of all classes; numbers that were measured stay."""
@@ -620,7 +620,7 @@ class Evaluation:
 
         text = summary_text([("", self.summary())], self.convention, against=self.scored_against)
         text += "" if self.part is None else f"; {self.part}"
-        return "\n".join([text, *(note.labelled() for note in (*self.warnings, *self.notes))])
+        return "\n".join([text, *(note.with_label() for note in (*self.warnings, *self.notes))])
 
 
 def unscored_objects(count: int, convention: Convention) -> Note:

@@ -19,8 +19,8 @@ from probox.errors import InputError
 from probox.evaluation.archive import (
     SCHEMA,
     TABLES,
+    ArchiveColumn,
     Arrays,
-    Column,
     digest,
     file_names_of,
     labels_from_stored,
@@ -148,7 +148,7 @@ def from_bytes(data: bytes) -> Evaluation:
 
 def to_bytes(evaluation: Evaluation) -> bytes:
     """Return everything in one archive, for queues and collectives: words and columns, not compressed."""
-    text, stored = _stored(evaluation)
+    text, stored = _to_stored(evaluation)
     file = io.BytesIO()
     write_archive(file, stored, words={WORDS: text}, compressed=False)
     return file.getvalue()
@@ -202,11 +202,11 @@ def check_place(folder: Path) -> None:
 
 def _files(evaluation: Evaluation, position: int) -> dict[str, Content]:
     """Return the files of a result and what goes into them; `position` orders the results of a folder."""
-    text, stored = _stored(evaluation, position)
+    text, stored = _to_stored(evaluation, position)
     return {COLUMNS: lambda file: write_archive(file, stored), WORDS: text}
 
 
-def schema_of(words: dict[str, Any], file: str) -> dict[str, Column]:
+def schema_of(words: dict[str, Any], file: str) -> dict[str, ArchiveColumn]:
     """Return the columns that an archive with these words has; raise unless the words are those of a result."""
     if words.get("keep") not in list(KEEP):
         _fail(f"expected one of {', '.join(KEEP)}", file, "keep")
@@ -217,20 +217,20 @@ def schema_of(words: dict[str, Any], file: str) -> dict[str, Column]:
         _fail("expected `masks`, `boxes` or nothing", file, "scored_against")
     if not set(words["measures"]) <= set(KEPT_MEASURES[words["keep"]]):
         _fail(f"expected some of {', '.join(KEPT_MEASURES[words['keep']])}", file, "measures")
-    columns = {name: Column(dtype, (), "images") for name, dtype in _IMAGES.items()}
-    columns |= {f"sums.{name}": Column("<f8", (), "images") for name in SUMMED}
-    columns |= {f"sums.{name}": Column("<i4", (), "images") for name in COUNTED}
+    columns = {name: ArchiveColumn(dtype, (), "images") for name, dtype in _IMAGES.items()}
+    columns |= {f"sums.{name}": ArchiveColumn("<f8", (), "images") for name in SUMMED}
+    columns |= {f"sums.{name}": ArchiveColumn("<i4", (), "images") for name in COUNTED}
     types = words["types"]
     if not types:
         return columns
     if types.keys() != _TYPES.keys() or not all(types[name] in known for name, known in _TYPES.items()):
         _fail(f"expected the types of {', '.join(_TYPES)}", file, "types")
     for name, (dtype, row, counted) in _BOXES.items():
-        columns[f"boxes.{name}"] = Column(dtype or types[name], row, counted)
+        columns[f"boxes.{name}"] = ArchiveColumn(dtype or types[name], row, counted)
     return columns
 
 
-def _stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[str, Any]]:
+def _to_stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[str, Any]]:
     """Return words and columns as they are written."""
     images = evaluation.dataset
     words: dict[str, Any] = {
@@ -299,7 +299,9 @@ def _stored_kept(kept: Kept) -> tuple[dict[str, Any], dict[str, Any]]:
     }, arrays
 
 
-def _check_digest(words: dict[str, Any], arrays: Arrays, schema: Mapping[str, Column], file: str, problem: str) -> None:
+def _check_digest(
+    words: dict[str, Any], arrays: Arrays, schema: Mapping[str, ArchiveColumn], file: str, problem: str
+) -> None:
     """Raise unless words and columns are those that the digest is of."""
     if digest(canonical(words), arrays, schema) != words["digest"]:
         raise InputError(problem, file=file, remedy="evaluate anew")
@@ -357,7 +359,7 @@ def _kept_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str
         _fail("expected the types of columns", file, "types")
     totals = _totals_from(words["totals"], len(dataset.classes), file)
     for name in COUNTED:
-        if totals["overall"].counted()[name] != int(sums[name].sum(dtype=np.int64)):
+        if totals["overall"].count_by_name()[name] != int(sums[name].sum(dtype=np.int64)):
             _fail(f"expected as many {name} as in all images", file, "totals")
     notes = read_notes(words["warnings"], words_file, "warnings")
     warnings = tuple(note for note in notes if isinstance(note, InputWarning))

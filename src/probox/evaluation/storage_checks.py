@@ -202,7 +202,7 @@ class _Checks(_Columns):
                 self.fail("expected no pairs where PDQ was not measured", "pairs")
             if _is_blank(stored.objects) and _is_blank(stored.detections):
                 return
-        matched = stored.rematched()
+        matched = stored.rematch()
         for name in ("objects", "detections"):
             self._same(getattr(stored, name), getattr(matched, name), name)
 

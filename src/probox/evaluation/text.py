@@ -97,7 +97,7 @@ def format_value(column: Column, value: float, digits: int | None = None) -> str
     if column.unit == "count":
         return f"{int(value):,}"
     digits = column.digits if digits is None else digits
-    return f"{column.scale * value:,.{digits}f}" if math.isinf(value) else _rounded(column.scale * value, digits)
+    return f"{column.scale * value:,.{digits}f}" if math.isinf(value) else _round_value(column.scale * value, digits)
 
 
 def format_limits(column: Column, low: float, high: float) -> str:
@@ -110,7 +110,7 @@ def format_limits(column: Column, low: float, high: float) -> str:
         return ""
     low, high = column.shown_limits(low, high)
     digits = limit_digits(column, low, high)
-    return f"[{_rounded(column.scale * low, digits)}, {_rounded(column.scale * high, digits)}]"
+    return f"[{_round_value(column.scale * low, digits)}, {_round_value(column.scale * high, digits)}]"
 
 
 def limit_digits(column: Column, low: float, high: float) -> int:
@@ -127,7 +127,7 @@ def limit_digits(column: Column, low: float, high: float) -> int:
     return min(max(1 - math.floor(math.log10(half)), 0), column.digits + 2)
 
 
-def _rounded(value: float, digits: int) -> str:
+def _round_value(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:,.{digits}f}"  # -0.04 is 0.0, not -0.0
 
 
@@ -208,7 +208,7 @@ def format_table(
         ]
         for n, (_, summary) in enumerate(rows)
     ]
-    names = [escaped(name, style) for name, _ in rows]
+    names = [escape(name, style) for name, _ in rows]
     if by_metric is None and goes_by_metric(columns):
         by_metric = True
     tables = [] if by_metric else [_by_name(names, columns, cells, style, heading, width)]
@@ -245,7 +245,7 @@ def _by_metric(names: list[str], columns: list[Column], cells: list[list[_Cell]]
     lines = []
     for number, column in enumerate(columns):
         unit = "count" if column.unit == "count" else column.shown_unit or "-"
-        about = [escaped(text, style) for text in (str(column.heading), unit, direction_of(column))]
+        about = [escape(text, style) for text in (str(column.heading), unit, direction_of(column))]
         values = [
             f"{value} {interval}".rstrip() + (mark or " " * marked)
             for value, interval, mark in (r[number] for r in cells)
@@ -276,7 +276,7 @@ def _by_name(
         header = [heading] * named + [f"{column.heading}{space}" for column in columns]
         units = [""] * named + [f"{unit_of(column)}{space}" if column.shown_unit else "" for column in columns]
         return render_table([header, *lines], named, style, width, units)
-    over = [escaped(heading_of(column), style) if style == "latex" else heading_of(column) for column in columns]
+    over = [escape(heading_of(column), style) if style == "latex" else heading_of(column) for column in columns]
     return render_table([[heading or "Approach"] * named + over, *lines], named, style)
 
 
@@ -304,7 +304,7 @@ def measured_words(convention: Convention, against: str | None) -> str:
     return f"convention: {convention.describe()}" + (f"; scored against {against}" if against else "")
 
 
-def escaped(name: str, style: str) -> str:
+def escape(name: str, style: str) -> str:
     """Return a name that means itself in the table's language."""
     if style == "markdown":
         return "".join(f"\\{c}" if c in "\\|*_`[]<>" else c for c in name)

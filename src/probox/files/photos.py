@@ -264,7 +264,7 @@ def image_size(path: Paths, *, remedy: str | None = None) -> Size:
             start = file.read(32)
             for name, magic, read in _KINDS:
                 if start.startswith(magic) and (name != "WebP" or start[8:12] == b"WEBP"):
-                    return _checked(read(file, start), name, path)
+                    return _check_size(read(file, start), name, path)
         except (_BrokenError, struct.error, OSError):
             raise InputError(
                 f"the header of this {name} image is damaged or cut short",
@@ -278,7 +278,7 @@ def image_size(path: Paths, *, remedy: str | None = None) -> Size:
     )
 
 
-def _checked(size: Size, name: str, path: Paths) -> Size:
+def _check_size(size: Size, name: str, path: Paths) -> Size:
     width, height = size
     if not is_image_size(width, height):
         raise InputError(

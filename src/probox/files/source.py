@@ -96,7 +96,7 @@ def remote_files(url: str) -> dict[str, int] | None:
 
     One file is itself under an empty name; None if there is nothing.
     """
-    with _reached(url, "read"):
+    with _catch_driver_errors(url, "read"):
         system, path = _system(url)
         system.invalidate_cache()  # what was written a moment ago belongs to it
         try:
@@ -116,7 +116,7 @@ def remote_files(url: str) -> dict[str, int] | None:
 
 def open_remote(url: str) -> BinaryIO:
     """Open a file for reading at any place in it."""
-    with _reached(url, "read"):
+    with _catch_driver_errors(url, "read"):
         system, path = _system(url)
         file: BinaryIO = system.open(path, "rb")
         return file
@@ -124,7 +124,7 @@ def open_remote(url: str) -> BinaryIO:
 
 def write_remote(url: str, content: Content) -> None:
     """Write a file, given as bytes or as a function that writes to an open one; a failure leaves none where it can."""
-    with _reached(url, "written"):
+    with _catch_driver_errors(url, "written"):
         system, path = _system(url)
         parent = path.rsplit("/", 1)[0]
         if parent and parent != path:
@@ -145,7 +145,7 @@ def write_remote(url: str, content: Content) -> None:
 
 def remove_remote(url: str) -> None:
     """Remove a file."""
-    with _reached(url, "removed"):
+    with _catch_driver_errors(url, "removed"):
         system, path = _system(url)
         system.rm_file(path)
 
@@ -182,7 +182,7 @@ def _without_driver(url: str, reason: str) -> InputError:
 
 
 @contextmanager
-def _reached(url: str, deed: str) -> Iterator[None]:
+def _catch_driver_errors(url: str, deed: str) -> Iterator[None]:
     """Turn whatever drivers raise into one sentence: each has exceptions of its own."""
     try:
         yield

@@ -78,7 +78,7 @@ class HeatmapFile:
         with open_regular(self.path) as file:
             status = os.fstat(file.fileno())
             if (status.st_size, status.st_mtime_ns) != self.state:
-                raise self._changed()
+                raise self._change_error()
             if not self.fortran or count == 1:
                 file.seek(self.offset + number * height * width * self.dtype.itemsize)
                 values = self._read(file, height * width)
@@ -96,10 +96,10 @@ class HeatmapFile:
     def _read(self, file: Any, count: int) -> npt.NDArray[np.generic]:
         values: npt.NDArray[np.generic] = np.empty(count, self.dtype)
         if file.readinto(values.view(np.uint8)) != values.nbytes:
-            raise self._changed()
+            raise self._change_error()
         return values
 
-    def _changed(self) -> InputError:
+    def _change_error(self) -> InputError:
         return InputError("changed while it was in use", file=str(self.path), remedy="start again when it is complete")
 
 

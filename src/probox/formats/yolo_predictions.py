@@ -122,7 +122,7 @@ def folder_of_predictions(folder: Path) -> Path:
 
 def check_predictions(folder: Path, name: str) -> None:
     """Raise if lines of a folder of predictions are none; images and classes may be any."""
-    lines = _Lines(folder_of_predictions(folder), None, Problems())
+    lines = _LabelLines(folder_of_predictions(folder), None, Problems())
     _boxes(lines, "", name, Problems())
 
 
@@ -134,7 +134,7 @@ def yolo_predictions(folder: Path, order: str, name: str, dataset: Dataset, prob
             file=str(folder),
             remedy="use one",
         )
-    lines = _Lines(folder_of_predictions(folder), len(dataset.classes), problems)
+    lines = _LabelLines(folder_of_predictions(folder), len(dataset.classes), problems)
     rows, written, notes = _boxes(lines, order, name, problems)
     counts = np.bincount(lines.file_of, minlength=len(lines.names)) if lines.file_of else [0] * len(lines.names)
     image_rows, unknown = rows_of_images(lines.names, [int(n) for n in counts], dataset, name, problems)
@@ -154,7 +154,7 @@ def yolo_predictions(folder: Path, order: str, name: str, dataset: Dataset, prob
     return draft_of(rows, dataset, problems, classes=dataset.classes, source=name, notes=notes, rounding=rounding)
 
 
-class _Lines:
+class _LabelLines:
     """The lines of all files of a folder, as numbers behind a class."""
 
     def __init__(self, folder: Path, classes: int | None, problems: Problems) -> None:
@@ -219,7 +219,9 @@ def _text_files_below(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _boxes(lines: _Lines, order: str, name: str, problems: Problems) -> tuple[LabelRows, list[list[str]], list[Note]]:
+def _boxes(
+    lines: _LabelLines, order: str, name: str, problems: Problems
+) -> tuple[LabelRows, list[list[str]], list[Note]]:
     """Return boxes cx, cy, w, h in fractions, with scores, the boxes' numbers as each file has them, and notes."""
     notes: list[Note] = []
     _drop_track_ids(lines, problems)
@@ -253,7 +255,7 @@ def _boxes(lines: _Lines, order: str, name: str, problems: Problems) -> tuple[La
     return rows, written, notes
 
 
-def _drop_track_ids(lines: _Lines, problems: Problems) -> None:
+def _drop_track_ids(lines: _LabelLines, problems: Problems) -> None:
     """Take off the number of a track, which stands last; without one, an odd number of columns lacks the score."""
     odd = [at for at, values in enumerate(lines.values) if len(values) % 2 == 0]
     if not odd:
@@ -272,7 +274,7 @@ def _drop_track_ids(lines: _Lines, problems: Problems) -> None:
     lines.keep([at for at in range(len(lines.values)) if at not in wrong])
 
 
-def _refuse_tracks_as_scores(lines: _Lines, order: str) -> None:
+def _refuse_tracks_as_scores(lines: _LabelLines, order: str) -> None:
     """Raise if the last of five numbers is that of a track: ultralytics writes it where no score is asked for."""
     last = [(at, values[-1]) for at, values in enumerate(lines.values) if len(values) == 5]
     if order or not last or not all(value.is_integer() and value >= 1 for _, value in last):

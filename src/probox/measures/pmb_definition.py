@@ -136,11 +136,11 @@ class SetDensity:
         """Return ln p_i(c)."""
         return math.log(clamp(float(self.label_probs[detection, label])))
 
-    def unmatched(self, detection: int) -> float:
+    def log_unmatched(self, detection: int) -> float:
         """Return ln p_i(background)."""
         return math.log(clamp(float(self.backgrounds[detection])))
 
-    def missed(self, box: Floats, label: int, log_floor: float) -> float:
+    def log_missed(self, box: Floats, label: int, log_floor: float) -> float:
         """Return ln lambda(y, c), raised to the floor."""
         terms = [
             math.log(weight) + math.log(clamp(float(probs[label]))) + log_density(box, mean, covariances)
@@ -215,14 +215,14 @@ def pmb_nll_of_image(
         How many of the most likely assignments are summed.
     """
     truth = [(box, int(label)) for box, label in zip(boxes, labels, strict=True)]
-    clutter = [density.missed(box, label, log_floor) for box, label in truth]
+    clutter = [density.log_missed(box, label, log_floor) for box, label in truth]
 
     def parts(assignment: Assignment) -> tuple[float, float, float, float]:
         pairs = [(i, *object_) for i, object_ in zip(assignment, truth, strict=True) if i >= 0]
         return (
             -math.fsum(density.matched_box(i, box) for i, box, _ in pairs),
             -math.fsum(density.matched_label(i, label) for i, _, label in pairs),
-            -math.fsum(density.unmatched(i) for i in range(len(density.boxes)) if i not in assignment),
+            -math.fsum(density.log_unmatched(i) for i in range(len(density.boxes)) if i not in assignment),
             -math.fsum(value for i, value in zip(assignment, clutter, strict=True) if i < 0),
         )
 
@@ -238,7 +238,7 @@ def pmb_nll_of_image(
     floored = [
         box
         for (box, label), i in zip(truth, best, strict=True)
-        if i < 0 and density.missed(box, label, -math.inf) < log_floor
+        if i < 0 and density.log_missed(box, label, -math.inf) < log_floor
     ]
     return ImageNLL(
         nll=density.expected - float(np.logaddexp.reduce([-cost for cost, _ in ranked])),

@@ -18,7 +18,7 @@ from probox.measures.pdq.kernel import heatmap
 from probox.pictures.style import Palette
 from probox.tables.detections import Detections
 from probox.tables.masks import Masks
-from probox.tables.results import DetectionTable, ObjectTable, Verdict, unmatched
+from probox.tables.results import DetectionTable, ObjectTable, Verdict, unmatched_columns
 
 MOST_SHOWN = 20
 """The most detections of an image that are drawn by default: those of highest confidence."""
@@ -198,7 +198,7 @@ def view_of_detections(
         extents=kept.extents,
         covariances=np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances,
         heatmaps=np.fromiter((heatmap is not None for heatmap in heatmaps), bool, n),
-        **unmatched(n),
+        **unmatched_columns(n),
     )
     return ImageView(
         image_id=image_id,

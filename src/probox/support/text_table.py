@@ -70,17 +70,17 @@ def grid(
     last = len(header) - int(words)
     for column in range(first, last):
         own = max((len(row[column]) for row in body), default=0)
-        header[column] = _wrapped(header[column], max(own, _LEAST_HEADING))
+        header[column] = _wrap(header[column], max(own, _LEAST_HEADING))
     if names:
         others = sum(_GAP + max(_width(row[column]) for row in (header, *body)) for column in range(1, last))
         most = max(width // 2, width - others - words * (_GAP + _LEAST_WORDS), _LEAST_NAME)
         for row in (header, *body):
-            row[0] = _wrapped(row[0], most)
+            row[0] = _wrap(row[0], most)
     widths = [max(_width(row[column]) for row in (header, *body)) for column in range(len(header))]
     if words:
         room = width - sum(w + _GAP for w in widths[:last])
         for row in (header, *body):
-            row[-1] = _wrapped(row[-1], max(room, _LEAST_WORDS))
+            row[-1] = _wrap(row[-1], max(room, _LEAST_WORDS))
         return "\n".join(_lines([header, *body], names, words))
     blocks = _blocks(widths[first:], width - sum(w + _GAP for w in widths[:first]))
     texts = []
@@ -95,11 +95,11 @@ def grid(
 
 def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
     """Return which columns stand beside each other: as few blocks as fit, about as wide as each other."""
-    fewest = len(_filled(widths, room))
-    return next(found for less in range(room + 1) if len(found := _filled(widths, less)) <= fewest)
+    fewest = len(_fill_blocks(widths, room))
+    return next(found for less in range(room + 1) if len(found := _fill_blocks(widths, less)) <= fewest)
 
 
-def _filled(widths: Sequence[int], room: int) -> list[list[int]]:
+def _fill_blocks(widths: Sequence[int], room: int) -> list[list[int]]:
     """Return which columns stand beside each other: as many as fit, at least one."""
     blocks: list[list[int]] = []
     used = room + 1
@@ -112,7 +112,7 @@ def _filled(widths: Sequence[int], room: int) -> list[list[int]]:
     return blocks
 
 
-def _wrapped(text: str, most: int) -> str:
+def _wrap(text: str, most: int) -> str:
     lines = (
         textwrap.wrap(line, most, break_on_hyphens=False) if len(line) > most else [line] for line in text.split("\n")
     )

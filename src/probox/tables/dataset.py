@@ -78,8 +78,8 @@ class Dataset(Table):
     def _default(self, name: str) -> Any:
         return ("",) * len(self.image_ids) if name == "file_names" else None
 
-    def _checked(self, name: str, declared: Any, values: Any, rows: int) -> Any:
-        checked = super()._checked(name, declared, values, rows)
+    def _check_column(self, name: str, declared: Any, values: Any, rows: int) -> Any:
+        checked = super()._check_column(name, declared, values, rows)
         if name == "file_names" and len(checked) != rows:
             if len(checked):
                 raise self._fail(f"expected one file name per image, but got {len(checked)} for {rows} images")

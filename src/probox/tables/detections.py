@@ -18,7 +18,7 @@ from probox.tables.flat import box_columns, class_columns, corner_columns, proba
 from probox.tables.geometry import extents_of
 from probox.tables.labels import AboveOne, align_labels, best_classes, named_classes, probabilities_of
 from probox.tables.row_problems import find_problems
-from probox.tables.table import Column, Table, column
+from probox.tables.table import ColumnSpec, Table, column
 
 if TYPE_CHECKING:
     from probox.tables.geometry import BoxFormat
@@ -98,8 +98,12 @@ class Detections(DetectionColumns):
             return probabilities_of(self.label_probs, self.labels)
         return None
 
-    def _checked(self, name: str, declared: Column, values: Any, rows: int) -> Any:
-        return _checked_heatmaps(values, rows) if name == "heatmaps" else super()._checked(name, declared, values, rows)
+    def _check_column(self, name: str, declared: ColumnSpec, values: Any, rows: int) -> Any:
+        return (
+            _checked_heatmaps(values, rows)
+            if name == "heatmaps"
+            else super()._check_column(name, declared, values, rows)
+        )
 
     def __repr__(self) -> str:
         images, classes = with_count(len(np.unique(self.image_ids)), "image"), with_count(len(self.classes), "class")

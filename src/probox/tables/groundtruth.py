@@ -18,7 +18,7 @@ from probox.tables.flat import box_columns, class_columns, image_columns
 from probox.tables.geometry import extents_of, pixels_of_boxes
 from probox.tables.masks import Masks
 from probox.tables.row_problems import FARTHEST, RowProblems, extent_problems
-from probox.tables.table import Column, Table, column, frozen, rows_where_all
+from probox.tables.table import ColumnSpec, Table, column, frozen, rows_where_all
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,9 +84,9 @@ class GroundTruth(Table):
             return np.zeros(len(self.image_rows), bool)
         return np.arange(len(self.image_rows)) if name == "ids" else None
 
-    def _checked(self, name: str, declared: Column, values: Any, rows: int) -> Any:
+    def _check_column(self, name: str, declared: ColumnSpec, values: Any, rows: int) -> Any:
         if name != "masks":
-            return super()._checked(name, declared, values, rows)
+            return super()._check_column(name, declared, values, rows)
         expect(values, Masks, "masks", "use GroundTruth.from_masks for arrays")
         if len(values) != rows:
             raise InputError(f"expected one mask per object, but got {len(values)} masks", file=self.source or None)

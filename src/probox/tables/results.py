@@ -108,7 +108,7 @@ class JudgedTable(QualityTable):
         }
 
 
-def unmatched(n: int) -> dict[str, Any]:
+def unmatched_columns(n: int) -> dict[str, Any]:
     """Return the columns of a `JudgedTable` that are about matches, for n things that nobody has matched."""
     return {
         "verdicts": np.zeros(n, np.uint8),

@@ -41,7 +41,7 @@ OTHER_KINDS = "bcmM"
 
 
 @dataclasses.dataclass(frozen=True)
-class Column:
+class ColumnSpec:
     """What a column holds: the type of its numbers (object: anything) and the shape of a row.
 
     A text in the shape names a field of the table that has as many entries: ``("classes",)`` is one number per class.
@@ -55,14 +55,14 @@ class Column:
 
 def column(dtype: npt.DTypeLike, *row: int | str, optional: bool = False) -> Any:
     """Declare a column of a `Table`; an optional one is None where neither its maker nor the table has values."""
-    metadata = {"column": Column(np.dtype(dtype), row, optional)}
+    metadata = {"column": ColumnSpec(np.dtype(dtype), row, optional)}
     return dataclasses.field(metadata=metadata, default=None) if optional else dataclasses.field(metadata=metadata)
 
 
-_DECLARED: dict[Any, dict[str, Column]] = {}
+_DECLARED: dict[Any, dict[str, ColumnSpec]] = {}
 
 
-def columns_of(table: type[Table]) -> dict[str, Column]:
+def columns_of(table: type[Table]) -> dict[str, ColumnSpec]:
     """Return the columns that a kind of table declares, in their order."""
     if table not in _DECLARED:
         fields = dataclasses.fields(table)
@@ -91,7 +91,7 @@ class Table:
             if values is None and declared.optional:
                 values = self._default(name)
             if values is not None or not declared.optional:
-                values = self._checked(name, declared, values, rows)
+                values = self._check_column(name, declared, values, rows)
                 assert rows in (-1, len(values)), (name, rows, len(values))
                 rows = len(values)
                 object.__setattr__(self, name, values)  # the dataclass is frozen for everybody else
@@ -106,7 +106,7 @@ class Table:
                 if values is None:
                     continue
                 object.__setattr__(self, name, values)  # the dataclass is frozen for everybody else
-            self._adopted(values)
+            self._lock(values)
             assert rows in (-1, len(values)), (name, rows, len(values))
             rows = len(values)
 
@@ -115,12 +115,12 @@ class Table:
         return None
 
     @staticmethod
-    def _adopted(values: Any) -> Any:
+    def _lock(values: Any) -> Any:
         if isinstance(values, np.ndarray):
             values.flags.writeable = False
         return values
 
-    def _checked(self, name: str, declared: Column, values: Any, rows: int) -> Any:
+    def _check_column(self, name: str, declared: ColumnSpec, values: Any, rows: int) -> Any:
         if declared.dtype == object and isinstance(values, Iterable):
             return tuple(values)
         row = (len(getattr(self, n)) if isinstance(n, str) else n for n in declared.row)
@@ -209,28 +209,28 @@ class Table:
         other.__dict__.update(vars(self))
         other.__dict__.update(columns)
         for values in columns.values():
-            self._adopted(values)
+            self._lock(values)
         return other
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Bring a table back from a copy or another process, its columns locked as before."""
         self.__dict__.update(state)
         for values in state.values():
-            self._adopted(values)
+            self._lock(values)
 
 
-def joined(parts: Sequence[SomeTable], order: npt.NDArray[np.int64] | None = None) -> SomeTable:
+def join_tables(parts: Sequence[SomeTable], order: npt.NDArray[np.int64] | None = None) -> SomeTable:
     """Return the rows of all parts, one after the other or in the given order.
 
     All else is the first one's: that the parts are alike in it is for the caller to see to.
     """
-    columns = {name: _joined([getattr(part, name) for part in parts]) for name in parts[0].columns()}
+    columns = {name: _join_values([getattr(part, name) for part in parts]) for name in parts[0].columns()}
     if order is not None:
         columns = {name: _taken(values, order) for name, values in columns.items()}
     return parts[0].replace(**columns)
 
 
-def _joined(values: Sequence[Any]) -> Any:
+def _join_values(values: Sequence[Any]) -> Any:
     return np.concatenate(values) if isinstance(values[0], np.ndarray) else tuple(entry for v in values for entry in v)
 
 

@@ -19,8 +19,8 @@ from tests.strategies import random_world
 from probox import Detections, GroundTruth, InputError, evaluate, read_detections, read_truth
 from probox.formats import write_parquet
 from probox.formats.parquet import writing as parquet_writing
-from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
-from probox.formats.parquet.shards import Shard
+from probox.formats.parquet.sets import open_detections, open_truth
+from probox.formats.parquet.shards import Shard, is_parquet_source
 from probox.notes import Note
 
 SMALL = 300

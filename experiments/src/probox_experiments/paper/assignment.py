@@ -199,7 +199,7 @@ def _assign_again(result: Evaluation, way: str) -> Evaluation:
         if way == "confidence"
         else np.argsort(-quality, kind="stable")
     )
-    return dataclasses.replace(result, pairs=take_in_turn(result.pairs, order)).rematched()
+    return dataclasses.replace(result, pairs=take_in_turn(result.pairs, order)).rematch()
 
 
 def take_in_turn(pairs: PairTable, order: npt.NDArray[np.int64]) -> PairTable:

@@ -26,7 +26,7 @@ from probox.tables.geometry import extents_of
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import probabilities_of, require_label_matrix
 from probox.tables.masks import Masks, box_pixels, unusable_masks
-from probox.tables.table import joined
+from probox.tables.table import join_tables
 
 COVARIANCES = ("cov1_xx", "cov1_xy", "cov1_yy", "cov2_xx", "cov2_xy", "cov2_yy")
 TRANSPOSED = ("cov1_yx", "cov2_yx")
@@ -201,7 +201,7 @@ class TruthSet(_Set):
             for name in ("labels", "boxes", "extents", "areas", "crowd", "ids")
         }
         return parts[0].replace(
-            dataset=joined(datasets, order).replace(source=self.name),
+            dataset=join_tables(datasets, order).replace(source=self.name),
             image_rows=image_rows[by_image],
             masks=Masks.concatenate([part.masks for part in parts]).take(by_image),
             notes=self.notes,
