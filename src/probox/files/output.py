@@ -472,6 +472,22 @@ def _is_hidden(found: str, name: str | None = None) -> bool:
     return re.fullmatch(rf"\.{middle}\.[0-9a-f]{{8}}\.part", found, re.DOTALL) is not None
 
 
+def drop_hidden(files: Mapping[str, int], folder: str) -> dict[str, int]:
+    """Return the files in a folder but those of runs that write it: hidden folders with a marker, and the lock.
+
+    >>> drop_hidden({"a": 1, ".set.0123abcd.part/made-by-probox": 0, ".set.0123abcd.part/files/a": 1}, "set")
+    {'a': 1}
+    """
+    tops = {name: PurePosixPath(name).parts[0] for name in files}
+    own = {top for top in tops.values() if _is_hidden(top, folder) and f"{top}/{_MARKER}" in files}
+    own.add(_lock_name(folder))
+    return {name: size for name, size in files.items() if tops[name] not in own}
+
+
+def _lock_name(folder: str) -> str:
+    return f".{folder[:40]}.probox.lock"
+
+
 def _remove_hidden(folder: Path) -> None:
     """Remove a hidden folder, its marker last: a run killed meanwhile leaves one that is known by it."""
     for inside in ("files", "aside", ""):
@@ -481,7 +497,7 @@ def _remove_hidden(folder: Path) -> None:
 @contextmanager
 def _turn(staging: Path, place: Path) -> Iterator[None]:
     """Wait until no other run is moving its files to `place`; not forever, for others may lock it, too."""
-    lock = FileLock(staging.parent / f".{place.name[:40]}.probox.lock", timeout=_PATIENCE)
+    lock = FileLock(staging.parent / _lock_name(place.name), timeout=_PATIENCE)
     with suppress(Timeout):
         lock.acquire(poll_interval=0.02)
     try:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.files.kinds import Kind, check_replaceable
-from probox.files.output import put_content, replace_folder, write_files
+from probox.files.output import drop_hidden, put_content, replace_folder, write_files
 from probox.files.reading import Paths, is_folder
 from probox.files.source import (
     Source,
@@ -141,6 +141,8 @@ def _in_the_way(path: Paths, kind: Kind) -> InputError:
 def _check_set(path: Paths, kind: Kind, table: str) -> None:
     """Raise unless there is nothing at a place, or shards that probox wrote, and nothing else with them."""
     files = all_files(path) if is_url(path) or is_folder(path) else {}
+    if not is_url(path):
+        files = drop_hidden(files, Path(path).resolve().name)  # a run that was killed left them, or this one has them
     if "" in files:
         raise InputError("is a file, expected a folder to write to", file=str(path), remedy="choose another name")
     own = [name for name in files if OWN_NAME.fullmatch(name)]
