@@ -19,8 +19,8 @@ from probox.measures.scoring.calibration_metrics import ONE_STD, coverage, edge_
 from probox.measures.scoring.score_rows import with_sigma
 from probox.measures.scoring.scores import crps
 from probox.notes import Note
+from probox.support.types import Floats
 
-Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 TOLERANCE = 1.05

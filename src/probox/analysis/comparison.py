@@ -13,7 +13,6 @@ import numpy as np
 from probox.analysis.compatibility import align_classes, check_same_truth
 from probox.analysis.permutation import (
     Couple,
-    Floats,
     Place,
     Progress,
     ReplicateCounter,
@@ -43,6 +42,7 @@ from probox.measures.measure import Column, Measure
 from probox.measures.registry import all_measures
 from probox.notes import Note
 from probox.support.formatting import format_list, with_count
+from probox.support.types import Floats
 
 _MANY = 3
 """Of more differences that cannot be claimed, only the names are told: the table has the numbers."""

@@ -30,9 +30,8 @@ from probox.evaluation.result import Evaluation
 from probox.measures.matched import MatchedPairs
 from probox.measures.scoring.scores import invertible, squared_distances
 from probox.notes import Note
+from probox.support.types import Floats
 from probox.tables.results import Verdict
-
-Floats = npt.NDArray[np.float64]
 
 KINDS = {
     "overconfident": "Overconfident: errors far beyond what the stds allow",

@@ -14,6 +14,7 @@ from probox.analysis.resampling import Block, cut_blocks, draw_block, resample, 
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure, Resampled, Weights
 from probox.measures.registry import measures_called
+from probox.support.types import Floats
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,8 +69,6 @@ def _renumber(partners: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -
     """Return partners by their new numbers; -1 stays."""
     return np.where(partners >= 0, numbers[partners], -1) if len(numbers) else partners
 
-
-Floats = npt.NDArray[np.float64]
 
 Place = tuple[str, str]
 """A number of a result: a class, or nothing for all of them, and the key of a column."""

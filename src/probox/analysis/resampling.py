@@ -21,6 +21,7 @@ from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.measure import Measure, Resampled, Unit, Weights
 from probox.measures.registry import all_measures, measures_called, named_measures
 from probox.notes import Note
+from probox.support.types import Floats
 
 _CELLS = 4_000_000  # weights at a time
 
@@ -157,8 +158,6 @@ def check_numbers(replicates: int, seed: int, level: float) -> None:
     if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise InputError(f"expected level to be between 0 and 1, got {level!r:.40}", remedy="write 0.95 for 95 %")
 
-
-Floats = npt.NDArray[np.float64]
 
 FEW_IMAGES = 30
 """Of fewer images intervals are too narrow, and say so."""

@@ -29,9 +29,8 @@ from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES, IOU_THRESHOLDS, MAX_DETECTIONS
 from probox.measures.pdq.kernel import assign
 from probox.support.parallel import thread_count
+from probox.support.types import Ints
 from probox.tables.results import Verdict
-
-Ints = npt.NDArray[np.int64]
 
 
 class ThresholdStates(NamedTuple):

@@ -19,9 +19,8 @@ from probox import _core
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES, BoxMatches
 from probox.measures.boxes.mean_ap import LIMITS, RECALL_POINTS, AveragePrecisionResult
 from probox.measures.boxes.optimal_lrp import LRPResult, Rated, curve_of_totals, thresholds_kept, totals_of_rows
+from probox.support.types import Floats, Ints
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 _AT_ONCE = 1 << 18

@@ -14,6 +14,7 @@ from probox.measures import registry
 from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Judged, Measure, Summary
 from probox.support.formatting import one_line
 from probox.support.text_table import grid, html_table, html_text
+from probox.support.types import Ints
 from probox.tables.flat import FlatTable, NumberTable, Readable, Row, image_columns, raise_unknown, text_column
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ COUNTS = ("objects", "detections")
 
 MOST_ROWS = 100
 """Groups that a notebook shows."""
-
-Ints = npt.NDArray[np.int64]
 
 
 class Measured(Evaluated, Protocol):

@@ -20,6 +20,7 @@ from probox.evaluation.parts import Keep, measures_to_keep
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Summary
 from probox.notes import InputWarning
+from probox.support.types import Floats, Ints
 from probox.tables.results import QUALITIES, Verdict
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ COUNTED = ("TP", "FP", "FN", "objects", "detections")
 LEVELS = np.arange(100) / 100.0
 """The label thresholds of the curve."""
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Exact = tuple[float, ...]
 """Floats whose sum, without rounding, is meant: the same ones for equal sums."""
 

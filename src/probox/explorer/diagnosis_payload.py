@@ -27,8 +27,7 @@ from probox.plots.breakdown import SEGMENTS
 from probox.plots.calibration_plots import BAND, LEAST, SHAPES, SHARES
 from probox.plots.calibration_plots import SCORE_BINS as SCORE_BINS
 from probox.plots.calibration_plots import SIGMA_BINS as SIGMA_BINS
-
-Ints = npt.NDArray[np.int64]
+from probox.support.types import Ints
 
 Floats = npt.NDArray[np.float32]
 

@@ -26,6 +26,7 @@ from probox.formats.label_tables import number_of, rows_beside_ids, rows_of_imag
 from probox.formats.problems import MAX_EXAMPLES, Problems, RawProblems
 from probox.notes import InputWarning, Note
 from probox.support.formatting import some_names
+from probox.support.types import Floats
 from probox.tables.arguments import dataset_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -234,9 +235,6 @@ def _with_cls_prob(
     if changed:
         notes.append(Note("scaled-probabilities", changed))
     return label_probs, notes
-
-
-Floats = npt.NDArray[np.float64]
 
 
 def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> tuple[Note, ...]:

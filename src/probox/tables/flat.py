@@ -13,6 +13,7 @@ from probox.errors import InputError, UnknownKeyError
 from probox.support.formatting import csv_lines, nearest_word, some_names, without_formula
 from probox.support.optional import require
 from probox.support.text_table import html_table, html_text, shown_value
+from probox.support.types import Array
 
 if TYPE_CHECKING:
     from probox.tables.dataset import Dataset
@@ -101,8 +102,6 @@ SHOWN_ROWS = 10
 CHUNK = 10_000
 
 """Rows that are written at a time."""
-
-Array = npt.NDArray[Any]
 
 
 class Readable:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.support.types import Floats
 from probox.tables.arguments import to_numpy
 from probox.tables.dataset import Dataset
 from probox.tables.table import frozen, rows_where_all
@@ -82,8 +83,6 @@ def corner_covariances(cov: npt.ArrayLike) -> npt.NDArray[np.float64]:
         raise InputError(f"expected cov of shape N x 4 x 4, but got {' x '.join(map(str, full.shape)) or 'a scalar'}")
     return np.stack([full[..., :2, :2], full[..., 2:, 2:]], axis=-3)
 
-
-Floats = npt.NDArray[np.float64]
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.evaluation.input_checks.columns import HALF, Columns, Floats, Rows, Sample, iou, median
+from probox.evaluation.input_checks.columns import HALF, Columns, Rows, Sample, iou, median
 from probox.notes import InputWarning
+from probox.support.types import Floats
 from probox.tables.results import Verdict
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.support.types import Floats
 from probox.tables.labels import named_classes
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from probox.tables.masks import Masks
     from probox.tables.results import ObjectTable
 
-Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 MAX_IMAGES = 200

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from probox.evaluation.input_checks.columns import HALF, Columns, Floats, Sample, median
+from probox.evaluation.input_checks.columns import HALF, Columns, Sample, median
 from probox.notes import InputWarning
+from probox.support.types import Floats
 
 RIGHT_ENOUGH = 0.7
 """Where the surest detection of so many images overlaps an object, no other reading is tried."""

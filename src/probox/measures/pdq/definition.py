@@ -9,7 +9,7 @@ probability of a pixel, its section 4, is in `probox.measures.pdq.heatmap_defini
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.measures.pdq.heatmap_definition import bivariate_cdf, heatmap, precision
 from probox.support.optional import require
-from probox.support.types import Bools
+from probox.support.types import Array, Bools
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import BACKGROUND_NAMES, align_labels
@@ -35,8 +35,6 @@ __all__ = [
     "qualities",
     "score_image",
 ]
-
-Array = npt.NDArray[Any]
 
 
 # --- the quality of a pair ------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.support.optional import require
+from probox.support.types import Array
 
 __all__ = ["bivariate_cdf", "corner_map", "gaussian_cdf", "heatmap", "is_plain", "plain_heatmap", "region_of_interest"]
 
-Array = npt.NDArray[Any]
 
 EDGE = 1e-14
 """How far before an edge a corner's distribution is read: a corner without variance that lies exactly on an edge
