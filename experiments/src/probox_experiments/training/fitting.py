@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +16,6 @@ from torch.nn import functional
 
 import probox.torch as losses
 from probox.tables.detections import Detections
-from probox.torch.threads import one_thread
 from probox_experiments.training.arms import Arm, Settings, best_sigma, find_arm, measure_found
 from probox_experiments.training.detector import (
     CELLS,
@@ -46,6 +47,17 @@ START = threading.Lock()
 """Held while weights are drawn: torch has one generator for all that are trained at once."""
 DRAWING = threading.Lock()
 """Held while scenes are drawn: arms that are trained at once wait for them, and do not draw them again."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: sums by several would depend on how many there are, and small tensors gain nothing."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclasses.dataclass(frozen=True)
