@@ -319,12 +319,7 @@ def _exchange(new: Path, place: Path, replaced: set[str]) -> bool:
     if not place.exists():
         os.rename(new, place)
         return True
-    here = Path(os.path.realpath(os.curdir))
-    if (
-        not set(_list_files(place, empty=True)) <= replaced
-        or _owner(new) != _owner(place)
-        or place in (here, *here.parents)
-    ):
+    if not set(_list_files(place, empty=True)) <= replaced or _owner(new) != _owner(place) or _is_current(place):
         return False
     for above, _folders, _files in os.walk(place):
         if (new / Path(above).relative_to(place)).is_dir():
