@@ -21,12 +21,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, NamedTuple
-
-from filelock import BaseFileLock, FileLock, Timeout
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from probox.errors import InputError
 from probox.files.reading import pack, read_regular
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+# filelock itself is imported by what writes: evaluating starts without it.
 
 Content = bytes | Callable[[BinaryIO], None]
 
@@ -430,6 +432,8 @@ def _stage_folder(place: Path, shown: Path) -> Iterator[Path]:
 
 
 def _make_hidden(parent: Path, name: str) -> tuple[Path, BaseFileLock]:
+    from filelock import FileLock, Timeout
+
     while True:
         folder = parent / f".{name[:40]}.{os.urandom(4).hex()}.part"
         folder.mkdir()
@@ -450,6 +454,8 @@ def _make_hidden(parent: Path, name: str) -> tuple[Path, BaseFileLock]:
 
 def sweep(parent: Path, name: str | None = None) -> None:
     """Remove hidden folders that killed runs left while they made `name`, or anything; those in use are locked."""
+    from filelock import FileLock, Timeout
+
     with suppress(OSError):
         for entry in os.scandir(parent):
             if _is_hidden(entry.name, name) and entry.is_dir(follow_symlinks=False):
@@ -492,6 +498,8 @@ def _remove_hidden(folder: Path) -> None:
 @contextmanager
 def _turn(staging: Path, place: Path) -> Iterator[None]:
     """Wait until no other run is moving its files to `place`; not forever, for others may lock it, too."""
+    from filelock import FileLock, Timeout
+
     lock = FileLock(staging.parent / _lock_name(place.name), timeout=_PATIENCE)
     with suppress(Timeout):
         lock.acquire(poll_interval=0.02)
