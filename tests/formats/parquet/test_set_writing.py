@@ -174,6 +174,23 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
     assert names(tmp_path) == ["set"]
 
 
+def test_what_a_killed_run_left_is_not_in_the_way(tmp_path: Path) -> None:
+    """A hidden folder is that of a run if it has the marker of one: without, it is the user's."""
+    folder, found = tmp_path / "set", some_detections(seed=2)
+    write_parquet(folder, some_detections(seed=1), shards=2)
+    left = folder / ".set.0123abcd.part"
+    (left / "files").mkdir(parents=True)
+    (left / "files" / "part-00000-of-00001.parquet").write_bytes(b"half a file")
+    with pytest.raises(InputError, match=r"part-00000-of-00001\.parquet: is in the way"):
+        write_parquet(folder, found, shards=1)
+    assert (left / "files" / "part-00000-of-00001.parquet").exists()
+    (left / "made-by-probox").touch()
+    (folder / ".set.probox.lock").touch()
+    write_parquet(folder, found, shards=1)
+    assert_same(by_image(found), read_parquet(folder))
+    assert not left.exists()
+
+
 def test_what_comes_meanwhile_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody puts a file into the folder while the set is made."""
     found = some_detections(seed=1)
