@@ -34,8 +34,7 @@ from probox.evaluation.merge import merge
 from probox.evaluation.parts import Keep, check_keep, hash_ids, images_of_part, measures_to_keep
 from probox.evaluation.storage import from_bytes
 from probox.files.checkpoint import Checkpoint, read_settings
-from probox.files.reading import Paths
-from probox.files.source import is_url
+from probox.files.reading import Paths, is_url
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.optional import require
 from probox.tables.detections import Detections

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from probox import InputError
 from probox.files import reading
-from probox.files.source import Source
+from probox.files.reading import Source
 
 TEXT = b'[{"image_id": 1, "bbox": [1.5, 2.25, 3, 4]}]' * 200
 GOOD = gzip.compress(TEXT, mtime=0)
@@ -47,7 +47,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "isal":
         pytest.importorskip("isal")
     else:
-        monkeypatch.setattr(reading, "_import_isal", lambda module: None)
+        monkeypatch.setattr(reading, "_import_isal", lambda: None)
     return str(request.param)
 
 
@@ -60,7 +60,7 @@ def outcome(data: bytes, limit: int = 50_000) -> bytes | str:
 
 def by_zlib(data: bytes) -> bytes | str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_import_isal", lambda module: None)
+        patch.setattr(reading, "_import_isal", lambda: None)
         return outcome(data)
 
 
@@ -116,8 +116,7 @@ def test_what_is_written_is_read_by_both(content: bytes) -> None:
 
 def test_isal_is_used_where_it_is_installed() -> None:
     pytest.importorskip("isal")
-    assert reading._import_isal("isal_zlib") is import_module("isal.isal_zlib")
-    assert reading._import_isal("no_such_module") is None
+    assert reading._import_isal() is import_module("isal.isal_zlib")
 
 
 def test_a_pipe_is_looked_at_and_read(tmp_path: Path) -> None:

@@ -15,10 +15,8 @@ from probox import evaluate, read_detections, read_truth
 from probox.cli import main
 from probox.cli.console import file_title
 from probox.errors import InputError
-from probox.files.kinds import Kind, check_replaceable
-from probox.files.output import write_files
-from probox.files.reading import Paths, file_head
-from probox.files.source import Source
+from probox.files.output import Kind, check_replaceable, write_files
+from probox.files.reading import Paths, Source, file_head
 from probox.formats import registry
 from probox.formats.format import DetectionFormat, Draft
 from probox.formats.problems import Problems

@@ -31,8 +31,7 @@ from probox.calibration.corner_maps import (
 from probox.calibration.label_maps import LabelMap, NoLabelMap, ScoreCurves, Temperature
 from probox.calibration.std_regression import SIGMA_FEATURES, Slope, StdModel, feature_names
 from probox.errors import InputError
-from probox.files.kinds import Kind, check_replaceable
-from probox.files.output import json_bytes, write_files
+from probox.files.output import Kind, check_replaceable, json_bytes, write_files
 from probox.files.reading import Paths, file_head, read_bytes
 from probox.fusion.gaussian import BORDERS
 from probox.measures.matched import EDGES

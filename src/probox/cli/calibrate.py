@@ -131,7 +131,7 @@ def fit_command(
     """
     from probox.calibration import fit
     from probox.calibration.calibration import KIND
-    from probox.files.kinds import check_not_input, check_replaceable
+    from probox.files.output import check_not_input, check_replaceable
     from probox.formats.registry import check_output, write_detections
 
     check_replaceable(out, KIND, folder=True)
@@ -182,8 +182,8 @@ def apply_command(calibration: str, detections: str, out: Path, truth: str | Non
     probox calibrate apply calibration.json detections.json --out calibrated.json
     """
     from probox.calibration import Calibration
-    from probox.files.kinds import check_not_input
-    from probox.files.source import Source
+    from probox.files.output import check_not_input
+    from probox.files.reading import Source
     from probox.formats import read_truth
     from probox.formats.problems import Problems
     from probox.formats.registry import check_place, dataset_alone, format_of_detections

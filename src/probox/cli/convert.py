@@ -18,7 +18,7 @@ from probox.formats.registry import (
 )
 
 if TYPE_CHECKING:
-    from probox.files.source import Source
+    from probox.files.reading import Source
     from probox.formats.format import DetectionFormat, Notes, TruthFormat
     from probox.tables.groundtruth import GroundTruth
 
@@ -65,8 +65,8 @@ def command(
       probox convert detections.parquet found --shards 16
       probox convert runs/detect/predict/labels found.coco.json --truth data.yaml
     """
-    from probox.files.kinds import check_none_is_input
-    from probox.files.source import Source
+    from probox.files.output import check_none_is_input
+    from probox.files.reading import Source
     from probox.formats.parquet.format import PARQUET_DETECTIONS, files_to_replace, in_shards
     from probox.formats.registry import check_url
 
@@ -96,7 +96,7 @@ def command(
 
 def _choose_format(target: str, given: DetectionFormat, wanted: str | None, *, has_truth: bool) -> DetectionFormat:
     """Return the format to write: the one that is wanted, or that the name of OUT asks for."""
-    from probox.files.source import is_url
+    from probox.files.reading import is_url
     from probox.formats.coco_results import COCO_RESULTS
     from probox.formats.parquet.format import PARQUET_DETECTIONS
     from probox.formats.rvc1_detections import RVC1_DETECTIONS

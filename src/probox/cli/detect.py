@@ -208,8 +208,7 @@ def command(
     from probox.detect.factory import files_of, open_detector, split_model
     from probox.detect.graph import read_classes
     from probox.detect.run import check_ids
-    from probox.files.kinds import GRAPH, check_not_input, check_replaceable
-    from probox.files.output import write_files
+    from probox.files.output import GRAPH, check_not_input, check_replaceable, write_files
     from probox.files.reading import is_folder
     from probox.formats.registry import check_output
     from probox.fusion import Spread

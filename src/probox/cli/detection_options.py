@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from probox.cli.shared_options import option_group, output_option
-from probox.files.source import is_url
+from probox.files.reading import is_url
 from probox.formats.registry import endings_in_words
 from probox.fusion.gaussian import BORDERS, Spread
 

@@ -59,7 +59,7 @@ def command(
     probox fuse instances_val2017.json ssd.json yolo.json rcnn.json --out ensemble.json
     probox fuse instances_val2017.json SSD=results/17.json YOLO=results/18.json --out ensemble.json
     """
-    from probox.files.kinds import check_not_input
+    from probox.files.output import check_not_input
     from probox.formats import read_detections, read_truth
     from probox.formats.registry import check_output, write_detections
     from probox.fusion import fuse_detections

@@ -14,7 +14,7 @@ from probox.cli.console import note, notes_as_json, print_json, print_notes
 from probox.cli.scoring import label_threshold_option
 from probox.cli.shared_options import GroupedCommand, input_option, json_option, option_group, output_option
 from probox.errors import InputError
-from probox.files.kinds import Kind
+from probox.files.output import Kind
 from probox.files.reading import file_head
 from probox.notes import Note
 from probox.support.formatting import csv_text, printable
@@ -83,8 +83,7 @@ def command(
     """
     from probox.analysis.ranking import rank
     from probox.evaluation.inputs import parse_image_ids
-    from probox.files.kinds import check_not_input, check_replaceable
-    from probox.files.output import write_files
+    from probox.files.output import check_not_input, check_replaceable, write_files
 
     if out is not None:
         check_not_input(out, (detections, truth, image_ids))
@@ -115,7 +114,7 @@ def command(
 
 def _read(path: str, truth: str | None) -> tuple[Detections, list[int], dict[int, str], list[Note]]:
     """Return the detections, the ids of all images that are known of, their file names, and notes."""
-    from probox.files.source import Source
+    from probox.files.reading import Source
     from probox.formats import read_detections, read_truth
     from probox.formats.registry import format_of_detections
     from probox.formats.rvc1_detections import RVC1_DETECTIONS

@@ -103,7 +103,7 @@ def parse_named(texts: Iterable[str], what: str = "DETECTIONS") -> tuple[Named, 
     >>> parse_named(["SSD=results/ssd.json", "yolo.json"])
     (Named(path='results/ssd.json', name='SSD'), Named(path='yolo.json', name=None))
     """
-    from probox.files.source import is_url
+    from probox.files.reading import is_url
 
     named: list[Named] = []
     for text in texts:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from probox.detect.graph import Graph, constants_of, downstream, inputs_of
 from probox.detect.random_masks import DEFAULT_MASKS, DEFAULT_RATE, Dropout
 from probox.errors import InputError
-from probox.files.kinds import GRAPH_MARK
+from probox.files.output import GRAPH_MARK
 
 if TYPE_CHECKING:
     import onnx

@@ -14,8 +14,7 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.files.photos import ENDINGS, EXTRACT_FRAMES, OTHER_PICTURES, VIDEOS, is_photo_name
-from probox.files.reading import TRUTH_EXPANDS, file_head, first_character, read_regular
-from probox.files.source import Source
+from probox.files.reading import TRUTH_EXPANDS, Source, file_head, first_character, read_regular
 from probox.formats import read_truth
 from probox.formats.label_tables import rows_by_name
 from probox.notes import Note, as_notes

@@ -17,7 +17,7 @@ from probox.detect.runner import Runner
 from probox.detect.uncertainty import Found, Options, check_options, collect_passes, make_detections
 from probox.errors import InputError
 from probox.files.photos import Photo, read_photo
-from probox.files.source import is_url
+from probox.files.reading import is_url
 from probox.formats.coco_results import COCO_RESULTS
 from probox.formats.parquet.format import PARQUET_DETECTIONS
 from probox.formats.registry import check_output, format_of_name, write_detections

@@ -17,8 +17,7 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import unscored_objects
-from probox.files.reading import Paths
-from probox.files.source import Source
+from probox.files.reading import Paths, Source
 from probox.formats.format import repair_covariances
 from probox.formats.parquet.format import PARQUET_DETECTIONS
 from probox.formats.parquet.sets import open_detections, open_truth

@@ -37,18 +37,19 @@ from probox.evaluation.parts import KEEP, KEPT_MEASURES, Part
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_boxes, check_evaluation, check_images, check_labels
 from probox.evaluation.threshold_choice import ThresholdChoice
-from probox.files.kinds import EVALUATION, EVALUATION_WORDS, check_replaceable
 from probox.files.output import (
+    EVALUATION,
+    EVALUATION_WORDS,
     Content,
     check_file_place,
+    check_replaceable,
     make_folder,
     named_errors,
     put_content,
     replace_folder,
     write_files,
 )
-from probox.files.reading import Paths, read_regular
-from probox.files.source import is_flattened
+from probox.files.reading import Paths, is_flattened, read_regular
 from probox.measures.boxes.matching import SIZES
 from probox.measures.registry import measure_names
 from probox.notes import InputWarning, read_notes

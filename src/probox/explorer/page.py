@@ -20,8 +20,7 @@ from probox.explorer.diagnosis_payload import why_constants
 from probox.explorer.packing import resampling_constants, to_script_json
 from probox.explorer.payload import IOUS, chunk_payloads, index_payload
 from probox.explorer.photo_copies import copy_photos, embed_photos, encode_png
-from probox.files.kinds import REPORT, check_replaceable
-from probox.files.output import OutputFolder, make_folder, output_folder, write_files
+from probox.files.output import REPORT, OutputFolder, check_replaceable, make_folder, output_folder, write_files
 from probox.files.photos import find_photo
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.measures.boxes.mean_ap import RECALL_POINTS

@@ -1,4 +1,4 @@
-"""The bytes of input files: regular files, pipes that the user named, and gzip.
+"""The bytes of inputs: files, folders, pipes, gzip, and URLs such as ``s3://bucket/found``, which fsspec reaches.
 
 isal unpacks gzip two to three times as fast as zlib. Errors are zlib's: whatever isal refuses is read again. Files are
 packed by zlib alone, so that their bytes do not depend on what is installed.
@@ -13,12 +13,18 @@ import re
 import stat
 import zlib
 from codecs import BOM_UTF8
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache, cached_property
 from importlib import import_module
-from pathlib import Path
-from typing import Any, BinaryIO
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from probox.errors import InputError
+from probox.support.optional import pip_command, require
+
+if TYPE_CHECKING:
+    from probox.files.output import Content
 
 Paths = str | os.PathLike[str]
 
@@ -100,39 +106,18 @@ def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None, 
 
 
 def read_regular(
-    path: Paths,
-    *,
-    most: int | None = None,
-    pipe: bool = False,
-    remedy: str | None = None,
-    follow: bool = True,
+    path: Paths, *, most: int | None = None, pipe: bool = False, remedy: str | None = None, follow: bool = True
 ) -> bytes:
-    """Return the bytes of a regular file.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    most : int, optional
-        A larger file is refused, unread.
-    pipe : bool
-        Accept a pipe too, for a path that the user named.
-    remedy : str, optional
-        What to do if there is no file, or none that can be used, where the user did not choose the path.
-    follow : bool
-        Follow a link, if the path is one.
-    """
+    """Return the bytes of a regular file, at most so many; the other parameters are those of `open_regular`."""
     name = str(path)
     with open_regular(path, pipe=pipe, remedy=remedy, follow=follow) as file:
         try:
-            if most is None:
-                return file.read()
-            data = file.read(most + 1)
+            data = file.read(-1 if most is None else most + 1)
         except OSError as error:
             raise _unreadable(error, name) from None
-        if len(data) > most:
-            raise InputError(f"expected at most {most:,} bytes, but this file is larger", file=name, remedy=remedy)
-        return data
+    if most is not None and len(data) > most:
+        raise InputError(f"expected at most {most:,} bytes, but this file is larger", file=name, remedy=remedy)
+    return data
 
 
 def _unreadable(error: OSError | ValueError, name: str) -> InputError:
@@ -141,16 +126,9 @@ def _unreadable(error: OSError | ValueError, name: str) -> InputError:
 
 
 def read_bytes(path: Paths, *, pipe: bool = True, expansion: int = DETECTIONS_EXPAND) -> bytes:
-    """Return the content of a JSON file, decompressed if it is gzip, whatever its name says.
+    """Return the content of a JSON file, decompressed if it is gzip, to at most so many times its size.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    pipe : bool
-        Accept a pipe too. Files that were found in a folder, rather than named by the user, are never pipes.
-    expansion : int
-        How many times the size of a gzip file its content may have.
+    Files that were found in a folder, rather than named by the user, are never pipes.
     """
     return decompress(read_regular(path, pipe=pipe), str(path), expansion)
 
@@ -164,9 +142,8 @@ def decompress(data: bytes, name: str, expansion: int) -> bytes:
         if data.startswith(magic):
             raise InputError(f"expected JSON, but this {what}", file=name, remedy=remedy)
     if b"\0" in data[:4]:
-        raise InputError(
-            "expected JSON, but this is a binary file or UTF-16 text", file=name, remedy="save it as UTF-8"
-        )
+        problem = "expected JSON, but this is a binary file or UTF-16 text"
+        raise InputError(problem, file=name, remedy="save it as UTF-8")
     if not first_character(data):
         raise InputError("expected JSON, but the file is empty", file=name, remedy="write or download it again")
     return data
@@ -210,7 +187,7 @@ def is_folder(path: Paths) -> bool:
 
 def unpack(data: bytes, name: str, limit: int) -> bytes:
     """Return the content of all members of a gzip file, which may have up to `limit` bytes."""
-    fast = _import_isal("isal_zlib")
+    fast = _import_isal()
     if fast is not None:
         try:
             return _unpack_members(fast, data, name, limit)
@@ -228,12 +205,11 @@ def pack(content: bytes) -> bytes:
 
 
 @cache
-def _import_isal(module: str) -> Any:
-    """Return a module of isal, or None if it is not installed."""
-    try:
-        return import_module(f"isal.{module}")
-    except ImportError:
-        return None
+def _import_isal() -> Any:
+    """Return isal's zlib, or None if it is not installed."""
+    with suppress(ImportError):
+        return import_module("isal.isal_zlib")
+    return None
 
 
 def _unpack_members(library: Any, data: bytes, name: str, limit: int) -> bytes:
@@ -271,3 +247,177 @@ def _unpack_member(library: Any, data: memoryview, at: int, content: io.BytesIO,
         at += len(piece) - len(member.unused_data)
         size = min(2 * size, _LARGEST_PIECE)
     return at
+
+
+# --- URLs ---
+
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]+"
+_URL = re.compile(rf"(?:{_SCHEME}::)*{_SCHEME}://")
+_FLATTENED = re.compile(rf"(?:{_SCHEME}::)*{_SCHEME}:/(?!/)")
+
+
+class Source:
+    """A file, folder or pipe to read, or the URL of a file or folder: a pipe can be read only once."""
+
+    def __init__(self, path: Paths) -> None:
+        self.path = path
+        self.name = str(path)
+        check_not_flattened(path)
+        self.is_url = is_url(path)
+        self.is_folder = is_folder(path)
+
+    def content(self, expansion: int = DETECTIONS_EXPAND) -> bytes:
+        """Return the bytes of a text file, decompressed to at most so many times its size."""
+        if self._piped is not None:
+            return decompress(self._piped, self.name, expansion)
+        return read_bytes(self.path, expansion=expansion)
+
+    @cached_property
+    def head(self) -> bytes:
+        """How the file begins, decompressed; nothing of a folder or of what cannot be read."""
+        return file_head(self.path) if self._piped is None else head_of(self._piped)
+
+    @cached_property
+    def first_character(self) -> str:
+        """The first character that is no white space: ``[`` for a list, ``{`` for an object; none for a folder."""
+        return "" if self.is_folder else first_character(self.head) or first_character(self.content())
+
+    @cached_property
+    def _piped(self) -> bytes | None:
+        try:
+            is_pipe = stat.S_ISFIFO(os.stat(self.path).st_mode)
+        except (OSError, ValueError):  # whoever reads it says why
+            return None
+        return read_regular(self.path, pipe=True) if is_pipe else None
+
+
+def is_url(path: object) -> bool:
+    """Return whether a text names something by its URL.
+
+    >>> is_url("s3://bucket/found"), is_url("found/part-0.parquet"), is_url("data.yaml:test")
+    (True, False, False)
+    """
+    return isinstance(path, str) and _URL.match(path) is not None
+
+
+def is_flattened(path: Paths) -> bool:
+    """Return whether this is a URL that was made a `pathlib.Path`, which leaves one of its slashes out."""
+    return isinstance(path, PurePath) and _FLATTENED.match(path.as_posix()) is not None and not os.path.lexists(path)
+
+
+def check_not_flattened(path: Paths) -> None:
+    """Raise for a URL that was made a `pathlib.Path`."""
+    if is_flattened(path):
+        raise InputError("looks like a URL that became a path", file=str(path), remedy="give URLs as text, not as Path")
+
+
+def inside(path: Paths, name: str) -> str:
+    """Return the path or URL of what is called `name` in a folder."""
+    return f"{str(path).rstrip('/')}/{name}" if is_url(path) else os.path.join(path, name)
+
+
+def remote_files(url: str) -> dict[str, int] | None:
+    """Return the sizes of all files in a folder and the folders in it, by their names in it.
+
+    One file is itself under an empty name; None if there is nothing.
+    """
+    with _catch_driver_errors(url, "read"):
+        system, path = _system(url)
+        system.invalidate_cache()  # what was written a moment ago belongs to it
+        try:
+            about = system.info(path)
+        except FileNotFoundError:
+            return None
+        if about.get("type") != "directory":
+            return {"": int(about.get("size") or 0)}
+        found = system.find(path, detail=True)
+        root = path.rstrip("/") + "/"
+        return {
+            name.removeprefix(root): int(entry.get("size") or 0)
+            for name, entry in sorted(found.items())
+            if entry.get("type") != "directory"
+        }
+
+
+def open_remote(url: str) -> BinaryIO:
+    """Open a file for reading at any place in it."""
+    with _catch_driver_errors(url, "read"):
+        system, path = _system(url)
+        file: BinaryIO = system.open(path, "rb")
+        return file
+
+
+def write_remote(url: str, content: Content) -> None:
+    """Write a file, given as bytes or as a function that writes to an open one; a failure leaves none where it can."""
+    with _catch_driver_errors(url, "written"):
+        system, path = _system(url)
+        parent = path.rsplit("/", 1)[0]
+        if parent and parent != path:
+            system.makedirs(parent, exist_ok=True)
+        file = system.open(path, "wb")
+        try:
+            if isinstance(content, bytes):
+                file.write(content)
+            else:
+                content(file)
+        except BaseException:
+            discard = getattr(file, "discard", None)
+            if discard is not None:  # an upload in parts that nobody ends is no file
+                discard()
+            raise
+        file.close()
+
+
+def remove_remote(url: str) -> None:
+    """Remove a file."""
+    with _catch_driver_errors(url, "removed"):
+        system, path = _system(url)
+        system.rm_file(path)
+
+
+def _system(url: str) -> tuple[Any, str]:
+    """Return fsspec's file system of a URL, and the path there."""
+    core = require("fsspec.core", extra="distributed", purpose="URLs need")
+    try:
+        system, path = core.url_to_fs(url)
+    except ImportError as error:
+        raise _without_driver(url, str(error)) from None
+    except ValueError as error:
+        if "rotocol not known" not in str(error):
+            raise
+        raise InputError(
+            f"nothing is known of the scheme {_scheme(url)!r}", file=url, remedy="use one of fsspec, such as s3 or gs"
+        ) from None
+    return system, str(path)
+
+
+def _scheme(url: str) -> str:
+    return url.split("://", 1)[0].rsplit("::", 1)[-1]
+
+
+def _without_driver(url: str, reason: str) -> InputError:
+    from fsspec.registry import known_implementations
+
+    known = str(known_implementations.get(_scheme(url), {}).get("class", ""))
+    package = known.split(".")[0]
+    remedy = f"install it with: {pip_command()} install {package}" if package and package != "fsspec" else None
+    return InputError(
+        f"the scheme {_scheme(url)!r} needs a driver ({' '.join(reason.split())[:200]})", file=url, remedy=remedy
+    )
+
+
+@contextmanager
+def _catch_driver_errors(url: str, deed: str) -> Iterator[None]:
+    """Turn whatever drivers raise into one sentence: each has exceptions of its own."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError("no such file", file=url, remedy="check the URL") from None
+    except Exception as error:
+        denied = isinstance(error, PermissionError)
+        reason = " ".join(str(error).split())[:200] or ("permission denied" if denied else type(error).__name__)
+        remedy = "check its permissions, and the credentials that its driver uses"
+        remedy = remedy if denied else "check the URL and the connection"
+        raise InputError(f"cannot be {deed}: {reason}", file=url, remedy=remedy) from None

@@ -10,10 +10,8 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.kinds import check_replaceable
-from probox.files.output import json_bytes, write_files
-from probox.files.reading import Paths
-from probox.files.source import Source
+from probox.files.output import check_replaceable, json_bytes, write_files
+from probox.files.reading import Paths, Source
 from probox.formats.format import (
     JSON_DETECTIONS,
     DetectionFormat,

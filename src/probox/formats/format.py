@@ -12,10 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.files.kinds import Kind, check_replaceable
-from probox.files.output import json_bytes, write_files
-from probox.files.reading import Paths, file_head
-from probox.files.source import Source
+from probox.files.output import Kind, check_replaceable, json_bytes, write_files
+from probox.files.reading import Paths, Source, file_head
 from probox.formats.problems import Problems
 from probox.notes import Note, merge_notes
 from probox.support.parallel import thread_count

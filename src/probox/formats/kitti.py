@@ -9,8 +9,7 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.files.photos import image_size
-from probox.files.reading import is_folder
-from probox.files.source import Source
+from probox.files.reading import Source, is_folder
 from probox.formats.format import DetectionFormat, Draft, TruthFormat
 from probox.formats.label_files import (
     LineError,

@@ -12,8 +12,7 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.files.photos import image_size
-from probox.files.reading import TRUTH_EXPANDS, file_head, is_folder
-from probox.files.source import Source
+from probox.files.reading import TRUTH_EXPANDS, Source, file_head, is_folder
 from probox.formats.format import DetectionFormat, Draft, TruthFormat
 from probox.formats.label_files import LineError, decode, files_of, numbers_in, read_text, rounding_of
 from probox.formats.label_tables import (

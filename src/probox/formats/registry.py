@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.kinds import check_replaceable
-from probox.files.reading import Paths
-from probox.files.source import Source, is_url
+from probox.files.output import check_replaceable
+from probox.files.reading import Paths, Source, is_url
 from probox.formats.coco_results import COCO_RESULTS
 from probox.formats.coco_truth import COCO_TRUTH
 from probox.formats.format import DetectionFormat, Draft, Format, Notes, TruthFormat, read_threads

@@ -13,10 +13,8 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.kinds import Kind, check_none_is_input, check_replaceable
-from probox.files.output import Content, json_bytes, write_files
-from probox.files.reading import Paths, file_head, read_bytes
-from probox.files.source import Source
+from probox.files.output import Content, Kind, check_none_is_input, check_replaceable, json_bytes, write_files
+from probox.files.reading import Paths, Source, file_head, read_bytes
 from probox.formats.format import (
     JSON_DETECTIONS,
     DetectionFormat,

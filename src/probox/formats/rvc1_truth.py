@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.reading import TRUTH_EXPANDS, read_bytes, read_regular
-from probox.files.source import Source
+from probox.files.reading import TRUTH_EXPANDS, Source, read_bytes, read_regular
 from probox.formats.format import TruthFormat
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.notes import Note

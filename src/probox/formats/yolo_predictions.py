@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.files.reading import file_head, is_folder
-from probox.files.source import Source
+from probox.files.reading import Source, file_head, is_folder
 from probox.formats.format import DetectionFormat, Draft, TruthFormat
 from probox.formats.label_files import (
     LineError,

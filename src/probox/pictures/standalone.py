@@ -11,8 +11,7 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.files.photos import find_photo, is_photo_name, photo_size
-from probox.files.reading import is_folder, read_bytes
-from probox.files.source import Source
+from probox.files.reading import Source, is_folder, read_bytes
 from probox.formats import read_detections
 from probox.formats.coco_results import COCO_RESULTS
 from probox.formats.parquet.shards import is_parquet_source

@@ -19,7 +19,7 @@ from probox import (
     merge,
     write_parquet,
 )
-from probox.files.source import Source
+from probox.files.reading import Source
 from probox.formats import read_detections
 from probox.formats.coco_results import COCO_RESULTS, check_coco_results
 from probox.formats.problems import Problems

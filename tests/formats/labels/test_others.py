@@ -15,7 +15,7 @@ import probox
 from probox import InputError, read_detections, read_truth
 from probox.analysis.validation import validate
 from probox.cli import main
-from probox.files.source import Source
+from probox.files.reading import Source
 from probox.formats.open_images import class_descriptions
 from probox.formats.registry import detection_formats, format_of_detections, format_of_truth, truth_formats
 from probox.notes import Note

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.files.kinds import Kind, check_replaceable
-from probox.files.output import drop_hidden, put_content, replace_folder, write_files
-from probox.files.reading import Paths, is_folder
-from probox.files.source import (
+from probox.files.output import Kind, check_replaceable, drop_hidden, put_content, replace_folder, write_files
+from probox.files.reading import (
+    Paths,
     Source,
     check_not_flattened,
     inside,
+    is_folder,
     is_url,
     open_remote,
     remote_files,

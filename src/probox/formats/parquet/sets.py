@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.reading import Paths
-from probox.files.source import inside, is_url
+from probox.files.reading import Paths, inside, is_url
 from probox.formats.format import Draft
 from probox.formats.parquet.arrow import ENDS, STARTS, Ids, pyarrow
 from probox.formats.parquet.shards import Shard, shard_names

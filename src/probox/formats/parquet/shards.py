@@ -18,8 +18,16 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.reading import Paths, is_folder, open_regular
-from probox.files.source import check_not_flattened, inside, is_url, open_remote, remote_files
+from probox.files.reading import (
+    Paths,
+    check_not_flattened,
+    inside,
+    is_folder,
+    is_url,
+    open_regular,
+    open_remote,
+    remote_files,
+)
 from probox.formats.label_files import has_sequences
 from probox.formats.parquet.arrow import (
     ENDS,

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.kinds import Kind
-from probox.files.output import Content
+from probox.files.output import Content, Kind
 from probox.formats.parquet.arrow import (
     ENDS,
     FORMAT,
