@@ -86,7 +86,7 @@ PAGES: dict[str, Page] = {
         "Results",
         "What `probox.evaluate` gives: numbers, and tables of who was matched with whom. Nobody makes these by hand: "
         "`result.detections`, `result.objects` and `result.pairs` are the tables, `result.matched_pairs` the pairs of "
-        "[measures of uncertainty](../uncertainty.md#which-pairs), `result.per_class()` and `result.per_image()` the "
+        "[matched pairs](../measures/index.md#matched-pairs), `result.per_class()` and `result.per_image()` the "
         "groups.",
         (
             *_probox("Evaluation"),

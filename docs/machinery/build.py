@@ -5,6 +5,7 @@ python docs/machinery/build.py FOLDER
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -14,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from links import problems_of  # noqa: E402
+from navigation import REDIRECTS  # noqa: E402
 from staging import stage_site  # noqa: E402
 
 __all__ = ["MARK", "build_site"]
@@ -39,11 +41,25 @@ def build_site(folder: Path) -> list[str]:
         if not wrong:
             (html / ".buildinfo").unlink(missing_ok=True)
             (html / MARK).touch()
+            write_redirects(html)
             if folder.exists():
                 folder.rename(Path(made) / "before")
             html.rename(folder)
             shutil.rmtree(Path(made) / "before", ignore_errors=True)
         return wrong
+
+
+def write_redirects(html: Path) -> None:
+    """Write a page at each former address that leads to the page in its place."""
+    for old, new in REDIRECTS.items():
+        target = os.path.relpath(f"{new}.html", Path(old).parent)
+        page = html / f"{old}.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(
+            f'<!doctype html><meta charset="utf-8"><title>Moved</title><link rel="canonical" href="{target}">'
+            f'<meta http-equiv="refresh" content="0; url={target}"><a href="{target}">This page has moved.</a>\n',
+            encoding="utf-8",
+        )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CHILDREN", "MENU"]
+__all__ = ["CHILDREN", "MENU", "REDIRECTS"]
 
 MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -12,7 +12,7 @@ MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
             "which-measure",
         ),
     ),
-    ("Learn", ("tutorials/", "measures/", "measure", "boxes", "uncertainty")),
+    ("Learn", ("tutorials/", "measures/", "measure", "boxes")),
     (
         "Guides",
         (
@@ -62,3 +62,8 @@ CHILDREN = {
     "examples/index": ("examples/*", "files/*"),
 }
 """The pages below an index, by patterns, in the order of their names; an index that lists pages itself sets theirs."""
+
+REDIRECTS = {
+    "uncertainty": "measures/index",
+}
+"""Former addresses of pages, and the pages that took their place."""

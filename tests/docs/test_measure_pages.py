@@ -14,7 +14,7 @@ from probox.measures.registry import MEASURES
 
 NAMES = [measure.name for measure in MEASURES]
 MEASURE = {measure.name: measure for measure in MEASURES}
-HEADINGS = ["Equation", "Intuition", "Example", "Plot", "Traps", "References"]
+HEADINGS = ["Definition", "Interpretation", "Example", "Pitfalls", "References"]
 FIGURES = DOCS / "figures" / "measures"
 LARGEST, ALL_TOGETHER = 60_000, 1_500_000
 """Bytes of a figure, and of all of them."""
@@ -51,36 +51,36 @@ def test_pages_have_one_shape(name: str) -> None:
     assert question.endswith("?")
     assert "\n\n" not in question
     assert all(len(sections(name)[heading]) > 60 for heading in HEADINGS if heading != "Example")
-    assert "$$" in sections(name)["Equation"]
-    assert sections(name)["Traps"].count("\n- ") >= 2
-    assert f"--measures {name}" in text or (name == "pdq" and "`probox evaluate truth.json found.json`" in text)
+    assert "$$" in sections(name)["Definition"]
+    assert sections(name)["Pitfalls"].count("\n- ") >= 2
+    assert f"--measures {name}" in text or (name == "pdq" and "`probox evaluate truth.json detections.json`" in text)
 
 
 @each_measure
 def test_an_example_is_run_and_its_output_compared(name: str) -> None:
-    example = text_of(name).split("## Example\n")[1].split("## Plot\n")[0]
+    example = text_of(name).split("## Example\n")[1].split("## Pitfalls\n")[0]
     blocks = blocks_of(DOCS / "measures" / f"{name}.md")
     assert [block.mark for block in blocks if block.language == "text"] == ["output"]
     assert len([block for block in blocks if block.language == "python" and block.mark is None]) == 1
     printed = example.split("<!-- output -->\n```text\n")[1].split("```")[0]
-    assert "by hand" in printed  # beside probox's own number
+    assert "NumPy" in printed  # beside probox's own number
 
 
 @each_measure
-def test_what_is_worked_out_by_hand_is_what_probox_says(name: str) -> None:
+def test_numpy_and_probox_agree(name: str) -> None:
     printed = text_of(name).split("<!-- output -->\n```text\n")[1].split("```")[0]
     if name == "map":  # one line each
         found = re.findall(r"([\d.]+)", printed)
         assert len(set(found)) == 1
         return
-    pairs = re.findall(r"(?:by hand|factor |best s) ([\d.]+)(?:, probox| \() ?([\d.]+)", printed)
+    pairs = re.findall(r"(?:NumPy|best s) ([\d.]+)(?:, probox| \() ?([\d.]+)", printed)
     assert pairs
     assert all(ours == theirs for ours, theirs in pairs), printed
 
 
 @each_measure
 def test_numbers_of_a_page_are_those_of_the_registry(name: str) -> None:
-    (said,) = re.findall(r"^\*\*Numbers\.\*\* (.+?)(?:\n\n|\Z)", sections(name)["Equation"], flags=re.M | re.S)
+    (said,) = re.findall(r"^\*\*Output\.\*\* (.+?)(?:\n\n|\Z)", sections(name)["Definition"], flags=re.M | re.S)
     columns = [column.key for column in MEASURE[name].columns]
     told = re.findall(r"`([^`]+)`", said)
     also = {"1-moLRP", "coverage_z68"}  # what tables print
@@ -94,7 +94,7 @@ def test_numbers_of_a_page_are_those_of_the_registry(name: str) -> None:
 
 @each_measure
 def test_a_page_has_its_figure_and_says_how_it_is_made(name: str) -> None:
-    plot = sections(name)["Plot"]
+    plot = sections(name)["Interpretation"]
     assert re.search(rf"!\[[^\]]{{20,}}\]\(\.\./figures/measures/{name}\.png\)", plot)
     assert f"`python docs/figures/measures.py {name}`" in plot
     figure = FIGURES / f"{name}.png"
@@ -139,7 +139,7 @@ def test_the_index_lists_every_measure() -> None:
             better or None
         ], name
         assert (labels == "no") == ("labels" not in MEASURE[name].needs and name != "pdq"), name
-        assert covariances in ("yes", "no", "plain boxes too", "for one of its numbers")
+        assert covariances in ("yes", "no", "optional", "for one output")
 
 
 def test_the_guide_says_of_every_measure_what_it_cannot_see() -> None:

@@ -321,3 +321,13 @@ def test_a_failed_build_leaves_the_site_that_was_there(tmp_path: Path, monkeypat
     assert "did not bring" in said
     assert (folder / "index.html").read_text() == "mine"
     shutil.rmtree(folder)
+
+
+def test_former_addresses_lead_to_the_pages_in_their_place(tmp_path: Path) -> None:
+    navigation, build = machinery("navigation"), machinery("build")
+    build.write_redirects(tmp_path)
+    for old, new in navigation.REDIRECTS.items():
+        assert not (DOCS / f"{old}.md").exists()
+        assert (DOCS / f"{new}.md").is_file()
+        (target,) = re.findall(r"url=([^\"]+)", (tmp_path / f"{old}.html").read_text(encoding="utf-8"))
+        assert (tmp_path / old).parent.joinpath(target).resolve() == (tmp_path / f"{new}.html").resolve()

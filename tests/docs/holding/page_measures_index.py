@@ -9,5 +9,5 @@ from tests.docs.holding.files import small_files
 
 
 def hold(folder: Path) -> dict[str, Any]:
-    small_files(folder, "truth.json", "found.json")
+    small_files(folder, "truth.json", "detections.json")
     return {}
