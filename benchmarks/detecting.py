@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from probox.detect import Detector, ImageFile, Options, detect_images, find_images, read_image
-from probox.detect.partial import Partial, stamp_of
+from probox.detect.run import Partial, PhotoResult, stamp_of
 from probox.detect.uncertainty import collect_passes, make_detections
 from probox.support.parallel import thread_count
 
@@ -47,9 +47,8 @@ def one_by_one(model: Path, images: list[ImageFile], threads: int) -> Callable[[
                 pixels = read_image(image.path)
                 size = (pixels.shape[1], pixels.shape[0])
                 (seen,) = collect_passes(detector, [pixels], [image.image_id], OPTIONS)
-                kept.put(
-                    image, stamp_of(image), size, make_detections(seen, detector.family, size, image.image_id, OPTIONS)
-                )
+                found = make_detections(seen, detector.family, size, image.image_id, OPTIONS)
+                kept.put(PhotoResult(image, stamp_of(image), size, found))
 
     return run
 

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from distributed import Client, Future
     from typing_extensions import Unpack
 
+    from probox.detect.candidates import Runner
+    from probox.detect.dropout import Dropout
     from probox.detect.image_files import ImageFile
-    from probox.detect.random_masks import Dropout
     from probox.detect.run import DetectionRun, PhotoResult
-    from probox.detect.runner import Runner
     from probox.detect.uncertainty import Options
     from probox.evaluation.result import Evaluation
 

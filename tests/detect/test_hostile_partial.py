@@ -16,9 +16,8 @@ from detect_graphs import small_ssd
 from PIL import Image
 
 from probox.detect import Detector, ImageFile, Options, detect_images, find_images
-from probox.detect.network_input import WindowHeatmap
-from probox.detect.partial import Partial
-from probox.detect.run import DetectionRun
+from probox.detect.candidates import WindowHeatmap
+from probox.detect.run import DetectionRun, Partial, PhotoResult
 from probox.detect.uncertainty import Found
 from probox.errors import InputError
 from probox.tables.detections import Detections
@@ -177,18 +176,17 @@ def test_what_detectors_may_find_besides_boxes_is_kept(tmp_path: Path) -> None:
         covariances=np.ones((2, 2, 2, 2)),
         heatmaps=[WindowHeatmap((4, 6), (row, 1), window) for row in range(2)],
     )
+    plain = np.array([[0.5, 0.25], [0.125, 0.0]], np.float32)
     with Partial(tmp_path / "found.json", {}, found.classes) as kept:
-        kept.put(
-            images[0], "stamp", (6, 4), Found(found, np.array([[0.5, 0.25], [0.125, 0.0]], np.float32)), ["turned"]
-        )
-        kept.put(images[1], "stamp", (6, 4), Found(found.select([]), np.zeros((0, 2), np.float32)))
+        kept.put(PhotoResult(images[0], "stamp", (6, 4), Found(found, plain), traits=("turned",)))
+        kept.put(PhotoResult(images[1], "stamp", (6, 4), Found(found.select([]), plain[:0])))
         assert [kept.state_of(image) for image in images] == ["changed", "changed"]
-        again, sizes, traits, plain = kept.collect(images)
-    assert (sizes, traits, plain.tolist()) == (
-        {1: (6, 4), 2: (6, 4)},
-        {"turned": images[:1]},
-        [[0.5, 0.25], [0.125, 0]],
-    )
+        again, scores, parts = kept.collect(images)
+    assert [(part.image, part.size, part.traits) for part in parts] == [
+        (images[0], (6, 4), ("turned",)),
+        (images[1], (6, 4), ()),
+    ]
+    np.testing.assert_array_equal(scores, plain)
     for name in ("image_ids", "boxes", "label_probs", "covariances", "labels", "scores"):
         np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
     for heatmap, expected in zip(again.heatmaps, found.heatmaps, strict=True):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from probox.detect.candidates import place_image, read_image, resize
 from probox.detect.families.base import channels_first
 from probox.detect.image_files import choose_images, find_images
-from probox.detect.network_input import place_image, read_image, resize
 from probox.errors import InputError
 
 from .conftest import Run

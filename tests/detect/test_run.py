@@ -18,7 +18,7 @@ from filelock import FileLock
 from PIL import Image
 
 from probox.detect import Candidates, Detector, Dropout, ImageFile, Options, detect_images, find_images, save_detections
-from probox.detect.partial import Partial
+from probox.detect.run import Partial
 from probox.errors import InputError
 from probox.files import checkpoint, output
 from probox.formats import read_detections
@@ -209,7 +209,7 @@ KILLED_AFTER = """
 import os, sys
 from pathlib import Path
 from probox.detect import Detector, Options, detect_images, find_images
-from probox.detect.partial import Partial
+from probox.detect.run import Partial
 real, done = Partial.put, []
 def put(self, *given):
     real(self, *given)
@@ -376,7 +376,7 @@ def test_a_run_that_ends_leaves_the_next_one_alone(tmp_path: Path) -> None:
 KILLED_AT_ONCE = """
 import os, sys
 from pathlib import Path
-from probox.detect.partial import Partial
+from probox.detect.run import Partial
 os.replace = lambda *paths: os._exit(9)
 Partial(Path(sys.argv[1]), {}).__enter__()
 """

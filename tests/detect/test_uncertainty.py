@@ -11,14 +11,16 @@ import pytest
 
 import probox
 from probox.detect import Candidates, Detector, Dropout, Options, detect
-from probox.detect.random_masks import MaskCost, mask_cost, pair_scores
 from probox.detect.uncertainty import (
     MAX_CANDIDATES,
     ZOOMS,
+    MaskCost,
     choose_candidates,
     collect_passes,
     detections_from,
     make_detections,
+    mask_cost,
+    pair_scores,
 )
 from probox.errors import InputError
 from probox.formats import read_detections

@@ -13,8 +13,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from probox.adapters.metric import PDQ
-from probox.detect.network_input import Placement
-from probox.detect.runner import Candidates
+from probox.detect.candidates import Candidates, Placement
 from probox.detect.ultralytics_detector import names_of, yolo_candidates, yolo_traits
 from probox.detect.uncertainty import Options, clip_boxes, detections_from
 from probox.errors import InputError

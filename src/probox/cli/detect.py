@@ -26,11 +26,11 @@ from probox.cli.shared_options import (
     option_group,
     output_option,
 )
+from probox.detect.candidates import LABELS
+from probox.detect.dropout import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
 from probox.detect.factory import DEVICES
 from probox.detect.families import all_families, describe_thresholds
 from probox.detect.families.ultralytics_exports import YoloV8
-from probox.detect.random_masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
-from probox.detect.runner import LABELS
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.errors import InputError
 from probox.notes import InputWarning, Note

@@ -8,15 +8,13 @@ Needs the extra ``detect`` (onnx, onnxruntime, pillow), which is imported where 
 Detections(14 detections in 1 image, 80 classes, 14 probabilistic)
 """
 
-from probox.detect.dropout import insert_dropout
+from probox.detect.candidates import Candidates, Runner, Traits, read_image
+from probox.detect.dropout import Dropout, draw_mask, insert_dropout
 from probox.detect.factory import open_detector
 from probox.detect.families import FAMILIES, choose_family
 from probox.detect.image_files import ImageFile, PhotoSelection, choose_images, find_images
-from probox.detect.network_input import read_image
 from probox.detect.onnx_runtime import Detector
-from probox.detect.random_masks import Dropout, draw_mask
 from probox.detect.run import DetectionRun, detect_images, save_detections
-from probox.detect.runner import Candidates, Runner, Traits
 from probox.detect.torchvision_detector import TorchvisionDetector
 from probox.detect.transformers_detector import TransformersDetector
 from probox.detect.uncertainty import UNCERTAINTIES, Options, detect

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from probox.detect.random_masks import Dropout
-from probox.detect.runner import Runner
+from probox.detect.candidates import Runner
+from probox.detect.dropout import Dropout
 from probox.detect.torch_model import read_torch
 from probox.errors import InputError
 from probox.files.reading import open_regular

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from probox.detect.dropout import MaskInput, insert_dropout, split_masked
+from probox.detect.candidates import Candidates, Passes, Pixels, Placement
+from probox.detect.dropout import Dropout, MaskInput, draw_mask, insert_dropout, split_masked
 from probox.detect.families import Family, Signature, Tensor, choose_family
 from probox.detect.families.base import Plausibility
 from probox.detect.graph import Graph, load_model, read_metadata, with_outputs
-from probox.detect.network_input import Pixels, Placement
-from probox.detect.random_masks import Dropout, draw_mask
-from probox.detect.runner import Candidates, Passes
 from probox.errors import InputError
 from probox.files.reading import open_regular
 from probox.support.optional import require

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
+from probox.detect.candidates import Runner, pack_heatmaps, unpack_heatmaps
 from probox.detect.image_files import ImageFile
-from probox.detect.partial import Partial, stamp_of
-from probox.detect.random_masks import MaskCost, mask_cost
-from probox.detect.runner import Runner
-from probox.detect.uncertainty import Found, Options, check_options, collect_passes, make_detections
+from probox.detect.uncertainty import (
+    Found,
+    MaskCost,
+    Options,
+    check_options,
+    collect_passes,
+    make_detections,
+    mask_cost,
+)
 from probox.errors import InputError
+from probox.evaluation.archive import ArchiveColumn, read_members, to_stored, write_archive
+from probox.files.checkpoint import Checkpoint
 from probox.files.photos import Photo, read_photo
 from probox.files.reading import is_url
 from probox.formats.coco_results import COCO_RESULTS
@@ -27,9 +39,10 @@ from probox.notes import InputWarning, Note, as_notes
 from probox.support.formatting import some_names
 from probox.support.optional import require
 from probox.support.parallel import in_order
-from probox.tables.dataset import Dataset
+from probox.tables.dataset import Dataset, is_image_size
 from probox.tables.detections import Detections
 from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES, unknown_classes
+from probox.tables.table import columns_of, join_tables
 
 
 def check_ids(path: str | Path, images: Sequence[ImageFile], *, shards: int | None = None) -> None:
@@ -248,10 +261,12 @@ class PhotoResult:
 
     image: ImageFile
     stamp: str
+    """See `stamp_of`, when the photo was read."""
     size: tuple[int, int] = (0, 0)
     found: Found | None = None
     problem: str = ""
     traits: tuple[str, ...] = ()
+    """The keys of notes on the photo."""
 
 
 Process = Callable[[Runner, Sequence[Sequence[ImageFile]], Options], Iterator[list[PhotoResult]]]
@@ -328,26 +343,161 @@ def _detect_all(
             if one.found is None:
                 skipped[one.image.image_id] = one.problem
             else:
-                kept.put(one.image, one.stamp, one.size, one.found, one.traits)
+                kept.put(one)
         done += len(results)
         progress(done, len(images))
     readable = [image for image in images if image.image_id not in skipped]
     if not readable:
         first = skipped[images[0].image_id]
         raise InputError(f"none of the images could be read (the first: {first})", file=str(images[0].path.parent))
-    found, sizes, traits, plain = kept.collect(readable)
-    changed = [image for image in images if states[image.image_id] == "changed"]
-    notes: list[Note | str] = [_on_photos(Note("photos-changed"), changed)] if changed else []
-    notes += [_on_photos(note, traits[trait]) for trait, note in _PHOTO_NOTES.items() if trait in traits]
-    cost = None if plain is None else mask_cost(found.scores, plain)
+    found, plain, parts = kept.collect(readable)
+    sizes = {part.image.image_id: part.size for part in parts}
+    concerned = [(Note("photos-changed"), [image for image in images if states[image.image_id] == "changed"])]
+    concerned += [
+        (note, [part.image for part in parts if trait in part.traits]) for trait, note in _PHOTO_NOTES.items()
+    ]
+    notes: list[Note | str] = [
+        note.replace(len(photos), first=photos[0].path.name) for note, photos in concerned if photos
+    ]
     if options.border == "pin" and found.covariances is not None:
         size = np.array([sizes[image_id] for image_id in found.image_ids.tolist()], np.float64).reshape(-1, 2)
         notes.append(pinned_note(found.boxes, found.covariances, size))
+    cost = None if plain is None else mask_cost(found.scores, plain)
     notes += () if cost is None else cost.notes
     named = tuple(skipped[image.image_id] for image in images if image.image_id in skipped)
     return DetectionRun(found, len(images), resumed, named, as_notes(notes), sizes, cost)
 
 
-def _on_photos(note: Note, images: Sequence[ImageFile]) -> Note:
-    """Return the note on photos, with the first of them."""
-    return note.replace(len(images), first=images[0].path.name)
+_TABLE = ("boxes", "label_probs", "labels", "scores", "covariances")
+"""Columns of detections that are kept."""
+
+
+def stamp_of(image: ImageFile) -> str:
+    """Return what tells a photo from one that has taken its place: where it is, its bytes and when it was written.
+
+    The size that the truth says belongs to it, since it decides how the photo is turned.
+    """
+    try:
+        status = image.path.stat()
+        written = [status.st_size, status.st_mtime_ns]
+    except OSError:
+        written = []
+    return json.dumps([str(image.path.resolve()), *written, image.size])
+
+
+class Partial(Checkpoint):
+    """Detections of images done so far, kept in a folder beside the output until all are done.
+
+    Parameters
+    ----------
+    out : path
+        The output; the folder is called like it, and ``.partial``.
+    settings : dict
+        What decides the result besides the photos.
+    classes : sequence of str
+        Those of the detector. What is kept of an image and is not a table of this detector is made again.
+    """
+
+    def __init__(self, out: Path, settings: dict[str, Any], classes: Sequence[str] = ()) -> None:
+        super().__init__(out.with_name(out.name + ".partial"), settings, r"-?\d+\.npz")
+        self._classes = tuple(classes)
+        self._schema = {
+            "size": ArchiveColumn("<i8", (2,), "image"),
+            "photo": ArchiveColumn("U", (), "image"),
+            "traits": ArchiveColumn("U", (), "traits"),
+            "plain_scores": ArchiveColumn("<f4", (2,), "without masks", optional=True),
+            "windows": ArchiveColumn("<i8", (4,), "detections", optional=True),
+            "heat": ArchiveColumn("<f2", (), "heat", optional=True),
+        }
+        declared = columns_of(Detections)
+        for name in _TABLE:
+            row = tuple(len(self._classes) if size == "classes" else int(size) for size in declared[name].row)
+            dtype = declared[name].dtype.newbyteorder("<").str
+            self._schema[name] = ArchiveColumn(dtype, row, "detections", optional=name == "covariances")
+
+    def state_of(self, image: ImageFile) -> Literal["missing", "changed", "done"]:
+        """Return whether this image is done, and its photo still the same; what a power cut left does not count."""
+        kept = self._load(image)
+        if kept is None:
+            return "missing"
+        return "done" if kept.stamp == stamp_of(image) else "changed"
+
+    def put(self, done: PhotoResult) -> None:
+        """Keep the detections of an image."""
+        assert done.found is not None
+        columns = {name: value for name in _TABLE if (value := getattr(done.found.detections, name)) is not None}
+        if done.found.plain_scores is not None:
+            columns["plain_scores"] = done.found.plain_scores
+        columns |= pack_heatmaps(done.found.detections.heatmaps)
+        columns |= {
+            "size": np.array([done.size]), "photo": np.array([done.stamp]), "traits": np.array(done.traits, np.str_)
+        }  # fmt: skip
+        buffer = io.BytesIO()
+        write_archive(buffer, to_stored(columns, self._schema), compressed=False)
+        self.write(_file_name(done.image), buffer.getvalue())
+
+    def collect(
+        self, images: Sequence[ImageFile]
+    ) -> tuple[Detections, npt.NDArray[np.float32] | None, list[PhotoResult]]:
+        """Return all detections, with masks also `Found.plain_scores`, and what is kept of each image."""
+        parts: list[PhotoResult] = []
+        found: list[Found] = []
+        for image in images:
+            part = self._load(image)
+            if part is None or part.found is None or (found and _list_columns(part.found) != _list_columns(found[0])):
+                raise InputError(
+                    "the results of this image have disappeared"
+                    if part is None
+                    else "the results of this image have other columns than those before it",
+                    file=str(self.folder / _file_name(image)),
+                    image=image.image_id,
+                    remedy="run the same command again, which does what is missing"
+                    if part is None
+                    else "delete it, and run the same command again",
+                )
+            parts.append(part)
+            found.append(part.found)
+        table = join_tables([one.detections for one in found])
+        if table.heatmaps == ():
+            table = table.replace(heatmaps=None)
+        plain = [one.plain_scores for one in found if one.plain_scores is not None]
+        return table, np.concatenate(plain) if plain else None, parts
+
+    def _load(self, image: ImageFile) -> PhotoResult | None:
+        """Return what is kept of an image, None if there is nothing, or nothing that a detector could have found."""
+        name = _file_name(image)
+        data = self.read(name)
+        if data is None:
+            return None
+        try:
+            columns = read_members(io.BytesIO(data), len(data), str(self.folder / name), schema=self._schema)
+            return self._check_columns(columns, image)
+        except (ValueError, KeyError):  # InputError, too
+            return None
+
+    def _check_columns(self, columns: dict[str, Any], image: ImageFile) -> PhotoResult:
+        """Return the columns of a file; raise ValueError if they are not those of an image."""
+        if any(columns[name].view(np.uint32).max(initial=0) > sys.maxunicode for name in ("photo", "traits")):
+            raise ValueError("no text")
+        ((width, height),) = columns.pop("size").tolist()
+        (stamp,) = columns.pop("photo").tolist()
+        traits = tuple(columns.pop("traits").tolist())
+        plain = columns.pop("plain_scores", None)
+        if not is_image_size(width, height):
+            raise ValueError("no size of an image")
+        if plain is not None and not ((plain >= 0) & (plain <= 1)).all():
+            raise ValueError("scores outside 0 to 1")
+        packed: dict[str, Any] = {name: columns.pop(name) for name in ("windows", "heat") if name in columns}
+        if packed:
+            columns["heatmaps"] = unpack_heatmaps(packed, (width, height))
+        ids = np.full(len(columns["boxes"]), image.image_id, np.int64)
+        found = Found(Detections(classes=self._classes, image_ids=ids, **columns), plain)
+        return PhotoResult(image, stamp, (width, height), found, traits=traits)
+
+
+def _file_name(image: ImageFile) -> str:
+    return f"{image.image_id}.npz"
+
+
+def _list_columns(found: Found) -> tuple[set[str], bool]:
+    return set(found.detections.columns()), found.plain_scores is None

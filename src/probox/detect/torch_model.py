@@ -12,9 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from probox.detect.network_input import Pixels
-from probox.detect.random_masks import DEFAULT_MASKS, DEFAULT_RATE, Dropout, draw_mask
-from probox.detect.runner import Candidates, Passes, Traits
+from probox.detect.candidates import Candidates, Passes, Pixels, Traits
+from probox.detect.dropout import DEFAULT_MASKS, DEFAULT_RATE, Dropout, draw_mask
 from probox.errors import InputError
 from probox.support.optional import import_framework
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from probox.detect.candidates import Candidates, Pixels, Traits
+from probox.detect.dropout import Dropout
 from probox.detect.graph import ScoreColumns, name_columns
-from probox.detect.network_input import Pixels
-from probox.detect.random_masks import Dropout
-from probox.detect.runner import Candidates, Traits
 from probox.detect.torch_model import State, TorchDetector, load_weights, name_failures, read_weights
 from probox.errors import InputError
 from probox.support.optional import import_framework

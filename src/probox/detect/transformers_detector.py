@@ -10,11 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from probox.detect.candidates import Candidates, Pixels, Traits
+from probox.detect.dropout import Dropout
 from probox.detect.families.base import corners_of_centres
 from probox.detect.graph import ScoreColumns, expect_names
-from probox.detect.network_input import Pixels
-from probox.detect.random_masks import Dropout
-from probox.detect.runner import Candidates, Traits
 from probox.detect.torch_model import TorchDetector, name_failures
 from probox.errors import InputError
 from probox.fusion.edges import edges_of

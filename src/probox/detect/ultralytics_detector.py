@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.detect.candidates import Candidates, Pixels, Placement, Traits
+from probox.detect.dropout import Dropout
 from probox.detect.families.base import corners_of_centres, grid
 from probox.detect.families.ultralytics_exports import YoloV8
 from probox.detect.graph import expect_names
-from probox.detect.network_input import Pixels, Placement
-from probox.detect.random_masks import Dropout
-from probox.detect.runner import Candidates, Traits
 from probox.detect.torch_model import TorchDetector, name_failures, read_torch
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from probox.detect.candidates import Candidates, Labels, Pixels, Placement, place_image
 from probox.detect.graph import Graph, Metadata, ScoreColumns, name_columns
-from probox.detect.network_input import Pixels, Placement, place_image
-from probox.detect.runner import Candidates, Labels
 from probox.errors import InputError
 from probox.support.types import Array, Floats
 

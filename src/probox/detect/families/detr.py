@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from probox.detect.candidates import Candidates, Pixels, Placement, place_image
 from probox.detect.families.base import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -21,8 +22,6 @@ from probox.detect.families.base import (
 )
 from probox.detect.families.graph_inspection import find_sides, has_operation, score_kind, stem_of
 from probox.detect.graph import Graph
-from probox.detect.network_input import Pixels, Placement, place_image
-from probox.detect.runner import Candidates
 from probox.errors import InputError
 from probox.fusion.edges import edges_of
 from probox.support.types import Array, Floats

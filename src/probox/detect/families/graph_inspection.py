@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from probox.detect.candidates import Placement
 from probox.detect.families.base import centres
 from probox.detect.graph import Graph
-from probox.detect.network_input import Placement
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
 from probox.support.types import Array, Floats

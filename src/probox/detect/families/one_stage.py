@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from probox.detect.candidates import Candidates, Pixels, Placement, place_image
 from probox.detect.families.base import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -23,8 +24,6 @@ from probox.detect.families.detr import are_logits
 from probox.detect.families.graph_inspection import score_kind
 from probox.detect.families.ultralytics_exports import Exported, check_scores, has_cells, only_output
 from probox.detect.graph import Graph, expect_names
-from probox.detect.network_input import Pixels, Placement, place_image
-from probox.detect.runner import Candidates
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
 from probox.support.types import Array, Floats

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from probox.detect.candidates import Candidates, Pixels, Placement, place_image
 from probox.detect.families.base import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -19,8 +20,6 @@ from probox.detect.families.base import (
 )
 from probox.detect.families.graph_inspection import first_step, stem_of
 from probox.detect.graph import Graph
-from probox.detect.network_input import Pixels, Placement, place_image
-from probox.detect.runner import Candidates
 from probox.errors import InputError
 from probox.support.types import Array, Ints
 from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from probox.detect.candidates import Candidates, Labels, Pixels, Placement, PrototypeMasks
 from probox.detect.families.base import (
     LEVELS,
     Family,
@@ -18,8 +19,6 @@ from probox.detect.families.base import (
 )
 from probox.detect.families.graph_inspection import EdgeRows, EdgeSoftmax, TopKSource, find_edges, find_top_k
 from probox.detect.graph import Graph, expect_names
-from probox.detect.network_input import Pixels, Placement, PrototypeMasks
-from probox.detect.runner import Candidates, Labels
 from probox.errors import InputError
 from probox.support.types import Array, Floats, Ints
 
