@@ -7,6 +7,7 @@ Detections(1 detection in 1 image, 2 classes)
 """
 
 from probox.adapters.callbacks import UltralyticsPDQ, lightning_callback
+from probox.adapters.dictionaries import from_torchvision, truth_from_torchvision
 from probox.adapters.instances import (
     from_detectron2,
     from_mmdet,
@@ -17,7 +18,6 @@ from probox.adapters.instances import (
 )
 from probox.adapters.metric import PDQ
 from probox.adapters.model_outputs import from_transformers, from_ultralytics
-from probox.adapters.training_targets import from_torchvision, truth_from_torchvision
 from probox.detect.ultralytics_detector import UltralyticsDetector
 
 __all__ = [

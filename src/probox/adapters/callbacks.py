@@ -6,6 +6,7 @@ import copy
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from importlib import import_module
 from pathlib import PurePath
 from typing import Any, Literal, TypeVar
@@ -63,38 +64,30 @@ def lightning_callback(
     chosen = PDQ() if metric is None else metric
     if not isinstance(chosen, PDQ):
         raise InputError(f"expected metric to be probox.PDQ, but got {type(chosen).__name__}")
-    known = chosen.compute()
+    names = _check_names(log, chosen)
+    return _make_callback(home, {"metric": chosen, "log_names": names, "read": read, "prog_bar": prog_bar})
+
+
+def _check_names(log: Sequence[str], metric: PDQ) -> tuple[str, ...]:
+    """Return the names of the numbers to log; raise if the metric has no such number."""
+    known = metric.compute()
     unknown = [name for name in log if name not in known]
     if unknown:
         raise InputError(f"there is no number called {unknown[0]!r}", remedy=f"choose among {', '.join(known)}")
-    fields = {
-        "metric": chosen,
-        "log_names": tuple(log),
-        "read": read,
-        "prog_bar": prog_bar,
-        "metrics": [],
-        "results": [],
-    }
-    return _make_callback(home, fields)
+    return tuple(log)
 
 
 def _make_callback(home: str, fields: dict[str, Any]) -> Any:
     """Return the callback; also brings it back from another process."""
-    base = import_module(home).Callback
-    callback = _class_on(base)()
-    callback.__dict__.update(fields)
-    callback.__dict__["home"] = home
+    callback = _class_on(import_module(home).Callback)()
+    vars(callback).update({"metrics": [], "results": [], "home": home} | fields)
     return callback
 
 
-_CLASSES: dict[Any, Any] = {}
-
-
+@cache
 def _class_on(base: Any) -> Any:
     """Return the callback's class, made once: Lightning wants one that is derived from its own."""
-    if base not in _CLASSES:
-        _CLASSES[base] = type("PDQCallback", (PDQHooks, base), {"__doc__": PDQHooks.__doc__})
-    return _CLASSES[base]
+    return type("PDQCallback", (PDQHooks, base), {"__doc__": PDQHooks.__doc__})
 
 
 class PDQHooks:
@@ -110,7 +103,7 @@ class PDQHooks:
     home: str
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make_callback, (self.home, {name: value for name, value in self.__dict__.items() if name != "home"})
+        return _make_callback, (self.home, vars(self).copy())
 
     def on_validation_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Start with an empty metric for each data loader."""
@@ -231,11 +224,7 @@ class UltralyticsPDQ:
                 remedy='use "nms-clusters" or "edge-distribution", or UltralyticsDetector after training',
             )
         self._options = options
-        known = PDQ(**options).compute()
-        self._log = tuple(log)
-        unknown = [name for name in self._log if name not in known]
-        if unknown:
-            raise InputError(f"there is no number called {unknown[0]!r}", remedy=f"choose among {', '.join(known)}")
+        self._log = _check_names(log, PDQ(**options))
         self._metric: PDQ | None = None
         self._candidates: tuple[Any, ...] | None = None
         self.result: Evaluation | None = None
@@ -277,34 +266,32 @@ class UltralyticsPDQ:
             ("get_stats", self._around_stats),
         ):
             original = getattr(validator, name)
-            if not _watches(self, original):
-                watched = _Watched(self, around, validator, original)
-                setattr(validator, name, watched)
+            if not _is_around(self, original):
+                setattr(validator, name, partial(around, validator, original))
 
     def _around_postprocess(self, validator: Any, original: Any, preds: Any, *rest: Any, **named: Any) -> Any:
         self._candidates = preds if self._from_head else None
         return original(preds, *rest, **named)
 
     def _around_update(self, validator: Any, original: Any, preds: Any, batch: Any) -> Any:
-        metric = self._metric = self._metric or self._new_metric(validator)
-        metric.update(*self._pairs(validator, preds, batch))
+        self._current_metric(validator).update(*self._pairs(validator, preds, batch))
         return original(preds, batch)
 
     def _around_gather(self, validator: Any, original: Any) -> Any:
-        # Every process comes by here, also one without images.
-        self._metric = self._metric or self._new_metric(validator)
-        self._metric.sync()
+        self._current_metric(validator).sync()  # every process comes by here, also one without images
         return original()
 
     def _around_stats(self, validator: Any, original: Any) -> Any:
-        metric = self._metric or self._new_metric(validator)
+        metric = self._current_metric(validator)
         numbers = metric.compute()
         self.result = metric.result()
         self.history.append(numbers)
         return {**original(), **{f"metrics/{name}": numbers[name] for name in self._log}}
 
-    def _new_metric(self, validator: Any) -> PDQ:
-        return PDQ(names_of(validator.names), **self._options)
+    def _current_metric(self, validator: Any) -> PDQ:
+        if self._metric is None:
+            self._metric = PDQ(names_of(validator.names), **self._options)
+        return self._metric
 
     def _pairs(self, validator: Any, preds: Any, batch: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
         """Return a batch as torchvision's dictionaries, in pixels of the images."""
@@ -358,25 +345,12 @@ class UltralyticsPDQ:
         ]
 
 
-class _Watched:
-    """A validator's method, and what happens around it."""
-
-    def __init__(self, watched_by: UltralyticsPDQ, around: Any, validator: Any, original: Any) -> None:
-        self.watched_by = watched_by
-        self._around = around
-        self._validator = validator
-        self.original = original
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        return self._around(self._validator, self.original, *given, **named)
-
-
-def _watches(callback: UltralyticsPDQ, method: Any) -> bool:
+def _is_around(callback: UltralyticsPDQ, method: Any) -> bool:
     """Return whether this callback is among those around a method: a model may have several."""
-    while isinstance(method, _Watched):
-        if method.watched_by is callback:
+    while isinstance(method, partial):
+        if method.func.__self__ is callback:  # type: ignore[attr-defined]
             return True
-        method = method.original
+        method = method.args[1]
     return False
 
 

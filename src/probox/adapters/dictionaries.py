@@ -1,4 +1,4 @@
-"""torchvision's dictionaries, as its adapters and the metric share them: entries, boxes, labels, and what was found."""
+"""torchvision's dictionaries as tables: what its detectors return, and what they are trained on."""
 
 from __future__ import annotations
 
@@ -10,20 +10,38 @@ from typing import Any, Literal
 
 import numpy as np
 
-from probox.adapters.image_rows import ImageRows
+from probox.adapters.image_rows import NO_CLASS, ImageRows, image_ids_of, list_outputs, sizes_of, stack_rows
 from probox.errors import InputError
-from probox.support.types import Array, Floats, Ints
+from probox.notes import InputWarning, Note
+from probox.support.types import Array, Bools, Floats, Ints
 from probox.tables.arguments import check_classes, to_numpy
+from probox.tables.dataset import Dataset
+from probox.tables.detections import Detections
 from probox.tables.from_scores import check_scores
-from probox.tables.geometry import BoxFormat, boxes_from, check_box_format, corners_from
-from probox.tables.labels import background_classes
+from probox.tables.geometry import (
+    BoxFormat,
+    boxes_from,
+    check_box_format,
+    corners_from,
+    extents_of,
+    pixels_of_boxes,
+)
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import AboveOne, background_classes
+from probox.tables.masks import Masks
 from probox.tables.table import frozen
 
-NO_CLASS = "N/A"
-"""The name of numbers that COCO never gave to a class, in torchvision's lists of categories."""
 ENTRIES = ("boxes", "labels", "scores", "label_probs", "covariances")
 UNCERTAIN, NEAR = ("std", "stds", "var", "covars", "variances"), 0.8
 """What others call uncertainty, and how alike two names are of which one is misspelt."""
+
+
+Size = tuple[int, int]
+SIZE_KEYS = {"image_size": True, "orig_size": False, "size": False}
+"""Where a target says how large its image is, and whether width comes first; DETR's sizes are height, width."""
+OUTSIDE = 1.1
+"""Boxes that reach so many times the image's size are no objects at its border."""
+ORDER = "image_size and image_sizes are (width, height); orig_size and size are (height, width)"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,21 +182,9 @@ def corners_of(given: Any, whose: str, box_format: BoxFormat) -> tuple[Floats, F
     return corners, extents
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ImageDetections:
-    """What was found in one image: corners, columns of classes, and covariances of corners."""
-
-    rows: ImageRows
-    extents: Floats | None
-    nameless: int
-    """How many were of what is no class, and are left out."""
-    masks: Any = None
-    """True where the predictions have masks, which are not read."""
-
-
 def read_found(
     given: Mapping[str, Any], naming: LabelNaming, box_format: BoxFormat, covariance_format: BoxFormat | None
-) -> ImageDetections:
+) -> ImageRows:
     """Return what one image's dictionary of predictions says."""
     whose = "the predictions'"
     _check_spelling(given)
@@ -208,16 +214,12 @@ def read_found(
             covariance_format=None if covariances is None else covariance_format,
             box_format=box_format,
         ),
+        extents=extents,
+        masked=given.get("masks") is not None,
     )
     if every is not None and count:
         rows = _with_columns(rows, naming)
-    real = np.flatnonzero(rows.labels >= 0) if rows.labels is not None else np.arange(count)
-    return ImageDetections(
-        rows=rows if len(real) == count else rows.take(real),
-        extents=extents if extents is None else extents[real],
-        nameless=count - len(real),
-        masks=None if given.get("masks") is None else True,
-    )
+    return rows.without_nameless()
 
 
 def _check_spelling(given: Mapping[str, Any]) -> None:
@@ -249,3 +251,257 @@ def _with_columns(rows: ImageRows, naming: LabelNaming) -> ImageRows:
         )
     scores = rows.scores if rows.scores is not None else probs[np.arange(count), labels].astype(np.float64)
     return dataclasses.replace(rows, labels=labels, scores=scores, label_probs=probs.astype(np.float32))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Target:
+    """The objects of one image. Labels are columns of classes."""
+
+    image_id: int | None
+    size: Size | None
+    labels: Ints
+    boxes: Floats
+    extents: Floats
+    masks: Masks | None
+    areas: Floats
+    crowd: Bools
+    empty: int
+    """How many masks had no pixel; these objects are left out."""
+
+
+def read_target(
+    given: Mapping[str, Any], naming: LabelNaming, box_format: BoxFormat = "xyxy", size: Size | None = None
+) -> Target:
+    """Return what one image's target says; a `size` that is given goes before its own."""
+    boxes, extents = corners_of(given["boxes"], "the target's", box_format)
+    count = len(boxes)
+    labels = naming.columns_at(given["labels"], count, "the target's")
+    if (labels < 0).any():
+        raise InputError(f"an object is of {NO_CLASS}, which is no class", remedy="leave it out")
+    flags = _flags(given.get("masks"), count)
+    size = _size(given, flags, size)
+    _check_boxes(boxes, size)
+    areas, crowd = given.get("area"), given.get("iscrowd")
+    with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected by the table, in words
+        sides = extents_of(boxes) if extents is None else extents
+        usual = sides.prod(axis=1)  # as torchmetrics has it
+    kept = np.arange(count) if flags is None or not count else np.flatnonzero(flags.any(axis=(1, 2)))
+    return Target(
+        image_id=image_id_of(given),
+        size=size,
+        labels=labels[kept],
+        boxes=boxes[kept],
+        extents=sides[kept],
+        masks=None if flags is None or not count else Masks.from_arrays(list(flags[kept])),
+        areas=(usual if areas is None else column_of(areas, count, "area", np.float64))[kept],
+        crowd=(np.zeros(count, bool) if crowd is None else column_of(crowd, count, "iscrowd", bool))[kept],
+        empty=count - len(kept),
+    )
+
+
+def truth_of(dataset: Dataset, targets: Sequence[Target]) -> GroundTruth:
+    """Return the objects of images, which are in the order of the data set."""
+    masks = []
+    for target, shape in zip(targets, dataset.shapes, strict=True):
+        shapes = np.broadcast_to(shape, (len(target.boxes), 2))
+        masks.append(target.masks or Masks.from_boxes(pixels_of_boxes(target.boxes, shapes)))
+    empty = sum(target.empty for target in targets)
+    notes = [Note("pixelless-masks", empty)] if empty else []
+
+    def join(name: str, nothing: Array) -> Array:
+        return np.concatenate([nothing, *(getattr(target, name) for target in targets)])
+
+    return GroundTruth(
+        dataset=dataset,
+        image_rows=np.repeat(np.arange(len(targets)), [len(target.boxes) for target in targets]),
+        labels=join("labels", np.zeros(0, np.int64)).astype(np.int32),
+        boxes=join("boxes", np.zeros((0, 4))),
+        masks=Masks.concatenate(masks),
+        extents=join("extents", np.zeros((0, 2))),
+        areas=join("areas", np.zeros(0)),
+        crowd=join("crowd", np.zeros(0, bool)),
+        notes=(*notes, *_check_swapped(dataset, targets)),
+    )
+
+
+def _check_swapped(dataset: Dataset, targets: Sequence[Target]) -> list[Note]:
+    """Return a warning if boxes of most images reach far outside, but would fit with width and height exchanged."""
+    reach = np.array([target.boxes[:, 2:].max(axis=0, initial=0.0) for target in targets]).reshape(-1, 2)
+    sizes = dataset.shapes.astype(np.float64)
+    outside = (reach > OUTSIDE * sizes + 1).any(axis=1) & (reach <= sizes[:, ::-1] + 1).all(axis=1)
+    told = (reach > 0).any(axis=1) & (sizes[:, 0] != sizes[:, 1])
+    if not outside.any() or 2 * outside.sum() < told.sum():
+        return []
+    return [InputWarning("image-sizes-swapped", outside.sum(), total=int(told.sum()), order=ORDER)]
+
+
+def _flags(masks: Any, rows: int) -> Bools | None:
+    """Return the objects' masks (n, H, W); without objects they still tell the image's size."""
+    if masks is None:
+        return None
+    arrays = to_numpy(masks, "masks")
+    if arrays.ndim == 4 and arrays.shape[1] == 1:
+        arrays = arrays[:, 0]
+    if rows == 0 and arrays.size == 0:
+        return arrays.astype(bool) if arrays.ndim == 3 and min(arrays.shape[1:]) > 0 else None
+    if arrays.ndim != 3 or len(arrays) != rows:
+        got = " x ".join(map(str, arrays.shape))
+        raise InputError(f"expected masks of shape {rows} x H x W, but got {got}", remedy="one mask for each box")
+    if arrays.dtype != bool and not np.isin(arrays, (0, 1)).all():
+        raise InputError(
+            "expected masks of True and False, or of 0 and 1", remedy="compare with a threshold or an id first"
+        )
+    return arrays.astype(bool)
+
+
+def _size(target: Mapping[str, Any], flags: Bools | None, given: Size | None) -> Size | None:
+    """Return width and height: as given, or where the target or its masks say them."""
+    said = {"image_size": given} if given is not None else _said_sizes(target)
+    if flags is not None:
+        height, width = flags.shape[1:]
+        if said and (width, height) not in said.values():
+            first = next(iter(said.values()))
+            raise InputError(
+                f"the image is {first[0]} x {first[1]}, but its masks are {width} x {height}", remedy=ORDER
+            )
+        return width, height
+    if len(set(said.values())) > 1:
+        sizes = " and ".join(f"{key} {width} x {height}" for key, (width, height) in said.items())
+        raise InputError(
+            f"the target says two sizes, {sizes}", remedy="give the one that boxes are in as image_size (width, height)"
+        )
+    return next(iter(said.values()), None)
+
+
+def _said_sizes(target: Mapping[str, Any]) -> dict[str, Size]:
+    """Return each width and height that a target says; its image_size goes before all others."""
+    entries = {key: target.get(key) for key in SIZE_KEYS}
+    entries["canvas_size"] = getattr(target["boxes"], "canvas_size", None)
+    said: dict[str, Size] = {}
+    for key, entry in entries.items():
+        if entry is None:
+            continue
+        width_first = SIZE_KEYS.get(key, False)
+        numbers = to_numpy(entry, key).reshape(-1)
+        if numbers.shape != (2,) or numbers.dtype.kind not in "iuf" or not (numbers >= 1).all():
+            order = "width, height" if width_first else "height, width"
+            raise InputError(f"expected {key} to be {order}, but got {entry!r:.60}")
+        first, second = (int(number) for number in numbers)
+        said[key] = (first, second) if width_first else (second, first)
+    return {"image_size": said["image_size"]} if "image_size" in said else said
+
+
+def _check_boxes(boxes: Floats, size: Size | None) -> None:
+    """Raise for boxes that are shares of the image."""
+    if not len(boxes):
+        return
+    if np.abs(boxes).max() <= 1.0 and (size is None or max(size) > 1):
+        raise InputError(
+            "expected the target's boxes in pixels, but none reaches beyond 1: these are shares of the image",
+            remedy="multiply them, and the predictions', by the image's width and height",
+        )
+
+
+def from_torchvision(
+    outputs: Any,
+    *,
+    classes: Sequence[str],
+    image_ids: Any = None,
+    above_one: AboveOne = "limit",
+) -> Detections:
+    """Return the detections of torchvision's dictionaries.
+
+    Parameters
+    ----------
+    outputs : dict, or list of them
+        Of each image: ``boxes (n, 4)`` in pixels, ``labels (n,)`` and ``scores (n,)``. Optional: ``label_probs``, the
+        probabilities of all classes, perhaps with background first (then `labels` and `scores` may be left out), and
+        ``covariances`` in any shape that `Detections.from_scores` takes.
+    classes : sequence of str
+        ``weights.meta["categories"]``, which begins with background, or the names of classes alone. Labels count from 1
+        either way, as 0 is background.
+    image_ids : int or sequence of int
+        The id of each image; by default that of an entry ``image_id``.
+    above_one : {"limit", "normalise", "refuse"}
+        What happens to `label_probs` that add up to more than 1, see `Detections.from_scores`.
+
+    Examples
+    --------
+    >>> output = {"boxes": [[10, 20, 50, 60]], "labels": [2], "scores": [0.8]}
+    >>> from_torchvision(output, classes=["__background__", "cup", "dog"], image_ids=7).labels.tolist()
+    [1]
+    """
+    results = list_outputs(outputs, isinstance(outputs, Mapping))
+    ids = image_ids_of(image_ids, len(results), [image_id_of(result) for result in results])
+    naming = _naming(classes)
+    images = []
+    for number, (image, result) in enumerate(zip(ids, results, strict=True)):
+        with of_image(image):
+            hint = "this looks like what a detector is trained on: use truth_from_torchvision"
+            expect_entries(result, f"outputs[{number}]", ("boxes", "labels", "scores"), no_scores=hint)
+            images.append(read_found(result, naming, "xyxy", None))
+    return stack_rows(images, ids, naming.classes or (), above_one=above_one)
+
+
+def truth_from_torchvision(
+    targets: Any,
+    *,
+    classes: Sequence[str],
+    image_ids: Any = None,
+    image_sizes: Any = None,
+) -> GroundTruth:
+    """Return ground truth of the dictionaries that torchvision's detectors are trained on.
+
+    Parameters
+    ----------
+    targets : dict, or list of them
+        Of each image: ``boxes (n, 4)`` in pixels and ``labels (n,)``. Optional: ``masks (n, H, W)``, whose pixels PDQ
+        goes by (without them, those of the boxes; an object whose mask has no pixel is left out), ``iscrowd (n,)``,
+        ``area (n,)``, ``image_id``, and the size of the image as ``image_size`` (width, height), or ``size`` or
+        ``orig_size`` (height, width).
+    classes : sequence of str
+        As for `from_torchvision`: labels count from 1.
+    image_ids : int or sequence of int
+        The id of each image; by default that of an entry ``image_id``.
+    image_sizes : mapping of image id to (width, height), Dataset, or (width, height) of each image, optional
+        How large images are; goes before what targets say.
+
+    Examples
+    --------
+    >>> target = {"boxes": [[10, 20, 50, 60]], "labels": [2], "image_id": 7}
+    >>> truth_from_torchvision(target, classes=["cup", "dog"], image_sizes=(64, 64))
+    GroundTruth(1 image, 1 object, 2 classes)
+    """
+    results = list_outputs(targets, isinstance(targets, Mapping))
+    ids = image_ids_of(image_ids, len(results), [image_id_of(result) for result in results])
+    naming = _naming(classes)
+    given: dict[int, tuple[int, int]] = {}
+    if image_sizes is not None:
+        pairs = sizes_of(image_sizes, ids).astype(int).tolist()
+        given = {image: (width, height) for image, (width, height) in zip(ids, pairs, strict=True)}
+    read, sizes = {}, {}
+    for number, (image, result) in enumerate(zip(ids, results, strict=True)):
+        with of_image(image):
+            expect_entries(result, f"targets[{number}]", ("boxes", "labels"))
+            read[image] = read_target(result, naming, size=given.get(image))
+        size = read[image].size
+        if size is None:
+            remedy = "give image_sizes={image id: (width, height)}"
+            raise InputError("the size of this image is not known", image=image, remedy=remedy)
+        sizes[image] = size
+    dataset = Dataset.from_sizes(naming.classes or (), sizes)
+    return truth_of(dataset, [read[image] for image in dataset.image_ids.tolist()])
+
+
+def _naming(classes: Sequence[str]) -> LabelNaming:
+    """Return how torchvision names classes: labels count from 1, whether background has a name or not."""
+    names, background = split_background(classes)
+    if background == "last":
+        raise InputError(f"background ({classes[-1]!r}) stands at the end of classes", remedy="put it first")
+    return LabelNaming(
+        names=names,
+        first_label=1,
+        background="first",
+        zero="torchvision's labels count from 1; where yours count from 0, use Detections.from_scores",
+        beyond='give all classes: weights.meta["categories"], or as many names as there are labels',
+    )

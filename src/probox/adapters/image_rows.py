@@ -10,13 +10,15 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.notes import InputWarning, Note
-from probox.support.types import Array, Floats, Ints
+from probox.support.types import Array, Floats
 from probox.tables.arguments import to_numpy
 from probox.tables.detections import Detections
 from probox.tables.from_scores import label_columns, refuse_text
 from probox.tables.geometry import known_sizes
 from probox.tables.table import frozen
 
+NO_CLASS = "N/A"
+"""The name of numbers that COCO never gave to a class, in torchvision's lists of categories."""
 HALF, SAME = 0.5, 1e-3
 """Labels and the probabilities beside them agree in half of the rows; scores to three digits."""
 SHARE = 1.0 + 1e-6
@@ -45,13 +47,17 @@ def read_rows(
     get : callable
         Returns a field by its name, None for one that is not there.
     fields : mapping of column to names
-        Where `ImageRows` find each column; boxes, scores and labels must be there.
+        Where `ImageRows` find each column; boxes, scores and labels must be there. Of masks it is only said that they
+        are there.
     what, image, remedy
         What was expected, whose, and what to do, for messages.
     """
     found: dict[str, Any] = {}
     for column, names in fields.items():
         values = next((values for name in names if (values := get(name)) is not None), None)
+        if column == "masked":
+            found[column] = values is not None
+            continue
         if values is None and column in ("boxes", "scores", "labels"):
             raise InputError(f"expected {what} without {names[0]}", image=image, remedy=remedy)
         # The frameworks' own types of boxes hold a tensor.
@@ -180,6 +186,12 @@ class ImageRows:
     labels: Array | None = None
     label_probs: Array | None = None
     covariances: Array | None = None
+    extents: Array | None = None
+    """Widths and heights, where the boxes were given by them."""
+    masked: bool = False
+    """Whether there are masks, which are not read."""
+    nameless: int = 0
+    """How many were of what is no class, and are left out."""
 
     def count(self, image: int | None = None) -> int:
         """Return how many detections these are; raise where columns differ."""
@@ -194,11 +206,15 @@ class ImageRows:
                 raise InputError(f"got {count} boxes, but {got} {name}", image=image)
         return count
 
-    def take(self, rows: Ints) -> ImageRows:
-        """Return some of the rows."""
-        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        chosen: dict[str, Any] = {name: values if values is None else values[rows] for name, values in given.items()}
-        return ImageRows(**chosen)
+    def without_nameless(self) -> ImageRows:
+        """Return the rows whose label is not negative, and count the others."""
+        if self.labels is None or (self.labels >= 0).all():
+            return self
+        rows = np.flatnonzero(self.labels >= 0)
+        columns: dict[str, Any] = {
+            name: values[rows] for name, values in vars(self).items() if isinstance(values, np.ndarray)
+        }
+        return dataclasses.replace(self, nameless=len(self.labels) - len(rows), **columns)
 
     def with_probs(self, probs: Any, classes: int, image: int | None = None) -> ImageRows:
         """Return the same with probabilities of classes alone: those given beside them, or their own."""
@@ -257,8 +273,6 @@ def stack_rows(
     classes: Sequence[str],
     *,
     pixels: bool = True,
-    masks: Sequence[Any] = (),
-    notes: tuple[Note, ...] = (),
     **choices: Any,
 ) -> Detections:
     """Return one table of several images' rows.
@@ -273,10 +287,6 @@ def stack_rows(
         Class names.
     pixels : bool
         Raise if all boxes are shares of the image.
-    masks : sequence
-        The masks of each image's detections, or None: not read, which a note says.
-    notes : tuple of Note
-        Notes on the table.
     **choices
         Go to `Detections.from_scores`.
     """
@@ -293,7 +303,11 @@ def stack_rows(
     )
     if covariances is None:
         choices.pop("covariance_format", None)
-    masked = sum(count for count, mask in zip(counts, masks, strict=bool(masks)) if mask is not None)
+    notes = []
+    if nameless := sum(rows.nameless for rows in images):
+        notes.append(Note("nameless-detections", nameless, name=NO_CLASS))
+    if masked := sum(count for count, rows in zip(counts, images, strict=True) if rows.masked):
+        notes.append(InputWarning("masks-not-read", masked))
     if not full:
         probs, labels = np.zeros((0, len(classes))), None
     found = Detections.from_scores(
@@ -303,7 +317,7 @@ def stack_rows(
         classes=classes,
         image_ids=np.repeat(np.asarray(ids, np.int64), counts),
         covariances=covariances,
-        notes=(*notes, InputWarning("masks-not-read", masked)) if masked else notes,
+        notes=notes,
         **choices,
     )
     if probs is None or labels is None:

@@ -36,6 +36,7 @@ DETECTRON2_FIELDS = {
     "labels": ("pred_classes",),
     "label_probs": ("pred_cls_probs", "pred_probs", "label_probs"),
     "covariances": ("pred_boxes_covariance", "covariances"),
+    "masked": ("pred_masks",),
 }
 """Where instances have what; of several names, the first is detectron2's or probdet's."""
 
@@ -71,8 +72,7 @@ def from_detectron2(
     ids = image_ids_of(image_ids, len(results), [entry_of(result, "image_id") for result in results])
     given = probs_of(probs, len(results), one)
     images = [_read_instances(*each, names) for each in zip(results, ids, given, strict=True)]
-    masks = [_field(_instances(result), "pred_masks") for result in results]
-    return stack_rows(images, ids, names, covariance_format="xyxy", above_one=above_one, masks=masks)
+    return stack_rows(images, ids, names, covariance_format="xyxy", above_one=above_one)
 
 
 def _read_instances(result: Any, image: int, probs: Any, names: tuple[str, ...]) -> ImageRows:
@@ -112,6 +112,7 @@ MMDET_FIELDS = {
     "labels": ("labels",),
     "label_probs": ("label_probs",),
     "covariances": ("covariances",),
+    "masked": ("masks",),
 }
 """Where instances have what."""
 
@@ -153,11 +154,7 @@ def from_mmdet(
         rows = _from_arrays(result, names, image) if _is_mmdet2(result) else _from_sample(result, image)
         check_labels(rows.labels, len(names), "labels", image, 'give all of model.dataset_meta["classes"]')
         images.append(rows.with_probs(every, len(names), image))
-    masks = [
-        result[1] if isinstance(result, tuple) else entry_of(entry_of(result, "pred_instances"), "masks")
-        for result in results
-    ]
-    return stack_rows(images, ids, names, covariance_format="xyxy", above_one=above_one, masks=masks)
+    return stack_rows(images, ids, names, covariance_format="xyxy", above_one=above_one)
 
 
 def _is_mmdet2(result: Any) -> bool:
@@ -193,7 +190,8 @@ def _from_sample(sample: Any, image: int) -> ImageRows:
 
 
 def _from_arrays(result: Any, names: Sequence[str], image: int) -> ImageRows:
-    arrays = [to_numpy(entry, "boxes") for entry in (result[0] if isinstance(result, tuple) else result)]
+    given, masks = result if isinstance(result, tuple) else (result, None)
+    arrays = [to_numpy(entry, "boxes") for entry in given]
     if len(arrays) != len(names):
         raise InputError(
             f"expected an array for each of {len(names)} classes, but got {len(arrays)}",
@@ -202,7 +200,7 @@ def _from_arrays(result: Any, names: Sequence[str], image: int) -> ImageRows:
         )
     rows = np.concatenate(arrays)
     labels = np.repeat(np.arange(len(arrays)), [len(part) for part in arrays])
-    return ImageRows(boxes=rows[:, :4], scores=rows[:, 4], labels=labels)
+    return ImageRows(boxes=rows[:, :4], scores=rows[:, 4], labels=labels, masked=masks is not None)
 
 
 SUPERVISION_FIELDS = {
@@ -211,6 +209,7 @@ SUPERVISION_FIELDS = {
     "labels": ("class_id",),
     "label_probs": ("label_probs",),
     "covariances": ("covariance",),
+    "masked": ("mask",),
 }
 """Where detections have what."""
 
@@ -247,8 +246,7 @@ def from_supervision(
     )
     ids = list(range(len(results))) if by_row else image_ids_of(image_ids, len(results))
     images = [_read_supervision(result, names, image) for result, image in zip(results, ids, strict=True)]
-    masks = [getattr(result, "mask", None) for result in results]
-    found = stack_rows(images, ids, names, covariance_format="xyxy", above_one=above_one, masks=masks)
+    found = stack_rows(images, ids, names, covariance_format="xyxy", above_one=above_one)
     if not by_row:
         return found
     rows = [to_numpy(part, "image_id").astype(np.int64) for part in own if part is not None]
@@ -356,7 +354,8 @@ def _read_supervision(result: Any, names: tuple[str, ...], image: int) -> ImageR
         raise InputError(
             "expected detections with a confidence", image=image, remedy="annotations are no detections: they have none"
         )
-    given = {"xyxy": result.xyxy, "confidence": result.confidence, "class_id": _labels(result, names, image)}
+    given = {name: getattr(result, name, None) for name in ("xyxy", "confidence", "mask")}
+    given["class_id"] = _labels(result, names, image)
     return read_rows(
         lambda name: given.get(name, _data(result, name)),
         SUPERVISION_FIELDS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probox.adapters.dictionaries import (
-    NO_CLASS,
-    ImageDetections,
     LabelNaming,
+    Target,
     expect_entries,
     image_id_of,
     of_image,
     read_found,
+    read_target,
     split_background,
+    truth_of,
 )
-from probox.adapters.image_rows import check_order, stack_rows
-from probox.adapters.training_targets import Target, read_target, truth_of
+from probox.adapters.image_rows import ImageRows, check_order, stack_rows
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.evaluate import evaluate
@@ -30,9 +31,7 @@ from probox.evaluation.result import Evaluation
 from probox.notes import Note
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.tables.dataset import Dataset
-from probox.tables.detections import Detections
 from probox.tables.geometry import BoxFormat, check_box_format, extents_of
-from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import AboveOne, check_above_one
 
 if TYPE_CHECKING:
@@ -53,66 +52,31 @@ class ImageState:
     """One image: its objects and what was found."""
 
     target: Target
-    found: ImageDetections
+    found: ImageRows
 
     @property
     def image_id(self) -> int | None:
         return self.target.image_id
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How dictionaries are read: what labels count in, and what boxes are."""
-
-    naming: LabelNaming
-    box_format: BoxFormat
-    covariance_format: BoxFormat | None
-    above_one: AboveOne
-
-    @classmethod
-    def of(cls, classes: Any, first_label: Any, **choices: Any) -> Reading:
-        """Return how a metric reads: labels count from 0, unless background comes first or `first_label` says 1."""
-        names, background = (None, None) if classes is None else split_background(classes)
-        if first_label not in (None, 0, 1):
-            raise InputError(f"expected first_label to be 0 or 1, but got {first_label!r:.40}")
-        if first_label and background == "first":
-            raise InputError(
-                f"classes begin with {classes[0]!r}, so labels count from it and its number is 0",
-                remedy="leave first_label out, or the background",
-            )
-        plain = not first_label and background is None
-        naming = LabelNaming(
-            names=names,
-            first_label=1 if first_label or background == "first" else 0,
-            background=background,
-            zero="leave out first_label=1 if labels count from 0" if first_label else "leave background out",
-            next_beyond="if they begin at 1, as torchvision's do, give first_label=1" if plain else None,
+def naming_of(classes: Any, first_label: Any) -> LabelNaming:
+    """Return how a metric reads labels: from 0, unless background comes first or `first_label` says 1."""
+    names, background = (None, None) if classes is None else split_background(classes)
+    if first_label not in (None, 0, 1):
+        raise InputError(f"expected first_label to be 0 or 1, but got {first_label!r:.40}")
+    if first_label and background == "first":
+        raise InputError(
+            f"classes begin with {classes[0]!r}, so labels count from it and its number is 0",
+            remedy="leave first_label out, or the background",
         )
-        check_box_format(choices["box_format"])
-        check_above_one(choices["above_one"])
-        return cls(naming=naming, **choices)
-
-    def read(self, prediction: Any, target: Any, entry: int) -> ImageState:
-        """Return what one image's two dictionaries say."""
-        expect_entries(prediction, f"preds[{entry}]", ("boxes", "scores", "labels"))
-        expect_entries(target, f"target[{entry}]", ("boxes", "labels"))
-        image = image_id_of(target)
-        with of_image(image, f"update's entry {entry}" if image is None else None):
-            return ImageState(
-                target=read_target(target, self.naming, self.box_format),
-                found=read_found(prediction, self.naming, self.box_format, self.covariance_format),
-            )
-
-
-def number_images(images: Sequence[ImageState]) -> list[int]:
-    """Return the ids of images; those without get unused numbers."""
-    taken = [seen.image_id for seen in images if seen.image_id is not None]
-    free = max(taken, default=-1) + 1
-    ids = []
-    for seen in images:
-        ids.append(free if seen.image_id is None else seen.image_id)
-        free += seen.image_id is None
-    return ids
+    plain = not first_label and background is None
+    return LabelNaming(
+        names=names,
+        first_label=1 if first_label or background == "first" else 0,
+        background=background,
+        zero="leave out first_label=1 if labels count from 0" if first_label else "leave background out",
+        next_beyond="if they begin at 1, as torchvision's do, give first_label=1" if plain else None,
+    )
 
 
 def bounding_size(seen: ImageState, least_variance: float) -> tuple[int, int]:
@@ -120,7 +84,7 @@ def bounding_size(seen: ImageState, least_variance: float) -> tuple[int, int]:
     far = np.ones(2)
     if len(seen.target.boxes):
         far = np.maximum(far, seen.target.boxes[:, 2:].max(axis=0))
-    rows = seen.found.rows
+    rows = seen.found
     if len(rows.boxes):
         # The variances of the corner's x and y; a top-left corner far from certain reaches as far as it does.
         var = np.full((len(rows.boxes), 2, 2), least_variance)
@@ -132,29 +96,6 @@ def bounding_size(seen: ImageState, least_variance: float) -> tuple[int, int]:
         far = np.maximum(far, np.nan_to_num(reach.max(axis=(0, 1)), posinf=LARGEST))
     wide, high = np.minimum(np.ceil(far) + 2, LARGEST).astype(np.int64).tolist()
     return wide, high
-
-
-def detections_of(dataset: Dataset, images: Sequence[ImageState], above_one: AboveOne) -> Detections:
-    """Return the detections of images, which are in the order of the data set."""
-    nameless = sum(seen.found.nameless for seen in images)
-    notes = (Note("nameless-detections", nameless, name=NO_CLASS),) if nameless else ()
-    rows = [seen.found.rows for seen in images]
-    ids = dataset.image_ids.tolist()
-    masks = [seen.found.masks for seen in images]
-    found = stack_rows(rows, ids, dataset.classes, pixels=False, above_one=above_one, masks=masks, notes=notes)
-    extents = [
-        extents_of(seen.found.rows.boxes) if seen.found.extents is None else seen.found.extents for seen in images
-    ]
-    return found.replace(extents=np.concatenate([np.zeros((0, 2)), *extents]))
-
-
-def check_pixels(truth: GroundTruth, found: Detections) -> None:
-    """Raise if all predictions lie between 0 and 1 while objects do not."""
-    if len(found) >= MANY and len(truth) and found.boxes.max() <= 1.0 < truth.boxes.max():
-        raise InputError(
-            "the predictions' boxes lie between 0 and 1, the targets' do not",
-            remedy="multiply predictions by the image's width and height",
-        )
 
 
 ENOUGH = 20
@@ -213,13 +154,11 @@ class PDQ:
         **settings: Unpack[Settings],
     ) -> None:
         self._convention = resolve_settings(PDQ, convention, settings)
-        self._reading = Reading.of(
-            classes,
-            first_label,
-            box_format=box_format,
-            covariance_format=covariance_format,
-            above_one=above_one,
-        )
+        self._naming = naming_of(classes, first_label)
+        check_box_format(box_format)
+        check_above_one(above_one)
+        self._formats = box_format, covariance_format
+        self._above_one = above_one
         self._size = None if image_size is None else _check_size(image_size)
         self._measures = measures
         self._threads = threads
@@ -309,7 +248,7 @@ class PDQ:
 
     def merge(self, other: PDQ) -> None:
         """Add everything that another metric has seen."""
-        if not isinstance(other, PDQ) or (other._reading, other._convention) != (self._reading, self._convention):
+        if not isinstance(other, PDQ) or other._choices != self._choices:
             raise InputError("metrics of different classes or conventions do not merge", remedy="make both alike")
         known = {seen.image_id for seen in self._seen}
         for seen in other._seen:
@@ -317,6 +256,10 @@ class PDQ:
                 raise InputError("the image was added before", image=seen.image_id, remedy="add each image once")
         self._seen = [*self._seen, *other._seen]
         self._others, self._result = None, None
+
+    @property
+    def _choices(self) -> tuple[Any, ...]:
+        return self._naming, self._formats, self._above_one, self._convention
 
     def __len__(self) -> int:
         return len(self._all())
@@ -343,9 +286,17 @@ class PDQ:
                 f"expected as many predictions as targets, but got {len(pairs[0])} and {len(pairs[1])}",
                 remedy="give a dictionary for each image, also for those without detections",
             )
-        return [
-            self._reading.read(found, there, entry) for entry, (found, there) in enumerate(zip(*pairs, strict=True))
-        ]
+        return [self._read_image(entry, *both) for entry, both in enumerate(zip(*pairs, strict=True))]
+
+    def _read_image(self, entry: int, prediction: Any, target: Any) -> ImageState:
+        expect_entries(prediction, f"preds[{entry}]", ("boxes", "scores", "labels"))
+        expect_entries(target, f"target[{entry}]", ("boxes", "labels"))
+        image, (box_format, covariance_format) = image_id_of(target), self._formats
+        with of_image(image, f"update's entry {entry}" if image is None else None):
+            return ImageState(
+                target=read_target(target, self._naming, box_format),
+                found=read_found(prediction, self._naming, box_format, covariance_format),
+            )
 
     def _all(self) -> list[ImageState]:
         """Return the images of all processes, each once."""
@@ -364,7 +315,9 @@ class PDQ:
         if self._repeated:
             notes.append(Note("repeated-images", self._repeated))
         classes, about_classes = self._classes(images)
-        ids = number_images(images)
+        # Images without an id get unused numbers.
+        free = itertools.count(max((seen.image_id for seen in images if seen.image_id is not None), default=-1) + 1)
+        ids = [next(free) if seen.image_id is None else seen.image_id for seen in images]
         sizes = [seen.target.size or self._size for seen in images]
         unsized = sum(size is None for size in sizes)
         if unsized:
@@ -372,20 +325,26 @@ class PDQ:
         least = self._convention.fixed_variance or 0.0
         shapes = [size or bounding_size(seen, least) for seen, size in zip(images, sizes, strict=True)]
         dataset = Dataset.from_sizes(classes, dict(zip(ids, shapes, strict=True)))
-        order = np.argsort(np.array(ids, np.int64), kind="stable")
-        ordered = [images[row] for row in order.tolist()]
+        ordered = [images[row] for row in np.argsort(np.array(ids, np.int64), kind="stable").tolist()]
         truth = truth_of(dataset, [seen.target for seen in ordered])
-        found = detections_of(dataset, ordered, self._reading.above_one)
-        check_pixels(truth, found)
+        rows = [seen.found for seen in ordered]
+        found = stack_rows(rows, dataset.image_ids.tolist(), classes, pixels=False, above_one=self._above_one)
+        extents = [extents_of(each.boxes) if each.extents is None else each.extents for each in rows]
+        found = found.replace(extents=np.concatenate([np.zeros((0, 2)), *extents]))
+        if len(found) >= MANY and len(truth) and found.boxes.max() <= 1.0 < truth.boxes.max():
+            raise InputError(
+                "the predictions' boxes lie between 0 and 1, the targets' do not",
+                remedy="multiply predictions by the image's width and height",
+            )
         result = evaluate(truth, found, convention=self._convention, measures=self._measures, threads=self._threads)
         return dataclasses.replace(result, input_notes=(*about_classes, *notes, *result.input_notes))
 
     def _classes(self, images: Sequence[ImageState]) -> tuple[tuple[str, ...], tuple[Note, ...]]:
         """Return the names of the classes, and a note if they are unnamed."""
-        names = self._reading.naming.classes
+        names = self._naming.classes
         if names is not None:
             return names, ()
-        rows = [seen.found.rows for seen in images if len(seen.found.rows.boxes)]
+        rows = [seen.found for seen in images if len(seen.found.boxes)]
         widths = {each.label_probs.shape[1] for each in rows if each.label_probs is not None}
         if len(widths) > 1:
             raise InputError(
@@ -394,7 +353,7 @@ class PDQ:
             )
         labels = [*(each.labels for each in rows), *(seen.target.labels for seen in images)]
         count = max((int(each.max()) for each in labels if each is not None and len(each)), default=-1) + 1
-        first = self._reading.naming.first_label
+        first = self._naming.first_label
         if widths:
             (width,) = widths
             if count > width:
@@ -423,7 +382,7 @@ class PDQ:
 
 def _check_labels(batch: Sequence[ImageState]) -> None:
     """Raise if a batch's label_probs are not those of its labels; what is too little to tell is left to the end."""
-    rows = [seen.found.rows for seen in batch if seen.found.rows.label_probs is not None]
+    rows = [seen.found for seen in batch if seen.found.label_probs is not None]
     full = [(each.label_probs, each.labels, each.scores) for each in rows if len(each.boxes)]
     if full and len({each[0].shape[1] for each in full if each[0] is not None}) == 1:
         probs, labels, scores = (np.concatenate(parts) for parts in zip(*full, strict=True))

@@ -22,7 +22,6 @@ from probox.detect.transformers_detector import (
 )
 from probox.detect.ultralytics_detector import names_of
 from probox.errors import InputError
-from probox.notes import InputWarning
 from probox.support.types import Floats, Ints
 from probox.tables.arguments import check_classes, dataset_of, entry_of, to_numpy
 from probox.tables.dataset import Dataset
@@ -179,9 +178,9 @@ def _from_processed(
     ids = image_ids_of(image_ids, len(results))
     images = []
     for result in results:
-        arrays = {name: to_numpy(result[name], name) for name in ("boxes", "scores", "labels")}
-        rows = _best(arrays["scores"].reshape(-1, 1), score_threshold, top)
-        images.append(ImageRows(**{name: values[rows] for name, values in arrays.items()}))
+        boxes, scores, labels = (to_numpy(result[name], name) for name in ("boxes", "scores", "labels"))
+        rows = _best(scores.reshape(-1, 1), score_threshold, top)
+        images.append(ImageRows(boxes=boxes[rows], scores=scores[rows], labels=labels[rows]))
     return stack_rows(images, ids, classes)
 
 
@@ -225,7 +224,8 @@ def from_ultralytics(
             f"expected Ultralytics' results, but got {type(results).__name__}", remedy="give what model(...) returns"
         )
     # Each holds its photo: of a stream only the numbers are kept.
-    masked, rows, paths, names = 0, [], [], None if classes is None else check_classes(classes)
+    images: list[ImageRows] = []
+    paths, names = [], None if classes is None else check_classes(classes)
     for number, result in enumerate(results):
         own = names_of(_names(result, number))
         if classes is not None and len(own) != len(names or ()):
@@ -235,22 +235,12 @@ def from_ultralytics(
                 f"result {number} has other class names than those before it", remedy="convert each model's results"
             )
         names = own if names is None else names
-        rows.append(_rows(result, number, len(names)))
-        masked += 0 if getattr(result, "masks", None) is None else len(rows[-1])
+        images.append(_rows(result, number, len(names)))
         paths.append(str(getattr(result, "path", "") or ""))
     if names is None:
         raise InputError("there is not one result to take class names from", remedy="give classes=[...]")
     known = _known_ids(paths, truth) if image_ids is None else None
-    ids = image_ids_of(image_ids, len(paths), known)
-    table = np.concatenate([np.zeros((0, 6)), *rows])
-    return Detections.from_scores(
-        table[:, :4],
-        table[:, 4],
-        table[:, 5].astype(np.int64),
-        classes=names,
-        image_ids=np.repeat(np.array(ids, np.int64), [len(part) for part in rows]),
-        notes=(InputWarning("masks-not-read", masked),) if masked else (),
-    )
+    return stack_rows(images, image_ids_of(image_ids, len(paths), known), names, pixels=False)
 
 
 def _names(result: Any, number: int) -> Any:
@@ -272,21 +262,22 @@ def _names(result: Any, number: int) -> Any:
     return result.names
 
 
-def _rows(result: Any, number: int, classes: int) -> Any:
-    """Return ``x1, y1, x2, y2, score, class`` of a result's boxes."""
+def _rows(result: Any, number: int, classes: int) -> ImageRows:
+    """Return a result's boxes, whose data are ``x1, y1, x2, y2, score, class``."""
     data = to_numpy(result.boxes.data, "boxes.data").astype(np.float64)
     if data.size == 0:
-        return np.zeros((0, 6))
+        return ImageRows(boxes=np.zeros((0, 4)))
     if data.ndim != 2 or data.shape[1] not in (6, 7):
         got = " x ".join(map(str, data.shape))
         raise InputError(f"expected boxes.data of 6 columns, or 7 with a track's id, but got {got}")
-    rows = data[:, [0, 1, 2, 3, -2, -1]]  # a track's id stands between box and score
+    labels = data[:, -1]  # a track's id stands between box and score
     check_labels(
-        rows[:, 5], classes, f"classes of result {number}", None, "give the names of all classes that the model has"
+        labels, classes, f"classes of result {number}", None, "give the names of all classes that the model has"
     )
-    if (rows[:, 5] != np.floor(rows[:, 5])).any():
+    if (labels != np.floor(labels)).any():
         raise InputError(f"expected whole numbers as classes of result {number}")
-    return rows
+    masked = getattr(result, "masks", None) is not None
+    return ImageRows(boxes=data[:, :4], scores=data[:, -2], labels=labels.astype(np.int64), masked=masked)
 
 
 def _known_ids(paths: Sequence[str], truth: Any) -> list[int]:
