@@ -21,14 +21,16 @@ from probox.explorer.diagnosis_payload import outcome_spans
 from probox.explorer.payload import index_payload
 from probox.measures.matched import EDGES
 from probox.measures.scoring.calibration_metrics import (
+    ause,
     calibration_errors,
     coverage,
     edge_levels,
     pit_histogram,
     pit_values,
+    sparsification,
+    spearman,
 )
 from probox.measures.scoring.pair_measures import relative_edges
-from probox.measures.scoring.ranking_metrics import ause, sparsification, spearman
 from probox.plots.base import caption_of_edges, sigmas_of_edges, why_no_sigma
 from probox.plots.calibration_plots import SHARES, bin_edges, bin_scores, compute_coverage
 

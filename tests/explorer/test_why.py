@@ -12,9 +12,8 @@ from probox import Detections, Evaluation, GroundTruth, evaluate
 from probox.analysis.diagnosis import summarize_for_page
 from probox.analysis.loss_breakdown import PARTS, compute_budget, what_if_matched
 from probox.explorer.page import write_report
-from probox.measures.scoring.calibration_metrics import coverage, edge_levels, pit_histogram, pit_values
+from probox.measures.scoring.calibration_metrics import ause, coverage, edge_levels, pit_histogram, pit_values, spearman
 from probox.measures.scoring.pair_measures import relative_edges
-from probox.measures.scoring.ranking_metrics import ause, spearman
 from probox.plots.base import sigmas_of_edges
 from probox.plots.calibration_plots import bin_scores, compute_coverage
 

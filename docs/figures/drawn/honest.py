@@ -13,8 +13,7 @@ from probox.measures.scoring.calibration_metrics import (
     box_levels,
     coverage,
     edge_levels,
-    ence,
-    nees,
+    ence_of_sums,
     pit_histogram,
     pit_values,
 )
@@ -29,11 +28,9 @@ def draw_nees() -> Any:
     edges = np.geomspace(0.05, 200.0, 50)
     fig, axes = panels()
     for number, (label, factor) in enumerate(FORECASTERS.items()):
-        spread = blocks(factor * sigmas)
-        shares = np.histogram(squared_distances(errors, spread), edges)[0] / len(errors)
-        axes.stairs(
-            100 * shares, edges, color=COLOURS[number], linewidth=1.6, label=f"{label}\nNEES {nees(errors, spread):.1f}"
-        )
+        distances = squared_distances(errors, blocks(factor * sigmas))
+        shares, words = np.histogram(distances, edges)[0] / len(errors), f"{label}\nNEES {distances.mean():.1f}"
+        axes.stairs(100 * shares, edges, color=COLOURS[number], linewidth=1.6, label=words)
     middles = np.sqrt(edges[1:] * edges[:-1])
     axes.plot(middles, 100 * np.diff(chi2_4_cdf(edges)), color=INK, linestyle=(0, (1, 1.5)), label="chi squared with 4")
     axes.set(
@@ -110,11 +107,10 @@ def draw_ence() -> Any:
     timid *= np.sqrt(np.square(errors / timid).mean())  # right on the whole
     fig, axes = panels(1, (6.6, 3.9))
     for number, (label, claim) in enumerate({"right": sigmas, "small too large,\nlarge too small": timid}.items()):
-        n, variances, squares = (
-            column[0] for column in SortedColumns(claim, [claim**2, errors**2]).sums(Bins(10, "mass"))
-        )
+        sums = SortedColumns(claim, [claim**2, errors**2]).sums(Bins(10, "mass"))
+        n, variances, squares = (column[0] for column in sums)
         z = np.square(errors / claim).mean()
-        words = f"{label}\nENCE {ence(errors, claim, Bins(10, 'mass')):.2f}, mean z² {z:.2f}"
+        words = f"{label}\nENCE {ence_of_sums(*sums)[0]:.2f}, mean z² {z:.2f}"
         axes.plot(np.sqrt(variances / n), np.sqrt(squares / n), "o-", color=COLOURS[number], markersize=5, label=words)
     axes.plot([0, 10], [0, 10], color=INK, linewidth=1.0, alpha=0.6)
     axes.set(

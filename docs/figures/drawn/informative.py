@@ -19,7 +19,7 @@ from drawn.common import (
     mark_least,
     panels,
 )
-from probox.measures.scoring.ranking_metrics import ause, spearman
+from probox.measures.scoring.calibration_metrics import ause, spearman
 from probox.plots import Plots
 
 

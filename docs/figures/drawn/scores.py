@@ -9,15 +9,12 @@ import numpy as np
 import probox
 from drawn.common import COLOURS, DATA, INK, beside, demo, evaluate, figure, in_order_of_score, mark_least, panels
 from probox.measures.boxes.box_definition import overlaps
+from probox.measures.scoring import score_definition
 from probox.measures.scoring.calibration_metrics import (
     UNIT,
     Bins,
     SortedColumns,
-    d_ece,
-    laace,
-    laece,
     object_brier_scores,
-    qgc_losses,
 )
 from probox.measures.scoring.score_rows import outcomes
 from probox.plots import Plots
@@ -42,7 +39,7 @@ def draw_laece() -> Any:
     x, y = mean_score[some] / n[some], mean_iou[some] / n[some]
     axes.vlines(x, x, y, color=COLOURS[1], linewidth=2, alpha=0.7)
     axes.plot(x, y, "D", color=COLOURS[1], markersize=5, label="means of 25 bins,\nand their gaps")
-    error = laece(scores[own], ious[own], labels[own], Bins(25))
+    error = np.abs(mean_iou - mean_score).sum() / n.sum()
     axes.set(xlim=(0, 1), ylim=(-0.03, 1), xlabel="score", ylabel="IoU (0 if wrong)", aspect="equal")
     axes.set_title(f'"{name}": LaECE {100 * error:.1f} %')
     beside(axes)
@@ -62,7 +59,8 @@ def draw_laace() -> Any:
     for number, (axes, (label, scores)) in enumerate(zip(row, cases.items(), strict=True)):
         axes.plot([0, 1], [0, 1], color=INK, linewidth=1.0, alpha=0.6)
         axes.plot(scores, ious, "o", color=COLOURS[number], markersize=3, alpha=0.35)
-        few, alone = laece(scores, ious, labels, Bins(25)), laace(scores, ious, labels)
+        lists = scores.tolist(), ious.tolist(), labels.tolist()
+        few, alone = score_definition.laece(*lists, 25), score_definition.laace(*lists)
         axes.set_title(f"{label}\nLaECE {100 * few:.1f} %, LaACE {100 * alone:.1f} %", fontsize=10)
         axes.set(xlim=(-0.03, 1), ylim=(-0.03, 1), xlabel="score")
     row[0].set_ylabel("IoU (0 if wrong)")
@@ -99,7 +97,7 @@ def draw_qgc() -> Any:
     scores, hits, _, _ = in_order_of_score()
     objects = len(demo().truth)
     levels = np.linspace(0.0, 1.0, 201)
-    losses = qgc_losses(scores, hits)
+    losses = np.square(np.where(hits, 1.0 - scores, scores))
     rows = []
     for s in levels:
         kept = scores >= s
@@ -149,7 +147,7 @@ def draw_eight() -> Any:
         axes.plot([0, 1], [0, 1], color=INK, linewidth=1.0, alpha=0.6)
         axes.vlines(x, x, y, color=COLOURS[1], linewidth=2.5, alpha=0.7)
         axes.scatter(x, y, s=12 * n[n > 0], color=COLOURS[0], zorder=3)
-        axes.set_title(f"{d_ece(scores, right, bins, ends=ends):.3f}\n{words}", fontsize=11)
+        axes.set_title(f"{np.abs(outcome - sums).sum() / n.sum():.3f}\n{words}", fontsize=11)
         axes.set(xlim=(0, 1), ylim=(-0.08, 1.08))
     for axes in grid[1]:
         axes.set_xlabel("score")

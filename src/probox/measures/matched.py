@@ -154,11 +154,17 @@ def _coco_rows(evaluated: Evaluated, iou: float) -> tuple[Ints, Ints]:
         raise InputError(f"expected iou to be a number above 0, at most 1, got {iou!r:.40}")
     matches = matches_at(evaluated, float(iou))
     matched = (matches.matched[:, 0] & 1 == 1) & (matches.ignored[:, 0] & 1 == 0)
-    image_rows = matches.image_rows[matched].astype(np.int64)
-    found = evaluated.dataset.offsets(evaluated.detections.image_rows)[image_rows] + matches.numbers[matched]
-    there = evaluated.dataset.offsets(evaluated.objects.image_rows)[image_rows] + matches.matched_objects[matched]
+    found, there = rows_of_matches(evaluated, matches, matched)
     order = np.argsort(found, kind="stable")
     return found[order], there[order]
+
+
+def rows_of_matches(evaluated: Evaluated, matches: BoxMatches, chosen: Bools) -> tuple[Ints, Ints]:
+    """Return the rows of chosen detections in their table, and those of the objects that they match at IoU 0.5."""
+    images = matches.image_rows[chosen].astype(np.int64)
+    found = evaluated.dataset.offsets(evaluated.detections.image_rows)[images] + matches.numbers[chosen]
+    there = evaluated.dataset.offsets(evaluated.objects.image_rows)[images] + matches.matched_objects[chosen]
+    return found, there
 
 
 def matches_at(evaluated: Evaluated, iou: float) -> BoxMatches:

@@ -248,6 +248,11 @@ class Measure:
         return {column.key: 0 if column.unit == "count" else math.nan for column in self.columns}
 
 
+def counted_notes(*notes: Note) -> list[Note]:
+    """Return the notes whose count is not 0."""
+    return [note for note in notes if note.count]
+
+
 AT_ONCE = 4_000_000
 """Counts of values that are held at a time."""
 

@@ -14,16 +14,18 @@ from probox.measures.scoring.calibration_metrics import (
     UNIT,
     Bins,
     SortedColumns,
+    ause,
     box_levels,
     calibration_errors,
     coverage,
     edge_levels,
     pit_histogram,
     pit_values,
+    sparsification,
+    spearman,
 )
 from probox.measures.scoring.detection_measures import D_ECE_BINS
 from probox.measures.scoring.pair_measures import relative_edges
-from probox.measures.scoring.ranking_metrics import ause, sparsification, spearman
 from probox.measures.scoring.score_rows import IOU, full_name, outcomes
 from probox.measures.scoring.scores import invertible, normal_quantile
 from probox.plots.base import (

@@ -12,7 +12,7 @@ from tests.measures.boxes.test_properties import tables
 from probox import Detections, GroundTruth
 from probox.measures.boxes import AveragePrecisionResult, BoxMatches, LRPResult, match_boxes
 from probox.measures.boxes.box_definition import copied_images
-from probox.measures.boxes.matching import mean_over_classes, resampled_lrp, resampled_precision
+from probox.measures.boxes.matching import means_of_defined, resampled_lrp, resampled_precision
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
 
@@ -96,7 +96,7 @@ def test_no_images_no_numbers() -> None:
     np.testing.assert_array_equal(precision[:, 0, 0], [0.0, np.nan])
     np.testing.assert_array_equal(lrp[0, 0], [1.0, np.nan, np.nan, 1.0])
     assert np.isnan(lrp[1]).all()
-    np.testing.assert_array_equal(mean_over_classes(np.array([[1.0, np.nan, 2.0], [np.nan] * 3])), [1.5, np.nan])
+    np.testing.assert_array_equal(means_of_defined(np.array([[1.0, np.nan, 2.0], [np.nan] * 3])), [1.5, np.nan])
 
 
 def test_weights_below_zero_are_refused() -> None:

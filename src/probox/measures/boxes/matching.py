@@ -287,7 +287,7 @@ def resampled_lrp(
     )
 
 
-def mean_over_classes(values: Floats) -> Floats:
+def means_of_defined(values: Floats) -> Floats:
     """Return the mean over the last axis of what is not NaN; NaN where nothing is left."""
     defined = ~np.isnan(values)
     with np.errstate(invalid="ignore"):

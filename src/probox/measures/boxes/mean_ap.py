@@ -19,7 +19,7 @@ from probox.measures.boxes.matching import (
     image_precision,
     match_boxes,
     mean_of_defined,
-    mean_over_classes,
+    means_of_defined,
     resampled_precision,
     size_index,
 )
@@ -367,9 +367,9 @@ def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resample
     precision = resampled_precision(evaluated.box_matches, evaluated.object_images, weights, RECALL_POINTS)
     of_classes = precision.mean(axis=1)
     numbers = {
-        "mAP": mean_over_classes(of_classes),
-        "AP50": mean_over_classes(precision[:, 0]),
-        "AP75": mean_over_classes(precision[:, 5]),
+        "mAP": means_of_defined(of_classes),
+        "AP50": means_of_defined(precision[:, 0]),
+        "AP75": means_of_defined(precision[:, 5]),
     }
     return numbers, of_classes
 

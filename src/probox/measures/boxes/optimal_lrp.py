@@ -19,7 +19,7 @@ from probox.measures.boxes.matching import (
     image_lrp,
     match_boxes,
     mean_of_defined,
-    mean_over_classes,
+    means_of_defined,
     resampled_lrp,
     size_index,
 )
@@ -382,7 +382,7 @@ def _per_image(evaluated: Evaluated) -> ImageColumns:
 
 def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, Floats]:
     optimum = resampled_lrp(evaluated.box_matches, evaluated.object_images, weights, GRID)
-    numbers = {key: mean_over_classes(optimum[:, :, part]) for part, key in enumerate(_PARTS)}
+    numbers = {key: means_of_defined(optimum[:, :, part]) for part, key in enumerate(_PARTS)}
     return numbers, optimum[:, :, 0]
 
 

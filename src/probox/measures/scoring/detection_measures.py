@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.measures.matched import FEW_PAIRS
-from probox.measures.measure import Column, Evaluated, Measure, Resampled
+from probox.measures.measure import Column, Evaluated, Measure, Resampled, counted_notes
 from probox.measures.scoring.calibration_metrics import (
     MISSED,
     UNIT,
     Bins,
+    Runs,
     SortedColumns,
     calibration_errors,
     object_brier_scores,
-    qgc_losses,
+    prepare_mue,
 )
-from probox.measures.scoring.ranking_metrics import Runs, prepare_mue
 from probox.measures.scoring.score_rows import (
     IOU,
     ScoredRows,
     counted_mean,
     describe_overlap,
     full_name,
+    join_rows,
     measure_of_rows,
     notes_on_detections,
     outcomes,
 )
-from probox.measures.scoring.scores import (
-    entropies,
-    invertible,
-    log_determinants,
-    notes_on_scores,
-    without_background,
-)
+from probox.measures.scoring.scores import entropies, invertible, log_determinants, notes_on_scores, without_background
 from probox.notes import Note
 from probox.support.types import Floats, Ints
 
@@ -60,24 +53,29 @@ def _detections(evaluated: Evaluated, iou: float = IOU) -> ScoredRows:
     return ScoredRows(table.image_rows[rows], table.labels[rows], judged.areas, columns)
 
 
-def _with_objects(evaluated: Evaluated, iou: float = IOU) -> ScoredRows:
-    """Return detections as rows, then objects; `there` says which are objects, `missed` which of them nobody found."""
-    judged, objects, found = outcomes(evaluated, iou), evaluated.objects, _detections(evaluated, iou)
-    n, there = len(found), judged.objects
-    none = np.zeros(len(there))
-    columns: dict[str, npt.NDArray[Any]] = {
-        "scores": np.append(found["scores"], none),
-        "ious": np.append(found["ious"], none),
-        "hits": np.append(found["hits"], none.astype(bool)),
-        "there": np.append(np.zeros(n, bool), np.ones(len(there), bool)),
-        "missed": np.append(np.zeros(n, bool), ~judged.found),
-    }
-    return ScoredRows(
-        np.append(found.image_rows, objects.image_rows[there]),
-        np.append(found.labels, objects.labels[there]).astype(np.int64),
-        np.append(found.areas, objects.areas[there]),
-        columns,
-    )
+def _with_objects(evaluated: Evaluated, ious: Sequence[float] = (IOU,)) -> ScoredRows:
+    """Return detections as rows, then objects, once for each overlap, since each has matches of its own.
+
+    `overlap` is its number, `there` says which rows are objects, `missed` which of them nobody found.
+    """
+    parts = []
+    for number, iou in enumerate(ious):
+        judged, objects, found = outcomes(evaluated, iou), evaluated.objects, _detections(evaluated, iou)
+        there = judged.objects
+        no, none = np.zeros(len(found), bool), np.zeros(len(there))
+        columns = {name: np.append(found[name], none.astype(found[name].dtype)) for name in ("scores", "ious", "hits")}
+        columns["there"] = np.append(no, np.ones(len(there), bool))
+        columns["missed"] = np.append(no, ~judged.found)
+        columns["overlap"] = np.full(len(found) + len(there), number)
+        parts.append(
+            ScoredRows(
+                np.append(found.image_rows, objects.image_rows[there]),
+                np.append(found.labels, objects.labels[there]).astype(np.int64),
+                np.append(found.areas, objects.areas[there]),
+                columns,
+            )
+        )
+    return join_rows(parts)
 
 
 # --- D-ECE ---
@@ -104,24 +102,10 @@ D_ECE = measure_of_rows(
     ],
     _detections,
     _d_ece,
-    needs={"boxes"},
     notes=notes_on_detections,
 )
 
 # --- LaECE and LaACE ---
-
-
-def _at_each_overlap(evaluated: Evaluated) -> ScoredRows:
-    """Return detections and objects once for each overlap, since each has matches of its own."""
-    parts = [_with_objects(evaluated, iou) for iou in LA_IOUS]
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
-    columns["overlap"] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    return ScoredRows(
-        np.concatenate([part.image_rows for part in parts]),
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.areas for part in parts]),
-        columns,
-    )
 
 
 Gaps = Callable[[ScoredRows], tuple[Ints, Floats]]
@@ -180,9 +164,8 @@ def _label_aware(name: str, title: str, gaps: Gaps, bins: Bins | None, hint: str
             )
             for key, iou in zip(keys, LA_IOUS, strict=True)
         ],
-        _at_each_overlap,
+        lambda evaluated: _with_objects(evaluated, LA_IOUS),
         numbers,
-        needs={"boxes"},
         notes=notes_on_detections,
     )
 
@@ -195,10 +178,9 @@ LAACE = _label_aware("laace", "LaACE", _gaps_alone, None, "|IoU - score| of each
 
 
 def _qgc(rows: ScoredRows, counts: Floats) -> Resampled:
-    there, missed = rows["there"], rows["missed"]
-    losses = np.where(there, 1.0, qgc_losses(rows["scores"], rows["hits"]))
-    means = counted_mean(counts, losses[:, None], (~there | missed)[:, None])
-    return {full_name("QGC", iou=IOU): means[:, 0]}
+    there, missed, scores = rows["there"], rows["missed"], rows["scores"]
+    losses = np.where(there, 1.0, np.square(np.where(rows["hits"], 1.0 - scores, scores)))
+    return {full_name("QGC", iou=IOU): counted_mean(counts, losses, ~there | missed)}
 
 
 QGC = measure_of_rows(
@@ -213,17 +195,13 @@ QGC = measure_of_rows(
     ],
     _with_objects,
     _qgc,
-    needs={"boxes"},
     notes=notes_on_detections,
 )
 
 # --- MUE ---
 
-MUE_KEYS = {
-    "uncertainty": full_name("MUE", iou=IOU),
-    "entropy": full_name("MUE", iou=IOU, part="entropy"),
-    "log_det": full_name("MUE", iou=IOU, part="logdet"),
-}
+MUE_KEYS = {part: full_name("MUE", iou=IOU, part=part) for part in ("", "entropy", "logdet")}
+"""By the uncertainty that tells hits from others: 1 - s, the label's entropy, and ln det of the covariance."""
 
 
 def _with_uncertainties(evaluated: Evaluated) -> ScoredRows:
@@ -236,20 +214,15 @@ def _with_uncertainties(evaluated: Evaluated) -> ScoredRows:
     entropy = np.full(len(rows), np.nan)
     if table.label_probs is not None:
         entropy = entropies(without_background(table.label_probs[rows], evaluated.classes))
-    columns = {
-        "hits": found["hits"],
-        "uncertainty": 1.0 - found["scores"],
-        "entropy": entropy,
-        "log_det": log_det,
-    }
+    columns = {"hits": found["hits"], "": 1.0 - found["scores"], "entropy": entropy, "logdet": log_det}
     return ScoredRows(found.image_rows, found.labels, found.areas, columns)
 
 
 def _mue(rows: ScoredRows, counts: Floats) -> Resampled:
     numbers = {}
-    for column, key in MUE_KEYS.items():
-        kept = ~np.isnan(rows[column])
-        numbers[key] = prepare_mue(rows[column][kept], rows["hits"][kept])(counts[:, kept])
+    for part, key in MUE_KEYS.items():
+        kept = ~np.isnan(rows[part])
+        numbers[key] = prepare_mue(rows[part][kept], rows["hits"][kept])(counts[:, kept])
     return numbers
 
 
@@ -257,20 +230,16 @@ def _notes_on_mue(evaluated: Evaluated) -> list[Note]:
     notes = [*notes_on_scores(evaluated), *notes_on_detections(evaluated)]
     if evaluated.detections.label_probs is None:
         notes.append(Note("label-probs-not-kept", purpose="for MUE by entropy"))
-    n, plain = len(evaluated.detections), int((~invertible(evaluated.detections.covariances)).sum())
-    if plain:
-        notes.append(Note("no-inverse-covariance", plain, total=n))
-    return notes
+    singular = ~invertible(evaluated.detections.covariances)
+    return [*notes, *counted_notes(Note("no-inverse-covariance", singular.sum(), total=len(singular)))]
 
 
 MUE = measure_of_rows(
     "mue",
     (
-        Column(
-            key=MUE_KEYS["uncertainty"], heading="MUE", better="low", hint=f"hits told from others by 1 - s; {PAIRS}"
-        ),
+        Column(key=MUE_KEYS[""], heading="MUE", better="low", hint=f"hits told from others by 1 - s; {PAIRS}"),
         Column(key=MUE_KEYS["entropy"], better="low", hint=f"by the label's entropy; {PAIRS}"),
-        Column(key=MUE_KEYS["log_det"], better="low", hint=f"by ln det of the covariance; {PAIRS}"),
+        Column(key=MUE_KEYS["logdet"], better="low", hint=f"by ln det of the covariance; {PAIRS}"),
     ),
     _with_uncertainties,
     _mue,

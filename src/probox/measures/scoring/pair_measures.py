@@ -5,29 +5,44 @@ A number without an edge in its name is about all edges together, unless it says
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.measures.boxes.matching import means_of_defined
 from probox.measures.matched import EDGES, MatchedPairs
-from probox.measures.measure import Better, Column, Evaluated, Measure, Resampled, Unit, weighted_quantile
+from probox.measures.measure import (
+    Better,
+    Column,
+    Evaluated,
+    Measure,
+    Need,
+    Resampled,
+    Unit,
+    counted_notes,
+    weighted_quantile,
+)
 from probox.measures.scoring.calibration_metrics import (
     MQCE_LEVELS,
     ONE_STD,
     PIT_BINS,
     SHARES,
     Bins,
+    Counted,
     SortedColumns,
     box_levels,
     ence_of_sums,
     pit_distance,
     pit_values,
+    prepare_ause,
+    prepare_spearman,
 )
-from probox.measures.scoring.ranking_metrics import prepare_ause, prepare_spearman
 from probox.measures.scoring.score_rows import (
+    BOXES,
     PAIRS,
+    Notes,
     ScoredRows,
     counted_mean,
     cut_off,
@@ -58,12 +73,24 @@ from probox.notes import Note
 from probox.support.types import Bools, Floats
 
 
-def _nll_rows(pairs: MatchedPairs) -> Mapping[str, Floats]:
-    return {"nll": negative_log_likelihoods(pairs.residuals, pairs.covariances)}
+def _mean_of_pairs(
+    name: str,
+    column: Column,
+    scores: Callable[[MatchedPairs, Sequence[str]], Floats],
+    kept: Callable[[MatchedPairs], Bools] | None = None,
+    *,
+    needs: Collection[Need] = BOXES,
+    notes: Notes,
+) -> Measure:
+    """Return a measure that is the mean of one number of each pair, made from pairs and the names of classes."""
 
+    def rows(evaluated: Evaluated) -> ScoredRows:
+        return pair_rows(lambda pairs: {column.key: scores(pairs, evaluated.classes)}, kept)(evaluated)
 
-def _nll(rows: ScoredRows, counts: Floats) -> Resampled:
-    return {"NLL": counted_mean(counts, rows["nll"][:, None])[:, 0], "NLL_pairs": counts.sum(axis=1)}
+    def numbers(rows: ScoredRows, counts: Floats) -> Resampled:
+        return {column.key: counted_mean(counts, rows[column.key])}
+
+    return measure_of_rows(name, (column,), rows, numbers, needs=needs, notes=notes)
 
 
 NLL = measure_of_rows(
@@ -79,32 +106,23 @@ NLL = measure_of_rows(
         ),
         Column(key="NLL_pairs", unit="count", better=None, hint="pairs with a density"),
     ),
-    pair_rows(_nll_rows, with_density),
-    _nll,
-    needs={"boxes"},
+    pair_rows(lambda pairs: {"nll": negative_log_likelihoods(pairs.residuals, pairs.covariances)}, with_density),
+    lambda rows, counts: {"NLL": counted_mean(counts, rows["nll"]), "NLL_pairs": counts.sum(axis=1)},
     notes=notes_on_boxes,
 )
 
-ENERGY = measure_of_rows(
+ENERGY = _mean_of_pairs(
     "energy",
-    (Column(key="energy", heading="energy", unit="plain", symbol="px", better="low", hint=f"energy score; {PAIRS}"),),
-    pair_rows(lambda pairs: {"energy": energy_scores(pairs.residuals, pairs.covariances)}),
-    lambda rows, counts: {"energy": counted_mean(counts, rows["energy"][:, None])[:, 0]},
-    needs={"boxes"},
+    Column(key="energy", heading="energy", unit="plain", symbol="px", better="low", hint=f"energy score; {PAIRS}"),
+    lambda pairs, _: energy_scores(pairs.residuals, pairs.covariances),
     notes=notes_on_distances,
 )
 
-
-def _nees(rows: ScoredRows, counts: Floats) -> Resampled:
-    return {"NEES": counted_mean(counts, rows["distance"][:, None])[:, 0]}
-
-
-NEES = measure_of_rows(
+NEES = _mean_of_pairs(
     "nees",
-    (Column(key="NEES", heading="NEES", unit="plain", better=None, ideal=4, hint=f"above 4: overconfident; {PAIRS}"),),
-    pair_rows(lambda pairs: {"distance": squared_distances(pairs.residuals, pairs.covariances)}, with_density),
-    _nees,
-    needs={"boxes"},
+    Column(key="NEES", heading="NEES", unit="plain", better=None, ideal=4, hint=f"above 4: overconfident; {PAIRS}"),
+    lambda pairs, _: squared_distances(pairs.residuals, pairs.covariances),
+    with_density,
     notes=cut_off(notes_on_boxes),
 )
 
@@ -113,34 +131,26 @@ def _has_labels(pairs: MatchedPairs) -> Bools:
     return np.full(len(pairs), pairs.label_probs is not None)
 
 
-def _brier_rows(evaluated: Evaluated) -> ScoredRows:
-    def columns(pairs: MatchedPairs) -> Mapping[str, Floats]:
-        if pairs.label_probs is None:
-            return {"brier": np.zeros(0)}
-        return {"brier": brier_scores(without_background(pairs.label_probs, evaluated.classes), pairs.labels)}
-
-    return pair_rows(columns, _has_labels)(evaluated)
+def _label_probs(pairs: MatchedPairs) -> npt.NDArray[np.float32]:
+    """Return label probabilities, or none of no pair where they were not kept."""
+    return np.zeros((0, 1), np.float32) if pairs.label_probs is None else pairs.label_probs
 
 
-BRIER = measure_of_rows(
+BRIER = _mean_of_pairs(
     "brier",
-    (Column(key="Brier", heading="Brier", unit="plain", better="low", hint=f"of the label, 0 to 2; {PAIRS}"),),
-    _brier_rows,
-    lambda rows, counts: {"Brier": counted_mean(counts, rows["brier"][:, None])[:, 0]},
+    Column(key="Brier", heading="Brier", unit="plain", better="low", hint=f"of the label, 0 to 2; {PAIRS}"),
+    lambda pairs, classes: brier_scores(without_background(_label_probs(pairs), classes), pairs.labels),
+    _has_labels,
     needs={"boxes", "labels"},
     notes=lambda evaluated: [*notes_on_scores(evaluated), *notes_on_labels(evaluated)],
 )
 
 
-def _ignorance_rows(pairs: MatchedPairs) -> Mapping[str, Floats]:
-    return {"ignorance": np.zeros(0) if pairs.label_probs is None else ignorances(pairs.label_probs, pairs.labels)}
-
-
 def _ignorance(rows: ScoredRows, counts: Floats) -> Resampled:
-    values = rows["ignorance"][:, None]
+    values = rows["ignorance"]
     possible = np.isfinite(values)
-    mean = counted_mean(counts, values, possible)[:, 0]
-    impossible = counts[:, ~possible[:, 0]].sum(axis=1)
+    mean = counted_mean(counts, values, possible)
+    impossible = counts[:, ~possible].sum(axis=1)
     return {
         "ignorance": np.where(impossible > 0, np.inf, mean),
         "ignorance_possible": mean,
@@ -149,13 +159,10 @@ def _ignorance(rows: ScoredRows, counts: Floats) -> Resampled:
 
 
 def _notes_on_ignorance(evaluated: Evaluated) -> list[Note]:
-    notes = notes_on_labels(evaluated)
     pairs = evaluated.matched_pairs
-    if pairs.label_probs is not None:
-        impossible = int(np.isinf(ignorances(pairs.label_probs, pairs.labels)).sum())
-        if impossible:
-            notes.append(Note("impossible-classes", impossible, total=len(pairs)))
-    return notes
+    kept = pairs.take(np.flatnonzero(_has_labels(pairs)))
+    impossible = np.isinf(ignorances(_label_probs(kept), kept.labels)).sum()
+    return [*notes_on_labels(evaluated), *counted_notes(Note("impossible-classes", impossible, total=len(pairs)))]
 
 
 IGNORANCE = measure_of_rows(
@@ -172,7 +179,7 @@ IGNORANCE = measure_of_rows(
         Column(key="ignorance_possible", unit="plain", better="low", hint="of pairs where p is above 0"),
         Column(key="ignorance_impossible", unit="count", better="low", hint="pairs where p is 0"),
     ),
-    pair_rows(_ignorance_rows, _has_labels),
+    pair_rows(lambda pairs: {"ignorance": ignorances(_label_probs(pairs), pairs.labels)}, _has_labels),
     _ignorance,
     needs={"boxes", "labels"},
     notes=_notes_on_ignorance,
@@ -182,9 +189,10 @@ ENCE_BINS = (Bins(10, "mass"), Bins(5))
 """The first is the measure's own; equal width puts nearly all sigmas into one bin where a few are huge."""
 
 
-def _edge_columns(key: str, unit: Unit, better: Better | None) -> tuple[Column, ...]:
-    """Return the columns of single edges, which are in JSON alone."""
-    return tuple(Column(key=f"{key}_{edge}", unit=unit, better=better) for edge in EDGES)
+def _edge_columns(key: str, better: Better | None, unit: Unit = "per cent", **shown: Any) -> list[Column]:
+    """Return the column of all edges together, and those of single edges, which are in JSON alone."""
+    edges = (Column(key=f"{key}_{edge}", unit=unit, better=better) for edge in EDGES)
+    return [Column(key=key, unit=unit, better=better, **shown), *edges]
 
 
 def _by_edge(key: str, counts: Floats, values: Floats, present: Bools) -> Resampled:
@@ -210,13 +218,9 @@ def _pooled_mean(counts: Floats, values: Floats, present: Bools) -> Floats:
 
 CRPS = measure_of_rows(
     "crps",
-    (
-        Column(key="CRPS", heading="CRPS", unit="plain", symbol="px", better="low", hint=f"of edges; {PAIRS}"),
-        *_edge_columns("CRPS", "plain", "low"),
-    ),
+    _edge_columns("CRPS", "low", "plain", heading="CRPS", symbol="px", hint=f"of edges; {PAIRS}"),
     pair_rows(lambda pairs: {"crps": crps(pairs.residuals, np.sqrt(pairs.variances)), "present": ~pairs.truncated}),
     lambda rows, counts: _by_edge("CRPS", counts, rows["crps"], rows["present"]),
-    needs={"boxes"},
     notes=with_truncated(notes_on_distances),
 )
 
@@ -233,20 +237,13 @@ def _sharpness(rows: ScoredRows, counts: Floats) -> Resampled:
 SHARPNESS = measure_of_rows(
     "sharpness",
     (
-        Column(
-            key="sharpness",
-            heading="sharpness",
-            unit="plain",
-            symbol="px",
-            better=None,
-            hint=f"root of mean variance; {PAIRS}",
+        *_edge_columns(
+            "sharpness", None, "plain", heading="sharpness", symbol="px", hint=f"root of mean variance; {PAIRS}"
         ),
-        *_edge_columns("sharpness", "plain", None),
         Column(key="MPIW_90", unit="plain", better=None, hint="mean width of 90 % intervals, pixels"),
     ),
     pair_rows(lambda pairs: {"variances": pairs.variances, "present": ~pairs.truncated}),
     _sharpness,
-    needs={"boxes"},
     notes=with_truncated(notes_on_distances),
 )
 
@@ -269,7 +266,7 @@ def _coverage(rows: ScoredRows, counts: Floats) -> Resampled:
         inside = (rows["levels"] <= share).astype(np.float64)
         numbers |= _by_edge(key, counts, inside, rows["present"])
         joint = (rows["joint"] <= share).astype(np.float64)
-        numbers[f"{key}_joint"] = counted_mean(counts, joint[:, None], rows["dense"][:, None])[:, 0]
+        numbers[f"{key}_joint"] = counted_mean(counts, joint, rows["dense"])
     z, present = rows["z"], rows["present"]
     numbers["z68"] = weighted_quantile(counts, np.nonzero(present)[0], np.abs(z[present]), ONE_STD)
     numbers["RMS_z"] = np.sqrt(_pooled_mean(counts, np.square(z), present))
@@ -280,10 +277,8 @@ def _coverage_columns() -> list[Column]:
     columns = []
     for share in sorted(SHARES, key=lambda share: share != 0.9):
         percent = f"{100 * share:.0f}"
-        shown = share == 0.9
         key, hint = f"coverage_{percent}", f"edges inside their {percent} % interval; {PAIRS}, which cuts off the tail"
-        columns.append(Column(key=key, heading=key if shown else None, better=None, ideal=share, hint=hint))
-        columns += _edge_columns(key, "per cent", None)
+        columns += _edge_columns(key, None, heading=key if share == 0.9 else None, ideal=share, hint=hint)
         columns.append(Column(key=f"{key}_joint", better=None, hint=f"boxes inside their {percent} % ellipsoid"))
     hint = f"68% quantile of |z| of edges: 1 if calibrated, above if overconfident; {PAIRS}"
     columns.append(Column(key="z68", heading="coverage_z68", unit="plain", better=None, ideal=1, hint=hint))
@@ -300,32 +295,26 @@ COVERAGE = measure_of_rows(
     _coverage_columns(),
     pair_rows(_level_rows),
     _coverage,
-    needs={"boxes"},
     notes=cut_off(_notes_on_levels),
 )
 
 
 def _mqce(rows: ScoredRows, counts: Floats) -> Resampled:
-    joint = (rows["joint"][:, None] <= MQCE_LEVELS).astype(np.float64)
-    dense = np.repeat(rows["dense"][:, None], len(MQCE_LEVELS), axis=1)
-    numbers = {"M-QCE": np.abs(counted_mean(counts, joint, dense) - MQCE_LEVELS).mean(axis=1)}
-    for column, edge in enumerate(EDGES):
-        inside = (rows["levels"][:, column, None] <= MQCE_LEVELS).astype(np.float64)
-        present = np.repeat(rows["present"][:, column, None], len(MQCE_LEVELS), axis=1)
-        gaps = np.abs(counted_mean(counts, inside, present) - MQCE_LEVELS)
-        numbers[f"M-QCE_{edge}"] = gaps.mean(axis=1)
-    return numbers
+    def error(levels: Floats, present: Bools) -> Floats:
+        inside = (levels[:, None] <= MQCE_LEVELS).astype(np.float64)
+        every = np.repeat(present[:, None], len(MQCE_LEVELS), axis=1)
+        gaps: Floats = np.abs(counted_mean(counts, inside, every) - MQCE_LEVELS).mean(axis=1)
+        return gaps
+
+    edges = (error(rows["levels"][:, column], rows["present"][:, column]) for column in range(len(EDGES)))
+    return {"M-QCE": error(rows["joint"], rows["dense"]), **_name_edges("M-QCE", np.stack([*edges], axis=1))}
 
 
 MQCE = measure_of_rows(
     "mqce",
-    (
-        Column(key="M-QCE", heading="M-QCE", better="low", hint=f"mean |coverage - share| of boxes; {PAIRS}"),
-        *_edge_columns("M-QCE", "per cent", "low"),
-    ),
+    _edge_columns("M-QCE", "low", heading="M-QCE", hint=f"mean |coverage - share| of boxes; {PAIRS}"),
     pair_rows(_level_rows),
     _mqce,
-    needs={"boxes"},
     notes=cut_off(_notes_on_levels),
 )
 
@@ -352,24 +341,16 @@ def _pit(rows: ScoredRows, counts: Floats) -> Resampled:
 PIT = measure_of_rows(
     "pit",
     (
-        Column(
-            key="PIT", heading="PIT", better="low", hint=f"share that is in the wrong of {PIT_BINS} PIT bins; {PAIRS}"
-        ),
-        *_edge_columns("PIT", "per cent", "low"),
-        *_edge_columns("PIT_mean", "per cent", None),
+        *_edge_columns("PIT", "low", heading="PIT", hint=f"share that is in the wrong of {PIT_BINS} PIT bins; {PAIRS}"),
+        *_edge_columns("PIT_mean", None)[1:],
         *(Column(key=f"PIT_bin{number + 1}", better=None) for number in range(PIT_BINS)),
     ),
     pair_rows(_pit_rows),
     _pit,
-    needs={"boxes"},
     notes=cut_off(notes_on_edges),
 )
 
 # --- ENCE ---
-
-
-def _ence_rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
-    return {"variances": pairs.variances, "squares": np.square(pairs.residuals), "present": with_sigma(pairs)}
 
 
 def _ence(rows: ScoredRows, counts: Floats) -> Resampled:
@@ -383,35 +364,30 @@ def _ence(rows: ScoredRows, counts: Floats) -> Resampled:
             found.append(ence_of_sums(*table.sums(bins, of_edge)))
     for bins, found in by_bins.items():
         edges = np.stack(found, axis=1)
-        numbers[full_name("ENCE", bins=bins)] = _mean_of_edges(edges)
-        numbers |= {full_name("ENCE", bins=bins, part=edge): edges[:, i] for i, edge in enumerate(EDGES)}
+        numbers[full_name("ENCE", bins=bins)] = means_of_defined(edges)
+        numbers |= _name_edges(full_name("ENCE", bins=bins), edges)
     return numbers
-
-
-def _mean_of_edges(values: Floats) -> Floats:
-    """Return the mean over edges that have any pair; NaN if none has."""
-    some = ~np.isnan(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Floats = np.where(some, values, 0.0).sum(axis=1) / some.sum(axis=1)
-    return mean
 
 
 def _ence_columns() -> list[Column]:
     columns = []
     for bins in ENCE_BINS:
-        heading = "ENCE" if bins == ENCE_BINS[0] else None
-        hint = f"|RMSE - RMV| / RMV, mean of edges; {bins.words}; {PAIRS}"
-        columns.append(Column(key=full_name("ENCE", bins=bins), heading=heading, unit="plain", better="low", hint=hint))
-        columns += _edge_columns(full_name("ENCE", bins=bins), "plain", "low")
+        heading, hint = "ENCE" if bins == ENCE_BINS[0] else None, f"|RMSE - RMV| / RMV, mean of edges; {bins.words}"
+        columns += _edge_columns(full_name("ENCE", bins=bins), "low", "plain", heading=heading, hint=f"{hint}; {PAIRS}")
     return columns
 
 
 ENCE = measure_of_rows(
     "ence",
     _ence_columns(),
-    pair_rows(_ence_rows),
+    pair_rows(
+        lambda pairs: {
+            "variances": pairs.variances,
+            "squares": np.square(pairs.residuals),
+            "present": with_sigma(pairs),
+        }
+    ),
     _ence,
-    needs={"boxes"},
     notes=cut_off(notes_on_edges),
 )
 
@@ -440,34 +416,19 @@ def _sense_rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
 
 
 def _sense_measure(
-    name: str,
-    key: str,
-    prepare: Callable[[Floats, Floats], Callable[[Floats], Floats]],
-    better: Better,
-    hint: str,
+    name: str, key: str, prepare: Callable[[Floats, Floats], Counted], better: Better, hint: str
 ) -> Measure:
-    unit: Unit = "plain"
-
     def numbers(rows: ScoredRows, counts: Floats) -> Resampled:
         def of(present: Bools) -> Floats:
             pair, edge = np.nonzero(present)
             return prepare(rows["sigmas"][pair, edge], rows["errors"][pair, edge])(counts[:, pair])
 
         present = rows["present"]
-        single = [present & (np.arange(len(EDGES)) == column) for column in range(len(EDGES))]
-        return {key: of(present), **{f"{key}_{edge}": of(one) for edge, one in zip(EDGES, single, strict=True)}}
+        single = [of(present & (np.arange(len(EDGES)) == column)) for column in range(len(EDGES))]
+        return {key: of(present), **_name_edges(key, np.stack(single, axis=1))}
 
-    return measure_of_rows(
-        name,
-        (
-            Column(key=key, heading=key, unit=unit, better=better, hint=f"{hint}; {PAIRS}"),
-            *(Column(key=f"{key}_{edge}", unit=unit, better=better) for edge in EDGES),
-        ),
-        pair_rows(_sense_rows),
-        numbers,
-        needs={"boxes"},
-        notes=notes_on_edges,
-    )
+    columns = _edge_columns(key, better, "plain", heading=key, hint=f"{hint}; {PAIRS}")
+    return measure_of_rows(name, columns, pair_rows(_sense_rows), numbers, notes=notes_on_edges)
 
 
 AUSE = _sense_measure(

@@ -135,13 +135,18 @@ def d_ece(
 
 
 def laece(
-    scores: Sequence[float], ious: Sequence[float], labels: Sequence[int], number: int, kind: str = "width"
+    scores: Sequence[float],
+    ious: Sequence[float],
+    labels: Sequence[int],
+    number: int,
+    kind: str = "width",
+    ends: tuple[float, float] | None = (0.0, 1.0),
 ) -> float:
     """Return the mean over named classes of the same, with IoU for precision."""
     errors = []
     for label in sorted(set(labels)):
         rows = [i for i, named in enumerate(labels) if named == label]
-        errors.append(d_ece([scores[i] for i in rows], [ious[i] for i in rows], number, kind))
+        errors.append(d_ece([scores[i] for i in rows], [ious[i] for i in rows], number, kind, ends))
     return sum(errors) / len(errors)
 
 

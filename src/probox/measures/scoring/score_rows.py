@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.measures.boxes.matching import AREA_RANGES, IOU_THRESHOLDS, MAX_DETECTIONS, SIZES
-from probox.measures.matched import FEW_PAIRS, MatchedPairs, matches_at
+from probox.measures.matched import FEW_PAIRS, MatchedPairs, matches_at, rows_of_matches
 from probox.measures.measure import (
     Column,
     Evaluated,
@@ -25,6 +25,7 @@ from probox.measures.measure import (
     Resampled,
     Summary,
     Weights,
+    counted_notes,
     groups_by_label,
 )
 from probox.measures.scoring.calibration_metrics import Bins, coverage, edge_levels, error_factor
@@ -90,8 +91,23 @@ class ScoredRows:
         return ScoredRows(self.image_rows[rows], self.labels[rows], self.areas[rows], columns)
 
 
+def join_rows(parts: Sequence[ScoredRows]) -> ScoredRows:
+    """Return rows with the same columns, one part after the other."""
+    images, labels, areas = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("image_rows", "labels", "areas")
+    )
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
+    return ScoredRows(images, labels, areas, columns)
+
+
 Numbers = Callable[[ScoredRows, Floats], Resampled]
 """A measure's numbers, (R,) each, of rows and how often each is there, (R, K), in whole numbers."""
+
+Notes = Callable[[Evaluated], Sequence[Note]]
+
+
+BOXES: frozenset[Need] = frozenset({"boxes"})
+"""What most measures of rows need."""
 
 
 def measure_of_rows(
@@ -100,8 +116,8 @@ def measure_of_rows(
     rows: Callable[[Evaluated], ScoredRows],
     numbers: Numbers,
     *,
-    needs: Collection[Need],
-    notes: Callable[[Evaluated], Sequence[Note]],
+    needs: Collection[Need] = BOXES,
+    notes: Notes,
 ) -> Measure:
     """Return a measure of rows, which nobody takes unless it is asked for."""
     columns = tuple(columns)
@@ -151,12 +167,14 @@ def counted_mean(counts: Floats, values: Floats, present: Bools | None = None) -
     ----------
     counts : (R, K) float64
         How often each row is there.
-    values : (K, M) float64
-        What to average.
-    present : (K, M) bool, optional
+    values : (K, M) or (K,) float64
+        What to average; the means of a single column are (R,).
+    present : array of bool, optional
         Which of the values count. Default: all.
     """
     there = np.ones(values.shape, bool) if present is None else present
+    if values.ndim == 1:
+        return counted_mean(counts, values[:, None], there[:, None])[:, 0]
     # Not by a matrix product: its last bits would depend on how many threads the machine has.
     sums = np.einsum("rk,km->rm", counts, np.where(there, values, 0.0))
     n = np.einsum("rk,km->rm", counts, there.astype(np.float64))
@@ -200,9 +218,7 @@ def notes_on_boxes(evaluated: Evaluated) -> list[Note]:
     pairs = evaluated.matched_pairs
     n, plain = len(pairs), int(pairs.plain.sum())
     singular = n - plain - int(with_density(pairs).sum())
-    notes = _notes_on_plain(pairs)
-    if singular:
-        notes.append(Note("singular-pairs", singular, total=n))
+    notes = counted_notes(Note("plain-pairs", plain, total=n), Note("singular-pairs", singular, total=n))
     return [*notes, *_notes_on_few(pairs, n - plain - singular)]
 
 
@@ -210,7 +226,7 @@ def notes_on_edges(evaluated: Evaluated) -> list[Note]:
     """Return notes on numbers that need the sigma of an edge."""
     pairs = evaluated.matched_pairs
     return [
-        *_notes_on_plain(pairs),
+        *counted_notes(Note("plain-pairs", pairs.plain.sum(), total=len(pairs))),
         *_notes_on_truncated(pairs),
         *_notes_on_few(pairs, int(with_sigma(pairs).any(axis=1).sum())),
     ]
@@ -219,9 +235,8 @@ def notes_on_edges(evaluated: Evaluated) -> list[Note]:
 def notes_on_distances(evaluated: Evaluated) -> list[Note]:
     """Return notes on numbers that plain boxes have too."""
     pairs = evaluated.matched_pairs
-    plain = int(pairs.plain.sum())
-    notes = [Note("plain-distances", plain, total=len(pairs))] if plain else []
-    return [*notes, *_notes_on_few(pairs, len(pairs))]
+    plain = Note("plain-distances", pairs.plain.sum(), total=len(pairs))
+    return [*counted_notes(plain), *_notes_on_few(pairs, len(pairs))]
 
 
 def notes_on_labels(evaluated: Evaluated) -> list[Note]:
@@ -232,30 +247,21 @@ def notes_on_labels(evaluated: Evaluated) -> list[Note]:
     return _notes_on_few(pairs, len(pairs))
 
 
-def cut_off(notes: Callable[[Evaluated], Sequence[Note]]) -> Callable[[Evaluated], Sequence[Note]]:
+def cut_off(notes: Notes) -> Notes:
     """Return notes, and one on what the least overlap of pairs does to errors."""
     return lambda evaluated: [*notes(evaluated), Note("overlap-cut", least=IOU_THRESHOLDS[0])]
 
 
-def with_truncated(notes: Callable[[Evaluated], Sequence[Note]]) -> Callable[[Evaluated], Sequence[Note]]:
+def with_truncated(notes: Notes) -> Notes:
     """Return notes, and one that counts the edges that were left out."""
     return lambda evaluated: [*_notes_on_truncated(evaluated.matched_pairs), *notes(evaluated)]
-
-
-def _notes_on_plain(pairs: MatchedPairs) -> list[Note]:
-    plain = int(pairs.plain.sum())
-    if not plain:
-        return []
-    return [Note("plain-pairs", plain, total=len(pairs))]
 
 
 def border_notes(residuals: Floats, variances: Floats, on_border: Bools) -> list[Note]:
     """Return how many edges (K, 4) lie on the image border, and how their errors compare with their std."""
     count, judged = int(on_border.sum()), on_border & (variances > 0)
-    if not count:
-        return []
     if not judged.any():
-        return [Note("edges-on-border", count, total=on_border.size)]
+        return counted_notes(Note("edges-on-border", count, total=on_border.size))
     errors, sigmas = residuals[judged], np.sqrt(variances[judged])
     inside, factor = coverage(edge_levels(errors, sigmas), 0.68), error_factor(errors / sigmas)
     return [Note("edges-on-border-judged", count, total=on_border.size, inside=inside, factor=factor)]
@@ -309,12 +315,10 @@ class Outcomes:
 def outcomes(evaluated: Evaluated, iou: float = IOU) -> Outcomes:
     """Return what became of every detection and object when matches overlap by at least `iou`."""
     matches = matches_at(evaluated, iou)
-    detections, objects, dataset = evaluated.detections, evaluated.objects, evaluated.dataset
+    detections, objects = evaluated.detections, evaluated.objects
     counted = matches.ignored[:, 0] & 1 == 0
-    images = matches.image_rows[counted].astype(np.int64)
-    rows = dataset.offsets(detections.image_rows)[images] + matches.numbers[counted]
+    rows, partners = rows_of_matches(evaluated, matches, counted)
     hits = matches.matched[counted, 0] & 1 == 1
-    partners = dataset.offsets(objects.image_rows)[images] + matches.matched_objects[counted]
     areas = detections.extents[rows].prod(axis=1)
     areas[hits] = objects.areas[partners[hits]]
     found = np.zeros(len(objects), bool)
@@ -330,10 +334,11 @@ def notes_on_detections(evaluated: Evaluated) -> list[Note]:
     unnamed, everything = matches.left_out, len(evaluated.detections)
     beyond = everything - unnamed - len(matches)
     n = len(matches) - ignored
-    left_out = [
-        Note("crowds-not-calibrated", ignored, total=everything),
-        Note("unnamed-not-calibrated", unnamed, total=everything),
-        Note("surplus-not-calibrated", beyond, total=everything, most=MAX_DETECTIONS),
+    return [
+        *counted_notes(
+            Note("crowds-not-calibrated", ignored, total=everything),
+            Note("unnamed-not-calibrated", unnamed, total=everything),
+            Note("surplus-not-calibrated", beyond, total=everything, most=MAX_DETECTIONS),
+        ),
+        *([Note("few-detections", n, least=FEW_PAIRS)] if n < FEW_PAIRS else []),
     ]
-    few = [Note("few-detections", n, least=FEW_PAIRS)] if n < FEW_PAIRS else []
-    return [*(note for note in left_out if note.count), *few]
