@@ -21,26 +21,25 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
-from probox.measures.measure import Column, Evaluated, Measure, Resampled, Summary, Weights, weighted_sums
-from probox.measures.pmb_definition import ASSIGNMENTS, CLUTTER, MIN_DETERMINANT, MIN_PROBABILITY
+from probox.measures.measure import (
+    Column,
+    Evaluated,
+    Measure,
+    Resampled,
+    Summary,
+    Weights,
+    counted_notes,
+    weighted_sums,
+)
+from probox.measures.pmb_definition import ASSIGNMENTS, CLUTTER, MIN_DETERMINANT, MIN_PROBABILITY, ImageNLL
 from probox.notes import Note
 from probox.support.parallel import thread_count
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import Dataset
 from probox.tables.labels import background_classes, scores_alone
 
-NUMBERS = (
-    "nll",
-    "matched_box",
-    "matched_label",
-    "unmatched",
-    "missed",
-    "expected",
-    "assignments",
-    "missed_objects",
-    "floored_objects",
-)
-"""The kernel's numbers of an image, in its order; `ImageNLL` has the same."""
+NUMBERS = tuple(field.name for field in dataclasses.fields(ImageNLL))
+"""The kernel's numbers of an image, in its order."""
 
 LITTLE_BACKGROUND = 1e-3
 """What a detection leaves for background is little below this: unmatched it costs 7 and more."""
@@ -48,7 +47,7 @@ LITTLE_BACKGROUND = 1e-3
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class PmbImages:
-    """PMB-NLL of the images of an evaluation, with what it could not use: one number for each image.
+    """PMB-NLL of the images of an evaluation.
 
     Parameters
     ----------
@@ -56,25 +55,17 @@ class PmbImages:
         `NUMBERS` of each image, with the floor.
     plain : (N,) float64
         PMB-NLL without it; infinite where nothing explains all objects.
-    objects, detections, dense : (N,) int64
-        How many objects (crowds are none), detections, and detections that have a density.
-    sure, firm : (N,) int64
-        How many detections may be matched, and how many of these leave little for background.
-    scores_alone : (N,) int64
-        How many detections state a score and nothing about other classes.
-    crowds : (N,) int64
-        How many crowds were left out.
+    detections, dense : (N,) int64
+        How many detections each image has, and how many that have a density.
+    notes : sequence of Note
+        On what it replaced, and what it could not use.
     """
 
     floored: Floats
     plain: Floats
-    objects: Ints
     detections: Ints
     dense: Ints
-    sure: Ints
-    firm: Ints
-    scores_alone: Ints
-    crowds: Ints
+    notes: Sequence[Note]
 
     def number(self, name: str) -> Floats:
         """Return one of `NUMBERS` of each image."""
@@ -95,11 +86,10 @@ def pmb_of_images(evaluated: Evaluated) -> PmbImages | None:
 
     It is measured once: summary, notes and replicates all read it.
     """
+    if evaluated.detections.label_probs is None:
+        return None
     if evaluated not in _kept:
-        measured = _measure(evaluated)
-        if measured is None:
-            return None
-        _kept[evaluated] = measured
+        _kept[evaluated] = _measure(evaluated, evaluated.detections.label_probs)
     return _kept[evaluated]
 
 
@@ -114,11 +104,9 @@ def log_floors(dataset: Dataset, classes: int) -> Floats:
     return floors + math.log(4.0)
 
 
-def _measure(evaluated: Evaluated) -> PmbImages | None:
+def _measure(evaluated: Evaluated, given: npt.NDArray[np.float32]) -> PmbImages:
     found, there, dataset = evaluated.detections, evaluated.objects, evaluated.dataset
-    if found.label_probs is None:
-        return None
-    label_probs, alone = _claims(found.label_probs, found.labels, evaluated.classes)
+    label_probs, alone = _claims(given, found.labels, evaluated.classes)
     kept = np.flatnonzero(~there.crowd)
     offsets = dataset.offsets(found.image_rows)
     object_offsets = dataset.offsets(there.image_rows[kept])
@@ -142,23 +130,34 @@ def _measure(evaluated: Evaluated) -> PmbImages | None:
             threads=thread_count(None),
         )
 
-    def per_image(rows: Ints, chosen: Bools) -> Ints:
-        return np.bincount(rows[chosen], minlength=len(dataset)).astype(np.int64)
-
+    floored, plain = run(floors), run(np.full(len(dataset), -np.inf))[:, 0]
+    dense, total = _dense(found.covariances), len(found)
     sure = label_probs.max(axis=1, initial=0.0) > np.float32(CLUTTER)
     firm = sure & (1.0 - label_probs.sum(axis=1, dtype=np.float64) < LITTLE_BACKGROUND)
-    everywhere = np.ones(len(found), bool)
-    return PmbImages(
-        floored=run(floors),
-        plain=run(np.full(len(dataset), -np.inf))[:, 0],
-        objects=np.diff(object_offsets),
-        detections=per_image(found.image_rows, everywhere),
-        dense=per_image(found.image_rows, _dense(found.covariances)),
-        sure=per_image(found.image_rows, sure),
-        firm=per_image(found.image_rows, firm),
-        scores_alone=per_image(found.image_rows, alone),
-        crowds=per_image(there.image_rows, there.crowd),
+    little = firm.sum() if 2 * firm.sum() > sure.sum() else 0
+    notes = [Note("pmb-no-density", total)]
+    if dense.any() or not total:
+        notes = counted_notes(
+            _note_on_floor(floored, plain, len(kept)),
+            Note("pmb-left-out", (~dense).sum(), total=total),
+            Note("pmb-scores-alone", alone.sum(), total=total),
+            Note("pmb-little-background", little, total=sure.sum(), least=LITTLE_BACKGROUND),
+            Note("pmb-crowds", there.crowd.sum()),
+        )
+    detections, with_density = (
+        np.bincount(rows, minlength=len(dataset)) for rows in (found.image_rows, found.image_rows[dense])
     )
+    return PmbImages(floored=floored, plain=plain, detections=detections, dense=with_density, notes=notes)
+
+
+def _note_on_floor(floored: Floats, plain: Floats, objects: int) -> Note:
+    """Return the note on objects at the floor, and on images that are infinite without it."""
+    n, infinite = len(plain), int(np.isinf(plain).sum())
+    count = floored[:, NUMBERS.index("floored_objects")].sum()
+    mean = math.fsum(floored[:, NUMBERS.index("nll")]) / max(n, 1)
+    if infinite:
+        return Note("pmb-infinite", count, total=objects, infinite=infinite, images=n, floored=mean)
+    return Note("pmb-floor", count, total=objects, without=math.fsum(plain) / max(n, 1), floored=mean)
 
 
 def _claims(
@@ -200,9 +199,9 @@ MEANS = {
 def pmb_summary(evaluated: Evaluated) -> Summary:
     """Return the means over images, and how many objects and images needed the floor."""
     images = pmb_of_images(evaluated)
-    if images is None or not images.defined(np.ones((1, len(images.objects))))[0]:
+    if images is None or not images.defined(np.ones((1, len(images.plain))))[0]:
         return PMB_NLL.nothing()
-    n = len(images.objects)
+    n = len(images.plain)
     # fsum is exact, so the order of images cannot change a bit of the result.
     infinite = int(np.isinf(images.plain).sum())
     summary: Summary = {"PMB_NLL": math.nan if infinite else math.fsum(images.plain) / n}
@@ -236,29 +235,7 @@ def pmb_notes(evaluated: Evaluated) -> Sequence[Note]:
     images = pmb_of_images(evaluated)
     if images is None:
         return (Note("pmb-labels-not-kept"),)
-    found, dense = int(images.detections.sum()), int(images.dense.sum())
-    if found and not dense:
-        return (Note("pmb-no-density", found),)
-    return _notes(images, found, dense)
-
-
-def _notes(images: PmbImages, found: int, dense: int) -> list[Note]:
-    objects, floored = int(images.objects.sum()), int(images.number("floored_objects").sum())
-    infinite, n = int(np.isinf(images.plain).sum()), len(images.plain)
-    sure, firm = int(images.sure.sum()), int(images.firm.sum())
-    mean = math.fsum(images.number("nll")) / max(n, 1)
-    notes = [
-        Note("pmb-left-out", found - dense, total=found),
-        Note("pmb-scores-alone", images.scores_alone.sum(), total=found),
-        Note("pmb-little-background", firm if 2 * firm > sure else 0, total=sure, least=LITTLE_BACKGROUND),
-        Note("pmb-crowds", images.crowds.sum()),
-    ]
-    if infinite:
-        notes.insert(0, Note("pmb-infinite", floored, total=objects, infinite=infinite, images=n, floored=mean))
-    else:
-        without = math.fsum(images.plain) / max(n, 1)
-        notes.insert(0, Note("pmb-floor", floored, total=objects, without=without, floored=mean))
-    return [note for note in notes if note.count]
+    return images.notes
 
 
 PMB_NLL = Measure(

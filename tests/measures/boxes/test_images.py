@@ -98,7 +98,7 @@ def test_no_objects_and_no_detections() -> None:
 def test_what_nobody_asked_for_is_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, found = cups_and_dogs()
     result = probox.evaluate(truth, found, measures=["pdq"])
-    monkeypatch.setattr(matching, "_groups", None)  # whoever calls it fails
+    monkeypatch.setattr(matching, "_measure_groups", None)  # whoever calls it fails
     table = result.per_image()
     assert np.isnan(table.columns["mAP"]).all()
     assert "mAP" not in table.flat().columns

@@ -8,7 +8,7 @@ neighbouring ids; `box_definition.copied_images` makes such copies, and the numb
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -237,8 +237,19 @@ def class_index(classes: Sequence[str], name: str) -> int:
     return row
 
 
+def means_of_defined(values: Floats) -> Floats:
+    """Return the mean over the last axis of what is not NaN; NaN where nothing is left."""
+    defined = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        mean: Floats = np.where(defined, values, 0.0).sum(axis=-1) / defined.sum(axis=-1)
+    return mean
+
+
 EVERY_THRESHOLD = np.uint16(2 ** len(IOU_THRESHOLDS) - 1)
 """A bit for each."""
+
+_Columns = dict[str, Any]
+"""What the kernel reads of detections and objects by class, objects of all sizes counting."""
 
 
 def resampled_precision(
@@ -259,13 +270,7 @@ def resampled_precision(
     threads : int, optional
         Default: as many as the process may use. The result is the same to the bit for any number.
     """
-    return _core.resampled_precision(
-        **_by_class(matches, object_images, threads),
-        weights=np.ascontiguousarray(weights, np.int64),
-        thresholds=len(IOU_THRESHOLDS),
-        recall_points=recall_points,
-        threads=thread_count(threads),
-    )
+    return _precision(_by_class(matches, object_images, weights, threads), recall_points, thread_count(threads))
 
 
 def resampled_lrp(
@@ -275,30 +280,48 @@ def resampled_lrp(
 
     Parameters are those of `resampled_precision`; the optimum is sought among `score_thresholds`, which ascend.
     """
-    columns = _by_class(matches, object_images, threads)
-    right = columns["right"] & 1 == 1  # at the first IoU threshold
-    return _core.resampled_lrp(
-        **columns,
-        weights=np.ascontiguousarray(weights, np.int64),
-        errors=np.where(right, 1.0 - matches.ious[:, 0], 0.0),
-        score_thresholds=score_thresholds,
-        slack=1.0 - float(IOU_THRESHOLDS[0]),
-        threads=thread_count(threads),
+    columns = _by_class(matches, object_images, weights, threads)
+    return _lrp(columns, matches.ious[:, 0], score_thresholds, thread_count(threads))
+
+
+def image_precision(matches: BoxMatches, object_images: Ints, recall_points: Floats) -> Floats:
+    """Return each image's average precision by IoU threshold, and in the last row of all, (11, I)."""
+    precision, images = _measure_groups(
+        matches, object_images, len(IOU_THRESHOLDS), lambda columns, rows: _precision(columns, recall_points, 1)[0]
+    )
+    return _means(np.concatenate([precision, precision.mean(axis=0, keepdims=True)]), images, matches.images)
+
+
+def image_lrp(matches: BoxMatches, object_images: Ints, score_thresholds: Floats) -> Floats:
+    """Return the mean over each image's classes of optimal LRP and its components loc, fp and fn, (4, I).
+
+    The optimum of a class in an image is sought among `score_thresholds`.
+    """
+    optima, images = _measure_groups(
+        matches, object_images, 4, lambda columns, rows: _lrp(columns, matches.ious[rows, 0], score_thresholds, 1)[0].T
+    )
+    return _means(optima, images, matches.images)
+
+
+def _precision(columns: _Columns, recall_points: Floats, threads: int) -> Floats:
+    return _core.resampled_precision(
+        **columns, thresholds=len(IOU_THRESHOLDS), recall_points=recall_points, threads=threads
     )
 
 
-def means_of_defined(values: Floats) -> Floats:
-    """Return the mean over the last axis of what is not NaN; NaN where nothing is left."""
-    defined = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        mean: Floats = np.where(defined, values, 0.0).sum(axis=-1) / defined.sum(axis=-1)
-    return mean
+def _lrp(columns: _Columns, ious: Floats, score_thresholds: Floats, threads: int) -> Floats:
+    right = columns["right"] & 1 == 1  # at the first IoU threshold
+    return _core.resampled_lrp(
+        **columns,
+        errors=np.where(right, 1.0 - ious, 0.0),
+        score_thresholds=score_thresholds,
+        slack=1.0 - float(IOU_THRESHOLDS[0]),
+        threads=threads,
+    )
 
 
-def _by_class(matches: BoxMatches, object_images: Ints, threads: int | None) -> dict[str, Any]:
-    """Return what the kernel reads, objects of all sizes counting: detections by score, and the images of objects."""
+def _by_class(matches: BoxMatches, object_images: Ints, weights: Ints, threads: int | None) -> _Columns:
     order, offsets = matches.by_score(threads)
-    matched, ignored = matches.matched[:, 0], matches.ignored[:, 0]
     counted = np.flatnonzero(matches.object_counts & 1)
     counted = counted[np.argsort(matches.object_labels[counted], kind="stable")]
     per_class = np.bincount(matches.object_labels[counted], minlength=len(matches.classes))
@@ -306,111 +329,56 @@ def _by_class(matches: BoxMatches, object_images: Ints, threads: int | None) -> 
         "order": order,
         "offsets": offsets,
         "image_rows": matches.image_rows,
-        "scores": matches.scores,
-        "right": matched & ~ignored,
-        "wrong": ~(matched | ignored) & EVERY_THRESHOLD,
+        **_outcomes(matches, slice(None)),
         "object_offsets": np.concatenate([[0], np.cumsum(per_class)]).astype(np.int64),
         "object_images": object_images[counted].astype(np.int32),
+        "weights": np.ascontiguousarray(weights, np.int64),
+    }
+
+
+def _outcomes(matches: BoxMatches, rows: Ints | slice) -> _Columns:
+    matched, ignored = matches.matched[rows, 0], matches.ignored[rows, 0]
+    return {
+        "scores": matches.scores[rows],
+        "right": matched & ~ignored,
+        "wrong": ~(matched | ignored) & EVERY_THRESHOLD,
     }
 
 
 _GROUPS = 50_000  # at a time: each takes a number per score threshold
 
 
-def image_precision(matches: BoxMatches, object_images: Ints, recall_points: Floats) -> Floats:
-    """Return each image's average precision by IoU threshold, and in the last row of all, (11, I).
+def _measure_groups(
+    matches: BoxMatches, object_images: Ints, numbers: int, measure: Callable[[_Columns, Ints], Floats]
+) -> tuple[Floats, Ints]:
+    """Return some numbers of each class of each image that has objects of it, (numbers, G), and the images, (G,).
 
-    Parameters
-    ----------
-    matches : BoxMatches
-        What became of detections and objects.
-    object_images : (M,) int64
-        The row of each object's image.
-    recall_points : array of float
-        Where precision is read off, ascending.
+    To the kernel, such a group is a class, and all groups are in one image that counts once.
     """
-    groups = _groups(matches, object_images)
-    parts = [
-        _core.resampled_precision(
-            **part.columns, thresholds=len(IOU_THRESHOLDS), recall_points=recall_points, threads=1
-        )[0]
-        for part in _parts(matches, groups)
-    ]
-    precision = np.concatenate([np.zeros((len(IOU_THRESHOLDS), 0)), *parts], axis=1)
-    return _means(np.concatenate([precision, precision.mean(axis=0, keepdims=True)]), groups.images, matches.images)
-
-
-def image_lrp(matches: BoxMatches, object_images: Ints, score_thresholds: Floats) -> Floats:
-    """Return the mean over each image's classes of optimal LRP and its components loc, fp and fn, (4, I).
-
-    Parameters are those of `image_precision`; the optimum of a class in an image is sought among `score_thresholds`.
-    """
-    groups = _groups(matches, object_images)
-    parts = []
-    for part in _parts(matches, groups):
-        right = part.columns["right"] & 1 == 1  # at the first IoU threshold
-        optimum = _core.resampled_lrp(
-            **part.columns,
-            errors=np.where(right, 1.0 - matches.ious[part.rows, 0], 0.0),
-            score_thresholds=score_thresholds,
-            slack=1.0 - float(IOU_THRESHOLDS[0]),
-            threads=1,
-        )
-        parts.append(optimum[0].T)
-    return _means(np.concatenate([np.zeros((4, 0)), *parts], axis=1), groups.images, matches.images)
-
-
-class _Groups(NamedTuple):
-    """The classes that have objects in an image, image by image; objects of all sizes count."""
-
-    images: Ints
-    objects: Ints
-    """How many objects of the class the image has."""
-    first: Ints
-    """The first of its rows in the matches: those of an image and class stand together, from the highest score down."""
-    last: Ints
-    """The row after its last."""
-
-
-def _groups(matches: BoxMatches, object_images: Ints) -> _Groups:
     classes = max(len(matches.classes), 1)
     counted = matches.object_counts & 1 == 1
     keys, objects = np.unique(
         object_images[counted].astype(np.int64) * classes + matches.object_labels[counted], return_counts=True
     )
+    # Matches of an image and class stand together, from the highest score down.
     found = matches.image_rows.astype(np.int64) * classes + matches.labels
     first, last = (np.searchsorted(found, keys, side=side) for side in ("left", "right"))
-    return _Groups(keys // classes, objects, first, last)
-
-
-class _GroupColumns(NamedTuple):
-    rows: Ints
-    columns: dict[str, Any]
-
-
-def _parts(matches: BoxMatches, groups: _Groups) -> list[_GroupColumns]:
-    """Return what the kernel reads, some groups at a time: each group is a class, and all count once."""
-    starts = range(0, len(groups.images), _GROUPS)
-    return [_part(matches, _Groups(*(column[start : start + _GROUPS] for column in groups))) for start in starts]
-
-
-def _part(matches: BoxMatches, groups: _Groups) -> _GroupColumns:
-    lengths = groups.last - groups.first
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    rows = np.arange(offsets[-1]) + np.repeat(groups.first - offsets[:-1], lengths)
-    matched, ignored = matches.matched[rows, 0], matches.ignored[rows, 0]
-    columns = {
-        "order": np.arange(len(rows)),
-        "offsets": offsets,
-        "image_rows": np.zeros(len(rows), np.int32),
-        "scores": matches.scores[rows],
-        "right": matched & ~ignored,
-        "wrong": ~(matched | ignored) & EVERY_THRESHOLD,
-        "object_offsets": np.concatenate([[0], np.cumsum(groups.objects)]),
-        "object_images": np.zeros(groups.objects.sum(), np.int32),
-        "weights": np.ones((1, 1), np.int64),
-    }
-    return _GroupColumns(rows, columns)
+    parts = [np.zeros((numbers, 0))]
+    for some in (slice(start, start + _GROUPS) for start in range(0, len(keys), _GROUPS)):
+        lengths = last[some] - first[some]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.arange(offsets[-1]) + np.repeat(first[some] - offsets[:-1], lengths)
+        columns = {
+            "order": np.arange(len(rows)),
+            "offsets": offsets,
+            "image_rows": np.zeros(len(rows), np.int32),
+            **_outcomes(matches, rows),
+            "object_offsets": np.concatenate([[0], np.cumsum(objects[some])]),
+            "object_images": np.zeros(objects[some].sum(), np.int32),
+            "weights": np.ones((1, 1), np.int64),
+        }
+        parts.append(measure(columns, rows))
+    return np.concatenate(parts, axis=1), keys // classes
 
 
 def _means(values: Floats, images: Ints, count: int) -> Floats:

@@ -163,12 +163,12 @@ class AveragePrecisionResult:
     @property
     def ap50(self) -> float:
         """Mean average precision at IoU 0.50."""
-        return mean_of_defined(self._ap(threshold=0))
+        return mean_of_defined(self._ap(average=1))
 
     @property
     def ap75(self) -> float:
         """Mean average precision at IoU 0.75."""
-        return mean_of_defined(self._ap(threshold=5))
+        return mean_of_defined(self._ap(average=2))
 
     @property
     def ap_small(self) -> float:
@@ -215,9 +215,9 @@ class AveragePrecisionResult:
         """Average recall on large objects."""
         return mean_of_defined(self._ar("large"))
 
-    def _ap(self, size: str = "all", threshold: int | None = None) -> Floats:
-        """Return each class's average precision, over all IoU thresholds or at the first (0) or sixth (5)."""
-        return self.ap[{None: 0, 0: 1, 5: 2}[threshold], :, size_index(size)]
+    def _ap(self, size: str = "all", average: int = 0) -> Floats:
+        """Return each class's average precision, by the row of `_AVERAGES`."""
+        return self.ap[average, :, size_index(size)]
 
     def _ar(self, size: str = "all", limit: int = -1) -> Floats:
         """Return each class's average recall."""
@@ -246,8 +246,8 @@ class AveragePrecisionResult:
         columns = {
             "objects": self.objects[:, 0],
             "AP": self._ap(),
-            "AP50": self._ap(threshold=0),
-            "AP75": self._ap(threshold=5),
+            "AP50": self._ap(average=1),
+            "AP75": self._ap(average=2),
             **{f"AP_{size}": self._ap(size) for size in SIZES[1:]},
             **{f"AR_{limit}": self._ar(limit=column) for column, limit in enumerate(LIMITS)},
             **{f"AR_{size}": self._ar(size) for size in SIZES[1:]},
@@ -258,8 +258,8 @@ class AveragePrecisionResult:
         """Return a table with one row per area range: means over the classes that have objects in it."""
         columns = {
             "mAP": [mean_of_defined(self._ap(size)) for size in SIZES],
-            "AP50": [mean_of_defined(self._ap(size, 0)) for size in SIZES],
-            "AP75": [mean_of_defined(self._ap(size, 5)) for size in SIZES],
+            "AP50": [mean_of_defined(self._ap(size, 1)) for size in SIZES],
+            "AP75": [mean_of_defined(self._ap(size, 2)) for size in SIZES],
             "AR_100": [mean_of_defined(self._ar(size)) for size in SIZES],
         }
         means = {name: np.array(values) for name, values in columns.items()}
@@ -290,13 +290,7 @@ class AveragePrecisionResult:
 
 
 def _tables(
-    matches: BoxMatches,
-    order: Ints,
-    offsets: Ints,
-    objects: Ints,
-    threads: int | None,
-    start: int,
-    stop: int,
+    matches: BoxMatches, order: Ints, offsets: Ints, objects: Ints, threads: int | None, start: int, stop: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return precision, score and recall of a range of classes; `order` and `offsets` are those of all classes."""
     own = offsets[start : stop + 1]

@@ -34,6 +34,9 @@ Variant = Literal["grid", "exact"]
 GRID = np.linspace(0.0, 1.0, 101)
 """The score thresholds of the variant ``grid``."""
 
+_OPTIMA = ("olrp", "olrp_loc", "olrp_fp", "olrp_fn", "thresholds")
+"""The columns of a result, in the kernel's order."""
+
 _SLACK = float(1.0 - IOU_THRESHOLDS[0])
 """The largest 1 - IoU of a true positive."""
 
@@ -112,8 +115,21 @@ class LRPResult:
         """Return the measure of matches at hand."""
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
-        if variant == "grid":
-            return cls._on_grid(matches, order, offsets, objects)
+        if variant == "grid":  # what `from_curves` gives of all classes' curves, to the bit, without making them
+            optima = _core.optimal_lrp(
+                order=order,
+                offsets=offsets,
+                scores=matches.scores,
+                matched=matches.matched,
+                ignored=matches.ignored,
+                ious=matches.ious,
+                objects=objects,
+                slack=_SLACK,
+                thresholds=GRID,
+            )
+            return cls(
+                variant=variant, classes=matches.classes, objects=objects, **dict(zip(_OPTIMA, optima, strict=True))
+            )
         curves = (
             _sweep(matches, order[offsets[row] : offsets[row + 1]], objects[row], variant)
             for row in range(len(matches.classes))
@@ -121,63 +137,19 @@ class LRPResult:
         return cls.from_curves(curves, matches.classes, objects, variant)
 
     @classmethod
-    def _on_grid(
-        cls,
-        matches: BoxMatches,
-        order: Ints,
-        offsets: Ints,
-        objects: Ints,
-    ) -> LRPResult:
-        """Return what `from_curves` gives of all classes' curves, to the bit, without making them."""
-        lrp, loc, fp, fn, thresholds = _core.optimal_lrp(
-            order=order,
-            offsets=offsets,
-            scores=matches.scores,
-            matched=matches.matched,
-            ignored=matches.ignored,
-            ious=matches.ious,
-            objects=objects,
-            slack=_SLACK,
-            thresholds=GRID,
-        )
-        return cls(
-            variant="grid",
-            classes=matches.classes,
-            objects=objects,
-            olrp=lrp,
-            olrp_loc=loc,
-            olrp_fp=fp,
-            olrp_fn=fn,
-            thresholds=thresholds,
-        )
-
-    @classmethod
     def from_curves(
-        cls,
-        curves: Iterable[LRPCurve],
-        classes: tuple[str, ...],
-        objects: Ints,
-        variant: Variant = "grid",
+        cls, curves: Iterable[LRPCurve], classes: tuple[str, ...], objects: Ints, variant: Variant = "grid"
     ) -> LRPResult:
         """Return the optima of each class's curves, which have one row per area range."""
-        best = {name: np.full(objects.shape, np.nan) for name in ("lrp", "loc", "fp", "fn", "score")}
+        best = {name: np.full(objects.shape, np.nan) for name in _OPTIMA}
         ranges = np.arange(len(SIZES))
         for row, curve in enumerate(curves):
             optimum = np.argmin(curve.lrp, axis=1)  # the first, so the lowest threshold; all NaN: any
-            for name in ("lrp", "loc", "fp", "fn"):
-                best[name][row] = getattr(curve, name)[ranges, optimum]
+            for name, values in zip(_OPTIMA[:4], (curve.lrp, curve.loc, curve.fp, curve.fn), strict=True):
+                best[name][row] = values[ranges, optimum]
             has_right = curve.true_positives[ranges, optimum] > 0
-            best["score"][row] = np.where(has_right & (objects[row] > 0), curve.score[optimum], np.nan)
-        return cls(
-            variant=variant,
-            classes=classes,
-            objects=objects,
-            olrp=best["lrp"],
-            olrp_loc=best["loc"],
-            olrp_fp=best["fp"],
-            olrp_fn=best["fn"],
-            thresholds=best["score"],
-        )
+            best["thresholds"][row] = np.where(has_right & (objects[row] > 0), curve.score[optimum], np.nan)
+        return cls(variant=variant, classes=classes, objects=objects, **best)
 
     @property
     def molrp(self) -> float:
@@ -205,15 +177,8 @@ class LRPResult:
 
     def per_size(self) -> NumberTable:
         """Return a table with one row per area range: means over the classes."""
-        means = {
-            name: np.array([mean_of_defined(column) for column in values.T])
-            for name, values in (
-                ("moLRP", self.olrp),
-                ("loc", self.olrp_loc),
-                ("fp", self.olrp_fp),
-                ("fn", self.olrp_fn),
-            )
-        }
+        columns = {"moLRP": self.olrp, "loc": self.olrp_loc, "fp": self.olrp_fp, "fn": self.olrp_fn}
+        means = {name: np.array([mean_of_defined(sizes) for sizes in values.T]) for name, values in columns.items()}
         return NumberTable("size", SIZES, {"objects": self.objects.sum(axis=0), **means})
 
     def per_class(self, *, size: str = "all") -> NumberTable:
@@ -279,9 +244,8 @@ def lrp_curve(matches: BoxMatches, name: str, *, size: str = "all", variant: Var
 
 def _sweep(matches: BoxMatches, rows: Ints, objects: Ints, variant: Variant) -> LRPCurve:
     """Return the curves of one class, `rows` its detections from the highest score down, one per area range."""
-    score = matches.scores[rows]
-    thresholds, kept = thresholds_kept(score, variant)
-    return curve_of_totals(thresholds, objects, *totals_of_rows(matches_of_rows(matches, rows), kept))
+    thresholds, kept = thresholds_kept(matches.scores[rows], variant)
+    return curve_of_totals(thresholds, objects, *totals_of_rows(_rate(matches, rows), kept))
 
 
 Rated = tuple[Bools, Bools, Floats]
@@ -291,7 +255,7 @@ _AT_ONCE = 1 << 18
 """Detections whose outcomes are looked at together: a class may have more of them than memory has room for."""
 
 
-def matches_of_rows(matches: BoxMatches, rows: Ints) -> Iterator[Rated]:
+def _rate(matches: BoxMatches, rows: Ints) -> Iterator[Rated]:
     """Yield what became of detections at the first overlap, some at a time."""
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
@@ -318,13 +282,7 @@ def totals_of_rows(parts: Iterable[Rated], kept: Ints) -> list[npt.NDArray[Any]]
     return [total.T for total in totals]
 
 
-def curve_of_totals(
-    thresholds: Floats,
-    objects: Ints,
-    tp: Ints,
-    fp: Ints,
-    misplaced: Floats,
-) -> LRPCurve:
+def curve_of_totals(thresholds: Floats, objects: Ints, tp: Ints, fp: Ints, misplaced: Floats) -> LRPCurve:
     """Return the curves of one class, one per area range, from what is kept at each threshold."""
     n = objects[:, None]
     fn = n - tp
@@ -334,16 +292,8 @@ def curve_of_totals(
     undefined = np.broadcast_to(n == 0, tp.shape)
     for values in (lrp, loc, wrong_share, missed_share):
         values[undefined] = np.nan
-    return LRPCurve(
-        score=thresholds,
-        true_positives=tp,
-        false_positives=fp,
-        objects=n,
-        lrp=lrp,
-        loc=loc,
-        fp=wrong_share,
-        fn=missed_share,
-    )
+    counts = {"true_positives": tp, "false_positives": fp, "objects": n}
+    return LRPCurve(score=thresholds, **counts, lrp=lrp, loc=loc, fp=wrong_share, fn=missed_share)
 
 
 def thresholds_kept(score: Floats, variant: Variant) -> tuple[Floats, Ints]:
