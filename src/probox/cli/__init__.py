@@ -1,4 +1,4 @@
-"""The command line: one module per command, loaded when it is called. Other distributions add to `probox.commands`."""
+"""The command line: commands by name, imported when they are called. Other distributions add to `probox.commands`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-# name: (module, what the list of commands says). Modules are imported only when their command runs,
+# name: (module and command in it, what the list of commands says). Modules are imported only when their command runs,
 # so `probox --help` stays fast whatever a command needs.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("probox.cli.demo", "Evaluate two detectors on a built-in scene; needs no files."),
-    "evaluate": ("probox.cli.evaluate", "Evaluate detections: PDQ, mAP, moLRP and other metrics."),
-    "merge": ("probox.cli.merge", "Merge the parts that several machines evaluated."),
-    "table": ("probox.cli.evaluate", "Print the paper's Table 1: evaluate --format text."),
-    "diagnose": ("probox.cli.diagnose", "Diagnose results: loss breakdown, calibration, possible gains."),
-    "compare": ("probox.cli.compare", "Compare results with bootstrap intervals and permutation tests."),
-    "validate": ("probox.cli.validate", "Check input files for errors and likely mistakes."),
-    "convert": ("probox.cli.convert", "Write detections in another format."),
-    "detect": ("probox.cli.detect", "Run a detector on photos: ONNX, torch or your own."),
-    "fuse": ("probox.cli.fuse", "Fuse the detections of several detectors into one file."),
-    "calibrate": ("probox.cli.calibrate", "Calibrate standard deviations and label probabilities."),
-    "rank": ("probox.cli.rank", "Rank images by predictive uncertainty, without ground truth."),
-    "draw": ("probox.cli.draw", "Draw images with objects and detections."),
-    "plot": ("probox.cli.plot", "Plot one or several results."),
-    "report": ("probox.cli.report", "Write an interactive HTML page: tables, plots and every image."),
-    "completion": ("probox.cli.completion", "Print a shell completion script."),
+    "demo": ("probox.cli.demo:command", "Evaluate two detectors on a built-in scene; needs no files."),
+    "evaluate": ("probox.cli.evaluate:command", "Evaluate detections: PDQ, mAP, moLRP and other metrics."),
+    "merge": ("probox.cli.merge:command", "Merge the parts that several machines evaluated."),
+    "table": ("probox.cli.evaluate:command", "Print the paper's Table 1: evaluate --format text."),
+    "diagnose": ("probox.cli.diagnose:command", "Diagnose results: loss breakdown, calibration, possible gains."),
+    "compare": ("probox.cli.compare:command", "Compare results with bootstrap intervals and permutation tests."),
+    "validate": ("probox.cli.convert:validate_command", "Check input files for errors and likely mistakes."),
+    "convert": ("probox.cli.convert:command", "Write detections in another format."),
+    "detect": ("probox.cli.detect:command", "Run a detector on photos: ONNX, torch or your own."),
+    "fuse": ("probox.cli.fuse:command", "Fuse the detections of several detectors into one file."),
+    "calibrate": ("probox.cli.calibrate:command", "Calibrate standard deviations and label probabilities."),
+    "rank": ("probox.cli.rank:command", "Rank images by predictive uncertainty, without ground truth."),
+    "draw": ("probox.cli.draw:command", "Draw images with objects and detections."),
+    "plot": ("probox.cli.report:plot_command", "Plot one or several results."),
+    "report": ("probox.cli.report:command", "Write an interactive HTML page: tables, plots and every image."),
+    "completion": ("probox.cli.completion:command", "Print a shell completion script."),
 }
 
 INSTALLED_BY = {"experiment": "./experiments"}
@@ -78,7 +78,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command: click.Command
         if cmd_name in COMMANDS:
-            command = import_module(COMMANDS[cmd_name][0]).command
+            command = resolve_name(COMMANDS[cmd_name][0])
             return command
         if (entry := _added_commands().get(cmd_name)) is not None:
             command = load_plugin(entry, click.Command)

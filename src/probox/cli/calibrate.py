@@ -12,19 +12,12 @@ import click
 from probox.calibration.calibration import TARGETS
 from probox.calibration.corner_fit import CORNER_METHODS
 from probox.calibration.label_maps import LABEL_METHODS
-from probox.cli.console import (
-    note,
-    notes_as_json,
-    print_json,
-    print_notes,
-    progress_bar,
-    results,
-    table_width,
-)
-from probox.cli.detection_options import PathOrUrl, border_option, out_option
+from probox.cli.console import note, print_json, print_notes, print_outcome, print_text, progress_bar, table_width
+from probox.cli.fuse import PathOrUrl, border_option, out_option
 from probox.cli.scoring import Scoring, scoring_options
-from probox.cli.shared_options import GroupedCommand, json_option, option_group, output_option
+from probox.cli.shared_options import FILE, GroupedCommand, json_option, option_group, output_option
 from probox.errors import InputError
+from probox.notes import as_notes
 
 if TYPE_CHECKING:
     from probox.calibration import CalibrationFit, Change
@@ -88,7 +81,7 @@ def command() -> None:
 @validation_option("--seed", type=click.IntRange(0, 1_000_000), default=0, help="Random seed for folds and bootstrap.")
 # Not --fixed-variance: with one variance for all corners there is no standard deviation to fit.
 @scoring_options(leave_out=["fixed_variance"])
-@output_option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="JSON file to write.")
+@output_option("--out", required=True, type=FILE, help="JSON file to write.")
 @output_option(
     "--held-out",
     type=PathOrUrl(dir_okay=False),
@@ -156,7 +149,7 @@ def fit_command(
         wrote.append(held_out)
     if as_json:
         files = {"out": str(out)} | ({"held_out_file": str(held_out)} if held_out else {})
-        print_json(files | {"notes": notes_as_json(notes)} | _as_dict(fitted))
+        print_json(files | {"notes": as_notes(notes)} | _as_dict(fitted))
         return
     _print_gain(fitted)
     note(str(fitted.calibration))
@@ -205,11 +198,9 @@ def apply_command(calibration: str, detections: str, out: Path, truth: str | Non
     calibrated = fitted.apply(found, None if truth is None else dataset)
     assert form.write is not None
     notes = (*calibrated.notes, *form.write(out, calibrated, dataset))
-    if as_json:
-        print_json({"out": str(out), "detections": len(calibrated), "format": form.name, "notes": notes_as_json(notes)})
-        return
-    print_notes(notes)
-    note(f"wrote {len(calibrated):,} detections to {out} ({form.title}): {fitted}")
+    described = {"out": str(out), "detections": len(calibrated), "format": form.name}
+    line = f"wrote {len(calibrated):,} detections to {out} ({form.title}): {fitted}"
+    print_outcome(described, notes, line, as_json=as_json)
 
 
 def _format_to_write(out: Path, given: DetectionFormat) -> DetectionFormat:
@@ -246,7 +237,7 @@ def _print_gain(fitted: CalibrationFit) -> None:
         # What is better than the constant has the same headings: it must not stand in a block with the other.
         parts = ([cells[:5] for cells in rows], [[cells[0], *cells[5:]] for cells in rows])
         text = "\n\n".join(grid(part, width=width) for part in parts)
-    results().print(text, markup=False, soft_wrap=True)
+    print_text(text)
     share = "PDQ, coverages in per cent; " if not math.isnan(gain.changes["PDQ"].after) else ""
     note(
         f"{share}{gain.folds:,} folds of {gain.images:,} images, {gain.pairs:,} matched boxes (COCO, IoU 0.5, which "

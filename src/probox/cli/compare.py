@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import click
 
-from probox.cli.console import note, print_json, print_notes, progress_bar, results, table_width
+from probox.cli.console import note, print_json, print_notes, print_text, progress_bar, table_width
 from probox.cli.scoring import label_threshold_option, measures_option, parse_measures
 from probox.cli.shared_options import (
     GroupedCommand,
@@ -17,10 +17,8 @@ from probox.cli.shared_options import (
     option_group,
     output_option,
 )
+from probox.errors import InputError
 from probox.evaluation.text import STYLES
-
-if TYPE_CHECKING:
-    from probox.analysis.comparison import Comparison
 
 metric_option = option_group("Metrics")
 statistics_option = option_group("Statistics")
@@ -56,13 +54,9 @@ def command(
     folders: tuple[Named, ...],
     measures: str | None,
     label_threshold: float | Literal["auto"] | None,
-    per_class: bool,
-    all_pairs: bool,
-    replicates: int,
-    seed: int,
-    level: float,
     style: str,
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """Compare two or more results on the same ground truth.
 
@@ -81,7 +75,6 @@ def command(
     probox compare results --all-pairs --replicates 10000
     """
     from probox.analysis.comparison import compare
-    from probox.errors import InputError
 
     # Only tables know what is above a threshold.
     loaded = load_named(folders, tables=label_threshold is not None)
@@ -90,28 +83,20 @@ def command(
     if len(loaded) < 2:
         raise InputError("there is only one result", file=folders[0].path, remedy="name two or more to compare")
     with progress_bar("bootstrap and permutations", quiet=as_json) as progress:
-        compared = compare(
-            loaded, measures, per_class=per_class, all_pairs=all_pairs,
-            replicates=replicates, seed=seed, level=level, progress=progress,
-        )  # fmt: skip
+        compared = compare(loaded, measures, progress=progress, **settings)
     if as_json:
         print_json(compared.to_dict())
         return
-    _print(compared, style)
-
-
-def _print(compared: Comparison, style: str) -> None:
     from probox.analysis.comparison_text import comparison_table, explain_signs
 
-    console = results()
     for number, pair in enumerate(compared.pairs):
         tables = [comparison_table(compared, pair, style, width=table_width())]
         if pair.classes:
             tables.append(comparison_table(compared, pair, style, of_classes=True, width=table_width()))
-        console.print(("\n" if number else "") + "\n\n".join(tables), markup=False, soft_wrap=True)
+        print_text(("\n" if number else "") + "\n\n".join(tables))
         # For people in a table for people, else beside it: what is printed goes into a file as it is.
         if style == "text":
-            console.print(pair.conclusion, markup=False, soft_wrap=True)
+            print_text(pair.conclusion)
         else:
             note(pair.conclusion)
     note(explain_signs(compared))

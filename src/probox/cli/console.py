@@ -97,15 +97,29 @@ def print_notes(notes: Iterable[Note | str], title: str = "") -> None:
         note(f"{title}{one.with_label(as_option)}")
 
 
-def notes_as_json(notes: Iterable[Note | str]) -> list[dict[str, Any]]:
-    """Return notes and warnings for JSON: code, count, message and fields."""
-    return [one.to_dict(as_option) for one in as_notes(notes)]
+def print_text(text: str) -> None:
+    """Print a result, such as a table, as it is."""
+    results().print(text, markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object and nothing else; NaN and infinities become null."""
-    text = json.dumps(plain_json(value), ensure_ascii=False, allow_nan=False)
+    """Print one JSON object and nothing else; NaN and infinities become null, notes their code, message and fields."""
+    text = json.dumps(plain_json(value), ensure_ascii=False, allow_nan=False, default=_describe_note)
     click.echo(printable_json(text))
+
+
+def _describe_note(note: Note) -> Any:
+    return plain_json(note.to_dict(as_option))
+
+
+def print_outcome(described: dict[str, Any], notes: Iterable[Note | str], *lines: str, as_json: bool) -> None:
+    """Print what a command did: one JSON object that ends with the notes, or notes and lines for people."""
+    if as_json:
+        print_json(described | {"notes": as_notes(notes)})
+    else:
+        print_notes(notes)
+        for line in lines:
+            note(line)
 
 
 @contextmanager

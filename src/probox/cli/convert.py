@@ -1,4 +1,4 @@
-"""`probox convert`: detections from one format to another, and ground truth to Parquet."""
+"""`probox convert` and `probox validate`: files in another format, and what is wrong with files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from probox.cli.console import note, notes_as_json, print_json, print_notes
+from probox.cli.console import as_option, print_json, print_outcome, results
 from probox.cli.shared_options import json_option, output_option
 from probox.errors import InputError
 from probox.formats.registry import (
@@ -16,8 +16,10 @@ from probox.formats.registry import (
     format_of_truth,
     truth_formats,
 )
+from probox.support.formatting import one_line
 
 if TYPE_CHECKING:
+    from probox.analysis.validation import Report
     from probox.files.reading import Source
     from probox.formats.format import DetectionFormat, Notes, TruthFormat
     from probox.tables.groundtruth import GroundTruth
@@ -86,12 +88,9 @@ def command(
         count, notes = _rewrite(read, target, truth, given, form, repair)
     else:
         what, count, notes = _without_truth(read, target, given, form, truth_writers, repair)
-    if as_json:
-        print_json({"input": source, "output": target, "format": form.name, what: count, "notes": notes_as_json(notes)})
-        return
-    print_notes(notes)
+    described = {"input": source, "output": target, "format": form.name, what: count}
     counted = what if count is None else f"{count:,} {what}"
-    note(f"wrote {counted} to {target} ({form.title})")
+    print_outcome(described, notes, f"wrote {counted} to {target} ({form.title})", as_json=as_json)
 
 
 def _choose_format(target: str, given: DetectionFormat, wanted: str | None, *, has_truth: bool) -> DetectionFormat:
@@ -170,3 +169,44 @@ def _is_complete(source: Source, given: DetectionFormat) -> bool:
     except InputError:
         return False
     return True
+
+
+@click.command("validate")
+@click.argument("truth", type=click.Path())
+@click.argument("detections", type=click.Path())
+@json_option
+def validate_command(truth: str, detections: str, as_json: bool) -> int:
+    """Check ground truth and detections: every kind of problem with its first examples.
+
+    Errors stop an evaluation, and the exit status is 1; warnings do not.
+
+    \b
+    Example:
+      probox validate instances_val2017.json detections.json
+    """
+    from probox.analysis.validation import validate
+
+    report = validate(truth, detections)
+    if as_json:
+        print_json(report.to_dict(as_option))
+    else:
+        _print_report(report)
+    return 0 if report.ok else 1
+
+
+def _print_report(report: Report) -> None:
+    from rich.text import Text
+
+    console = results()
+    for title, style, findings in (("error", "bold red", report.errors), ("warning", "yellow", report.warnings)):
+        for finding in findings:
+            console.print(Text.assemble((title, style), f": {finding.kind} ({finding.count:,})"), soft_wrap=True)
+            for example in finding.examples:
+                console.print(Text(f"  {example.message(as_option)}"), soft_wrap=True)
+            if finding.count > len(finding.examples):
+                console.print(Text(f"  and {finding.count - len(finding.examples):,} more"), soft_wrap=True)
+    for note in report.notes:
+        console.print(Text(one_line(note.with_label(as_option))), soft_wrap=True)
+    read = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items())
+    verdict = "can be evaluated" if report.ok else "cannot be evaluated"
+    console.print(Text(f"{verdict}: {read}" if read else verdict), soft_wrap=True)

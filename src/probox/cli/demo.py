@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from probox.cli.console import note, notes_as_json, print_json, print_notes, results, table_width
+from probox.cli.console import note, print_json, print_notes, print_text, results, table_width
 from probox.cli.shared_options import json_option
 from probox.errors import InputError
+from probox.notes import as_notes
 from probox.support.formatting import printable
 from probox.support.optional import check_installed
 
@@ -53,11 +54,11 @@ def command(save: str | None, as_json: bool) -> None:
         described = [{"detections": name, "summary": summary} for name, summary in summaries.items()]
         files = [str(path) for path in written]
         told = {"results": described, "convention": convention, "what_to_see": sentence, "files": files}
-        print_json(told | {"notes": notes_as_json(notes)})
+        print_json(told | {"notes": as_notes(notes)})
         return
     first = evaluations["sure"]
     text = summary_text(list(summaries.items()), first.convention, against=first.scored_against, width=table_width())
-    results().print(text, markup=False, soft_wrap=True)
+    print_text(text)
     results().print(sentence, markup=False)
     if save:
         note(f"\n{len(written)} files written to {save}; try:")

@@ -14,10 +14,11 @@ import click
 from click.core import ParameterSource
 
 from probox.cli.completion import complete_files
-from probox.cli.console import as_option, note, notes_as_json, print_json, print_notes, progress_bar
-from probox.cli.detection_options import PathOrUrl, border_option, fusion_options, out_option
+from probox.cli.console import as_option, note, print_json, print_notes, progress_bar
+from probox.cli.fuse import PathOrUrl, border_option, fusion_options, out_option
 from probox.cli.scoring import threads_option
 from probox.cli.shared_options import (
+    FILE,
     GroupedCommand,
     dask_option,
     execution_option,
@@ -33,7 +34,7 @@ from probox.detect.families import all_families, describe_thresholds
 from probox.detect.families.ultralytics_exports import YoloV8
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.errors import InputError
-from probox.notes import InputWarning, Note
+from probox.notes import InputWarning, Note, as_notes
 from probox.support.formatting import with_count
 from probox.support.optional import check_installed
 
@@ -91,11 +92,9 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
     default="auto",
     help=f"Family of an ONNX graph: auto, {', '.join(all_families())}.",
 )
-@model_option(
-    "--weights", type=click.Path(dir_okay=False, path_type=Path), help="State dict (file) of torchvision:NAME."
-)
+@model_option("--weights", type=FILE, help="State dict (file) of torchvision:NAME.")
 @model_option("--device", type=click.Choice(DEVICES), help="Device of torch models.  [default: cpu]")
-@model_option("--classes", type=click.Path(dir_okay=False, path_type=Path), help="Class names, one per line.")
+@model_option("--classes", type=FILE, help="Class names, one per line.")
 @model_option(
     "--size", type=Size(), help="Input size of a model that takes any [px].  [default: the model's, or the family's]"
 )
@@ -156,11 +155,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
     help=f"Mask whole channels or single elements.  [default: {DEFAULT_MASKS}]",
 )
 @dropout_option("--seed", type=click.IntRange(0), default=Dropout.seed, help="Random seed of the masks.")
-@dropout_option(
-    "--save-graph",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the ONNX graph with masks to this file.",
-)
+@dropout_option("--save-graph", type=FILE, help="Write the ONNX graph with masks to this file.")
 @fusion_options
 @out_option(
     "  [default: MODEL.coco.json, or MODEL.rvc1.json where photos have names, but no ids]", required=False, folders=True
@@ -259,16 +254,9 @@ def command(
         progress_bar(f"{detector.family.name}", quiet=as_json) as progress,
     ):
         run = detect_images(
-            detector,
-            chosen.images,
-            out,
-            options,
-            settings=settings,
-            categories=chosen.categories,
-            shards=shards,
-            progress=progress,
-            process=looking,
-        )
+            detector, chosen.images, out, options, settings=settings, categories=chosen.categories,
+            shards=shards, progress=progress, process=looking,
+        )  # fmt: skip
     seconds = time.monotonic() - started
     dropout_layers, graph = getattr(detector, "dropout_layers", ()), getattr(detector, "graph", None)
     if given["save_graph"] and graph is not None:
@@ -285,7 +273,7 @@ def command(
                 "images": run.images,
                 "resumed": run.resumed,
                 "skipped": list(run.skipped),
-                "notes": notes_as_json([*notes, *run.notes]),
+                "notes": as_notes([*notes, *run.notes]),
                 "detections": len(run.found),
                 "dropout_layers": list(dropout_layers),
                 "cost": None if run.cost is None else run.cost.as_dict(),

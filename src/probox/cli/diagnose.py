@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from probox.cli.console import note, print_json, progress_bar, results, table_width
+from probox.cli.console import note, print_json, print_text, progress_bar, table_width
 from probox.cli.scoring import measures_option, parse_measures, threads_option
 from probox.cli.shared_options import (
     GroupedCommand,
@@ -40,16 +40,7 @@ PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-er
 @output_option("--dark", is_flag=True, help="Draw light lines on a dark background.")
 @json_option
 @threads_option
-def command(
-    folders: tuple[Named, ...],
-    out: str | None,
-    thresholds_for: tuple[str, ...],
-    replicates: int,
-    seed: int,
-    dark: bool,
-    threads: int | None,
-    as_json: bool,
-) -> None:
+def command(folders: tuple[Named, ...], out: str | None, dark: bool, as_json: bool, **settings: Any) -> None:
     """Diagnose results: loss breakdown, calibration of standard deviations, and what would help.
 
     A summary in words comes first. Then follow the loss breakdown, the gain of each possible repair, calibration per
@@ -74,14 +65,7 @@ def command(
     diagnoses: dict[str, Any] = {}
     for name, evaluation in loaded.items():
         with progress_bar(name, quiet=as_json) as progress:
-            diagnoses[name] = diagnose(
-                evaluation,
-                thresholds_for=thresholds_for,
-                replicates=replicates,
-                seed=seed,
-                threads=threads,
-                progress=progress,
-            )
+            diagnoses[name] = diagnose(evaluation, progress=progress, **settings)
     described = {"results": [{"name": name, **diagnosis.to_dict()} for name, diagnosis in diagnoses.items()]}
     if out is not None:
         _write(out, loaded, diagnoses, described, dark)
@@ -93,9 +77,7 @@ def command(
     for number, (name, diagnosis) in enumerate(diagnoses.items()):
         score = f"PDQ {100 * loaded[name].pdq:.2f}" if loaded[name].has_pairs else "PDQ not measured"
         title = f"{name}: {score}, {loaded[name].convention.describe()}"
-        if number:
-            results().print("")
-        results().print(f"{title}\n\n{diagnosis_text(diagnosis, table_width())}", markup=False, soft_wrap=True)
+        print_text(("\n" if number else "") + f"{title}\n\n{diagnosis_text(diagnosis, table_width())}")
     if out is not None:
         note(f"plots and tables written to {out}")
 

@@ -2,178 +2,44 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from probox.analysis.ranking import CHOICES
-from probox.cli.console import note, notes_as_json, print_json, print_notes, progress_bar
+from probox.cli.console import print_outcome, progress_bar
 from probox.cli.scoring import Scoring, scoring_options
-from probox.cli.shared_options import GroupedCommand, input_option, json_option, option_group, output_option
+from probox.cli.shared_options import (
+    GroupedCommand,
+    input_option,
+    json_option,
+    option_group,
+    output_option,
+)
 from probox.errors import InputError
 from probox.notes import Note
 from probox.pictures.drawing import CORNERS, LABELS, VEIL
 from probox.pictures.style import ENDINGS, PALETTES
-from probox.pictures.view import MOST_SHOWN, SHOWN_ABOVE
+from probox.pictures.view import MOST_SHOWN, SHOWN_ABOVE, ImageView
 from probox.support.formatting import with_count
+
+if TYPE_CHECKING:
+    from probox.evaluation.result import Evaluation
+    from probox.pictures.batch import Task
+    from probox.tables.detections import Detections
 
 LIMIT = 50
 """So many pictures are drawn unless somebody asks for more."""
 
-
-@dataclasses.dataclass(frozen=True)
-class Choice:
-    """Which images: given ones, the first of a ranking, or the first `limit` of all; None: no limit."""
-
-    wanted: tuple[str, ...] = ()
-    ranked: tuple[str, int] | None = None
-    limit: int | None = LIMIT
-
-
-@dataclasses.dataclass
-class Job:
-    """What to draw: a table, its images, and the photo of each."""
-
-    source: Any
-    images: list[tuple[int, str]]
-    photos: dict[int, Path | None]
-    sizes: dict[int, tuple[int, int]]
-    heatmaps: Any
-    notes: list[Note | str]
-    threshold: float | None = None
-    """Of detections without ground truth."""
-
-    def describe_scores(self) -> dict[str, Any]:
-        """Return how detections were judged and with which numbers, for JSON; nothing if they were not."""
-        convention = getattr(self.source, "convention", None)
-        return {} if convention is None else {"summary": self.source.summary(), "convention": convention.to_dict()}
-
-    def view(self, image_id: int, file_name: str) -> Any:
-        """Return one image."""
-        from probox.pictures.view import view_of_detections, view_of_image
-        from probox.tables.detections import Detections
-
-        if isinstance(self.source, Detections):
-            return view_of_detections(self.source, image_id, self.sizes[image_id], file_name, self.threshold)
-        return view_of_image(self.source, image_id, self.heatmaps)
-
-
-def check_photo_folder(images: str | None) -> Path | None:
-    """Return the folder of photos, if one was given."""
-    if images is None:
-        return None
-    if not Path(images).is_dir():
-        raise InputError("is not a folder", file=images, remedy="give the folder of photos")
-    return Path(images)
-
-
-def plan_evaluation(
-    evaluation: Any, threshold: float | None, found: Any, photos: Path | None, choice: Choice, *, best_threshold: bool
-) -> Job:
-    """Return what to draw of an evaluation, at a threshold or the best one; `found` has heatmaps, if there are any."""
-    from probox.analysis.ranking import CHOICES, choose_images, find_images, find_seen_images
-    from probox.files.photos import find_photo
-    from probox.pictures.view import at_best_threshold
-
-    seen = find_seen_images(evaluation)  # before a threshold empties some
-    notes: list[Note | str] = []
-    if threshold is not None:
-        evaluation = evaluation.at_threshold(threshold)
-    elif best_threshold and (best := at_best_threshold(evaluation)) is not evaluation:
-        notes.append(
-            f"only detections above {best.convention.label_threshold:.4g} are matched and drawn: PDQ is highest there "
-            f"on these images ({100 * best.pdq:.2f}, with all detections {100 * evaluation.pdq:.2f}); "
-            "--label-threshold T sets a threshold, --show-above 0 draws all detections"
-        )
-        evaluation = best
-    listed = choice.limit is None or choice.wanted or (choice.ranked and choice.ranked[0] == "missed")
-    if not seen.all() and not listed:
-        notes.append(
-            f"{(~seen).sum():,} images without any detection were passed over: the detector seems to have seen the "
-            "others only; --missed N, --image ID and --all draw them too"
-        )
-    if choice.wanted:
-        ids = find_images(evaluation, choice.wanted)
-    elif choice.ranked is not None:
-        ids = choose_images(evaluation, *choice.ranked, seen=seen)
-        name, n = choice.ranked
-        if len(ids) < n:
-            notes.append(f"fewer than {n:,} images have {CHOICES[name].split(' ', 2)[2]}: {len(ids):,}")
-    else:
-        every = evaluation.dataset.image_ids
-        ids = _limit(every.tolist() if choice.limit is None else every[seen].tolist(), choice, notes)
-    names = dict(zip(evaluation.dataset.image_ids.tolist(), evaluation.dataset.file_names, strict=True))
-    shown = {image_id: find_photo(photos, image_id, names[image_id]) if photos else None for image_id in ids}
-    job = Job(evaluation, [(image_id, names[image_id]) for image_id in ids], shown, {}, found, notes)
-    if photos is not None:
-        notes += describe_missing_photos([i for i, _ in job.images if job.photos.get(i) is None], photos)
-    return job
-
-
-def _limit(ids: list[int], choice: Choice, notes: list[Note | str]) -> list[int]:
-    """Return the first images, and say how many others there are."""
-    if choice.limit is None or len(ids) <= choice.limit:
-        return ids
-    notes.append(
-        f"the first {choice.limit:,} of {len(ids):,} images were drawn; --all draws them all, --limit N more, "
-        "--worst N or --image ID others"
-    )
-    return ids[: choice.limit]
-
-
-def plan_detections(source: str, threshold: float | None, photos: Path | None, choice: Choice) -> Job:
-    """Return what to draw of detections that nothing is compared with."""
-    import numpy as np
-
-    from probox.pictures.standalone import read_standalone
-
-    if choice.ranked is not None and choice.ranked[0] != "crowded":
-        raise click.UsageError(f"--{choice.ranked[0]} needs a truth: give --truth, or a folder of results")
-    alone = read_standalone(source, photos)
-    table = alone.detections
-    notes: list[Note | str] = list(table.notes)
-    if threshold is not None:
-        table = table.select(table.label_probs.max(axis=1, initial=0.0) > np.float32(threshold))
-    ids, counts = np.unique(table.image_ids, return_counts=True)
-    if choice.ranked is not None:
-        ids = ids[np.argsort(-counts, kind="stable")[: choice.ranked[1]]]
-    listed = ids.tolist()
-    if choice.wanted:
-        unknown = [text for text in choice.wanted if text not in {str(image_id) for image_id in listed}]
-        if unknown:
-            raise InputError(f"no detections in image {unknown[0]!r}", file=source, remedy="give an image id")
-        listed = [int(text) for text in choice.wanted]
-    elif choice.ranked is None:
-        listed = _limit(listed, choice, notes)
-    names = {image_id: alone.photos[image_id].name if alone.photos[image_id] else "" for image_id in listed}  # type: ignore[union-attr]
-    job = Job(table, [(i, names[i]) for i in listed], alone.photos, alone.sizes, None, notes, threshold)
-    if photos is not None:
-        notes += describe_missing_photos([i for i, _ in job.images if job.photos.get(i) is None], photos)
-    return job
-
-
-def describe_missing_photos(missing: list[int], photos: Path) -> list[str]:
-    """Return what to say of images whose photo is not in the folder, if there are any."""
-    if not missing:
-        return []
-    return [f"{with_count(len(missing), 'image')} without a photo in {photos} (the first: {missing[0]}): plain ground"]
-
-
-def name_files(images: list[tuple[int, str]]) -> dict[int, str]:
-    """Return a name per picture: the photo's, if it is fit for a file and no other image has it, else the id."""
-    stems = {i: re.sub(r"[^\w.-]+", "_", Path(name.replace("\\", "/")).stem)[:80] for i, name in images}
-    counts: dict[str, int] = {}
-    for stem in stems.values():
-        counts[stem.lower()] = counts.get(stem.lower(), 0) + 1
-    return {i: stem if stem.strip("._") and counts[stem.lower()] == 1 else f"image-{i}" for i, stem in stems.items()}
-
-
 EXAMPLES = 3
 """Examples of each kind, unless the user gives a number."""
+
+PAGE = "index.html"
 
 choice_option = option_group("Choice of images")
 look_option = option_group("Look")
@@ -216,11 +82,7 @@ def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @look_option("--heatmap", is_flag=True, help="Show P(x), the probability of every pixel, with a scale.")
 @look_option(
-    "--veil",
-    type=click.FloatRange(0, 1),
-    default=VEIL,
-    show_default=True,
-    help="Opacity of the white overlay, 0 to 1.",
+    "--veil", type=click.FloatRange(0, 1), default=VEIL, show_default=True, help="Opacity of the white overlay, 0 to 1."
 )
 @look_option("--label-text", type=click.Choice(LABELS), default="full", show_default=True, help="Write this on boxes.")
 @input_option("--images", type=click.Path(), metavar="DIR", help="Folder of photos.  [default: no photos]")
@@ -232,13 +94,9 @@ def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
 @scoring_options(leave_out=["image_ids"])
 @output_option("--out", type=click.Path(), metavar="DIR", required=True, help="Write pictures to DIR.")
 @output_option(
-    "--format",
-    "ending",
-    type=click.Choice(ENDINGS),
-    default=ENDINGS[0],
-    show_default=True,
-    help="File format of pictures.",
-)
+    "--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True,
+    help="File format of pictures."
+)  # fmt: skip
 @json_option
 def command(
     source: str,
@@ -250,7 +108,6 @@ def command(
     examples: int | None,
     all_images: bool,
     scoring: Scoring,
-    show_above: float | None,
     detections: str | None,
     ending: str,
     as_json: bool,
@@ -288,80 +145,197 @@ def command(
     probox draw detections.json --truth truth.json --preset paper --clip corners --out pictures --worst 20
     """
     choices = {name: options.pop(name.replace("-", "_")) for name in CHOICES}
-    chosen = [(name, n) for name, n in choices.items() if n is not None]
-    if len(chosen) + bool(wanted) + all_images + (limit is not None) + (examples is not None) > 1:
+    ranked = [(name, n) for name, n in choices.items() if n is not None]
+    if len(ranked) + bool(wanted) + all_images + (limit is not None) + (examples is not None) > 1:
         raise click.UsageError(
             "choose images by --image, by --limit, --all, --examples, or by one of --worst, --best, ..."
         )
-    choice = Choice(wanted, chosen[0] if chosen else None, None if all_images else limit or LIMIT)
-    options["show_above"] = show_above
+    photos = None if images is None else Path(images)
+    if photos is not None and not photos.is_dir():
+        raise InputError("is not a folder", file=str(images), remedy="give the folder of photos")
+    evaluation, found = _read_evaluation(source, truth, detections, scoring)
+    threshold = scoring.convention.fixed_threshold
     if examples is not None:
-        evaluation, found = _read_evaluation(source, truth, detections, scoring)
         if evaluation is None:
             raise click.UsageError("--examples needs a truth: give --truth, or a folder of results")
-        write_examples(
-            evaluation, found, examples, check_photo_folder(images), Path(out), ending, options, as_json=as_json
-        )
+        evaluation = _at_threshold(evaluation, threshold)
+        _write_examples(evaluation, found, examples, photos, Path(out), ending, options, as_json=as_json)
         return
-    job = _plan_job(
-        source, truth, detections, scoring, check_photo_folder(images), choice, best_threshold=show_above is None
-    )
+    choice = Choice(wanted, ranked[0] if ranked else None, None if all_images else limit or LIMIT)
+    show_above = options["show_above"]
+    if evaluation is None:
+        job = _plan_detections(source, threshold, photos, choice)
+    else:
+        job = _plan_evaluation(evaluation, threshold, found, photos, choice, best_threshold=show_above is None)
     written = _write(job, Path(out), ending, options, scoring.threads, quiet=as_json)
-    if as_json:
-        pictures = [{"image_id": i, "file": str(p)} for i, p in written]
-        print_json(
-            {"pictures": pictures, **job.describe_scores(), "show_above": show_above, "notes": notes_as_json(job.notes)}
+    pictures = [{"image_id": i, "file": str(p)} for i, p in zip(job.images, written, strict=True)]
+    described = {"pictures": pictures, **job.scores, "show_above": show_above}
+    print_outcome(described, job.notes, f"{with_count(len(written), 'picture')} written to {out}", as_json=as_json)
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """Which images: given ones, the first of a ranking, or the first `limit` of all; None: no limit."""
+
+    wanted: tuple[str, ...]
+    ranked: tuple[str, int] | None
+    limit: int | None
+
+    def limit_ids(self, ids: list[int], notes: list[Note | str]) -> list[int]:
+        """Return the first images, and say how many others there are."""
+        if self.limit is None or len(ids) <= self.limit:
+            return ids
+        notes.append(
+            f"the first {self.limit:,} of {len(ids):,} images were drawn; --all draws them all, --limit N more, "
+            "--worst N or --image ID others"
         )
-        return
-    print_notes(job.notes)
-    note(f"{with_count(len(written), 'picture')} written to {out}")
+        return ids[: self.limit]
 
 
-def _plan_job(
-    source: str,
-    truth: str | None,
-    detections: str | None,
-    scoring: Scoring,
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What to draw: file names and photos of images by their ids, and the function that returns what is on one."""
+
+    images: dict[int, str]
+    photos: dict[int, Path | None]
+    view: Callable[[int, str], ImageView]
+    notes: list[Note | str]
+    scores: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """How detections were judged and with which numbers, for JSON; nothing if they were not."""
+    shown_above: float | None = None
+    """The label threshold of what is shown of detections without ground truth."""
+
+
+def _at_threshold(evaluation: Evaluation, threshold: float | None) -> Evaluation:
+    if threshold is None or threshold == evaluation.convention.fixed_threshold:
+        return evaluation
+    return evaluation.at_threshold(threshold)
+
+
+def _plan_evaluation(
+    evaluation: Evaluation,
+    threshold: float | None,
+    found: Detections | None,
     photos: Path | None,
     choice: Choice,
     *,
     best_threshold: bool,
 ) -> Job:
-    """Return what to draw of a result, of detections that are judged first, or of detections alone."""
-    threshold = scoring.convention.fixed_threshold
-    evaluation, found = _read_evaluation(source, truth, detections, scoring, at_threshold=False)
-    if evaluation is None:
-        return plan_detections(source, threshold, photos, choice)
-    at = None if evaluation.convention.fixed_threshold == threshold else threshold
-    best_threshold &= threshold is None
-    return plan_evaluation(evaluation, at, found, photos, choice, best_threshold=best_threshold)
+    """Return what to draw of an evaluation, at a threshold or the best one; `found` has heatmaps, if there are any."""
+    from probox.analysis.ranking import choose_images, find_images, find_seen_images
+    from probox.files.photos import find_photo
+    from probox.pictures.view import at_best_threshold, view_of_image
+
+    seen = find_seen_images(evaluation)  # before a threshold empties some
+    notes: list[Note | str] = []
+    if threshold is not None:
+        evaluation = _at_threshold(evaluation, threshold)
+    elif best_threshold and (best := at_best_threshold(evaluation)) is not evaluation:
+        notes.append(
+            f"only detections above {best.convention.label_threshold:.4g} are matched and drawn: PDQ is highest there "
+            f"on these images ({100 * best.pdq:.2f}, with all detections {100 * evaluation.pdq:.2f}); "
+            "--label-threshold T sets a threshold, --show-above 0 draws all detections"
+        )
+        evaluation = best
+    listed = choice.limit is None or choice.wanted or (choice.ranked and choice.ranked[0] == "missed")
+    if not seen.all() and not listed:
+        notes.append(
+            f"{(~seen).sum():,} images without any detection were passed over: the detector seems to have seen the "
+            "others only; --missed N, --image ID and --all draw them too"
+        )
+    dataset = evaluation.dataset
+    if choice.wanted:
+        ids = find_images(evaluation, choice.wanted)
+    elif choice.ranked is not None:
+        name, n = choice.ranked
+        ids = choose_images(evaluation, name, n, seen=seen)
+        if len(ids) < n:
+            notes.append(f"fewer than {n:,} images have {CHOICES[name].split(' ', 2)[2]}: {len(ids):,}")
+    else:
+        ids = choice.limit_ids(dataset.image_ids[seen | (choice.limit is None)].tolist(), notes)
+    names = dict(zip(dataset.image_ids.tolist(), dataset.file_names, strict=True))
+    shown = {image_id: find_photo(photos, image_id, names[image_id]) if photos else None for image_id in ids}
+    return Job(
+        {image_id: names[image_id] for image_id in ids}, shown,
+        lambda image_id, name: view_of_image(evaluation, image_id, found),
+        notes + _describe_missing_photos(ids, shown, photos),
+        {"summary": evaluation.summary(), "convention": evaluation.convention.to_dict()},
+    )  # fmt: skip
+
+
+def _plan_detections(source: str, threshold: float | None, photos: Path | None, choice: Choice) -> Job:
+    """Return what to draw of detections that nothing is compared with."""
+    import numpy as np
+
+    from probox.pictures.standalone import read_standalone
+    from probox.pictures.view import view_of_detections
+
+    if choice.ranked is not None and choice.ranked[0] != "crowded":
+        raise click.UsageError(f"--{choice.ranked[0]} needs a truth: give --truth, or a folder of results")
+    alone = read_standalone(source, photos)
+    table = alone.detections
+    notes: list[Note | str] = list(table.notes)
+    if threshold is not None:
+        table = table.select(table.label_probs.max(axis=1, initial=0.0) > np.float32(threshold))
+    every, counts = np.unique(table.image_ids, return_counts=True)
+    ids = every.tolist()
+    if choice.wanted:
+        known = set(map(str, ids))
+        unknown = [text for text in choice.wanted if text not in known]
+        if unknown:
+            raise InputError(f"no detections in image {unknown[0]!r}", file=source, remedy="give an image id")
+        ids = list(map(int, choice.wanted))
+    elif choice.ranked is not None:
+        ids = every[np.argsort(-counts, kind="stable")[: choice.ranked[1]]].tolist()
+    else:
+        ids = choice.limit_ids(ids, notes)
+    names = {image_id: photo.name if (photo := alone.photos[image_id]) else "" for image_id in ids}
+    return Job(
+        names, alone.photos,
+        lambda image_id, name: view_of_detections(table, image_id, alone.sizes[image_id], name, threshold),
+        notes + _describe_missing_photos(ids, alone.photos, photos),
+        shown_above=SHOWN_ABOVE if threshold is None else threshold,
+    )  # fmt: skip
+
+
+def _describe_missing_photos(
+    image_ids: Iterable[int], photos: dict[int, Path | None], folder: Path | None
+) -> list[Note | str]:
+    """Return what to say of images whose photo is not in the folder, if there are any."""
+    missing = [image_id for image_id in image_ids if photos.get(image_id) is None]
+    if folder is None or not missing:
+        return []
+    return [f"{with_count(len(missing), 'image')} without a photo in {folder} (the first: {missing[0]}): plain ground"]
+
+
+def _name_files(images: dict[int, str]) -> dict[int, str]:
+    """Return a name per picture: the photo's, if it is fit for a file and no other image has it, else the id."""
+    stems = {i: re.sub(r"[^\w.-]+", "_", Path(name.replace("\\", "/")).stem)[:80] for i, name in images.items()}
+    counts = collections.Counter(stem.lower() for stem in stems.values())
+    return {i: stem if stem.strip("._") and counts[stem.lower()] == 1 else f"image-{i}" for i, stem in stems.items()}
 
 
 def _read_evaluation(
-    source: str, truth: str | None, detections: str | None, scoring: Scoring, *, at_threshold: bool = True
-) -> tuple[Any, Any]:
+    source: str, truth: str | None, detections: str | None, scoring: Scoring
+) -> tuple[Evaluation | None, Detections | None]:
     """Return the evaluation that was made or is made now, and detections with heatmaps; None without any truth."""
+    from probox.evaluation.evaluate import evaluate
     from probox.evaluation.folders import only_result, read_again
     from probox.evaluation.result import Evaluation
     from probox.formats import read_truth
-
-    found: Any = None
-    threshold = scoring.convention.fixed_threshold
-    result = only_result(source)
-    if result is not None or truth is None:
-        _check_scoring(scoring, "a result was judged when it was made" if result else "without --truth none is judged")
-    if result is not None:
-        evaluation = Evaluation.load(result)
-        if detections is not None:
-            found = read_again(detections, evaluation, read_truth(truth) if truth else None)
-        if at_threshold and threshold is not None:
-            evaluation = evaluation.at_threshold(threshold)
-        return evaluation, found
     from probox.formats.parquet.shards import is_parquet_source
 
+    result = only_result(source)
+    idle = [flag for flag in scoring.typed if flag not in ("--label-threshold", "--threads")]
+    if idle and (result is not None or truth is None):
+        why = "a result was judged when it was made" if result else "without --truth none is judged"
+        raise click.UsageError(f"{idle[0]} says how to judge a file of detections by --truth, but {why}")
+    if result is not None:
+        evaluation = Evaluation.load(result)
+        if detections is None:
+            return evaluation, None
+        return evaluation, read_again(detections, evaluation, read_truth(truth) if truth else None)
     if truth is not None:
-        from probox.evaluation.evaluate import evaluate
-
         table, found = scoring.read(truth, source, "draw")
         return evaluate(table, found, convention=scoring.convention, threads=scoring.threads), found
     if Path(source).is_dir() and not is_parquet_source(source):
@@ -373,62 +347,71 @@ def _read_evaluation(
     return None, None
 
 
-def _check_scoring(scoring: Scoring, why: str) -> None:
-    """Raise if options of scoring were given that would change nothing."""
-    idle = [flag for flag in scoring.typed if flag not in ("--label-threshold", "--threads")]
-    if idle:
-        raise click.UsageError(f"{idle[0]} says how to judge a file of detections by --truth, but {why}")
+def _draw(
+    tasks: Iterable[Task],
+    names: list[str],
+    folder: Path,
+    notes: list[Note | str],
+    *,
+    bar: str = "pictures",
+    quiet: bool,
+    processes: int = 1,
+    page: Callable[[], bytes] | None = None,
+) -> list[Path]:
+    """Draw pictures, and a page of them if one is given, into a folder: all of them or none."""
+    from probox.files.output import output_folder
+    from probox.pictures.batch import draw_tasks
+    from probox.support.optional import require
+
+    require("matplotlib", extra="report")
+    written: list[Path] = []
+    files = names if page is None else [*names, PAGE]
+    with output_folder(folder, "draw", names=files) as out, progress_bar(bar, quiet=quiet) as progress:
+        progress(0, len(names))
+        for name, drawn in zip(names, draw_tasks(tasks, processes), strict=True):
+            if drawn.problem is not None:
+                notes.append(f"{drawn.problem}: plain ground")
+            written.append(out.write(name, drawn.content))
+            progress(len(written), len(names))
+        if page is not None:
+            out.write(PAGE, page())
+    return written
 
 
 def _write(
     job: Job, folder: Path, ending: str, options: dict[str, Any], threads: int | None, *, quiet: bool
-) -> list[tuple[int, Path]]:
-    from probox.files.output import output_folder
-    from probox.pictures.batch import Task, draw_tasks, process_count
-    from probox.support.optional import require
+) -> list[Path]:
+    """Draw the images of a job, and note how many detections are not drawn."""
+    from probox.pictures.batch import Task, process_count
 
-    require("matplotlib", extra="report")
-    written: list[tuple[int, Path]] = []
-    hidden = [0, 0]  # detections, pictures
-    names = {image_id: f"{stem}.{ending}" for image_id, stem in name_files(job.images).items()}
+    hidden: list[int] = []  # detections of each picture that has any
+    above = options["show_above"]
 
     def tasks() -> Iterator[Task]:
-        for image_id, file_name in job.images:
+        for image_id, file_name in job.images.items():
             view = job.view(image_id, file_name)
-            left_out = len(view.detections) - len(view.shown(options["show_above"])[0])
-            hidden[0] += left_out
-            hidden[1] += left_out > 0
+            left_out = len(view.detections) - len(view.shown(above)[0])
+            hidden.extend([left_out] if left_out else [])
             yield Task(view, job.photos.get(image_id), options, ending)
 
-    with (
-        output_folder(folder, "draw", names=names.values()) as out,
-        progress_bar("pictures", quiet=quiet) as progress,
-    ):
-        progress(0, len(job.images))
-        pictures = draw_tasks(tasks(), process_count(threads, len(job.images)))
-        for (image_id, _), drawn in zip(job.images, pictures, strict=True):
-            if drawn.problem is not None:
-                job.notes.append(f"{drawn.problem}: plain ground")
-            written.append((image_id, out.write(names[image_id], drawn.content)))
-            progress(len(written), len(job.images))
-    if hidden[0]:
-        above = options["show_above"]
+    stems = _name_files(job.images)
+    names = [f"{stems[image_id]}.{ending}" for image_id in job.images]
+    processes = process_count(threads, len(names))
+    written = _draw(tasks(), names, folder, job.notes, quiet=quiet, processes=processes)
+    if hidden:
         limit = f"at most {MOST_SHOWN} each" if above is None else f"matched ones and those above {above:g}"
-        if above is None and not job.describe_scores():
-            limit += f", above {SHOWN_ABOVE if job.threshold is None else job.threshold:g}"
+        if above is None and job.shown_above is not None:
+            limit += f", above {job.shown_above:g}"
         job.notes.append(
-            f"detections not drawn: {hidden[0]:,}, in {hidden[1]:,} picture{'s' * (hidden[1] != 1)}; "
+            f"detections not drawn: {sum(hidden):,}, in {with_count(len(hidden), 'picture')}; "
             f"pictures show {limit}; --show-above 0 draws all"
         )
     return written
 
 
-PAGE = "index.html"
-
-
-def write_examples(
-    evaluation: Any,
-    found: Any,
+def _write_examples(
+    evaluation: Evaluation,
+    found: Detections | None,
     n: int,
     photos: Path | None,
     folder: Path,
@@ -439,47 +422,35 @@ def write_examples(
 ) -> None:
     """Find examples, draw them, write a page with all of them, and say what was written."""
     from probox.analysis.examples import example_detections
-    from probox.files.output import output_folder
     from probox.files.photos import find_photo
-    from probox.pictures.batch import Task, draw_task
+    from probox.pictures.batch import Task
     from probox.pictures.example_pictures import example_page, view_of_example
-    from probox.support.optional import require
 
-    require("matplotlib", extra="report")
-    told = example_detections(evaluation, n)
-    notes: list[Note | str] = list(told.notes)
-    look = {name: value for name, value in options.items() if name not in ("label_text", "show_above")}
-    names, counts = [], dict.fromkeys((example.kind for example in told), 0)
-    for example in told:
+    examples = example_detections(evaluation, n)
+    notes: list[Note | str] = list(examples.notes)
+    look = {name: value for name, value in options.items() if name != "label_text"} | {"show_above": 0.0}
+    counts: collections.Counter[str] = collections.Counter()
+    names: list[str] = []
+    for example in examples:
         counts[example.kind] += 1
         names.append(f"{example.kind}-{counts[example.kind]}.{ending}")
-    written = []
-    bare: dict[int, None] = {}  # images without a photo, in their order: an image may have examples of several kinds
-    with (
-        output_folder(folder, "draw", names=[*names, PAGE]) as out,
-        progress_bar("examples", quiet=as_json) as progress,
-    ):
-        for done, (example, name) in enumerate(zip(told, names, strict=True)):
-            progress(done, len(names))
+    shown: dict[int, Path | None] = {}
+
+    def tasks() -> Iterator[Task]:
+        for example in examples:
             view = view_of_example(evaluation, example, found)
             photo = find_photo(photos, example.image_id, view.file_name) if photos else None
-            if photos and photo is None:
-                bare[example.image_id] = None
-            task = Task(view, photo, {**look, "caption": example.caption, "show_above": 0.0}, ending,
-                        draw="probox.pictures.example_pictures:draw_example")  # fmt: skip
-            drawn = draw_task(task)
-            if drawn.problem is not None:
-                notes.append(f"{drawn.problem}: plain ground")
-            written.append((example, out.write(name, drawn.content)))
-        progress(len(written), len(names))
-        if photos:
-            notes += describe_missing_photos(list(bare), photos)
-        page = out.write(PAGE, example_page(list(zip(told, names, strict=True)), "Examples", notes, options["colours"]))
-    if as_json:
-        listed = [{**dataclasses.asdict(example), "file": str(path)} for example, path in written]
-        print_json({"examples": listed, "page": str(page), "notes": notes_as_json(notes)})
-        return
-    print_notes(notes)
-    for example, path in written:
-        note(f"{path.name}: {example.caption}")
-    note(f"{len(written)} examples written to {page}")
+            shown[example.image_id] = photo
+            yield Task(view, photo, {**look, "caption": example.caption}, ending,
+                       draw="probox.pictures.example_pictures:draw_example")  # fmt: skip
+
+    def page() -> bytes:
+        notes.extend(_describe_missing_photos(shown, shown, photos))
+        return example_page(list(zip(examples, names, strict=True)), "Examples", notes, options["colours"])
+
+    written = _draw(tasks(), names, folder, notes, bar="examples", quiet=as_json, page=page)
+    files = list(zip(examples, written, strict=True))
+    listed = [{**dataclasses.asdict(example), "file": str(path)} for example, path in files]
+    lines = [f"{path.name}: {example.caption}" for example, path in files]
+    lines.append(f"{len(written)} examples written to {folder / PAGE}")
+    print_outcome({"examples": listed, "page": str(folder / PAGE)}, notes, *lines, as_json=as_json)

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 import numpy as np
 
-from probox.cli.console import (
-    as_option,
-    note,
-    notes_as_json,
-    print_json,
-    print_notes,
-    progress_bar,
-    results,
-    table_width,
-)
-from probox.cli.result_folders import (
-    check_csv_folder,
-    keep_results,
-    list_csv_folders,
-    refuse_other_runs,
-    write_csv_folder,
-)
+from probox.cli.console import as_option, note, print_json, print_notes, print_text, progress_bar, table_width
+from probox.cli.merge import keep_results, refuse_other_runs
 from probox.cli.scoring import (
     Scoring,
     keep_option,
@@ -48,30 +34,22 @@ from probox.cli.shared_options import (
     option_group,
     output_option,
 )
-from probox.evaluation.group_tables import COUNTS, is_filled
-from probox.evaluation.parts import Keep
-from probox.evaluation.text import (
-    STYLES,
-    escape,
-    format_table,
-    list_directions,
-    measured_words,
-    render_table,
-    shown_columns,
-    summary_text,
-    threshold_words,
-)
+from probox.errors import InputError
+from probox.evaluation import text
+from probox.evaluation.group_tables import COUNTS, CSV_TABLES, csv_tables, is_filled
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import FEW_PAIRS
 from probox.measures.registry import measure_names, measures_called, standard_names
-from probox.notes import InputWarning, Note
+from probox.notes import Note
 from probox.support.formatting import some_names, with_count
 
 if TYPE_CHECKING:
     from probox.analysis.resampling import Intervals
     from probox.evaluation.result import Evaluation
     from probox.evaluation.text import Limits
+    from probox.tables.flat import FlatTable
 
+CSV_COMMAND = "evaluate --csv"
 metric_option = option_group("Metrics")
 
 
@@ -118,7 +96,7 @@ def _is_number(text: str) -> bool:
 @output_option(
     "--format",
     "style",
-    type=click.Choice([*STYLES, "github"]),
+    type=click.Choice([*text.STYLES, "github"]),
     help="Print a table with a row per file, best values marked; github: a job summary in Markdown.",
 )
 @output_option("--out", type=click.Path(), metavar="DIR", help="Keep the evaluation of each file in DIR/NAME.")
@@ -133,25 +111,17 @@ def _is_number(text: str) -> bool:
 @part_option
 @keep_option
 @dask_option
-@click.pass_context
 def command(
-    context: click.Context,
     truth: str,
     detections: tuple[Named, ...],
     scoring: Scoring,
-    measures: tuple[str, ...] | None,
-    per_class: bool,
-    per_size: bool,
-    coco: bool,
-    intervals: bool,
     thresholds: tuple[float, ...],
     style: str | None,
-    part: tuple[int, int] | None,
-    keep: Keep,
     out: str | None,
     dask: str | None,
     csv_folder: str | None,
     as_json: bool,
+    **tables: bool,
 ) -> None:
     """Evaluate one or several files of DETECTIONS on TRUTH.
 
@@ -196,17 +166,16 @@ def command(
     from probox.evaluation.inputs import share_truth
 
     started = time.perf_counter()
-    scoring = dataclasses.replace(scoring, measures=measures, part=part, keep=keep)
-    if style is None and (thresholds or context.info_name == "table"):
+    if style is None and (thresholds or click.get_current_context().info_name == "table"):
         style = "text"
-    _check_usage(scoring, dask, csv_folder, thresholds, style, groups=per_class or per_size, coco=coco)
+    _check_usage(scoring, dask, csv_folder, thresholds, style, **tables)
     paths, names = [given.path for given in detections], make_titles(detections)
     there = share_truth(truth, paths)
     if out is not None:
         kept, image_ids = scoring.measures_to_keep, scoring.select_ids(there)
         refuse_other_runs(Path(out), names, scoring.convention, kept, image_ids, there.classes)
     if csv_folder is not None:
-        check_csv_folder(csv_folder, names)
+        _check_csv_folder(csv_folder, names)
     rows: dict[str, Any] = {}
     with open_measure(there, truth, scoring, dask, out) as measure:
         for path, name in zip(paths, names, strict=True):
@@ -215,19 +184,19 @@ def command(
         if out is not None:
             keep_results(Path(out), rows)
     if csv_folder is not None:
-        write_csv_folder(csv_folder, rows)
-    groups = {name: _groups(evaluation, per_class, per_size) for name, evaluation in rows.items()}
+        _write_csv_folder(csv_folder, rows)
+    shown = _Shown(rows, paths, scoring, **tables)
     if style is not None:
-        _print_table(rows, paths, thresholds, style, scoring, groups, intervals=intervals, coco=coco, as_json=as_json)
+        shown.print_table(thresholds, style, as_json=as_json)
     elif as_json:
-        _print_json(rows, paths, groups, intervals=intervals, coco=coco)
+        shown.print_json()
     else:
-        titled = [("" if len(rows) == 1 and detections[0].name is None else name) for name in names]
-        _print_summary(rows, titled, scoring, groups, intervals=intervals, coco=coco)
+        shown.print_summary(titled=len(rows) > 1 or detections[0].name is not None)
     if not as_json and (style is None or out or csv_folder):
         kept_in = f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""
-        tables = f"; tables in {', '.join(list_csv_folders(csv_folder, names))}" if csv_folder else ""
-        note(f"{time.perf_counter() - started:.2f} s{kept_in}{tables}")
+        folders = [str(Path(csv_folder) / name) for name in names] if csv_folder and len(names) > 1 else [csv_folder]
+        tables_in = f"; tables in {', '.join(map(str, folders))}" if csv_folder else ""
+        note(f"{time.perf_counter() - started:.2f} s{kept_in}{tables_in}")
 
 
 def _check_usage(
@@ -237,237 +206,231 @@ def _check_usage(
     thresholds: tuple[float, ...],
     style: str | None,
     *,
-    groups: bool,
+    per_class: bool,
+    per_size: bool,
     coco: bool,
+    intervals: bool,
 ) -> None:
     """Raise if options do not go together."""
-    keep = scoring.keep
-    if thresholds and scoring.convention.label_threshold is not None:
-        raise click.UsageError(
-            "--label-threshold is one threshold for all rows, --thresholds a row for each: give one of the two"
-        )
-    if scoring.convention.label_threshold == "auto" and (scoring.part is not None or keep != "all" or dask is not None):
-        flag = "--part" if scoring.part is not None else "--dask" if dask is not None else f"--keep {keep}"
-        raise click.UsageError(
-            f"--label-threshold auto needs the tables of all images, which {flag} does not have: leave out one of both"
-        )
-    if coco and "map" not in (scoring.measures or standard_names()):
-        raise click.UsageError("--coco shows the numbers of map: add it to --measures")
-    if coco and keep == "summary":
-        raise click.UsageError("--coco needs the matches of boxes, which --keep matches and --keep all keep")
-    if csv_folder is not None and keep != "all":
-        raise click.UsageError("--csv writes tables, which --keep all keeps")
-    if thresholds and keep != "all":
-        raise click.UsageError("--thresholds needs tables, which --keep all keeps")
-    if thresholds and (groups or coco):
-        raise click.UsageError("--thresholds prints one table: leave out --per-class, --per-size and --coco")
-    if style == "csv" and (groups or coco):
-        raise click.UsageError("--format csv prints one table: use --csv for those of --per-class and --per-size")
+    keep, threshold = scoring.keep, scoring.convention.label_threshold
+    flag = "--part" if scoring.part is not None else "--dask" if dask is not None else f"--keep {keep}"
+    several = per_class or per_size or coco
+    problems = {
+        "--label-threshold is one threshold for all rows, --thresholds a row for each: give one of the two": (
+            thresholds and threshold is not None
+        ),
+        f"--label-threshold auto needs the tables of all images, which {flag} does not have: leave out one of both": (
+            threshold == "auto" and flag != "--keep all"
+        ),
+        "--coco shows the numbers of map: add it to --measures": (
+            coco and "map" not in (scoring.measures or standard_names())
+        ),
+        "--coco needs the matches of boxes, which --keep matches and --keep all keep": coco and keep == "summary",
+        "--csv writes tables, which --keep all keeps": csv_folder is not None and keep != "all",
+        "--thresholds needs tables, which --keep all keeps": thresholds and keep != "all",
+        "--thresholds prints one table: leave out --per-class, --per-size and --coco": thresholds and several,
+        "--format csv prints one table: use --csv for those of --per-class and --per-size": style == "csv" and several,
+    }
+    for problem, wrong in problems.items():
+        if wrong:
+            raise click.UsageError(problem)
 
 
-def _print_json(
-    rows: dict[str, Evaluation], paths: list[str], groups: dict[str, list[_Groups]], *, intervals: bool, coco: bool
-) -> None:
-    """Print one object per file."""
-    described = [_as_dict(name, path, rows[name]) for name, path in zip(rows, paths, strict=True)]
-    for row, evaluation in zip(described, rows.values(), strict=True):
-        own = groups[row["name"]]
-        row.update({name: summaries for name, _, summaries in own})
-        row["notes"] += notes_as_json(_group_notes(evaluation, own))
-        row.update({"coco": evaluation.coco()} if coco else {})
-    for row, found in zip(described, _compute_intervals(rows.values()) if intervals else (), strict=False):
-        row["intervals"] = found.to_dict()
-        row["notes"] += notes_as_json(found.notes)
-    print_json(described[0] if len(described) == 1 else {"results": described})
+@dataclasses.dataclass(frozen=True)
+class _Shown:
+    """Evaluations by the names of their files, and which tables of them are shown."""
 
+    rows: dict[str, Evaluation]
+    paths: list[str]
+    scoring: Scoring
+    per_class: bool
+    per_size: bool
+    coco: bool
+    intervals: bool
 
-def _print_summary(
-    rows: dict[str, Evaluation],
-    titles: list[str],
-    scoring: Scoring,
-    groups: dict[str, list[_Groups]],
-    *,
-    intervals: bool,
-    coco: bool,
-) -> None:
-    """Print a table with how to read it, those of groups, and notes."""
-    found = _compute_intervals(rows.values()) if intervals else None
-    named = [(title, evaluation.summary()) for title, evaluation in zip(titles, rows.values(), strict=True)]
-    against = next(iter(rows.values())).scored_against
-    text = summary_text(named, scoring.convention, _limits(found), against=against, width=table_width())
-    for table in (text, *_extra_tables(rows, groups, scoring, "text", coco=coco)):
-        results().print(table if table is text else f"\n{table}", markup=False, soft_wrap=True)
-    for name, evaluation in rows.items():
-        title = f"{name}: " if len(rows) > 1 else ""
-        note(f"{title}{evaluation.counts_in_words}" + ("" if evaluation.part is None else f"; {evaluation.part}"))
-        print_notes([*evaluation.warnings, *evaluation.notes, *_group_notes(evaluation, groups[name])], title)
-    _say_intervals(found)
-
-
-def _print_table(
-    rows: dict[str, Evaluation],
-    paths: list[str],
-    thresholds: tuple[float, ...],
-    style: str,
-    scoring: Scoring,
-    groups: dict[str, list[_Groups]],
-    *,
-    intervals: bool,
-    coco: bool,
-    as_json: bool,
-) -> None:
-    """Print the paper's Table 1: a row per file and threshold."""
-    # With --thresholds no row is of all detections.
-    skip = "false-positives-dominate" if thresholds else ""
-    cut = [
-        (name, path, threshold, rows[name] if threshold is None else rows[name].at_threshold(threshold))
-        for name, path in zip(rows, paths, strict=True)
-        for threshold in thresholds or (None,)
-    ]
-    measured = [evaluation for *_, evaluation in cut]
-    convention, against = scoring.convention, measured[0].scored_against
-    found = _compute_intervals(measured) if intervals else None
-    if as_json:
-        described: list[dict[str, Any]] = [
-            {
-                "name": name,
+    def print_json(self) -> None:
+        """Print one object per file."""
+        described = []
+        for (name, evaluation), path in zip(self.rows.items(), self.paths, strict=True):
+            row = {
                 "detections": path,
-                "threshold": threshold,
                 "summary": evaluation.summary(),
-                "warnings": notes_as_json(_warnings_but(rows[name], skip)),
+                "convention": evaluation.convention.to_dict(),
+                "scored_against": evaluation.scored_against,
                 **_describe_choice(evaluation),
-                **{key: summaries for key, _, summaries in groups[name]},
-                **({"coco": evaluation.coco()} if coco else {}),
+                "counts": evaluation.counts,
+                **({} if evaluation.part is None else {"part": str(evaluation.part)}),
+                "notes": [*evaluation.notes, *self._group_notes(evaluation)],
+                "warnings": evaluation.warnings,
+                "name": name,
+                **self._describe_groups(name),
             }
-            for name, path, threshold, evaluation in cut
+            for found in self._compute_intervals([evaluation]):
+                row |= {"intervals": found.to_dict(), "notes": [*row["notes"], *found.notes]}
+            described.append(row)
+        print_json(described[0] if len(described) == 1 else {"results": described})
+
+    def print_summary(self, *, titled: bool) -> None:
+        """Print a table with how to read it, those of groups, and notes."""
+        found = self._compute_intervals(self.rows.values())
+        named = [(name if titled else "", evaluation.summary()) for name, evaluation in self.rows.items()]
+        against = next(iter(self.rows.values())).scored_against
+        convention, width = self.scoring.convention, table_width()
+        summary = text.summary_text(named, convention, _limits(found), against=against, width=width)
+        print_text("\n\n".join([summary, *self._extra_tables("text")]))
+        for name, evaluation in self.rows.items():
+            title = f"{name}: " if len(self.rows) > 1 else ""
+            note(f"{title}{evaluation.counts_in_words}" + ("" if evaluation.part is None else f"; {evaluation.part}"))
+            print_notes([*evaluation.warnings, *evaluation.notes, *self._group_notes(evaluation)], title)
+        _print_intervals(found)
+
+    def print_table(self, thresholds: tuple[float, ...], style: str, *, as_json: bool) -> None:
+        """Print the paper's Table 1: a row per file and threshold."""
+        # With --thresholds no row is of all detections.
+        skip = "false-positives-dominate" if thresholds else ""
+        warnings = {
+            name: [warning for warning in evaluation.warnings if warning.code != skip]
+            for name, evaluation in self.rows.items()
+        }
+        cut = [
+            (name, path, threshold, evaluation if threshold is None else evaluation.at_threshold(threshold))
+            for (name, evaluation), path in zip(self.rows.items(), self.paths, strict=True)
+            for threshold in thresholds or (None,)
         ]
-        for row, own in zip(described, found or (), strict=False):
-            row["intervals"] = own.to_dict()
-        print_json({"rows": described, "convention": convention.to_dict(), "scored_against": against})
-        return
-    for name, evaluation in rows.items():
-        notes = [*_warnings_but(evaluation, skip), *evaluation.notes]
-        if thresholds and "map" in evaluation.measures:
-            notes.append(Note("unthresholded-map", value=100 * evaluation.average_precision.map))
-        print_notes(notes, f"{name}: ")
-    titled = [(name if t is None else f"{name} ({t:g})", evaluation.summary()) for name, _, t, evaluation in cut]
-    above = threshold_words(convention)
-    if thresholds:
-        above = f"{thresholds[0]:g}" if len(set(thresholds)) == 1 else "threshold"
-    markup = "markdown" if style == "github" else style
-    heading = "Approach (threshold)" if thresholds else "Approach"
-    text = format_table(titled, markup, heading=heading, limits=_limits(found), width=table_width(), threshold=above)
-    parts = [list_directions(shown_columns(titled)), measured_words(convention, against)]
-    reading = "; ".join(part for part in [*parts, with_count(len(measured[0].dataset), "image")] if part)
-    tables = [text, *_extra_tables(rows, groups, scoring, markup, coco=coco)]
-    if style == "github":
-        tables = ["### Evaluation", text, f"<sub>{reading}</sub>", *tables[1:], *_alerts(rows, skip)]
-    results().print("\n\n".join(tables), markup=False, soft_wrap=True)
-    _say_intervals(found)
-    note(reading)
+        convention, against = self.scoring.convention, cut[0][-1].scored_against
+        found = self._compute_intervals(evaluation for *_, evaluation in cut)
+        if as_json:
+            described: list[dict[str, Any]] = [
+                {
+                    "name": name,
+                    "detections": path,
+                    "threshold": threshold,
+                    "summary": evaluation.summary(),
+                    "warnings": warnings[name],
+                    **_describe_choice(evaluation),
+                    **self._describe_groups(name),
+                }
+                for name, path, threshold, evaluation in cut
+            ]
+            for row, own in zip(described, found, strict=False):
+                row["intervals"] = own.to_dict()
+            print_json({"rows": described, "convention": convention.to_dict(), "scored_against": against})
+            return
+        for name, evaluation in self.rows.items():
+            notes = [*warnings[name], *evaluation.notes]
+            if thresholds and "map" in evaluation.measures:
+                notes.append(Note("unthresholded-map", value=100 * evaluation.average_precision.map))
+            print_notes(notes, f"{name}: ")
+        titled = [(name if t is None else f"{name} ({t:g})", evaluation.summary()) for name, _, t, evaluation in cut]
+        above = text.threshold_words(convention)
+        if thresholds:
+            above = f"{thresholds[0]:g}" if len(set(thresholds)) == 1 else "threshold"
+        markup = "markdown" if style == "github" else style
+        heading = "Approach (threshold)" if thresholds else "Approach"
+        look: dict[str, Any] = {"limits": _limits(found), "width": table_width(), "threshold": above}
+        tables = [text.format_table(titled, markup, heading=heading, **look), *self._extra_tables(markup)]
+        parts = [text.list_directions(text.shown_columns(titled)), text.measured_words(convention, against)]
+        reading = "; ".join(part for part in [*parts, with_count(len(cut[0][-1].dataset), "image")] if part)
+        if style == "github":
+            alerts = [
+                f"> [!WARNING]\n> {text.escape(name, 'markdown')}: {text.escape(one.spell(as_option), 'markdown')}"
+                for name, own in warnings.items()
+                for one in own
+            ]
+            tables = ["### Evaluation", tables[0], f"<sub>{reading}</sub>", *tables[1:], *alerts]
+        print_text("\n\n".join(tables))
+        _print_intervals(found)
+        note(reading)
+
+    @functools.cached_property
+    def _groups(self) -> dict[str, list[tuple[str, str, dict[str, dict[str, float]]]]]:
+        """Name in JSON, heading, and summaries by group, of each table of groups that is shown, by file."""
+        shown = (("per_class", "Class", self.per_class), ("per_size", "Size", self.per_size))
+        return {
+            name: [(key, heading, _select_numbers(evaluation, key)) for key, heading, asked in shown if asked]
+            for name, evaluation in self.rows.items()
+        }
+
+    def _describe_groups(self, name: str) -> dict[str, Any]:
+        """Return numbers of groups, and COCO's, for JSON."""
+        groups: dict[str, Any] = {key: summaries for key, _, summaries in self._groups[name]}
+        return groups | ({"coco": self.rows[name].coco()} if self.coco else {})
+
+    def _group_notes(self, evaluation: Evaluation) -> list[Note]:
+        """Return notes on groups with too few pairs for measures of pairs, and on measures without groups."""
+        notes: list[Note] = []
+        asked = measures_called(evaluation.measures)
+        for name, wanted in (("class", self.per_class), ("size", self.per_size)):
+            without = [measure.name for measure in asked if wanted and getattr(measure, f"per_{name}") is None]
+            if without:
+                notes.append(Note("no-groups", names=", ".join(without), group=name))
+        if all(measure.standard for measure in asked):
+            return notes
+        pairs = evaluation.matched_pairs
+        few = []
+        if self.per_class:
+            counts = np.bincount(pairs.labels, minlength=len(evaluation.classes))
+            few += [name for name, n in zip(evaluation.classes, counts, strict=True) if 0 < n < FEW_PAIRS]
+        if self.per_size:
+            inside = [(pairs.areas >= low) & (pairs.areas <= high) for low, high in AREA_RANGES[1:]]
+            few += [name for name, own in zip(SIZES[1:], inside, strict=True) if 0 < own.sum() < FEW_PAIRS]
+        if few:
+            notes.append(Note("few-pairs-in-groups", len(few), least=FEW_PAIRS, names=some_names(few)))
+        return notes
+
+    def _extra_tables(self, style: str) -> list[str]:
+        """Return tables of classes and sizes of each file, and COCO's numbers."""
+        threshold = text.threshold_words(self.scoring.convention)
+        look: dict[str, Any] = {"mark_best": False, "by_metric": False, "width": table_width(), "threshold": threshold}
+        tables = []
+        for name, groups in self._groups.items():
+            for _, heading, summaries in groups:
+                title = f"{heading} ({name})" if len(self.rows) > 1 else heading
+                filled = [(group, summary) for group, summary in summaries.items() if is_filled(summary)]
+                if filled:
+                    tables.append(text.format_table(filled, style, heading=title, **look))
+        return [*tables, self._coco_table(threshold, style)] if self.coco else tables
+
+    def _coco_table(self, threshold: str | None, style: str) -> str:
+        """Return COCO's twelve numbers, a row each, in the order and the words of pycocotools."""
+        from probox.measures.boxes.mean_ap import COCO_LABELS
+
+        heading = "COCO [%], higher is better" + ("" if threshold is None else f", scores > {threshold}")
+        numbers = [evaluation.coco() for evaluation in self.rows.values()]
+        lines = [
+            [label, *("-" if math.isnan(own[key]) else f"{100 * own[key]:.2f}" for own in numbers)]
+            for key, label in COCO_LABELS.items()
+        ]
+        return text.render_table(
+            [[heading, *(self.rows if len(self.rows) > 1 else [""])], *lines], 1, style, table_width()
+        )
+
+    def _compute_intervals(self, evaluations: Iterable[Evaluation]) -> list[Intervals]:
+        """Return the intervals of each evaluation, if they are shown."""
+        if not self.intervals:
+            return []
+        from probox.analysis.resampling import bootstrap
+
+        return [bootstrap(evaluation) for evaluation in evaluations]
 
 
-def _warnings_but(evaluation: Evaluation, skip: str) -> list[InputWarning]:
-    """Return the warnings about an evaluation's input but those with the code `skip`."""
-    return [warning for warning in evaluation.warnings if warning.code != skip]
+def _select_numbers(evaluation: Evaluation, table: str) -> dict[str, dict[str, float]]:
+    """Return counts and the numbers of the summary of each group, per class or per size."""
+    measured = {*COUNTS, *evaluation.summary()}
+    groups = getattr(evaluation, table)()
+    return {group: {key: own[key] for key in own if key in measured} for group, own in groups.items()}
 
 
-def _alerts(rows: dict[str, Evaluation], skip: str) -> list[str]:
-    """Return warnings about each file as GitHub's Markdown shows them."""
-    return [
-        f"> [!WARNING]\n> {escape(name, 'markdown')}: {escape(one.spell(as_option), 'markdown')}"
-        for name, evaluation in rows.items()
-        for one in _warnings_but(evaluation, skip)
-    ]
-
-
-def _extra_tables(
-    rows: dict[str, Evaluation], groups: dict[str, list[_Groups]], scoring: Scoring, style: str, *, coco: bool
-) -> list[str]:
-    """Return tables of classes and sizes of each file, and COCO's numbers."""
-    threshold, tables = threshold_words(scoring.convention), []
-    for name, own in groups.items():
-        for _, heading, summaries in own:
-            title = f"{heading} ({name})" if len(rows) > 1 else heading
-            filled = [(group, summary) for group, summary in summaries.items() if is_filled(summary)]
-            if filled:
-                look: dict[str, Any] = {"mark_best": False, "by_metric": False, "width": table_width()}
-                tables.append(format_table(filled, style, heading=title, threshold=threshold, **look))
-    return [*tables, _coco_table(rows, threshold, style)] if coco else tables
-
-
-def _compute_intervals(evaluations: Iterable[Evaluation]) -> list[Intervals]:
-    """Return the intervals of each evaluation."""
-    from probox.analysis.resampling import bootstrap
-
-    return [bootstrap(evaluation) for evaluation in evaluations]
-
-
-def _limits(intervals: Sequence[Intervals] | None) -> list[Limits] | None:
+def _limits(intervals: list[Intervals]) -> list[Limits] | None:
     """Return what tables show of intervals."""
-    return None if intervals is None else [own.limits() for own in intervals]
+    return [own.limits() for own in intervals] or None
 
 
-def _say_intervals(intervals: Sequence[Intervals] | None) -> None:
+def _print_intervals(intervals: list[Intervals]) -> None:
     """Print how intervals were made, and notes on them, each once."""
-    if not intervals:
-        return
-    first = intervals[0]
-    if first.images > 1:
+    if intervals and (first := intervals[0]).images > 1:
         note(f"[{100 * first.level:g} % intervals]: {first.replicates:,} draws of {first.images:,} images")
     print_notes(dict.fromkeys(one for own in intervals for one in own.notes))
-
-
-def _coco_table(rows: dict[str, Evaluation], threshold: str | None, style: str) -> str:
-    """Return COCO's twelve numbers, a row each, in the order and the words of pycocotools."""
-    from probox.measures.boxes.mean_ap import COCO_LABELS
-
-    heading = "COCO [%], higher is better" + ("" if threshold is None else f", scores > {threshold}")
-    numbers = [evaluation.coco() for evaluation in rows.values()]
-    lines = [
-        [label, *("-" if math.isnan(own[key]) else f"{100 * own[key]:.2f}" for own in numbers)]
-        for key, label in COCO_LABELS.items()
-    ]
-    return render_table([[heading, *(rows if len(rows) > 1 else [""])], *lines], 1, style, table_width())
-
-
-_Groups = tuple[str, str, dict[str, dict[str, float]]]
-"""Name in JSON, heading, and summaries by group."""
-
-
-def _groups(evaluation: Evaluation, per_class: bool, per_size: bool) -> list[_Groups]:
-    """Return the groups that were asked for."""
-    measured = {*COUNTS, *evaluation.summary()}
-    found = []
-    for name, heading, asked in (("per_class", "Class", per_class), ("per_size", "Size", per_size)):
-        groups = getattr(evaluation, name)() if asked else {}
-        kept = {group: {key: own[key] for key in own if key in measured} for group, own in groups.items()}
-        found += [(name, heading, kept)] if asked else []
-    return found
-
-
-def _group_notes(evaluation: Evaluation, groups: list[_Groups]) -> list[Note]:
-    """Return notes on classes and sizes with too few pairs for measures of pairs, and on measures without groups."""
-    notes: list[Note] = []
-    per_class, per_size = (any(name == own for name, _, _ in groups) for own in ("per_class", "per_size"))
-    asked = measures_called(evaluation.measures)
-    for name, wanted in (("class", per_class), ("size", per_size)):
-        without = [measure.name for measure in asked if wanted and getattr(measure, f"per_{name}") is None]
-        if without:
-            notes.append(Note("no-groups", names=", ".join(without), group=name))
-    if all(measure.standard for measure in asked):
-        return notes
-    pairs = evaluation.matched_pairs
-    few = []
-    if per_class:
-        counts = np.bincount(pairs.labels, minlength=len(evaluation.classes))
-        few += [name for name, n in zip(evaluation.classes, counts, strict=True) if 0 < n < FEW_PAIRS]
-    if per_size:
-        inside = [(pairs.areas >= low) & (pairs.areas <= high) for low, high in AREA_RANGES[1:]]
-        few += [name for name, own in zip(SIZES[1:], inside, strict=True) if 0 < own.sum() < FEW_PAIRS]
-    if few:
-        notes.append(Note("few-pairs-in-groups", len(few), least=FEW_PAIRS, names=some_names(few)))
-    return notes
 
 
 def _describe_choice(evaluation: Evaluation) -> dict[str, Any]:
@@ -476,16 +439,39 @@ def _describe_choice(evaluation: Evaluation) -> dict[str, Any]:
     return {} if choice is None else {"label_threshold": choice.to_dict()}
 
 
-def _as_dict(name: str, path: str, evaluation: Evaluation) -> dict[str, Any]:
-    return {
-        "detections": path,
-        "summary": evaluation.summary(),
-        "convention": evaluation.convention.to_dict(),
-        "scored_against": evaluation.scored_against,
-        **_describe_choice(evaluation),
-        "counts": evaluation.counts,
-        **({} if evaluation.part is None else {"part": str(evaluation.part)}),
-        "notes": notes_as_json(evaluation.notes),
-        "warnings": notes_as_json(evaluation.warnings),
-        "name": name,
-    }
+def _check_csv_folder(target: str, names: Sequence[str]) -> None:
+    """Raise if the tables of these results could not be written there, or would lie among those of another kind of run.
+
+    Tables of one file in DIR, and of several in folders of it, would look like those of one run.
+    """
+    from probox.files.output import check_output_folder, list_files_written
+
+    check_output_folder(target, CSV_COMMAND, _csv_files(names))
+    depths = {len(path.relative_to(target).parts) for path in list_files_written(Path(target), CSV_COMMAND)[:-1]}
+    if depths - {1 if len(names) == 1 else 2}:
+        held, now = ("several files", "one") if len(names) == 1 else ("one file", "several")
+        raise InputError(
+            f"holds tables of {held}, among which those of {now} would be lost",
+            file=target,
+            remedy="choose another folder, or remove these tables first",
+        )
+
+
+def _csv_files(names: Sequence[str]) -> list[str]:
+    """Return the files with tables of these results; those of several are in a folder each."""
+    return [f"{name}/{table}.csv" if len(names) > 1 else f"{table}.csv" for name in names for table in CSV_TABLES]
+
+
+def _write_csv_folder(target: str, results: dict[str, Evaluation]) -> None:
+    """Write the tables of all results, all of them or none."""
+    from probox.files.output import output_folder
+
+    names = _csv_files(list(results))
+    tables = (table for name, evaluation in results.items() for table in csv_tables(evaluation, name).values())
+    with output_folder(target, CSV_COMMAND, names=names) as folder:
+        for name, table in zip(names, tables, strict=True):
+            folder.write(name, functools.partial(_write_csv, table))
+
+
+def _write_csv(table: FlatTable, file: BinaryIO) -> None:
+    file.writelines(table.csv_chunks())

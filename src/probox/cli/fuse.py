@@ -1,14 +1,14 @@
-"""`probox fuse`: several detectors' files into one."""
+"""`probox fuse`: several detectors' files into one; and options of all commands that write a file of detections."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from probox.cli.console import note, notes_as_json, print_json, print_notes
-from probox.cli.detection_options import border_option, fusion_options, out_option
+from probox.cli.console import print_outcome
 from probox.cli.shared_options import (
     GroupedCommand,
     Named,
@@ -16,11 +16,67 @@ from probox.cli.shared_options import (
     make_titles,
     named_argument,
     option_group,
+    output_option,
 )
+from probox.files.reading import is_url
+from probox.formats.registry import endings_in_words
 from probox.fusion.fuse import LABEL_AFFINITIES
-from probox.fusion.gaussian import pinned_note
+from probox.fusion.gaussian import BORDERS, Spread, pinned_note
 
 cluster_option = option_group("Clusters")
+uncertainty_option = option_group("Uncertainty")
+fusion_option = option_group("Fusion")
+NOT_NEGATIVE = click.FloatRange(0)
+
+
+border_option = uncertainty_option(
+    "--border",
+    type=click.Choice(BORDERS),
+    default="keep",
+    show_default=True,
+    help="Edges at the image border: keep their estimated std, or pin it to half their distance to the border "
+    "(PDQ-optimal; overconfident, not for a filter).",
+)
+
+
+def fusion_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of covariances from several boxes, which `probox.fusion` takes under the same names."""
+    for add in (
+        fusion_option("--shrinkage", type=NOT_NEGATIVE, default=Spread.shrinkage,
+                      help="Weight of --prior-std, in members."),
+        fusion_option("--prior-std", type=NOT_NEGATIVE, default=Spread.prior_std,
+                      help="Std of a single box, as a fraction of its sides."),
+        fusion_option("--min-std", type=NOT_NEGATIVE, default=Spread.min_std, help="Least std of a corner [px]."),
+        fusion_option("--absent-counts/--absent-ignored", default=True,
+                      help="Members without a detection lower its score, or are ignored."),
+        fusion_option("--min-members", type=click.IntRange(1), default=1,
+                      help="Keep detections with at least this many members."),
+    ):  # fmt: skip
+        command = add(command)
+    return command
+
+
+class PathOrUrl(click.Path):
+    """A path, or the URL of what only Parquet can be: text, since a path would leave out one of its slashes."""
+
+    def __init__(self, *, dir_okay: bool) -> None:
+        super().__init__(dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a path, or a URL as it is."""
+        return value if is_url(value) else super().convert(value, param, ctx)
+
+
+def out_option(
+    default: str = "", *, required: bool = True, folders: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option --out; where it is not required, `default` describes the name of the file."""
+    return output_option(
+        "--out",
+        required=required,
+        type=PathOrUrl(dir_okay=folders),
+        help=f"File to write: {endings_in_words()}; JSON also as .gz.{default}",
+    )
 
 
 @click.command("fuse", cls=GroupedCommand, context_settings={"show_default": True})
@@ -42,13 +98,7 @@ cluster_option = option_group("Clusters")
 @fusion_options
 @border_option
 @json_option
-def command(
-    truth: str,
-    members: tuple[Named, ...],
-    out: Path,
-    as_json: bool,
-    **settings: Any,
-) -> None:
+def command(truth: str, members: tuple[Named, ...], out: Path, as_json: bool, **settings: Any) -> None:
     """Fuse the detections of several detectors, or passes of one, into probabilistic detections.
 
     Detections that overlap and agree become one, whose corners have the members' mean and covariance. TRUTH tells
@@ -69,18 +119,14 @@ def command(
     check_not_input(out, (truth, *paths))
     table = read_truth(truth)
     sizes = dict(zip(table.image_ids.tolist(), map(tuple, table.dataset.shapes.tolist()), strict=True))
-    fused = fuse_detections(
-        [read_detections(path, table) for path in paths],
-        image_sizes=sizes,
-        **settings,
-    )
+    fused = fuse_detections([read_detections(path, table) for path in paths], image_sizes=sizes, **settings)
     notes = list(write_detections(out, fused, table))
     if settings["border"] == "pin" and fused.covariances is not None:
         size = table.dataset.shapes[table.dataset.rows_of(fused.image_ids)].astype(float)
         notes.append(pinned_note(fused.boxes, fused.covariances, size))
-    if as_json:
-        told = {"out": str(out), "members": paths, "names": names, "detections": len(fused)}
-        print_json(told | {"notes": notes_as_json(notes)})
-        return
-    print_notes(notes)
-    note(f"wrote {len(fused):,} detections of {len(members)} members ({', '.join(names)}) to {out}")
+    print_outcome(
+        {"out": str(out), "members": paths, "names": names, "detections": len(fused)},
+        notes,
+        f"wrote {len(fused):,} detections of {len(members)} members ({', '.join(names)}) to {out}",
+        as_json=as_json,
+    )

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
-from probox.cli.console import note, notes_as_json, print_json, print_notes, results, table_width
-from probox.cli.result_folders import keep_results, refuse_other_runs
+from probox.cli.console import note, print_json, print_notes, print_text, table_width
 from probox.cli.shared_options import json_option
 from probox.errors import InputError
+
+if TYPE_CHECKING:
+    from probox.convention import Convention
+    from probox.evaluation.result import Evaluation
+    from probox.support.types import Ints
 
 
 @click.command("merge")
@@ -56,8 +62,8 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
                 "parts": len(folders),
                 "part": None if result.part is None else str(result.part),
                 "out": str(place / name),
-                "notes": notes_as_json(result.notes),
-                "warnings": notes_as_json(result.warnings),
+                "notes": result.notes,
+                "warnings": result.warnings,
             }
             for (name, result), folders in zip(merged.items(), groups.values(), strict=True)
         ]
@@ -65,7 +71,7 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
         return
     named = [("" if len(merged) == 1 else name, result.summary()) for name, result in merged.items()]
     text = summary_text(named, first.convention, against=first.scored_against, width=table_width())
-    results().print(text, markup=False, soft_wrap=True)
+    print_text(text)
     for (name, result), folders in zip(merged.items(), groups.values(), strict=True):
         title = f"{name}: " if len(merged) > 1 else ""
         what = "" if result.part is None else f"; {result.part}"
@@ -128,3 +134,48 @@ def _refuse_inputs(place: Path, merged: dict[str, Any], groups: dict[str, list[P
     for name in merged:
         if (place / name).resolve() in given:
             raise InputError("would replace one of the parts", file=str(place / name), remedy="choose another --out")
+
+
+def refuse_other_runs(
+    out: Path,
+    names: Sequence[str],
+    convention: Convention,
+    measures: Sequence[str],
+    image_ids: Ints,
+    classes: Sequence[str],
+) -> None:
+    """Raise if results that are to stay in `out` were not measured as new ones will be; `names` are replaced.
+
+    Other files in the folders of `names` are left alone.
+    """
+    from probox.evaluation.folders import find_results
+    from probox.evaluation.storage import WORDS, check_place, load
+
+    if out.exists() and not out.is_dir():
+        raise InputError("is a file, expected a folder to write to", file=str(out), remedy="choose another name")
+    remedy = "keep this run in another folder, or remove that result first"
+    if (out / WORDS).is_file():
+        raise InputError(f"holds a result itself ({WORDS}), which would hide those in it", file=str(out), remedy=remedy)
+    for name in names:
+        check_place(out / name)
+    for folder in find_results([str(out)]):
+        if folder == out or folder.name in names:
+            continue
+        there = load(folder)
+        differs = {
+            f"by convention {there.convention.describe()}, not {convention.describe()}": there.convention != convention,
+            f"for {' and '.join(there.measures)}, not {' and '.join(measures)}": set(there.measures) != set(measures),
+            "on other images": not np.array_equal(there.dataset.image_ids, image_ids),
+            "for other classes": tuple(there.classes) != tuple(classes),
+        }
+        for how, true in differs.items():
+            if true:
+                raise InputError(f"holds a result that was measured {how}", file=str(folder), remedy=remedy)
+
+
+def keep_results(out: Path, results: Mapping[str, Evaluation]) -> None:
+    """Write results to `out`, a folder each, all of them or none; the folder keeps their order."""
+    from probox.evaluation.folders import count_positions
+    from probox.evaluation.storage import save_results
+
+    save_results({out / name: result for name, result in results.items()}, count_positions(out, list(results)))

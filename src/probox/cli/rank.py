@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from probox.analysis.ranking import AGGREGATES, UNCERTAINTIES
-from probox.cli.console import note, notes_as_json, print_json, print_notes
+from probox.cli.console import note, print_json, print_notes
 from probox.cli.scoring import label_threshold_option
 from probox.cli.shared_options import GroupedCommand, input_option, json_option, option_group, output_option
 from probox.errors import InputError
@@ -97,16 +97,20 @@ def command(
     if not wanted:
         raise InputError("holds no detections: there is nothing to rank", file=detections)
     everything = rank(found, by, aggregate=aggregate, label_threshold=label_threshold, image_ids=wanted)
-    notes += _about(everything)
+    notes += everything.notes
+    if empty := int((everything.detections == 0).sum()):
+        notes.append(Note("images-last", empty, total=len(everything)))
     ranking = everything if top is None else everything.top(top)
     if out is not None:
         write_files({Path(out): MARK + json.dumps(ranking.image_ids.tolist())[1:].encode() + b"\n"})
     rows = _rows(ranking, names)
     if as_json:
         settings = {"by": by, "aggregate": aggregate, "label_threshold": label_threshold}
-        print_json({"detections": detections, **settings, "images": rows, "notes": notes_as_json(notes), "output": out})
+        print_json({"detections": detections, **settings, "images": rows, "notes": notes, "output": out})
         return
-    click.echo(_as_csv(rows, by) if style == "csv" else _as_text(rows, by))
+    cells = _cells(rows, by, ".17g" if style == "csv" else ".4f")
+    words = len(cells[0]) > _NUMBERS
+    click.echo(printable(csv_text(cells)) if style == "csv" else grid(cells, names=False, words=words))
     print_notes(notes)
     if out is not None:
         note(f"{len(ranking):,} image ids written to {out}")
@@ -130,13 +134,6 @@ def _read(path: str, truth: str | None) -> tuple[Detections, list[int], dict[int
     return alone.detections, list(alone.sizes), {}, notes
 
 
-def _about(ranking: Ranking) -> list[Note]:
-    empty = int((ranking.detections == 0).sum())
-    if not empty:
-        return list(ranking.notes)
-    return [*ranking.notes, Note("images-last", empty, total=len(ranking))]
-
-
 def _rows(ranking: Ranking, names: dict[int, str]) -> list[dict[str, Any]]:
     columns = zip(ranking.image_ids.tolist(), ranking.values.tolist(), ranking.detections.tolist(), strict=True)
     rows = []
@@ -153,15 +150,6 @@ def _cells(rows: list[dict[str, Any]], by: str, digits: str) -> list[list[str]]:
         value = "" if math.isnan(row["value"]) else format(row["value"], digits)
         cells.append([str(row["image_id"]), value, str(row["detections"]), *([row.get("file_name", "")] * named)])
     return cells
-
-
-def _as_csv(rows: list[dict[str, Any]], by: str) -> str:
-    return printable(csv_text(_cells(rows, by, ".17g")))
-
-
-def _as_text(rows: list[dict[str, Any]], by: str) -> str:
-    cells = _cells(rows, by, ".4f")
-    return grid(cells, names=False, words=len(cells[0]) > _NUMBERS)
 
 
 MARK = b"[\t"

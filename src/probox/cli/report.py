@@ -1,14 +1,15 @@
-"""`probox report`: an HTML page of tables, plots and images."""
+"""`probox report` and `probox plot`: an HTML page of tables, plots and images, and plots alone."""
 
 from __future__ import annotations
 
+import io
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from probox.cli.console import note, notes_as_json, print_json, print_notes, progress_bar
+from probox.cli.console import note, print_json, print_outcome, progress_bar
 from probox.cli.shared_options import (
     GroupedCommand,
     Named,
@@ -18,6 +19,7 @@ from probox.cli.shared_options import (
     named_argument,
     output_option,
 )
+from probox.pictures.style import ENDINGS
 
 
 @click.command("report", cls=GroupedCommand)
@@ -81,21 +83,66 @@ def command(
         page, notes = write_report(
             loaded, out, images=images, truth=shown, detections=found, title=title, embed=embed, progress=progress
         )
-    alone = Path(out) == page  # one file, by its name
-    size = _bytes([page] if alone else list_files_written(page.parent, "report"))
-    seconds = time.perf_counter() - started
-    if as_json:
-        told = {"page": str(page), "bytes": size, "seconds": seconds, "results": list(loaded)}
-        print_json(told | {"notes": notes_as_json(notes)})
-        return
-    print_notes(notes)
-    note(f"{size / 1e6:.1f} MB in {seconds:.1f} s; open {Path(page)}")
-
-
-def _bytes(paths: list[Path]) -> int:
-    """Return how much files take; one that another run is just replacing counts nothing."""
     size = 0
-    for path in paths:
-        with suppress(FileNotFoundError):
+    for path in [page] if Path(out) == page else list_files_written(page.parent, "report"):  # one file, by its name
+        with suppress(FileNotFoundError):  # another run is just replacing it
             size += path.stat().st_size
-    return size
+    seconds = time.perf_counter() - started
+    described = {"page": str(page), "bytes": size, "seconds": seconds, "results": list(loaded)}
+    line = f"{size / 1e6:.1f} MB in {seconds:.1f} s; open {page}"
+    print_outcome(described, notes, line, as_json=as_json)
+
+
+@click.command("plot")
+@named_argument("results", "RESULT_DIR")
+@output_option("--out", type=click.Path(), metavar="DIR", required=True, help="Write plots to DIR.")
+@output_option(
+    "--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True,
+    help="File format of plots."
+)  # fmt: skip
+@output_option("--dark", is_flag=True, help="Draw light lines on a dark background.")
+@json_option
+def plot_command(results: tuple[Named, ...], out: str, ending: str, dark: bool, as_json: bool) -> None:
+    """Plot evaluations: one line or colour for each RESULT_DIR.
+
+    Quality distributions, spatial against label quality, foreground against background, what a label
+    threshold does, precision and recall, classes, sizes and others. RESULT_DIR is a folder that
+    `probox evaluate --out` wrote, or a folder of such folders; NAME=RESULT_DIR gives one another name.
+
+    All plots appear when the last is drawn. Those that an earlier `probox plot` wrote are replaced; any other file of
+    the same name is refused.
+
+    \b
+    probox plot results --out plots
+    probox plot results/ssd results/yolo --out plots --format pdf
+    probox plot A=results/ssd B=elsewhere/ssd --out plots
+    """
+    from probox.files.output import output_folder
+    from probox.support.optional import require
+
+    require("matplotlib", extra="report").use("Agg")
+    from probox.plots import PLOTS, breakdown, draw_all, quietly
+
+    loaded = load_named(results)
+    named = {"": next(iter(loaded.values()))} if len(loaded) == 1 else loaded
+    names = {name: f"{name}.{ending}" for name in PLOTS}
+    written: list[dict[str, str]] = []
+    with (
+        quietly(),
+        output_folder(out, "plot", names=names.values()) as folder,
+        progress_bar("plots", quiet=as_json) as progress,
+    ):
+        for name, figure in draw_all(named, dark=dark):
+            progress(len(written), len(PLOTS))
+            plot = io.BytesIO()
+            figure.savefig(plot, format=ending)
+            written.append({"name": name, "file": str(folder.write(names[name], plot.getvalue()))})
+        progress(len(written), len(written))  # not every plot fits every result
+    reason = breakdown.why_not(named)
+    if as_json:
+        left_out = [] if reason is None else [{"name": breakdown.DIFFERENCE.name, "reason": reason}]
+        print_json({"plots": written, "left_out": left_out})
+        return
+    note(f"{len(written)} plots written to {out}")
+    if len(named) > 1 and reason is not None:
+        note(f"note: {breakdown.DIFFERENCE.name} left out: {reason}")

@@ -41,35 +41,17 @@ Measure = Callable[[str, str, Any], "Evaluation"]
 
 @dataclasses.dataclass(frozen=True)
 class Scoring:
-    """What the scoring options of a command say.
-
-    Parameters
-    ----------
-    convention : Convention
-        The preset with its changes.
-    repair : bool
-        Replace invalid covariances.
-    threads : int or None
-        Number of threads.
-    image_ids : list of int or None
-        The images to score; None: all.
-    typed : tuple of str
-        The options that were given, as flags.
-    measures : tuple of str or None
-        The metrics that were given; None: the standard ones.
-    part : (int, int) or None
-        Number and count of a part of the images; None: all of them.
-    keep : {"summary", "matches", "all"}
-        How much of the result is kept.
-    """
+    """What the scoring options of a command say; None is as good as not given."""
 
     convention: Convention
     repair: bool
     threads: int | None
-    image_ids: list[int] | None
     typed: tuple[str, ...]
+    """The options that were given, as flags."""
+    image_ids: list[int] | None = None
     measures: tuple[str, ...] | None = None
     part: tuple[int, int] | None = None
+    """Number and count of a part of the images."""
     keep: Keep = "all"
 
     @property
@@ -226,6 +208,11 @@ threads_option = execution_option(
 )
 
 
+def _choice_option(name: str, text: str) -> Callable[[Any], Any]:
+    usual = getattr(Convention, name)
+    return scoring_option(f"--{name}", type=click.Choice(CHOICES[name]), help=f"{text}  [default: {usual}]")
+
+
 def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
     """Return the scoring options by their variables, in the order of help texts."""
     return {
@@ -245,16 +232,8 @@ def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
             show_default=True,
             help="Convention to start from: published numbers, equations alone, or robotic vision challenge.",
         ),
-        "assignment": scoring_option(
-            "--assignment",
-            type=click.Choice(CHOICES["assignment"]),
-            help=f"Matching algorithm.  [default: {Convention.assignment}]",
-        ),
-        "background": scoring_option(
-            "--background",
-            type=click.Choice(CHOICES["background"]),
-            help=f"Count pixels outside an object's box or its mask as background.  [default: {Convention.background}]",
-        ),
+        "assignment": _choice_option("assignment", "Matching algorithm."),
+        "background": _choice_option("background", "Count pixels outside an object's box or its mask as background."),
         "box_truth": scoring_option(
             "--box-truth", is_flag=True, default=None, help="Use annotated boxes in place of masks."
         ),
@@ -271,11 +250,7 @@ def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
             metavar="W",
             help=f"Weight of the label in pPDQ.  [default: {Convention.label_weight}]",
         ),
-        "clip": scoring_option(
-            "--clip",
-            type=click.Choice(CHOICES["clip"]),
-            help=f"Move corners outside the image onto its border.  [default: {Convention.clip}]",
-        ),
+        "clip": _choice_option("clip", "Move corners outside the image onto its border."),
         "object_filter": scoring_option(
             "--object-filter/--no-object-filter",
             default=None,
@@ -288,21 +263,17 @@ def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
 def scoring_options(
     *, leave_out: Collection[str] = (), auto: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the scoring options to a command, whose function gets a `Scoring` as its argument `scoring`.
+    """Add scoring options but some to a command, whose function gets a `Scoring` as its argument `scoring`.
 
-    Parameters
-    ----------
-    leave_out : collection of str
-        Options without a meaning for the command, by their variables.
-    auto : bool
-        The command takes --label-threshold auto.
+    It has the values of options --measures, --part and --keep too. `auto`: the command takes --label-threshold auto.
     """
     options = {name: add for name, add in _shared_options(auto=auto).items() if name not in leave_out}
+    taken = {*options, *(field.name for field in dataclasses.fields(Scoring))}
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def with_scoring(**given: Any) -> Any:
-            scoring = _make_scoring(click.get_current_context(), {name: given.pop(name) for name in options})
+            scoring = _make_scoring(click.get_current_context(), {name: given.pop(name) for name in taken & set(given)})
             with threads_at_most(thread_count(scoring.threads)):  # readers of files too
                 return function(scoring=scoring, **given)
 
@@ -321,9 +292,10 @@ def _make_scoring(context: click.Context, given: dict[str, Any]) -> Scoring:
         for parameter in context.command.params
         if parameter.name in given and context.get_parameter_source(parameter.name) is by_user
     )
-    changes = {name: given[name] for name in WORDS if name != "preset" and given.get(name) is not None}
+    settings = {name: given.pop(name) for name in WORDS if name in given}
+    changes = {name: value for name, value in settings.items() if value is not None and name != "preset"}
     try:
-        convention = Convention.preset(given["preset"], **changes)
+        convention = Convention.preset(settings["preset"], **changes)
     except InputError as error:
         raise click.UsageError(str(error)) from None
-    return Scoring(convention, given["repair"], given["threads"], given.get("image_ids"), typed)
+    return Scoring(convention=convention, typed=typed, **given)

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -17,6 +18,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 OTHER = "Options"
 """The group of options that name none, ``--help`` among them; it comes last."""
+
+FILE = click.Path(dir_okay=False, path_type=Path)
 
 LONGEST = 100
 """Most characters of a name: it must fit a table and a folder."""
