@@ -202,7 +202,7 @@ class DetectionFormat(Format):
     read: Callable[..., Draft]
     write: Callable[[Paths, Detections, Dataset], Notes] | None = None
     read_part: Callable[[Source, Dataset, Dataset, Problems], Draft] | None = None
-    check: Callable[[Source], None] | None = None
+    check: Callable[[Source], object] | None = None
     copy: Callable[[Source, Paths, bool], Copied | None] | None = None
     heatmaps: bool = False
     standalone: bool = False

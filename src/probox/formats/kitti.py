@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
-
 from probox.errors import InputError
 from probox.files.photos import image_size
 from probox.files.reading import Source, is_folder
@@ -20,14 +18,7 @@ from probox.formats.label_files import (
     readable_texts,
     text_lines,
 )
-from probox.formats.label_tables import (
-    LabelRows,
-    columns_of_names,
-    dataset_of_images,
-    draft_of,
-    rows_of_images,
-    truth_of,
-)
+from probox.formats.label_tables import LabelRows, draft_of, truth_of
 from probox.formats.problems import Problems
 from probox.notes import Note
 from probox.tables.dataset import Dataset
@@ -40,7 +31,7 @@ DONT_CARE = "DontCare"
 PHOTOS = (".png", ".jpg", ".jpeg")
 
 
-def labels_of(folder: Path) -> Path | None:
+def _labels_of(folder: Path) -> Path | None:
     """Return the folder of label files: ``label_2`` in a folder or in its ``training``, or itself; None for none."""
     for place in (folder / "label_2", folder / "training" / "label_2", folder):
         if kind_of_texts(place) == "kitti" or (place.name == "label_2" and kind_of_texts(place) == "yolo"):
@@ -48,9 +39,9 @@ def labels_of(folder: Path) -> Path | None:
     return None
 
 
-def _gather(folder: Path, problems: Problems, *, scored: bool) -> tuple[LabelRows, list[str], list[str], list[int]]:
-    """Return all lines with their types, the names of all files, and the file of each line."""
-    rows, types, files, file_of = LabelRows(), list[str](), list[str](), list[int]()
+def _gather(folder: Path, problems: Problems, *, scored: bool) -> tuple[LabelRows, list[str]]:
+    """Return all lines, and the names of all files, among which their images count."""
+    rows, files = LabelRows(), list[str]()
     for name, file, text in readable_texts(folder, files_of(folder, [".txt"]), problems):
         files.append(name[:-4])
         for line, words in text_lines(text):
@@ -60,14 +51,8 @@ def _gather(folder: Path, problems: Problems, *, scored: bool) -> tuple[LabelRow
                 problems.catch(error.at(file, line), error.kind)
                 continue
             x1, y1, x2, y2 = values[3:7]
-            rows.files.append(file)
-            rows.lines.append(line)
-            rows.boxes.append((x1, y1, x2 - x1, y2 - y1))
-            if scored:
-                rows.scores.append(values[-1])
-            types.append(words[0])
-            file_of.append(len(files) - 1)
-    return rows, types, files, file_of
+            rows.add(file, line, (x1, y1, x2 - x1, y2 - y1), image=len(files) - 1, name=words[0], score=values[-1])
+    return rows, files
 
 
 def _numbers(words: list[str], *, scored: bool) -> list[float]:
@@ -89,52 +74,33 @@ def _numbers(words: list[str], *, scored: bool) -> list[float]:
     return values
 
 
-def kitti_truth(folder: Path, name: str, problems: Problems) -> GroundTruth:
-    """Return the table of a folder of labels."""
-    place = labels_of(folder)
+def _read_truth(source: Source, problems: Problems) -> GroundTruth:
+    place = _labels_of(Path(source.path))
     if place is None:
         raise InputError(
             "expected label files with 15 columns",
-            file=name,
+            file=source.name,
             remedy="give the folder label_2, or the one that holds it",
         )
-    rows, types, files, file_of = _gather(place, problems, scored=False)
-    names, sizes, known = _images(place, files, problems)
-    classes = sorted({entry for entry in types if entry != DONT_CARE})
-    dataset, rows_of_known = dataset_of_images(
-        [files[at] for at in known], names, sizes, classes=tuple(classes), source=name
-    )
-    row_of = np.full(len(files), -1)
-    row_of[known] = rows_of_known
-    gathered, regions = _objects(rows, types, row_of[file_of].tolist() if file_of else [], classes)
-    notes = []
-    if regions:
-        notes.append(Note("regions-not-labelled", regions))
-    return truth_of(gathered, dataset, problems, notes)
-
-
-def _objects(rows: LabelRows, types: list[str], images: list[int], classes: list[str]) -> tuple[LabelRows, int]:
-    """Return the objects, with a region of each class for every DontCare, and how many of these there are."""
-    result, regions = LabelRows(), 0
-    for at, entry in enumerate(types):
-        if images[at] < 0:
-            continue
-        ignored = entry == DONT_CARE
-        regions += ignored
-        for label in range(len(classes)) if ignored else [classes.index(entry)]:
+    rows, files = _gather(place, problems, scored=False)
+    images, sizes = _images(place, files, problems)
+    number = {at: image for image, at in enumerate(images)}
+    classes = sorted({name for name in rows.classes if name != DONT_CARE})
+    objects, regions = LabelRows(), 0
+    for at, name in enumerate(rows.classes):
+        ignored, image = name == DONT_CARE, number.get(rows.images[at], -1)
+        regions += ignored and image >= 0
+        for label in range(len(classes)) if ignored else [classes.index(name)]:  # a region is one of each class
             if ignored:
-                result.regions.add(len(result.boxes))
-            result.files.append(rows.files[at])
-            result.lines.append(rows.lines[at])
-            result.images.append(images[at])
-            result.labels.append(label)
-            result.boxes.append(rows.boxes[at])
-            result.crowd.append(ignored)
-    return result, regions
+                objects.regions.add(len(objects.boxes))
+            objects.add(rows.files[at], rows.lines[at], rows.boxes[at], image=image, label=label, crowd=ignored)
+    notes = [Note("regions-not-labelled", regions)] if regions else []
+    names = list(images.values())
+    return truth_of(objects, names, sizes, problems, notes=notes, classes=tuple(classes), source=source.name)
 
 
-def _images(place: Path, files: list[str], problems: Problems) -> tuple[list[str], list[tuple[int, int]], list[int]]:
-    """Return file names and sizes of the images that are there, and which of the label files they belong to."""
+def _images(place: Path, files: list[str], problems: Problems) -> tuple[dict[int, str], list[tuple[int, int]]]:
+    """Return the file names of images that are there, by the number of their label file, and their sizes."""
     folder = place.parent / "image_2"
     if not is_folder(folder):
         raise InputError(
@@ -143,7 +109,7 @@ def _images(place: Path, files: list[str], problems: Problems) -> tuple[list[str
             remedy="put the images there, or write COCO ground truth, which says sizes itself",
         )
     there = {os.path.splitext(name)[0]: name for name in files_of(folder, PHOTOS)}
-    names, sizes, known = [], [], []
+    names, sizes = dict[int, str](), list[tuple[int, int]]()
     for at, stem in enumerate(files):
         try:
             if stem not in there:
@@ -154,34 +120,13 @@ def _images(place: Path, files: list[str], problems: Problems) -> tuple[list[str
         except InputError as error:
             problems.catch(error, "unusable image")
             continue
-        names.append(f"image_2/{there[stem]}")
-        known.append(at)
-    return names, sizes, known
-
-
-def check_kitti(folder: Path) -> None:
-    """Raise if lines of a folder of detections are none."""
-    _gather(folder, Problems(), scored=True)
-
-
-def kitti_detections(folder: Path, name: str, dataset: Dataset, problems: Problems) -> Draft:
-    """Return the draft of a folder of detections."""
-    rows, types, files, file_of = _gather(folder, problems, scored=True)
-    columns, classes = columns_of_names(list(dict.fromkeys(types)), dataset.classes)
-    rows.labels = [columns[entry] for entry in types]
-    counts = np.bincount(file_of, minlength=len(files)).tolist() if file_of else [0] * len(files)
-    image_rows, notes = rows_of_images(files, counts, dataset, name, problems)
-    rows.images = image_rows[file_of].tolist() if file_of else []
-    return draft_of(rows, dataset, problems, classes=classes, source=name, notes=notes)
+        names[at] = f"image_2/{there[stem]}"
+    return names, sizes
 
 
 def _sniff_truth(source: Source) -> bool:
     place = Path(source.path)
-    return is_folder(place) and not has_sequences(place) and labels_of(place) is not None
-
-
-def _read_truth(source: Source, problems: Problems) -> GroundTruth:
-    return kitti_truth(Path(source.path), source.name, problems)
+    return is_folder(place) and not has_sequences(place) and _labels_of(place) is not None
 
 
 def _folder(source: Source) -> Path:
@@ -194,23 +139,22 @@ def _sniff_detections(source: Source) -> bool:
     return kind_of_texts(_folder(source)) == "kitti" or _sniff_truth(source)  # truth is none, as the reader says
 
 
-def _refuse_truth(source: Source) -> None:
-    if kind_of_texts(_folder(source)) != "kitti":
+def _gather_detections(source: Source, problems: Problems) -> tuple[LabelRows, list[str]]:
+    folder = _folder(source)
+    if kind_of_texts(folder) != "kitti":
         raise InputError(
             "expected detections, but these are KITTI's labels",
             file=source.name,
             remedy="name the ground truth first, then the detections",
         )
+    return _gather(folder, problems, scored=True)
 
 
 def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
-    _refuse_truth(source)
-    return kitti_detections(_folder(source), source.name, dataset, problems)
-
-
-def _check(source: Source) -> None:
-    _refuse_truth(source)
-    check_kitti(_folder(source))
+    rows, files = _gather_detections(source, problems)
+    classes = rows.match_classes(dataset.classes)
+    notes = rows.match_images(files, dataset, source.name, problems)
+    return draft_of(rows, dataset, problems, classes=classes, source=source.name, notes=notes)
 
 
 KITTI_TRUTH = TruthFormat(name="kitti", title="KITTI labels", sniff=_sniff_truth, read=_read_truth)
@@ -220,5 +164,5 @@ KITTI_DETECTIONS = DetectionFormat(
     title="KITTI detections",
     sniff=_sniff_detections,
     read=_read_detections,
-    check=_check,
+    check=lambda source: _gather_detections(source, Problems()),
 )

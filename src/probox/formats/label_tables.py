@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,7 +24,7 @@ from probox.tables.geometry import pixels_of_boxes
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import canonical_name, shared_rest
 from probox.tables.masks import Masks
-from probox.tables.row_problems import FARTHEST
+from probox.tables.row_problems import FARTHEST, RowProblems
 
 Ids = npt.NDArray[np.int64]
 
@@ -230,44 +232,19 @@ than those of photographs do, whatever the polygons."""
 Polygon = npt.NDArray[np.float64]
 
 
-def dataset_of_images(
-    stems: Sequence[str], names: Sequence[str], sizes: Sequence[tuple[int, int]], **others: Any
-) -> tuple[Dataset, npt.NDArray[np.int64]]:
-    """Return the data set of images in order of their ids, and the row of each.
-
-    Parameters
-    ----------
-    stems, names, sizes
-        Of each image: its name without folder and ending, which tells its id; its file name; width and height.
-    **others
-        Further columns of the data set, such as its classes.
-    """
-    ids = ids_of_names(stems)
-    order = np.argsort(ids, kind="stable")
-    row_of = np.empty(len(order), np.int64)
-    row_of[order] = np.arange(len(order))
-    shapes = np.array(sizes, np.int32).reshape(-1, 2)[order]
-    dataset = Dataset(
-        image_ids=ids[order],
-        widths=shapes[:, 0],
-        heights=shapes[:, 1],
-        file_names=tuple(names[at] for at in order.tolist()),
-        **others,
-    )
-    return dataset, row_of
-
-
 @dataclasses.dataclass
 class LabelRows:
-    """Boxes as they are gathered, one entry each: lists that grow together."""
+    """Boxes as they are gathered, one entry each: columns that grow together."""
 
     files: list[str] = dataclasses.field(default_factory=list)
     lines: list[int] = dataclasses.field(default_factory=list)
-    images: list[int] = dataclasses.field(default_factory=list)
-    """The row of the image in the data set; -1 for none."""
+    images: Any = dataclasses.field(default_factory=list)
+    """The number of the image among those of the files, then its row in the data set; -1 for none."""
+    classes: list[str] = dataclasses.field(default_factory=list)
+    """As written, where files name classes."""
     labels: list[int] = dataclasses.field(default_factory=list)
-    boxes: list[tuple[float, float, float, float]] = dataclasses.field(default_factory=list)
-    """x, y, width, height in pixels."""
+    boxes: Any = dataclasses.field(default_factory=list)
+    """Four numbers as written, in the end x, y, width, height in pixels."""
     scores: list[float] = dataclasses.field(default_factory=list)
     """Of detections alone."""
     crowd: list[bool] = dataclasses.field(default_factory=list)
@@ -280,9 +257,57 @@ class LabelRows:
     entry: str = "line"
     """What messages call a line."""
 
+    def add(
+        self,
+        file: str,
+        line: int,
+        box: Sequence[float],
+        *,
+        image: int = -1,
+        name: str = "",
+        label: int = 0,
+        score: float = 0.0,
+        crowd: bool = False,
+    ) -> None:
+        """Add a box; `name` is its class as written, `label` the number of the class."""
+        self.files.append(file)
+        self.lines.append(line)
+        self.images.append(image)
+        self.classes.append(name)
+        self.labels.append(label)
+        self.boxes.append(box)
+        self.scores.append(score)
+        self.crowd.append(crowd)
+
     def place(self, row: int) -> tuple[str, str]:
         """Return the file and the entry of a row, for messages."""
         return self.files[row], f"{self.entry} {self.lines[row]}"
+
+    def shapes(self, sizes: npt.ArrayLike) -> npt.NDArray[np.int32]:
+        """Return width and height of each row's image, given those of all images; of rows without one, any."""
+        known = np.append(np.array(sizes, np.int32).reshape(-1, 2), np.ones((1, 2), np.int32), axis=0)
+        return known[np.array(self.images, np.int64)]
+
+    def sort_classes(self) -> tuple[str, ...]:
+        """Return the names of classes in alphabetical order, and let labels count in them."""
+        known = sorted(set(self.classes))
+        column = {name: at for at, name in enumerate(known)}
+        self.labels = [column[name] for name in self.classes]
+        return tuple(known)
+
+    def match_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
+        """Return the truth's classes and those that it lacks, and let labels count in them."""
+        columns, known = columns_of_names(list(dict.fromkeys(self.classes)), classes)
+        self.labels = [columns[name] for name in self.classes]
+        return known
+
+    def match_images(self, names: Sequence[str], dataset: Dataset, file: str, problems: Problems) -> tuple[Note, ...]:
+        """Let images be rows of the data set instead of numbers among these names; return what to say of others."""
+        images = np.array(self.images, np.int64)
+        counts = np.bincount(images, minlength=len(names)).tolist()
+        rows, notes = rows_of_images(names, counts, dataset, file, problems)
+        self.images = rows[images]
+        return notes
 
     def usable(self, problems: Problems, *, scored: bool) -> npt.NDArray[np.int64]:
         """Return the rows that a table can hold, in their order; the others are reported."""
@@ -290,69 +315,108 @@ class LabelRows:
         with np.errstate(over="ignore", invalid="ignore"):
             reach = np.concatenate([boxes, boxes[:, :2] + boxes[:, 2:]], axis=1)
             finite = (np.abs(reach) <= FARTHEST).all(axis=1)  # NaN is not
-        ordered = (boxes[:, 2:] >= 0).all(axis=1)
-        self._add(problems, "non-finite box", ~finite, lambda row: (
-            f"expected a box of finite numbers, up to {FARTHEST:g} pixels", "leave it out, or correct it"
-        ))  # fmt: skip
-        self._add(problems, "inverted box", finite & ~ordered, lambda row: (
-            f"expected width and height of at least 0, but got {boxes[row, 2]:g} x {boxes[row, 3]:g} pixels",
-            "check the order of the numbers",
-        ))  # fmt: skip
-        good = finite & ordered
+        good = finite & (boxes[:, 2:] >= 0).all(axis=1)
+        found = [
+            RowProblems(
+                "non-finite box",
+                np.flatnonzero(~finite),
+                lambda row: f"expected a box of finite numbers, up to {FARTHEST:g} pixels",
+                "leave it out, or correct it",
+            ),
+            RowProblems(
+                "inverted box",
+                np.flatnonzero(finite & ~good),
+                lambda row: (
+                    f"expected width and height of at least 0, but got {boxes[row, 2]:g} x {boxes[row, 3]:g} pixels"
+                ),
+                "check the order of the numbers",
+            ),
+        ]
         if scored:
             scores = np.array(self.scores, np.float64)
             fine = (scores >= 0) & (scores <= 1)
-            self._add(problems, "label probability outside [0, 1]", good & ~fine, lambda row: (
-                f"expected a score between 0 and 1, but got {scores[row]:g}", "apply softmax or sigmoid before writing"
-            ))  # fmt: skip
+            found.append(
+                RowProblems(
+                    "label probability outside [0, 1]",
+                    np.flatnonzero(good & ~fine),
+                    lambda row: f"expected a score between 0 and 1, but got {scores[row]:g}",
+                    "apply softmax or sigmoid before writing",
+                )
+            )
             good &= fine
+        for problem in found:
+            problems.add(problem.kind, problem.rows.tolist(), partial(self._error, problem))
         return np.flatnonzero(good)
 
-    def _add(
-        self,
-        problems: Problems,
-        kind: str,
-        wrong: npt.NDArray[np.bool_],
-        words: Callable[[int], tuple[str, str]],
-    ) -> None:
-        def describe(row: int) -> InputError:
-            file, entry = self.place(row)
-            problem, remedy = words(row)
-            return InputError(problem, file=file, entry=entry, remedy=remedy)
+    def _error(self, problem: RowProblems, row: int) -> InputError:
+        file, entry = self.place(row)
+        return InputError(problem.text(row), file=file, entry=entry, remedy=problem.remedy)
 
-        problems.add(kind, np.flatnonzero(wrong).tolist(), describe)
+
+def number_names(names: Sequence[str]) -> tuple[list[str], Ids]:
+    """Return the distinct names, sorted, and the number of each name among them."""
+    known, which = np.unique(np.array(names, object), return_inverse=True)
+    return known.tolist(), which.reshape(-1)
 
 
 def truth_of(
-    rows: LabelRows, dataset: Dataset, problems: Problems, notes: Sequence[Note], *, rounding: Sequence[float] = ()
+    rows: LabelRows,
+    names: Sequence[str],
+    sizes: Sequence[tuple[int, int]],
+    problems: Problems,
+    *,
+    notes: Sequence[Note],
+    rounding: Sequence[float] = (),
+    **others: Any,
 ) -> GroundTruth:
     """Return the table of objects; those without a polygon have the pixels of their box, as in COCO's files.
 
-    `rounding` is that of `_restore_corners`, for boxes that were written as fractions of the image.
+    Parameters
+    ----------
+    rows : LabelRows
+        The objects; those without an image are left out.
+    names, sizes
+        Of each image: its file name, which tells its id, and width and height.
+    problems : Problems
+        Where they go.
+    notes : sequence of Note
+        What to say of the table, besides objects without masks.
+    rounding : sequence of float
+        That of `_restore_corners`, for boxes that were written as fractions of the image.
+    **others
+        Further columns of the data set, such as its classes.
     """
+    ids = ids_of_names([os.path.splitext(os.path.basename(name))[0] for name in names])
+    order = np.argsort(ids, kind="stable")
+    row_of = np.append(np.argsort(order), -1)
+    shapes = np.array(sizes, np.int32).reshape(-1, 2)[order]
+    dataset = Dataset(
+        image_ids=ids[order],
+        widths=shapes[:, 0],
+        heights=shapes[:, 1],
+        file_names=tuple(names[at] for at in order.tolist()),
+        **others,
+    )
+    rows.images = images = row_of[np.array(rows.images, np.int64)]
     kept = rows.usable(problems, scored=False)
-    images = np.array(rows.images, np.int64)
+    kept = kept[images[kept] >= 0]
     kept = kept[np.argsort(images[kept], kind="stable")]
-    shapes = dataset.shapes[images] if len(images) else np.ones((0, 2), np.int32)
+    shapes = rows.shapes(dataset.shapes)
     corners, extents = _restore_corners(np.array(rows.boxes, np.float64).reshape(-1, 4), shapes, rounding)
     masks = _masks(rows, kept, corners, shapes)
-    sizes = extents[kept]
+    sizes_kept = extents[kept]
     drawn = np.isin(kept, list(rows.polygons))
-    said = list(notes)
     plain = len(kept) - int(drawn.sum()) - len(rows.regions.intersection(kept.tolist()))
-    if plain:
-        said.append(Note("objects-without-mask", plain))
-    crowd = np.array(rows.crowd, bool) if rows.crowd else np.zeros(len(images), bool)
     return GroundTruth(
         dataset=dataset,
         image_rows=images[kept],
         labels=np.array(rows.labels, np.int32)[kept],
         boxes=corners[kept],
         masks=masks,
-        extents=sizes,
-        areas=np.where(drawn & (masks.pixels > 0), masks.pixels, sizes[:, 0] * sizes[:, 1]),
-        crowd=crowd[kept],
-        notes=tuple(said),
+        extents=sizes_kept,
+        areas=np.where(drawn & (masks.pixels > 0), masks.pixels, np.prod(sizes_kept, axis=1)),
+        crowd=np.array(rows.crowd, bool)[kept],
+        notes=(*notes, *([Note("objects-without-mask", plain)] if plain else [])),
     )
 
 
@@ -432,9 +496,8 @@ def draft_of(
     kept = rows.usable(problems, scored=True)
     images = np.array(rows.images, np.int64)
     kept = kept[images[kept] >= 0]
-    shapes = dataset.shapes[images] if len(dataset) else np.ones((len(images), 2), np.int32)
     boxes = np.array(rows.boxes, np.float64).reshape(-1, 4)
-    corners, extents = _restore_corners(boxes, shapes, rounding, most=MOST_ROUNDING)
+    corners, extents = _restore_corners(boxes, rows.shapes(dataset.shapes), rounding, most=MOST_ROUNDING)
     labels, scores = np.array(rows.labels, np.int32)[kept], np.array(rows.scores, np.float64)[kept]
     return Draft(
         classes=tuple(classes),

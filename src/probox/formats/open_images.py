@@ -9,20 +9,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.files.photos import image_size
 from probox.files.reading import TRUTH_EXPANDS, Source, file_head, is_folder
 from probox.formats.format import DetectionFormat, Draft, TruthFormat
 from probox.formats.label_files import LineError, decode, files_of, numbers_in, read_text, rounding_of
-from probox.formats.label_tables import (
-    LabelRows,
-    columns_of_names,
-    dataset_of_images,
-    draft_of,
-    rows_of_images,
-    truth_of,
-)
+from probox.formats.label_tables import LabelRows, draft_of, number_names, truth_of
 from probox.formats.problems import Problems
 from probox.notes import Note
 from probox.tables.dataset import Dataset, is_image_size
@@ -167,42 +161,8 @@ def stated_sizes(folder: Path, but: str) -> tuple[Path, dict[str, tuple[int, int
 PHOTOS = (".jpg", ".jpeg", ".png")
 
 
-def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
-    """Return the table of a file of boxes."""
-    file = source.name
-    rows, written, codes, images = _gather(CsvTable(source.content(TRUTH_EXPANDS), file), problems)
-    reach = rounding_of(written)  # of each line: several tools made these files
-    names, sizes = _images(Path(source.path), sorted(set(images)), problems)
-    known = sorted(set(names.values()), key=os.path.splitext)
-    notes: list[Note] = []
-    classes = _classes(Path(source.path).parent, codes, rows, notes)
-    groups = sum(rows.crowd)
-    if groups:
-        notes.append(Note("groups-of-objects", groups))
-    dataset, rows_of_known = dataset_of_images(
-        [os.path.splitext(name)[0] for name in known],
-        known,
-        [sizes[name] for name in known],
-        classes=classes,
-        source=file,
-    )
-    row_of = dict(zip(known, rows_of_known.tolist(), strict=True))
-    kept = [at for at, image in enumerate(images) if image in names]
-    boxes = LabelRows()
-    for at in kept:
-        width, height = sizes[names[images[at]]]
-        x1, x2, y1, y2 = rows.boxes[at]
-        boxes.boxes.append((x1 * width, y1 * height, x2 * width - x1 * width, y2 * height - y1 * height))
-        boxes.files.append(file)
-        boxes.lines.append(rows.lines[at])
-        boxes.labels.append(rows.labels[at])
-        boxes.crowd.append(rows.crowd[at])
-        boxes.images.append(row_of[names[images[at]]])
-    return truth_of(boxes, dataset, problems, notes, rounding=[reach[at] for at in kept])
-
-
-def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[list[str]], list[str], list[str]]:
-    """Return all boxes (XMin, XMax, YMin, YMax), the same as written, and the code of each class and the image."""
+def _read_truth(source: Source, problems: Problems) -> GroundTruth:
+    table = CsvTable(source.content(TRUTH_EXPANDS), source.name)
     if (table.has("score") or table.has("predictionstring")) and not table.has("isgroupof"):
         raise InputError(
             "expected boxes of objects, but these have scores",
@@ -210,9 +170,9 @@ def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[list[s
             remedy="this looks like detections: name the ground truth first, then the detections",
         )
     image, label = table.column("ImageID"), table.column("LabelName")
-    corners = [table.column(name) for name in ("XMin", "XMax", "YMin", "YMax")]
+    corners = [table.column(name) for name in CORNERS]
     group = table.column("IsGroupOf") if table.has("IsGroupOf") else -1
-    rows, written, codes, images = LabelRows(), list[list[str]](), list[str](), list[str]()
+    rows, written, images = LabelRows(), list[list[str]](), list[str]()
     for line, cells in table.rows():
         try:
             table.check(cells)
@@ -221,19 +181,34 @@ def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[list[s
         except LineError as error:
             problems.catch(error.at(table.file, line), error.kind)
             continue
-        rows.lines.append(line)
-        rows.boxes.append(box)
+        is_group = group >= 0 and cells[group].strip() == "1"
+        rows.add(table.file, line, box, name=cells[label].strip(), crowd=is_group)
         written.append(words)
-        rows.crowd.append(group >= 0 and cells[group].strip() == "1")
-        codes.append(cells[label].strip())
         images.append(cells[image].strip())
-    return rows, written, codes, images
+    known, sizes = _images(Path(source.path), sorted(set(images)), problems)
+    names = sorted(set(known.values()), key=os.path.splitext)
+    number = {name: at for at, name in enumerate(names)}
+    rows.images = [number[known[image]] if image in known else -1 for image in images]
+    notes: list[Note] = []
+    classes = _classes(Path(source.path).parent, rows, notes)
+    if any(rows.crowd):
+        notes.append(Note("groups-of-objects", sum(rows.crowd)))
+    shapes = [sizes[name] for name in names]
+    _to_pixels(rows, shapes)
+    rounding = rounding_of(written)  # of each line: several tools made these files
+    return truth_of(rows, names, shapes, problems, notes=notes, rounding=rounding, classes=classes, source=source.name)
 
 
-def _classes(folder: Path, codes: list[str], rows: LabelRows, notes: list[Note]) -> tuple[str, ...]:
-    """Return the names of classes, and give each box its own."""
+def _to_pixels(rows: LabelRows, sizes: npt.ArrayLike) -> None:
+    """Make XMin, XMax, YMin, YMax in fractions of images of these widths and heights x, y, width, height in pixels."""
+    sides = np.array(rows.boxes).reshape(-1, 2, 2) * rows.shapes(sizes)[:, :, None]
+    rows.boxes = np.concatenate([sides[:, :, 0], sides[:, :, 1] - sides[:, :, 0]], axis=1)
+
+
+def _classes(folder: Path, rows: LabelRows, notes: list[Note]) -> tuple[str, ...]:
+    """Return the names of classes, and let labels count in them."""
     named = class_descriptions(folder)
-    present = sorted(set(codes))
+    present = sorted(set(rows.classes))
     missing = [code for code in present if code not in named]
     if named and len(missing) < len(present):
         known = [*named, *missing]
@@ -243,7 +218,7 @@ def _classes(folder: Path, codes: list[str], rows: LabelRows, notes: list[Note])
         if any(code.startswith("/") for code in present):
             notes.append(Note("classes-by-code", len(present)))
     column = {code: at for at, code in enumerate(known)}
-    rows.labels = [column[code] for code in codes]
+    rows.labels = [column[code] for code in rows.classes]
     return tuple(names)
 
 
@@ -311,48 +286,35 @@ def _check_sizes(
     return names, {name: by_name[name] for name in names.values()}
 
 
+CORNERS = ("XMin", "XMax", "YMin", "YMax")
 SCORES = ("Score", "Conf", "Confidence")
 STRING = "PredictionString"
 
 
-def check_open_images(source: Source) -> None:
-    """Raise if lines of a file of detections are none."""
-    _gather_detections(CsvTable(source.content(), source.name), Problems())
-
-
-def open_images_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
-    """Return the draft of a file of detections."""
-    rows, written, codes, images = _gather_detections(CsvTable(source.content(), source.name), problems)
+def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
+    rows, written, images = _gather_detections(source, problems)
     places = [Path(source.path).parent, *([Path(dataset.source).parent] if dataset.source else [])]
     known = set(dataset.classes)
-    coded = any(code.startswith("/") and code not in known for code in codes)
+    coded = any(code.startswith("/") and code not in known for code in rows.classes)
     described = class_descriptions(*places) if coded else {}
-    names = [code if code in known else described.get(code, code) for code in codes]
-    columns, classes = columns_of_names(list(dict.fromkeys(names)), dataset.classes)
-    rows.labels = [columns[name] for name in names]
-    stems, which, counts = np.unique(np.array(images, object), return_inverse=True, return_counts=True)
-    image_rows, notes = rows_of_images(stems.tolist(), counts.tolist(), dataset, source.name, problems)
-    rows.images = image_rows[which.reshape(-1)].tolist()
-    shapes = dataset.shapes[np.maximum(rows.images, 0)].tolist() if rows.images and len(dataset) else []
-    for at, (width, height) in enumerate(shapes):
-        x1, x2, y1, y2 = rows.boxes[at]
-        rows.boxes[at] = (x1 * width, y1 * height, x2 * width - x1 * width, y2 * height - y1 * height)
-    reach = rounding_of(written)
-    return draft_of(rows, dataset, problems, classes=classes, source=source.name, notes=notes, rounding=reach)
+    rows.classes = [code if code in known else described.get(code, code) for code in rows.classes]
+    classes = rows.match_classes(dataset.classes)
+    names, rows.images = number_names(images)
+    notes = rows.match_images(names, dataset, source.name, problems)
+    _to_pixels(rows, dataset.shapes)
+    rounding = rounding_of(written)
+    return draft_of(rows, dataset, problems, classes=classes, source=source.name, notes=notes, rounding=rounding)
 
 
-def _gather_detections(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[list[str]], list[str], list[str]]:
-    """Return all boxes (XMin, XMax, YMin, YMax) with scores, the same as written, and the label and image of each."""
-    rows, written, labels, images = LabelRows(), list[list[str]](), list[str](), list[str]()
+def _gather_detections(source: Source, problems: Problems) -> tuple[LabelRows, list[list[str]], list[str]]:
+    """Return all boxes (XMin, XMax, YMin, YMax) with scores, the same as written, and the image of each."""
+    table = CsvTable(source.content(), source.name)
+    rows, written, images = LabelRows(), list[list[str]](), list[str]()
 
     def add(line: int, image: str, label: str, score: str, corners: Sequence[str]) -> None:
         (value,) = numbers_in([score])
-        rows.boxes.append(fractions(corners))
-        rows.scores.append(value)
-        rows.files.append(table.file)
-        rows.lines.append(line)
+        rows.add(table.file, line, fractions(corners), name=label.strip(), score=value)
         written.append([word.strip() for word in corners])
-        labels.append(label.strip())
         images.append(image.strip())
 
     image = table.column("ImageID")
@@ -368,7 +330,7 @@ def _gather_detections(table: CsvTable, problems: Problems) -> tuple[LabelRows, 
         string = table.column(STRING)
         columns = None
     else:
-        columns = [table.column(name) for name in ("LabelName", "XMin", "XMax", "YMin", "YMax")]
+        columns = [table.column(name) for name in ("LabelName", *CORNERS)]
         score = table.column(*SCORES)
     for line, cells in table.rows():
         try:
@@ -383,7 +345,7 @@ def _gather_detections(table: CsvTable, problems: Problems) -> tuple[LabelRows, 
                 add(line, cells[image], cells[label_at], cells[score], [cells[at] for at in corners])
         except LineError as error:
             problems.catch(error.at(table.file, line), error.kind)
-    return rows, written, labels, images
+    return rows, written, images
 
 
 def _sixes(words: list[str]) -> list[list[str]]:
@@ -404,14 +366,6 @@ def _sniff(source: Source) -> bool:
     return "imageid" in columns and bool(columns & {"xmin", STRING.lower()})
 
 
-def _read_truth(source: Source, problems: Problems) -> GroundTruth:
-    return open_images_truth(source, problems)
-
-
-def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
-    return open_images_detections(source, dataset, problems)
-
-
 OPEN_IMAGES_TRUTH = TruthFormat(name="openimages", title="Open Images CSV", sniff=_sniff, read=_read_truth)
 
 OPEN_IMAGES_DETECTIONS = DetectionFormat(
@@ -419,5 +373,5 @@ OPEN_IMAGES_DETECTIONS = DetectionFormat(
     title="Open Images CSV",
     sniff=_sniff,
     read=_read_detections,
-    check=check_open_images,
+    check=lambda source: _gather_detections(source, Problems()),
 )

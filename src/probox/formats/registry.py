@@ -24,7 +24,7 @@ from probox.formats.problems import Problems
 from probox.formats.rvc1_detections import RVC1_DETECTIONS, check_rvc1
 from probox.formats.rvc1_truth import RVC1_TRUTH
 from probox.formats.voc import VOC_DETECTIONS, VOC_TRUTH
-from probox.formats.yolo_predictions import YOLO_DETECTIONS, YOLO_TRUTH, Order
+from probox.formats.yolo import YOLO_DETECTIONS, YOLO_TRUTH, Order
 from probox.support.plugins import load_plugins
 from probox.tables.arguments import dataset_of, expect_path
 from probox.tables.dataset import Dataset

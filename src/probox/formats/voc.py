@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from probox.errors import InputError
 from probox.files.photos import image_size
 from probox.files.reading import Source, is_folder, read_regular
@@ -24,14 +22,7 @@ from probox.formats.label_files import (
     split_part,
     text_lines,
 )
-from probox.formats.label_tables import (
-    LabelRows,
-    columns_of_names,
-    dataset_of_images,
-    draft_of,
-    rows_of_images,
-    truth_of,
-)
+from probox.formats.label_tables import LabelRows, draft_of, number_names, truth_of
 from probox.formats.problems import Problems
 from probox.notes import Note
 from probox.support.formatting import some_names
@@ -45,10 +36,11 @@ if TYPE_CHECKING:
 MOST_BYTES = 1 << 24
 """An annotation is smaller than this."""
 
+Box = tuple[float, float, float, float]
 PHOTOS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif")
 
 
-def annotations_of(folder: Path) -> Path | None:
+def _annotations_of(folder: Path) -> Path | None:
     """Return the folder of XML files: ``Annotations`` in a folder, or itself; None if there are none."""
     for place in (folder / "Annotations", folder):
         try:
@@ -59,21 +51,43 @@ def annotations_of(folder: Path) -> Path | None:
     return None
 
 
-def voc_truth(folder: Path, part: str, name: str, problems: Problems) -> GroundTruth:
-    """Return the table of a folder of annotations."""
-    place = annotations_of(folder)
+def _read_truth(source: Source, problems: Problems, *, split: str | None = None) -> GroundTruth:
+    folder, part = split_part(source.path)
+    place = _annotations_of(folder)
     if place is None:
         raise InputError(
-            "expected XML files in a folder Annotations", file=name, remedy="give the folder that holds Annotations"
+            "expected XML files in a folder Annotations",
+            file=source.name,
+            remedy="give the folder that holds Annotations",
         )
-    stems, notes = _chosen(place, part, name)
-    images = _Images(place)
+    stems, notes = _chosen(place, split or part, source.name)
+    rows, names, sizes = LabelRows(entry="object"), list[str](), list[tuple[int, int]]()
+    from_zero = 0
     for stem in stems:
+        file = str(place / f"{stem}.xml")
         try:
-            images.add(stem, problems)
+            root = _parse(file)
+            photo = (root.findtext("filename") or "").strip().replace("\\", "/").rsplit("/", 1)[-1]
+            sizes.append(_size(root, stem, photo, file))
         except InputError as error:
             problems.catch(error, "unusable file")
-    return images.table(name, problems, notes)
+            continue
+        ending = os.path.splitext(photo)[1].lower()
+        names.append(stem + (ending if ending in PHOTOS else ".jpg"))
+        for number, found in enumerate(root.findall("object"), start=1):
+            try:
+                name, box, difficult = _object(found)
+            except LineError as error:
+                where = InputError(error.problem, file=file, entry=f"object {number}", remedy=error.remedy)
+                problems.catch(where, error.kind)
+                continue
+            from_zero += min(box[:2]) < 0
+            rows.add(file, number, box, image=len(names) - 1, name=name, crowd=difficult)
+    if any(rows.crowd):
+        notes.append(Note("difficult-objects", sum(rows.crowd)))
+    if from_zero:
+        notes.append(Note("boxes-before-first-pixel", from_zero))
+    return truth_of(rows, names, sizes, problems, notes=notes, classes=rows.sort_classes(), source=source.name)
 
 
 def _chosen(place: Path, part: str, name: str) -> tuple[list[str], list[Note]]:
@@ -103,7 +117,7 @@ def _chosen(place: Path, part: str, name: str) -> tuple[list[str], list[Note]]:
     return sorted(set(wanted)), []
 
 
-def box_of_pixels(x1: float, y1: float, x2: float, y2: float) -> tuple[float, float, float, float]:
+def box_of_pixels(x1: float, y1: float, x2: float, y2: float) -> Box:
     """Return x, y, width and height of a box whose corners are its first and last pixel, counted from 1.
 
     >>> box_of_pixels(1, 1, 10, 20)  # the first 10 x 20 pixels
@@ -112,93 +126,46 @@ def box_of_pixels(x1: float, y1: float, x2: float, y2: float) -> tuple[float, fl
     return x1 - 1, y1 - 1, x2 - x1 + 1, y2 - y1 + 1
 
 
-class _Images:
-    """Images and objects as they are gathered."""
+def _object(found: Element) -> tuple[str, Box, bool]:
+    """Return class and box of an object, and whether it is difficult; or raise `LineError`."""
+    name = (found.findtext("name") or "").strip()
+    if not name:
+        raise LineError("class", "expected the name of a class", "write <name>dog</name>")
+    box = found.find("bndbox")
+    if box is None:
+        raise LineError("missing key", "expected a bndbox", "write boxes, or leave the object out")
+    words = [(box.findtext(key) or "").strip() for key in ("xmin", "ymin", "xmax", "ymax")]
+    x1, y1, x2, y2 = numbers_in(words)
+    if x2 < x1 or y2 < y1:
+        raise LineError(
+            "inverted box", f"expected xmin <= xmax and ymin <= ymax, but got {' '.join(words)}", "correct the box"
+        )
+    difficult = (found.findtext("difficult") or "0").strip()
+    if difficult not in ("0", "1"):
+        raise LineError("difficult", f"expected difficult to be 0 or 1, but got {difficult[:40]!r}")
+    return name, box_of_pixels(x1, y1, x2, y2), difficult == "1"
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.stems: list[str] = []
-        self.names: list[str] = []
-        self.sizes: list[tuple[int, int]] = []
-        self.rows = LabelRows(entry="object")
-        self.classes: list[str] = []
-        self.from_zero = 0
 
-    def add(self, stem: str, problems: Problems) -> None:
-        """Add the image and the objects of an XML file."""
-        file = str(self.folder / f"{stem}.xml")
-        root = _parse(file)
-        photo = (root.findtext("filename") or "").strip().replace("\\", "/").rsplit("/", 1)[-1]
-        ending = os.path.splitext(photo)[1].lower()
-        size = self._size(root, stem, photo, file)
-        self.stems.append(stem)
-        self.names.append(stem + (ending if ending in PHOTOS else ".jpg"))
-        self.sizes.append(size)
-        for number, found in enumerate(root.findall("object"), start=1):
-            try:
-                self._add_object(found, file, number)
-            except LineError as error:
-                where = InputError(error.problem, file=file, entry=f"object {number}", remedy=error.remedy)
-                problems.catch(where, error.kind)
-
-    def _add_object(self, found: Element, file: str, number: int) -> None:
-        name = (found.findtext("name") or "").strip()
-        if not name:
-            raise LineError("class", "expected the name of a class", "write <name>dog</name>")
-        box = found.find("bndbox")
-        if box is None:
-            raise LineError("missing key", "expected a bndbox", "write boxes, or leave the object out")
-        words = [(box.findtext(key) or "").strip() for key in ("xmin", "ymin", "xmax", "ymax")]
-        x1, y1, x2, y2 = numbers_in(words)
-        if x2 < x1 or y2 < y1:
-            raise LineError(
-                "inverted box", f"expected xmin <= xmax and ymin <= ymax, but got {' '.join(words)}", "correct the box"
-            )
-        difficult = (found.findtext("difficult") or "0").strip()
-        if difficult not in ("0", "1"):
-            raise LineError("difficult", f"expected difficult to be 0 or 1, but got {difficult[:40]!r}")
-        self.from_zero += x1 < 1 or y1 < 1
-        rows = self.rows
-        rows.files.append(file)
-        rows.lines.append(number)
-        rows.images.append(len(self.stems) - 1)
-        rows.boxes.append(box_of_pixels(x1, y1, x2, y2))
-        rows.crowd.append(difficult == "1")
-        self.classes.append(name)
-
-    def _size(self, root: Element, stem: str, photo: str, file: str) -> tuple[int, int]:
-        words = [(root.findtext(f"size/{key}") or "0").strip() for key in ("width", "height")]
-        try:
-            width, height = (int(value) if value.is_integer() else 0 for value in numbers_in(words))
-        except LineError as error:
-            raise InputError(error.problem, file=file, entry="size", remedy=error.remedy) from None
-        if is_image_size(width, height):
-            return width, height
-        photos = self.folder.parent / "JPEGImages"
-        names = [photo, *(stem + ending for ending in PHOTOS)]
-        place = next((photos / name for name in names if name and (photos / name).is_file()), None)
-        if place is None:
-            raise InputError(
-                f"expected width and height of the image, but got {' x '.join(word[:20] for word in words)}",
-                file=file,
-                entry="size",
-                remedy=f"write them, or put the image into {photos}",
-            )
-        return image_size(place)
-
-    def table(self, source: str, problems: Problems, notes: list[Note]) -> GroundTruth:
-        """Return the table of everything."""
-        classes = sorted(set(self.classes))
-        column = {name: at for at, name in enumerate(classes)}
-        self.rows.labels = [column[name] for name in self.classes]
-        dataset, row_of = dataset_of_images(self.stems, self.names, self.sizes, classes=tuple(classes), source=source)
-        self.rows.images = [int(row_of[image]) for image in self.rows.images]
-        difficult = sum(self.rows.crowd)
-        if difficult:
-            notes.append(Note("difficult-objects", difficult))
-        if self.from_zero:
-            notes.append(Note("boxes-before-first-pixel", self.from_zero))
-        return truth_of(self.rows, dataset, problems, notes)
+def _size(root: Element, stem: str, photo: str, file: str) -> tuple[int, int]:
+    """Return width and height of the image as written, or those of its photo."""
+    words = [(root.findtext(f"size/{key}") or "0").strip() for key in ("width", "height")]
+    try:
+        width, height = (int(value) if value.is_integer() else 0 for value in numbers_in(words))
+    except LineError as error:
+        raise InputError(error.problem, file=file, entry="size", remedy=error.remedy) from None
+    if is_image_size(width, height):
+        return width, height
+    photos = Path(file).parent.parent / "JPEGImages"
+    names = [photo, *(stem + ending for ending in PHOTOS)]
+    place = next((photos / name for name in names if name and (photos / name).is_file()), None)
+    if place is None:
+        raise InputError(
+            f"expected width and height of the image, but got {' x '.join(word[:20] for word in words)}",
+            file=file,
+            entry="size",
+            remedy=f"write them, or put the image into {photos}",
+        )
+    return image_size(place)
 
 
 def _parse(file: str) -> Element:
@@ -224,14 +191,16 @@ def _parse(file: str) -> Element:
 _NAME = re.compile(r"(?:^|_)det_(?:test|trainval|train|val|[^_]+)_(.+)\.txt$")
 
 
-def check_voc_results(folder: Path) -> None:
-    """Raise if lines of a folder of detections are none."""
-    _gather(folder, Problems())
-
-
-def _gather(folder: Path, problems: Problems) -> tuple[LabelRows, list[str], list[str]]:
-    """Return all lines with the names of their classes and images."""
-    rows, classes, images = LabelRows(), list[str](), list[str]()
+def _gather_detections(source: Source, problems: Problems) -> tuple[LabelRows, list[str]]:
+    """Return all lines, and the names of the images among which they count."""
+    if _sniff_truth(source):
+        raise InputError(
+            "expected detections, but these are Pascal VOC annotations",
+            file=source.name,
+            remedy="name the ground truth first, then the detections",
+        )
+    folder, _ = split_part(source.path)
+    rows, images = LabelRows(), list[str]()
     class_of = {name: found[1] for name in files_of(folder, [".txt"]) if (found := _NAME.search(name))}
     for name, file, text in readable_texts(folder, class_of, problems):
         for line, words in text_lines(text):
@@ -246,59 +215,27 @@ def _gather(folder: Path, problems: Problems) -> tuple[LabelRows, list[str], lis
             except LineError as error:
                 problems.catch(error.at(file, line), error.kind)
                 continue
-            rows.files.append(file)
-            rows.lines.append(line)
-            rows.scores.append(score)
-            rows.boxes.append(box_of_pixels(x1, y1, x2, y2))
-            classes.append(class_of[name])
+            rows.add(file, line, box_of_pixels(x1, y1, x2, y2), name=class_of[name], score=score)
             images.append(words[0])
-    return rows, classes, images
+    names, rows.images = number_names(images)
+    return rows, names
 
 
-def voc_detections(folder: Path, name: str, dataset: Dataset, problems: Problems) -> Draft:
-    """Return the draft of a folder of detections."""
-    rows, classes, images = _gather(folder, problems)
-    columns, known = columns_of_names(list(dict.fromkeys(classes)), dataset.classes)
-    rows.labels = [columns[entry] for entry in classes]
-    names, which, counts = np.unique(np.array(images, object), return_inverse=True, return_counts=True)
-    image_rows, notes = rows_of_images(names.tolist(), counts.tolist(), dataset, name, problems)
-    rows.images = image_rows[which.reshape(-1)].tolist()
-    return draft_of(rows, dataset, problems, classes=known, source=name, notes=notes)
+def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
+    rows, images = _gather_detections(source, problems)
+    classes = rows.match_classes(dataset.classes)
+    notes = rows.match_images(images, dataset, source.name, problems)
+    return draft_of(rows, dataset, problems, classes=classes, source=source.name, notes=notes)
 
 
 def _sniff_truth(source: Source) -> bool:
     place, _ = split_part(source.path)
-    return is_folder(place) and not has_sequences(place) and annotations_of(place) is not None
-
-
-def _read_truth(source: Source, problems: Problems, *, split: str | None = None) -> GroundTruth:
-    place, part = split_part(source.path)
-    return voc_truth(place, split or part, source.name, problems)
+    return is_folder(place) and not has_sequences(place) and _annotations_of(place) is not None
 
 
 def _sniff_detections(source: Source) -> bool:
     place, _ = split_part(source.path)
     return kind_of_texts(place) == "voc" or _sniff_truth(source)  # truth is none, as the reader says
-
-
-def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
-    _refuse_truth(source)
-    place, _ = split_part(source.path)
-    return voc_detections(place, source.name, dataset, problems)
-
-
-def _refuse_truth(source: Source) -> None:
-    if _sniff_truth(source):
-        raise InputError(
-            "expected detections, but these are Pascal VOC annotations",
-            file=source.name,
-            remedy="name the ground truth first, then the detections",
-        )
-
-
-def _check(source: Source) -> None:
-    _refuse_truth(source)
-    check_voc_results(split_part(source.path)[0])
 
 
 VOC_TRUTH = TruthFormat(
@@ -310,5 +247,5 @@ VOC_DETECTIONS = DetectionFormat(
     title="Pascal VOC detections",
     sniff=_sniff_detections,
     read=_read_detections,
-    check=_check,
+    check=lambda source: _gather_detections(source, Problems()),
 )

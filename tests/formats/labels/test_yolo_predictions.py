@@ -11,7 +11,7 @@ from tests.readers import read_yolo
 
 from probox import GroundTruth, InputError, read_detections, read_truth
 from probox.analysis.validation import validate
-from probox.formats.yolo_predictions import find_order
+from probox.formats.yolo import find_order
 from probox.notes import Note
 from probox.tables.labels import COCO_CLASSES
 
