@@ -16,8 +16,7 @@ from probox.notes import InputWarning, Note
 from probox.support.types import Array, Bools, Floats, Ints
 from probox.tables.arguments import check_classes, to_numpy
 from probox.tables.dataset import Dataset
-from probox.tables.detections import Detections
-from probox.tables.from_scores import check_scores
+from probox.tables.detections import Detections, check_scores
 from probox.tables.geometry import (
     BoxFormat,
     boxes_from,

@@ -12,8 +12,7 @@ from probox.errors import InputError
 from probox.notes import InputWarning, Note
 from probox.support.types import Array, Floats
 from probox.tables.arguments import to_numpy
-from probox.tables.detections import Detections
-from probox.tables.from_scores import label_columns, refuse_text
+from probox.tables.detections import Detections, label_columns, refuse_text
 from probox.tables.geometry import known_sizes
 from probox.tables.table import frozen
 
