@@ -9,7 +9,7 @@
 
 namespace probox {
 
-// The pixels of many objects; the layout is that of probox.tables.masks.Masks. An empty mask has 0 pixels and box 0, 0, -1, -1.
+// The pixels of many objects; the layout is that of probox.tables.groundtruth.Masks. An empty mask has 0 pixels and box 0, 0, -1, -1.
 struct RunTable {
   std::vector<std::int32_t> boxes;  // x0, y0, x1, y1, inclusive
   std::vector<std::int64_t> pixels;

@@ -264,7 +264,7 @@ def label_matrix(
     *, scores: _Float64, labels: _Int32, columns: int, given_rows: _Int64, given: _Float32, threads: int
 ) -> _Float32: ...
 
-# ---- Masks as boxes, pixels, offsets and runs, which probox.tables.masks.Masks takes: cpp/bindings/masks.cpp
+# ---- Masks as boxes, pixels, offsets and runs, which probox.tables.groundtruth.Masks takes: cpp/bindings/masks.cpp
 
 _Runs = tuple[_Int32, _Int64, _Int64, _Int32]
 

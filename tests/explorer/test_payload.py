@@ -16,7 +16,7 @@ from probox import Evaluation
 from probox.explorer.packing import to_script_json
 from probox.explorer.page import constants
 from probox.explorer.payload import chunk_payloads, encoded_runs, index_payload
-from probox.tables.masks import Masks
+from probox.tables.groundtruth import Masks
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
 

@@ -14,8 +14,7 @@ from probox.evaluation.inputs import hash_table
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.geometry import smallest_eigenvalues
-from probox.tables.groundtruth import GroundTruth
-from probox.tables.masks import Masks, box_pixels
+from probox.tables.groundtruth import GroundTruth, Masks, box_pixels
 
 # --- Ground truths to experiment on: one square, a plane, and photographs' worth of made-up objects ---
 

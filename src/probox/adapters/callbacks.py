@@ -20,7 +20,7 @@ from probox.detect.uncertainty import Options, clip_boxes, detections_from
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.fusion.gaussian import Border
-from probox.tables.arguments import to_numpy
+from probox.tables.table import to_numpy
 
 Reader = Callable[[Any, Any], tuple[Any, Any]]
 HOMES = ("lightning.pytorch.callbacks", "pytorch_lightning.callbacks")

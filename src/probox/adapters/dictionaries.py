@@ -14,7 +14,6 @@ from probox.adapters.image_rows import NO_CLASS, ImageRows, image_ids_of, list_o
 from probox.errors import InputError
 from probox.notes import InputWarning, Note
 from probox.support.types import Array, Bools, Floats, Ints
-from probox.tables.arguments import check_classes, to_numpy
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections, check_scores
 from probox.tables.geometry import (
@@ -25,10 +24,9 @@ from probox.tables.geometry import (
     extents_of,
     pixels_of_boxes,
 )
-from probox.tables.groundtruth import GroundTruth
+from probox.tables.groundtruth import GroundTruth, Masks
 from probox.tables.labels import AboveOne, background_classes
-from probox.tables.masks import Masks
-from probox.tables.table import frozen
+from probox.tables.table import check_classes, frozen, to_numpy
 
 ENTRIES = ("boxes", "labels", "scores", "label_probs", "covariances")
 UNCERTAIN, NEAR = ("std", "stds", "var", "covars", "variances"), 0.8

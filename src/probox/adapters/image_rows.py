@@ -11,10 +11,9 @@ import numpy as np
 from probox.errors import InputError
 from probox.notes import InputWarning, Note
 from probox.support.types import Array, Floats
-from probox.tables.arguments import to_numpy
 from probox.tables.detections import Detections, label_columns, refuse_text
 from probox.tables.geometry import known_sizes
-from probox.tables.table import frozen
+from probox.tables.table import frozen, to_numpy
 
 NO_CLASS = "N/A"
 """The name of numbers that COCO never gave to a class, in torchvision's lists of categories."""

@@ -24,11 +24,11 @@ from probox.formats.coco_results import coco_results_from_bytes
 from probox.formats.problems import Problems
 from probox.support.optional import require
 from probox.support.types import Array
-from probox.tables.arguments import check_classes, dataset_of, entry_of, expect, to_numpy
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import AboveOne
+from probox.tables.table import check_classes, dataset_of, entry_of, expect, to_numpy
 
 DETECTRON2_FIELDS = {
     "boxes": ("pred_boxes",),

@@ -23,11 +23,11 @@ from probox.detect.transformers_detector import (
 from probox.detect.ultralytics_detector import names_of
 from probox.errors import InputError
 from probox.support.types import Floats, Ints
-from probox.tables.arguments import check_classes, dataset_of, entry_of, to_numpy
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import AboveOne
+from probox.tables.table import check_classes, dataset_of, entry_of, to_numpy
 
 
 def from_transformers(

@@ -15,10 +15,9 @@ from probox.evaluation.input_checks.checks import check_coverage
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.pdq_measure import pdq_per_image
 from probox.notes import Note
-from probox.tables.arguments import expect
 from probox.tables.detections import Detections
 from probox.tables.labels import background_classes, scores_alone
-from probox.tables.table import Table, column, frozen
+from probox.tables.table import Table, column, expect, frozen
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -37,10 +37,10 @@ from probox.fusion.gaussian import BORDERS
 from probox.measures.matched import EDGES
 from probox.notes import Note
 from probox.support.formatting import some_names
-from probox.tables.arguments import dataset_of, expect, expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.table import dataset_of, expect, expect_path
 from probox.version import __version__
 
 TARGETS = ("pdq", "nll", "coverage")

@@ -24,10 +24,10 @@ from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
 from probox.notes import Note
 from probox.support.types import Floats
-from probox.tables.arguments import check_tables, expect
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.table import check_tables, expect
 
 if TYPE_CHECKING:
     from typing_extensions import Self

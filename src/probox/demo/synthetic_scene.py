@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import Dataset
-from probox.tables.groundtruth import GroundTruth
-from probox.tables.masks import Masks
+from probox.tables.groundtruth import GroundTruth, Masks
 
 Shape = Callable[[Floats, Floats, np.random.Generator], Floats]
 

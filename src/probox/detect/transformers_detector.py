@@ -18,9 +18,9 @@ from probox.detect.torch_model import TorchDetector, name_failures
 from probox.errors import InputError
 from probox.fusion.edges import edges_of
 from probox.support.types import Array, Floats
-from probox.tables.arguments import check_classes, entry_of, to_numpy
 from probox.tables.geometry import CORNERS_OF
 from probox.tables.labels import background_classes, softmax
+from probox.tables.table import check_classes, entry_of, to_numpy
 
 Head = Literal["auto", "softmax", "sigmoid"]
 Edges = Literal["auto", "required", "ignore"]

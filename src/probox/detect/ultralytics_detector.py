@@ -23,8 +23,8 @@ from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
 from probox.support.optional import import_framework
 from probox.support.types import Floats
-from probox.tables.arguments import check_classes
 from probox.tables.labels import softmax
+from probox.tables.table import check_classes
 
 GREY = 114
 """What surrounds an image on the network's input."""

@@ -14,9 +14,9 @@ from probox.evaluation.merge import merge_evaluations
 from probox.evaluation.result import Evaluation
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.parallel import thread_count
-from probox.tables.arguments import check_classes, check_tables, expect
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.table import check_classes, check_tables, expect
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

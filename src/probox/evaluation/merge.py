@@ -20,7 +20,7 @@ from probox.evaluation.threshold_choice import join_choices
 from probox.notes import merge_notes
 from probox.support.formatting import some_names
 from probox.tables.dataset import Dataset
-from probox.tables.masks import Masks
+from probox.tables.groundtruth import Masks
 from probox.tables.table import Table
 from probox.tables.table import join_tables as joined_tables
 

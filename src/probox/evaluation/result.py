@@ -36,11 +36,11 @@ from probox.measures.measure import Groups, Measure
 from probox.measures.pdq.pdq_measure import PDQ, by_class, by_size, sums_per_image
 from probox.notes import InputWarning, Note, as_notes, notes_at_threshold, notes_of_images
 from probox.support.formatting import with_count
-from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.flat import named_once
-from probox.tables.masks import Masks
+from probox.tables.groundtruth import Masks
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdict
+from probox.tables.table import expect_path
 
 if TYPE_CHECKING:
     from probox.analysis.diagnosis import Diagnosis

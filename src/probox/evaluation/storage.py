@@ -53,10 +53,10 @@ from probox.files.reading import Paths, is_flattened, read_regular
 from probox.measures.boxes.matching import SIZES
 from probox.measures.registry import measure_names
 from probox.notes import InputWarning, read_notes
-from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
-from probox.tables.masks import Masks
+from probox.tables.groundtruth import Masks
 from probox.tables.results import QUALITIES
+from probox.tables.table import expect_path
 
 FORMAT = 7
 """The one that is written and read."""

@@ -12,7 +12,7 @@ from probox.evaluation.archive import LABELS, Arrays
 from probox.evaluation.box_columns import BoxColumns
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
-from probox.tables.masks import box_pixels, unusable_masks
+from probox.tables.groundtruth import box_pixels, unusable_masks
 from probox.tables.results import QUALITIES, JudgedTable
 from probox.tables.row_problems import FARTHEST, ROUNDING
 

@@ -34,7 +34,7 @@ from probox.measures.pdq.pdq_measure import PDQ
 from probox.measures.registry import in_table_order
 from probox.pictures.view import scored_boxes, scored_covariances
 from probox.support.parallel import thread_count
-from probox.tables.masks import Masks
+from probox.tables.groundtruth import Masks
 from probox.tables.results import QUALITIES
 from probox.version import __version__
 

@@ -25,7 +25,6 @@ from probox.formats.problems import MAX_EXAMPLES, Problems, RawProblems
 from probox.notes import InputWarning, Note
 from probox.support.formatting import some_names
 from probox.support.types import Floats
-from probox.tables.arguments import dataset_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -39,6 +38,7 @@ from probox.tables.labels import (
     rows_above_one,
     unknown_classes,
 )
+from probox.tables.table import dataset_of
 
 AGREE, MIN_ROWS, HALF = 0.8, 5, 0.5
 """Probabilities must go with the stated class and score in this share of the rows with at least half of the highest

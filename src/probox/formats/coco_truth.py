@@ -16,8 +16,7 @@ from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.notes import InputWarning, Note
 from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, Dataset
 from probox.tables.geometry import pixels_of_boxes
-from probox.tables.groundtruth import GroundTruth
-from probox.tables.masks import Masks
+from probox.tables.groundtruth import GroundTruth, Masks
 
 _MAX_MASK_NUMBERS = 1 << 23
 """How many coordinates and run lengths one mask may have. The masks of a file may have as many more as it has bytes:

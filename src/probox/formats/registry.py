@@ -26,10 +26,10 @@ from probox.formats.rvc1_truth import RVC1_TRUTH
 from probox.formats.voc import VOC_DETECTIONS, VOC_TRUTH
 from probox.formats.yolo import YOLO_DETECTIONS, YOLO_TRUTH, Order
 from probox.support.plugins import load_plugins
-from probox.tables.arguments import dataset_of, expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.table import dataset_of, expect_path
 
 FORMATS: tuple[TruthFormat | DetectionFormat, ...] = (
     OPEN_IMAGES_TRUTH,

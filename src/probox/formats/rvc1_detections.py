@@ -29,11 +29,11 @@ from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.rvc1_heatmaps import HeatmapFiles, StoredHeatmap, box_of
 from probox.formats.rvc1_truth import challenge_name
 from probox.notes import Note
-from probox.tables.arguments import dataset_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels, canonical_name, repeated_classes, unknown_classes
+from probox.tables.table import dataset_of
 
 Ids = npt.NDArray[np.int64]
 

@@ -15,10 +15,9 @@ from probox._core import cluster_sequentially, members_of_survivors, suppress
 from probox.errors import InputError
 from probox.fusion.gaussian import Border, Spread, apply_border, cluster_gaussians, floor_std
 from probox.support.types import Floats, Ints
-from probox.tables.arguments import to_numpy
 from probox.tables.detections import Detections
 from probox.tables.labels import align_labels, limit_to_distribution
-from probox.tables.table import frozen
+from probox.tables.table import frozen, to_numpy
 
 
 def survivors_of(

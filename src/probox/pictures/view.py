@@ -17,7 +17,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.pdq.kernel import heatmap
 from probox.pictures.style import Palette
 from probox.tables.detections import Detections
-from probox.tables.masks import Masks
+from probox.tables.groundtruth import Masks
 from probox.tables.results import DetectionTable, ObjectTable, Verdict, unmatched_columns
 
 MOST_SHOWN = 20

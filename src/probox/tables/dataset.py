@@ -13,8 +13,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.support.formatting import with_count
-from probox.tables.arguments import LONGEST_NAME, check_classes, expect
-from probox.tables.table import Table, column, frozen
+from probox.tables.table import LONGEST_NAME, Table, check_classes, column, expect, frozen
 
 MAX_SIDE, MAX_PIXELS = 1_000_000, 1 << 30
 """The most pixels of an image, along a side and in all."""

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.notes import Note, as_notes, merge_notes
 from probox.support.formatting import with_count
-from probox.tables.arguments import check_classes, to_numpy
 from probox.tables.flat import box_columns, class_columns, corner_columns, probability_columns
 from probox.tables.geometry import (
     BoxFormat,
@@ -33,7 +32,7 @@ from probox.tables.labels import (
     to_distribution,
 )
 from probox.tables.row_problems import ROUNDING, find_problems
-from probox.tables.table import ColumnSpec, Table, column, frozen
+from probox.tables.table import ColumnSpec, Table, check_classes, column, frozen, to_numpy
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

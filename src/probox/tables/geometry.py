@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.support.types import Floats
-from probox.tables.arguments import to_numpy
 from probox.tables.dataset import Dataset
-from probox.tables.table import frozen, rows_where_all
+from probox.tables.table import frozen, rows_where_all, to_numpy
 
 
 def extents_of(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -20,8 +20,7 @@ from tests.readers import read_coco
 
 from probox.formats.coco_truth import coco_truth_from_bytes
 from probox.formats.problems import Problems
-from probox.tables.groundtruth import GroundTruth
-from probox.tables.masks import Masks
+from probox.tables.groundtruth import GroundTruth, Masks
 
 # The COCO API's own way of making arrays, on today's NumPy.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

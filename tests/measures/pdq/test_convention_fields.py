@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from probox import Convention, Detections, GroundTruth, evaluate
 from probox.measures.pdq import definition
-from probox.tables.masks import Masks
+from probox.tables.groundtruth import Masks
 
 Scene = tuple[GroundTruth, Detections]
 NAMES = ("PDQ", "pPDQ", "spatial", "label", "foreground", "background", "TP", "FP", "FN")

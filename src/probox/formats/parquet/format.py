@@ -31,11 +31,10 @@ from probox.formats.parquet.shards import OWN_NAME, all_files, is_parquet_source
 from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, by_images, says, table_content
 from probox.formats.problems import Problems
 from probox.notes import Note
-from probox.tables.arguments import expect_path, to_numpy
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.table import frozen
+from probox.tables.table import expect_path, frozen, to_numpy
 
 KINDS = {"detections": DETECTIONS_FILE, "truth": TRUTH_FILE}
 

@@ -19,12 +19,12 @@ from probox.errors import InputError
 from probox.support.formatting import with_count
 from probox.support.parallel import thread_count, threads_for
 from probox.support.types import Floats, Ints
-from probox.tables.arguments import check_tables
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import column_of_each
 from probox.tables.results import DetectionTable, ObjectTable
+from probox.tables.table import check_tables
 
 IOU_THRESHOLDS = np.linspace(0.5, 0.95, 10)
 """The overlaps at which COCO matches; LRP uses the first."""
