@@ -16,10 +16,7 @@ import probox_experiments
 
 pytestmark = pytest.mark.usefixtures("one_demo")
 
-NEED_TORCH = (
-    "probox.torch",
-    *(f"probox_experiments.training.{m}" for m in ("detector", "fitting")),
-)
+NEED_TORCH = ("probox.torch", "probox_experiments.training.detector")
 LEFT_OUT = ("probox.detect.torchvision_detector", *(() if find_spec("torch") else NEED_TORCH))
 """Modules that import what may not be there."""
 

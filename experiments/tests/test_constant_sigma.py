@@ -24,6 +24,7 @@ from probox_experiments.beyond.constant_sigma import (
     _version,
     claims_of_constant_sigma,
     draw_constant_sigma,
+    draw_errors,
     drawn_with,
     estimate_contrast,
 )
@@ -56,7 +57,7 @@ def erring(truth: GroundTruth, sigmas: np.ndarray, seed: int = 0) -> Detections:
 @pytest.mark.parametrize("kind", KINDS)
 def test_errors_are_as_large_as_reported(kind: str) -> None:
     sides = np.random.default_rng(1).uniform(5, 300, (40_000, 2))
-    errors, sigmas = KINDS[kind](np.random.default_rng(0), sides)
+    errors, sigmas = draw_errors(kind, sides, np.random.default_rng(0))
     assert errors.shape == sigmas.shape == (40_000, 4)
     z = errors / sigmas
     assert abs(z.mean()) < 0.02
@@ -70,7 +71,7 @@ def test_errors_are_as_large_as_reported(kind: str) -> None:
 
 def test_a_kind_of_detector_is_sure_of_its_labels() -> None:
     truth = classes_within_images(synthetic_truth(5))
-    found = drawn_with(KINDS["by size"], truth, np.random.default_rng(0))
+    found = drawn_with("by size", truth, np.random.default_rng(0))
     assert len(found) == len(truth)
     np.testing.assert_array_equal(found.labels, truth.labels)
     assert (found.scores == 1.0).all()

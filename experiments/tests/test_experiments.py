@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable
@@ -278,127 +279,49 @@ def test_known_numbers(tables: dict[str, ResultTable]) -> None:
     assert row["PDQ_paper"] == pytest.approx(1e-14 ** ((1 - row["covered"]) / 2))
 
 
-@pytest.mark.parametrize(
-    ("name", "column", "change"),
-    [
-        ("spatial-uncertainty", "PDQ", lambda table: np.where(table["reported_variance"] == 3.0, 1.0, table["PDQ"])),
-        ("spatial-uncertainty", "PDQ_paper", lambda table: -table["PDQ_paper"]),
-        ("label-uncertainty", "PDQ", lambda table: table["PDQ"] + 1e-4),
-        ("label-uncertainty", "label", lambda table: np.sqrt(table["label"])),
-        ("label-uncertainty", "background_paper", lambda table: table["label"]),
-        ("label-uncertainty", "mAP", lambda table: table["mAP"] - 1e-3),
-        ("plane", "PDQ_paper", lambda table: table["PDQ_paper"] + 1e-3),
-        ("plane", "PDQ_paper", lambda table: table["PDQ_paper"] * 1.01),
-        ("plane", "PDQ", lambda table: table["PDQ_paper"]),
-        ("plane", "foreground_paper", lambda table: table["background_paper"]),
-        ("plane", "background_paper", lambda table: table["background_paper"] * 0.999),
-        ("plane", "AP50", lambda table: table["AP50"] - 0.5),
-        ("plane", "covered", lambda table: table["covered"] + 0.1),
-        ("background-region", "background", lambda table: table["background"] ** 1.001),
-        ("background-region", "foreground_paper", lambda table: np.full(len(table), 0.75)),
-        ("background-region", "PDQ", lambda table: np.where(table["corners"] == 1.0, 0.8, table["PDQ"])),
-        ("table-1", "printed_PDQ", lambda table: table["printed_PDQ"] + 0.1),
-        ("table-1", "printed_TP", lambda table: table["printed_TP"] - 1),
-        ("table-1", "printed_Sp", lambda table: table["printed_FG"] * table["printed_BG"] / 100),
-        ("table-1", "printed_mAP", lambda table: table["printed_mAP"][::-1]),
-        ("table-1", "PDQ_paper", lambda table: table["PDQ_paper"] * 1.001),
-        ("table-1", "FP", lambda table: table["FP"] + 1),
-        ("stories", "background_paper", lambda table: table["background_paper"] * 0.9999),
-        ("stories", "foreground", lambda table: table["foreground"] * 0.9999),
-        ("stories", "PDQ", lambda table: np.full(len(table), 0.5)),
-        ("stories", "PDQ_paper", lambda table: table["PDQ_paper"] + 1e-4 * np.arange(len(table))),
-        ("stories", "TP", lambda table: 1 - table["TP"]),
-        ("stories", "AP50", lambda table: table["AP50"] * 0.5),
-        ("stories", "IoU", lambda table: 1 - table["IoU"]),
-        ("box-probability", "PDQ", lambda table: np.ones(len(table))),
-        ("box-probability", "PDQ_paper", lambda table: table["probability"]),
-        ("box-probability", "foreground", lambda table: table["background"]),
-        ("box-probability", "moLRP", lambda table: table["moLRP"] + 0.1),
-        ("corner-variance", "PDQ_paper", lambda table: table["PDQ_paper"][::-1]),
-        ("corner-variance", "PDQ_paper", lambda table: table["PDQ"]),
-        ("corner-variance", "PDQ", lambda table: table["PDQ"] * 0.997),
-        ("corner-variance", "foreground_paper", lambda table: table["background_paper"]),
-        ("corner-variance", "background", lambda table: np.ones(len(table))),
-        ("translation", "PDQ", lambda table: np.sqrt(table["PDQ"])),
-        ("translation", "PDQ_paper", lambda table: np.ones(len(table))),
-        ("translation", "PDQ_paper", lambda table: table["PDQ"]),
-        ("translation", "background_paper", lambda table: np.ones(len(table))),
-        ("translation", "foreground", lambda table: table["foreground"] * 1.001),
-        (
-            "translation",
-            "background",
-            lambda table: np.where(table["shift"] == 0.0125, 1e-14**0.012, table["background"]),
-        ),
-        ("translation", "mAP", lambda table: np.where(table["shift"] == 0.25, 0.2, table["mAP"])),
-        ("translation", "moLRP", lambda table: table["moLRP"] / 2),
-        ("scaling", "mAP", lambda table: np.zeros(len(table))),
-        ("scaling", "foreground", lambda table: table["background"]),
-        ("scaling", "background_paper", lambda table: table["foreground_paper"]),
-        ("scaling", "PDQ_paper", lambda table: (table["foreground_paper"] + table["background_paper"]) / 2),
-        ("label-coco", "mAP", lambda table: table["PDQ"]),
-        ("label-coco", "moLRP", lambda table: np.zeros(len(table))),
-        ("label-coco", "PDQ", lambda table: table["probability"]),
-        ("label-coco", "PDQ_paper", lambda table: np.maximum(table["PDQ_paper"], 0.01)),
-        ("label-coco", "PDQ_paper", lambda table: np.where(table["largest"], table["PDQ_paper"], 0.0)),
-        ("missed-small", "mAP", lambda table: np.ones(len(table))),
-        ("missed-small", "mAP", lambda table: table["PDQ"]),
-        ("missed-small", "PDQ_paper", lambda table: table["mAP"]),
-        ("missed-small", "FN", lambda table: table["FP"]),
-        ("missed-small", "label_paper", lambda table: table["PDQ"]),
-        ("missed-coco", "PDQ", lambda table: table["PDQ"] ** 2),
-        ("missed-coco", "PDQ_paper", lambda table: 1 - table["rate"]),
-        ("missed-coco", "moLRP", lambda table: table["moLRP"] * 0.9),
-        ("false-small", "PDQ", lambda table: table["PDQ"] * 0.9),
-        ("false-small", "PDQ_paper", lambda table: table["mAP"]),
-        ("false-small", "FP_paper", lambda table: table["FN"]),
-        ("false-small", "moLRP", lambda table: table["moLRP"] * 0.99),
-        ("duplicates", "moLRP", lambda table: np.zeros(len(table))),
-        ("duplicates", "mAP", lambda table: table["PDQ"]),
-        ("lower-confidence", "PDQ", lambda table: np.ones(len(table))),
-        ("lower-confidence", "PDQ_paper", lambda table: 1 / (0.9 * table["false"] + 1)),
-        ("duplicates-coco", "mAP", lambda table: table["PDQ"]),
-        ("duplicates-coco", "PDQ", lambda table: table["mAP"]),
-        ("duplicates-coco", "PDQ_paper", lambda table: table["PDQ"] + 1e-4),
-        ("duplicates-coco-100", "mAP", lambda table: table["mAP"][::-1]),
-        ("duplicates-coco-100", "mAP", lambda table: table["mAP"] + 0.03 * (table["images"] == 120)),
-        ("duplicates-coco-100", "PDQ", lambda table: table["PDQ"] + 1e-4),
-        ("duplicates-coco-100", "moLRP", lambda table: 1 - table["mAP"]),
-        ("duplicates-lower-coco", "moLRP", lambda table: 1 - table["PDQ"]),
-        ("duplicates-lower-coco", "PDQ", lambda table: 1 / (0.9 * table["detections"] + 0.1)),
-        ("assignment", "PDQ", lambda table: table["PDQ"] - 1e-5),
-        ("assignment", "FN_paper", lambda table: np.zeros(len(table))),
-        ("assignment", "pPDQ_paper", lambda table: np.full(len(table), 0.5)),
-        ("false-positions", "PDQ_paper", lambda table: np.ones(len(table))),
-        ("false-positions", "mAP", lambda table: table["PDQ"]),
-        ("false-positions", "moLRP", lambda table: np.zeros(len(table))),
-        ("duplicates-order", "mAP", lambda table: table["unhidden"]),
-        ("duplicates-order", "PDQ", lambda table: table["mAP"]),
-        ("duplicates-order", "recorded", lambda table: np.full(len(table), 0.5)),
-        ("matching-rule", "mAP", lambda table: table["mAP_algorithm_1"]),
-        ("matching-rule", "ahead", lambda table: np.ones(len(table))),
-        ("precision-recall", "precision", lambda table: np.maximum(table["precision"], 0.7)),
-        ("precision-recall", "precision", lambda table: table["precision"] - 0.1 * (table["curve"] == "duplicates")),
-        ("which-notices-what", "mAP", lambda table: table["mAP"] + 1e-6 * (table["perturbation"] == "sigmas x 4")),
-        ("which-notices-what", "PDQ_paper", lambda table: np.full(len(table), 0.3)),
-        ("constant-sigma", "PDQ", lambda table: np.where(table["sigmas"] == "plain", 0.9, table["PDQ"])),
-        ("constant-sigma", "PDQ_paper", lambda table: np.where(table["sigmas"] == "own", 0.1, table["PDQ_paper"])),
-        ("proper", "PDQ", lambda table: table["PDQ"] + 1e-5),
-        ("proper", "PDQ_paper", lambda table: np.where(table["sigma"] > 3.3, 0.95, table["PDQ_paper"])),
-        ("proper", "NLL", lambda table: table["NLL"] + 0.2 * table["sigma"]),
-        ("proper", "Brier", lambda table: -table["Brier"]),
-        ("segmentation", "PDQ", lambda table: np.where(table["report"] == "Gaussian box", 0.9, table["PDQ"])),
-        ("segmentation", "PDQ_paper", lambda table: np.where(table["outside"] == "box", 0.9, table["PDQ_paper"])),
-        ("segmentation", "foreground", lambda table: table["background"]),
-        ("segmentation", "background_paper", lambda table: np.sqrt(table["background_paper"])),
-    ],
+CHANGES: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
+    lambda values: values + 1e-5,
+    lambda values: 1.001 * values,
+    lambda values: 0.997 * values,
+    lambda values: 0.9 * values,
+    lambda values: np.sqrt(np.abs(values)),
+    lambda values: 1 - values,
+    lambda values: values[::-1],
+    lambda values: 0.01 * values,
+    lambda values: 0 * values + 1,
+    lambda values: -values,
+    lambda values: values + 0.05 * np.arange(len(values)),
+    lambda values: values * (1 + 0.3 * np.random.default_rng(0).standard_normal(len(values))),
 )
-def test_a_claim_that_the_data_deny_does_not_hold(
-    tables: dict[str, ResultTable], name: str, column: str, change: Callable[[ResultTable], np.ndarray]
-) -> None:
-    table = tables[name]
-    held = {verdict.claim for verdict in BY_NAME[name].judge(table) if verdict.holds}
-    denied = BY_NAME[name].judge(table.replace(**{column: change(table)}))
-    assert any(verdict.holds is False and verdict.claim in held for verdict in denied)
+"""What is done to one column after the other, the smallest changes first."""
+
+ALWAYS = {
+    "PDQ is a number whatever is done",  # see test_a_pdq_that_is_nothing_throughout_is_denied
+    "Every change is noticed by a measure other than PDQ and PMB-NLL",  # see test_notice.py
+    "The more uncertain the box, the more lenient is PDQ",  # see below
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # of logarithms of what is now negative, and the like
+@pytest.mark.parametrize("name", SMALL)
+def test_each_claim_can_be_denied_by_one_column(tables: dict[str, ResultTable], name: str) -> None:
+    table, judge = tables[name], BY_NAME[name].judge
+    held = {verdict.claim for verdict in judge(table) if verdict.holds} - ALWAYS
+    measured = [
+        column
+        for column, values in table.columns.items()
+        if values.dtype.kind in "fi"
+        and column != "correlation"
+        and (column not in table.settings or column.startswith("printed_"))
+    ]
+    for change, column in itertools.product(CHANGES, measured):
+        if not held:
+            break
+        values = np.asarray(table[column], np.float64)
+        held -= {
+            verdict.claim for verdict in judge(table.replace(**{column: change(values)})) if verdict.holds is False
+        }
+    assert not held
 
 
 @pytest.mark.parametrize(
@@ -410,6 +333,14 @@ def test_a_claim_that_the_data_deny_does_not_hold(
         ("scaling", "10 % smaller or larger", "mAP", lambda table: np.where(table["size"] == 0.81, 0.4, 1.0)),
         ("duplicates-coco", "lies above 1/n", "mAP", lambda table: 1 / table["detections"]),
         ("duplicates-coco-100", "larger than on all", "mAP", lambda table: np.where(table["images"] == 40, 0.0, 1.0)),
+        ("stories", "Over-confident", "FP", lambda table: np.zeros(len(table))),
+        ("stories", "Over-confident", "TP", lambda table: np.zeros(len(table))),
+        ("stories", "Over-confident", "spatial_paper", lambda table: np.full(len(table), 0.5)),
+        ("stories", "the chair with the surer", "FP", lambda table: np.zeros(len(table))),
+        ("stories", "a corner too far", "background_paper", lambda table: np.ones(len(table))),
+        ("table-1", "Insight 4", "printed_FP", lambda table: np.ones(len(table))),
+        ("missed-coco", "PDQ is the share", "PDQ_paper", lambda table: 1 - table["rate"]),
+        ("matching-rule", "never has more hits", "ahead", lambda table: np.ones(len(table))),
     ],
 )
 def test_a_sentence_is_denied_by_what_it_speaks_of(

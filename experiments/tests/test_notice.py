@@ -12,9 +12,22 @@ from probox import GroundTruth, InputError
 from probox.measures.registry import MEASURES
 from probox_experiments import ResultTable, Run, synthetic_truth, which_notices_what
 from probox_experiments.beyond import notice
-from probox_experiments.beyond.calibrated_detector import CLEAR, CalibratedDetector, Drawn, boxes_of_nothing, label_rows
 from probox_experiments.beyond.notice import claims_of_notice, draw_notice
-from probox_experiments.beyond.perturbations import BOXES, COUNTS, LABELS, LIMIT, MOST, PERTURBATIONS, SIGMAS, Matrix
+from probox_experiments.beyond.perturbations import (
+    BOXES,
+    CLEAR,
+    COUNTS,
+    LABELS,
+    LIMIT,
+    MOST,
+    PERTURBATIONS,
+    SIGMAS,
+    CalibratedDetector,
+    Drawn,
+    Matrix,
+    boxes_of_nothing,
+    label_rows,
+)
 from probox_experiments.synthetic import pixel_aligned
 
 NAMES = [one.name for one in PERTURBATIONS]

@@ -10,12 +10,12 @@ import pytest
 from probox import GroundTruth, InputError
 from probox.measures.scoring.scores import normal_cdf
 from probox_experiments import ResultTable, Run, segmentation, synthetic_truth
-from probox_experiments.beyond.segmentation import claims_of_segmentation
-from probox_experiments.beyond.segmentation_scenes import (
+from probox_experiments.beyond.segmentation import (
     REPORTS,
     Shapes,
     _phi,
     blobs,
+    claims_of_segmentation,
     combs,
     detections,
     empty_part,

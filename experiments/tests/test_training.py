@@ -27,14 +27,15 @@ from probox_experiments.training.arms import (
 )
 from probox_experiments.training.comparison import (
     TRAINING,
+    TRAINING_SCENES,
     arm_table,
     claim_list,
     read_rows,
     read_table,
     seed_table,
     training,
+    training_scenes,
 )
-from probox_experiments.training.gallery import TRAINING_SCENES, training_scenes
 from probox_experiments.training.scenes import KINDS, draw_scenes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +67,7 @@ def test_points_are_measured_kept_and_the_same_for_any_number_of_threads(tmp_pat
     kept = training(arms=arms, repeats=1, settings=TINY, run=Run(threads=1, keep=tmp_path))
     assert kept.to_csv() == table.to_csv()
 
-    from probox_experiments.training.fitting import fit, one_thread
+    from probox_experiments.training.detector import fit, one_thread
 
     with one_thread():
         first, again = (fit(find_arm("ppdq-log"), 0, TINY) for _ in range(2))
@@ -77,7 +78,7 @@ def test_points_are_measured_kept_and_the_same_for_any_number_of_threads(tmp_pat
 @pytest.mark.torch
 def test_every_arm_teaches_means_and_spread_and_nothing_else_differs() -> None:
     torch = pytest.importorskip("torch")
-    from probox_experiments.training.fitting import Chosen, box_loss
+    from probox_experiments.training.detector import Chosen, box_loss
 
     truth = torch.tensor([[20.0, 20.0, 50.0, 50.0]], dtype=torch.float64)
     for arm in ARMS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,8 @@ from probox.convention import PRESETS
 from probox.errors import InputError
 from probox.files.output import write_files
 from probox.support.formatting import csv_lines
+
+Floats = npt.NDArray[np.float64]
 
 # --- What an experiment measured: one row per point ---
 
@@ -309,6 +311,34 @@ def close_enough(claim: str, apart: Mapping[str, float], tolerance: float = EXAC
         apart,
         explanation,
     )
+
+
+Verdict = tuple[bool, str, Mapping[str, float]]
+"""Whether a claim holds, the numbers in words, and by name."""
+
+
+def judge_presets(
+    claim: str,
+    table: ResultTable,
+    required: str,
+    judge: Callable[[str, str], Verdict],
+    *,
+    key: str = "PDQ",
+    missing: str = "PDQ",
+    shown: str = "{}",
+    between: str = "; ",
+    explanation: str = "",
+) -> Claim:
+    """Return the claim that holds if it does under every preset; `judge` takes a preset and its column of `key`.
+
+    `missing` is what is required where nothing was measured; `shown` says where the words of all presets stand.
+    """
+    verdicts = [judge(preset, column) for preset, column in presets_in(table, key).items()]
+    if not verdicts:
+        return not_measured(claim, missing)
+    holds, words, named = zip(*verdicts, strict=True)
+    numbers = {name: number for numbers in named for name, number in numbers.items()}
+    return Claim(claim, all(holds), shown.format(between.join(words)), required, numbers, explanation)
 
 
 def falls(claim: str, table: ResultTable, along: str, rising: bool = False) -> Claim:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probox.convention import CHOICES, Convention
 from probox.errors import InputError
 from probox.support.formatting import nearest_word
 from probox_experiments.claims import Claim, ResultTable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+from probox_experiments.figures import Figure
 
 # --- What describes an experiment: each has one beside its code, and `registry` lists them ---
 

@@ -9,17 +9,18 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.measures.measure import Column
 from probox.measures.pdq.pdq_measure import PDQ
 from probox.measures.registry import in_table_order
 from probox.support.optional import require
-from probox_experiments.claims import ResultTable, presets_in
+from probox_experiments.claims import Floats, ResultTable, presets_in
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:
+    Axes = Figure = object  # matplotlib is loaded when something is drawn
 
 
 # Okabe and Ito's palette: told apart with any kind of colour vision, and in print by line style and marker.
@@ -118,7 +119,7 @@ def measure_lines() -> list[tuple[Column, dict[str, Any]]]:
     return lines
 
 
-def shown(table: ResultTable, column: Column) -> npt.NDArray[np.float64]:
+def shown(table: ResultTable, column: Column) -> Floats:
     """Return a measure as tables show it: an error as a quality where its column says so."""
     return 1 - table[column.key] if column.complement else table[column.key]
 
@@ -204,9 +205,7 @@ def _draw_scores(
         axes.set_xticks(setting)
 
 
-def _score_lines(
-    table: ResultTable, measures: Sequence[str] | None = None
-) -> Iterator[tuple[npt.NDArray[np.float64], dict[str, Any]]]:
+def _score_lines(table: ResultTable, measures: Sequence[str] | None = None) -> Iterator[tuple[Floats, dict[str, Any]]]:
     """Yield the values of some measures or all that were measured, each with its line; PDQ under every preset."""
     for column, line in measure_lines():
         if measures is not None and column.key not in measures:
@@ -325,7 +324,7 @@ def shades_of_blue(count: int) -> list[tuple[float, float, float]]:
     ]
 
 
-def draw_box(axes: Axes, box: npt.NDArray[np.float64], colour: str, width: float, **style: Any) -> None:
+def draw_box(axes: Axes, box: Floats, colour: str, width: float, **style: Any) -> None:
     """Draw the outline of a box."""
     from matplotlib.patches import Rectangle
 

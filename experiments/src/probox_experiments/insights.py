@@ -103,31 +103,31 @@ def _exposes_differences(rows: Sequence[Row], difference: Differ) -> list[Claim]
     own = [row for row in rows if row.variant not in (PLAIN, CONSTANT)]
     if not own:
         return []
-    against_plain = {row.name: difference(row, _beside(rows, row, PLAIN)) for row in own}
-    controlled = [row for row in own if _has(rows, row, CONSTANT)]
-    against_constant = {row.name: difference(row, _beside(rows, row, CONSTANT)) for row in controlled}
+    plain, constant = (
+        {row.name: difference(row, beside) for row in own if (beside := _find(rows, row, variant))}
+        for variant in (PLAIN, CONSTANT)
+    )
     claims = [
-        _within("Probabilistic and plain have very similar mAP", against_plain, "mAP", SIMILAR["mAP"]),
-        _within("Probabilistic and plain have very similar moLRP", against_plain, "moLRP", SIMILAR["moLRP"]),
-        _above("PDQ of the probabilistic is higher than that of the plain", against_plain, "PDQ"),
-        _above("Spatial quality of the probabilistic is higher than that of the plain", against_plain, "spatial"),
-        _above("Foreground quality is higher, too", against_plain, "foreground"),
-        _above("Background quality is higher, too", against_plain, "background"),
+        _within("Probabilistic and plain have very similar mAP", plain, "mAP", SIMILAR["mAP"]),
+        _within("Probabilistic and plain have very similar moLRP", plain, "moLRP", SIMILAR["moLRP"]),
+        _above("PDQ of the probabilistic is higher than that of the plain", plain, "PDQ"),
+        _above("Spatial quality of the probabilistic is higher than that of the plain", plain, "spatial"),
+        _above("Foreground quality is higher, too", plain, "foreground"),
+        _above("Background quality is higher, too", plain, "background"),
     ]
-    if against_constant:
-        claims.append(
-            _above("PDQ is higher than that of one constant sigma on the plain boxes", against_constant, "PDQ")
-        )
+    if constant:
+        claims.append(_above("PDQ is higher than that of one constant sigma on the plain boxes", constant, "PDQ"))
     return [*claims, *_better_base(rows, own)]
 
 
 def _better_base(rows: Sequence[Row], own: Sequence[Row]) -> Iterator[Claim]:
     """The paper explains probFRCNN's lead over MC-Dropout SSD by its base network: does the better base always lead?"""
     agree, against = 0, []
+    base = {row.name: plain.value("mAP") for row in own if (plain := _find(rows, row, PLAIN))}
     for first, second in itertools.combinations(own, 2):
         if first.detector == second.detector or first.threshold != second.threshold:
             continue
-        bases = _beside(rows, first, PLAIN).value("mAP") - _beside(rows, second, PLAIN).value("mAP")
+        bases = base[first.name] - base[second.name]
         ahead = first.value("PDQ") - second.value("PDQ")
         if bases * ahead > 0:
             agree += 1
@@ -157,10 +157,7 @@ def _label_and_place(rows: Sequence[Row]) -> list[Claim]:
     shown, holds = [], True
     for threshold in dict.fromkeys(row.threshold for row in plain):
         here = [row for row in plain if row.threshold == threshold]
-        labels, places = (
-            max(here, key=lambda row: row.value("label")),
-            min(here, key=lambda row: row.value("spatial")),
-        )
+        labels, places = max(here, key=lambda row: row.value("label")), min(here, key=lambda row: row.value("spatial"))
         holds &= labels.detector == places.detector
         shown.append(f"at {threshold:g} the best labels are {labels.detector}'s ({_pc(labels, 'label')}), the worst "
                      f"places {places.detector}'s ({_pc(places, 'spatial')})")  # fmt: skip
@@ -201,9 +198,8 @@ def _weak_places(rows: Sequence[Row]) -> list[Claim]:
 def _counts_false_positives(rows: Sequence[Row], thresholds: tuple[float, float], difference: Differ) -> list[Claim]:
     """Insight 4: with a lower threshold mAP rises, moLRP stays, PDQ falls."""
     high, low = thresholds
-    changes = {
-        f"{row.detector}, {row.variant}": difference(_at(rows, row, low), row) for row in rows if row.threshold == high
-    }
+    at = {(f"{row.detector}, {row.variant}", row.threshold): row for row in rows}
+    changes = {name: difference(at[name, low], row) for (name, threshold), row in at.items() if threshold == high}
     more = [change["FP"].first.value / max(change["FP"].second.value, 1.0) for change in changes.values()]
     return [
         Claim(
@@ -250,20 +246,10 @@ def _above(claim: str, changes: Mapping[str, Mapping[str, Difference]], key: str
     )
 
 
-def _has(rows: Sequence[Row], row: Row, variant: str) -> bool:
-    return any(other.detector == row.detector and other.variant == variant for other in rows)
-
-
-def _beside(rows: Sequence[Row], row: Row, variant: str) -> Row:
+def _find(rows: Sequence[Row], row: Row, variant: str) -> Row | None:
     """Return the same detector's row of another variant, at the same threshold."""
-    same = (other for other in rows if other.detector == row.detector and other.threshold == row.threshold)
-    return next(other for other in same if other.variant == variant)
-
-
-def _at(rows: Sequence[Row], row: Row, threshold: float) -> Row:
-    """Return the same variant's row at another threshold."""
-    same = (other for other in rows if other.detector == row.detector and other.variant == row.variant)
-    return next(other for other in same if other.threshold == threshold)
+    same = (row.detector, variant, row.threshold)
+    return next((other for other in rows if (other.detector, other.variant, other.threshold) == same), None)
 
 
 def _points(value: float) -> str:

@@ -103,20 +103,15 @@ class Setting:
         asked = {"images": self.images} if self.images is not None and "images" in settable(experiment) else {}
         return asked | self.changes.for_experiment(experiment)
 
-    def found(self) -> dict[str, Detections] | None:
-        """Return the detections in the images that are used."""
-        if self.detectors is None:
-            return None
-        ids = self.objects.image_ids
-        return {name: table.select(np.isin(table.image_ids, ids)) for name, table in self.detectors.items()}
-
     def arguments(self, experiment: Experiment, run: Run) -> dict[str, Any]:
         """Return what an experiment's function is called with."""
         arguments: dict[str, Any] = {"run": run, **self._own_settings(experiment)}
         if "truth" in experiment.takes:
             arguments["truth"] = self.objects
         if "detectors" in experiment.takes:
-            arguments["detectors"] = self.found()
+            ids = self.objects.image_ids
+            kept = {name: one.select(np.isin(one.image_ids, ids)) for name, one in (self.detectors or {}).items()}
+            arguments["detectors"] = kept or None
         if "repeats" in experiment.takes and self.repeats is not None:
             arguments["repeats"] = self.repeats
         if "seed" in experiment.takes:
@@ -138,7 +133,7 @@ class Setting:
             words += [f"--preset {preset}" for preset in self.presets]
         own = self.changes.for_experiment(experiment)
         own |= {} if experiment.own_presets else self.changes.convention
-        words += [f"--set {shlex.quote(text)}" for text in self.typed if _name_of(text) in own]
+        words += [f"--set {shlex.quote(text)}" for text in self.typed if text.partition("=")[0].strip() in own]
         data = "scenes of its own"
         if "truth" in takes:
             used = self._select_truth(experiment)
@@ -153,10 +148,6 @@ class Setting:
             data=data,
             paper=f"{PAPER}; {where_in_paper(experiment.section)}",
         )
-
-
-def _name_of(text: str) -> str:
-    return text.partition("=")[0].strip()
 
 
 def where_in_paper(section: str) -> str:
@@ -312,43 +303,7 @@ def file_names(experiment: Experiment) -> list[str]:
 PAGES = ("index.md", "index.html")
 TITLE = "The experiments"
 
-_CSS = """
-:root { color-scheme: light dark; --ink: #1d1d1f; --soft: #5a5a5f; --ground: #fff; --line: #e6e6e8; --code: #f3f3f4;
-        --yes: #00664b; --no: #a64500; --link: #0072b2; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ee; --soft: #a9b0bb; --ground: #14181f; --line: #333b47; --code: #222936;
-          --yes: #58cf9f; --no: #ffa552; --link: #6eb6ff; } }
-* { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; color: var(--ink);
-       background: var(--ground); max-width: 62rem; margin: 2.5rem auto 5rem; padding: 0 1.25rem;
-       overflow-wrap: anywhere; }
-h1 { font-size: 1.9rem; margin-bottom: .3rem; } h2 { font-size: 1.25rem; margin: 0 0 .3rem; }
-p.about, .where { color: var(--soft); } .where { font-size: .9rem; margin: 0 0 .8rem; }
-table { border-collapse: collapse; width: 100%; font-size: .93rem; margin: 1.2rem 0 2rem; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0; border-bottom: 1px solid var(--line); }
-section { border-top: 2px solid var(--ink); padding-top: 1.1rem; margin-top: 2.6rem; display: grid;
-          grid-template-columns: minmax(18rem, 30rem) minmax(0, 1fr); gap: .5rem 2rem; }
-section > header { grid-column: 1 / -1; } figure { margin: 0; min-width: 0; } figcaption { font-size: .85rem; }
-section img { display: block; width: 100%; height: auto; background: #fff; border-radius: 4px; }
-ul { list-style: none; margin: 0; padding: 0; } li { margin-bottom: 1rem; } li p { margin: .15rem 0; }
-.numbers, .why { font-size: .9rem; } .why { border-left: 3px solid var(--line); padding-left: .7rem; }
-td:first-child { white-space: nowrap; } td:nth-child(2) { min-width: 6.2rem; overflow-wrap: normal; }
-.verdict { font-weight: 650; white-space: nowrap; } .yes { color: var(--yes); } .no { color: var(--no); }
-.unknown { color: var(--soft); }
-a { color: var(--link); } code { font-size: .92em; background: var(--code); padding: 0 .2em; border-radius: 3px; }
-@media screen and (max-width: 46rem) {
-  body { margin-top: 1.2rem; padding: 0 1rem; } h1 { font-size: 1.5rem; }
-  section { grid-template-columns: minmax(0, 1fr); }
-  table, tbody, tr, td { display: block; } thead { display: none; }
-  tr { border-bottom: 1px solid var(--line); padding: .5rem 0; } td { border: 0; padding: 0; }
-  td:first-child { font-weight: 650; } td:nth-child(2)::before { content: "Paper: "; }
-  td:nth-child(2) { color: var(--soft); font-size: .9rem; } }
-@media print {
-  :root { color-scheme: light; --ink: #000; --soft: #444; --ground: #fff; --line: #ccc; --code: #f3f3f4;
-          --yes: #00664b; --no: #a64500; --link: #000; }
-  body { margin: 0; max-width: none; padding: 0; font-size: 11pt; } a { text-decoration: none; }
-  section, tr { break-inside: avoid; } section { grid-template-columns: 9cm minmax(0, 1fr); } }
-"""
+_CSS = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 
 
 def write_page(outcomes: Sequence[Outcome], folder: OutputFolder, about: str) -> tuple[Path, Path]:
@@ -412,17 +367,14 @@ def _section(outcome: Outcome) -> str:
     what = outcome.experiment
     picture = base64.b64encode(outcome.picture).decode()
     claims = "".join(_claim(claim) for claim in outcome.claims)
+    files = ", ".join(f'<a href="{path.name}">{path.name}</a>' for path in outcome.files.values())
     return (
         f'<section id="{what.name}">\n<header><h2>{what.name}</h2>\n'
         f'<p class="where">Paper: {_text(where_in_paper(what.section))}. Varied: {_text(what.varied)}.</p></header>\n'
         f'<figure><img alt="{_text(what.claim)}" src="data:image/svg+xml;base64,{picture}">'
-        f"<figcaption>{_files(outcome)}<br>{_text(f'`{outcome.provenance.command}`')}</figcaption></figure>\n"
+        f"<figcaption>{files}<br>{_text(f'`{outcome.provenance.command}`')}</figcaption></figure>\n"
         f"<ul>\n{claims}</ul>\n</section>\n"
     )
-
-
-def _files(outcome: Outcome) -> str:
-    return ", ".join(f'<a href="{path.name}">{path.name}</a>' for path in outcome.files.values())
 
 
 def _claim(claim: Claim) -> str:

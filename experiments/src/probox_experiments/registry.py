@@ -15,7 +15,7 @@ from probox_experiments.paper.duplicates import (
     DUPLICATES_LOWER_COCO,
     DUPLICATES_ORDER,
 )
-from probox_experiments.paper.matching_rule import MATCHING_RULE
+from probox_experiments.paper.matching_rule import MATCHING_RULE, PRECISION_RECALL
 from probox_experiments.paper.misalignment import SCALING, TRANSLATION
 from probox_experiments.paper.misses import FALSE_POSITIONS, FALSE_SMALL, LOWER_CONFIDENCE, MISSED_COCO, MISSED_SMALL
 from probox_experiments.paper.perfect_boxes import BOX_PROBABILITY, CORNER_VARIANCE, LABEL_COCO, LABEL_UNCERTAINTY
@@ -23,9 +23,7 @@ from probox_experiments.paper.pixel_regions import BACKGROUND_REGION, PLANE
 from probox_experiments.paper.spatial import SPATIAL_UNCERTAINTY
 from probox_experiments.paper.stories import STORIES
 from probox_experiments.paper.table1 import TABLE_1
-from probox_experiments.paper.worked_example import PRECISION_RECALL
-from probox_experiments.training.comparison import TRAINING
-from probox_experiments.training.gallery import TRAINING_SCENES
+from probox_experiments.training.comparison import TRAINING, TRAINING_SCENES
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     PLANE,

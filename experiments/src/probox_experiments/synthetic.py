@@ -15,6 +15,7 @@ from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.geometry import smallest_eigenvalues
 from probox.tables.groundtruth import GroundTruth, Masks, box_pixels
+from probox_experiments.claims import Floats
 
 # --- Ground truths to experiment on: one square, a plane, and photographs' worth of made-up objects ---
 
@@ -87,7 +88,7 @@ def _clustered_labels(rng: np.random.Generator, counts: npt.NDArray[np.int64]) -
     return np.concatenate([*labels, np.zeros(0)]).astype(np.int32)
 
 
-def _ellipses(centres: npt.NDArray[np.float64], radii: npt.NDArray[np.float64], shapes: npt.NDArray[np.int64]) -> Masks:
+def _ellipses(centres: Floats, radii: Floats, shapes: npt.NDArray[np.int64]) -> Masks:
     """Return the pixels of ellipses whose centre lies inside; each has the pixel under its centre at least."""
     boxes = np.zeros((len(centres), 4), np.int32)
     pixels = np.zeros(len(centres), np.int64)
@@ -131,14 +132,30 @@ def boxes_truth(
     )
 
 
-def order_corners(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def order_corners(boxes: Floats) -> Floats:
     """Return boxes whose corners have changed places where errors turned them inside out."""
     return np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
 
 
-def edge_covariances(sigmas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def tight_box(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the box around some pixels, which ends with its last pixel: x1, y1, x2, y2."""
+    columns, rows = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
+    return np.array([columns[0], rows[0], columns[-1], rows[-1]])
+
+
+def edge_covariances(sigmas: Floats) -> Floats:
     """Return the covariances of corners, (N, 2, 2, 2), from standard deviations of x1, y1, x2, y2, (N, 4)."""
     return np.asarray(np.square(sigmas).reshape(-1, 2, 2)[..., None] * np.eye(2))
+
+
+def overlaps(one: Floats, other: Floats) -> Floats:
+    """Return the IoU of every box with every other, (N, M); those without area overlap nothing."""
+    low = np.maximum(one[:, None, :2], other[None, :, :2])
+    high = np.minimum(one[:, None, 2:], other[None, :, 2:])
+    both = np.maximum(high - low, 0.0).prod(axis=2)
+    areas, others = ((boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (one, other))
+    ious: Floats = np.divide(both, areas[:, None] + others - both, out=np.zeros_like(both), where=both > 0)
+    return ious
 
 
 def square_scene(side: int = 500, image: int = 2000, classes: int = 1, extra: npt.ArrayLike = ()) -> GroundTruth:
@@ -380,7 +397,7 @@ class SimulatedDetector:
             return np.tile(seen, times), np.repeat(np.arange(times), len(seen))
         return np.repeat(seen, times), np.tile(np.arange(times), len(seen))
 
-    def _corner_errors(self, rng: np.random.Generator, count: int) -> npt.NDArray[np.float64]:
+    def _corner_errors(self, rng: np.random.Generator, count: int) -> Floats:
         covariances = _covariances(self.corner_variance, "corner_variance")
         if not covariances.any():
             return np.zeros((count, 4))
@@ -389,9 +406,7 @@ class SimulatedDetector:
         draws = rng.standard_normal((count, 2, 2))
         return np.asarray(np.einsum("kij,nkj->nki", roots, draws).reshape(count, 4))
 
-    def _false_boxes(
-        self, rng: np.random.Generator, truth: GroundTruth, images: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float64]:
+    def _false_boxes(self, rng: np.random.Generator, truth: GroundTruth, images: npt.NDArray[np.int64]) -> Floats:
         size = np.stack([truth.dataset.widths, truth.dataset.heights], axis=1)[images]
         side = np.minimum(self.false_size, size)
         low = rng.integers(0, size - side + 1)
@@ -403,7 +418,7 @@ class SimulatedDetector:
         return np.concatenate([low, low + side - 1], axis=1).astype(np.float64)
 
 
-def _covariances(value: Variance, name: str) -> npt.NDArray[np.float64]:
+def _covariances(value: Variance, name: str) -> Floats:
     """Return the (2, 2, 2) covariances of both corners that a variance, one matrix or two stand for."""
     given = np.asarray(value, dtype=np.float64)
     if given.ndim == 0:
@@ -418,9 +433,7 @@ def _covariances(value: Variance, name: str) -> npt.NDArray[np.float64]:
     return both
 
 
-def _label_probs(
-    labels: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float64], classes: int
-) -> npt.NDArray[np.float32]:
+def _label_probs(labels: npt.NDArray[np.int32], probabilities: Floats, classes: int) -> npt.NDArray[np.float32]:
     """Return label distributions: each row's class gets its probability, the others share the rest evenly."""
     probs = np.zeros((len(labels), classes), np.float32)
     if classes > 1 and np.any(probabilities < 1.0):
@@ -477,3 +490,12 @@ def crowd_points(
         points += [{"scene": "crowd", "objects": float(count), "repeat": repeat} for count in crowds]
         points.append({"scene": "truth", "objects": each, "repeat": repeat})
     return points
+
+
+def crowd_or_truth(
+    scene: str, objects: float, truth: GroundTruth, seed: Sequence[int]
+) -> tuple[GroundTruth, list[int]]:
+    """Return a crowd with so many objects in an image, or the truth, and the seed of what is drawn there."""
+    if scene != "crowd":
+        return truth, [*seed]
+    return crowded_truth(int(objects), seed=[*seed, int(objects), 1]), [*seed, int(objects)]

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from math import isnan
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +23,9 @@ from probox.fusion.gaussian import keep_inside
 from probox.tables.detections import Detections
 from probox.tables.geometry import constant_covariances
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.claims import Claim, Mean, ResultTable, column_of, not_measured, presets_in
+from probox_experiments.claims import Claim, Floats, Mean, ResultTable, column_of, not_measured, presets_in
 from probox_experiments.experiment import Experiment, TooFewImagesError
-from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, VERMILION, new_figure
+from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, VERMILION, Axes, Figure, new_figure
 from probox_experiments.running import Run
 from probox_experiments.synthetic import (
     classes_within_images,
@@ -37,16 +36,8 @@ from probox_experiments.synthetic import (
     synthetic_truth,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
 # --- Detectors whose corners err in known ways, and who know it ---
 
-Floats = npt.NDArray[np.float64]
-Kind = Callable[[np.random.Generator, Floats], tuple[Floats, Floats]]
-"""Takes random numbers and the sides of boxes (N, 2); returns errors and sigmas of x1, y1, x2, y2, (N, 4) each."""
 
 ALIKE, SIZE, TWO, HEAVY = "all alike", "by size", "two kinds", "heavy tails"
 
@@ -56,39 +47,30 @@ SHARP, BLURRED = 2.0, 8.0
 SCALE, FREEDOM = 3.0, 3.0
 
 
-def _alike(rng: np.random.Generator, sides: Floats) -> tuple[Floats, Floats]:
-    return _gaussian(rng, np.full((len(sides), 4), SIGMA))
-
-
-def _by_size(rng: np.random.Generator, sides: Floats) -> tuple[Floats, Floats]:
-    return _gaussian(rng, np.maximum(SIDE_SHARE * np.tile(sides, 2), LEAST))
-
-
-def _two_kinds(rng: np.random.Generator, sides: Floats) -> tuple[Floats, Floats]:
-    sigma = np.where(rng.random(len(sides)) < 0.5, SHARP, BLURRED)
-    return _gaussian(rng, np.tile(sigma[:, None], 4))
-
-
-def _heavy(rng: np.random.Generator, sides: Floats) -> tuple[Floats, Floats]:
-    """Return errors of Student's t, and its standard deviation: honest, and no Gaussian."""
-    errors = SCALE * rng.standard_t(FREEDOM, (len(sides), 4))
-    return errors, np.full((len(sides), 4), SCALE * np.sqrt(FREEDOM / (FREEDOM - 2.0)))
-
-
-def _gaussian(rng: np.random.Generator, sigmas: Floats) -> tuple[Floats, Floats]:
-    return sigmas * rng.standard_normal(sigmas.shape), sigmas
-
-
-KINDS: Mapping[str, Kind] = {ALIKE: _alike, SIZE: _by_size, TWO: _two_kinds, HEAVY: _heavy}
+KINDS = (ALIKE, SIZE, TWO, HEAVY)
 """Sigmas of 4 pixels; of 0.06 of the side; of 2 or 8 pixels by chance; errors of Student's t with 3 degrees of freedom
 and a scale of 3 pixels, whose standard deviation is 5.2."""
 
 
-def drawn_with(kind: Kind, truth: GroundTruth, rng: np.random.Generator) -> Detections:
+def draw_errors(kind: str, sides: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return errors and sigmas of x1, y1, x2, y2, (N, 4) each, of boxes with these sides, (N, 2)."""
+    shape = (len(sides), 4)
+    if kind == HEAVY:  # the standard deviation is reported: calibrated, and no Gaussian
+        return SCALE * rng.standard_t(FREEDOM, shape), np.full(shape, SCALE * np.sqrt(FREEDOM / (FREEDOM - 2.0)))
+    if kind == SIZE:
+        sigmas = np.maximum(SIDE_SHARE * np.tile(sides, 2), LEAST)
+    elif kind == TWO:
+        sigmas = np.tile(np.where(rng.random(len(sides)) < 0.5, SHARP, BLURRED)[:, None], 4)
+    else:
+        sigmas = np.full(shape, SIGMA)
+    return sigmas * rng.standard_normal(shape), sigmas
+
+
+def drawn_with(kind: str, truth: GroundTruth, rng: np.random.Generator) -> Detections:
     """Return one detection of every object, sure of its class, whose corners err in one way and report how much."""
     rows = np.flatnonzero(~truth.crowd)
     corners = truth.masks.boxes[rows].astype(np.float64)
-    errors, sigmas = kind(rng, corners[:, 2:] - corners[:, :2] + 1.0)
+    errors, sigmas = draw_errors(kind, corners[:, 2:] - corners[:, :2] + 1.0, rng)
     return Detections(
         classes=truth.classes,
         image_ids=truth.image_ids[truth.image_rows[rows]],
@@ -152,83 +134,72 @@ def estimate_contrast(table: ResultTable, detector: str, preset: str, contrast: 
     return Mean(without(None), math.sqrt((count - 1) / count * spread))
 
 
-def _above(one: str, other: str) -> tuple[Contrast, str, str]:
-    return lambda pdq: pdq[one] - pdq[other], one, other
-
-
 def _share_of_gain(pdq: Mapping[str, float]) -> float:
     gain = pdq[OWN] - pdq[PLAIN]
     return (pdq[CONSTANT] - pdq[PLAIN]) / gain if gain else math.nan
+
+
+class Statement(NamedTuple):
+    """What is claimed of PDQ with one kind of sigmas over that with another, of some simulated detectors."""
+
+    words: str
+    one: str
+    other: str
+    surely: bool = True
+    """Whether the difference is above 0 by more than its error, or not."""
+    kinds: Collection[str] = KINDS
+    why: str = ""
+
+
+OF_KINDS = (
+    Statement("One constant sigma beats plain boxes, however corners err", CONSTANT, PLAIN),
+    Statement("Where all corners err alike, own sigmas do not beat one constant", OWN, CONSTANT, False, (ALIKE,)),
+    Statement(
+        "Where errors grow with size, or are of two kinds, own sigmas beat one constant",
+        OWN,
+        CONSTANT,
+        True,
+        (SIZE, TWO),
+    ),
+    Statement(
+        "Where errors grow with size, own sigmas do not beat one share of the side",
+        OWN,
+        SHARE,
+        False,
+        (SIZE,),
+        "The simulated detector knows the true side of an object, the share is of a side that errs.",
+    ),
+    Statement(
+        "Where errors have heavy tails, one constant that PDQ chose beats their standard deviation",
+        CONSTANT,
+        OWN,
+        kinds=(HEAVY,),
+    ),
+    Statement("Own sigmas that are shuffled do not beat one constant", SHUFFLED, CONSTANT, False),
+)
+OF_PLAIN = Statement("one constant sigma beats plain boxes", CONSTANT, PLAIN)
+OF_OWN = (
+    Statement("own sigmas beat one constant", OWN, CONSTANT),
+    Statement("own sigmas beat one share of the side", OWN, SHARE),
+    Statement("own sigmas that are shuffled do not beat one constant", SHUFFLED, CONSTANT, False),
+)
 
 
 def claims_of_constant_sigma(table: ResultTable) -> list[Claim]:
     """Judge what a constant sigma is worth: of simulated errors what was foreseen, of detectors what they need."""
     names = list(dict.fromkeys(table["detector"].tolist())) if len(table) else []
     kinds = [name for name in names if name in KINDS]
-    claims = _of_kinds(table, kinds) if kinds or not names else []
-    return [*claims, *(claim for name in names if name not in KINDS for claim in _of_detector(table, name))]
-
-
-def _of_kinds(table: ResultTable, kinds: Sequence[str]) -> list[Claim]:
-    return [
-        _claim_difference(
-            "One constant sigma beats plain boxes, however corners err", table, kinds, _above(CONSTANT, PLAIN)
-        ),
-        _claim_difference(
-            "Where all corners err alike, own sigmas do not beat one constant",
-            table,
-            [kind for kind in kinds if kind == ALIKE],
-            _above(OWN, CONSTANT),
-            surely=False,
-        ),
-        _claim_difference(
-            "Where errors grow with size, or are of two kinds, own sigmas beat one constant",
-            table,
-            [kind for kind in kinds if kind in (SIZE, TWO)],
-            _above(OWN, CONSTANT),
-        ),
-        _claim_difference(
-            "Where errors grow with size, own sigmas do not beat one share of the side",
-            table,
-            [kind for kind in kinds if kind == SIZE],
-            _above(OWN, SHARE),
-            surely=False,
-            explanation="The simulated detector knows the true side of an object, the share is of a side that errs.",
-        ),
-        _claim_difference(
-            "Where errors have heavy tails, one constant that PDQ chose beats their standard deviation",
-            table,
-            [kind for kind in kinds if kind == HEAVY],
-            _above(CONSTANT, OWN),
-        ),
-        _claim_difference(
-            "Own sigmas that are shuffled do not beat one constant",
-            table,
-            kinds,
-            _above(SHUFFLED, CONSTANT),
-            surely=False,
-        ),
-        _most_of_the_gain("One constant", "however corners err", table, kinds),
-    ]
-
-
-def _of_detector(table: ResultTable, name: str) -> list[Claim]:
-    claims = [
-        _claim_difference(f"{name}: one constant sigma beats plain boxes", table, [name], _above(CONSTANT, PLAIN))
-    ]
-    if len(table.where(detector=name, sigmas=OWN)):
-        claims += [
-            _claim_difference(f"{name}: own sigmas beat one constant", table, [name], _above(OWN, CONSTANT)),
-            _claim_difference(f"{name}: own sigmas beat one share of the side", table, [name], _above(OWN, SHARE)),
-            _claim_difference(
-                f"{name}: own sigmas that are shuffled do not beat one constant",
-                table,
-                [name],
-                _above(SHUFFLED, CONSTANT),
-                surely=False,
-            ),
-            _most_of_the_gain(f"{name}: one constant", "", table, [name]),
-        ]
+    claims: list[Claim] = []
+    if kinds or not names:
+        claims = [_compare(table, [kind for kind in kinds if kind in said.kinds], said) for said in OF_KINDS]
+        claims.append(_most_of_the_gain("One constant", ", however corners err", table, kinds))
+    for name in names:
+        if name in KINDS:
+            continue
+        claims.append(_compare(table, [name], OF_PLAIN, f"{name}: "))
+        if len(table.where(detector=name, sigmas=OWN)):
+            claims += [_compare(table, [name], said, f"{name}: ") for said in OF_OWN]
+            claims.append(_most_of_the_gain(f"{name}: one constant", "", table, [name]))
     return claims
 
 
@@ -243,34 +214,25 @@ def _estimates(
     return {key: one for key, one in found.items() if one is not None and not math.isnan(one.error)}
 
 
-def _claim_difference(
-    claim: str,
-    table: ResultTable,
-    names: Sequence[str],
-    difference: tuple[Contrast, str, str],
-    *,
-    surely: bool = True,
-    explanation: str = "",
-) -> Claim:
+def _compare(table: ResultTable, names: Sequence[str], said: Statement, who: str = "") -> Claim:
     """Return the claim that a difference of PDQ is surely above 0, or, if not `surely`, that it is not."""
-    contrast, *needed = difference
-    what = f"{needed[0]} - {needed[1]}"
-    required = f"{what} {'above' if surely else 'at most'} {SURE:g} standard errors"
-    found = _estimates(table, names, contrast, *needed)
+    what = f"{said.one} - {said.other}"
+    required = f"{what} {'above' if said.surely else 'at most'} {SURE:g} standard errors"
+    found = _estimates(table, names, lambda pdq: pdq[said.one] - pdq[said.other], said.one, said.other)
     if not found:
-        return not_measured(claim, required)
+        return not_measured(who + said.words, required)
     return Claim(
-        claim,
-        all(estimate.is_above() == surely for estimate in found.values()),
-        f"{what}: " + _list_estimates(found),
+        who + said.words,
+        all(estimate.is_above() == said.surely for estimate in found.values()),
+        f"{what}: " + ", ".join(f"{name} `{preset}` {estimate:+.4f}" for (name, preset), estimate in found.items()),
         required,
         {f"{name}, {preset}": estimate.value for (name, preset), estimate in found.items()},
-        explanation,
+        said.why,
     )
 
 
 def _most_of_the_gain(who: str, when: str, table: ResultTable, names: Sequence[str]) -> Claim:
-    claim = f"{who} has at least half of what own sigmas gain over plain boxes{', ' * bool(when)}{when}"
+    claim = f"{who} has at least half of what own sigmas gain over plain boxes{when}"
     required = f"share of the gain less {SURE:g} standard errors at least {MOST:g}"
     found = _estimates(table, names, _share_of_gain, PLAIN, CONSTANT, OWN)
     if not found:
@@ -283,10 +245,6 @@ def _most_of_the_gain(who: str, when: str, table: ResultTable, names: Sequence[s
         required,
         {f"{name}, {preset}": estimate.value for (name, preset), estimate in found.items()},
     )
-
-
-def _list_estimates(found: Mapping[tuple[str, str], Mean]) -> str:
-    return ", ".join(f"{name} `{preset}` {estimate:+.4f}" for (name, preset), estimate in found.items())
 
 
 # --- PDQ of the same boxes with and without sigmas, as a picture ---
@@ -321,21 +279,13 @@ def draw_constant_sigma(table: ResultTable) -> Figure:
 
 def _panel(axes: Axes, table: ResultTable, names: list[str], preset: str) -> None:
     for place, (sigmas, (label, colour, marker)) in enumerate(LOOKS.items()):
-        found = [estimate_contrast(table, name, preset, itemgetter(sigmas), sigmas) for name in names]
-        rows = [row for row, one in enumerate(found) if one is not None]
-        if not rows:
-            continue
-        axes.errorbar(
-            [one.value for one in found if one is not None],
-            [row + 0.13 * (place - 2) for row in rows],
-            xerr=[0.0 if isnan(one.error) else 2.0 * one.error for one in found if one is not None],
-            fmt=marker,
-            color=colour,
-            ms=5.0,
-            mew=1.4,
-            lw=1.2,
-            label=label,
-        )
+        estimates = [estimate_contrast(table, name, preset, itemgetter(sigmas), sigmas) for name in names]
+        found = {row + 0.13 * (place - 2): one for row, one in enumerate(estimates) if one is not None}
+        if found:
+            means = [one.value for one in found.values()]
+            errors = np.nan_to_num([2.0 * one.error for one in found.values()])
+            looks: dict[str, Any] = {"color": colour, "ms": 5.0, "mew": 1.4, "lw": 1.2, "label": label}
+            axes.errorbar(means, list(found), xerr=errors, fmt=marker, **looks)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(left=0.0)
@@ -425,26 +375,22 @@ def constant_sigma(
         raise TooFewImagesError(
             f"expected at least 4 images, half of them to choose on, but got {len(objects.image_ids)}"
         )
-    known: dict[tuple[Any, ...], tuple[float, float]] = {}
+    known: dict[tuple[Any, ...], Sequence[float]] = {}
 
     def point(detector: str, sigmas: str, repeat: int) -> dict[str, float]:
         scene = scenes(detector, repeat)
         numbers: dict[str, float] = {}
         for preset in run.presets:
             alone = dataclasses.replace(run, presets=[preset])
-            chosen = (math.nan, math.nan)
+            chosen: Sequence[float] = (math.nan, math.nan)
             if sigmas in CONTROLS:
                 # Parts of given images share what was found on each half.
                 key = (detector, sigmas, preset, repeat if detectors is None else -1)
                 if key not in known:
-                    known[key] = (
-                        _search_constant(alone, scene, sigmas, 0, steps),
-                        _search_constant(alone, scene, sigmas, 1, steps),
-                    )
+                    known[key] = [_search_constant(alone, scene, sigmas, half, steps) for half in (0, 1)]
                 chosen = known[key]
-            found = _version(
-                scene, sigmas, chosen, np.random.default_rng([seed, repeat if detectors is None else 0, 2])
-            )
+            rng = np.random.default_rng([seed, repeat if detectors is None else 0, 2])
+            found = _version(scene, sigmas, chosen, rng)
             part = objects.select_images(objects.image_ids[scene.measured])
             inside = np.isin(found.image_ids, part.image_ids)
             numbers |= alone.measure(part, found.select(inside), also=("TP", "FP", "FN"), measures=())
@@ -458,20 +404,12 @@ def constant_sigma(
         for sigmas in (PLAIN, CONSTANT, SHARE, OWN, SHUFFLED)
         if sigmas not in (OWN, SHUFFLED) or detectors is None or _has_sigmas(detectors[name])
     ]
-    return run.table(
-        "constant-sigma",
-        points,
-        point,
-        truth=fingerprint(objects),
-        seed=seed,
-        detectors=given,
-        parts=count,
-        steps=steps,
-    )
+    circumstances: dict[str, Any] = {"seed": seed, "detectors": given, "parts": count, "steps": steps}
+    return run.table("constant-sigma", points, point, truth=fingerprint(objects), **circumstances)
 
 
 def _simulate(truth: GroundTruth, seed: int, detector: str, repeat: int) -> MeasuredImages:
-    found = drawn_with(KINDS[detector], truth, np.random.default_rng([seed, repeat]))
+    found = drawn_with(detector, truth, np.random.default_rng([seed, repeat]))
     return MeasuredImages(truth, found, found.covariances, np.arange(len(truth.image_ids)))
 
 
@@ -519,7 +457,7 @@ def _check_detectors(detectors: Mapping[str, Detections], truth: GroundTruth) ->
     return kept
 
 
-def _version(scene: MeasuredImages, sigmas: str, chosen: tuple[float, float], rng: np.random.Generator) -> Detections:
+def _version(scene: MeasuredImages, sigmas: str, chosen: Sequence[float], rng: np.random.Generator) -> Detections:
     """Return the detections with the sigmas that are asked for."""
     found = scene.found
     if sigmas == PLAIN:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from probox.errors import InputError
 from probox.measures.registry import measure_names
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.beyond.calibrated_detector import CalibratedDetector
 from probox_experiments.beyond.perturbations import (
     BASE,
     BOXES,
@@ -21,6 +19,7 @@ from probox_experiments.beyond.perturbations import (
     LIMIT,
     PERTURBATIONS,
     SIGMAS,
+    CalibratedDetector,
     Cell,
     Matrix,
     claim_blind,
@@ -29,16 +28,19 @@ from probox_experiments.beyond.perturbations import (
     has_repeats,
     list_cells,
 )
-from probox_experiments.claims import EXACT, Claim, ResultTable, column_of, not_measured, presets_in
+from probox_experiments.claims import (
+    EXACT,
+    Claim,
+    ResultTable,
+    Verdict,
+    column_of,
+    judge_presets,
+    not_measured,
+)
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREY, VERMILION, new_figure
+from probox_experiments.figures import BLUE, GREY, VERMILION, Axes, Figure, new_figure
 from probox_experiments.running import Run
 from probox_experiments.synthetic import fingerprint, first_images, pixel_aligned, synthetic_truth
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 # --- The matrix of perturbations and measures as a picture ---
 
@@ -200,25 +202,19 @@ def which_notices_what(
         return run.measure(objects, drawn.found, also=("pPDQ", "TP"), measures=measure_names())
 
     points = [{"perturbation": name, "repeat": repeat} for repeat in range(repeats) for name in [BASE, *names]]
-    return run.table(
-        "which-notices-what",
-        points,
-        point,
-        truth=fingerprint(objects),
-        seed=seed,
-        all_measures=list(measure_names()),
-    )
+    measures = list(measure_names())
+    return run.table("which-notices-what", points, point, truth=fingerprint(objects), seed=seed, all_measures=measures)
 
 
 def _numbers(table: ResultTable) -> Claim:
     """Judge that there is something to compare: cells without numbers are left out of all other claims."""
-    claim = "PDQ is a number whatever is done"
-    columns = presets_in(table)
-    if not columns or not len(table):
-        return not_measured(claim, "PDQ")
-    missing = {preset: float(np.isnan(table[column]).sum()) for preset, column in columns.items()}
-    shown = ", ".join(f"{count:g} under `{preset}`" for preset, count in missing.items())
-    return Claim(claim, not any(missing.values()), f"not a number: {shown}", "none", missing)
+
+    def judge(preset: str, column: str) -> Verdict:
+        missing = float(np.isnan(table[column]).sum())
+        return not missing, f"{missing:g} under `{preset}`", {preset: missing}
+
+    words = "PDQ is a number whatever is done"
+    return judge_presets(words, table, "none", judge, shown="not a number: {}", between=", ")
 
 
 def claims_of_notice(table: ResultTable) -> list[Claim]:
@@ -320,29 +316,30 @@ def claims_of_notice(table: ResultTable) -> list[Claim]:
 def _root_of_confidence(matrix: Matrix, *, sums: bool) -> Claim:
     """Return the claim about PDQ, or the sum of pPDQ, under confidences that all are lower by one factor."""
     what = "The sum of the matches' pPDQ" if sums else "PDQ"
-    claim = f"{what} under confidences x {CONFIDENCE:g} is sqrt({CONFIDENCE:g}) of what it was"
     required = f"at most {EXACT:g} of it off"
-    apart = {}
-    for preset, column in presets_in(matrix.table, "pPDQ" if sums else "PDQ").items():
-        before, after = matrix.values(column, LESS_SURE)
-        if sums:
-            pairs_before, pairs_after = matrix.values(column_of("TP", preset), LESS_SURE)
-            before, after = before * pairs_before, after * pairs_after
-        if len(before):
-            apart[preset] = float(np.abs(after / before - math.sqrt(CONFIDENCE)).max())
-    if not apart:
-        return not_measured(claim, required)
     explanation = (
         "A match counts however low its quality. Under `paper`, which has no least quality, rounding decides whether a "
         "pair of quality 1e-100 is a match, and each match takes a false positive and a miss away."
     )
-    return Claim(
-        claim,
-        all(value <= EXACT for value in apart.values()),
-        "largest distance: " + ", ".join(f"{value:.2g} under `{preset}`" for preset, value in apart.items()),
+
+    def judge(preset: str, column: str) -> Verdict:
+        before, after = matrix.values(column, LESS_SURE)
+        if sums:
+            pairs_before, pairs_after = matrix.values(column_of("TP", preset), LESS_SURE)
+            before, after = before * pairs_before, after * pairs_after
+        off = float(np.abs(after / before - math.sqrt(CONFIDENCE)).max())
+        return off <= EXACT, f"{off:.2g} under `{preset}`", {preset: off}
+
+    return judge_presets(
+        f"{what} under confidences x {CONFIDENCE:g} is sqrt({CONFIDENCE:g}) of what it was",
+        matrix.table if LESS_SURE in matrix.perturbations and matrix.repeats else ResultTable({}),
         required,
-        apart,
-        "" if sums else explanation,
+        judge,
+        key="pPDQ" if sums else "PDQ",
+        missing=required,
+        shown="largest distance: {}",
+        between=", ",
+        explanation="" if sums else explanation,
     )
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -50,14 +50,20 @@ from probox_experiments.beyond.proper_claims import (
 )
 from probox_experiments.claims import ResultTable, mean_of, presets_in
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, SKY, VERMILION, new_figure, set_log_ticks
+from probox_experiments.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    VERMILION,
+    Axes,
+    Figure,
+    new_figure,
+    set_log_ticks,
+)
 from probox_experiments.running import Run
 from probox_experiments.synthetic import evenly
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 # --- What each score asks for, drawn ---
 

@@ -12,6 +12,7 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import (
     Claim,
+    Floats,
     Mean,
     ResultTable,
     column_of,
@@ -25,7 +26,6 @@ from probox_experiments.synthetic import boxes_truth
 
 # --- Detections whose errors and labels follow distributions that we know ---
 
-Floats = npt.NDArray[np.float64]
 
 SCALE = 3.0
 """Of the errors of all four edges, in pixels: sigma of Gaussian ones."""
@@ -383,14 +383,14 @@ def _fears_more(own: dict[tuple[str, str], Floats]) -> Claim:
     )
 
 
-def _above(words: str, steps: dict[str, Mean], explanation: str = "", unit: str = "pixels") -> Claim:
+def _above(words: str, steps: dict[str, Mean], explanation: str = "", unit: str = " pixels") -> Claim:
     """Return the claim that differences, repeat by repeat, are above 0."""
     if any(math.isnan(step.error) for step in steps.values()):
         return not_measured(words, "two repeats or more")
     return Claim(
         words,
-        all(step.value > 2 * step.error for step in steps.values()),
-        "; ".join(f"{name}: {step} {unit}".rstrip() for name, step in steps.items()),
+        all(step.is_above() for step in steps.values()),
+        "; ".join(f"{name}: {step}{unit}" for name, step in steps.items()),
         "above 0 by more than 2 standard errors",
         {name: step.value for name, step in steps.items()},
         explanation,

@@ -12,15 +12,26 @@ import numpy.typing as npt
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.results import PairTable
-from probox_experiments.claims import Claim, ResultTable, column_of, equals, mean_of, not_measured, presets_in
+from probox_experiments.claims import (
+    Claim,
+    Floats,
+    ResultTable,
+    Verdict,
+    column_of,
+    equals,
+    judge_presets,
+    mean_of,
+    not_measured,
+    presets_in,
+)
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREY, ORANGE, VERMILION, new_figure, set_log_ticks
+from probox_experiments.figures import BLUE, GREY, ORANGE, VERMILION, Axes, Figure, new_figure, set_log_ticks
 from probox_experiments.running import Run
 from probox_experiments.synthetic import (
     CROWDS,
     SimulatedDetector,
+    crowd_or_truth,
     crowd_points,
-    crowded_truth,
     fingerprint,
     first_images,
     square_scene,
@@ -28,9 +39,6 @@ from probox_experiments.synthetic import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from probox.evaluation.result import Evaluation
 
 
@@ -120,9 +128,7 @@ def assignment(
     def made(scene: str, count: float, repeat: int) -> tuple[GroundTruth, Detections]:
         if scene in EXPECTED:
             return small_scene(scene)
-        crowd = scene == "crowd"
-        draws = [seed, repeat, int(count)] if crowd else [seed, repeat]
-        there = crowded_truth(int(count), seed=[*draws, 1]) if crowd else objects
+        there, draws = crowd_or_truth(scene, count, objects, [seed, repeat])
         return there, unsure_labels(detector.detect(there, seed=draws), [*draws, 2])
 
     def point(scene: str, objects: float, repeat: int, assigned: str) -> dict[str, float]:
@@ -266,7 +272,7 @@ def _largest_total(table: ResultTable) -> Claim:
     )
 
 
-def _totals(rows: ResultTable, preset: str) -> npt.NDArray[np.float64]:
+def _totals(rows: ResultTable, preset: str) -> Floats:
     """Return the sum of pPDQ over true positives, of which the table has the mean; none add up to 0."""
     count = rows[column_of("TP", preset)]
     return np.where(count > 0, count * np.nan_to_num(rows[column_of("pPDQ", preset)]), 0.0)
@@ -286,26 +292,18 @@ def _partners_in_words(greedy: ResultTable) -> str:
 def _leads(rows: ResultTable, way: str, claim: str) -> Claim:
     """Return the claim that PDQ is higher with its own assignment, by more than two standard errors over repeats."""
     own, other = rows.where(assigned="PDQ"), rows.where(assigned=way)
-    columns = presets_in(rows)
-    if len(own) < 2 or len(own) != len(other) or not columns:
-        return not_measured(claim, "a crowd in two repeats or more")
-    numbers: dict[str, float] = {}
-    shown = []
-    holds = True
-    for preset, column in columns.items():
-        lead = own[column] - other[column]
-        mean, error = mean_of(lead)
-        holds &= mean > 2 * error
-        shown.append(f"`{preset}` {mean:.4f} ± {error:.4f} of {own[column].mean():.4f}")
-        numbers |= {f"lost, {preset}": mean, f"standard error, {preset}": error}
-    count = float(rows["objects"].max())
-    return Claim(
-        claim,
-        holds,
-        f"PDQ lost with {count:g} objects per image: {', '.join(shown)}",
-        "more than two standard errors",
-        numbers,
-    )
+    missing = "a crowd in two repeats or more"
+    if len(own) < 2 or len(own) != len(other):
+        return not_measured(claim, missing)
+
+    def judge(preset: str, column: str) -> Verdict:
+        mean = mean_of(own[column] - other[column])
+        words = f"`{preset}` {mean:.4f} of {own[column].mean():.4f}"
+        return mean.is_above(), words, {f"lost, {preset}": mean.value, f"standard error, {preset}": mean.error}
+
+    shown = f"PDQ lost with {rows['objects'].max():g} objects per image: {{}}"
+    required = "more than two standard errors"
+    return judge_presets(claim, rows, required, judge, missing=missing, shown=shown, between=", ")
 
 
 def draw_assignment(table: ResultTable) -> Figure:

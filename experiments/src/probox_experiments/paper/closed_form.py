@@ -12,7 +12,8 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.measures.pdq.heatmap_definition import heatmap
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.claims import Claim, ResultTable, close_enough, column_of, not_measured, presets_in
+from probox_experiments.claims import Claim, Floats, ResultTable, close_enough, column_of, not_measured, presets_in
+from probox_experiments.synthetic import tight_box
 
 # --- The qualities of one object and one detection, worked out again in plain NumPy ---
 
@@ -20,8 +21,6 @@ from probox_experiments.claims import Claim, ResultTable, close_enough, column_o
 EPSILON = 1e-14
 """What the paper keeps logarithms finite with: a pixel that is surely wrong costs a factor of this, to the power of its
 share of the object's pixels."""
-
-Floats = npt.NDArray[np.float64]
 
 
 def box_map(box: npt.ArrayLike, covariances: npt.ArrayLike, width: int, height: int) -> Floats:
@@ -37,9 +36,9 @@ def box_map(box: npt.ArrayLike, covariances: npt.ArrayLike, width: int, height: 
 
 def region_v(probability: Floats, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return the paper's region V: the pixels with some probability outside the box around the object's pixels."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    x1, y1, x2, y2 = tight_box(mask)
     outside = np.ones(mask.shape, dtype=bool)
-    outside[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = False
+    outside[y1 : y2 + 1, x1 : x2 + 1] = False
     return outside & (probability > 0)
 
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.measures.boxes.matching import IOU_THRESHOLDS, MAX_DETECTIONS
 from probox.measures.boxes.mean_ap import average_precision
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.claims import Claim, ResultTable, equals, mean_of, not_measured, presets_in, stays_perfect
+from probox_experiments.claims import (
+    Claim,
+    Floats,
+    ResultTable,
+    equals,
+    mean_of,
+    not_measured,
+    presets_in,
+    stays_perfect,
+)
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREY, LINES, draw_fewer_images, new_figure, plot_curves
+from probox_experiments.figures import BLUE, GREY, LINES, Figure, draw_fewer_images, new_figure, plot_curves
 from probox_experiments.paper.closed_form import duplicates_map
 from probox_experiments.paper.matching_rule import (
     after_the_last,
@@ -35,10 +43,6 @@ from probox_experiments.synthetic import (
     square_scene,
     synthetic_truth,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 # --- What the measures make of duplicates: appendices C.1 and C.3 to C.5 ---
 
@@ -105,25 +109,17 @@ def duplicates_coco(
 def claims_of_duplicates_coco(table: ResultTable) -> list[Claim]:
     """Judge that mAP sees too few of the duplicates, and why."""
     claim = "With n detections per object mAP lies above 1/n"
-    duplicated = table.take(table["detections"] > 1)
-    excess = _excess(duplicated)
-    return [
-        Claim(
-            claim,
-            bool(excess.min() > 0),
-            f"above by {excess.min():.4f} to {excess.max():.4f}",
-            "above 0 for every n > 1",
-            {"smallest": float(excess.min()), "largest": float(excess.max())},
-        )
-        if len(excess)
-        else not_measured(claim, "mAP, n above 1"),
-        *_reciprocal(table),
-    ]
+    excess = _excess(table.take(table["detections"] > 1))
+    if not len(excess):
+        return [not_measured(claim, "mAP, n above 1"), *_reciprocal(table)]
+    measured = f"above by {excess.min():.4f} to {excess.max():.4f}"
+    numbers = {"smallest": float(excess.min()), "largest": float(excess.max())}
+    return [Claim(claim, bool(excess.min() > 0), measured, "above 0 for every n > 1", numbers), *_reciprocal(table)]
 
 
-def _excess(table: ResultTable) -> npt.NDArray[np.float64]:
-    """Return how far mAP is above 1/n; nothing if it was not measured."""
-    return np.asarray(table["mAP"] - 1 / table["detections"]) if "mAP" in table else np.zeros(0)
+def _excess(table: ResultTable) -> Floats:
+    """Return how far mAP is above 1/n."""
+    return np.asarray(table["mAP"] - 1 / table["detections"])
 
 
 def _reciprocal(table: ResultTable) -> list[Claim]:
@@ -191,10 +187,7 @@ def duplicates_coco_100(
 
     def point(images: int, detections: int) -> dict[str, float]:
         found = SimulatedDetector(detections_per_object=detections).detect(parts[images])
-        return {
-            **run.measure(parts[images], found),
-            "closed_form": duplicates_map(parts[images], detections),
-        }
+        return {**run.measure(parts[images], found), "closed_form": duplicates_map(parts[images], detections)}
 
     points = [{"images": count, "detections": int(n)} for count, part in parts.items() if len(part) for n in times]
     return run.table("duplicates-coco-100", points, point, truth=fingerprint(objects))
@@ -202,39 +195,38 @@ def duplicates_coco_100(
 
 def claims_of_duplicates_coco_100(table: ResultTable) -> list[Claim]:
     """Judge that mAP sees fewer of the duplicates the fewer images there are."""
-    grows = "mAP's mean excess over 1/n grows with every halving of the images"
-    larger = "On fewer images mAP's excess over 1/n is larger than on all, for every n > 1"
     duplicated = table.take(table["detections"] > 1)
     whole = int(table["images"].max())
     sizes = sorted(set(duplicated["images"].tolist()), reverse=True)
     excess = {size: _excess(duplicated.where(images=size)) for size in sizes}
-    means = {size: float(values.mean()) for size, values in excess.items() if len(values)}
+    return [_grows(excess, whole), _larger_on_fewer(excess, whole), *_reciprocal(table)]
+
+
+def _grows(excess: Mapping[int, Floats], whole: int) -> Claim:
+    claim = "mAP's mean excess over 1/n grows with every halving of the images"
+    means = {size: float(values.mean()) for size, values in excess.items()}
     halved = [means[whole >> step] for step in range(whole.bit_length()) if whole >> step in means]
-    shown = ", ".join(f"{mean:.4f} on {size:,}" for size, mean in means.items())
-    numbers = {f"mean excess on {size} images": mean for size, mean in means.items()}
-    few = [size for size in means if size < whole and len(excess[size]) == len(excess.get(whole, ()))]
-    return [
-        Claim(
-            grows,
-            bool(np.diff(halved).min() > 0),
-            f"{shown} images, on average over n > 1",
-            "larger at every halving",
-            numbers,
-            "The mean is over classes that have objects. A class of few objects exceeds most, so the mean can fall "
-            "back where such classes are gone.",
-        )
-        if len(halved) > 1
-        else not_measured(grows, "mAP of n above 1, on some images and on half of them"),
-        Claim(
-            larger,
-            all(bool((excess[size] > excess[whole]).all()) for size in few),
-            f"larger by {min(float((excess[size] - excess[whole]).min()) for size in few):.4f} or more",
-            "larger on every smaller number of images",
-        )
-        if few
-        else not_measured(larger, "mAP of n above 1, on all images and on fewer"),
-        *_reciprocal(table),
-    ]
+    if len(halved) < 2:
+        return not_measured(claim, "mAP of n above 1, on some images and on half of them")
+    return Claim(
+        claim,
+        bool(np.diff(halved).min() > 0),
+        f"{', '.join(f'{mean:.4f} on {size:,}' for size, mean in means.items())} images, on average over n > 1",
+        "larger at every halving",
+        {f"mean excess on {size} images": mean for size, mean in means.items()},
+        "The mean is over classes that have objects. A class of few objects exceeds most, so the mean can fall "
+        "back where such classes are gone.",
+    )
+
+
+def _larger_on_fewer(excess: Mapping[int, Floats], whole: int) -> Claim:
+    claim = "On fewer images mAP's excess over 1/n is larger than on all, for every n > 1"
+    of_all = excess.get(whole, np.zeros(0))
+    more = [of - of_all for size, of in excess.items() if size < whole and len(of) == len(of_all)]
+    if not more:
+        return not_measured(claim, "mAP of n above 1, on all images and on fewer")
+    least = min(float(lead.min()) for lead in more)
+    return Claim(claim, least > 0, f"larger by {least:.4f} or more", "larger on every smaller number of images")
 
 
 DUPLICATES_COCO_100 = Experiment(
@@ -508,9 +500,8 @@ def draw_duplicates_order(table: ResultTable) -> Figure:
     right.set_ylabel("mAP")
     right.set_ylim(0, 1.07)
     right.set_title(f"What mAP is made of, n = {counts.max() if len(counts) else '?'}")
-    for colour, name in (
-        (LINES["mAP"]["color"], "hidden false detections"), (GREY, "order"), ("#D0D0D0", "1/n"),
-    ):  # fmt: skip
+    colours = {"hidden false detections": LINES["mAP"]["color"], "order": GREY, "1/n": "#D0D0D0"}
+    for name, colour in colours.items():
         right.bar(0, 0, color=colour, label=name)
     right.legend(loc="upper left", fontsize=7.5)
     return figure

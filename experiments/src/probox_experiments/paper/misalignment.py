@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from probox_experiments.claims import EXACT, Claim, ResultTable, equals, not_measured, presets_in
+from probox_experiments.claims import EXACT, Claim, Floats, ResultTable, equals, not_measured, presets_in
 from probox_experiments.experiment import Experiment
 from probox_experiments.figures import plot_families
 from probox_experiments.paper.closed_form import EPSILON, box_scores, pair_equals
@@ -51,13 +51,9 @@ def translation(
         `variance`, `shift`; `PDQ`, `foreground` and `background` under every preset, `mAP`, `moLRP`; `pixels`: how far
         the box begins from where the object does; `inside`: whether all of the box lies in the image.
     """
-
-    def shift_box(shift: float) -> npt.NDArray[np.float64]:
-        low = (image - side) // 2
-        left = low + shift * side
-        return np.array([left, low, left + side - 1, low + side - 1])
-
-    return _measure_boxes("translation", "shift", shifts, variances, shift_box, side, image, run or Run())
+    low, along = (image - side) // 2, np.array([1.0, 0.0, 1.0, 0.0])
+    boxes = {shift: np.array([low, low, low + side - 1, low + side - 1]) + shift * side * along for shift in shifts}
+    return _measure_boxes("translation", "shift", boxes, variances, side, image, run or Run())
 
 
 def scaling(
@@ -82,31 +78,29 @@ def scaling(
     ResultTable
         `variance`, `size`; then as for `translation`.
     """
-
-    def resize_box(size: float) -> npt.NDArray[np.float64]:
+    boxes = {}
+    for size in sizes:
         grown = side * np.sqrt(size)
         low = (image - side) // 2 + (side - grown) / 2
-        return np.array([low, low, low + grown - 1, low + grown - 1])
-
-    return _measure_boxes("scaling", "size", sizes, variances, resize_box, side, image, run or Run())
+        boxes[size] = np.array([low, low, low + grown - 1, low + grown - 1])
+    return _measure_boxes("scaling", "size", boxes, variances, side, image, run or Run())
 
 
 def _measure_boxes(
     experiment: str,
     name: str,
-    values: Sequence[float],
+    boxes: Mapping[float, Floats],
     variances: Sequence[float],
-    box_at: Callable[[float], npt.NDArray[np.float64]],
     side: int,
     image: int,
     run: Run,
 ) -> ResultTable:
-    """Measure one box per variance and value; `box_at` gives it in inclusive pixels."""
+    """Measure inclusive boxes, which a setting has, with each variance."""
     truth = square_scene(side, image)
 
     def point(variance: float, **setting: float) -> dict[str, float]:
         # Settings are rounded, and a pixel that lacks 1e-13 of itself would cost ten times less than a whole one.
-        box = box_at(setting[name]).round(6)
+        box = boxes[setting[name]].round(6)
         found = boxes_in_one_image(truth, box, variance=variance)
         return {
             **run.measure(truth, found, also=("foreground", "background")),
@@ -114,7 +108,7 @@ def _measure_boxes(
             "inside": bool(box.min() >= 0 and box.max() <= image - 1),
         }
 
-    points = [{"variance": float(variance), name: float(value)} for variance in variances for value in values]
+    points = [{"variance": float(variance), name: float(value)} for variance in variances for value in boxes]
     return run.table(experiment, points, point, at_once=True, side=side, image=image)
 
 
@@ -288,7 +282,7 @@ def _name_numbers(numbers: dict[str, list[float]], variances: Sequence[float], w
     }
 
 
-def half_width(setting: npt.NDArray[np.float64], score: npt.NDArray[np.float64], perfect: float) -> float:
+def half_width(setting: Floats, score: Floats, perfect: float) -> float:
     """Return how far above `perfect` the setting can go until the score falls to half its peak; NaN if it never does.
 
     >>> half_width(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.6, 0.0]), 0.0)  # 0.5 lies between the last two
@@ -311,13 +305,15 @@ def _following(table: ResultTable, name: str, expected: float, claim: str) -> li
     variances = sorted(set(table["variance"].tolist()))
     best = f"No other variance follows mAP and moLRP more closely than {expected:g}"
     required = f"at most {CLOSELY:g} from each of them on average"
-    if expected not in variances or not columns or "mAP" not in table or "moLRP" not in table:
+    if expected not in variances or not columns:
         return [not_measured(claim, required), not_measured(best, f"variance {expected:g} and others")]
     claims = []
     for preset, column in columns.items():
         apart = {variance: _mean_distances(table.where(variance=variance), name, column) for variance in variances}
         from_map, from_lrp = apart[expected]
-        claims.append(
+        means = {variance: float(np.mean(both)) for variance, both in apart.items()}
+        closest = min(means, key=lambda variance: means[variance])
+        claims += [
             Claim(
                 f"{claim} (preset `{preset}`)",
                 max(from_map, from_lrp) <= CLOSELY,
@@ -325,11 +321,7 @@ def _following(table: ResultTable, name: str, expected: float, claim: str) -> li
                 required,
                 {"from mAP": from_map, "from 1 - moLRP": from_lrp},
                 f"{CLOSELY:g} is the height of one of mAP's ten steps.",
-            )
-        )
-        means = {variance: float(np.mean(both)) for variance, both in apart.items()}
-        closest = min(means, key=lambda variance: means[variance])
-        claims.append(
+            ),
             Claim(
                 f"{best} (preset `{preset}`)",
                 closest == expected,
@@ -339,8 +331,8 @@ def _following(table: ResultTable, name: str, expected: float, claim: str) -> li
                 {f"distance at variance {variance:g}": distance for variance, distance in means.items()},
             )
             if len(means) > 1
-            else not_measured(f"{best} (preset `{preset}`)", "several variances")
-        )
+            else not_measured(f"{best} (preset `{preset}`)", "several variances"),
+        ]
     return claims
 
 

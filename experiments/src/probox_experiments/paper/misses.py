@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from probox.measures.boxes.matching import MAX_DETECTIONS
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import EXACT, Claim, ResultTable, equals, not_measured, presets_in, stays_perfect
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, measure_lines, new_figure, plot_curves, shown
+from probox_experiments.figures import BLUE, Figure, measure_lines, new_figure, plot_curves, shown
 from probox_experiments.running import Run
 from probox_experiments.synthetic import (
     SimulatedDetector,
@@ -25,10 +25,6 @@ from probox_experiments.synthetic import (
     square_scene,
     synthetic_truth,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 # --- What the measures make of missed objects and false detections: appendices B.4, B.5 and C.2 ---
 
@@ -148,7 +144,7 @@ def _alike(claim: str, table: ResultTable, label: float = 1.0) -> Claim:
         name if preset == "reference" else f"{name} under `{preset}`": table[column] / np.sqrt(label)
         for preset, column in presets_in(table).items()
     }
-    if not values or "mAP" not in table or "moLRP" not in table:
+    if not values:
         return not_measured(claim, required)
     values |= {"mAP": table["mAP"], "1 - moLRP": 1 - table["moLRP"]}
     scores = np.stack(list(values.values()))

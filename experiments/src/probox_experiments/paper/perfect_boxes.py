@@ -288,16 +288,16 @@ def claims_of_label_coco(table: ResultTable) -> list[Claim]:
 def _root_or_more(rest: ResultTable) -> Claim:
     claim = "Where another class is larger, it is that root too, or a little more"
     required = f"above by -{EXACT:g} to {EXCHANGED:g}"
-    columns = presets_in(rest)
-    if not columns or not len(rest):
+    if not presets_in(rest):
         return not_measured(claim, required)
-    above = np.stack([rest[column] - np.sqrt(rest["probability"]) for column in columns.values()])
+    above = np.stack([rest[column] - np.sqrt(rest["probability"]) for column in presets_in(rest).values()])
+    least, most = float(above.min()), float(above.max())
     return Claim(
         claim,
-        bool(above.min() >= -EXACT and above.max() <= EXCHANGED),
-        f"above by {above.min():.2g} to {above.max():.2g}",
+        least >= -EXACT and most <= EXCHANGED,
+        f"above by {least:.2g} to {most:.2g}",
         required,
-        {"least": float(above.min()), "most": float(above.max())},
+        {"least": least, "most": most},
         "Objects whose boxes are nearly the same may exchange their detections if the wrong name is the likelier one; "
         "the best assignment is never worse than each object's own detection.",
     )

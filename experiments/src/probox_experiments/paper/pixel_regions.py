@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,22 @@ from probox.errors import InputError
 from probox.measures.pdq.kernel import heatmap
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.claims import EXACT, Claim, ResultTable, column_of, equals, not_measured, presets_in
+from probox_experiments.claims import (
+    EXACT,
+    Claim,
+    Floats,
+    ResultTable,
+    close_enough,
+    column_of,
+    equals,
+    not_measured,
+    presets_in,
+)
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREY, ORANGE, VERMILION, draw_box, new_figure
+from probox_experiments.figures import BLUE, GREY, ORANGE, VERMILION, Axes, Figure, draw_box, new_figure
 from probox_experiments.paper.closed_form import EPSILON, agrees, box_map, foreground_background, pair_equals, region_v
 from probox_experiments.running import Run
-from probox_experiments.synthetic import boxes_in_one_image, plane_scene
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+from probox_experiments.synthetic import boxes_in_one_image, plane_scene, tight_box
 
 # --- The region where probability costs background quality: V of the paper's section 5.1, drawn as its figure 4 ---
 
@@ -72,17 +77,16 @@ def background_costs(
             raise InputError(f"expected between 0 and {empty.sum():,} pixels outside of the box, but got {count:,}")
     scattered = np.random.default_rng(0).permutation(np.flatnonzero(empty))
 
-    def given(inside: float, corners: float, outside: float, pixels: float) -> npt.NDArray[np.float64]:
+    def given(inside: float, corners: float, outside: float, pixels: float) -> Floats:
         values = np.where(mask, inside, np.where(empty, 0.0, corners))
         values.flat[scattered[: int(pixels)]] = outside
         return values
 
     def point(detection: str, **where: Any) -> dict[str, float]:
-        if detection == "Gaussian corners":
-            found, worked_out = gaussian_detection(), _worked_out(run, mask)
-        else:
-            found, worked_out = gaussian_detection(given(**where)), _worked_out(run, None)
-        return {"object": float(mask.sum()), **run.measure(truth, found, also=KEYS, measures=()), **worked_out}
+        gaussian = detection == "Gaussian corners"
+        found = gaussian_detection(None if gaussian else given(**where))
+        measured = run.measure(truth, found, also=KEYS, measures=())
+        return {"object": float(mask.sum()), **measured, **_worked_out(run, mask if gaussian else None)}
 
     rows: list[tuple[str, float, float, float, float]] = [("object alone", inside, 0.0, 0.0, 0.0)]
     rows += [("whole box", inside, corners, 0.0, 0.0) for corners in (0.25, inside, 1.0)]
@@ -101,7 +105,7 @@ def diamond() -> npt.NDArray[np.bool_]:
     return np.asarray(np.abs(x - 70.0) / 36.0 + np.abs(y - 52.0) / 30.0 < 1.0)
 
 
-def gaussian_detection(given: npt.NDArray[np.float64] | None = None) -> Detections:
+def gaussian_detection(given: Floats | None = None) -> Detections:
     """Return the detection with Gaussian corners, or with a map instead of them; it is sure of its label."""
     return Detections(
         classes=("diamond",),
@@ -124,7 +128,7 @@ def _worked_out(run: Run, mask: npt.NDArray[np.bool_] | None) -> dict[str, float
     return worked_out
 
 
-def gaussian_map(convention: Convention) -> npt.NDArray[np.float64]:
+def gaussian_map(convention: Convention) -> Floats:
     """Return the probability of every pixel under the detection with Gaussian corners."""
     return heatmap(BOX, COVARIANCES, WIDTH, HEIGHT, convention)
 
@@ -194,11 +198,7 @@ def _products(table: ResultTable) -> Claim:
         pdq, foreground, background, spatial = (table[column_of(key, preset)] for key in ("PDQ", *KEYS))
         apart[f"spatial under `{preset}`"] = float(np.abs(spatial - foreground * background).max(initial=0.0))
         apart[f"PDQ under `{preset}`"] = float(np.abs(pdq - np.sqrt(foreground * background)).max(initial=0.0))
-    if not apart:
-        return not_measured(claim, "PDQ")
-    shown = ", ".join(f"{words} {value:.2g}" for words, value in apart.items())
-    holds = all(value <= EXACT for value in apart.values())
-    return Claim(claim, holds, f"largest distance: {shown}", f"at most {EXACT:g}", apart)
+    return close_enough(claim, apart) if apart else not_measured(claim, "PDQ")
 
 
 def draw_background_region(table: ResultTable) -> Figure:
@@ -226,16 +226,12 @@ def _draw_region(figure: Figure, axes: Axes) -> None:
     x, y = np.arange(WIDTH) + 0.5, np.arange(HEIGHT) + 0.5
     axes.contour(x, y, mask, levels=[0.5], colors="#1A1A1A", linewidths=0.8)
     axes.contour(x, y, probability > 0, levels=[0.5], colors=ORANGE, linewidths=1.8)
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    draw_box(axes, np.array([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1]), BLUE, 1.8)
-    axes.text(
-        columns[0] - 2, rows[-1] + 1, "object's box", color=BLUE, fontsize=8.5, fontweight="bold", rotation=90,
-        ha="right", va="bottom",
-    )  # fmt: skip
-    axes.text(
-        BOX[2] - 6, 13, "detection, P > 0 (reference)", color="#B07700", fontsize=8.5, ha="center", fontweight="bold"
-    )
-    axes.text(columns[-1] + 3, rows[-1] + 8, "V", color="white", fontsize=12, fontweight="bold")
+    box = tight_box(mask) + np.array([0, 0, 1, 1])
+    draw_box(axes, box, BLUE, 1.8)
+    bold: dict[str, Any] = {"fontsize": 8.5, "fontweight": "bold"}
+    axes.text(box[0] - 2, box[3], "object's box", color=BLUE, rotation=90, ha="right", va="bottom", **bold)
+    axes.text(BOX[2] - 6, 13, "detection, P > 0 (reference)", color="#B07700", ha="center", **bold)
+    axes.text(box[2] + 2, box[3] + 7, "V", color="white", fontsize=12, fontweight="bold")
     axes.set(xlim=(20, WIDTH), ylim=(HEIGHT, 5))
     axes.set_xticks([])
     axes.set_yticks([])
@@ -261,9 +257,8 @@ def _draw_cost(axes: Axes, table: ResultTable) -> None:
         "paper": {"marker": "o", "ms": 9, "mfc": "none", "mec": BLUE, "mew": 1.0},
     }
     for preset, column in presets_in(rows, "background").items():
-        axes.plot(
-            rows["pixels"], rows[column], ls="none", label=f"measured, {preset}", **looks.get(preset, {"marker": "x"})
-        )
+        look = looks.get(preset, {"marker": "x"})
+        axes.plot(rows["pixels"], rows[column], ls="none", label=f"measured, {preset}", **look)
     axes.text(0.03, 0.05, f"p = {p:g}, n = {n:,.0f}", transform=axes.transAxes, fontsize=8.5, color="#333333")
     axes.legend(loc="upper right")
 
@@ -315,7 +310,7 @@ def plane(*, run: Run | None = None) -> ResultTable:
     return run.table("plane", [{}], point)
 
 
-def plane_box(truth: GroundTruth) -> npt.NDArray[np.float64]:
+def plane_box(truth: GroundTruth) -> Floats:
     """Return the detection of the plane: the upper part of its box, as an inclusive pixel box."""
     x0, y0, x1, y1 = truth.masks.boxes[0].astype(np.float64)
     return np.array([x0, y0, x1, y0 + np.floor(PLANE_PART * (y1 - y0 + 1)) - 1])
@@ -409,24 +404,12 @@ def draw_plane(table: ResultTable) -> Figure:
     x1, y1, x2, y2 = truth.boxes[0]
     axes.text(x2, y2 + 6, "object", color=BLUE, ha="right", va="top", fontsize=9, fontweight="bold")
     axes.text(x2, y1 - 6, "sure detection", color="#B07700", ha="right", va="bottom", fontsize=9, fontweight="bold")
-    axes.text(
-        x1 + 0.30 * (x2 - x1),
-        y1 + 0.27 * (y2 - y1),
-        f"IoU {row['IoU']:.2f}, {100 * row['covered']:.0f} % of the plane's pixels",
-        color="#333333",
-        va="center",
-        fontsize=9,
-    )
+    words = f"IoU {row['IoU']:.2f}, {100 * row['covered']:.0f} % of the plane's pixels"
+    axes.text(x1 + 0.30 * (x2 - x1), y1 + 0.27 * (y2 - y1), words, color="#333333", va="center", fontsize=9)
     axes.text(x1, y2 + 42, f"AP50 = {row['AP50']:.0f}", color=VERMILION, fontsize=10.5, fontweight="bold", va="center")
     pdq = [f"{_in_powers(row[column])} ({preset})" for preset, column in reversed(presets_in(table).items())]
-    axes.text(
-        x1 + 0.27 * (x2 - x1),
-        y2 + 42,
-        f"pPDQ = {',  '.join(pdq) or 'not measured'}",
-        color=BLUE,
-        fontsize=10.5,
-        va="center",
-    )
+    words = f"pPDQ = {',  '.join(pdq) or 'not measured'}"
+    axes.text(x1 + 0.27 * (x2 - x1), y2 + 42, words, color=BLUE, fontsize=10.5, va="center")
     axes.set_xlim(x1 - 14, x2 + 14)
     axes.set_ylim(y2 + 58, y1 - 30)
     axes.axis("off")

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.claims import Claim, Mean, ResultTable, mean_of, not_measured, peak_of, presets_in
+from probox_experiments.claims import Claim, Floats, Mean, ResultTable, mean_of, not_measured, peak_of, presets_in
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import GREY, new_figure, set_log_ticks
+from probox_experiments.figures import GREY, Axes, Figure, new_figure, set_log_ticks
 from probox_experiments.running import Run
 from probox_experiments.synthetic import SimulatedDetector, classes_within_images, fingerprint, synthetic_truth
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
 # --- Where PDQ peaks around each true variance, on the finer grid of reported ones ---
 
-Floats = npt.NDArray[np.float64]
 
 NEARBY = 2.9
 """A reported variance within this factor of the true one belongs to the finer grid around it: four steps of 1.3, not

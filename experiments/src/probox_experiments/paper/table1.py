@@ -6,23 +6,18 @@ within what was lost when they were rounded, and probox has to get the same PDQ 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox_experiments.claims import Claim, ResultTable, equals, not_measured
+from probox_experiments.claims import Claim, Floats, ResultTable, equals, not_measured
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREY, VERMILION, new_figure
+from probox_experiments.figures import BLUE, GREY, VERMILION, Figure, new_figure
 from probox_experiments.running import Run
 from probox_experiments.synthetic import boxes_truth
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 OBJECTS, CROWDS = 36_781, 446
 """What the annotations of COCO's val2017 are: so many, of which so many are crowd regions."""
@@ -136,7 +131,7 @@ def claims_of_table_1(table: ResultTable) -> list[Claim]:
     ]
 
 
-def compute_pdq(table: ResultTable) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def compute_pdq(table: ResultTable) -> tuple[Floats, Floats]:
     """Return PDQ in per cent from the other printed numbers, and how far rounding may put it from the printed one."""
     tp, fp, fn = (table[f"printed_{name}"] for name in ("TP", "FP", "FN"))
     found = tp / (tp + fp + fn)

@@ -15,6 +15,7 @@ from probox.errors import InputError
 from probox.evaluation.evaluate import evaluate
 from probox.measures.scoring.scores import energy_scores, negative_log_likelihoods
 from probox.tables.detections import Detections
+from probox_experiments.claims import Floats
 from probox_experiments.training.scenes import OCCLUDED, SHARP, SHARP_SIGMA, SIGMAS, Scenes
 
 # --- What is compared: the same detector, trained with one loss or another of its boxes and their spread ---
@@ -157,7 +158,6 @@ def interval_of(values: npt.ArrayLike) -> Interval:
 
 # --- What is measured of a trained detector on scenes that it has not seen ---
 
-Floats = npt.NDArray[np.float64]
 
 THRESHOLD = 0.5
 """The label threshold of PDQ, the same for all arms; mAP and moLRP see all detections."""

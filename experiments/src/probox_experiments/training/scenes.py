@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.tables.groundtruth import GroundTruth
+from probox_experiments.claims import Floats
 
 # --- Made-up images in which it is known how unsure one must be of every edge ---
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 CLASSES = ("light", "dark", "checked")
