@@ -28,7 +28,7 @@ MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
             "cluster",
         ),
     ),
-    ("Files", ("formats",)),
+    ("Files", ("formats", "formats/coco", "formats/rvc1", "formats/label-files", "formats/parquet", "formats/results")),
     ("Detectors", ("detect", "families", "own-detector", "dropout", "fusion")),
     ("Studies", ("experiments", "beyond", "informative", "table1", "mutants")),
     (

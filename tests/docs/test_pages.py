@@ -24,7 +24,7 @@ SLOW = [page for page, marks in MARKS.items() if page not in OWN and "slow" in m
 LONG = (
     "pictures.md",
     "tutorials/",
-    "formats.md",
+    "formats/",
     "boxes.md",
     "which-measure.md",
     "faq.md",

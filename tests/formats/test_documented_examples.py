@@ -1,4 +1,4 @@
-"""The examples of docs/formats.md are files that can be read."""
+"""The examples of docs/formats are files that can be read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from tests.readers import read_coco, read_coco_results, read_rvc1, read_rvc1_tru
 
 from .rvc1.test_png import encode
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "formats.md"
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "formats"
 
 
 def test_examples(tmp_path: Path) -> None:
-    blocks = dict(re.findall(r"```json (\S+)\n(.*?)```", PAGE.read_text(), flags=re.DOTALL))
+    written = "".join(page.read_text(encoding="utf-8") for page in sorted(PAGES.glob("*.md")))
+    blocks = dict(re.findall(r"```json (\S+)\n(.*?)```", written, flags=re.DOTALL))
     assert set(blocks) == {"truth.json", "labels.json", "results.json", "rvc1.json"}
     for name, text in blocks.items():
         (tmp_path / name).write_text(text)
