@@ -75,7 +75,6 @@ def test_a_label_alone_is_to_blame():
     budget = compute_budget(evaluate(*one_cup(0.64, [10, 20, 40, 40])))
     assert budget.label == pytest.approx(0.2, abs=1e-7)  # 1 - sqrt(0.64), the probability in single precision
     assert budget.foreground == budget.background == budget.missed == budget.false_positives == 0.0
-    assert budget.largest == "label"
 
 
 def test_what_sticks_out_is_background():

@@ -10,8 +10,7 @@ from tests.worlds import CLASSES, boxes_truth, simulated
 from probox import Detections, GroundTruth, evaluate
 from probox.analysis.baseline import (
     RULES,
-    fit_constant,
-    fit_scale,
+    fit_baseline,
     make_pixel_covariances,
     make_rescorer,
     measure_pdq_skill,
@@ -67,7 +66,7 @@ def test_the_constant_is_pinned_if_and_only_if_the_detections_are(border):
         found = found.replace(boxes=boxes, covariances=covariances, extents=None)
     result = evaluate(truth, found)
     scene = make_rescorer(result)
-    constant = fit_constant(result, scene)
+    constant = fit_baseline(result, scene, "constant")
     boxes = scene.found.boxes
     covariances = constant_covariances(boxes, np.asarray(constant.values)[result.detections.image_rows % 2])
     if border == "pin":
@@ -94,8 +93,8 @@ def test_a_half_without_detections_fits_nothing():
     first = found.select(found.image_ids == truth.dataset.image_ids[0])
     result = evaluate(truth, first)
     scene = make_rescorer(result)
-    assert fit_constant(result, scene) is None
-    assert fit_scale(result, scene) is None
+    assert fit_baseline(result, scene, "constant") is None
+    assert fit_baseline(result, scene, "scale") is None
     told = result.diagnose(replicates=20)
     assert "pdq" not in told.skill
     assert any("one half of the images has no detection to fit it on" in text for text in map(str, told.notes))
@@ -132,7 +131,7 @@ def test_sigmas_that_tell_are_worth_something():
         skill = measure_skill(result, rule)
         assert skill.skill.low > 0, rule
         assert skill.own < skill.constant
-    pdq = measure_pdq_skill(result, fit_constant(result, make_rescorer(result)))
+    pdq = measure_pdq_skill(result, fit_baseline(result, make_rescorer(result), "constant"))
     assert pdq.skill.low > 0
     assert any(text.startswith("Informative: the energy score is ") for text in result.diagnose(replicates=50).verdict)
 
@@ -155,7 +154,7 @@ def test_sigmas_mixed_up_are_worth_less_than_nothing():
     result = evaluate(*erring(told=False))
     for rule in RULES:
         assert measure_skill(result, rule).skill.high < 0, rule
-    assert measure_pdq_skill(result, fit_constant(result, make_rescorer(result))).skill.value < 0
+    assert measure_pdq_skill(result, fit_baseline(result, make_rescorer(result), "constant")).skill.value < 0
 
 
 def test_a_constant_is_worth_nothing_over_itself():
@@ -212,9 +211,9 @@ def test_the_best_scale_turns_sigmas_towards_the_true_ones(reported):
     """A detector that reports half or double of its errors: PDQ's best factor is found again from any of them."""
     truth = boxes_truth(24)
     result = evaluate(truth, simulated(truth, sigma=2.0, reported=reported), convention="paper")
-    scale = fit_scale(result, make_rescorer(result))
+    scale = fit_baseline(result, make_rescorer(result), "scale")
     again = evaluate(truth, simulated(truth, sigma=2.0, reported=2.0), convention="paper")
-    wanted = fit_scale(again, make_rescorer(again))
+    wanted = fit_baseline(again, make_rescorer(again), "scale")
     assert scale.value * reported == pytest.approx(wanted.value * 2.0, rel=0.15)
     assert scale.evaluation.pdq == pytest.approx(wanted.evaluation.pdq, abs=0.005)
     assert scale.evaluation.pdq > result.pdq
@@ -226,7 +225,7 @@ def test_halves_judge_each_other():
     odd = np.isin(found.image_ids, truth.dataset.image_ids[1::2])
     scaled = found.covariances * np.where(odd, 16.0, 1.0)[:, None, None, None]
     result = evaluate(truth, found.replace(covariances=scaled))
-    even_value, odd_value = fit_scale(result, make_rescorer(result)).values
+    even_value, odd_value = fit_baseline(result, make_rescorer(result), "scale").values
     assert even_value == pytest.approx(odd_value / 4, rel=0.2)  # odd images report too much
 
 

@@ -239,66 +239,53 @@ def is_pinned(evaluation: Evaluation, scene: Rescorer) -> bool:
     return np.allclose(boxes, table.boxes, atol=1e-3) and np.allclose(covariances, table.covariances, rtol=1e-3)
 
 
-def fit_constant(evaluation: Evaluation, scene: Rescorer) -> FittedBaseline | None:
-    """Return the best sigma of one share of the side for all corners, in PDQ; None if a half has nothing to fit on."""
-    return _fit(evaluation, scene, "constant")
+def fit_baseline(evaluation: Evaluation, scene: Rescorer, control: str) -> FittedBaseline | None:
+    """Return all detections under the best number of a control, in PDQ; None if a half has nothing to fit on.
+
+    ``constant`` is a std of one share of the side for all corners, ``scale`` one factor for all stds.
+    """
+    even, odd = (_search_on_others(evaluation, scene, control, half) for half in (0, 1))
+    return None if even is None or odd is None else apply_baseline(evaluation, scene, control, (even, odd))
 
 
-def fit_scale(evaluation: Evaluation, scene: Rescorer) -> FittedBaseline | None:
-    """Return the best factor for all sigmas, in PDQ; None if a half has nothing to fit on."""
-    return _fit(evaluation, scene, "scale")
+def apply_baseline(
+    evaluation: Evaluation, scene: Rescorer, control: str, values: tuple[float, float]
+) -> FittedBaseline:
+    """Return all detections under a control's numbers for images of even and of odd row."""
+    per_row = np.asarray(values)[split_in_halves(evaluation.detections.image_rows)]
+    covariances = _controlled_covariances(evaluation, control, per_row)
+    return FittedBaseline(values, _score(scene, covariances, is_pinned(evaluation, scene)))
 
 
-def _fit(evaluation: Evaluation, scene: Rescorer, control: str) -> FittedBaseline | None:
-    values = tuple(search_constant(evaluation, scene, control, half) for half in (0, 1))
-    return apply_constant(evaluation, scene, control, values)
-
-
-def search_constant(evaluation: Evaluation, scene: Rescorer, control: str, half: int) -> float | None:
-    """Return the best number of a control for one half of the images, sought on the other; None if that has nothing."""
+def _search_on_others(evaluation: Evaluation, scene: Rescorer, control: str, half: int) -> float | None:
+    """Return the best number for one half of the images, sought on the other; None if that has nothing."""
     chosen = _matched_rows(evaluation) & (split_in_halves(evaluation.detections.image_rows) != half)
     if not chosen.any():
         return None
     others = split_in_halves(np.arange(len(evaluation.dataset))) != half
     part, pinned = scene.of(evaluation.dataset.image_ids[others], chosen), is_pinned(evaluation, scene)
-    between, covariances_of = _CONTROLS[control]
-    rows = np.flatnonzero(chosen)
 
-    def lost(logarithm: float) -> float:
-        scored = _score(part, covariances_of(evaluation, float(np.exp(logarithm)), rows), pinned)
+    def lost(value: float) -> float:
+        scored = _score(part, _controlled_covariances(evaluation, control, value, chosen), pinned)
         return -float(scored.detections.quality("pPDQ").sum())
 
+    return _search_factor(lost, SCALES if control == "scale" else SHARES, STEPS)
+
+
+def _search_factor(loss: Callable[[float], float], between: tuple[float, float], steps: int) -> float:
     low, high = np.log(between)
-    return float(np.exp(minimize_by_golden_section(lost, low, high, steps=STEPS)))
+    found = minimize_by_golden_section(lambda logarithm: loss(float(np.exp(logarithm))), low, high, steps=steps)
+    return float(np.exp(found))
 
 
-def apply_constant(
-    evaluation: Evaluation, scene: Rescorer, control: str, values: tuple[float | None, ...]
-) -> FittedBaseline | None:
-    """Return all detections under what was found for each half; None if one is missing."""
-    even, odd = values
-    if even is None or odd is None:
-        return None
+def _controlled_covariances(
+    evaluation: Evaluation, control: str, value: float | FloatArray, rows: npt.NDArray[np.bool_] | slice = slice(None)
+) -> FloatArray:
+    """Return the covariances that some detections have under a control."""
     table = evaluation.detections
-    per_row = np.asarray([even, odd])[split_in_halves(table.image_rows)]
-    covariances = _CONTROLS[control][1](evaluation, per_row, np.arange(len(table)))
-    return FittedBaseline((even, odd), _score(scene, covariances, is_pinned(evaluation, scene)))
-
-
-def _constant_covariances(evaluation: Evaluation, share: float | FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
-    return constant_covariances(evaluation.detections.boxes[rows], share)
-
-
-def _scaled_covariances(evaluation: Evaluation, factor: float | FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
-    covariances = evaluation.detections.covariances[rows]
-    return np.asarray(covariances * np.reshape(np.square(factor), (-1, 1, 1, 1)))
-
-
-_CONTROLS: dict[
-    str,
-    tuple[tuple[float, float], Callable[[Evaluation, float | FloatArray, npt.NDArray[np.int64]], FloatArray]],
-] = {"constant": (SHARES, _constant_covariances), "scale": (SCALES, _scaled_covariances)}
-"""Between which numbers each control is sought, and the covariances that some detections have under one."""
+    if control == "constant":
+        return constant_covariances(table.boxes[rows], value)
+    return np.asarray(table.covariances[rows] * np.reshape(np.square(value), (-1, 1, 1, 1)))
 
 
 def _score(scene: Rescorer, covariances: FloatArray, pinned: bool) -> Evaluation:
@@ -336,28 +323,21 @@ PIXELS = (0.05, 200.0)
 RULE_STEPS = 12
 """Steps of the search for the best constant: it ends within 2 %."""
 
-Rule = Callable[[MatchedPairs, FloatArray, bool], tuple[FloatArray, FloatArray]]
-"""Takes pairs, covariances for them and whether to be quick, for a search; returns the sum of scores of each pair, and
-of how many scores it is."""
-
-
-def _nll(pairs: MatchedPairs, covariances: FloatArray, quick: bool = False) -> tuple[FloatArray, FloatArray]:
-    return negative_log_likelihoods(pairs.residuals, covariances), np.ones(len(pairs))
-
-
-def _energy(pairs: MatchedPairs, covariances: FloatArray, quick: bool = False) -> tuple[FloatArray, FloatArray]:
-    return energy_scores(pairs.residuals, covariances, steps=QUICK if quick else EXACT), np.ones(len(pairs))
-
-
-def _crps(pairs: MatchedPairs, covariances: FloatArray, quick: bool = False) -> tuple[FloatArray, FloatArray]:
-    """Return CRPS of the edges that are not cut off by the image's border."""
-    judged = ~pairs.truncated
-    scores = crps(pairs.residuals, np.sqrt(edge_variances(covariances)))
-    return np.asarray(np.where(judged, scores, 0.0).sum(axis=1)), judged.sum(axis=1).astype(np.float64)
-
-
-RULES: dict[str, Rule] = {"nll": _nll, "energy": _energy, "energy_pixels": _energy, "crps": _crps}
+RULES = ("nll", "energy", "energy_pixels", "crps")
 """Rules of which low scores are good; the control of ``energy_pixels`` is a constant in pixels."""
+
+
+def _score_pairs(
+    rule: str, pairs: MatchedPairs, covariances: FloatArray, *, quick: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return the sum of a rule's scores of each pair, and of how many scores it is; `quick` suffices for a search."""
+    if rule == "crps":  # of the edges that are not cut off by the image's border
+        judged = ~pairs.truncated
+        scores = crps(pairs.residuals, np.sqrt(edge_variances(covariances)))
+        return np.asarray(np.where(judged, scores, 0.0).sum(axis=1)), judged.sum(axis=1).astype(np.float64)
+    if rule == "nll":
+        return negative_log_likelihoods(pairs.residuals, covariances), np.ones(len(pairs))
+    return energy_scores(pairs.residuals, covariances, steps=QUICK if quick else EXACT), np.ones(len(pairs))
 
 
 def _baseline_of_rule(rule: str) -> tuple[Callable[[FloatArray, float | FloatArray], FloatArray], tuple[float, float]]:
@@ -422,19 +402,17 @@ class Skill:
 
 
 def measure_skill(evaluation: Evaluation, rule: str, *, replicates: int = 1000, seed: int = 0) -> Skill:
-    """Return what the sigmas of matched pairs are worth in a rule of `RULES`; NaN where no pair has any."""
+    """Return what the sigmas of matched pairs are worth in one of `RULES`; NaN where no pair has any."""
     pairs = evaluation.matched_pairs
     pairs = pairs.take(np.flatnonzero(invertible(pairs.covariances)))
     if not len(pairs):
         return Skill(rule, np.nan, np.nan, Interval(np.nan), np.nan, 0)
-    score = RULES[rule]
     boxes = evaluation.detections.boxes[pairs.detections]
-    own, counts = score(pairs, pairs.covariances, False)
+    own, counts = _score_pairs(rule, pairs, pairs.covariances)
     half = split_in_halves(pairs.image_rows)
     shares = [_fit_share(pairs, boxes, half == other, rule) for other in (1, 0)]
     covariances_of, _ = _baseline_of_rule(rule)
-    constant, _ = score(pairs, covariances_of(boxes, np.asarray(shares)[half]), False)
-
+    constant, _ = _score_pairs(rule, pairs, covariances_of(boxes, np.asarray(shares)[half]))
     images = len(evaluation.dataset)
     sums = np.stack([np.bincount(pairs.image_rows, values, images) for values in (own, constant, counts)])
     draws = [weighted_sums(weights, sums) for weights in draw_images(images, replicates, seed)]
@@ -472,14 +450,12 @@ def _compute_skill(rule: str, sums: FloatArray) -> FloatArray:
 
 
 def _fit_share(pairs: MatchedPairs, boxes: FloatArray, chosen: npt.NDArray[np.bool_], rule: str) -> float:
-    score = RULES[rule]
     covariances_of, between = _baseline_of_rule(rule)
     pairs, boxes = pairs.take(np.flatnonzero(chosen)), boxes[chosen]
     if not len(boxes):
         return float(np.sqrt(between[0] * between[1]))
 
-    def loss(logarithm: float) -> float:
-        return float(score(pairs, covariances_of(boxes, float(np.exp(logarithm))), True)[0].sum())
+    def loss(value: float) -> float:
+        return float(_score_pairs(rule, pairs, covariances_of(boxes, value), quick=True)[0].sum())
 
-    low, high = np.log(between)
-    return float(np.exp(minimize_by_golden_section(loss, low, high, steps=RULE_STEPS)))
+    return _search_factor(loss, between, RULE_STEPS)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from probox.analysis.baseline import (
     RULES,
+    FittedBaseline,
     Rescorer,
     Skill,
-    apply_constant,
+    apply_baseline,
+    fit_baseline,
     make_rescorer,
     measure_pdq_skill,
     measure_skill,
     pin_edges,
-    search_constant,
 )
 from probox.analysis.calibration_table import (
     CalibrationRow,
@@ -26,18 +29,14 @@ from probox.analysis.calibration_table import (
     tabulate_calibration,
     tabulate_edges,
 )
-from probox.analysis.diagnosis_text import summarize
+from probox.analysis.diagnosis_text import diagnosis_text, summarize
 from probox.analysis.loss_breakdown import (
     Budget,
     WhatIf,
-    answer_constant,
-    answer_factor,
-    answer_pinned_edges,
-    answer_scale,
-    answer_true_boxes,
-    answer_true_labels,
     compute_budget,
+    score_true_boxes,
     sort_answers,
+    what_if,
     what_if_matched,
 )
 from probox.analysis.resampling import note_few_images
@@ -49,130 +48,13 @@ from probox.measures.registry import all_measures, measures_called
 from probox.measures.scoring.score_rows import with_density
 from probox.notes import Note
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Case:
-    """What a diagnosis is about: what was measured, what that was made of, and how often images are drawn anew."""
-
-    evaluation: Evaluation
-    scene: Rescorer | None
-    replicates: int
-    seed: int
-
-    def to_score(self) -> Rescorer:
-        """Return the scene, where a piece is about one."""
-        assert self.scene is not None
-        return self.scene
-
-
-class Piece(NamedTuple):
-    """One of the functions below, and what it is given besides the case."""
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...] = ()
-
-
-def run_pieces(pieces: Sequence[Piece], case: Case) -> Iterator[Any]:
-    """Yield what each piece gives, in their order."""
-    return (piece.function(case, *piece.arguments) for piece in pieces)
-
-
-def compute_numbers(case: Case) -> tuple[dict[str, float], list[Note]]:
-    """Return every column of the measures that evaluations do not take as a standard, and what cannot be had."""
-    evaluation = case.evaluation
-    numbers: dict[str, float] = {}
-    notes: list[Note] = []
-    kept = evaluation.detections.label_probs is not None
-    for measure in (measure for measure in all_measures() if not measure.standard):
-        if "labels" in measure.needs and not kept:
-            numbers.update(measure.nothing())
-            notes.append(Note("no-label-metrics"))
-            continue
-        numbers.update(measure.summary(evaluation))
-        if measure.notes is not None:
-            notes += measure.notes(evaluation)
-    return numbers, notes
-
-
-def compute_factor(case: Case) -> ErrorFactor:
-    """Return how many times the predicted std the errors are."""
-    return find_error_factor(case.evaluation, replicates=case.replicates, seed=case.seed)
-
-
-def compute_skill(case: Case, rule: str) -> Skill:
-    """Return what sigmas are worth in a rule."""
-    return measure_skill(case.evaluation, rule, replicates=case.replicates, seed=case.seed)
-
-
-def compute_best_threshold(case: Case, measure: str) -> BestThreshold:
-    """Return where a measure is best."""
-    return best_threshold(case.evaluation, measure)
-
-
-def repair_labels(case: Case) -> WhatIf:
-    """Return what right labels would bring."""
-    return answer_true_labels(case.evaluation, case.to_score())
-
-
-def repair_boxes(case: Case) -> WhatIf:
-    """Return what the truth's boxes would bring."""
-    return answer_true_boxes(case.evaluation, case.to_score())
-
-
-def search_half(case: Case, control: str, half: int) -> float | None:
-    """Return the best number of a control for one half of the images."""
-    return search_constant(case.evaluation, case.to_score(), control, half)
-
-
-class Controlled(NamedTuple):
-    """What a control brings, and what sigmas are worth over it."""
-
-    answers: list[WhatIf]
-    skill: Skill | None = None
-
-
-def score_scale(case: Case, values: tuple[float | None, ...], factor: float) -> Controlled:
-    """Return what the error factor would bring as a scale, and the best scale, known for both halves."""
-    evaluation, scene = case.evaluation, case.to_score()
-    best = apply_constant(evaluation, scene, "scale", values)
-    answers = [] if best is None else [answer_scale(evaluation, best)]
-    calibrating = apply_constant(evaluation, scene, "scale", (factor, factor)) if 0 < factor < math.inf else None
-    return Controlled(answers + ([] if calibrating is None else [answer_factor(evaluation, calibrating)]))
-
-
-def score_constant(case: Case, values: tuple[float | None, ...]) -> Controlled:
-    """Return the same of the best constant sigma and of pinned edges, and the skill in PDQ."""
-    evaluation, scene = case.evaluation, case.to_score()
-    constant, pinned = apply_constant(evaluation, scene, "constant", values), pin_edges(evaluation, scene)
-    answers = [] if constant is None else [answer_constant(evaluation, constant)]
-    answers += [] if pinned is evaluation else [answer_pinned_edges(evaluation, pinned)]
-    if constant is None:
-        return Controlled(answers)
-    deterministic = scene.score(covariances=None).pdq if evaluation.detections.covariances.any() else evaluation.pdq
-    skill = measure_pdq_skill(evaluation, constant, deterministic, replicates=case.replicates, seed=case.seed)
-    return Controlled(answers, skill)
-
-
 NUMBERS = {
-    "nll": "nll",
-    "energy": "energy",
-    "crps": "crps",
-    "nees": "nees",
-    "brier": "brier",
-    "ignorance": "ignorance",
-    "ence": "ence",
-    "mqce": "mqce",
-    "sharpness": "sharpness",
-    "ause": "ause",
-    "spearman": "spearman",
-    "mue": "mue",
-    "d_ece": "d-ece",
-    "laece": "laece",
-    "laace": "laace",
-    "oce": "oce",
-    "qgc": "qgc",
-    "pmb_nll": "pmb-nll",
-}
+    name.replace("-", "_"): name
+    for name in (
+        "nll", "energy", "crps", "nees", "brier", "ignorance", "ence", "mqce", "sharpness", "ause", "spearman", "mue",
+        "d-ece", "laece", "laace", "oce", "qgc", "pmb-nll",
+    )
+}  # fmt: skip
 """The measures whose own number a diagnosis gives, by its key in JSON."""
 
 PMB_PARTS = ("PMB_box", "PMB_label", "PMB_unmatched", "PMB_missed", "PMB_clutter")
@@ -262,8 +144,6 @@ class Diagnosis:
         return f"Diagnosis({'; '.join(self.verdict)})"
 
     def __str__(self) -> str:
-        from probox.analysis.diagnosis_text import diagnosis_text
-
         return diagnosis_text(self)
 
 
@@ -301,55 +181,31 @@ def diagnose(
     1.0
     """
     evaluation.expect_one_threshold("diagnose")
-    notes = list(note_few_images(len(evaluation.dataset)))
-    pairs = evaluation.matched_pairs
-    asked = dict.fromkeys(["pdq", *thresholds_for]) if len(evaluation.detections) else {}
-    measures = [name for name in asked if name != "pdq" or evaluation.has_pairs]
-    unscored: list[Note] = []
-    scene = (
-        _make_rescorer(evaluation, threads, unscored) if evaluation.has_pairs and len(evaluation.detections) else None
-    )
-    case = Case(evaluation, scene, replicates, seed)
-    controls = _list_repairs(case)
-    searches = {(control, half): Piece(search_half, (control, half)) for control in controls for half in (0, 1)}
-    skills = {rule: Piece(compute_skill, (rule,)) for rule in RULES}
-    sought = {name: Piece(compute_best_threshold, (name,)) for name in measures}
-    repairs = [Piece(repair_labels), Piece(repair_boxes)] if scene is not None else []
-    # The searches and the factor first: something waits for them.
-    pieces = [
-        *searches.values(),
-        Piece(compute_factor),
-        *skills.values(),
-        *sought.values(),
-        *repairs,
-        Piece(compute_numbers),
-    ]
-    step = _Progress(progress, len(pieces) + len(controls) + 1)
-    working = map(step, run_pieces(pieces, case))
+    table, pairs = evaluation.detections, evaluation.matched_pairs
+    asked = dict.fromkeys(["pdq", *thresholds_for]) if len(table) else {}
+    sought = [name for name in asked if name != "pdq" or evaluation.has_pairs]
+    scene, unscored = _make_rescorer(evaluation, threads)
+    step = _count_steps(progress, len(RULES) + len(sought) + (3 if scene is None else 7))
+    factor = step(find_error_factor(evaluation, replicates=replicates, seed=seed))
+    skill = {rule: step(measure_skill(evaluation, rule, replicates=replicates, seed=seed)) for rule in RULES}
+    bests = tuple(step(best_threshold(evaluation, name)) for name in sought)
+    numbers, said = step(_compute_numbers(evaluation))
     calibration = tabulate_calibration(evaluation)
-    values = {search: next(working) for search in searches}
-    factor = next(working)
-    given = {"constant": (), "scale": (factor.factor.value,)}
-    applying = [Piece(under, ((values[c, 0], values[c, 1]), *given[c])) for c, under in controls.items()]
-    controlled = map(step, run_pieces(applying, case))
-    skill = {rule: next(working) for rule in skills}
-    bests = [next(working) for _ in sought]
-    answers = [next(working) for _ in repairs]
-    numbers, said = next(working)
-    notes += [*said, *note_last_pixels(calibration)]
-    budget = None
+    notes = [*note_few_images(len(evaluation.dataset)), *said, *note_last_pixels(calibration)]
+    answers: list[WhatIf] = []
     if evaluation.has_pairs:
-        budget = compute_budget(evaluation)
-        answers += what_if_matched(evaluation, next((best for best in bests if best.measure == "pdq"), None))
+        answers = what_if_matched(evaluation, next((best for best in bests if best.measure == "pdq"), None))
     else:
         notes.append(Note("pdq-not-measured"))
     notes += unscored
-    for control, under in zip(controls, controlled, strict=True):
-        answers += under.answers
-        if under.skill is not None:
-            skill["pdq"] = under.skill
-        elif control == "constant":
+    if scene is not None:
+        repaired, constant = _score_repairs(evaluation, scene, factor.factor.value, step)
+        answers += repaired
+        if constant is None:
             notes.append(Note("no-constant-baseline"))
+        else:
+            deterministic = scene.score(covariances=None).pdq if table.covariances.any() else evaluation.pdq
+            skill["pdq"] = measure_pdq_skill(evaluation, constant, deterministic, replicates=replicates, seed=seed)
     diagnosis = Diagnosis(
         verdict=(),
         pairs=len(pairs),
@@ -358,45 +214,79 @@ def diagnose(
         numbers=numbers,
         error_factor=factor,
         calibration=calibration,
-        budget=budget,
+        budget=compute_budget(evaluation) if evaluation.has_pairs else None,
         what_if=tuple(sort_answers(answers)),
         skill=skill,
-        best_thresholds=tuple(bests),
+        best_thresholds=bests,
         notes=tuple(dict.fromkeys(notes)),
     )
     return step(dataclasses.replace(diagnosis, verdict=summarize(diagnosis)))
 
 
-def _list_repairs(case: Case) -> dict[str, Callable[..., Controlled]]:
-    """Return what is fitted to be compared with: nothing where nothing can be scored anew."""
-    if case.scene is None:
-        return {}
-    sigmas = bool(case.evaluation.detections.covariances.any())
-    return {"constant": score_constant} | ({"scale": score_scale} if sigmas else {})
-
-
-def _make_rescorer(evaluation: Evaluation, threads: int | None, notes: list[Note]) -> Rescorer | None:
+def _make_rescorer(evaluation: Evaluation, threads: int | None) -> tuple[Rescorer | None, list[Note]]:
+    """Return what can be scored anew, or a note on why it cannot be."""
+    if not evaluation.has_pairs or not len(evaluation.detections):
+        return None, []
     try:
-        return make_rescorer(evaluation, threads=threads)
+        return make_rescorer(evaluation, threads=threads), []
     except InputError as error:
-        notes.append(Note("not-rescored", problem=str(error.problem)))
-        return None
+        return None, [Note("not-rescored", problem=str(error.problem))]
 
 
-class _Progress:
-    """Counts steps for a progress bar."""
+def _count_steps(progress: Progress | None, total: int) -> Callable[[Result], Result]:
+    """Return a function that reports one more step of `total` and returns that step's result."""
+    done = itertools.count(1)
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self.progress = progress
-        self.total = total
-        self.done = 0
-
-    def __call__(self, result: Result) -> Result:
-        """Count one more, which has this result."""
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, self.total)
+    def step(result: Result) -> Result:
+        if progress is not None:
+            progress(next(done), total)
         return result
+
+    return step
+
+
+def _compute_numbers(evaluation: Evaluation) -> tuple[dict[str, float], list[Note]]:
+    """Return every column of the measures that evaluations do not take as a standard, and what cannot be had."""
+    numbers: dict[str, float] = {}
+    notes: list[Note] = []
+    for measure in (measure for measure in all_measures() if not measure.standard):
+        if "labels" in measure.needs and evaluation.detections.label_probs is None:
+            numbers.update(measure.nothing())
+            notes.append(Note("no-label-metrics"))
+            continue
+        numbers.update(measure.summary(evaluation))
+        if measure.notes is not None:
+            notes += measure.notes(evaluation)
+    return numbers, notes
+
+
+def _score_repairs(
+    evaluation: Evaluation, scene: Rescorer, factor: float, step: Callable[[Any], Any]
+) -> tuple[list[WhatIf], FittedBaseline | None]:
+    """Return what other labels, boxes and stds would bring, and the best constant std."""
+    repair = functools.partial(what_if, evaluation)
+    answers = [
+        step(repair("labels_right", "every label right and sure", scene.with_right_labels().pdq)),
+        step(repair("truth_boxes", "true positives with the truth's boxes", score_true_boxes(evaluation, scene))),
+    ]
+    pinned = pin_edges(evaluation, scene)
+    if pinned is not evaluation:
+        answers.append(repair("kept_inside", "edges pinned at the image border (overconfident)", pinned.pdq))
+    constant = step(fit_baseline(evaluation, scene, "constant"))
+    if constant is not None:
+        words = f"a constant sigma of {100 * constant.value:.2g} % of the side (fitted on other images)"
+        answers.append(repair("best_constant", words, constant.evaluation.pdq))
+    has_std = bool(evaluation.detections.covariances.any())
+    scale = step(fit_baseline(evaluation, scene, "scale") if has_std else None)
+    if scale is not None:
+        words = f"std times {scale.value:.2g} (best for PDQ on other images)"
+        answers.append(repair("best_scale", words, scale.evaluation.pdq))
+    if has_std and 0 < factor < math.inf:
+        calibrating = apply_baseline(evaluation, scene, "scale", (factor, factor)).evaluation
+        answers.append(
+            repair("calibrating_scale", f"std times {factor:.2f} (error factor, calibrated)", calibrating.pdq)
+        )
+    return answers, constant
 
 
 MOST_PAIRS = 2000
@@ -429,10 +319,7 @@ def summarize_for_page(
     """
     pairs = evaluation.matched_pairs
     dense = int(with_density(pairs).sum())
-    skill: dict[str, Skill] = {}
-    if 0 < dense <= MOST_PAIRS:
-        rules = ("energy", "energy_pixels")
-        skill = {rule: measure_skill(evaluation, rule, replicates=replicates, seed=seed) for rule in rules}
+    rules = ("energy", "energy_pixels") if 0 < dense <= MOST_PAIRS else ()
     scored = evaluation.has_pairs and len(evaluation.detections) > 0
     diagnosis = Diagnosis(
         verdict=(),
@@ -444,14 +331,10 @@ def summarize_for_page(
         calibration=(),
         budget=compute_budget(evaluation) if evaluation.has_pairs else None,
         what_if=(),
-        skill=skill,
+        skill={rule: measure_skill(evaluation, rule, replicates=replicates, seed=seed) for rule in rules},
         best_thresholds=(find_best_pdq(evaluation, rematches),) if scored else (),
         notes=note_last_pixels(tabulate_edges(evaluation)),
     )
-    said = summarize(diagnosis)
-    left_out = []
-    if scored:
-        left_out.append("PDQ of the constant-variance baseline")
-    if dense > MOST_PAIRS:
-        left_out.append("whether the std is informative")
-    return dataclasses.replace(diagnosis, verdict=said), tuple(left_out)
+    left_out = ["PDQ of the constant-variance baseline"] if scored else []
+    left_out += ["whether the std is informative"] if dense > MOST_PAIRS else []
+    return dataclasses.replace(diagnosis, verdict=summarize(diagnosis)), tuple(left_out)

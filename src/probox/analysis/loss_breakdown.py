@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.baseline import FittedBaseline, Rescorer
+from probox.analysis.baseline import Rescorer
 from probox.analysis.thresholds import BestThreshold
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
@@ -68,11 +68,6 @@ class Budget:
     def lost(self) -> float:
         """Return everything that is lost: 1 - PDQ."""
         return math.fsum(getattr(self, name) for name in PARTS)
-
-    @property
-    def largest(self) -> str:
-        """Return the part to which most was lost."""
-        return max(PARTS, key=lambda name: getattr(self, name))
 
     def to_dict(self) -> dict[str, float]:
         """Return the shares by name."""
@@ -166,60 +161,26 @@ class WhatIf:
     gain: float
 
 
+def what_if(evaluation: Evaluation, key: str, words: str, pdq: float) -> WhatIf:
+    """Return the answer of a repair that gives this PDQ."""
+    return WhatIf(key, words, pdq, pdq - evaluation.pdq)
+
+
 def what_if_matched(evaluation: Evaluation, best: BestThreshold | None) -> list[WhatIf]:
     """Return what can be told without looking at pixels: other detections left out, matched anew."""
     twice = find_duplicates(evaluation)
-    right = evaluation.detections.verdicts != Verdict.FP
-    without_false, without_twice = evaluation.keeping(right), evaluation.keeping(~twice)
+    without_false = evaluation.keeping(evaluation.detections.verdicts != Verdict.FP).pdq
+    repeats = f"without duplicates of found objects ({int(twice.sum()):,})"
     answers = [
-        _answer(evaluation, "no_false_positives", "no false positives", without_false.pdq),
-        _answer(
-            evaluation,
-            "no_duplicates",
-            f"without duplicates of found objects ({int(twice.sum()):,})",
-            without_twice.pdq,
-        ),
+        what_if(evaluation, "no_false_positives", "no false positives", without_false),
+        what_if(evaluation, "no_duplicates", repeats, evaluation.keeping(~twice).pdq),
     ]
     if best is not None:
         said = "no threshold is better"
         if best.threshold is not None:
             said = f"labels above {best.threshold:.3g} only (chosen on these images)"
-        answers.append(_answer(evaluation, "best_threshold", said, best.value))
+        answers.append(what_if(evaluation, "best_threshold", said, best.value))
     return answers
-
-
-def answer_true_labels(evaluation: Evaluation, scene: Rescorer) -> WhatIf:
-    """Return what right labels would bring."""
-    return _answer(evaluation, "labels_right", "every label right and sure", scene.with_right_labels().pdq)
-
-
-def answer_scale(evaluation: Evaluation, scale: FittedBaseline) -> WhatIf:
-    """Return what the best scale of sigmas would bring."""
-    words = f"std times {scale.value:.2g} (best for PDQ on other images)"
-    return _answer(evaluation, "best_scale", words, scale.evaluation.pdq)
-
-
-def answer_factor(evaluation: Evaluation, scale: FittedBaseline) -> WhatIf:
-    """Return what the error factor would bring, by which the std would be calibrated."""
-    words = f"std times {scale.value:.2f} (error factor, calibrated)"
-    return _answer(evaluation, "calibrating_scale", words, scale.evaluation.pdq)
-
-
-def answer_constant(evaluation: Evaluation, constant: FittedBaseline) -> WhatIf:
-    """Return what the best constant sigma would bring."""
-    words = f"a constant sigma of {100 * constant.value:.2g} % of the side (fitted on other images)"
-    return _answer(evaluation, "best_constant", words, constant.evaluation.pdq)
-
-
-def answer_pinned_edges(evaluation: Evaluation, pinned: Evaluation) -> WhatIf:
-    """Return what edges pinned at the image border would bring, at the price of their calibration."""
-    return _answer(evaluation, "kept_inside", "edges pinned at the image border (overconfident)", pinned.pdq)
-
-
-def answer_true_boxes(evaluation: Evaluation, scene: Rescorer) -> WhatIf:
-    """Return what the truth's boxes would bring."""
-    words = "true positives with the truth's boxes"
-    return _answer(evaluation, "truth_boxes", words, score_true_boxes(evaluation, scene))
 
 
 def sort_answers(answers: Sequence[WhatIf]) -> list[WhatIf]:
@@ -257,10 +218,6 @@ def score_true_boxes(evaluation: Evaluation, scene: Rescorer) -> float:
     hit = np.asarray(found.verdicts == Verdict.TP)
     boxes = evaluation.objects.mask_boxes[found.partners[hit]]
     return scene.with_rows(evaluation, hit, boxes=boxes, covariances=None, extents=None).pdq
-
-
-def _answer(evaluation: Evaluation, key: str, words: str, pdq: float) -> WhatIf:
-    return WhatIf(key, words, pdq, pdq - evaluation.pdq)
 
 
 Counts = npt.NDArray[np.int64]
