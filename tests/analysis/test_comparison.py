@@ -16,9 +16,8 @@ from tests.strategies import CLASSES, random_world
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError
 from probox.analysis import comparison
-from probox.analysis.comparison import ComparedColumn, Difference, compare, conclude, format_p
-from probox.analysis.comparison_text import comparison_table
-from probox.analysis.compatibility import align_classes
+from probox.analysis.comparison import Difference, align_classes, compare
+from probox.analysis.comparison_text import comparison_table, conclude, format_p
 from probox.analysis.permutation import Sampler, apply_holm, take_class
 from probox.analysis.resampling import Interval, bootstrap
 from probox.measures.measure import Column
@@ -73,12 +72,10 @@ def test_parts_of_classes_are_what_per_class_measures(measure, seed: int) -> Non
     groups = measure.per_class(result)
     key = measure.headline.key
     for label, name in enumerate(CLASSES):
-        part = take_class(result, label, measure)
-        ones = np.ones((1, len(part.images)), np.int64)
-        assert float(measure.resampled(part.evaluation, ones)[key][0]) == pytest.approx(
-            groups[name][key], abs=1e-9, nan_ok=True
-        )
-        assert measure.summary(part.evaluation)[key] == pytest.approx(groups[name][key], abs=1e-9, nan_ok=True)
+        part, images = take_class(result, label, measure)
+        expected = pytest.approx(groups[name][key], abs=1e-9, nan_ok=True)
+        assert float(measure.resampled(part, np.ones((1, len(images)), np.int64))[key][0]) == expected
+        assert measure.summary(part)[key] == expected
 
 
 def found_of(rows: list[int]) -> Evaluation:
@@ -167,13 +164,13 @@ def test_classes_in_one_pass_are_those_of_their_parts(seed: int) -> None:
         expected = measure.resampled(result, weights)
         assert list(whole) == [column.key for column in measure.columns] == list(expected)
         for label in range(len(CLASSES)):
-            part = take_class(result, label, measure)
-            alone = measure.resampled(part.evaluation, weights[:, part.images])[measure.headline.key]
+            part, images = take_class(result, label, measure)
+            alone = measure.resampled(part, weights[:, images])[measure.headline.key]
             np.testing.assert_allclose(together[:, label], alone, atol=1e-12)
         sampler = Sampler(result, [measure], per_class=True)
         for label, name in enumerate(CLASSES):
             place = name, measure.headline.key
-            assert sampler.images_of(place).tolist() == take_class(result, label, measure).images.tolist()
+            assert sampler.images[place].tolist() == take_class(result, label, measure)[1].tolist()
             np.testing.assert_array_equal(sampler.numbers(weights)[place], together[:, label])
             np.testing.assert_array_equal(sampler.numbers(weights, classes_alone=True)[place], together[:, label])
         for key, values in expected.items():
@@ -354,9 +351,13 @@ def test_one_image_concludes_nothing() -> None:
 # --- words ---
 
 
+def difference(low: float, value: float, high: float, p: float, adjusted: float, claimed: bool) -> Difference:
+    return Difference(Interval(0.5), Interval(0.5), Interval(value, low, high, 0.1), p, adjusted, 9, claimed)
+
+
 def said(value: float, low: float, high: float, p: float = 0.004, *, claimed: bool = True, **column: object) -> str:
     named = Column(key="X", **{"heading": "X", **column})  # type: ignore[arg-type]
-    return conclude(("A", "B"), [ComparedColumn(named, Interval(value, low, high, 0.1), p, p, claimed)], 206, 0.95)
+    return conclude(("A", "B"), [(named, difference(low, value, high, p, p, claimed))], 206, 0.95)
 
 
 def test_conclusions() -> None:
@@ -387,8 +388,8 @@ def test_conclusions() -> None:
 
 
 def test_conclusions_of_many_measures() -> None:
-    def found(name: str, value: float, claimed: bool) -> ComparedColumn:
-        return ComparedColumn(Column(key=name), Interval(value, value - 0.01, value + 0.01, 0.1), 0.01, 0.02, claimed)
+    def found(name: str, value: float, claimed: bool) -> tuple[Column, Difference]:
+        return Column(key=name), difference(value - 0.01, value, value + 0.01, 0.01, 0.02, claimed)
 
     claims = [found("P", 0.05, True), found("Q", -0.05, True), found("R", 0.03, True)]
     assert conclude(("A", "B"), claims, 99, 0.9, pairs=2) == (
@@ -414,16 +415,17 @@ def test_conclusions_of_many_measures() -> None:
 def test_the_sentence_agrees_with_an_interval_that_excludes_0(p: float, adjusted: float, pairs: int, sign: int) -> None:
     """An interval without 0 beside "no difference" needs its reason: the correction, or the permutation test."""
     low, high = sorted((sign * 0.01, sign * 0.03))
-    finding = ComparedColumn(Column(key="PDQ"), Interval(sign * 0.02, low, high, 0.1), p, adjusted, False)
-    text = conclude(("A", "B"), [finding], 99, 0.95, pairs)
+    column, value = Column(key="PDQ"), sign * 0.02
+    text = conclude(("A", "B"), [(column, difference(low, value, high, p, adjusted, False))], 99, 0.95, pairs)
     if p <= 0.05:
         reason = " after Holm's correction for 8 pairs, although the interval of this pair alone excludes 0: A minus B"
     else:
         reason = " by the permutation test (p above 0.05), although the interval excludes 0: A minus B"
     assert text.startswith(f"In PDQ no difference can be claimed{reason}")
     assert (f"p = {p:.3f}, adjusted p = {adjusted:.3f}" in text) == (pairs > 1)
-    touching = finding._replace(difference=Interval(sign * 0.02, *sorted((0.0, sign * 0.03)), 0.1))
-    assert "In PDQ no difference can be claimed: A minus" in conclude(("A", "B"), [touching], 99, 0.95, pairs)
+    low, high = sorted((0.0, sign * 0.03))
+    touching = difference(low, value, high, p, adjusted, False)
+    assert "In PDQ no difference can be claimed: A minus" in conclude(("A", "B"), [(column, touching)], 99, 0.95, pairs)
 
 
 def test_permutations_follow_the_number_of_pairs(results: dict[str, Evaluation]) -> None:

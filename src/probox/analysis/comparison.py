@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from probox.analysis.compatibility import align_classes, check_same_truth
+from probox.analysis.comparison_text import comparison_text, conclude
 from probox.analysis.permutation import (
     Couple,
     Place,
-    Progress,
-    ReplicateCounter,
     Sampler,
     compute_p_values,
     correct_p_values,
-    count_classes,
     count_images_about,
     count_permutations,
-    draw_together,
     subtract,
     swap_differences,
 )
@@ -31,143 +26,21 @@ from probox.analysis.resampling import (
     check_numbers,
     choose_measures,
     compute_interval,
+    draw_together,
     list_units,
     note_few_images,
     note_undefined,
 )
 from probox.errors import InputError
+from probox.evaluation.merge import merge_evaluations
 from probox.evaluation.result import Evaluation
-from probox.evaluation.text import limit_digits
-from probox.measures.measure import Column, Measure
+from probox.measures.measure import Measure
 from probox.measures.registry import all_measures
-from probox.notes import Note
-from probox.support.formatting import format_list, with_count
+from probox.notes import InputWarning, Note
+from probox.support.formatting import format_list
 from probox.support.types import Floats
 
-_MANY = 3
-"""Of more differences that cannot be claimed, only the names are told: the table has the numbers."""
-
-
-class ComparedColumn(NamedTuple):
-    """A column, the first result's number minus the second's, its p-values, and whether a difference is claimed."""
-
-    column: Column
-    difference: Interval
-    p: float
-    adjusted: float
-    claimed: bool
-
-
-def conclude(
-    couple: tuple[str, str], findings: Sequence[ComparedColumn], images: int, level: float, pairs: int = 1
-) -> str:
-    """Return the sentence about two results; adjusted p-values are those of as many pairs.
-
-    >>> pdq = ComparedColumn(Column(key="PDQ", heading="PDQ"), Interval(0.013, 0.004, 0.022, 0.005), 0.004, 0.004, True)
-    >>> conclude(("A", "B"), [pdq], 206, 0.95)
-    'A is better than B in PDQ by 1.30 points (95 % interval 0.40 to 2.20, p = 0.004, 206 images).'
-    """
-    if images < 2:
-        return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {with_count(images, 'image')}."
-    claims: dict[str, list[ComparedColumn]] = {}
-    unclaimed: dict[str, list[ComparedColumn]] = {}
-    equal: list[str] = []
-    missing: list[str] = []
-    for finding in findings:
-        column, difference = finding.column, finding.difference
-        if not math.isfinite(difference.value):
-            missing.append(_column_name(column))
-        elif difference.value == difference.low == difference.high == 0:
-            equal.append(_column_name(column))
-        elif finding.claimed:
-            (ahead, behind), how = _order_names(couple, column, difference)
-            claims.setdefault(f"{ahead} is {how} than {behind}", []).append(finding)
-        else:
-            unclaimed.setdefault(_explain_no_claim(finding, level, pairs), []).append(finding)
-    corrected = f", Holm's correction for {pairs} pairs" if pairs > 1 else ""
-    amounts = _Amounts(f"{100 * level:g} % interval ", f", {images:,} images{corrected}", adjusted=pairs > 1)
-    said = [
-        f"{who} {format_list([f'in {_column_name(finding.column)} by {amounts.of(finding)}' for finding in found])}"
-        for who, found in claims.items()
-    ]
-    for reason, found in unclaimed.items():
-        names = format_list([_column_name(finding.column) for finding in found])
-        told = [amounts.of(finding) for finding in found] if len(found) <= _MANY else []
-        rest = f": {couple[0]} minus {couple[1]} is {format_list(told)}" if told else ""
-        said.append(f"in {names} no difference can be claimed{reason}{rest}")
-    said += [f"in {format_list(equal)} they are equal"] if equal else []
-    said += [f"in {format_list(missing)} one of them has no finite number"] if missing else []
-    text = "; ".join(said) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
-    return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
-
-
-def _explain_no_claim(finding: ComparedColumn, level: float, pairs: int) -> str:
-    """Return why nothing is claimed although the interval, which is of this pair alone, excludes 0 as it is printed."""
-    low, high = round_difference(finding.column, finding.difference)[1:]
-    digits = limit_digits(finding.column, low, high)
-    low, high = (float(_format_number(finding.column, end, digits).replace(",", "")) for end in (low, high))
-    if not (low > 0 or high < 0):
-        return ""
-    if pairs > 1 and finding.p <= 1 - level:
-        return f" after Holm's correction for {pairs} pairs, although the interval of this pair alone excludes 0"
-    return f" by the permutation test (p above {1 - level:.2g}), although the interval excludes 0"
-
-
-class _Amounts:
-    """By how much results differ, with intervals; what is true of all intervals is told with the first."""
-
-    def __init__(self, before: str, behind: str, *, adjusted: bool) -> None:
-        self.before, self.behind, self.adjusted = before, behind, adjusted
-
-    def of(self, finding: ComparedColumn) -> str:
-        column, difference, p, adjusted, claimed = finding
-        value, low, high = round_difference(column, difference)
-        sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
-        low, high = sorted((sign * low, sign * high))
-        if math.isnan(low):
-            return f"{_format_amount(column, sign * value, column.digits)} (without an interval{self.behind})"
-        digits = limit_digits(column, low, high)
-        between = f"{_format_number(column, low, digits)} to {_format_number(column, high, digits)}"
-        both = f"{format_p(p)}, adjusted {format_p(adjusted)}" if self.adjusted else format_p(adjusted)
-        ends = f"{self.before}{between}, {both}{self.behind}"
-        self.before = self.behind = ""
-        return f"{_format_amount(column, sign * value, digits)} ({ends})"
-
-
-def round_difference(column: Column, difference: Interval) -> tuple[float, float, float]:
-    """Return a difference and its interval as tables show the column: of an error's complement, the other way round."""
-    value, low, high = difference.value, difference.low, difference.high
-    return (0.0 - value, 0.0 - high, 0.0 - low) if column.complement else (value, low, high)  # never -0.0
-
-
-def format_p(p: float) -> str:
-    """Return p as people write it.
-
-    >>> format_p(0.0214), format_p(0.000999), format_p(0.0004)
-    ('p = 0.021', 'p = 0.001', 'p < 0.001')
-    """
-    return "p < 0.001" if p < 0.0005 else f"p = {p:.3f}"
-
-
-def _column_name(column: Column) -> str:
-    return column.heading or column.key
-
-
-def _order_names(couple: tuple[str, str], column: Column, difference: Interval) -> tuple[tuple[str, str], str]:
-    """Return who is ahead of whom, and how."""
-    first_is_higher = round_difference(column, difference)[0] > 0
-    if column.shown_better is None:
-        return couple, "higher" if first_is_higher else "lower"
-    return couple if first_is_higher == (column.shown_better == "high") else (couple[1], couple[0]), "better"
-
-
-def _format_number(column: Column, value: float, digits: int) -> str:
-    return f"{round(column.scale * value, digits) + 0.0:,.{digits}f}"  # -0.04 is 0.0, not -0.0
-
-
-def _format_amount(column: Column, value: float, digits: int) -> str:
-    unit = "points" if column.unit == "per cent" else column.symbol
-    return f"{_format_number(column, value, digits)} {unit}".rstrip()
+Progress = Callable[[int, int], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,8 +161,6 @@ class Comparison:
         }
 
     def __str__(self) -> str:
-        from probox.analysis.comparison_text import comparison_text
-
         return comparison_text(self)
 
 
@@ -347,21 +218,25 @@ def compare(
     wanted, others = choose_measures(list(results.values()), measures)
     if not wanted:
         raise InputError("the results hold no measure in common", remedy="evaluate them for the same measures")
-    images = len(next(iter(results.values())).dataset)
+    first = next(iter(results.values()))
+    images, classes = len(first.dataset), len(first.classes)
     couples = list(combinations(results, 2))
     couples = couples if all_pairs else couples[: len(results) - 1]
     samplers = {name: Sampler(result, wanted, per_class) for name, result in results.items()}
     permutations = count_permutations(len(couples), replicates, level)
-    steps = ReplicateCounter(replicates, permutations, images, len(couples) if swaps else 0, progress)
-    drawn = draw_together(samplers, images, replicates, seed, steps)
+    report = _count_replicates(replicates + (permutations * len(couples) if swaps else 0), progress)
+    makers = [sampler.numbers for sampler in samplers.values()]
+    numbers = draw_together(makers, images, replicates, seed, classes=classes, report=report)
+    drawn = dict(zip(samplers, numbers, strict=True))
     tested = {}
     for couple in couples:
         swapped: dict[Place, Floats] = {}
         if swaps and images > 1:
-            both = Sampler(_join_results(results, couple, wanted), wanted, per_class)
-            tests = len(couples) * count_classes(both)
+            joined = align_classes(results[couple[0]], results[couple[1]], tuple(measure.name for measure in wanted))
+            both = Sampler(joined, wanted, per_class)
+            tests = len(couples) * classes if both.of_classes else 0
             more = count_permutations(tests, permutations, level) - permutations
-            swapped = swap_differences(both, images, permutations, seed, steps, more)
+            swapped = swap_differences(both, images, permutations, more, seed, report)
         tested[couple] = compute_p_values(couple, samplers, swapped, images)
     adjusted = correct_p_values(tested)
     pairs = []
@@ -377,6 +252,19 @@ def compare(
     others = (*others, *(_note_measures_without_classes(wanted, named=measures is not None) if per_class else ()))
     notes += [*note_few_images(images), *others, *_note_thresholds(results), *_note_results(results, wanted)]
     return Comparison(tuple(pairs), wanted, images, level, replicates, permutations, seed, tuple(notes))
+
+
+def _count_replicates(total: int, progress: Progress | None) -> Callable[[int], None]:
+    """Return a function that reports so many more replicates of `total`."""
+    done = 0
+
+    def report(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if progress is not None:
+            progress(done, total)
+
+    return report
 
 
 def _note_missing_measures(results: Mapping[str, Evaluation]) -> list[Note]:
@@ -418,11 +306,6 @@ def _note_results(results: Mapping[str, Evaluation], measures: Sequence[Measure]
     return list(dict.fromkeys(notes))
 
 
-def _join_results(results: Mapping[str, Any], couple: Couple, measures: Sequence[Measure]) -> Any:
-    first, second = (results[name] for name in couple)
-    return align_classes(first, second, tuple(measure.name for measure in measures))
-
-
 def _compare_numbers(
     place: Place,
     couple: Couple,
@@ -453,12 +336,136 @@ def _compare_pair(
     level: float,
     pairs: int,
 ) -> PairOfResults:
-    columns = {key: difference for (name, key), difference in found.items() if not name}
+    columns: dict[str, Difference] = {}
     classes: dict[str, dict[str, Difference]] = {}
     for (name, key), difference in found.items():
         if name:
             classes.setdefault(key, {})[name] = difference
+        else:
+            columns[key] = difference
     headlines = [(measure.headline, columns[measure.headline.key]) for measure in measures]
-    findings = [ComparedColumn(column, d.difference, d.p, d.adjusted, d.claimed) for column, d in headlines]
-    words = conclude(couple, findings, images, level, pairs)
-    return PairOfResults(*couple, columns, classes, words)
+    return PairOfResults(*couple, columns, classes, conclude(couple, headlines, images, level, pairs))
+
+
+CHANGES_DETECTIONS = ("label_threshold", "fixed_variance")
+"""Fields of a convention that change the detections and not how they are measured: these may differ."""
+
+
+def check_same_truth(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
+    """Raise if a result was not measured as the first was, naming what differs; return what may differ but does."""
+    (name, first), *others = results.items()
+    regions = _compare_regions(results)
+    if regions is not None:
+        raise InputError(str(regions), remedy="evaluate all of them on the same truth, with or without box truth")
+    for other, result in others:
+        for difference in (_compare_keep, _compare_classes, _compare_images, _compare_objects, _compare_conventions):
+            found = difference(name, first, other, result)
+            if found is not None:
+                raise InputError(
+                    f"{other} cannot be compared with {name}: {found}", remedy="evaluate both on the same truth alike"
+                )
+    return _detection_notes(results)
+
+
+def describe_differences(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
+    """Return notes and warnings on how results of the same objects were measured differently."""
+    (name, first), *others = results.items()
+    regions = _compare_regions(results)
+    conventions = [_compare_conventions(name, first, other, result) for other, result in others]
+    found = [InputWarning("conventions-differ", text=text) for text in conventions if text is not None]
+    return (*(found if regions is None else [regions]), *_detection_notes(results))
+
+
+def _compare_regions(results: Mapping[str, Evaluation]) -> InputWarning | None:
+    """Return a warning if some results were scored against masks and some against boxes."""
+    masks, boxes = (
+        [name for name, result in results.items() if result.scored_against == kind] for kind in ("masks", "boxes")
+    )
+    if not masks or not boxes:
+        return None
+    return InputWarning("regions-differ", masks=format_list(masks), boxes=format_list(boxes), many=len(masks))
+
+
+def _detection_notes(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
+    (name, first), *others = results.items()
+    notes = []
+    for other, result in others:
+        for field in CHANGES_DETECTIONS:
+            a, b = getattr(first.convention, field), getattr(result.convention, field)
+            if a != b:
+                words = field.replace("_", " ")
+                values = {"a": _format_value(a), "b": _format_value(b)}
+                notes.append(Note("settings-differ", first=name, second=other, setting=words, **values))
+    return tuple(notes)
+
+
+def align_classes(first: Any, second: Any, measures: tuple[str, ...]) -> Any:
+    """Return one evaluation of both: row 2 i is image i of the first, row 2 i + 1 the same image of the second.
+
+    Each image thus keeps its place among the others, whoever it is taken from.
+    """
+    mine, theirs = (
+        dataclasses.replace(
+            part,
+            convention=first.convention,
+            measures=measures,
+            part=None,
+            dataset=part.dataset.replace(image_ids=2 * np.arange(len(part.dataset)) + side),
+        )
+        for side, part in enumerate((first, second))
+    )
+    return merge_evaluations([mine, theirs])
+
+
+def _compare_classes(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+    if first.classes == second.classes:
+        return None
+    for mine, a, b in ((name, first, second), (other, second, first)):
+        alone = [c for c in a.classes if c not in b.classes]
+        if alone:
+            return f"the class {alone[0]} is in the truth of {mine} alone"
+    return "their truths have classes in different orders"
+
+
+def _compare_images(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+    a, b = first.dataset, second.dataset
+    for mine, rest, ids in (
+        (name, other, np.setdiff1d(a.image_ids, b.image_ids)),
+        (other, name, np.setdiff1d(b.image_ids, a.image_ids)),
+    ):
+        if len(ids):
+            more = f" and {len(ids) - 1:,} more" if len(ids) > 1 else ""
+            return f"image {ids[0]}{more} of {mine} {'are' if more else 'is'} not in {rest}"
+    sizes = np.flatnonzero((a.shapes != b.shapes).any(axis=1))
+    return f"image {a.image_ids[sizes[0]]} has another size" if len(sizes) else None
+
+
+def _compare_keep(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+    return None if first.keep == second.keep else f"of {name} {first.keep} was kept, of {other} {second.keep}"
+
+
+def _compare_objects(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+    (mine, columns), (theirs, others) = first.known_of_objects(), second.known_of_objects()
+    differ = np.flatnonzero(mine != theirs)
+    if len(differ):
+        row = int(differ[0])
+        many = f"{mine[row]} objects in {name} and {theirs[row]} in {other}"
+        return f"image {first.dataset.image_ids[row]} has {many}"
+    for column, values in columns.items():
+        rows = np.nonzero(values != others[column])[0]
+        if len(rows):
+            image = first.dataset.image_ids[np.searchsorted(np.cumsum(mine), rows[0], side="right")]
+            return f"the objects of image {image} differ in {column.replace('_', ' ')}"
+    return None
+
+
+def _compare_conventions(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+    for field in dataclasses.fields(first.convention):
+        a, b = getattr(first.convention, field.name), getattr(second.convention, field.name)
+        if a != b and field.name not in (*CHANGES_DETECTIONS, "name"):
+            return f"{name} was measured with {field.name} {_format_value(a)}, {other} with {_format_value(b)}"
+    return None
+
+
+def _format_value(value: object) -> str:
+    return {None: "none", True: "on", False: "off"}.get(value, f"{value:g}" if isinstance(value, float) else str(value))  # type: ignore[call-overload, no-any-return]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-from probox.analysis.comparison import Comparison, Difference, PairOfResults, round_difference
 from probox.analysis.resampling import Interval
 from probox.evaluation.text import (
     escape,
@@ -18,7 +18,126 @@ from probox.evaluation.text import (
     render_table,
 )
 from probox.measures.measure import Column, Measure
-from probox.support.formatting import csv_text
+from probox.support.formatting import csv_text, format_list, with_count
+
+if TYPE_CHECKING:
+    from probox.analysis.comparison import Comparison, Difference, PairOfResults
+
+Finding: TypeAlias = "tuple[Column, Difference]"
+
+_MANY = 3
+"""Of more differences that cannot be claimed, only the names are told: the table has the numbers."""
+
+
+def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, level: float, pairs: int = 1) -> str:
+    """Return the sentence about two results; adjusted p-values are those of as many pairs.
+
+    >>> from probox.analysis.comparison import Difference
+    >>> between = Interval(0.013, 0.004, 0.022, 0.005)
+    >>> found = Difference(Interval(0.513), Interval(0.5), between, p=0.004, adjusted=0.004, images=206, claimed=True)
+    >>> conclude(("A", "B"), [(Column(key="PDQ", heading="PDQ"), found)], 206, 0.95)
+    'A is better than B in PDQ by 1.30 points (95 % interval 0.40 to 2.20, p = 0.004, 206 images).'
+    """
+    if images < 2:
+        return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {with_count(images, 'image')}."
+    claims: dict[str, list[Finding]] = {}
+    unclaimed: dict[str, list[Finding]] = {}
+    equal: list[str] = []
+    missing: list[str] = []
+    for column, found in findings:
+        between = found.difference
+        if not math.isfinite(between.value):
+            missing.append(_column_name(column))
+        elif between.value == between.low == between.high == 0:
+            equal.append(_column_name(column))
+        elif found.claimed:
+            (ahead, behind), how = _order_names(couple, column, between)
+            claims.setdefault(f"{ahead} is {how} than {behind}", []).append((column, found))
+        else:
+            unclaimed.setdefault(_explain_no_claim(column, found, level, pairs), []).append((column, found))
+    corrected = f", Holm's correction for {pairs} pairs" if pairs > 1 else ""
+    amounts = _Amounts(f"{100 * level:g} % interval ", f", {images:,} images{corrected}", adjusted=pairs > 1)
+    said = [
+        f"{who} {format_list([f'in {_column_name(column)} by {amounts.of(column, found)}' for column, found in told])}"
+        for who, told in claims.items()
+    ]
+    for reason, told in unclaimed.items():
+        names = format_list([_column_name(column) for column, _ in told])
+        differences = format_list([amounts.of(column, found) for column, found in told]) if len(told) <= _MANY else ""
+        rest = f": {couple[0]} minus {couple[1]} is {differences}" if differences else ""
+        said.append(f"in {names} no difference can be claimed{reason}{rest}")
+    said += [f"in {format_list(equal)} they are equal"] if equal else []
+    said += [f"in {format_list(missing)} one of them has no finite number"] if missing else []
+    text = "; ".join(said) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
+    return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
+
+
+def _explain_no_claim(column: Column, found: Difference, level: float, pairs: int) -> str:
+    """Return why nothing is claimed although the interval, which is of this pair alone, excludes 0 as it is printed."""
+    low, high = round_difference(column, found.difference)[1:]
+    digits = limit_digits(column, low, high)
+    low, high = (float(_format_number(column, end, digits).replace(",", "")) for end in (low, high))
+    if not (low > 0 or high < 0):
+        return ""
+    if pairs > 1 and found.p <= 1 - level:
+        return f" after Holm's correction for {pairs} pairs, although the interval of this pair alone excludes 0"
+    return f" by the permutation test (p above {1 - level:.2g}), although the interval excludes 0"
+
+
+class _Amounts:
+    """By how much results differ, with intervals; what is true of all intervals is told with the first."""
+
+    def __init__(self, before: str, behind: str, *, adjusted: bool) -> None:
+        self.before, self.behind, self.adjusted = before, behind, adjusted
+
+    def of(self, column: Column, found: Difference) -> str:
+        value, low, high = round_difference(column, found.difference)
+        sign = -1 if found.claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
+        low, high = sorted((sign * low, sign * high))
+        if math.isnan(low):
+            return f"{_format_amount(column, sign * value, column.digits)} (without an interval{self.behind})"
+        digits = limit_digits(column, low, high)
+        between = f"{_format_number(column, low, digits)} to {_format_number(column, high, digits)}"
+        p = f"{format_p(found.p)}, adjusted " if self.adjusted else ""
+        ends = f"{self.before}{between}, {p}{format_p(found.adjusted)}{self.behind}"
+        self.before = self.behind = ""
+        return f"{_format_amount(column, sign * value, digits)} ({ends})"
+
+
+def round_difference(column: Column, difference: Interval) -> tuple[float, float, float]:
+    """Return a difference and its interval as tables show the column: of an error's complement, the other way round."""
+    value, low, high = difference.value, difference.low, difference.high
+    return (0.0 - value, 0.0 - high, 0.0 - low) if column.complement else (value, low, high)  # never -0.0
+
+
+def format_p(p: float) -> str:
+    """Return p as people write it.
+
+    >>> format_p(0.0214), format_p(0.000999), format_p(0.0004)
+    ('p = 0.021', 'p = 0.001', 'p < 0.001')
+    """
+    return "p < 0.001" if p < 0.0005 else f"p = {p:.3f}"
+
+
+def _column_name(column: Column) -> str:
+    return column.heading or column.key
+
+
+def _order_names(couple: tuple[str, str], column: Column, difference: Interval) -> tuple[tuple[str, str], str]:
+    """Return who is ahead of whom, and how."""
+    first_is_higher = round_difference(column, difference)[0] > 0
+    if column.shown_better is None:
+        return couple, "higher" if first_is_higher else "lower"
+    return couple if first_is_higher == (column.shown_better == "high") else (couple[1], couple[0]), "better"
+
+
+def _format_number(column: Column, value: float, digits: int) -> str:
+    return f"{round(column.scale * value, digits) + 0.0:,.{digits}f}"  # -0.04 is 0.0, not -0.0
+
+
+def _format_amount(column: Column, value: float, digits: int) -> str:
+    unit = "points" if column.unit == "per cent" else column.symbol
+    return f"{_format_number(column, value, digits)} {unit}".rstrip()
 
 
 def comparison_text(comparison: Comparison) -> str:

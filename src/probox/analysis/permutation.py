@@ -5,29 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from probox.analysis.resampling import Block, cut_blocks, draw_block, resample, swap_block
+from probox.analysis.resampling import Block, cut_blocks, resample, stack_numbers, swap_block
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure, Resampled, Weights
-from probox.measures.registry import measures_called
-from probox.support.types import Floats
+from probox.support.types import Floats, Ints
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class ClassPart:
-    """The objects and detections of one class, with the verdicts that they have, and the images that they are in."""
-
-    evaluation: Evaluation
-    images: npt.NDArray[np.int64]
-    """Rows of the whole evaluation's images; the others hold nothing of the class."""
-
-
-def take_class(evaluation: Evaluation, label: int, measure: Measure) -> ClassPart:
-    """Return what a measure of the class reads, as `Measure.per_class` reads it.
+def take_class(evaluation: Evaluation, label: int, measure: Measure) -> tuple[Evaluation, Ints]:
+    """Return what a measure of the class reads, as `Measure.per_class` reads it, and the image rows it is in.
 
     Measures of matches by pixels have an object's match under the object's class, whatever class the detection names,
     and what matches nothing under the class that it names. Those of matches by boxes have detections under the class
@@ -62,10 +51,10 @@ def take_class(evaluation: Evaluation, label: int, measure: Measure) -> ClassPar
         masks=evaluation.masks.take(there),
         input_notes=(),
     )
-    return ClassPart(part, images)
+    return part, images
 
 
-def _renumber(partners: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _renumber(partners: Ints, numbers: Ints) -> Ints:
     """Return partners by their new numbers; -1 stays."""
     return np.where(partners >= 0, numbers[partners], -1) if len(numbers) else partners
 
@@ -76,8 +65,6 @@ Place = tuple[str, str]
 Couple = tuple[str, str]
 """The names of two results."""
 
-Progress = Callable[[int, int], None]
-
 
 class Sampler:
     """The numbers of one evaluation, as they are and of resampled images."""
@@ -85,26 +72,18 @@ class Sampler:
     def __init__(self, evaluation: Evaluation, measures: Sequence[Measure], per_class: bool) -> None:
         self.evaluation = evaluation
         self.measures = measures
-        self.per_class = per_class
-        self.parts: dict[Place, tuple[Measure, ClassPart]] = {}
-        self.images: dict[Place, npt.NDArray[np.int64]] = {}
-        self.in_one_pass: list[Measure] = []  # which give classes and the whole together: passes are what takes time
-        for measure in measures if per_class else ():
-            if measure.per_class is None:
-                continue
-            key = measure.headline.key
-            if measure.resampled_classes is not None:
-                self.in_one_pass.append(measure)
+        self.of_classes = [measure for measure in measures if per_class and measure.per_class is not None]
+        self.parts: dict[Place, tuple[Measure, Evaluation]] = {}
+        self.images: dict[Place, Ints] = {}
+        """The rows of images that hold anything of a class; all of them for numbers of no class."""
+        for measure in self.of_classes:
             for label, name in enumerate(evaluation.classes):
-                if measure.resampled_classes is not None:
-                    self.images[name, key] = _find_images_naming(evaluation, label)
-                    continue
-                part = take_class(evaluation, label, measure)
-                self.parts[name, key], self.images[name, key] = (measure, part), part.images
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Measures are known by name everywhere, and parts are sooner made than sent.
-        return _make_sampler, (self.evaluation, tuple(measure.name for measure in self.measures), self.per_class)
+                place = (name, measure.headline.key)
+                if measure.resampled_classes is not None:  # gives all classes in one pass: passes are what takes time
+                    self.images[place] = _find_images_naming(evaluation, label)
+                else:
+                    part, self.images[place] = take_class(evaluation, label, measure)
+                    self.parts[place] = (measure, part)
 
     @cached_property
     def values(self) -> dict[Place, float]:
@@ -112,10 +91,10 @@ class Sampler:
         values: dict[Place, float] = {}
         for measure in self.measures:
             values.update({("", key): value for key, value in self.evaluation.summary_of(measure).items()})
-        for measure in self.measures if self.per_class else ():
-            if measure.per_class is not None:
-                key, groups = measure.headline.key, measure.per_class(self.evaluation)
-                values.update({(name, key): groups[name][key] for name in self.evaluation.classes})
+        for measure in self.of_classes:
+            assert measure.per_class is not None
+            key, groups = measure.headline.key, measure.per_class(self.evaluation)
+            values.update({(name, key): groups[name][key] for name in self.evaluation.classes})
         return values
 
     def numbers(self, weights: Weights, *, classes_alone: bool = False) -> dict[Place, Floats]:
@@ -123,8 +102,7 @@ class Sampler:
         numbers: dict[Place, Floats] = {}
         for measure in self.measures:
             whole: Resampled = {}
-            if measure in self.in_one_pass:
-                assert measure.resampled_classes is not None
+            if measure in self.of_classes and measure.resampled_classes is not None:
                 whole, drawn = measure.resampled_classes(self.evaluation, weights)
                 key = measure.headline.key
                 numbers.update({(name, key): drawn[:, label] for label, name in enumerate(self.evaluation.classes)})
@@ -134,90 +112,43 @@ class Sampler:
                 numbers.update({("", key): values for key, values in whole.items()})
         for place, (measure, part) in self.parts.items():
             assert measure.resampled is not None
-            numbers[place] = measure.resampled(part.evaluation, weights[:, part.images])[place[1]]
+            numbers[place] = measure.resampled(part, weights[:, self.images[place]])[place[1]]
         return numbers
 
-    def images_of(self, place: Place) -> npt.NDArray[np.int64] | None:
-        """Return the images that hold anything of a class; None: all of them."""
-        return self.images.get(place)
 
-
-def _make_sampler(evaluation: Evaluation, measures: tuple[str, ...], per_class: bool) -> Sampler:
-    return Sampler(evaluation, measures_called(measures), per_class)
-
-
-def _find_images_naming(evaluation: Evaluation, label: int) -> npt.NDArray[np.int64]:
+def _find_images_naming(evaluation: Evaluation, label: int) -> Ints:
     """Return the rows of images with objects of a class, or detections that name it."""
     tables = (evaluation.objects, evaluation.detections)
     there, found = (table.image_rows[table.labels == label] for table in tables)
     return np.union1d(there, found)
 
 
-class ReplicateCounter:
-    """Counts replicates for who wants to see that it goes on."""
-
-    def __init__(self, replicates: int, permutations: int, images: int, pairs: int, progress: Progress | None) -> None:
-        self.total = replicates + pairs * permutations if images > 1 else 0
-        self.done = 0
-        self.progress = progress
-
-    def add(self, rows: int) -> None:
-        self.done += rows
-        if self.progress is not None:
-            self.progress(self.done, self.total)
-
-
-def draw_together(
-    samplers: Mapping[str, Sampler],
-    images: int,
-    replicates: int,
-    seed: int,
-    steps: ReplicateCounter,
-) -> dict[str, dict[Place, Floats]]:
-    """Return the numbers of each result on the same images, drawn anew in each replicate."""
-    drawn: dict[str, list[dict[Place, Floats]]] = {name: [] for name in samplers}
-    if images > 1:
-        classes = max((len(sampler.evaluation.classes) for sampler in samplers.values()), default=0)
-        blocks = cut_blocks(replicates, images, classes=classes)
-        for block in blocks:
-            weights = draw_block(block, images, seed)
-            for name, sampler in samplers.items():
-                drawn[name].append(sampler.numbers(weights))
-            steps.add(block.stop - block.start)
-    return {name: _stack(parts) for name, parts in drawn.items()}
-
-
 def swap_differences(
-    both: Sampler, images: int, permutations: int, seed: int, steps: ReplicateCounter, more: int
+    both: Sampler, images: int, permutations: int, more: int, seed: int, report: Callable[[int], None]
 ) -> dict[Place, Floats]:
     """Return the differences of two results that have swapped some images; rows of `both` are theirs in turn.
 
     Of classes there are `more`.
     """
-    parts = []
-    cut = partial(cut_blocks, images=images, classes=len(both.evaluation.classes))
-    blocks = cut(permutations)
-    others = [Block(permutations + block.start, permutations + block.stop) for block in cut(more)]
-    class_parts = [_swap_numbers(block, images, seed, True, both) for block in others]
-    for block in blocks:
-        parts.append(_swap_numbers(block, images, seed, False, both))
-        steps.add(block.stop - block.start)
-    found, extra = _stack(parts), _stack(class_parts)
-    return found | {place: np.concatenate([found[place], values]) for place, values in extra.items()}
 
+    def swap(block: Block, *, classes_alone: bool) -> dict[Place, Floats]:
+        swapped = swap_block(block, images, seed)
+        sides = []
+        for chosen in (swapped, ~swapped):
+            weights = np.stack([~chosen, chosen], axis=2).reshape(len(chosen), -1).astype(np.int64)
+            sides.append(both.numbers(weights, classes_alone=classes_alone))
+        return {place: subtract(values, sides[1][place]) for place, values in sides[0].items()}
 
-def _swap_numbers(block: Block, images: int, seed: int, classes_alone: bool, both: Sampler) -> dict[Place, Floats]:
-    return _subtract_swapped(both, swap_block(block, images, seed), classes_alone=classes_alone)
-
-
-def _subtract_swapped(
-    both: Sampler, swapped: npt.NDArray[np.bool_], *, classes_alone: bool = False
-) -> dict[Place, Floats]:
-    sides = []
-    for chosen in (swapped, ~swapped):
-        weights = np.stack([~chosen, chosen], axis=2).reshape(len(chosen), -1).astype(np.int64)
-        sides.append(both.numbers(weights, classes_alone=classes_alone))
-    return {place: subtract(values, sides[1][place]) for place, values in sides[0].items()}
+    parts, classes = [], len(both.evaluation.classes)
+    for block in cut_blocks(permutations, images, classes=classes):
+        parts.append(swap(block, classes_alone=False))
+        report(block.stop - block.start)
+    others = [
+        swap(Block(permutations + block.start, permutations + block.stop), classes_alone=True)
+        for block in cut_blocks(more, images, classes=classes)
+    ]
+    found = stack_numbers(parts)
+    return found | {place: np.concatenate([found[place], own]) for place, own in stack_numbers(others).items()}
 
 
 def subtract(first: Floats, second: Floats) -> Floats:
@@ -233,16 +164,6 @@ def count_permutations(tests: int, replicates: int, level: float) -> int:
     permutations with which that product reaches 1 - level leave room for a permutation that exceeds by chance.
     """
     return max(replicates, math.ceil(2 * tests / (1 - level))) if tests > 1 else replicates
-
-
-def count_classes(both: Sampler) -> int:
-    """Return how many classes the column with most of them is tested for; 0 if classes are not compared."""
-    keys = [key for _, key in both.images]
-    return max((keys.count(key) for key in set(keys)), default=0)
-
-
-def _stack(parts: Sequence[Mapping[Place, Floats]]) -> dict[Place, Floats]:
-    return {place: np.concatenate([part[place] for part in parts]) for place in (parts[0] if parts else ())}
 
 
 def compute_p_values(
@@ -273,7 +194,7 @@ def compute_p_values(
 
 def count_images_about(place: Place, couple: Couple, samplers: Mapping[str, Sampler], images: int) -> int:
     """Return how many images hold anything that a number of two results is about."""
-    held = [samplers[name].images_of(place) for name in couple]
+    held = [samplers[name].images.get(place) for name in couple]
     return images if held[0] is None or held[1] is None else len(np.union1d(held[0], held[1]))
 
 

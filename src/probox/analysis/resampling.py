@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ from probox.measures.measure import Measure, Resampled, Unit, Weights
 from probox.measures.registry import all_measures, measures_called, named_measures
 from probox.notes import Note
 from probox.support.types import Floats
+
+Key = TypeVar("Key", bound=Hashable)
 
 _CELLS = 4_000_000  # weights at a time
 
@@ -111,6 +114,30 @@ def resample(evaluation: Evaluation, measures: Sequence[Measure], weights: Weigh
     return numbers
 
 
+def draw_together(
+    makers: Sequence[Callable[[Weights], Mapping[Key, Floats]]],
+    images: int,
+    replicates: int,
+    seed: int,
+    *,
+    classes: int,
+    report: Callable[[int], None] = lambda rows: None,
+) -> list[dict[Key, Floats]]:
+    """Return what each maker makes of the same images, drawn anew in each replicate; nothing of a single image."""
+    parts: list[list[Mapping[Key, Floats]]] = [[] for _ in makers]
+    for block in cut_blocks(replicates, images, classes=classes) if images > 1 else ():
+        weights = draw_block(block, images, seed)
+        for make, own in zip(makers, parts, strict=True):
+            own.append(make(weights))
+        report(block.stop - block.start)
+    return [stack_numbers(own) for own in parts]
+
+
+def stack_numbers(parts: Sequence[Mapping[Key, Floats]]) -> dict[Key, Floats]:
+    """Return the numbers of all replicates from those of some at a time."""
+    return {key: np.concatenate([part[key] for part in parts]) for key in (parts[0] if parts else ())}
+
+
 def choose_measures(
     results: Sequence[Evaluation], names: str | Collection[str] | None
 ) -> tuple[tuple[Measure, ...], tuple[Note, ...]]:
@@ -136,18 +163,13 @@ def choose_measures(
 
 def _check_held(measure: Measure, result: Evaluation) -> None:
     """Raise if a result does not hold what a measure needs."""
+    file = result.inputs[-1] if result.inputs else None
     if "pairs" in measure.needs and not result.has_pairs:
-        raise InputError(
-            f"{measure.name} needs matches by pixels, which were not made",
-            file=result.inputs[-1] if result.inputs else None,
-            remedy=f"evaluate with {measure.name} among the measures",
-        )
+        problem = f"{measure.name} needs matches by pixels, which were not made"
+        raise InputError(problem, file=file, remedy=f"evaluate with {measure.name} among the measures")
     if "labels" in measure.needs and result.detections.label_probs is None:
-        raise InputError(
-            f"{measure.name} needs the probabilities of all classes, which this result does not hold",
-            file=result.inputs[-1] if result.inputs else None,
-            remedy="evaluate the detections again",
-        )
+        problem = f"{measure.name} needs the probabilities of all classes, which this result does not hold"
+        raise InputError(problem, file=file, remedy="evaluate the detections again")
 
 
 def check_numbers(replicates: int, seed: int, level: float) -> None:
@@ -285,32 +307,15 @@ def bootstrap(
     values: dict[str, float] = {}
     for measure in wanted:
         values.update(evaluation.summary_of(measure))
-    images = len(evaluation.dataset)
-    drawn: dict[str, list[Floats]] = {key: [] for key in values}
-    if images > 1:
-        blocks = cut_blocks(replicates, images, classes=len(evaluation.classes))
-        names = tuple(measure.name for measure in wanted)
-        for block in blocks:
-            for key, numbers in _measure_draws(block, evaluation, names, seed).items():
-                drawn[key].append(numbers)
-    units = list_units(wanted)
+    images, classes, units = len(evaluation.dataset), len(evaluation.classes), list_units(wanted)
+    draw = partial(resample, evaluation, wanted)
+    (drawn,) = draw_together([draw], images, replicates, seed, classes=classes)
     columns = {
-        key: compute_interval(value, np.concatenate([np.zeros(0), *drawn[key]]), images, level, units[key])
+        key: compute_interval(value, drawn.get(key, np.zeros(0)), images, level, units[key])
         for key, value in values.items()
     }
-    return Intervals(
-        columns,
-        images,
-        level,
-        replicates,
-        seed,
-        (*notes, *note_few_images(images), *note_undefined(columns, replicates)),
-    )
-
-
-def _measure_draws(block: Block, evaluation: Evaluation, measures: tuple[str, ...], seed: int) -> Resampled:
-    """Return the numbers of some replicates."""
-    return resample(evaluation, measures_called(measures), draw_block(block, len(evaluation.dataset), seed))
+    notes = (*notes, *note_few_images(images), *note_undefined(columns, replicates))
+    return Intervals(columns, images, level, replicates, seed, notes)
 
 
 def list_units(measures: Sequence[Measure]) -> dict[str, Unit]:
@@ -365,10 +370,8 @@ def note_undefined(columns: Mapping[str, Interval], replicates: int) -> tuple[No
     for key, interval in columns.items():
         if interval.undefined and math.isfinite(interval.value):
             by_count.setdefault(interval.undefined, []).append(key)
-    return (
-        *([Note("infinite-columns", len(infinite), names=", ".join(infinite))] if infinite else []),
-        *(
-            Note("undefined-replicates", count, names=", ".join(keys), total=replicates)
-            for count, keys in by_count.items()
-        ),
-    )
+    notes = [Note("infinite-columns", len(infinite), names=", ".join(infinite))] if infinite else []
+    notes += [
+        Note("undefined-replicates", count, names=", ".join(keys), total=replicates) for count, keys in by_count.items()
+    ]
+    return tuple(notes)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.compatibility import check_same_truth
+from probox.analysis.comparison import check_same_truth
 from probox.analysis.resampling import DRAWS, FEW_IMAGES, SWAPS, bootstrap, stream_key
 from probox.analysis.threshold_sweep import (
     BoxRematches,

@@ -11,7 +11,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from probox.analysis.compatibility import describe_differences
+from probox.analysis.comparison import describe_differences
 from probox.analysis.loss_breakdown import BACKGROUND, UNNAMED
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probox.analysis.comparison import Comparison, Difference, PairOfResults, compare, round_difference
-from probox.analysis.compatibility import check_same_truth
+from probox.analysis.comparison import Comparison, Difference, PairOfResults, check_same_truth, compare
+from probox.analysis.comparison_text import round_difference
 from probox.analysis.loss_breakdown import BACKGROUND, PARTS, Confusion, compute_budget, confusion
 from probox.errors import InputError
 from probox.measures.measure import Column
