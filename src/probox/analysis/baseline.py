@@ -55,13 +55,12 @@ from probox.measures.scoring.scores import (
     invertible,
     negative_log_likelihoods,
 )
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.geometry import constant_covariances
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.results import Verdict
 from probox.tables.table import join_tables
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -96,7 +95,7 @@ class Rescorer:
         )
         return self._score(truth, found)
 
-    def with_rows(self, evaluation: Evaluation, rows: npt.NDArray[np.bool_], **changes: Any) -> Evaluation:
+    def with_rows(self, evaluation: Evaluation, rows: Bools, **changes: Any) -> Evaluation:
         """Return the evaluation that the scene is of, with some columns of some of its detections changed.
 
         Only these are scored anew; all are matched anew.
@@ -112,7 +111,7 @@ class Rescorer:
         changed = dataclasses.replace(evaluation, pairs=pairs, detections=table.replace(**columns), measures=("pdq",))
         return changed.rematch()
 
-    def of(self, images: npt.NDArray[np.int64], detections: npt.NDArray[np.bool_]) -> Rescorer:
+    def of(self, images: Ints, detections: Bools) -> Rescorer:
         """Return the scene of some images, given by ids, and of some detections in them."""
         rows = detections & np.isin(self.found.image_ids, images)
         truth, found = self.truth.select_images(images), self.found.select(rows)
@@ -154,7 +153,7 @@ def make_rescorer(evaluation: Evaluation, *, threads: int | None = None) -> Resc
     return Rescorer(truth, detections, found.costs, convention, threads)
 
 
-def make_pixel_covariances(boxes: FloatArray, sigma: float | FloatArray) -> FloatArray:
+def make_pixel_covariances(boxes: Floats, sigma: float | Floats) -> Floats:
     """Return covariances of one standard deviation in pixels for every corner."""
     variances = np.broadcast_to(np.square(np.reshape(sigma, (-1, 1, 1, 1))), (len(boxes), 1, 1, 1))
     return np.asarray(np.eye(2) * variances * np.ones((1, 2, 1, 1)))
@@ -215,7 +214,7 @@ class FittedBaseline:
         return float(np.sqrt(self.values[0] * self.values[1]))
 
 
-def split_in_halves(images: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def split_in_halves(images: Ints) -> Ints:
     """Return the half of each image row, 0 or 1, by turns: neighbours in a sequence of frames are in both."""
     return images % 2
 
@@ -279,8 +278,8 @@ def _search_factor(loss: Callable[[float], float], between: tuple[float, float],
 
 
 def _controlled_covariances(
-    evaluation: Evaluation, control: str, value: float | FloatArray, rows: npt.NDArray[np.bool_] | slice = slice(None)
-) -> FloatArray:
+    evaluation: Evaluation, control: str, value: float | Floats, rows: Bools | slice = slice(None)
+) -> Floats:
     """Return the covariances that some detections have under a control."""
     table = evaluation.detections
     if control == "constant":
@@ -288,14 +287,14 @@ def _controlled_covariances(
     return np.asarray(table.covariances[rows] * np.reshape(np.square(value), (-1, 1, 1, 1)))
 
 
-def _score(scene: Rescorer, covariances: FloatArray, pinned: bool) -> Evaluation:
+def _score(scene: Rescorer, covariances: Floats, pinned: bool) -> Evaluation:
     if not pinned:
         return scene.score(covariances=covariances)
     boxes, covariances = _clip_boxes(scene, covariances)
     return scene.score(boxes=boxes, covariances=covariances, extents=None)
 
 
-def _clip_boxes(scene: Rescorer, covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _clip_boxes(scene: Rescorer, covariances: Floats) -> tuple[Floats, Floats]:
     """Return boxes and covariances pinned at the image border; boxes without covariance stay as they are."""
     dataset = scene.truth.dataset
     sizes = dataset.shapes[dataset.rows_of(scene.found.image_ids)].astype(np.float64)
@@ -305,7 +304,7 @@ def _clip_boxes(scene: Rescorer, covariances: FloatArray) -> tuple[FloatArray, F
     return boxes, covariances
 
 
-def _matched_rows(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
+def _matched_rows(evaluation: Evaluation) -> Bools:
     """Return the detections that meet an object now, by pixels or by boxes: the others matter little or not at all.
 
     The search goes by them alone, which is ten times faster where most detections are false; what it finds is then
@@ -327,9 +326,7 @@ RULES = ("nll", "energy", "energy_pixels", "crps")
 """Rules of which low scores are good; the control of ``energy_pixels`` is a constant in pixels."""
 
 
-def _score_pairs(
-    rule: str, pairs: MatchedPairs, covariances: FloatArray, *, quick: bool = False
-) -> tuple[FloatArray, FloatArray]:
+def _score_pairs(rule: str, pairs: MatchedPairs, covariances: Floats, *, quick: bool = False) -> tuple[Floats, Floats]:
     """Return the sum of a rule's scores of each pair, and of how many scores it is; `quick` suffices for a search."""
     if rule == "crps":  # of the edges that are not cut off by the image's border
         judged = ~pairs.truncated
@@ -340,7 +337,7 @@ def _score_pairs(
     return energy_scores(pairs.residuals, covariances, steps=QUICK if quick else EXACT), np.ones(len(pairs))
 
 
-def _baseline_of_rule(rule: str) -> tuple[Callable[[FloatArray, float | FloatArray], FloatArray], tuple[float, float]]:
+def _baseline_of_rule(rule: str) -> tuple[Callable[[Floats, float | Floats], Floats], tuple[float, float]]:
     """Return how a rule's control makes covariances of boxes, and between which constants the best is sought."""
     return (make_pixel_covariances, PIXELS) if rule == "energy_pixels" else (constant_covariances, SHARES)
 
@@ -442,14 +439,14 @@ def measure_pdq_skill(
     return Skill("pdq", own.pdq, other.pdq, interval, constant.value, len(own.detections), deterministic)
 
 
-def _compute_skill(rule: str, sums: FloatArray) -> FloatArray:
+def _compute_skill(rule: str, sums: Floats) -> Floats:
     """Return the skill from sums of the own scores, of the constant's and of pairs, (R, 3)."""
     own, constant, pairs = sums.T
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((constant - own) / pairs if rule == "nll" else 1.0 - own / constant)
 
 
-def _fit_share(pairs: MatchedPairs, boxes: FloatArray, chosen: npt.NDArray[np.bool_], rule: str) -> float:
+def _fit_share(pairs: MatchedPairs, boxes: Floats, chosen: Bools, rule: str) -> float:
     covariances_of, between = _baseline_of_rule(rule)
     pairs, boxes = pairs.take(np.flatnonzero(chosen)), boxes[chosen]
     if not len(boxes):

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.analysis.resampling import Interval, compute_interval, draw_images
 from probox.evaluation.result import Evaluation
@@ -19,9 +18,7 @@ from probox.measures.scoring.calibration_metrics import ONE_STD, coverage, edge_
 from probox.measures.scoring.score_rows import with_sigma
 from probox.measures.scoring.scores import crps
 from probox.notes import Note
-from probox.support.types import Floats
-
-Flags = npt.NDArray[np.bool_]
+from probox.support.types import Bools, Floats
 
 TOLERANCE = 1.05
 """Factors between 1 / 1.05 and 1.05 count as calibrated."""
@@ -133,14 +130,12 @@ class ErrorFactor:
 
 def tabulate_calibration(evaluation: Evaluation) -> tuple[CalibrationRow, ...]:
     """Return the rows; a class without an edge that can be judged has none."""
-    pairs = evaluation.matched_pairs
-    return tuple(_make_row(group, name, pairs, chosen) for group, name, chosen in _groups(evaluation))
+    return tuple(_make_row(*group, evaluation.matched_pairs) for group in _groups(evaluation))
 
 
 def tabulate_edges(evaluation: Evaluation) -> list[CalibrationRow]:
     """Return the rows of the four edges alone."""
-    pairs = evaluation.matched_pairs
-    return [_make_row(group, name, pairs, chosen) for group, name, chosen in _groups(evaluation) if group == "edge"]
+    return [_make_row(*group, evaluation.matched_pairs) for group in _groups(evaluation) if group[0] == "edge"]
 
 
 def find_error_factor(evaluation: Evaluation, *, replicates: int = 1000, seed: int = 0) -> ErrorFactor:
@@ -149,7 +144,7 @@ def find_error_factor(evaluation: Evaluation, *, replicates: int = 1000, seed: i
     judged = with_sigma(pairs)
     z = np.abs(pairs.residuals) / np.sqrt(np.where(judged, pairs.variances, 1.0))
 
-    def interval(chosen: Flags) -> Interval:
+    def interval(chosen: Bools) -> Interval:
         rows, own = pairs.image_rows[np.nonzero(chosen)[0]], z[chosen]
         factor = error_factor(own)
         if len(np.unique(rows)) < 2:  # resampling a single image shows no spread
@@ -170,7 +165,7 @@ def find_error_factor(evaluation: Evaluation, *, replicates: int = 1000, seed: i
 
 
 def _worst_group(
-    evaluation: Evaluation, z: Floats, everything: Interval, interval: Callable[[Flags], Interval]
+    evaluation: Evaluation, z: Floats, everything: Interval, interval: Callable[[Bools], Interval]
 ) -> tuple[str, Interval] | None:
     """Return the group farthest from calibration, and its factor; None if no interval lies beyond that of all edges."""
     groups = [
@@ -192,7 +187,7 @@ def _distance(factor: float) -> float:
     return abs(math.log(factor)) if factor > 0 else math.inf
 
 
-def _find_outliers(evaluation: Evaluation, z: Floats, judged: Flags, factor: float) -> Outliers | None:
+def _find_outliers(evaluation: Evaluation, z: Floats, judged: Bools, factor: float) -> Outliers | None:
     bound = OUTLIER * (factor if factor > TOLERANCE else 1.0)
     outlying = judged & (z > bound)
     count, pairs = int(outlying.sum()), evaluation.matched_pairs
@@ -216,7 +211,7 @@ def _find_outliers(evaluation: Evaluation, z: Floats, judged: Flags, factor: flo
     )
 
 
-def _groups(evaluation: Evaluation) -> Iterator[tuple[str, str, Flags]]:
+def _groups(evaluation: Evaluation) -> Iterator[tuple[str, str, Bools]]:
     """Yield the groups of judged edges: kind of group, name, and which edges, (K, 4)."""
     pairs = evaluation.matched_pairs
     judged = with_sigma(pairs)
@@ -259,12 +254,10 @@ def note_last_pixels(rows: Sequence[CalibrationRow]) -> tuple[Note, ...]:
         return ()
     far = all(0.5 < bias[edge][0] < 1.5 and bias[edge][0] > 2.0 * bias[edge][1] for edge in ("x2", "y2"))
     near = all(abs(bias[edge][0]) < 0.5 for edge in ("x1", "y1"))
-    if not (far and near):
-        return ()
-    return (Note("last-pixels"),)
+    return (Note("last-pixels"),) if far and near else ()
 
 
-def _make_row(group: str, name: str, pairs: MatchedPairs, chosen: Flags) -> CalibrationRow:
+def _make_row(group: str, name: str, chosen: Bools, pairs: MatchedPairs) -> CalibrationRow:
     errors, sigmas = pairs.residuals[chosen], np.sqrt(pairs.variances[chosen])
     if not len(errors):
         return CalibrationRow(group, name, 0, *[math.nan] * 8)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from probox.analysis.calibration_table import OUTLIER, TOLERANCE, ErrorFactor, find_shifted_edges
-from probox.analysis.loss_breakdown import PARTS
+from probox.analysis.loss_breakdown import PARTS, Budget
 from probox.analysis.resampling import Interval
 from probox.evaluation.text import format_value
 from probox.measures.matched import FEW_PAIRS
@@ -30,22 +30,23 @@ _INDENT = "  "
 
 def diagnosis_text(diagnosis: Diagnosis, width: int | None = None) -> str:
     """Return the verdict and the tables; those that are wider than `width` letters are broken into blocks."""
-    parts = ["\n".join(f"- {text}" for text in diagnosis.verdict)]
+    tables: list[tuple[str, Rows]] = []
     if diagnosis.budget is not None and not math.isnan(diagnosis.budget.pdq):
-        parts.append(_add_title("Where the points went (per cent of 100)", _tabulate_losses(diagnosis), width))
+        tables.append(("Where the points went (per cent of 100)", _tabulate_losses(diagnosis.budget)))
     if any(not math.isnan(answer.pdq) for answer in diagnosis.what_if):
-        parts.append(_add_title("What if", _tabulate_what_if(diagnosis), width))
+        tables.append(("What if", _tabulate_what_if(diagnosis)))
     if any(not math.isnan(best.value) for best in diagnosis.best_thresholds):
         title = "Where is the best threshold, chosen on these images, and what does it cost elsewhere?"
-        parts.append(_add_title(title, _tabulate_thresholds(diagnosis), width))
-    if diagnosis.pairs > diagnosis.plain_pairs:
-        parts.append(
-            _add_title(f"Are sigmas honest? {_count_pairs(diagnosis)}", _tabulate_calibration(diagnosis), width)
-        )
-        parts.append(
-            _add_title("Are sigmas informative? Skill over the best constant sigma", _tabulate_skill(diagnosis), width)
-        )
-    parts.append(_add_title("Every measure of corners, labels and scores", _tabulate_numbers(diagnosis), width))
+        tables.append((title, _tabulate_thresholds(diagnosis)))
+    judged = diagnosis.pairs - diagnosis.plain_pairs
+    if judged > 0:
+        cut = "an overlap of half cuts off larger errors"
+        of = f"({judged:,} pairs by {diagnosis.pairing}; error/std: 68% quantile of |z|; {cut})"
+        tables.append((f"Are sigmas honest? {of}", _tabulate_calibration(diagnosis)))
+        tables.append(("Are sigmas informative? Skill over the best constant sigma", _tabulate_skill(diagnosis)))
+    tables.append(("Every measure of corners, labels and scores", _tabulate_numbers(diagnosis)))
+    parts = ["\n".join(f"- {text}" for text in diagnosis.verdict)]
+    parts += [_add_title(title, rows, width) for title, rows in tables]
     if diagnosis.notes:
         parts.append("\n".join(note.with_label() for note in diagnosis.notes))
     return "\n\n".join(parts)
@@ -69,22 +70,13 @@ def diagnosis_tables(diagnosis: Diagnosis) -> dict[str, str]:
     }  # fmt: skip
     if diagnosis.budget is not None:
         tables["budget.csv"] = [{"part": part, "share": value} for part, value in diagnosis.budget.to_dict().items()]
-    return {name: _write_csv(rows) for name, rows in tables.items()}
+    return {
+        name: "".join(csv_lines([list(rows[0]), *(list(row.values()) for row in rows)])) if rows else ""
+        for name, rows in tables.items()
+    }
 
 
-def _write_csv(rows: Sequence[dict[str, object]]) -> str:
-    return "".join(csv_lines([list(rows[0]), *(list(row.values()) for row in rows)])) if rows else ""
-
-
-def _count_pairs(diagnosis: Diagnosis) -> str:
-    judged = diagnosis.pairs - diagnosis.plain_pairs
-    cut = "an overlap of half cuts off larger errors"
-    return f"({judged:,} pairs by {diagnosis.pairing}; error/std: 68% quantile of |z|; {cut})"
-
-
-def _tabulate_losses(diagnosis: Diagnosis) -> Rows:
-    budget = diagnosis.budget
-    assert budget is not None
+def _tabulate_losses(budget: Budget) -> Rows:
     rows = [["", "points", "of what is lost"], ["PDQ", f"{100 * budget.pdq:.2f}", ""]]
     for part, words in PARTS.items():
         share = getattr(budget, part)
@@ -134,35 +126,33 @@ def _tabulate_calibration(diagnosis: Diagnosis) -> Rows:
     return rows
 
 
+_RULES = {
+    "nll": "NLL",
+    "energy": "energy score",
+    "energy_pixels": "energy score (pixels)",
+    "crps": "CRPS",
+    "pdq": "PDQ",
+}
+
+
 def _tabulate_skill(diagnosis: Diagnosis) -> Rows:
     rows = [["", "own", "constant", "skill", "95 % interval", "best constant"]]
     for rule, skill in diagnosis.skill.items():
-        per = 1.0 if rule == "nll" else 100.0
-        unit = {"nll": "nats", "pdq": "points"}.get(rule, "%")
-        scale = 100.0 if rule == "pdq" else 1.0
         if math.isnan(skill.skill.value):
-            rows.append([_rule_words(rule), *["-"] * 5])
+            rows.append([_RULES[rule], *["-"] * 5])
             continue
+        per, unit = {"nll": (1.0, "nats"), "pdq": (100.0, "points")}.get(rule, (100.0, "%"))
+        scale = 100.0 if rule == "pdq" else 1.0
         low, high = per * skill.skill.low, per * skill.skill.high
         rows.append(
             [
-                _rule_words(rule), f"{scale * skill.own:.3f}", f"{scale * skill.constant:.3f}",
+                _RULES[rule], f"{scale * skill.own:.3f}", f"{scale * skill.constant:.3f}",
                 f"{per * skill.skill.value:+.2f} {unit}",
                 "-" if math.isnan(low) else f"{low:+.2f} to {high:+.2f}",
                 f"{skill.share:.1f} px" if rule == "energy_pixels" else f"{100 * skill.share:.1f} %",
             ]
         )  # fmt: skip
     return rows
-
-
-def _rule_words(rule: str) -> str:
-    return {
-        "nll": "NLL",
-        "energy": "energy score",
-        "energy_pixels": "energy score (pixels)",
-        "crps": "CRPS",
-        "pdq": "PDQ",
-    }[rule]
 
 
 def _tabulate_numbers(diagnosis: Diagnosis) -> Rows:
@@ -316,18 +306,15 @@ def _describe_losses(diagnosis: Diagnosis) -> str:
     budget = diagnosis.budget
     if budget is None or not budget.lost > 0:
         return ""
-    shares = sorted(((getattr(budget, part) / budget.lost, words) for part, words in PARTS.items()), reverse=True)
-    (first, most), (second, next_) = shares[:2]
-    text = f"{100 * first:.0f} % of the lost points are {_loss_words(most)}"
-    return text + (f", {100 * second:.0f} % {_loss_words(next_)}" if second >= 0.1 else "")
-
-
-def _loss_words(part: str) -> str:
-    return {
-        "labels": "unsure or wrong labels",
+    called = PARTS | {
+        "label": "unsure or wrong labels",
         "foreground": "object pixels that boxes do not claim",
         "background": "pixels claimed beside objects",
-    }.get(part, part)
+    }
+    shares = sorted(((getattr(budget, part) / budget.lost, words, part) for part, words in PARTS.items()), reverse=True)
+    (first, _, most), (second, _, next_) = shares[:2]
+    text = f"{100 * first:.0f} % of the lost points are {called[most]}"
+    return text + (f", {100 * second:.0f} % {called[next_]}" if second >= 0.1 else "")
 
 
 def _describe_threshold(diagnosis: Diagnosis) -> str:
@@ -336,6 +323,5 @@ def _describe_threshold(diagnosis: Diagnosis) -> str:
         return ""
     if best.threshold is None:
         return f"no label threshold gives more than PDQ {100 * best.now:.2f}"
-    instead = f"instead of {100 * best.now:.2f}"
-    chosen = f"the best threshold, chosen on these images, is {best.threshold:.3g}"
-    return f"{chosen} and gives PDQ {100 * best.value:.2f} {instead}"
+    gives = f"gives PDQ {100 * best.value:.2f} instead of {100 * best.now:.2f}"
+    return f"the best threshold, chosen on these images, is {best.threshold:.3g} and {gives}"

@@ -19,10 +19,10 @@ instead: ``off`` has the lowest, ``close`` the highest. No image has two example
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.analysis.calibration_table import note_last_pixels, tabulate_edges
 from probox.errors import InputError
@@ -30,7 +30,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.matched import MatchedPairs
 from probox.measures.scoring.scores import invertible, squared_distances
 from probox.notes import Note
-from probox.support.types import Floats
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.results import Verdict
 
 KINDS = {
@@ -149,56 +149,42 @@ def example_detections(result: Evaluation, n: int = 3) -> Examples:
     return Examples(tuple(found), tuple(notes))
 
 
-def _find_by_distance(result: Evaluation, pairs: MatchedPairs, usable: npt.NDArray[np.bool_], n: int) -> list[Example]:
+def _find_by_distance(result: Evaluation, pairs: MatchedPairs, usable: Bools, n: int) -> list[Example]:
     distances = np.where(usable, squared_distances(pairs.residuals, pairs.covariances), np.nan)
     sigmas = np.sqrt(pairs.variances)
     relative = np.sqrt(np.square(sigmas / np.maximum(np.tile(pairs.sides, 2), 1.0)).mean(axis=1))
     quality = np.array([_quality(result, pairs, row, "spatial") for row in range(len(pairs))])
-    kinds: dict[str, tuple[npt.NDArray[np.bool_], Floats]] = {
-        "overconfident": (distances > RARE_HIGH, distances),
-        "underconfident": (distances < RARE_LOW, relative),
+    mean = f"calibrated boxes have {FREEDOM} on average"
+
+    def overconfident(row: int) -> str:
+        times = np.abs(pairs.residuals[row]) / sigmas[row]
+        edge = int(np.argmax(times))
+        return (
+            f"the {_EDGES[edge]} edge is {abs(pairs.residuals[row, edge]):.1f} px off with a std of "
+            f"{sigmas[row, edge]:.1f} px, {times[edge]:.1f} stds; d² is {distances[row]:.0f}, {mean}"
+        )
+
+    def others(row: int, digits: int) -> str:
+        errors = f"errors of {_rms(pairs.residuals[row]):.1f} px with stds of {_rms(sigmas[row]):.1f} px"
+        return f"{errors}; d² is {distances[row]:.{digits}f}, {mean}"
+
+    kinds: dict[str, tuple[Bools, Floats, Callable[[int], str]]] = {
+        "overconfident": (distances > RARE_HIGH, distances, overconfident),
+        "underconfident": (distances < RARE_LOW, relative, partial(others, digits=2)),
         "calibrated": (
             (distances >= QUARTER) & (distances <= THREE_QUARTERS),
             pairs.ious if np.isnan(quality).all() else np.nan_to_num(quality, nan=-1.0),
+            partial(others, digits=1),
         ),
     }
-    tell = {
-        "overconfident": _describe_overconfident,
-        "underconfident": _describe_underconfident,
-        "calibrated": _describe_calibrated,
-    }
     return [
-        _make_example(result, pairs, row, kind, tell[kind](pairs, row, distances, sigmas), distances[row])
-        for kind, (is_one, key) in kinds.items()
+        _make_example(result, pairs, row, kind, f"{kind}: {describe(row)}", distances[row])
+        for kind, (is_one, key, describe) in kinds.items()
         for row in _take_first(pairs, np.flatnonzero(is_one), key, n)
     ]
 
 
-def _describe_overconfident(pairs: MatchedPairs, row: int, distances: Floats, sigmas: Floats) -> str:
-    times = np.abs(pairs.residuals[row]) / sigmas[row]
-    edge = int(np.argmax(times))
-    return (
-        f"overconfident: the {_EDGES[edge]} edge is {abs(pairs.residuals[row, edge]):.1f} px off with a std of "
-        f"{sigmas[row, edge]:.1f} px, {times[edge]:.1f} stds; d² is {distances[row]:.0f}, calibrated boxes have "
-        f"{FREEDOM} on average"
-    )
-
-
-def _describe_underconfident(pairs: MatchedPairs, row: int, distances: Floats, sigmas: Floats) -> str:
-    return (
-        f"underconfident: errors of {_rms(pairs.residuals[row]):.1f} px with stds of {_rms(sigmas[row]):.1f} px; "
-        f"d² is {distances[row]:.2f}, calibrated boxes have {FREEDOM} on average"
-    )
-
-
-def _describe_calibrated(pairs: MatchedPairs, row: int, distances: Floats, sigmas: Floats) -> str:
-    return (
-        f"calibrated: errors of {_rms(pairs.residuals[row]):.1f} px with stds of {_rms(sigmas[row]):.1f} px; "
-        f"d² is {distances[row]:.1f}, calibrated boxes have {FREEDOM} on average"
-    )
-
-
-def _find_by_overlap(result: Evaluation, pairs: MatchedPairs, usable: npt.NDArray[np.bool_], n: int) -> list[Example]:
+def _find_by_overlap(result: Evaluation, pairs: MatchedPairs, usable: Bools, n: int) -> list[Example]:
     """Return examples of boxes without covariance."""
     rows = np.flatnonzero(usable)
     middle = np.median(pairs.ious[rows]) if len(rows) else 0.0
@@ -235,7 +221,7 @@ def _find_wrong_labels(result: Evaluation, n: int) -> list[Example]:
     return found
 
 
-def _take_first(pairs: MatchedPairs, rows: npt.NDArray[np.int64], key: Floats, n: int) -> list[int]:
+def _take_first(pairs: MatchedPairs, rows: Ints, key: Floats, n: int) -> list[int]:
     """Return the `n` rows of highest key, one of each image; ties go by the order of pairs."""
     chosen: list[int] = []
     images: set[int] = set()
@@ -249,12 +235,10 @@ def _take_first(pairs: MatchedPairs, rows: npt.NDArray[np.int64], key: Floats, n
 
 def _quality(result: Evaluation, pairs: MatchedPairs, row: int, name: str) -> float:
     """Return a quality of a pair if it is PDQ's pair, too; NaN if PDQ was not measured, or pairs it with another."""
-    detection = int(pairs.detections[row])
-    if not result.has_pairs or result.detections.partners[detection] != pairs.objects[row]:
+    detection, table = int(pairs.detections[row]), result.detections
+    if not result.has_pairs or table.partners[detection] != pairs.objects[row]:
         return float("nan")
-    if result.detections.verdicts[detection] != Verdict.TP:
-        return float("nan")
-    return float(result.detections.quality(name)[detection])
+    return float(table.quality(name)[detection]) if table.verdicts[detection] == Verdict.TP else float("nan")
 
 
 def _make_example(
@@ -266,24 +250,17 @@ def _make_example(
         caption += f"; qualities: {', '.join(known)}"
     elif result.has_pairs:
         caption += "; PDQ does not match the two"
-    name = result.classes[pairs.labels[row]]
-    has_sigmas = not pairs.plain[row]
+    image_id = int(result.dataset.image_ids[pairs.image_rows[row]])
     numbers = {
         "distance": float(distance),
         "error": _rms(pairs.residuals[row]),
-        "sigma": _rms(np.sqrt(pairs.variances[row])) if has_sigmas else float("nan"),
+        "sigma": float("nan") if pairs.plain[row] else _rms(np.sqrt(pairs.variances[row])),
         "iou": float(pairs.ious[row]),
         "score": float(pairs.scores[row]),
         **qualities,
     }
-    return Example(
-        kind=kind,
-        image_id=int(result.dataset.image_ids[pairs.image_rows[row]]),
-        detection=int(pairs.detections[row]),
-        object=int(pairs.objects[row]),
-        caption=f"{caption} ({name}, image {result.dataset.image_ids[pairs.image_rows[row]]})",
-        numbers=numbers,
-    )
+    caption = f"{caption} ({result.classes[pairs.labels[row]]}, image {image_id})"
+    return Example(kind, image_id, int(pairs.detections[row]), int(pairs.objects[row]), caption, numbers)
 
 
 def _rms(values: Floats) -> float:

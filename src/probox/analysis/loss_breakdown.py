@@ -16,7 +16,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.analysis.baseline import Rescorer
 from probox.analysis.thresholds import BestThreshold
@@ -25,6 +24,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.matched import overlaps
 from probox.measures.measure import Judged
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.flat import FlatTable, Readable, text_column
 from probox.tables.results import Verdict
 
@@ -111,7 +111,7 @@ def compute_budget(evaluation: Judged) -> Budget:
     return Budget(*(share / counted for share in shares))
 
 
-def shapley_losses(factors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def shapley_losses(factors: Floats) -> Floats:
     """Return how much each of three factors takes from 1, (K, 3); a row adds up to 1 minus the row's product.
 
     For factors a, b, c the mean over all orders in which they are multiplied is, for a,
@@ -190,7 +190,7 @@ def sort_answers(answers: Sequence[WhatIf]) -> list[WhatIf]:
     return sorted(placed, key=lambda answer: -answer.gain)
 
 
-def find_duplicates(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
+def find_duplicates(evaluation: Evaluation) -> Bools:
     """Return the false positives that repeat another detection.
 
     They name the class of an object that another detection was matched with, and overlap it by half or more.
@@ -203,7 +203,7 @@ def find_duplicates(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
     return twice
 
 
-def find_would_be_duplicates(evaluation: Evaluation) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def find_would_be_duplicates(evaluation: Evaluation) -> tuple[Ints, Ints]:
     """Return the rows of detections and objects whose pairs are duplicates if the one is false and the other found."""
     pairs, found, there = evaluation.pairs, evaluation.detections, evaluation.objects
     named = found.labels[pairs.detections] == there.labels[pairs.objects]
@@ -219,8 +219,6 @@ def score_true_boxes(evaluation: Evaluation, scene: Rescorer) -> float:
     boxes = evaluation.objects.mask_boxes[found.partners[hit]]
     return scene.with_rows(evaluation, hit, boxes=boxes, covariances=None, extents=None).pdq
 
-
-Counts = npt.NDArray[np.int64]
 
 BACKGROUND = "background"
 """Where a missed object was not found, and what a false positive stands on."""
@@ -247,12 +245,12 @@ class Confusion(Readable):
     """
 
     classes: tuple[str, ...]
-    truth: Counts
-    predicted: Counts
-    counts: Counts
+    truth: Ints
+    predicted: Ints
+    counts: Ints
 
     @property
-    def matrix(self) -> Counts:
+    def matrix(self) -> Ints:
         """Return the counts as an array (C + 1, C + 1).
 
         Rows are classes of objects, columns classes that detections name, both in the order of `classes`, then
@@ -262,14 +260,14 @@ class Confusion(Readable):
         return self.among(range(len(self.classes) + 1))
 
     @property
-    def unnamed(self) -> Counts:
+    def unnamed(self) -> Ints:
         """Return how many detections name none of the truth's classes, (C + 1,).
 
         They are counted by the class of their object, the last ones being false positives.
         """
         return self._sums(self.truth, self.predicted > len(self.classes))
 
-    def among(self, classes: Iterable[int]) -> Counts:
+    def among(self, classes: Iterable[int]) -> Ints:
         """Return the rows and columns of the matrix that have these numbers, ascending."""
         chosen = np.asarray(list(classes), np.int64)
         place = np.full(len(self.classes) + 2, -1)
@@ -280,14 +278,14 @@ class Confusion(Readable):
         np.add.at(matrix, (row[inside], column[inside]), self.counts[inside])
         return matrix
 
-    def _sums(self, labels: Counts, chosen: npt.NDArray[np.bool_]) -> Counts:
+    def _sums(self, labels: Ints, chosen: Bools) -> Ints:
         """Return the sums of chosen counts by class, background last."""
         sums = np.zeros(len(self.classes) + 1, np.int64)
         np.add.at(sums, labels[chosen], self.counts[chosen])
         return sums
 
     @property
-    def _background(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def _background(self) -> tuple[Bools, Bools]:
         """Where there is no object, and where no detection."""
         return self.truth == len(self.classes), self.predicted == len(self.classes)
 
@@ -307,16 +305,16 @@ class Confusion(Readable):
         """Return how many objects are missed."""
         return int(self.counts[self._background[1]].sum())
 
-    def row_sums(self) -> Counts:
+    def row_sums(self) -> Ints:
         """Return how many objects each class has, and how many detections are false positives."""
         return self._sums(self.truth, np.ones(len(self.truth), bool))
 
-    def shares(self) -> npt.NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Return the matrix divided by the sums of its rows, `unnamed` included; NaN where a row is empty."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.matrix / self.row_sums()[:, None], dtype=np.float64)
 
-    def count_mixed(self) -> Counts:
+    def count_mixed(self) -> Ints:
         """Return for each class how many matches mix it up with another: its objects, and those it is named for."""
         no_object, no_detection = self._background
         other = ~no_object & ~no_detection & (self.truth != self.predicted)
@@ -395,7 +393,7 @@ def confusion(evaluation: Evaluation) -> Confusion:
     return _count_confusion(evaluation.classes, truth, predicted, np.ones(len(truth), np.int64))
 
 
-def _count_confusion(classes: tuple[str, ...], truth: Counts, predicted: Counts, counts: Counts) -> Confusion:
+def _count_confusion(classes: tuple[str, ...], truth: Ints, predicted: Ints, counts: Ints) -> Confusion:
     """Return the counts of pairs, each pair once."""
     columns = len(classes) + 2
     cells, place = np.unique(truth.astype(np.int64) * columns + predicted, return_inverse=True)

@@ -15,13 +15,10 @@ from probox.evaluation.input_checks.checks import check_coverage
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.pdq_measure import pdq_per_image
 from probox.notes import Note
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.labels import background_classes, scores_alone
 from probox.tables.table import Table, column, expect, frozen
-
-FloatArray = npt.NDArray[np.float64]
-
-IntArray = npt.NDArray[np.int64]
 
 LEAST_SIDE = 1.0
 """Pixels: a shorter side counts as so long, that a sliver of a box is not unsure without limit."""
@@ -47,9 +44,9 @@ class Ranking(Table):
 
     adopts: ClassVar[bool] = True
 
-    image_ids: IntArray = column(np.int64)
-    values: FloatArray = column(np.float64)
-    detections: IntArray = column(np.int64)
+    image_ids: Ints = column(np.int64)
+    values: Floats = column(np.float64)
+    detections: Ints = column(np.int64)
     by: str = ""
     aggregate: str = ""
     notes: tuple[Note, ...] = ()
@@ -125,8 +122,8 @@ def rank(
 
 
 def _choose_detections(
-    detections: Detections, images: IntArray, threshold: float | None, *, spread: bool
-) -> tuple[IntArray, list[Note]]:
+    detections: Detections, images: Ints, threshold: float | None, *, spread: bool
+) -> tuple[Ints, list[Note]]:
     """Return the rows of detections that count, and why the others do not."""
     n = len(detections)
     kept = np.isin(detections.image_ids, images)
@@ -153,12 +150,12 @@ def _choose_detections(
     return np.flatnonzero(kept), notes
 
 
-def _check_choice(name: str, value: object, choices: dict[str, Callable[..., FloatArray]]) -> None:
+def _check_choice(name: str, value: object, choices: dict[str, Callable[..., Floats]]) -> None:
     if not isinstance(value, str) or value not in choices:
         raise InputError(f"expected {name} to be one of {', '.join(choices)}, but got {value!r:.40}")
 
 
-def _distributions(found: Detections) -> FloatArray:
+def _distributions(found: Detections) -> Floats:
     """Return the probability of each class and, last, of background, which is whatever the others leave of 1."""
     classes = ~background_classes(found.classes)
     probs = found.label_probs[:, classes].astype(np.float64)
@@ -170,7 +167,7 @@ def _distributions(found: Detections) -> FloatArray:
     return np.concatenate([probs, rest], axis=1)
 
 
-def _has_one_score(found: Detections) -> npt.NDArray[np.bool_]:
+def _has_one_score(found: Detections) -> Bools:
     """Return which detections say a score and nothing else.
 
     With the rest spread over eighty classes a faint one would be the least sure of all, torn between them, where it
@@ -179,14 +176,14 @@ def _has_one_score(found: Detections) -> npt.NDArray[np.bool_]:
     return scores_alone(found.label_probs, found.labels, found.classes)
 
 
-def compute_entropies(found: Detections) -> FloatArray:
+def compute_entropies(found: Detections) -> Floats:
     """Return the entropy of each detection's labels, background being one, in nats."""
     probs = _distributions(found)
     terms = probs * np.log(np.where(probs > 0, probs, 1.0))
     return np.asarray(np.abs(terms.sum(axis=1)))
 
 
-def compute_margins(found: Detections) -> FloatArray:
+def compute_margins(found: Detections) -> Floats:
     """Return 1 - (p1 - p2) of the two most probable labels of each detection, background being one."""
     probs = _distributions(found)
     if probs.shape[1] < 2:  # nothing but background
@@ -195,7 +192,7 @@ def compute_margins(found: Detections) -> FloatArray:
     return np.asarray(1.0 - (two[:, 1] - two[:, 0]))
 
 
-def compute_spreads(found: Detections) -> FloatArray:
+def compute_spreads(found: Detections) -> Floats:
     """Return how far the edges of each box spread: the mean of sigma / side, the width for x and the height for y."""
     if found.covariances is None:
         return np.zeros(len(found))
@@ -204,28 +201,28 @@ def compute_spreads(found: Detections) -> FloatArray:
     return np.asarray((sigmas / sides[:, None, :]).mean(axis=(1, 2)))
 
 
-def _sum(values: FloatArray, of_image: IntArray, counts: IntArray) -> FloatArray:
+def _sum(values: Floats, of_image: Ints, counts: Ints) -> Floats:
     return np.bincount(of_image, values, minlength=len(counts)).astype(np.float64)
 
 
-def _mean(values: FloatArray, of_image: IntArray, counts: IntArray) -> FloatArray:
+def _mean(values: Floats, of_image: Ints, counts: Ints) -> Floats:
     return np.asarray(_sum(values, of_image, counts) / np.maximum(counts, 1))
 
 
-def _max(values: FloatArray, of_image: IntArray, counts: IntArray) -> FloatArray:
+def _max(values: Floats, of_image: Ints, counts: Ints) -> Floats:
     greatest = np.zeros(len(counts))
     np.maximum.at(greatest, of_image, values)
     return greatest
 
 
-UNCERTAINTIES: dict[str, Callable[[Detections], FloatArray]] = {
+UNCERTAINTIES: dict[str, Callable[[Detections], Floats]] = {
     "entropy": compute_entropies,
     "spread": compute_spreads,
     "margin": compute_margins,
 }
 """How unsure a detection is: what to rank by."""
 
-AGGREGATES: dict[str, Callable[[FloatArray, IntArray, IntArray], FloatArray]] = {
+AGGREGATES: dict[str, Callable[[Floats, Ints, Ints], Floats]] = {
     "sum": _sum,
     "mean": _mean,
     "max": _max,
@@ -248,7 +245,7 @@ _LEAST_LOSS = 1e-9
 """Lost points up to this are rounding of sums."""
 
 
-def find_seen_images(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
+def find_seen_images(evaluation: Evaluation) -> Bools:
     """Return which images of the data set the detector saw, one bool each.
 
     An image without any detection is taken for one that the detector was not run on if there are many of them while
@@ -261,7 +258,7 @@ def find_seen_images(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
     return seen
 
 
-def compute_lost_points(evaluation: Evaluation) -> npt.NDArray[np.float64]:
+def compute_lost_points(evaluation: Evaluation) -> Floats:
     """Return the points of PDQ that each image lost: TP + FP + FN minus the sum of its pPDQ.
 
     Their sum over all images, divided by TP + FP + FN of all images, is 1 - PDQ (see `probox.analysis.loss_breakdown`).
@@ -271,9 +268,7 @@ def compute_lost_points(evaluation: Evaluation) -> npt.NDArray[np.float64]:
     return np.asarray(sums["TP"] + sums["cost"] + sums["FN"] - sums["pPDQ"])
 
 
-def choose_images(
-    evaluation: Evaluation, choice: str, n: int, *, seen: npt.NDArray[np.bool_] | None = None
-) -> list[int]:
+def choose_images(evaluation: Evaluation, choice: str, n: int, *, seen: Bools | None = None) -> list[int]:
     """Return the ids of the `n` images that a choice puts first; ties go by id.
 
     Images that have none of what the choice goes by, such as lost points, are left out.

@@ -22,7 +22,7 @@ from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.measure import Measure, Resampled, Unit, Weights
 from probox.measures.registry import all_measures, measures_called, named_measures
 from probox.notes import Note
-from probox.support.types import Floats
+from probox.support.types import Bools, Floats, Ints
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -61,7 +61,7 @@ def random_words(key: int, block: Block, images: int) -> npt.NDArray[np.uint32]:
     return _mix(replicates[:, None] ^ _mix(np.arange(images, dtype=np.uint32) + _GOLDEN))
 
 
-def assign_folds(images: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
+def assign_folds(images: int, folds: int, seed: int) -> Ints:
     """Return the fold of each image by a seeded shuffle; rows ascend by id, so the order in files has no effect."""
     fold = np.empty(images, np.int64)
     fold[np.random.default_rng(seed).permutation(images)] = np.arange(images) % folds
@@ -100,7 +100,7 @@ def draw_images(images: int, replicates: int, seed: int) -> Iterator[Weights]:
     return (draw_block(block, images, seed) for block in cut_blocks(replicates, images))
 
 
-def swap_block(block: Block, images: int, seed: int) -> npt.NDArray[np.bool_]:
+def swap_block(block: Block, images: int, seed: int) -> Bools:
     """Return which images change sides in each replicate, each with probability one half."""
     return random_words(stream_key(seed, SWAPS), block, images) < 1 << 31
 

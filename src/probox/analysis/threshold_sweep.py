@@ -29,7 +29,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES, IOU_THRESHOLDS, MAX_DETECTIONS
 from probox.measures.pdq.kernel import assign
 from probox.support.parallel import thread_count
-from probox.support.types import Ints
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.results import Verdict
 
 
@@ -51,7 +51,7 @@ class ThresholdStates(NamedTuple):
     row: Ints
     state: Ints
     step: npt.NDArray[np.float32]
-    first: npt.NDArray[np.bool_]
+    first: Bools
 
 
 def iterate_states(confidence: npt.NDArray[np.float32], group: Ints, limit: int) -> Iterator[ThresholdStates]:
@@ -138,8 +138,8 @@ class Rematches:
     """
 
     threshold: npt.NDArray[np.float32]
-    detection: npt.NDArray[np.int64]
-    pair: npt.NDArray[np.int64]
+    detection: Ints
+    pair: Ints
 
     def __len__(self) -> int:
         return len(self.threshold)
@@ -178,7 +178,7 @@ def find_rematches(evaluation: Evaluation, confidences: npt.NDArray[np.float32] 
     )
 
 
-def _is_crowded(sure: npt.NDArray[np.float32], image: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _is_crowded(sure: npt.NDArray[np.float32], image: Ints) -> Bools:
     """Return which images, numbered as in `image`, have too many pairs in all their states together."""
     most = np.bincount(image) ** 2 > _MOST_PAIRS  # no more states than pairs
     for one in np.flatnonzero(most):
@@ -187,7 +187,7 @@ def _is_crowded(sure: npt.NDArray[np.float32], image: npt.NDArray[np.int64]) -> 
 
 
 def _find_changes_one_by_one(
-    evaluation: Evaluation, rows: npt.NDArray[np.int64], sure: npt.NDArray[np.float32]
+    evaluation: Evaluation, rows: Ints, sure: npt.NDArray[np.float32]
 ) -> list[npt.NDArray[np.generic]]:
     """Return what `_find_changes` does for the pairs of one image, passing over states in which no match drops out.
 
@@ -197,7 +197,7 @@ def _find_changes_one_by_one(
     confidence = sure[pairs.detections[rows]]
     partner = np.full(len(sure), -1)  # the pair of each detection
     before, step = np.zeros(0, np.int64), np.float32(0)
-    found: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+    found: list[tuple[npt.NDArray[np.float32], Ints, Ints]] = []
     while True:
         matched = rows[assign(np.zeros(len(rows), np.int64), pairs, evaluation.convention.assignment, rows)]
         now = pairs.detections[matched]
@@ -248,9 +248,7 @@ def _find_changes(
     return [states.step[changed // span], changed % span, partner]
 
 
-def _take_changes(
-    wanted: npt.NDArray[np.int64], known: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+def _take_changes(wanted: Ints, known: Ints) -> tuple[Bools, Ints]:
     """Return which keys are among the known ones, which ascend, and where."""
     place = np.searchsorted(known, wanted)
     inside = place < len(known)
@@ -267,8 +265,8 @@ class Histories(NamedTuple):
 
     since: npt.NDArray[np.float32]
     until: npt.NDArray[np.float32]
-    detection: npt.NDArray[np.int64]
-    pair: npt.NDArray[np.int64]
+    detection: Ints
+    pair: Ints
 
 
 def match_histories(evaluation: Evaluation, rematches: Rematches, confidences: npt.NDArray[np.float32]) -> Histories:
@@ -288,8 +286,8 @@ def threshold_curve(
     evaluation: Evaluation,
     thresholds: npt.ArrayLike,
     rematches: Rematches | None = None,
-    images: npt.NDArray[np.bool_] | None = None,
-) -> dict[str, npt.NDArray[np.float64]]:
+    images: Bools | None = None,
+) -> dict[str, Floats]:
     """Return PDQ, TP, FP and FN at each label threshold, as ``evaluation.at_threshold(t).summary()`` gives them.
 
     Parameters
@@ -322,7 +320,7 @@ def threshold_curve(
     end = np.searchsorted(levels, until, side="left")  # kept while the level is below the confidence
     n = len(levels)
 
-    def along(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def along(weights: Floats) -> Floats:
         steps = np.bincount(begin, weights, n + 1) - np.bincount(np.maximum(end, begin), weights, n + 1)
         return np.asarray(np.cumsum(steps)[:n])
 
@@ -340,7 +338,7 @@ def threshold_curve(
     return {name: np.where(unknown, np.nan, curve) for name, curve in curves.items()}
 
 
-def _find_pair_rows(evaluation: Evaluation) -> npt.NDArray[np.int64]:
+def _find_pair_rows(evaluation: Evaluation) -> Ints:
     """Return for each detection the row of the pair that matches it, or -1."""
     if not evaluation.has_pairs:
         raise InputError("PDQ was not measured, so nobody is matched", remedy="evaluate with PDQ among the measures")
@@ -370,7 +368,7 @@ class BoxRematches(NamedTuple):
     detection: Ints
     matched: npt.NDArray[np.uint16]
     ignored: npt.NDArray[np.uint16]
-    ious: npt.NDArray[np.float64]
+    ious: Floats
     partner: Ints = np.zeros(0, np.int64)
 
 

@@ -16,6 +16,7 @@ from probox.evaluation.threshold_choice import ThresholdChoice
 from probox.measures.measure import Measure
 from probox.measures.pdq.pdq_measure import PDQ
 from probox.measures.registry import measure_names, measures_called
+from probox.support.types import Bools, Floats
 
 FOLDS = 5
 """Folds of images that cross-fitting splits into."""
@@ -150,7 +151,7 @@ def cross_fit_threshold(evaluation: Evaluation) -> ThresholdChoice:
     folds = assign_folds(images, min(FOLDS, images), seed=0)
     rematches = find_rematches(evaluation)
 
-    def best_on(chosen: npt.NDArray[np.bool_]) -> float | None:
+    def best_on(chosen: Bools) -> float | None:
         here = evaluation.detections.confidences[chosen[evaluation.detections.image_rows]]
         thresholds = np.concatenate([[-1.0], _exact_steps(here)])  # above -1 are all detections
         values = threshold_curve(evaluation, thresholds, rematches, chosen)["PDQ"]
@@ -160,9 +161,7 @@ def cross_fit_threshold(evaluation: Evaluation) -> ThresholdChoice:
     return ThresholdChoice(chosen, folds, best_on(folds >= 0))
 
 
-def _find_best(
-    thresholds: npt.NDArray[np.float64], values: npt.NDArray[np.float64], now: float, sign: float
-) -> tuple[float | None, float, float]:
+def _find_best(thresholds: Floats, values: Floats, now: float, sign: float) -> tuple[float | None, float, float]:
     """Return the lowest of the best thresholds, the value there and `now`; None where no threshold is better."""
     # Where nothing is left, a rule about pairs has no number; that is never the best.
     usable = ~np.isnan(values)
@@ -171,14 +170,12 @@ def _find_best(
     return (float(thresholds[best]), float(values[best]), now) if better else (None, now, now)
 
 
-def _exact_steps(confidences: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def _exact_steps(confidences: npt.NDArray[np.float32]) -> Floats:
     """Return the thresholds at which detections of these confidences drop out."""
     return np.unique(np.concatenate([[0.0], np.unique(confidences).astype(np.float64)]))
 
 
-def _values(
-    evaluation: Evaluation, measure: Measure, thresholds: npt.NDArray[np.float64], rematches: Rematches | None
-) -> npt.NDArray[np.float64]:
+def _values(evaluation: Evaluation, measure: Measure, thresholds: Floats, rematches: Rematches | None) -> Floats:
     if measure is PDQ:
         return threshold_curve(evaluation, thresholds, rematches)["PDQ"]
     alone = dataclasses.replace(evaluation, measures=(measure.name,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from probox.formats.registry import load_detections, load_truth
 from probox.notes import Note
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.row_problems import find_problems
+
+Content = TypeVar("Content")
 
 Located = Callable[[int, str, str], InputError]
 """Makes an error of a row of the draft, a text and a remedy."""
@@ -97,41 +99,33 @@ def validate(truth: Paths, detections: Paths) -> Report:
     problems = Problems(lenient=True)
     counts: dict[str, int] = {}
     notes: list[Note] = []
-    table = _read_truth(truth, problems)
+    table = _read(problems, lambda: load_truth(truth, problems))
     if table is not None:
         notes += table.notes
         counts |= {"images": len(table.image_ids), "objects": len(table), "classes": len(table.classes)}
     if table is None or problems.stopped:
         notes.append(Note("detections-not-checked"))
     else:
-        draft = _read_draft(detections, table, problems)
+        draft = _read(problems, lambda: load_detections(detections, table.dataset, problems))
         if draft is not None:
             notes += draft.notes
-            counts |= _count_entries(draft)
+            covariances, heatmaps = draft.covariances, draft.heatmaps or ()
+            counts |= {
+                "detections": len(draft),
+                "probabilistic": 0 if covariances is None else int(covariances.any(axis=(1, 2, 3)).sum()),
+                "heatmaps": sum(heatmap is not None for heatmap in heatmaps),
+            }
             _check_rows(draft, table, problems)
     return Report(str(truth), str(detections), tuple(problems.findings), counts, tuple(notes))
 
 
-def _read_truth(path: Paths, problems: Problems) -> GroundTruth | None:
+def _read(problems: Problems, read: Callable[[], Content]) -> Content | None:
+    """Return what a file holds; None, and a problem, if it cannot be read at all."""
     try:
-        return load_truth(path, problems)
+        return read()
     except InputError as error:
         problems.stop(error)
         return None
-
-
-def _read_draft(path: Paths, truth: GroundTruth, problems: Problems) -> Draft | None:
-    try:
-        return load_detections(path, truth.dataset, problems)
-    except InputError as error:
-        problems.stop(error)
-        return None
-
-
-def _count_entries(draft: Draft) -> dict[str, int]:
-    probabilistic = 0 if draft.covariances is None else int(draft.covariances.any(axis=(1, 2, 3)).sum())
-    heatmaps = sum(heatmap is not None for heatmap in draft.heatmaps or ())
-    return {"detections": len(draft), "probabilistic": probabilistic, "heatmaps": heatmaps}
 
 
 def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
@@ -139,35 +133,36 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
         file, entry = draft.place(row)
         return InputError(text, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=remedy or None)
 
-    unusable = np.zeros(len(draft), bool)
+    usable = np.ones(len(draft), bool)
     for problem in find_problems(
         draft.boxes, draft.label_probs, draft.covariances, draft.heatmaps, draft.extents, draft.scores
     ):
-        unusable[problem.rows] = True
+        usable[problem.rows] = False
         text, remedy = problem.text, problem.remedy
         problems.add(
             problem.kind,
             problem.rows.tolist(),
             lambda row, text=text, remedy=remedy: locate(row, text(row), remedy),  # type: ignore[misc]
         )
-    columns = Columns.of_draft(truth, draft, np.flatnonzero(~unusable))
-    _warn_of_places(columns, np.flatnonzero(~unusable), locate, problems)
+    rows = np.flatnonzero(usable)
+    columns = Columns.of_draft(truth, draft, rows)
+    _warn_of_places(columns, rows, locate, problems)
     partial = problems.stopped or any(finding.kind == "image count" for finding in problems.findings)
-    if partial or (len(draft) and unusable.all()):
+    if partial or (len(draft) and not len(rows)):
         return  # a part of a file, one of other images, or no usable row at all would look wrong for that alone
     for warning in check_columns(columns):
         if warning.code not in ("box-outside-image", "corner-outside-image"):  # listed above, however few
             file = truth.source if warning.on_truth else draft.source
+            places = rows[warning.rows]
             examples = [InputError(str(warning), file=file)]
-            rows = np.flatnonzero(~unusable)[warning.rows]
-            examples += [locate(int(row), "is one of them", "") for row in rows[:2]]
-            problems.warn_of_all(warning.code.replace("-", " "), max(1, len(rows)), examples)
+            examples += [locate(int(row), "is one of them", "") for row in places[:2]]
+            problems.warn_of_all(warning.code.replace("-", " "), max(1, len(places)), examples)
 
 
 def _warn_of_places(columns: Columns, rows: Rows, locate: Located, problems: Problems) -> None:
     """Warn of every Gaussian corner and of every box outside the image; `rows` are the draft's."""
 
-    def describe_box(at: int) -> InputError:
+    def box(at: int) -> InputError:
         width, height = columns.shapes[columns.image_rows[at]].astype(int)
         text = f"{columns.boxes[at].tolist()} lies outside the image of {width} x {height} pixels"
         return locate(int(rows[at]), text, "check the scale of boxes and the order of images")
@@ -176,4 +171,4 @@ def _warn_of_places(columns: Columns, rows: Rows, locate: Located, problems: Pro
         return locate(int(rows[at]), describe_corner(columns, at), CLIP)
 
     problems.warn("corner outside image", corners_outside(columns).tolist(), corner)
-    problems.warn("box outside image", boxes_outside(columns).tolist(), describe_box)
+    problems.warn("box outside image", boxes_outside(columns).tolist(), box)
