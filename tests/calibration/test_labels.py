@@ -46,10 +46,10 @@ def drawn(n: int, temperature: float, seed: int = 0) -> tuple[Detections, np.nda
 @pytest.mark.parametrize(("temperature", "found"), [(1.0, 1.0), (0.5, 2.0), (2.0, 0.5)])
 def test_the_temperature_is_found(temperature: float, found: float) -> None:
     detections, truth = drawn(6000, temperature)
-    fit = fit_labels(pairs_of(truth), detections, truth, np.arange(6000), "temperature")
-    assert isinstance(fit.mapping, Temperature)
-    assert fit.mapping.temperature == pytest.approx(found, rel=0.05)
-    assert fit.notes == ()
+    mapping, notes = fit_labels(pairs_of(truth), detections, truth, np.arange(6000), "temperature")
+    assert isinstance(mapping, Temperature)
+    assert mapping.temperature == pytest.approx(found, rel=0.05)
+    assert notes == ()
 
 
 def pairs_of(targets: np.ndarray) -> FittingPairs:
@@ -74,19 +74,19 @@ def test_a_temperature_is_a_power_of_all_and_background() -> None:
 def test_labels_without_background_are_said_to_have_none() -> None:
     probs = np.array([[0.9, 0.05, 0.05]] * 40)
     truth = np.array([0] * 30 + [3] * 10)
-    fit = fit_labels(pairs_of(truth), table(probs), truth, np.arange(40), "temperature")
-    assert [note.code for note in fit.notes] == ["temperature-at-bound", "no-background"]
-    assert dict(fit.notes[0].fields) == {"temperature": pytest.approx(0.103, abs=5e-4), "way": "lower"}
+    _, notes = fit_labels(pairs_of(truth), table(probs), truth, np.arange(40), "temperature")
+    assert [note.code for note in notes] == ["temperature-at-bound", "no-background"]
+    assert dict(notes[0].fields) == {"temperature": pytest.approx(0.103, abs=5e-4), "way": "lower"}
 
 
 def test_a_search_that_would_go_on_is_said() -> None:
     """All say 0.9 of the first class, which is never there: the flatter the better."""
     probs, truth = np.array([[0.9, 0.05, 0.03]] * 40), np.ones(40, np.int64)
-    fit = fit_labels(pairs_of(truth), table(probs), truth, np.arange(40), "temperature")
-    (note,) = fit.notes
+    mapping, notes = fit_labels(pairs_of(truth), table(probs), truth, np.arange(40), "temperature")
+    (note,) = notes
     assert dict(note.fields) == {"temperature": pytest.approx(9.73, abs=5e-3), "way": "higher"}
-    assert isinstance(fit.mapping, Temperature)
-    assert fit.mapping.temperature == pytest.approx(math.exp(0.005 * 455))
+    assert isinstance(mapping, Temperature)
+    assert mapping.temperature == pytest.approx(math.exp(0.005 * 455))
 
 
 def test_scores_become_precisions() -> None:
@@ -97,22 +97,22 @@ def test_scores_become_precisions() -> None:
     probs[:, 0], probs[:, 1] = scores, 0.1
     found = table(probs)
     targets = np.where(right, 0, 3)
-    fit = fit_labels(pairs_of(targets), found, targets, np.arange(120), "isotonic")
-    assert isinstance(fit.mapping, ScoreCurves)
-    after = fit.mapping.apply(found)
+    mapping, _notes = fit_labels(pairs_of(targets), found, targets, np.arange(120), "isotonic")
+    assert isinstance(mapping, ScoreCurves)
+    after = mapping.apply(found)
     assert after.scores[[0, 60]] == pytest.approx([0.2, 0.5])
     assert after.label_probs[[0, 60], 1] == pytest.approx([0.1 * 0.2 / 0.3, 0.1 * 0.5 / 0.9])
-    assert [name for name, _ in fit.mapping.classes] == ["cup"]
-    other = fit.mapping.apply(table(np.array([[0.0, 0.3, 0.1]])))
+    assert [name for name, _ in mapping.classes] == ["cup"]
+    other = mapping.apply(table(np.array([[0.0, 0.3, 0.1]])))
     assert other.scores[0] == pytest.approx(0.2), "a class of its own curve's lack uses that of all"
-    assert not fit.mapping.has_class("dog")
+    assert not mapping.has_class("dog")
 
 
 def test_classes_of_few_detections_are_named() -> None:
     probs = np.concatenate([np.tile([0.5, 0.1, 0], (30, 1)), np.tile([0.1, 0.5, 0], (29, 1))])
     targets = np.concatenate([np.zeros(30), np.ones(29)]).astype(np.int64)
-    fit = fit_labels(pairs_of(targets), table(probs), targets, np.arange(59), "isotonic")
-    assert fit.notes == (Note("few-detections-of-classes", 1, least=30, names="dog"),)
+    _, notes = fit_labels(pairs_of(targets), table(probs), targets, np.arange(59), "isotonic")
+    assert notes == (Note("few-detections-of-classes", 1, least=30, names="dog"),)
 
 
 ROWS = st.lists(st.floats(0, 1), min_size=4, max_size=4).filter(lambda row: sum(row) > 0.01)

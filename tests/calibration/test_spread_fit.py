@@ -55,7 +55,7 @@ def world(seed: int, rows: int = 40, tail: float = 3.0) -> tuple[np.ndarray, np.
 @examples(8)
 def test_the_fit_is_the_minimum_of_the_definition(seed: int, ridge: float, tail: float) -> None:
     features, errors, classes = world(seed, 20, tail)
-    law = fit_std_model(features, errors, NAMES, classes=classes, ridge=ridge).model
+    law = fit_std_model(features, errors, NAMES, classes=classes, ridge=ridge)[0]
 
     def loss(vector: np.ndarray) -> float:
         return penalised_loss(of_vector(vector, law), features, errors, classes, ridge)
@@ -69,7 +69,7 @@ def test_the_fit_is_the_minimum_of_the_definition(seed: int, ridge: float, tail:
 def test_parameters_are_of_the_features_as_they_come() -> None:
     features, errors, classes = world(1, 30)
     known = np.isfinite(errors)
-    law = fit_std_model(features, errors, NAMES, classes=classes, ridge=10.0).model
+    law = fit_std_model(features, errors, NAMES, classes=classes, ridge=10.0)[0]
     assert [own.name for own in law.slopes] == ["a", "b"]
     assert [own.mean for own in law.slopes] == pytest.approx(features[known].mean(axis=0))
     assert [own.scale for own in law.slopes] == pytest.approx(features[known].std(axis=0))
@@ -81,22 +81,24 @@ def test_parameters_are_of_the_features_as_they_come() -> None:
 def test_scale_and_order_do_not_matter(seed: int, factor: float) -> None:
     features, errors, classes = world(seed)
     images = np.arange(40) // 3
-    fit = fit_std_model(features, errors, NAMES, classes=classes, images=images)
-    larger = fit_std_model(features * factor, errors * factor, NAMES, classes=classes, images=images)
-    assert larger.ridge == fit.ridge
-    assert vector_of(larger.model)[1:] == pytest.approx(vector_of(fit.model)[1:], abs=1e-7)
-    assert larger.model.level == pytest.approx(fit.model.level + np.log(factor))
+    model, ridge = fit_std_model(features, errors, NAMES, classes=classes, images=images)
+    larger, larger_ridge = fit_std_model(features * factor, errors * factor, NAMES, classes=classes, images=images)
+    assert larger_ridge == ridge
+    assert vector_of(larger)[1:] == pytest.approx(vector_of(model)[1:], abs=1e-7)
+    assert larger.level == pytest.approx(model.level + np.log(factor))
     order = np.random.default_rng(seed).permutation(40)
-    turned = fit_std_model(features[order], errors[order], NAMES, classes=classes[order], images=images[order])
-    assert turned.ridge == fit.ridge
-    assert vector_of(turned.model) == pytest.approx(vector_of(fit.model), abs=1e-7)
+    turned, turned_ridge = fit_std_model(
+        features[order], errors[order], NAMES, classes=classes[order], images=images[order]
+    )
+    assert turned_ridge == ridge
+    assert vector_of(turned) == pytest.approx(vector_of(model), abs=1e-7)
 
 
 def test_a_few_wild_errors_move_little() -> None:
     features, errors, _ = world(3, 400, 30.0)
-    before = fit_std_model(features, errors, NAMES, ridge=10.0).model
+    before = fit_std_model(features, errors, NAMES, ridge=10.0)[0]
     errors[:4, 0] = 1e6
-    after = fit_std_model(features, errors, NAMES, ridge=10.0).model
+    after = fit_std_model(features, errors, NAMES, ridge=10.0)[0]
     assert vector_of(after) == pytest.approx(vector_of(before), abs=0.06)
 
 
@@ -105,7 +107,7 @@ def test_classes_of_few_pairs_are_drawn_towards_all() -> None:
     classes = np.array(["many"] * 1000 + ["twice"] * 500 + ["rare"] * 5)
     sigmas = np.array([1.0] * 1000 + [2.0] * 505)
     errors = rng.normal(size=(1505, 4)) * sigmas[:, None]
-    law = fit_std_model(np.zeros((1505, 4, 1)), errors, ("nothing",), classes=classes, ridge=10.0).model
+    law = fit_std_model(np.zeros((1505, 4, 1)), errors, ("nothing",), classes=classes, ridge=10.0)[0]
     own = dict(law.classes)
     assert own["twice"] - own["many"] == pytest.approx(np.log(2), abs=0.06)
     assert 0 < own["rare"] - own["many"] < 0.6 * np.log(2)
@@ -115,15 +117,15 @@ def test_classes_of_few_pairs_are_drawn_towards_all() -> None:
 
 def test_slopes_of_nothing_get_the_largest_ridge() -> None:
     rng = np.random.default_rng(0)
-    fit = fit_std_model(rng.normal(size=(60, 4, 2)), rng.normal(size=(60, 4)), NAMES)
-    assert fit.ridge >= 1000
-    assert max(abs(own.slope) for own in fit.model.slopes) < 0.04
+    model, ridge = fit_std_model(rng.normal(size=(60, 4, 2)), rng.normal(size=(60, 4)), NAMES)
+    assert ridge >= 1000
+    assert max(abs(own.slope) for own in model.slopes) < 0.04
     features, errors, _ = world(2, 600, 30.0)
-    assert fit_std_model(features, errors, NAMES).ridge < 1000
-    alone = fit_std_model(features, errors, NAMES, images=np.zeros(600, np.int64))
-    assert alone.ridge == 10, "one image leaves nothing to choose by"
-    same = fit_std_model(np.zeros((60, 4, 2)), rng.normal(size=(60, 4)), NAMES)
-    assert same.ridge == RIDGES[-1], "where no ridge is better than another"
+    assert fit_std_model(features, errors, NAMES)[1] < 1000
+    _, alone = fit_std_model(features, errors, NAMES, images=np.zeros(600, np.int64))
+    assert alone == 10, "one image leaves nothing to choose by"
+    _, same = fit_std_model(np.zeros((60, 4, 2)), rng.normal(size=(60, 4)), NAMES)
+    assert same == RIDGES[-1], "where no ridge is better than another"
 
 
 def test_images_stay_together_when_a_ridge_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,15 +134,13 @@ def test_images_stay_together_when_a_ridge_is_chosen(monkeypatch: pytest.MonkeyP
     features = np.repeat(rng.normal(size=(30, 4, 12)), 20, axis=0)
     errors = np.repeat(rng.normal(size=(30, 4)), 20, axis=0)
     names = tuple("abcdefghijkl")
-    assert fit_std_model(features, errors, names, images=np.repeat(np.arange(30), 20)).ridge == RIDGES[-1]
-    assert fit_std_model(features, errors, names).ridge <= 100
+    assert fit_std_model(features, errors, names, images=np.repeat(np.arange(30), 20))[1] == RIDGES[-1]
+    assert fit_std_model(features, errors, names)[1] <= 100
     # A part of very many pairs decides, and is where the fit of all begins.
-    whole = fit_std_model(features, errors, names, ridge=10.0).model
+    whole = fit_std_model(features, errors, names, ridge=10.0)[0]
     monkeypatch.setattr(std_regression, "ENOUGH_PAIRS", 100)
-    assert vector_of(fit_std_model(features, errors, names, ridge=10.0).model) == pytest.approx(
-        vector_of(whole), abs=1e-8
-    )
-    assert fit_std_model(features, errors, names, images=np.repeat(np.arange(30), 20)).ridge >= 100
+    assert vector_of(fit_std_model(features, errors, names, ridge=10.0)[0]) == pytest.approx(vector_of(whole), abs=1e-8)
+    assert fit_std_model(features, errors, names, images=np.repeat(np.arange(30), 20))[1] >= 100
 
 
 def test_the_law_is_level_beyond_what_was_seen() -> None:
@@ -162,5 +162,5 @@ def test_errors_of_nothing_are_refused() -> None:
         fit_std_model(features, np.full((40, 4), np.nan), ("a",))
     mostly = np.zeros((40, 4))
     mostly[0] = 1.0
-    level = fit_std_model(features, mostly, ("a",)).model.level
+    level = fit_std_model(features, mostly, ("a",))[0].level
     assert np.log(1e-4) < level < np.log(1e-2), "errors of 0 have a bound, and so has the level"

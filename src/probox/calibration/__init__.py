@@ -12,8 +12,8 @@ Detections(167 detections in 12 images, 7 classes, 167 probabilistic)
 """
 
 from probox.calibration.calibration import Calibration
+from probox.calibration.cross_validation import Change, Gain
 from probox.calibration.fitting import CalibrationFit, fit
-from probox.calibration.gain import Change, Gain
 from probox.calibration.std_regressor import StdRegressor
 
 __all__ = ["Calibration", "CalibrationFit", "Change", "Gain", "StdRegressor", "fit"]

@@ -6,7 +6,8 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,8 +25,6 @@ from probox.calibration.corner_maps import (
     Scale,
     box_reach,
     calibrate_corners,
-    count_of_classes,
-    describe,
     find_unchanged,
 )
 from probox.calibration.label_maps import LabelMap, NoLabelMap, ScoreCurves, Temperature
@@ -136,14 +135,7 @@ class Calibration:
         return f"Calibration({self.corners.method} for {self.target}, labels {self.labels.method})"
 
     def __str__(self) -> str:
-        parts = [describe(self.corners)]
-        if isinstance(self.labels, Temperature):
-            parts.append(f"labels at temperature {self.labels.temperature:.3g}")
-        elif isinstance(self.labels, ScoreCurves):
-            n = len(self.labels.classes)
-            own = f"a curve of {'its' if n == 1 else 'their'} own for {count_of_classes(n)}"
-            parts.append(f"scores become precisions, by {own if n else 'one curve for all classes'}")
-        return "; ".join(parts)
+        return "; ".join(words for words in (str(self.corners), str(self.labels)) if words)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as what JSON can hold; `from_json` gives it back."""
@@ -151,8 +143,8 @@ class Calibration:
             "format": FORMAT,
             "version": __version__,
             "corners": {"method": self.corners.method, "target": self.target, "border": self.border}
-            | _corners_to_json(self.corners),
-            "labels": {"method": self.labels.method} | _labels_to_json(self.labels),
+            | _map_to_json(self.corners),
+            "labels": {"method": self.labels.method} | _map_to_json(self.labels),
             "classes": dict(self.classes),
             "origin": dict(self.origin),
         }
@@ -204,102 +196,45 @@ class Calibration:
         return cls.from_json(content, file=name)
 
 
-def _corners_to_json(mapping: CornerMap) -> dict[str, Any]:
-    if isinstance(mapping, Scale):
-        return {"factor": mapping.factor}
-    if isinstance(mapping, EdgeScale):
-        return {"factors": dict(zip(EDGES, mapping.factors, strict=True))}
-    if isinstance(mapping, ClassScale):
-        return {"others": mapping.others, "classes": dict(mapping.classes)}
-    if isinstance(mapping, RelativeCurves):
-        return {"curves": {edge: _knots(curve) for edge, curve in zip(EDGES, mapping.curves, strict=True)}}
-    if isinstance(mapping, Conformal):
-        return {"factor": mapping.factor, "alpha": mapping.alpha, "reach": mapping.reach}
-    if isinstance(mapping, Learned):
-        return _model_to_json(mapping.model)
-    assert isinstance(mapping, Constant)
-    return {"fraction": mapping.fraction}
-
-
-def _model_to_json(model: StdModel) -> dict[str, Any]:
+def _map_to_json(mapping: Any) -> dict[str, Any]:
+    """Return the fields of a map: edges and classes by name, curves as knots."""
+    if not isinstance(mapping, Learned):
+        fields = dataclasses.fields(mapping)
+        return {own.name: _field_to_json(getattr(mapping, own.name), own.name == "classes") for own in fields}
+    model = mapping.model
     slopes = {own.name: {"mean": own.mean, "scale": own.scale, "slope": own.slope} for own in model.slopes}
     edges = dict(zip(EDGES, model.edges, strict=True))
     return {"level": model.level, "edges": edges, "features": slopes, "classes": dict(model.classes)}
 
 
-def _labels_to_json(mapping: LabelMap) -> dict[str, Any]:
-    if isinstance(mapping, Temperature):
-        return {"temperature": mapping.temperature}
-    if isinstance(mapping, ScoreCurves):
-        return {"others": _knots(mapping.others), "classes": {name: _knots(curve) for name, curve in mapping.classes}}
-    return {}
-
-
-def _knots(curve: MonotoneCurve) -> list[list[float]]:
-    return [[x, y] for x, y in zip(curve.x, curve.y, strict=True)]
+def _field_to_json(value: Any, by_class: bool = False) -> Any:
+    if isinstance(value, MonotoneCurve):
+        return [[x, y] for x, y in zip(value.x, value.y, strict=True)]
+    if by_class:
+        return {name: _field_to_json(own) for name, own in value}
+    if isinstance(value, tuple):
+        return {edge: _field_to_json(own) for edge, own in zip(EDGES, value, strict=True)}
+    return value
 
 
 def _read_corners(entry: _JsonEntry) -> tuple[CornerMap, str]:
-    method = entry.choice("method", tuple(_CORNER_KEYS))
-    entry.require("method", "target", "border", *_CORNER_KEYS[method])
+    make, readers = _CORNERS[entry.choice("method", tuple(_CORNERS))]
+    entry.require("method", "target", "border", *readers)
     target = entry.choice("target", TARGETS)
-    if method == "scale":
-        return Scale(entry["factor"].factor()), target
-    if method == "edge-scale":
-        x1, y1, x2, y2 = (own.factor() for own in entry["factors"].each(EDGES))
-        return EdgeScale((x1, y1, x2, y2)), target
-    if method == "class-scale":
-        classes = tuple((name, own.factor()) for name, own in entry["classes"].items())
-        return ClassScale(entry["others"].factor(), classes), target
-    if method == "isotonic":
-        c1, c2, c3, c4 = (own.curve(above_zero=True) for own in entry["curves"].each(EDGES))
-        return RelativeCurves((c1, c2, c3, c4)), target
-    if method == "constant":
-        return Constant(entry["fraction"].factor()), target
-    if method == "learned":
-        return Learned(_read_model(entry)), target
-    alpha, factor, reach = entry["alpha"].number(), entry["factor"].factor(), entry["reach"].factor()
-    if not 0 < alpha < 1:
-        entry["alpha"].fail(f"expected a number between 0 and 1, but got {alpha:g}")
-    if not math.isclose(factor * box_reach(1 - alpha), reach, rel_tol=1e-9):
-        entry["factor"].fail(f"expected reach / {box_reach(1 - alpha):.6g}, but got {factor:g}")
-    return Conformal(factor, alpha, reach), target
-
-
-def _read_model(entry: _JsonEntry) -> StdModel:
-    x1, y1, x2, y2 = (own.logarithm() for own in entry["edges"].each(EDGES))
-    features = entry["features"]
-    names = feature_names(own_sigmas=any(name in SIGMA_FEATURES for name in features.mapping()))
-    slopes = []
-    for name, own in zip(names, features.each(names), strict=True):
-        own.require("mean", "scale", "slope")
-        slopes.append(Slope(name, own["mean"].number(), own["scale"].factor(), own["slope"].logarithm()))
-    classes = tuple((name, own.logarithm()) for name, own in entry["classes"].items())
-    return StdModel(entry["level"].logarithm(), (x1, y1, x2, y2), tuple(slopes), classes)
-
-
-_CORNER_KEYS: dict[str, tuple[str, ...]] = {
-    "scale": ("factor",),
-    "edge-scale": ("factors",),
-    "class-scale": ("others", "classes"),
-    "isotonic": ("curves",),
-    "learned": ("level", "edges", "features", "classes"),
-    "constant": ("fraction",),
-    "conformal": ("factor", "alpha", "reach"),
-}
+    mapping = make(**{name: read(entry[name]) for name, read in readers.items()})
+    if isinstance(mapping, Conformal):
+        if not 0 < mapping.alpha < 1:
+            entry["alpha"].fail(f"expected a number between 0 and 1, but got {mapping.alpha:g}")
+        reach = box_reach(1 - mapping.alpha)
+        if not math.isclose(mapping.factor * reach, mapping.reach, rel_tol=1e-9):
+            entry["factor"].fail(f"expected reach / {reach:.6g}, but got {mapping.factor:g}")
+    return mapping, target
 
 
 def _read_labels(entry: _JsonEntry) -> LabelMap:
-    method = entry.choice("method", ("none", "temperature", "isotonic"))
-    if method == "temperature":
-        entry.require("method", "temperature")
-        return Temperature(entry["temperature"].factor())
-    if method == "isotonic":
-        entry.require("method", "others", "classes")
-        classes = tuple((name, own.curve(most=1.0)) for name, own in entry["classes"].items())
-        return ScoreCurves(entry["others"].curve(most=1.0), classes)
-    entry.require("method")
-    return NoLabelMap()
+    make, readers = _LABELS[entry.choice("method", tuple(_LABELS))]
+    entry.require("method", *readers)
+    return make(**{name: read(entry[name]) for name, read in readers.items()})
 
 
 class _JsonEntry:
@@ -311,8 +246,9 @@ class _JsonEntry:
     def fail(self, problem: str) -> NoReturn:
         raise InputError(problem, file=self.file, entry=self.place or None, remedy=REMEDY)
 
-    def __getitem__(self, key: str) -> _JsonEntry:
-        return _JsonEntry(self.value[key], f"{self.place}.{key:.60}".lstrip("."), self.file)
+    def __getitem__(self, key: str | int) -> _JsonEntry:
+        place = f"{self.place}[{key}]" if isinstance(key, int) else f"{self.place}.{key:.60}".lstrip(".")
+        return _JsonEntry(self.value[key], place, self.file)
 
     def items(self) -> Iterator[tuple[str, _JsonEntry]]:
         self.mapping()
@@ -381,19 +317,71 @@ class _JsonEntry:
     def curve(self, *, above_zero: bool = False, most: float = LARGEST) -> MonotoneCurve:
         if not isinstance(self.value, list) or not self.value:
             self.fail(f"expected a list of [x, y], but got {self.value!r:.40}")
-        for at, knot in enumerate(self.value):
-            if not isinstance(knot, list) or len(knot) != 2:
-                _JsonEntry(knot, f"{self.place}[{at}]", self.file).fail(f"expected [x, y], but got {knot!r:.40}")
-        x = [_JsonEntry(knot[0], f"{self.place}[{at}][0]", self.file).number() for at, knot in enumerate(self.value)]
-        y = [_JsonEntry(knot[1], f"{self.place}[{at}][1]", self.file).number() for at, knot in enumerate(self.value)]
-        for at in range(len(x)):
-            here = _JsonEntry(None, f"{self.place}[{at}]", self.file)
+        knots = [self[at] for at in range(len(self.value))]
+        for knot in knots:
+            if not isinstance(knot.value, list) or len(knot.value) != 2:
+                knot.fail(f"expected [x, y], but got {knot.value!r:.40}")
+        x, y = (tuple(knot[axis].number() for knot in knots) for axis in (0, 1))
+        least = 1 / LARGEST if above_zero else 0
+        for at, knot in enumerate(knots):
             if at and not (x[at] > x[at - 1] and y[at] >= y[at - 1]):
-                here.fail("expected x to rise and y not to fall from knot to knot")
-            if not 0 <= y[at] <= most or (above_zero and y[at] < 1 / LARGEST):
-                least = 1 / LARGEST if above_zero else 0
-                here.fail(f"expected y from {least:g} to {most:g}, but got {y[at]:g}")
-        return MonotoneCurve(tuple(x), tuple(y))
+                knot.fail("expected x to rise and y not to fall from knot to knot")
+            if not least <= y[at] <= most:
+                knot.fail(f"expected y from {least:g} to {most:g}, but got {y[at]:g}")
+        return MonotoneCurve(x, y)
+
+
+def _read_slopes(entry: _JsonEntry) -> tuple[Slope, ...]:
+    names = feature_names(own_sigmas=any(name in SIGMA_FEATURES for name in entry.mapping()))
+    slopes = []
+    for name, own in zip(names, entry.each(names), strict=True):
+        own.require("mean", "scale", "slope")
+        slopes.append(Slope(name, own["mean"].number(), own["scale"].factor(), own["slope"].logarithm()))
+    return tuple(slopes)
+
+
+def _make_learned(level: float, edges: Any, features: tuple[Slope, ...], classes: Any) -> Learned:
+    return Learned(StdModel(level, edges, features, classes))
+
+
+Reader = Callable[[_JsonEntry], Any]
+
+
+def _by_edge(read: Reader) -> Reader:
+    return lambda entry: tuple(read(own) for own in entry.each(EDGES))
+
+
+def _by_class(read: Reader) -> Reader:
+    return lambda entry: tuple((name, read(own)) for name, own in entry.items())
+
+
+_NUMBER, _FACTOR, _LOGARITHM = _JsonEntry.number, _JsonEntry.factor, _JsonEntry.logarithm
+_STD_CURVE, _PRECISION = partial(_JsonEntry.curve, above_zero=True), partial(_JsonEntry.curve, most=1.0)
+
+_CORNERS: dict[str, tuple[Callable[..., CornerMap], dict[str, Reader]]] = {
+    "scale": (Scale, {"factor": _FACTOR}),
+    "edge-scale": (EdgeScale, {"factors": _by_edge(_FACTOR)}),
+    "class-scale": (ClassScale, {"others": _FACTOR, "classes": _by_class(_FACTOR)}),
+    "isotonic": (RelativeCurves, {"curves": _by_edge(_STD_CURVE)}),
+    "learned": (
+        _make_learned,
+        {
+            "level": _LOGARITHM,
+            "edges": _by_edge(_LOGARITHM),
+            "features": _read_slopes,
+            "classes": _by_class(_LOGARITHM),
+        },
+    ),
+    "constant": (Constant, {"fraction": _FACTOR}),
+    "conformal": (Conformal, {"factor": _FACTOR, "alpha": _NUMBER, "reach": _FACTOR}),
+}
+"""What makes each map of corners, and what reads each of its entries."""
+
+_LABELS: dict[str, tuple[Callable[..., LabelMap], dict[str, Reader]]] = {
+    "none": (NoLabelMap, {}),
+    "temperature": (Temperature, {"temperature": _FACTOR}),
+    "isotonic": (ScoreCurves, {"others": _PRECISION, "classes": _by_class(_PRECISION)}),
+}
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

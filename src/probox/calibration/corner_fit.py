@@ -27,7 +27,7 @@ from probox.calibration.corner_maps import (
     sigmas_of,
     squared_distances,
 )
-from probox.calibration.std_regression import StdModelFit, edge_features, feature_names, fit_std_model
+from probox.calibration.std_regression import edge_features, feature_names, fit_std_model
 from probox.errors import InputError
 from probox.measures.boxes.matching import match_boxes
 from probox.measures.matched import EDGES, FEW_PAIRS, at_border
@@ -171,8 +171,8 @@ def _gaussian_covariances(found: Detections) -> Floats:
     return np.where(found.has_heatmap[:, None, None, None], 0.0, found.covariances)
 
 
-def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, **choices: Any) -> tuple[Learned, StdModelFit]:
-    """Return the map that suits matched boxes best, up to a factor, and how its model was fitted.
+def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, **choices: Any) -> tuple[Learned, float]:
+    """Return the map that suits matched boxes best, up to a factor, and the ridge that it was fitted with.
 
     Parameters
     ----------
@@ -181,16 +181,16 @@ def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, **choices: Any) -> tup
     own_sigmas : bool
         Whether the detector's own sigmas are to be learned from.
     **choices
-        `ridge`, `folds` and `seed` of `probox.calibration.std_regression.fit_law`.
+        `ridge`, `folds` and `seed` of `probox.calibration.std_regression.fit_std_model`.
     """
     check_pairs(len(pairs))
     given = pairs.given
     errors = np.where(pairs.free, pairs.residuals, np.nan) / pairs.sides
-    fitted = fit_std_model(
+    model, ridge = fit_std_model(
         edge_features(given, own_sigmas), errors, feature_names(own_sigmas), classes=given.classes,
         images=pairs.image_rows, **choices,
     )  # fmt: skip
-    return Learned(fitted.model), fitted
+    return Learned(model), ridge
 
 
 def check_pairs(count: int) -> None:
@@ -261,9 +261,6 @@ def lattice_maximum(value: Callable[[int], float], start: int) -> int:
 CORNER_METHODS = ("scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal")
 """What can happen to corners."""
 
-ON_ONE_LATTICE = ("scale", "constant")
-"""Methods that for PDQ search among the same maps whatever images they are fitted to: see `_maximize_quality`."""
-
 MIDDLE = 0.68
 """For PDQ edges and classes are compared by this quantile of the errors: a few wild ones cost it no more than any."""
 
@@ -273,12 +270,8 @@ LEAST_SHARE = 1e-3
 Quality = Callable[[CornerMap], float]
 
 
-@dataclasses.dataclass(frozen=True)
-class CornerFit:
-    """A map and what is to be said about it."""
-
-    mapping: CornerMap
-    notes: tuple[Note, ...] = ()
+CornerFit = tuple[CornerMap, tuple[Note, ...]]
+"""A map and what is to be said about it."""
 
 
 def fit_corners(
@@ -312,13 +305,13 @@ def fit_corners(
     pairs = with_free_edges(pairs)
     few = (Note("few-boxes-fitted", len(pairs), least=FEW_PAIRS),) if len(pairs) < FEW_PAIRS else ()
     if method == "conformal":
-        return CornerFit(_conformal(pairs, alpha), few)
+        return _conformal(pairs, alpha), few
     height = height_for(target, level)
-    shape, notes = _learn_std(pairs, height) if method == "learned" else _SHAPES[method](pairs, height)
+    shape, notes = _SHAPES[method](pairs, height)
     if target == "pdq":
         assert quality is not None
         shape = _maximize_quality(shape, quality)
-    return CornerFit(shape, (*few, *notes))
+    return shape, (*few, *notes)
 
 
 def fit_height(
@@ -374,10 +367,8 @@ def _positive(value: float) -> float:
 
 Height = Callable[[Floats], float]
 
-Shaped = tuple[CornerMap, tuple[Note, ...]]
 
-
-def _scale(pairs: FittingPairs, height: Height) -> Shaped:
+def _scale(pairs: FittingPairs, height: Height) -> CornerFit:
     if height is not _rms:
         return Scale(height(pairs.z[pairs.free])), ()
     # The minimum of the joint NLL, correlations included.
@@ -385,7 +376,7 @@ def _scale(pairs: FittingPairs, height: Height) -> Shaped:
     return Scale(_positive(math.sqrt(total / int(pairs.free.sum())))), ()
 
 
-def _edge_scale(pairs: FittingPairs, height: Height) -> Shaped:
+def _edge_scale(pairs: FittingPairs, height: Height) -> CornerFit:
     z, everything = pairs.z, height(pairs.z[pairs.free])
     factors, poor = [], []
     for edge, name in enumerate(EDGES):
@@ -398,7 +389,7 @@ def _edge_scale(pairs: FittingPairs, height: Height) -> Shaped:
     return EdgeScale((x1, y1, x2, y2)), notes
 
 
-def _class_scale(pairs: FittingPairs, height: Height) -> Shaped:
+def _class_scale(pairs: FittingPairs, height: Height) -> CornerFit:
     z, everything = pairs.z, height(pairs.z[pairs.free])
     own: list[tuple[str, float]] = []
     poor: list[str] = []
@@ -415,7 +406,7 @@ def _class_scale(pairs: FittingPairs, height: Height) -> Shaped:
     return ClassScale(everything, tuple(own)), (few,) if poor else ()
 
 
-def _isotonic(pairs: FittingPairs, height: Height) -> Shaped:
+def _isotonic(pairs: FittingPairs, height: Height) -> CornerFit:
     sigmas = sigmas_of(pairs.covariances)
     curves: list[MonotoneCurve] = []
     for edge in range(len(EDGES)):
@@ -431,11 +422,10 @@ def _isotonic(pairs: FittingPairs, height: Height) -> Shaped:
     return shape.scale_by(height(_errors(pairs, shape))), ()
 
 
-def _learn_std(pairs: FittingPairs, height: Height) -> Shaped:
-    shape, fitted = fit_learned(pairs, own_sigmas=scales_sigmas("learned", pairs))
+def _learn_std(pairs: FittingPairs, height: Height) -> CornerFit:
+    shape, ridge = fit_learned(pairs, own_sigmas=scales_sigmas("learned", pairs))
     names = ", ".join(own.name for own in shape.model.slopes)
-    note = Note("learned-from", names=names, ridge=fitted.ridge)
-    return shape.scale_by(height(_errors(pairs, shape))), (note, *fitted.notes)
+    return shape.scale_by(height(_errors(pairs, shape))), (Note("learned-from", names=names, ridge=ridge),)
 
 
 def _errors(pairs: FittingPairs, mapping: CornerMap) -> Floats:
@@ -443,15 +433,16 @@ def _errors(pairs: FittingPairs, mapping: CornerMap) -> Floats:
     return np.asarray((pairs.residuals / mapping.sigmas(pairs.given))[pairs.free])
 
 
-def _constant(pairs: FittingPairs, height: Height) -> Shaped:
+def _constant(pairs: FittingPairs, height: Height) -> CornerFit:
     return Constant(height((pairs.residuals / pairs.sides)[pairs.free])), ()
 
 
-_SHAPES: dict[str, Callable[[FittingPairs, Height], Shaped]] = {
+_SHAPES: dict[str, Callable[[FittingPairs, Height], CornerFit]] = {
     "scale": _scale,
     "edge-scale": _edge_scale,
     "class-scale": _class_scale,
     "isotonic": _isotonic,
+    "learned": _learn_std,
     "constant": _constant,
 }
 

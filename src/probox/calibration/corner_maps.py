@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.calibration.std_regression import SIGMA_FEATURES, StdModel, edge_features
+from probox.calibration.std_regression import SIGMA_FEATURES, StdModel, edge_features, values_of_classes
 from probox.fusion.gaussian import keep_inside
 from probox.measures.matched import EDGES, FEW_PAIRS
 from probox.measures.scoring.scores import edge_variances, normal_quantile
+from probox.support.formatting import with_count
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.geometry import extents_of
 from probox.tables.labels import canonical_name
-
-
-def count_of_classes(n: int) -> str:
-    """Return how many classes there are.
-
-    >>> count_of_classes(1), count_of_classes(1203)
-    ('1 class', '1,203 classes')
-    """
-    return f"{n:,} class{'' if n == 1 else 'es'}"
 
 
 def sigmas_of(covariances: Floats) -> Floats:
@@ -121,42 +114,6 @@ class CalibrationInputs:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Learned:
-    """Sigmas that follow from score, size, class and, if the model has them, the detector's own sigmas.
-
-    With own sigmas correlations stay; without, corners become uncorrelated.
-    """
-
-    method: ClassVar[str] = "learned"
-    model: StdModel
-
-    @property
-    def needs_covariances(self) -> bool:
-        """Return whether the model looks at the detector's own sigmas."""
-        return any(slope.name in SIGMA_FEATURES for slope in self.model.slopes)
-
-    def sigmas(self, given: CalibrationInputs) -> Floats:
-        """Return new standard deviations; an edge of a box without extent keeps its own."""
-        features = edge_features(given, self.needs_covariances)
-        new = self.model.relative_sigmas(features, given.classes) * given.sides
-        return np.where(given.sides > 0, new, given.sigmas)
-
-    def scale_by(self, factor: float) -> Learned:
-        """Return the map whose results are `factor` times as large."""
-        return Learned(self.model.scale_by(factor))
-
-    def has_class(self, name: str) -> bool:
-        """Return whether a class was among those that it was learned from."""
-        return canonical_name(name) in {canonical_name(own) for own, _ in self.model.classes}
-
-    def __str__(self) -> str:
-        steep = sorted(self.model.slopes, key=lambda own: -abs(own.slope))
-        share = 100 * math.exp(self.model.level)
-        factors = ", ".join(f"{own.name} x {math.exp(own.slope):.2f}" for own in steep)
-        return f"sigmas are {share:.2g} % of the sides on average; a standard deviation more of {factors}"
-
-
 def pool_adjacent_violators(values: Floats, weights: Floats) -> Floats:
     """Return the non-decreasing values that minimise sum of weight * (value - given)^2.
 
@@ -241,6 +198,20 @@ class _ClassIndependent:
         return True
 
 
+def is_among(name: str, classes: Iterable[tuple[str, object]]) -> bool:
+    """Return whether a class, by any of its names, is one of those with values."""
+    return canonical_name(name) in {canonical_name(own) for own, _ in classes}
+
+
+def count_curves(what: str, classes: int) -> str:
+    """Return how many classes have values of their own, as a phrase.
+
+    >>> count_curves("a curve", 1), count_curves("a factor", 1203)
+    ('a curve of its own for 1 class', 'a factor of their own for 1,203 classes')
+    """
+    return f"{what} of {'its' if classes == 1 else 'their'} own for {with_count(classes, 'class')}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Scale(_ClassIndependent):
     """One factor for all edges."""
@@ -253,6 +224,9 @@ class Scale(_ClassIndependent):
 
     def scale_by(self, factor: float) -> Scale:
         return Scale(factor * self.factor)
+
+    def __str__(self) -> str:
+        return f"sigmas times {self.factor:.3g}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -269,6 +243,10 @@ class EdgeScale(_ClassIndependent):
         x1, y1, x2, y2 = self.factors
         return EdgeScale((factor * x1, factor * y1, factor * x2, factor * y2))
 
+    def __str__(self) -> str:
+        pairs = zip(EDGES, self.factors, strict=True)
+        return "sigmas times " + ", ".join(f"{factor:.3g} ({edge})" for edge, factor in pairs)
+
 
 @dataclasses.dataclass(frozen=True)
 class ClassScale:
@@ -281,16 +259,17 @@ class ClassScale:
     """Names and factors."""
 
     def sigmas(self, given: CalibrationInputs) -> Floats:
-        known = {canonical_name(name): factor for name, factor in self.classes}
-        names, inverse = np.unique(given.classes, return_inverse=True)
-        factors = np.array([known.get(canonical_name(str(name)), self.others) for name in names], np.float64)
-        return np.asarray(given.sigmas * factors[inverse].reshape(-1, 1))
+        return np.asarray(given.sigmas * values_of_classes(self.classes, given.classes, self.others)[:, None])
 
     def scale_by(self, factor: float) -> ClassScale:
         return ClassScale(factor * self.others, tuple((name, factor * own) for name, own in self.classes))
 
     def has_class(self, name: str) -> bool:
-        return canonical_name(name) in {canonical_name(own) for own, _ in self.classes}
+        return is_among(name, self.classes)
+
+    def __str__(self) -> str:
+        own = f", and {count_curves('a factor', len(self.classes))}" if self.classes else ""
+        return f"sigmas times {self.others:.3g}{own}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -311,6 +290,10 @@ class RelativeCurves(_ClassIndependent):
         x1, y1, x2, y2 = (curve.scale_by(factor) for curve in self.curves)
         return RelativeCurves((x1, y1, x2, y2))
 
+    def __str__(self) -> str:
+        low, high = (100 * end(end(curve.y) for curve in self.curves) for end in (min, max))
+        return f"sigmas become {low:.2g} to {high:.2g} % of the sides, by a curve for each edge"
+
 
 @dataclasses.dataclass(frozen=True)
 class Constant(_ClassIndependent):
@@ -330,9 +313,12 @@ class Constant(_ClassIndependent):
     def scale_by(self, factor: float) -> Constant:
         return Constant(factor * self.fraction)
 
+    def __str__(self) -> str:
+        return f"every sigma is {100 * self.fraction:.3g} % of its box's side"
+
 
 @dataclasses.dataclass(frozen=True)
-class Conformal(_ClassIndependent):
+class Conformal(Scale):
     """One factor, such that the central box of the Gaussian of probability 1 - alpha is the conformal one.
 
     `reach` is the conformal quantile: of new objects that are found, a share of at least 1 - alpha has all four edges
@@ -340,15 +326,46 @@ class Conformal(_ClassIndependent):
     """
 
     method: ClassVar[str] = "conformal"
-    factor: float
     alpha: float
     reach: float
 
-    def sigmas(self, given: CalibrationInputs) -> Floats:
-        return self.factor * given.sigmas
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()}; {self.reach:.3g} of the detector's own sigmas hold all four edges "
+            f"of {100 * (1 - self.alpha):g} % of the objects that are found"
+        )
 
-    def scale_by(self, factor: float) -> Conformal:
-        raise NotImplementedError("a conformal factor is what it is")
+
+@dataclasses.dataclass(frozen=True)
+class Learned:
+    """Sigmas that follow from score, size, class and, if the model has them, the detector's own sigmas.
+
+    With own sigmas correlations stay; without, corners become uncorrelated.
+    """
+
+    method: ClassVar[str] = "learned"
+    model: StdModel
+
+    @property
+    def needs_covariances(self) -> bool:
+        return any(slope.name in SIGMA_FEATURES for slope in self.model.slopes)
+
+    def sigmas(self, given: CalibrationInputs) -> Floats:
+        features = edge_features(given, self.needs_covariances)
+        new = self.model.relative_sigmas(features, given.classes) * given.sides
+        return np.where(given.sides > 0, new, given.sigmas)  # an edge of a box without extent keeps its own
+
+    def scale_by(self, factor: float) -> Learned:
+        return Learned(self.model.scale_by(factor))
+
+    def has_class(self, name: str) -> bool:
+        return is_among(name, self.model.classes)
+
+    def __str__(self) -> str:
+        steep = sorted(self.model.slopes, key=lambda own: -abs(own.slope))
+        share = 100 * math.exp(self.model.level)
+        factors = ", ".join(f"{own.name} x {math.exp(own.slope):.2f}" for own in steep)
+        return f"sigmas are {share:.2g} % of the sides on average; a standard deviation more of {factors}"
 
 
 def find_unchanged(found: Detections, mapping: CornerMap) -> Bools:
@@ -364,7 +381,10 @@ def calibrate_corners(found: Detections, mapping: CornerMap, dataset: Dataset | 
     changed = np.flatnonzero(~find_unchanged(found, mapping))
     if not len(changed):
         return found
-    boxes, covariances = found.boxes, calibrate_covariances(found, mapping, changed)
+    boxes = found.boxes
+    covariances: Floats = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances.copy()
+    given = covariances[changed] if mapping.needs_covariances else np.zeros((len(changed), 2, 2, 2))
+    covariances[changed] = with_sigmas(given, mapping.sigmas(CalibrationInputs.of(found, changed, given)))
     if dataset is not None:
         rows, sizes = dataset.rows_of(found.image_ids), dataset.shapes.astype(np.float64)
         known = changed[rows[changed] >= 0]
@@ -372,37 +392,3 @@ def calibrate_corners(found: Detections, mapping: CornerMap, dataset: Dataset | 
         boxes[known], covariances[known] = keep_inside(boxes[known], covariances[known], sizes[rows[known]])
     extents = np.maximum(found.extents + extents_of(boxes) - extents_of(found.boxes), 0.0)
     return found.replace(boxes=boxes, covariances=covariances, extents=extents)
-
-
-def calibrate_covariances(found: Detections, mapping: CornerMap, changed: Ints) -> Floats:
-    """Return the covariances of detections after a map of these rows."""
-    old: Floats = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances
-    given = old[changed] if mapping.needs_covariances else np.zeros((len(changed), 2, 2, 2))
-    result: Floats = old.copy()
-    result[changed] = with_sigmas(given, mapping.sigmas(CalibrationInputs.of(found, changed, given)))
-    return result
-
-
-def describe(mapping: CornerMap) -> str:
-    """Return a map in a few words, for people."""
-    if isinstance(mapping, Scale):
-        return f"sigmas times {mapping.factor:.3g}"
-    if isinstance(mapping, EdgeScale):
-        pairs = zip(EDGES, mapping.factors, strict=True)
-        return "sigmas times " + ", ".join(f"{factor:.3g} ({edge})" for edge, factor in pairs)
-    if isinstance(mapping, ClassScale):
-        n, every = len(mapping.classes), f"sigmas times {mapping.others:.3g}"
-        return f"{every}, and a factor of {'its' if n == 1 else 'their'} own for {count_of_classes(n)}" if n else every
-    if isinstance(mapping, RelativeCurves):
-        lows, highs = ([ends(curve.y) for curve in mapping.curves] for ends in (min, max))
-        return f"sigmas become {100 * min(lows):.2g} to {100 * max(highs):.2g} % of the sides, by a curve for each edge"
-    if isinstance(mapping, Conformal):
-        share = 100 * (1 - mapping.alpha)
-        return (
-            f"sigmas times {mapping.factor:.3g}; {mapping.reach:.3g} of the detector's own sigmas hold all four edges "
-            f"of {share:g} % of the objects that are found"
-        )
-    if isinstance(mapping, Learned):
-        return str(mapping)
-    assert isinstance(mapping, Constant)
-    return f"every sigma is {100 * mapping.fraction:.3g} % of its box's side"

@@ -1,16 +1,18 @@
-"""Fits that leave images out, and PDQ of detections calibrated by a fit that has not seen their image."""
+"""What a calibration is worth on images that it was not fitted on: fits that leave images out, and held-out numbers."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
+from probox.analysis.resampling import compute_interval, draw_images
 from probox.calibration.calibration import Calibration
 from probox.calibration.corner_fit import CornerFit, FittingPairs, fit_corners, scales_sigmas
-from probox.calibration.corner_maps import CornerMap, calibrate_corners
-from probox.calibration.gain import corner_parts
+from probox.calibration.corner_maps import CornerMap, box_reach, calibrate_corners, edge_reach
 from probox.calibration.label_maps import (
     LabelFit,
     background_columns,
@@ -22,39 +24,175 @@ from probox.calibration.label_maps import (
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.evaluate import evaluate
-from probox.evaluation.result import Evaluation
 from probox.fusion.gaussian import pinned_edges
+from probox.measures.measure import Weights, weighted_quantile, weighted_sums
 from probox.measures.pdq.pdq_measure import sums_per_image
+from probox.measures.scoring.calibration_metrics import ONE_STD, error_factor
 from probox.measures.scoring.score_rows import border_notes
-from probox.measures.scoring.scores import edge_variances
+from probox.measures.scoring.scores import edge_variances, energy_scores, negative_log_likelihoods
 from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels
 
-PIECES = 3
-"""Pieces of images for each that is worked on at once: images differ in what they take."""
-
 PER_OBJECT = 2
 """How many detections of an object take part in a search: those that overlap it most, by box and label."""
 
 
-def pdq_parts(evaluation: Evaluation) -> Floats:
-    """Return for each image the sum of its pPDQ and its part of the denominator, (I, 2); PDQ is the ratio of sums."""
-    sums = sums_per_image(evaluation)
-    return np.stack([sums["pPDQ"], sums["TP"] + sums["cost"] + sums["FN"]], axis=1)
+LEVELS = (0.68, 0.9)
+"""Central intervals of single edges whose coverage is told."""
+
+Z68 = "z68"
+"""The key of the error factor of edges, whose parts are not sums but |z| of each edge with its image."""
 
 
-def pdq_by_image(
-    truth: GroundTruth,
-    found: Detections,
-    convention: Convention,
+@dataclasses.dataclass(frozen=True)
+class NumberColumn:
+    """A number that is told before and after: its name, what is better, and how it is written."""
+
+    key: str
+    words: str
+    better: Literal["high", "low", "nominal"]
+    nominal: float | None = None
+    per_cent: bool = True
+
+    def gain(self, before: Floats | float, after: Floats | float) -> Floats:
+        """Return how much better `after` is: above 0 is better, whichever way the number goes."""
+        if self.nominal is not None:
+            return np.asarray(np.abs(np.asarray(before) - self.nominal) - np.abs(np.asarray(after) - self.nominal))
+        return np.asarray(after) - before if self.better == "high" else before - np.asarray(after)
+
+
+def columns(alpha: float = 0.1) -> tuple[NumberColumn, ...]:
+    """Return the numbers that are told; the box coverage is that of probability 1 - alpha."""
+    return (
+        NumberColumn("PDQ", "PDQ", "high"),
+        NumberColumn("NLL", "NLL of matched boxes", "low", per_cent=False),
+        NumberColumn("energy", "energy score, pixels", "low", per_cent=False),
+        NumberColumn(Z68, "error/std (68% |z|)", "nominal", 1.0, per_cent=False),
+        *(NumberColumn(f"coverage{100 * q:.0f}", f"edges in their {100 * q:.0f} %", "nominal", q) for q in LEVELS),
+        NumberColumn("box_coverage", f"boxes in their {100 * (1 - alpha):g} %", "nominal", 1 - alpha),
+        NumberColumn("ignorance", "ignorance of labels", "low", per_cent=False),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A number on held-out images: before, after, and how much better.
+
+    Parameters
+    ----------
+    before, after : float
+        The number.
+    gain : float
+        Above 0 where after is better. For a coverage it is how much nearer it is to what it should be.
+    low, high : float
+        The ends of the 95 % interval of the gain; NaN where there is none.
+    """
+
+    before: float
+    after: float
+    gain: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Gain:
+    """Held-out numbers before and after calibration, by key (``PDQ``, ``NLL``, ``coverage68`` ...), and of the control.
+
+    Parameters
+    ----------
+    changes : mapping of str to Change
+        From the detections as they are to the calibrated ones.
+    over_constant : mapping of str to Change
+        From the best constant sigma, fitted and held out in the same way, to the calibrated ones; empty if the
+        constant is what was fitted.
+    columns : tuple of NumberColumn
+        What the keys mean.
+    folds, images, pairs : int
+        How it was found out.
+    """
+
+    changes: Mapping[str, Change]
+    over_constant: Mapping[str, Change]
+    columns: tuple[NumberColumn, ...]
+    folds: int
+    images: int
+    pairs: int
+
+
+def corner_parts(pairs: FittingPairs, images: int, alpha: float) -> dict[str, Floats]:
+    """Return for each number of corners its sum and its count in each image, (I, 2); of `Z68` images and z, (E, 2).
+
+    NLL and energy score are those of all four edges, as `probox evaluate` has them; coverages leave out truncated
+    edges. Pairs whose covariances have no inverse count in the energy score alone.
+    """
+    use = pairs.take(pairs.usable)
+    z = np.abs(use.z)
+    free = use.free.sum(axis=1).astype(np.float64)
+
+    def by_image(values: Floats, counts: Floats, of: FittingPairs = use) -> Floats:
+        return np.stack([np.bincount(of.image_rows, part, images) for part in (values, counts)], axis=1)
+
+    parts = {
+        "NLL": by_image(negative_log_likelihoods(use.residuals, use.covariances), np.ones(len(use))),
+        "energy": by_image(energy_scores(pairs.residuals, pairs.covariances), np.ones(len(pairs)), pairs),
+    }
+    parts[Z68] = np.stack([np.repeat(use.image_rows, 4).reshape(z.shape)[use.free], z[use.free]], axis=1)
+    for level in LEVELS:
+        inside = ((z <= edge_reach(level)) & use.free).sum(axis=1)
+        parts[f"coverage{100 * level:.0f}"] = by_image(inside.astype(np.float64), free)
+    held = ((z <= box_reach(1 - alpha)) | ~use.free).all(axis=1) & (free > 0)
+    parts["box_coverage"] = by_image(held.astype(np.float64), (free > 0).astype(np.float64))
+    return parts
+
+
+def compare(
+    before: Mapping[str, Floats],
+    after: Mapping[str, Floats],
+    columns: tuple[NumberColumn, ...],
     *,
-    threads: int | None = None,
-) -> Floats:
-    """Return `pdq_parts` of detections."""
-    return pdq_parts(evaluate(truth, found, convention=convention, measures=("pdq",), threads=threads))
+    resamples: int,
+    seed: int,
+) -> dict[str, Change]:
+    """Return the changes from one set of parts to another, images being drawn anew for the intervals."""
+    images = len(next(iter(after.values())))
+    told = [column for column in columns if column.key in after]
+    draws: dict[str, list[Floats]] = {column.key: [] for column in told}
+    for weights in draw_images(images, resamples, seed):
+        for column in told:
+            old, new = (_resample_number(column, parts[column.key], weights) for parts in (before, after))
+            draws[column.key].append(column.gain(old, new))
+    changes = {}
+    for column in told:
+        first, last = (_number(column, parts[column.key]) for parts in (before, after))
+        gain = compute_interval(float(column.gain(first, last)), np.concatenate(draws[column.key]), images, 0.95)
+        changes[column.key] = Change(first, last, gain.value, gain.low, gain.high)
+    return changes
+
+
+def _number(column: NumberColumn, part: Floats) -> float:
+    return error_factor(part[:, 1]) if column.key == Z68 else float(_ratio(part.sum(axis=0)))
+
+
+def _resample_number(column: NumberColumn, part: Floats, weights: Weights) -> Floats:
+    """Return the number of each draw of images."""
+    if column.key == Z68:
+        return weighted_quantile(weights, part[:, 0].astype(np.int64), part[:, 1], ONE_STD)
+    return _ratio(weighted_sums(weights, part.T).T)
+
+
+def _ratio(parts: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(parts[..., 0] / parts[..., 1])
+
+
+def pdq_parts(truth: GroundTruth, found: Detections, convention: Convention, *, threads: int | None = None) -> Floats:
+    """Return for each image the sum of its pPDQ and its part of the denominator, (I, 2); PDQ is the ratio of sums."""
+    sums = sums_per_image(evaluate(truth, found, convention=convention, measures=("pdq",), threads=threads))
+    return np.stack([sums["pPDQ"], sums["TP"] + sums["cost"] + sums["FN"]], axis=1)
 
 
 class PdqCurve:
@@ -93,7 +231,7 @@ class PdqCurve:
         """Return the parts of PDQ of each image, (I, 2)."""
         if mapping not in self._known:
             changed = calibrate_corners(self._found, mapping, self._pinned_in)
-            parts = pdq_by_image(self._truth, changed, self._convention, threads=self._threads)
+            parts = pdq_parts(self._truth, changed, self._convention, threads=self._threads)
             parts[:, 1] += self._others
             self._known[mapping] = parts
         return self._known[mapping]
@@ -147,38 +285,36 @@ def _ious(some: Floats, others: Floats) -> Floats:
 class FitTask:
     """What is fitted to what: done once for all images, and once for each fold without it."""
 
-    curve: PdqCurve | None
-
     def __init__(
         self,
         truth: GroundTruth,
         found: Detections,
+        convention: Convention,
+        *,
         method: str,
         labels: str,
         target: str,
         alpha: float,
         level: float,
         threads: int | None,
-        border: str = "keep",
+        border: str,
     ) -> None:
-        self.border = border
-        self.truth, self.found, self.threads = truth, found, threads
-        self.method, self.labels, self.target = method, labels, target
-        self.levels = {"alpha": alpha, "level": level}
+        self.truth, self.found, self.convention, self.threads = truth, found, convention, threads
+        self.method, self.labels, self.target, self.border = method, labels, target, border
+        self.alpha, self.level = alpha, level
         self.pairs = FittingPairs.of(truth, found, threads=threads)
         self.targets = label_targets(self.pairs, found, truth.classes)
         self.image_rows = truth.dataset.rows_of(found.image_ids)
         self.scales_sigmas = scales_sigmas(method, self.pairs)
+        self._check_covariances()
+        self.curve = PdqCurve(truth, found, convention, threads=threads, border=border) if target == "pdq" else None
         self._label_fits: dict[bytes, LabelFit] = {}
 
-    def check_covariances(self) -> None:
+    def _check_covariances(self) -> None:
         """Raise if sigmas are to be scaled and there are none."""
         covariances = self.found.covariances
-        if (
-            self.method in ("constant", "learned")
-            or not len(self.found)
-            or (covariances is not None and covariances.any())
-        ):
+        has_some = covariances is not None and covariances.any()
+        if self.method in ("constant", "learned") or has_some or not len(self.found):
             return
         raise InputError(
             "has no covariances",
@@ -226,15 +362,37 @@ class FitTask:
 
     def _corners(self, method: str, images: Bools) -> CornerFit:
         here = images[self.pairs.image_rows]
-        curve = self.curve
+        quality = None if self.curve is None else partial(self.curve.pdq, images=images)
+        pairs = self.pairs.take(here)
+        return fit_corners(pairs, method, self.target, quality=quality, level=self.level, alpha=self.alpha)
 
-        def quality(mapping: CornerMap) -> float:
-            assert curve is not None
-            return curve.pdq(mapping, images)
+    def measure(self, found: Detections) -> Numbers:
+        """Return the numbers of detections, as they are or calibrated."""
+        parts = {"PDQ": pdq_parts(self.truth, found, self.convention, threads=self.threads)}
+        images = len(self.truth.dataset)
+        if self.labels != "none":
+            rows = np.flatnonzero(self.targets >= 0)
+            probs = with_background(found.label_probs[rows])
+            lost = ignorances(probs, self.targets[rows], background_columns(found.classes))
+            at = self.image_rows[rows]
+            parts["ignorance"] = np.stack([np.bincount(at, lost, images), np.bincount(at, minlength=images)], axis=1)
+        return Numbers(parts, self.pairs.after(self.truth, found), images, self.alpha)
 
-        return fit_corners(
-            self.pairs.take(here), method, self.target, quality=quality if curve else None, **self.levels
-        )
+    def calibrate(self, fits: Sequence[Fit], fold_of_image: Ints) -> Detections:
+        """Return the table of detections, each fold's calibrated by what was fitted on the others."""
+        found = self.found
+        covariances = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances.copy()
+        boxes, extents = found.boxes.copy(), found.extents.copy()
+        probs, scores = found.label_probs.copy(), found.scores.copy()
+        for fold, ((corners, _), (labels, _)) in enumerate(fits):
+            rows = np.flatnonzero((self.image_rows >= 0) & (fold_of_image[self.image_rows] == fold))
+            fitted = Calibration(corners=corners, labels=labels, target=self.target, border=self.border)
+            part = fitted.apply(found.select(rows), self.truth)
+            if part.covariances is not None:
+                covariances[rows] = part.covariances
+            boxes[rows], extents[rows] = part.boxes, part.extents
+            probs[rows], scores[rows] = part.label_probs, part.scores
+        return found.replace(covariances=covariances, boxes=boxes, extents=extents, label_probs=probs, scores=scores)
 
 
 Fit = tuple[CornerFit, LabelFit]
@@ -260,50 +418,3 @@ class Numbers:
             self.others | corner_parts(self.pairs.take(rows), self.images, self.alpha),
             after.others | corner_parts(after.pairs.take(rows), self.images, self.alpha),
         )
-
-
-class HeldOut:
-    """Numbers of detections each of which was calibrated by a fit that did not see its image."""
-
-    def __init__(
-        self,
-        job: FitTask,
-        convention: Convention,
-        alpha: float,
-        fold_of_image: Ints,
-    ) -> None:
-        self.job, self.convention, self.alpha = job, convention, alpha
-        self.fold_of_image = fold_of_image
-
-    def numbers(self, found: Detections) -> Numbers:
-        """Return the numbers of detections, as they are or calibrated."""
-        job = self.job
-        images = len(job.truth.dataset)
-        parts = {"PDQ": pdq_by_image(job.truth, found, self.convention, threads=job.threads)}
-        if job.labels != "none":
-            parts["ignorance"] = self._ignorance(found, images)
-        return Numbers(parts, job.pairs.after(job.truth, found), images, self.alpha)
-
-    def calibrate(self, fits: Sequence[Fit]) -> Detections:
-        """Return the table of detections, each fold's calibrated by what was fitted on the others."""
-        job = self.job
-        found = job.found
-        covariances = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances.copy()
-        boxes, extents = found.boxes.copy(), found.extents.copy()
-        probs, scores = found.label_probs.copy(), found.scores.copy()
-        for fold, (corners, labels) in enumerate(fits):
-            rows = np.flatnonzero((job.image_rows >= 0) & (self.fold_of_image[job.image_rows] == fold))
-            fitted = Calibration(corners=corners.mapping, labels=labels.mapping, target=job.target, border=job.border)
-            part = fitted.apply(found.select(rows), job.truth)
-            if part.covariances is not None:
-                covariances[rows] = part.covariances
-            boxes[rows], extents[rows] = part.boxes, part.extents
-            probs[rows], scores[rows] = part.label_probs, part.scores
-        return found.replace(covariances=covariances, boxes=boxes, extents=extents, label_probs=probs, scores=scores)
-
-    def _ignorance(self, found: Detections, images: int) -> Floats:
-        rows = np.flatnonzero(self.job.targets >= 0)
-        probs = with_background(found.label_probs[rows])
-        lost = ignorances(probs, self.job.targets[rows], background_columns(found.classes))
-        at = self.job.image_rows[rows]
-        return np.stack([np.bincount(at, lost, images), np.bincount(at, minlength=images)], axis=1)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +12,7 @@ import numpy as np
 from probox.analysis.resampling import assign_folds, note_few_images
 from probox.calibration.calibration import TARGETS, Calibration
 from probox.calibration.corner_fit import CORNER_METHODS, FittingPairs
-from probox.calibration.cross_validation import Fit, FitTask, HeldOut, Numbers, PdqCurve
-from probox.calibration.gain import Change, Gain, columns, compare
+from probox.calibration.cross_validation import Change, Fit, FitTask, Gain, Numbers, columns, compare
 from probox.calibration.label_maps import LABEL_METHODS
 from probox.convention import Convention
 from probox.errors import InputError
@@ -38,7 +37,12 @@ MUCH_NLL = 1.0
 def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs, border: str = "keep") -> tuple[Note, ...]:
     """Return why NLL gets much worse, if it does, from the same pairs before and after."""
     both = before.usable & after.usable
-    worse = _nll_growth(before, after, both)
+    if not both.any():
+        return ()
+    old, new = (
+        negative_log_likelihoods(pairs.residuals[both], pairs.covariances[both]).mean() for pairs in (before, after)
+    )
+    worse = float(new - old)
     if not worse > MUCH_NLL:
         return ()
     if target == "nll":
@@ -47,24 +51,13 @@ def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs, border:
     return (Note(code, by=worse, target="PDQ" if target == "pdq" else target),)
 
 
-def _nll_growth(before: FittingPairs, after: FittingPairs, rows: Bools) -> float:
-    if not rows.any():
-        return float("nan")
-    old, new = (
-        negative_log_likelihoods(pairs.residuals[rows], pairs.covariances[rows]).mean() for pairs in (before, after)
-    )
-    return float(new - old)
-
-
 def notes_on_threshold(before: Detections, after: Detections, threshold: float | None) -> tuple[Note, ...]:
     """Return how many detections new labels take from those that PDQ is measured on."""
     if threshold is None:
         return ()
     old, new = (found.label_probs.max(axis=1, initial=0.0) > np.float32(threshold) for found in (before, after))
     lost, there = int((old & ~new).sum()), int(old.sum())
-    if not lost:
-        return ()
-    return (Note("fall-below-threshold", lost, total=there, threshold=threshold),)
+    return (Note("fall-below-threshold", lost, total=there, threshold=threshold),) if lost else ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -174,84 +167,65 @@ def fit(
         )
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
     truth, found = read_inputs(truth, detections, "fit", image_ids=image_ids, repair=repair)
-    job = FitTask(truth, found, method, label_method, target, alpha, level, threads, border)
-    job.check_covariances()
-    job.curve = PdqCurve(truth, found, chosen, threads=threads, border=border) if target == "pdq" else None
-    parts = min(folds, len(truth.dataset))
-    fold_of_image = assign_folds(len(truth.dataset), max(parts, 1), seed)
-    without_one = [fold_of_image != fold for fold in range(parts)] if parts > 1 else []
-    pieces = [(method, images) for images in (np.ones(len(truth.dataset), bool), *without_one)]
-    if without_one and method != "constant":
-        pieces += [("constant", images) for images in without_one]
-    fits = _try_fits(job, pieces, progress)
-    ((corners, mapped),) = _first(fits, 1)
+    task = FitTask(
+        truth, found, chosen, method=method, labels=label_method, target=target, alpha=alpha, level=level,
+        threads=threads, border=border,
+    )  # fmt: skip
+    images = len(truth.dataset)
+    parts = min(folds, images)
+    fold_of_image = assign_folds(images, max(parts, 1), seed)
+    methods = [method] if method == "constant" else [method, "constant"]
+    done, total = itertools.count(1), 1 + (parts * len(methods) if parts > 1 else 0)
+
+    def fit_to(method: str, images: Bools) -> Fit:
+        fitted = task.fit_on(method, images)
+        if progress is not None:
+            progress(next(done), total)
+        return fitted
+
+    (corners, said), (labels, said_of_labels) = fit_to(method, np.ones(images, bool))
     calibration = Calibration(
-        corners=corners.mapping,
-        labels=mapped.mapping,
+        corners=corners,
+        labels=labels,
         target=target,
         border=border,
         classes=tuple(zip(truth.classes, truth.dataset.category_ids.tolist(), strict=True)),
-        origin=job.origin(),
+        origin=task.origin(),
     )
-    notes = [*job.notes(), *corners.notes, *mapped.notes]
+    notes = [*task.notes(), *said, *said_of_labels]
     if parts < 2:
         notes.append(Note("no-gain"))
         return CalibrationFit(calibration=calibration, gain=None, notes=tuple(notes))
     if parts < folds:
         notes.append(Note("fewer-folds", parts, wanted=folds))
-    held_out = HeldOut(job, chosen, alpha, fold_of_image)
     telling = columns(alpha)
     try:
-        calibrated = held_out.calibrate(_first(fits, parts))
-        after = held_out.numbers(calibrated)
-        control = None if method == "constant" else held_out.numbers(held_out.calibrate(_first(fits, parts)))
+        calibrated, *control = [
+            task.calibrate([fit_to(name, fold_of_image != fold) for fold in range(parts)], fold_of_image)
+            for name in methods
+        ]
     except InputError as error:  # the whole suffices for a fit, but not its parts
         notes.append(Note("no-gain-of-folds", problem=error.problem))
         return CalibrationFit(calibration=calibration, gain=None, notes=tuple(notes))
+    before, after = task.measure(found), task.measure(calibrated)
 
     def compare_with(first: Numbers) -> dict[str, Change]:
         return compare(*first.beside(after), telling, resamples=resamples, seed=seed)
 
-    before = held_out.numbers(found)
-    notes += note_few_images(len(truth.dataset))
+    notes += note_few_images(images)
     notes += notes_on_nll(target, before.pairs, after.pairs, border)
     if label_method != "none":
-        here = job.image_rows >= 0
+        here = task.image_rows >= 0
         notes += notes_on_threshold(found.select(here), calibrated.select(here), chosen.fixed_threshold)
     gain = Gain(
         changes=compare_with(before),
-        over_constant={} if control is None else compare_with(control),
+        over_constant=compare_with(task.measure(control[0])) if control else {},
         columns=telling,
         folds=parts,
-        images=len(truth.dataset),
-        pairs=len(job.pairs),
+        images=images,
+        pairs=len(task.pairs),
     )
     return CalibrationFit(calibration=calibration, gain=gain, notes=tuple(notes), held_out=calibrated)
-
-
-def _try_fits(
-    job: FitTask, pieces: Sequence[tuple[str, Bools]], progress: Callable[[int, int], None] | None
-) -> Iterator[Fit | InputError]:
-    """Yield a fit of each method to some images, or why it cannot be made."""
-    for done, (method, images) in enumerate(pieces, 1):
-        fit: Fit | InputError
-        try:
-            fit = job.fit_on(method, images)
-        except InputError as error:
-            fit = error
-        if progress is not None:
-            progress(done, len(pieces))
-        yield fit
-
-
-def _first(fits: Iterator[Fit | InputError], count: int) -> list[Fit]:
-    """Return the next fits; raise if one of them cannot be made."""
-    made: list[Fit] = []
-    for fit in islice(fits, count):
-        if isinstance(fit, InputError):
-            raise fit
-        made.append(fit)
-    return made
 
 
 def _check_choices(method: str, label_method: str, target: str | None) -> str:

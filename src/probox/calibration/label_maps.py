@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.calibration.corner_fit import BOUND, FittingPairs, MatchOutcome, lattice_maximum
-from probox.calibration.corner_maps import MonotoneCurve, fit_curve
+from probox.calibration.corner_maps import MonotoneCurve, count_curves, fit_curve, is_among
 from probox.errors import InputError
 from probox.measures.matched import FEW_PAIRS
 from probox.notes import Note
@@ -49,6 +49,9 @@ class NoLabelMap:
     def has_class(self, name: str) -> bool:
         return True
 
+    def __str__(self) -> str:
+        return ""
+
 
 @dataclasses.dataclass(frozen=True)
 class Temperature:
@@ -66,6 +69,9 @@ class Temperature:
 
     def has_class(self, name: str) -> bool:
         return True
+
+    def __str__(self) -> str:
+        return f"labels at temperature {self.temperature:.3g}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +108,11 @@ class ScoreCurves:
         return np.clip(result, 0.0, 1.0)
 
     def has_class(self, name: str) -> bool:
-        return canonical_name(name) in {canonical_name(own) for own, _ in self.classes}
+        return is_among(name, self.classes)
+
+    def __str__(self) -> str:
+        own = count_curves("a curve", len(self.classes)) if self.classes else "one curve for all classes"
+        return f"scores become precisions, by {own}"
 
 
 def with_background(label_probs: npt.NDArray[np.float32]) -> Floats:
@@ -147,12 +157,8 @@ TEMPERATURE_STEP = 0.005
 """Temperatures are searched for half a per cent apart."""
 
 
-@dataclasses.dataclass(frozen=True)
-class LabelFit:
-    """A map and what is to be said about it."""
-
-    mapping: LabelMap
-    notes: tuple[Note, ...] = ()
+LabelFit = tuple[LabelMap, tuple[Note, ...]]
+"""A map and what is to be said about it."""
 
 
 def label_targets(pairs: FittingPairs, found: Detections, classes: tuple[str, ...]) -> Ints:
@@ -182,7 +188,7 @@ def ignorances(probs: Floats, targets: Ints, background: Ints) -> Floats:
 def fit_labels(pairs: FittingPairs, found: Detections, targets: Ints, rows: Ints, method: str) -> LabelFit:
     """Return the map of a method that suits these rows of detections best."""
     if method == "none":
-        return LabelFit(NoLabelMap())
+        return NoLabelMap(), ()
     used = rows[targets[rows] >= 0]
     if not len(used):
         raise InputError("no detection has a class and an image of the truth: there are no labels to fit")
@@ -209,7 +215,7 @@ def _temperature(found: Detections, targets: Ints, rows: Ints) -> LabelFit:
     missed = wanted == len(found.classes)
     if missed.any() and not (probs[:, -1] > FLOOR).any() and not len(background):
         notes.append(Note("no-background"))
-    return LabelFit(Temperature(temperature), tuple(notes))
+    return Temperature(temperature), tuple(notes)
 
 
 def _score_curves(pairs: FittingPairs, found: Detections, rows: Ints) -> LabelFit:
@@ -225,4 +231,4 @@ def _score_curves(pairs: FittingPairs, found: Detections, rows: Ints) -> LabelFi
         else:
             own.append((found.classes[label], fit_curve(scores[chosen], right[chosen])))
     few = Note("few-detections-of-classes", len(poor), least=FEW_PAIRS, names=some_names(poor))
-    return LabelFit(ScoreCurves(fit_curve(scores, right), tuple(own)), (few,) if poor else ())
+    return ScoreCurves(fit_curve(scores, right), tuple(own)), (few,) if poor else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy.typing as npt
 
 from probox.analysis.resampling import assign_folds
 from probox.errors import InputError
-from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.labels import canonical_name
 
@@ -23,6 +23,13 @@ REACH = 2.0
 
 LARGEST_RATIO = 1e6
 """No sigma is more than so many sides, or less than one over it."""
+
+
+def values_of_classes(known: Sequence[tuple[str, float]], classes: npt.NDArray[np.str_], other: float) -> Floats:
+    """Return the value of each row's class, by any of its names; `other` for classes without one."""
+    values = {canonical_name(name): value for name, value in known}
+    names, inverse = np.unique(classes, return_inverse=True)
+    return np.array([values.get(canonical_name(str(name)), other) for name in names], np.float64)[inverse.reshape(-1)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,10 +70,7 @@ class StdModel:
         for column, own in enumerate(self.slopes):
             logarithms += own.slope * inputs[:, :, column]
         if classes is not None and self.classes:
-            known = {canonical_name(name): value for name, value in self.classes}
-            names, inverse = np.unique(classes, return_inverse=True)
-            added = np.array([known.get(canonical_name(str(name)), 0.0) for name in names], np.float64)
-            logarithms += added[inverse].reshape(-1, 1)
+            logarithms += values_of_classes(self.classes, classes, 0.0)[:, None]
         bound = math.log(LARGEST_RATIO)
         return np.asarray(np.exp(np.clip(logarithms, -bound, bound)))
 
@@ -155,15 +159,6 @@ DIGITS = 10
 """Significant digits of what is fitted: enough for anybody, and few enough to be the same on every machine."""
 
 
-@dataclasses.dataclass(frozen=True)
-class StdModelFit:
-    """A model, the ridge that it was fitted with, and what is to be said about it."""
-
-    model: StdModel
-    ridge: float
-    notes: tuple[Note, ...] = ()
-
-
 def fit_std_model(
     features: Floats,
     errors: Floats,
@@ -174,8 +169,8 @@ def fit_std_model(
     ridge: float | None = None,
     folds: int = 5,
     seed: int = 0,
-) -> StdModelFit:
-    """Return the model that suits errors best.
+) -> tuple[StdModel, float]:
+    """Return the model that suits errors best, and the ridge that it was fitted with.
 
     Parameters
     ----------
@@ -235,7 +230,7 @@ def fit_std_model(
         ),
         classes=tuple(zip(class_names.tolist(), found[5 + len(names) :].tolist(), strict=True)),
     )  # fmt: skip
-    return StdModelFit(model, ridge)
+    return model, ridge
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

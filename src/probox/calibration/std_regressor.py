@@ -198,6 +198,7 @@ class StdRegressor:
             Arrays only: whose rows stay together when the ridge is chosen. Default: each row for itself.
         """
         self._check_parameters()
+        self.notes_ = ()
         if isinstance(features, Detections | GroundTruth) or isinstance(residuals, Detections | GroundTruth):
             if isinstance(features, GroundTruth):
                 raise InputError("the order is fit(found, truth)")
@@ -224,7 +225,7 @@ class StdRegressor:
                 )
             pairs = pairs.take(pairs.usable)
         pairs = with_free_edges(pairs)
-        shape, fitted = fit_learned(pairs, own_sigmas=own, **self._choices())
+        shape, ridge = fit_learned(pairs, own_sigmas=own, **self._choices())
         quality = None
         if self.target == "pdq":
             convention = resolve_convention("reference" if self.convention is None else self.convention)
@@ -235,7 +236,7 @@ class StdRegressor:
 
         mapping = fit_height(shape, pairs, self.target, level=self.level, quality=quality)
         assert isinstance(mapping, Learned)
-        self.mapping_, self.model_, self.ridge_, self.notes_ = mapping, mapping.model, fitted.ridge, fitted.notes
+        self.mapping_, self.model_, self.ridge_ = mapping, mapping.model, ridge
         self.n_features_in_ = len(mapping.model.slopes)
 
     def _fit_arrays(self, features: Any, residuals: Any, sides: Any, images: Any) -> None:
@@ -257,11 +258,10 @@ class StdRegressor:
         check_pairs(int(some.sum()))
         names = tuple(f"feature {number + 1}" for number in range(x.shape[2]))
         own = None if images is None else images[some]
-        fitted = fit_std_model(x[some], away[some] / sides[some], names, images=own, **self._choices())
-        z = away / sides / fitted.model.relative_sigmas(x)
-        self.model_ = fitted.model.scale_by(height_for(self.target, self.level)(z[np.isfinite(z)]))
-        self.mapping_, self.ridge_, self.n_features_in_ = None, fitted.ridge, x.shape[2]
-        self.notes_ = fitted.notes
+        model, self.ridge_ = fit_std_model(x[some], away[some] / sides[some], names, images=own, **self._choices())
+        z = away / sides / model.relative_sigmas(x)
+        self.model_ = model.scale_by(height_for(self.target, self.level)(z[np.isfinite(z)]))
+        self.mapping_, self.n_features_in_ = None, x.shape[2]
 
     def predict(self, features: Detections | npt.ArrayLike, *, sides: npt.ArrayLike | None = None) -> Floats:
         """Return the standard deviations of x1, y1, x2, y2, (N, 4): of detections in pixels, of arrays in their units.

@@ -21,7 +21,7 @@ from probox.notes import as_notes
 
 if TYPE_CHECKING:
     from probox.calibration import CalibrationFit, Change
-    from probox.calibration.gain import NumberColumn
+    from probox.calibration.cross_validation import NumberColumn
     from probox.formats.format import DetectionFormat
 
 calibration_option = option_group("Calibration")
