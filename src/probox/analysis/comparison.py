@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -358,12 +358,11 @@ def check_same_truth(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
     if regions is not None:
         raise InputError(str(regions), remedy="evaluate all of them on the same truth, with or without box truth")
     for other, result in others:
-        for difference in (_compare_keep, _compare_classes, _compare_images, _compare_objects, _compare_conventions):
-            found = difference(name, first, other, result)
-            if found is not None:
-                raise InputError(
-                    f"{other} cannot be compared with {name}: {found}", remedy="evaluate both on the same truth alike"
-                )
+        difference = next(_find_differences(name, first, other, result), None)
+        if difference is not None:
+            raise InputError(
+                f"{other} cannot be compared with {name}: {difference}", remedy="evaluate both on the same truth alike"
+            )
     return _detection_notes(results)
 
 
@@ -371,7 +370,7 @@ def describe_differences(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
     """Return notes and warnings on how results of the same objects were measured differently."""
     (name, first), *others = results.items()
     regions = _compare_regions(results)
-    conventions = [_compare_conventions(name, first, other, result) for other, result in others]
+    conventions = [next(_compare_conventions(name, first, other, result), None) for other, result in others]
     found = [InputWarning("conventions-differ", text=text) for text in conventions if text is not None]
     return (*(found if regions is None else [regions]), *_detection_notes(results))
 
@@ -417,54 +416,42 @@ def align_classes(first: Any, second: Any, measures: tuple[str, ...]) -> Any:
     return merge_evaluations([mine, theirs])
 
 
-def _compare_classes(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
-    if first.classes == second.classes:
-        return None
-    for mine, a, b in ((name, first, second), (other, second, first)):
-        alone = [c for c in a.classes if c not in b.classes]
-        if alone:
-            return f"the class {alone[0]} is in the truth of {mine} alone"
-    return "their truths have classes in different orders"
-
-
-def _compare_images(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
-    a, b = first.dataset, second.dataset
+def _find_differences(name: str, first: Evaluation, other: str, second: Evaluation) -> Iterator[str]:
+    """Yield what keeps two results from being compared, as long as what comes before is alike."""
+    if first.keep != second.keep:
+        yield f"of {name} {first.keep} was kept, of {other} {second.keep}"
+    if first.classes != second.classes:
+        for mine, a, b in ((name, first, second), (other, second, first)):
+            alone = [c for c in a.classes if c not in b.classes]
+            if alone:
+                yield f"the class {alone[0]} is in the truth of {mine} alone"
+        yield "their truths have classes in different orders"
+    own, its = first.dataset, second.dataset
     for mine, rest, ids in (
-        (name, other, np.setdiff1d(a.image_ids, b.image_ids)),
-        (other, name, np.setdiff1d(b.image_ids, a.image_ids)),
+        (name, other, np.setdiff1d(own.image_ids, its.image_ids)),
+        (other, name, np.setdiff1d(its.image_ids, own.image_ids)),
     ):
         if len(ids):
             more = f" and {len(ids) - 1:,} more" if len(ids) > 1 else ""
-            return f"image {ids[0]}{more} of {mine} {'are' if more else 'is'} not in {rest}"
-    sizes = np.flatnonzero((a.shapes != b.shapes).any(axis=1))
-    return f"image {a.image_ids[sizes[0]]} has another size" if len(sizes) else None
-
-
-def _compare_keep(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
-    return None if first.keep == second.keep else f"of {name} {first.keep} was kept, of {other} {second.keep}"
-
-
-def _compare_objects(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
-    (mine, columns), (theirs, others) = first.known_of_objects(), second.known_of_objects()
-    differ = np.flatnonzero(mine != theirs)
-    if len(differ):
-        row = int(differ[0])
-        many = f"{mine[row]} objects in {name} and {theirs[row]} in {other}"
-        return f"image {first.dataset.image_ids[row]} has {many}"
+            yield f"image {ids[0]}{more} of {mine} {'are' if more else 'is'} not in {rest}"
+    for row in np.flatnonzero((own.shapes != its.shapes).any(axis=1)):
+        yield f"image {own.image_ids[row]} has another size"
+    (counts, columns), (other_counts, others) = first.known_of_objects(), second.known_of_objects()
+    for row in np.flatnonzero(counts != other_counts):
+        many = f"{counts[row]} objects in {name} and {other_counts[row]} in {other}"
+        yield f"image {own.image_ids[row]} has {many}"
     for column, values in columns.items():
-        rows = np.nonzero(values != others[column])[0]
-        if len(rows):
-            image = first.dataset.image_ids[np.searchsorted(np.cumsum(mine), rows[0], side="right")]
-            return f"the objects of image {image} differ in {column.replace('_', ' ')}"
-    return None
+        for row in np.nonzero(values != others[column])[0]:
+            image = own.image_ids[np.searchsorted(np.cumsum(counts), row, side="right")]
+            yield f"the objects of image {image} differ in {column.replace('_', ' ')}"
+    yield from _compare_conventions(name, first, other, second)
 
 
-def _compare_conventions(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+def _compare_conventions(name: str, first: Evaluation, other: str, second: Evaluation) -> Iterator[str]:
     for field in dataclasses.fields(first.convention):
         a, b = getattr(first.convention, field.name), getattr(second.convention, field.name)
         if a != b and field.name not in (*CHANGES_DETECTIONS, "name"):
-            return f"{name} was measured with {field.name} {_format_value(a)}, {other} with {_format_value(b)}"
-    return None
+            yield f"{name} was measured with {field.name} {_format_value(a)}, {other} with {_format_value(b)}"
 
 
 def _format_value(value: object) -> str:

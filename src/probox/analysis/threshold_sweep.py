@@ -34,42 +34,19 @@ from probox.tables.results import Verdict
 
 
 class ThresholdStates(NamedTuple):
-    """Some states; a group's first has all of its rows, each later one those surer than its step.
+    """Some states; a group's first has all of its rows, each later one those surer than its step."""
 
-    Parameters
-    ----------
-    row : (N,) int64
-        Rows, state by state, ascending within a state.
-    state : (N,) int64
-        The state that each is in, counted from 0.
-    step : (S,) float32
-        The threshold from which on a state holds; 0 for first ones.
-    first : (S,) bool
-        Whether it is the first state of its group.
-    """
-
-    row: Ints
-    state: Ints
-    step: npt.NDArray[np.float32]
-    first: Bools
+    row: Ints  # (N,), state by state, ascending within a state
+    state: Ints  # (N,), of each row, counted from 0
+    step: npt.NDArray[np.float32]  # (S,), the threshold from which on a state holds; 0 for first ones
+    first: Bools  # (S,), whether it is the first state of its group
 
 
 def iterate_states(confidence: npt.NDArray[np.float32], group: Ints, limit: int) -> Iterator[ThresholdStates]:
     """Yield the states of all groups, some groups at a time: about `limit` rows.
 
-    Beyond the highest confidence of a group nothing is left, and there is no state.
+    Rows stand by `group`, ascending. Beyond the highest confidence of a group nothing is left, and there is no state.
 
-    Parameters
-    ----------
-    confidence : (R,) float32
-        The confidence of each row.
-    group : (R,) int64
-        Its group, ascending.
-    limit : int
-        When to begin a new part.
-
-    Examples
-    --------
     >>> confidence = np.array([0.5, 0.25, 0.5], np.float32)
     >>> (states,) = iterate_states(confidence, np.array([7, 7, 7]), 100)
     >>> states.row.tolist(), states.state.tolist(), states.step.tolist()
@@ -77,16 +54,14 @@ def iterate_states(confidence: npt.NDArray[np.float32], group: Ints, limit: int)
     """
     if not len(group):
         return
-    order, level, base = _levels(confidence, group)
-    rank = np.empty(len(group), np.int64)
-    rank[order] = level - base
+    _, level, base = _levels(confidence, group)
     begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     ends = np.append(begins[1:], len(group))
-    total = np.concatenate([[0], np.cumsum(rank + 1)])
+    total = np.concatenate([[0], np.cumsum(level - base + 1)])  # in the order of levels, which keeps groups together
     at = 0
     while at < len(begins):
         last = max(int(np.searchsorted(total[ends], total[begins[at]] + limit, side="right")), at + 1)
-        yield _make_states(confidence, group, rank, int(begins[at]), int(ends[last - 1]))
+        yield _make_states(confidence, group, slice(begins[at], ends[last - 1]))
         at = last
 
 
@@ -107,18 +82,18 @@ def _levels(confidence: npt.NDArray[np.float32], group: Ints) -> tuple[Ints, Int
     return order, level, level[starts][np.cumsum(starts) - 1]
 
 
-def _make_states(confidence: npt.NDArray[np.float32], group: Ints, rank: Ints, begin: int, end: int) -> ThresholdStates:
-    order, level, base = _levels(confidence[begin:end], group[begin:end])
+def _make_states(confidence: npt.NDArray[np.float32], group: Ints, rows: slice) -> ThresholdStates:
+    confidence = confidence[rows]
+    order, level, base = _levels(confidence, group[rows])
     # The state of a group's k-th confidence keeps what is surer than the one before: rows of rank k and above.
     first = np.zeros(level[-1] + 1, bool)
     first[base] = True
     step = np.zeros(len(first), np.float32)
-    step[level] = confidence[begin:end][order]
+    step[level] = confidence[order]
     step = np.where(first, np.float32(0), np.concatenate([[np.float32(0)], step[:-1]]))
-    own = np.empty(end - begin, np.int64)
-    own[order] = base
-    times = rank[begin:end] + 1
-    row = np.repeat(np.arange(begin, end), times)
+    own, times = np.empty((2, len(confidence)), np.int64)
+    own[order], times[order] = base, level - base + 1
+    row = np.repeat(np.arange(rows.start, rows.stop), times)
     state = np.repeat(own - (np.cumsum(times) - times), times) + np.arange(len(row))
     by_state = np.argsort(state, kind="stable")
     return ThresholdStates(row[by_state], state[by_state], step, first)

@@ -49,52 +49,23 @@ class MatchOutcome:
 class FittingPairs:
     """Pairs of a detection and its object under COCO's matching at an IoU of 0.5: by class, in order of score.
 
-    Crowds are left aside, and so are detections that meet nothing but one.
-
-    Parameters
-    ----------
-    detections, objects : (K,) int64
-        Ints of the tables.
-    image_rows : (K,) int64
-        The image of each pair, as a row of the truth's data set.
-    labels : (K,) int32
-        The object's class, counted in the truth's classes.
-    residuals : (K, 4) float64
-        Truth minus box, in the order x1, y1, x2, y2.
-    sides : (K, 4) float64
-        The side of the detection's box that an edge is measured by: width, height, width, height.
-    boxes : (K, 4) float64
-        The detection's box.
-    image_sizes : (K, 2) float64
-        Width and height of its image.
-    covariances : (K, 2, 2, 2) float64
-        The detection's; all zero for a plain box.
-    free : (K, 4) bool
-        Edges that count: those whose ground truth does not lie on the image border, as `at_border` has it.
-    names : (K,) str
-        The class that the detection names.
-    scores : (K,) float64
-        The detection's score.
-    usable : (K,) bool
-        Pairs whose covariances have an inverse: NLL and z are defined.
-    outcomes : (N,) uint8
-        For every detection of the table, one of `MatchOutcome`.
+    Crowds are left aside, and so are detections that meet nothing but one. Four numbers are of x1, y1, x2, y2.
     """
 
-    detections: Ints
+    detections: Ints  # (K,), rows of the tables
     objects: Ints
-    image_rows: Ints
-    labels: npt.NDArray[np.int32]
-    residuals: Floats
-    sides: Floats
-    boxes: Floats
-    image_sizes: Floats
-    covariances: Floats
-    free: Bools
-    names: npt.NDArray[np.str_]
+    image_rows: Ints  # rows of the truth's data set
+    labels: npt.NDArray[np.int32]  # the object's class, counted in the truth's classes
+    residuals: Floats  # (K, 4), truth minus box
+    sides: Floats  # (K, 4), what edges are measured by: width, height, width, height of the detection's box
+    boxes: Floats  # (K, 4), the detection's
+    image_sizes: Floats  # (K, 2), width and height
+    covariances: Floats  # (K, 2, 2, 2), the detection's; all zero for a plain box
+    free: Bools  # (K, 4), edges that count: the ground truth's does not lie on the image border, as `at_border` has it
+    names: npt.NDArray[np.str_]  # the class that the detection names
     scores: Floats
-    usable: Bools
-    outcomes: npt.NDArray[np.uint8]
+    usable: Bools  # (K,), covariances have an inverse: NLL and z are defined
+    outcomes: npt.NDArray[np.uint8]  # (N,), of every detection of the table, one of `MatchOutcome`
 
     def __len__(self) -> int:
         return len(self.detections)

@@ -43,16 +43,9 @@ def with_sigmas(covariances: Floats, sigmas: Floats) -> Floats:
 
 
 def squared_distances(residuals: Floats, covariances: Floats, free: Bools) -> Floats:
-    """Return r' Sigma^-1 r over the edges that are free, those that are not being integrated out, (K,).
+    """Return r' Sigma^-1 r over the edges that are free, (K, 4), the others being integrated out: (K,).
 
-    Parameters
-    ----------
-    residuals : (K, 4) float64
-        Truth minus mean.
-    covariances : (K, 2, 2, 2) float64
-        Of both corners; they must have an inverse.
-    free : (K, 4) bool
-        The edges to look at.
+    `covariances` of both corners, (K, 2, 2, 2), must have an inverse.
     """
     r, use = residuals.reshape(-1, 2, 2), free.reshape(-1, 2, 2)
     xx, xy, yy = covariances[..., 0, 0], covariances[..., 0, 1], covariances[..., 1, 1]
@@ -84,23 +77,11 @@ def box_reach(level: float) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class CalibrationInputs:
-    """What a detector says of each detection, as far as sigmas may follow from it.
+    """What a detector says of each detection, as far as sigmas may follow from it."""
 
-    Parameters
-    ----------
-    sigmas : (N, 4) float64
-        The detector's own standard deviations of x1, y1, x2, y2; 0 where it has none.
-    sides : (N, 4) float64
-        The side of the box that an edge is measured by: width, height, width, height.
-    classes : (N,) str
-        The names of the classes.
-    scores : (N,) float64
-        The scores.
-    """
-
-    sigmas: Floats
-    sides: Floats
-    classes: npt.NDArray[np.str_]
+    sigmas: Floats  # (N, 4), its own standard deviations of x1, y1, x2, y2; 0 where it has none
+    sides: Floats  # (N, 4), what edges are measured by: width, height, width, height of the box
+    classes: npt.NDArray[np.str_]  # names
     scores: Floats
 
     @classmethod
