@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,23 @@ from tests.worlds import boxes_truth, simulated
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, evaluate
-from probox.analysis.calibration_table import find_error_factor, tabulate_calibration
-from probox.analysis.diagnosis import NUMBERS, diagnose, summarize_for_page
-from probox.analysis.resampling import compute_interval, draw_images
+from probox.analysis import diagnosis as module
+from probox.analysis.baseline import Skill
+from probox.analysis.calibration_table import (
+    CalibrationRow,
+    ErrorFactor,
+    Outliers,
+    find_error_factor,
+    tabulate_calibration,
+)
+from probox.analysis.diagnosis import NUMBERS, Diagnosis, diagnose, summarize_for_page
+from probox.analysis.diagnosis_text import summarize
+from probox.analysis.loss_breakdown import Budget, compute_budget
+from probox.analysis.resampling import Interval, compute_interval, draw_images
+from probox.analysis.threshold_sweep import find_rematches
+from probox.analysis.thresholds import best_threshold, find_best_pdq
 from probox.measures.registry import MEASURES, measures_called
+from probox.measures.scoring.score_rows import with_density
 from probox.notes import Note
 
 KEYS = (
@@ -286,3 +300,191 @@ def test_progress_ends_at_the_end(too_sure):
     diagnose(too_sure, replicates=20, progress=lambda done, total: steps.append((done, total)))
     assert steps == [(n, len(steps)) for n in range(1, len(steps) + 1)]
     assert len(steps) > 7
+
+
+LONG = ("Constant-variance baseline",)
+
+
+def test_sentences_are_those_of_the_diagnosis_to_the_letter(
+    too_sure: Evaluation, results: dict[str, Evaluation]
+) -> None:
+    for evaluation in (too_sure, *results.values()):
+        whole = evaluation.diagnose(replicates=100).verdict
+        short, left_out = summarize_for_page(evaluation, replicates=100)
+        kept = [text for text in whole if not any(words in text for words in LONG)]
+        assert list(short.verdict) == kept
+        assert len(kept) == len(whole) - 1
+        assert left_out == ("PDQ of the constant-variance baseline",)
+        assert short.budget == compute_budget(evaluation)
+        assert set(short.notes) <= set(evaluation.diagnose(replicates=2).notes)
+    # The demo's boxes name their last pixel: what seems too sure is in part that.
+    assert summarize_for_page(results["unsure"])[0].notes == (Note("last-pixels"),)
+    assert summarize_for_page(too_sure, replicates=20)[0].notes == ()
+
+
+def test_rematches_at_hand_change_nothing(too_sure: Evaluation) -> None:
+    given, _ = summarize_for_page(too_sure, find_rematches(too_sure), replicates=20)
+    assert given.verdict == summarize_for_page(too_sure, replicates=20)[0].verdict
+    best = best_threshold(too_sure)
+    quick = find_best_pdq(too_sure, find_rematches(too_sure))
+    assert (quick.threshold, quick.value, quick.now) == (best.threshold, best.value, best.now)
+
+
+def test_sigmas_that_know_their_errors_are_said_to(too_sure: Evaluation) -> None:
+    truth = boxes_truth(20)
+    found = simulated(truth, sigma=4.0, reported=4.0)
+    objects = evaluate(truth, found).matched_pairs
+    errors = np.zeros((len(found), 4))
+    errors[objects.detections] = objects.residuals
+    knowing = np.stack([np.diag(np.square(error) + 0.5) for error in errors.reshape(-1, 2)]).reshape(-1, 2, 2, 2)
+    (said,) = _of_energy(evaluate(truth, found.replace(covariances=knowing)))
+    assert said.startswith("Informative: the energy score is ")
+    assert said.endswith("% better than under any constant std")
+    wild = found.covariances * np.where(np.arange(len(found)) % 2, 400.0, 0.0025)[:, None, None, None]
+    (said,) = _of_energy(evaluate(truth, found.replace(covariances=wild)))
+    assert said.startswith("Not informative: the energy score is ")
+    assert said.endswith("% worse than under a constant std")
+    (said,) = _of_energy(evaluate(truth, found))
+    assert said.startswith("Undecided whether informative: the energy score does not differ")
+
+
+def _of_energy(evaluation: Evaluation) -> list[str]:
+    return [text for text in summarize_for_page(evaluation, replicates=200)[0].verdict if "energy score" in text]
+
+
+def test_many_pairs_and_their_energy_score_are_left_to_the_diagnosis(
+    too_sure: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense = int(with_density(too_sure.matched_pairs).sum())
+    monkeypatch.setattr(module, "MOST_PAIRS", dense)
+    short, left_out = summarize_for_page(too_sure, replicates=20)
+    assert left_out == ("PDQ of the constant-variance baseline",)
+    assert any("energy score" in text for text in short.verdict)
+    monkeypatch.setattr(module, "MOST_PAIRS", dense - 1)
+    short, left_out = summarize_for_page(too_sure, replicates=20)
+    assert left_out == ("PDQ of the constant-variance baseline", "whether the std is informative")
+    assert not any("energy score" in text for text in short.verdict)
+
+
+def test_without_detections_nothing_is_left_out() -> None:
+    truth = boxes_truth(3)
+    found = simulated(truth)
+    nothing = evaluate(truth, found.select(np.zeros(len(found), bool)))
+    short, left_out = summarize_for_page(nothing, replicates=20)
+    assert (short.best_thresholds, left_out) == ((), ())
+    assert short.verdict[0].startswith("No matched boxes")
+    bare = dataclasses.replace(evaluate(truth, found), measures=("map",))
+    assert summarize_for_page(bare, replicates=20)[0].budget is None
+
+
+def said(
+    factor: Interval,
+    budget: Budget | None = None,
+    calibration: tuple[CalibrationRow, ...] = (),
+    skill: Skill | None = None,
+    **more: Any,
+) -> str:
+    """Return the verdict on a hundred pairs whose errors are so many times their std."""
+    errors = ErrorFactor(factor=factor, **{"edges": 400, "pairs": 100, "images": 50, "rms_z": 2.0} | more)
+    diagnosis = Diagnosis(
+        verdict=(), pairs=100, plain_pairs=0, pairing="", numbers={}, error_factor=errors, calibration=calibration,
+        budget=budget, what_if=(), skill={} if skill is None else {"pdq": skill}, best_thresholds=(),
+    )  # fmt: skip
+    return "; ".join(summarize(diagnosis))
+
+
+@pytest.mark.parametrize(
+    ("factor", "low", "high", "words"),
+    [
+        (1.84, 1.62, 2.13, "Overconfident: errors are 1.8 [1.6, 2.1]"),
+        (0.62, 0.57, 0.68, "Underconfident: errors are 0.62 [0.57, 0.68]"),
+        (1.03, 0.97, 1.08, "Calibrated: errors are 1.03 [0.97, 1.08]"),
+        (1.049, 1.02, 1.06, "Calibrated: errors are 1.05 [1.02, 1.06]"),  # within the tolerance
+        (1.051, 1.02, 1.06, "Overconfident: errors are 1.05 [1.02, 1.06]"),
+        (0.953, 0.94, 0.98, "Calibrated: errors are 0.95 [0.94, 0.98]"),
+        (0.952, 0.94, 0.98, "Underconfident: errors are 0.95 [0.94, 0.98]"),
+        (1.1, 0.99, 1.24, "Calibrated: errors are 1.10 [0.99, 1.24]"),  # the interval holds 1
+        (0.9, 0.81, 1.01, "Calibrated: errors are 0.90 [0.81, 1.01]"),
+        (1.1, 1.001, 1.24, "Overconfident: errors are 1.100 [1.001, 1.240]"),  # 1.00 would not tell why
+        (1.1, 0.79, 1.24, "Undecided: errors are 1.10 [0.79, 1.24]"),
+        (1.1, 0.81, 1.26, "Undecided: errors are 1.10 [0.81, 1.26]"),
+        (5.42, 0.95, 11.18, "Undecided: errors are 5.4 [0.9, 11.2]"),
+        (2.0, math.nan, math.nan, "Undecided: errors are 2.00"),
+    ],
+)
+def test_what_a_factor_means(factor: float, low: float, high: float, words: str) -> None:
+    assert said(Interval(factor, low, high)) == f"{words} times the predicted std (68% quantile of |z|)"
+
+
+def test_few_pairs_and_the_worst_group() -> None:
+    told = said(Interval(1.84, 1.62, 2.13), pairs=29, worst=("class dog", Interval(3.0, 2.5, 3.5)))
+    assert told.endswith("; worst: class dog, 3.0 [2.5, 3.5] times; 29 matched boxes are too few for a reliable factor")
+    assert "too few" not in said(Interval(1.84, 1.62, 2.13), pairs=30)
+
+
+def test_outliers_are_named_with_their_count_and_place() -> None:
+    places = {"edge y2": 3, "edges within 20 px of the image border": 4}
+    found = Outliers(edges=4, images=2, bound=5.0, largest=912.4, rms_z=1.02, places=places)
+    told = said(Interval(0.98, 0.95, 1.02), rms_z=13.1, outliers=found)
+    assert told.endswith(
+        "; Outliers: 4 of 400 edges have |z| above 5 (largest 912), in 2 of 50 images, most in edge y2 (3) and edges "
+        "within 20 px of the image border (4); RMS z is 13.10 with outliers, 1.02 without"
+    )
+    far = Outliers(edges=1, images=1, bound=10.0, largest=12.0, rms_z=1.0, places={})
+    told = said(Interval(2.0, 1.9, 2.1), outliers=far)
+    assert "1 of 400 edges has |z| above 10, 5 times the factor (largest 12), in 1 of 50 images; RMS z is 2.00" in told
+
+
+@pytest.mark.parametrize(
+    ("deterministic", "constant", "own", "words"),
+    [
+        (0.3, 0.56, 0.58, "The baseline reaches 93% of the gain over deterministic boxes. "
+         "Own minus baseline is +2.00 [+1.00, +3.00], 4.5% of the 44.00 points between the baseline and 100"),
+        (0.3, 0.58, 0.56, "The baseline reaches the whole gain over deterministic boxes. "
+         "Own minus baseline is -2.00 [-3.00, -1.00]"),
+        (0.6, 0.58, 0.56, "The own std gains nothing over deterministic boxes. Own minus baseline is -2.00 [-3.00, "),
+        (0.57, 0.56, 0.58, "The baseline gains nothing over deterministic boxes. Own minus baseline is +2.00 [+1.00, "),
+        (0.58, 0.56, 0.58, "The own std gains nothing over deterministic boxes. Own minus baseline is +2.00 [+1.00, "),
+    ],
+)  # fmt: skip
+def test_the_baseline_has_both_denominators(deterministic: float, constant: float, own: float, words: str) -> None:
+    value = own - constant
+    skill = Skill("pdq", own, constant, Interval(value, value - 0.01, value + 0.01), 0.041, 9, deterministic)
+    told = said(Interval(1.0, 0.9, 1.1), skill=skill)
+    assert f"; Constant-variance baseline (std 4.1% of the side): PDQ {100 * constant:.2f}, own std " in told
+    assert words in told
+    assert told.count("%") == (4 if deterministic == 0.3 and own > constant else 2)  # no fraction of what is no gain
+    assert "nan" not in told
+
+
+def test_a_difference_to_the_baseline_that_may_be_0_is_not_claimed() -> None:
+    for low, words in ((-0.001, True), (0.001, False)):
+        skill = Skill("pdq", 0.51, 0.5, Interval(0.01, low, 0.03), 0.041, 9, 0.2)
+        told = said(Interval(1.0, 0.9, 1.1), skill=skill)
+        assert told.endswith(": no difference can be claimed") == words
+
+
+@pytest.mark.parametrize(("label", "words"), [(0.12, ", 12 % unsure or wrong labels"), (0.09, "")])
+def test_a_second_cause_is_named_from_a_tenth_of_the_loss_on(label: float, words: str) -> None:
+    shares = {"missed": 0.9 - label, "false_positives": 0.05, "label": label, "foreground": 0.05, "background": 0.0}
+    budget = Budget(pdq=0.0, rounding=0.0, **shares)
+    assert said(Interval(1.0, 0.9, 1.1), budget).endswith(f"of the lost points are missed objects{words}")
+
+
+@pytest.mark.parametrize(
+    ("group", "edges", "bias", "rmse", "told"),
+    [
+        ("edge", 100, 9.0, 12.0, "x1 by +9.0 px"),
+        ("edge", 100, -9.0, 12.0, "x1 by -9.0 px"),
+        ("edge", 100, 9.0, 13.0, ""),  # less than half of the mean square
+        ("edge", 100, 1.1, 1.5, "x1 by +1.1 px"),
+        ("edge", 100, 0.9, 1.0, ""),  # a pixel is a matter of counting: `last_pixels`
+        ("edge", 3, 9.0, 9.5, ""),
+        ("class", 100, 9.0, 9.5, ""),
+    ],
+)
+def test_boxes_that_lie_aside(group: str, edges: int, bias: float, rmse: float, told: str) -> None:
+    row = CalibrationRow(group, "x1", edges, 3.0, 3.0, bias, rmse, 4.0, 0.5, 0.6, 2.0)
+    text = said(Interval(3.0, 2.9, 3.1), calibration=(row,))
+    assert ("the truth lies to one side of the boxes" in text) == bool(told)
+    assert told in text

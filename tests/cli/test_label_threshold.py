@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.analysis.test_cross_fitting import many_faint_boxes
+from tests.analysis.test_thresholds import many_faint_boxes
 from tests.cli.in_process import probox
 
 from probox import evaluate, load, write_parquet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.analysis.test_cross_fitting import many_faint_boxes
+from tests.analysis.test_thresholds import many_faint_boxes
 
 import probox
 from probox.demo import make_demo

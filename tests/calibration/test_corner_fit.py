@@ -1,17 +1,23 @@
-"""Simulated detectors whose sigmas are wrong in a known way: what is wrong is found."""
+"""Pairs, searches and fitted corners: what is wrong with simulated detectors is found."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.amounts import examples
+from tests.strategies import random_world
 from tests.worlds import CLASSES, boxes_truth, simulated
 
+import probox
 from probox import Detections, GroundTruth, InputError
 from probox.calibration import Calibration
-from probox.calibration.corner_fit import FittingPairs, fit_corners
+from probox.calibration.corner_fit import BOUND, FittingPairs, MatchOutcome, fit_corners, lattice_maximum
 from probox.calibration.corner_maps import (
     CalibrationInputs,
     ClassScale,
@@ -28,11 +34,112 @@ from probox.calibration.corner_maps import (
     sigmas_of,
 )
 from probox.calibration.std_regression import Slope, StdModel
+from probox.measures.matched import MatchedPairs
 from probox.notes import Note
 from probox_experiments import SimulatedDetector
 
 
-def given(sigma: float, sides: float | np.ndarray, names: np.ndarray) -> CalibrationInputs:
+def test_pairs_of_a_small_scene() -> None:
+    truth = GroundTruth.from_boxes(
+        ["cup", "dog"],
+        {3: (100, 80), 8: (100, 80), 9: (50, 50)},
+        [8, 3, 3],
+        [[0.5, 10, 40, 79.5], [10, 10, 30, 30], [50, 50, 70, 70]],
+        [1, 0, 0],
+    )
+    found = Detections(
+        classes=["dog", "cup"],
+        image_ids=[8, 3, 3, 3, 77],
+        boxes=[[2, 12, 40, 75], [50, 51, 69, 70], [11, 10, 31, 30], [80, 10, 90, 20], [0, 0, 1, 1]],
+        label_probs=[[0.9, 0], [0.1, 0.8], [0, 0.7], [0, 0.6], [0, 1]],
+        covariances=np.tile(4 * np.eye(2), (5, 2, 1, 1)) * np.array([1, 1, 0, 1, 1])[:, None, None, None],
+    )
+    pairs = FittingPairs.of(truth, found)
+    order = np.argsort(pairs.detections)
+    assert pairs.detections[order].tolist() == [0, 1, 2]
+    assert truth.boxes[pairs.objects[order]].tolist() == [[0.5, 10, 40, 79.5], [50, 50, 70, 70], [10, 10, 30, 30]]
+    assert pairs.image_rows[order].tolist() == [1, 0, 0]
+    assert pairs.labels[order].tolist() == [1, 0, 0]
+    assert pairs.residuals[order].tolist() == [[-1.5, -2, 0, 4.5], [0, -1, 1, 0], [-1, 0, -1, 0]]
+    assert pairs.sides[order].tolist() == [[38, 63, 38, 63], [19, 19, 19, 19], [20, 20, 20, 20]]
+    assert pairs.free[order].tolist() == [[False, True, True, False], [True] * 4, [True] * 4]
+    assert pairs.usable[order].tolist() == [True, True, False]
+    hit, missed, aside = MatchOutcome.MATCHED, MatchOutcome.UNMATCHED, MatchOutcome.ASIDE
+    assert pairs.outcomes.tolist() == [hit, hit, hit, missed, aside]
+    assert pairs.z[order][0].tolist() == [-0.75, -1, 0, 2.25]
+
+
+@pytest.mark.parametrize(("edge", "said", "free"), [(1.0, 5, False), (1.01, 2.01, True), (5, 0.0, True)])
+def test_the_border_is_one_pixel_of_the_truth(edge: float, said: float, free: bool) -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (60, 40)}, [1], [[edge, edge, 60 - edge, 40 - edge]], [0])
+    boxes = [[said, said, 60 - said, 40 - said]]
+    found = Detections(classes=["cup"], image_ids=[1], boxes=boxes, label_probs=[[1.0]])
+    assert FittingPairs.of(truth, found).free.tolist() == [[free] * 4]
+
+
+def test_crowds_are_left_aside() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (60, 40)}, [1], [[5, 5, 30, 30]], [0])
+    found = Detections(classes=["cup"], image_ids=[1], boxes=truth.boxes, label_probs=[[1.0]])
+    pairs = FittingPairs.of(truth.replace(crowd=[True]), found)
+    assert len(pairs) == 0
+    assert pairs.outcomes.tolist() == [MatchOutcome.ASIDE]
+
+
+@examples(40)
+@given(st.integers(0, 10**6))
+def test_pairs_are_those_of_the_measures(seed: int) -> None:
+    """As many as mAP at an IoU of 0.5 counts as right, whatever the order of rows and the covariances."""
+    truth, found = random_world(seed)
+    pairs = FittingPairs.of(truth, found)
+    matches = probox.evaluate(truth, found, measures=["map"]).box_matches
+    assert len(pairs) == int(((matches.matched[:, 0] & 1 == 1) & (matches.ignored[:, 0] & 1 == 0)).sum())
+    judged = MatchedPairs.of(probox.evaluate(truth, found))
+    assert np.sort(judged.residuals, axis=0).tolist() == np.sort(pairs.residuals, axis=0).tolist()
+    assert sorted(judged.objects.tolist()) == sorted(pairs.objects.tolist())
+    assert int(judged.truncated.sum()) <= int((~pairs.free).sum())
+    plain = found.replace(covariances=None)
+    assert (FittingPairs.of(truth, plain).detections == pairs.detections).all()
+    assert (found.image_ids[pairs.detections] == truth.image_ids[pairs.image_rows]).all()
+    assert (truth.image_rows[pairs.objects] == pairs.image_rows).all()
+    back = np.arange(len(found))[::-1]
+    turned = FittingPairs.of(truth, found.select(back))
+    if len(np.unique(found.scores)) == len(found):
+        assert sorted(back[turned.detections].tolist()) == sorted(pairs.detections.tolist())
+
+
+def test_a_correlation_of_one_has_no_inverse() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (60, 40)}, [1], [[5, 5, 30, 30]], [0])
+    for covariance, usable in (([[4, 2], [2, 1]], False), ([[4, 1], [1, 1]], True), ([[4, 0], [0, 0]], False)):
+        found = Detections(
+            classes=["cup"], image_ids=[1], boxes=truth.boxes, label_probs=[[1.0]],
+            covariances=[[covariance, [[1, 0], [0, 1]]]],
+        )  # fmt: skip
+        assert FittingPairs.of(truth, found).usable.tolist() == [usable]
+
+
+@given(st.floats(-300, 300), st.integers(-50, 50), st.floats(0.2, 3), st.floats(0.2, 3))
+def test_one_top_is_found(top: float, start: int, left: float, right: float) -> None:
+    asked: list[int] = []
+
+    def value(k: int) -> float:
+        asked.append(k)
+        return -left * (top - k) if k < top else -right * (k - top)
+
+    found = lattice_maximum(value, start)
+    assert abs(found - top) <= 1
+    assert value(found) == max(value(round(top) + step) for step in (-1, 0, 1))
+    assert len(asked) <= 40
+    assert len(set(asked[:-4])) == len(asked[:-4]), "nothing is measured twice"
+
+
+def test_a_plain_is_stayed_on_and_a_slope_ends() -> None:
+    assert lattice_maximum(lambda k: 1.0, 17) == 17
+    climbed: Callable[[int], float] = float
+    assert lattice_maximum(climbed, 7) == 7 + BOUND
+    assert lattice_maximum(lambda k: -float(k), 7) == 7 - BOUND
+
+
+def inputs_of(sigma: float, sides: float | np.ndarray, names: np.ndarray) -> CalibrationInputs:
     """Return what maps may look at, of detections with the same sigma and score."""
     shape = (len(names), 4)
     sigmas, sides = np.full(shape, sigma), np.broadcast_to(np.asarray(sides, float), shape)
@@ -262,7 +369,7 @@ def test_edges_are_pinned_if_asked_for_and_sizes_are_known() -> None:
 def test_classes_are_known_by_any_of_their_names() -> None:
     mapping = ClassScale(3.0, (("tv", 2.0),))
     names = np.array(["Television", "cup"])
-    assert mapping.sigmas(given(1.0, 1.0, names))[:, 0].tolist() == [2.0, 3.0]
+    assert mapping.sigmas(inputs_of(1.0, 1.0, names))[:, 0].tolist() == [2.0, 3.0]
     assert mapping.has_class("TVmonitor")
     assert not mapping.has_class("cup")
 
@@ -277,7 +384,7 @@ def test_every_map_scales() -> None:
         Constant(0.2),
         Learned(StdModel(-2.0, (0.1, 0.2, -0.1, 0.0), (Slope("score", 0.0, 1.0, -0.3),), (("cup", 0.5),))),
     ]
-    seen = given(3.0, 20.0, np.array(["cup", "dog"]))
+    seen = inputs_of(3.0, 20.0, np.array(["cup", "dog"]))
     for mapping in maps:
         assert mapping.scale_by(2.0).sigmas(seen) == pytest.approx(2 * mapping.sigmas(seen))
 
@@ -285,7 +392,7 @@ def test_every_map_scales() -> None:
 def test_degenerate_boxes_keep_their_sigmas() -> None:
     curve = MonotoneCurve((0.1,), (0.2,))
     mapping = RelativeCurves((curve, curve, curve, curve))
-    seen = given(3.0, np.array([[0.0, 10.0, 0.0, 10.0]]), np.array(["cup"]))
+    seen = inputs_of(3.0, np.array([[0.0, 10.0, 0.0, 10.0]]), np.array(["cup"]))
     assert mapping.sigmas(seen).tolist() == [[3.0, 2.0, 3.0, 2.0]]
 
 
