@@ -11,7 +11,7 @@ from tests import frameworks
 from tests.amounts import others_slow
 
 from probox.detect import Candidates, Dropout, Options, detect, draw_mask
-from probox.detect.torch_model import choose_layers, mask_layers, sample_masked
+from probox.detect.torch_model import TorchDetector, mask_layers
 from probox.detect.torchvision_detector import TorchvisionDetector
 from probox.errors import InputError
 
@@ -195,27 +195,27 @@ def _shared_head(**own: Any) -> Any:
     return Model().eval()
 
 
-def _runner(model: Any) -> Any:
-    def run(images: Any) -> list[Candidates]:
+class SharedHead(TorchDetector):
+    def _is_head(self, name: str) -> bool:
+        return name == "head"
+
+    def _run(self, inputs: Any, images: Any) -> list[Candidates]:
         assert len(images) == 1
         with torch.no_grad():
-            fine, coarse = model(torch.from_numpy(images[0].transpose(2, 0, 1).copy())[None].float())
+            fine, coarse = self.model(torch.from_numpy(images[0].transpose(2, 0, 1).copy())[None].float())
         rows = np.concatenate([fine.numpy().reshape(60, -1).T, coarse.numpy().reshape(60, -1).T])
         return [Candidates(np.zeros((len(rows), 4)), rows)]
 
-    return run
 
-
-def _chosen(model: Any, layers: str = "heads") -> list[tuple[str, Any]]:
-    return choose_layers(model, layers, heads=lambda name: name == "head", backbone=lambda name: name == "stem")
+def _chosen(model: Any, layers: str) -> tuple[str, ...]:
+    return SharedHead(model, Dropout(layers=layers), 1).dropout_layers
 
 
 def _sample(model: Any, dropout: Dropout, rows: list[int], passes: int = 3) -> list[list[np.ndarray]]:
-    ids = [100 + row for row in rows]
-    chosen = _chosen(model, dropout.layers)
-    drawn = sample_masked(chosen, dropout, _runner(model), [IMAGES[row] for row in rows], passes, ids)
+    detector = SharedHead(model, dropout, 1)
+    drawn = detector.sample([IMAGES[row] for row in rows], passes, [100 + row for row in rows])
     for row, own in zip(rows, drawn, strict=True):
-        np.testing.assert_array_equal(own.plain.scores, _runner(model)([IMAGES[row]])[0].scores)
+        np.testing.assert_array_equal(own.plain.scores, detector.candidates([IMAGES[row]])[0].scores)
     return [[found.scores for found in own] for own in drawn]
 
 
@@ -274,7 +274,7 @@ def test_masks_belong_to_seed_image_and_pass_and_to_nothing_else(dropout: Dropou
 
 def test_the_models_own_dropout_comes_first_at_its_own_rate() -> None:
     model = _shared_head(p=0.4)
-    assert [name for name, _ in _chosen(model, "auto")] == ["drop"]
+    assert _chosen(model, "auto") == ("drop",)
     for rate, wanted in ((None, 0.4), (0.1, 0.1)):
         drawn = np.array(_sample(model, Dropout(rate=rate), [0], 20)[0])[:, :16]
         assert (drawn == 0).mean() == pytest.approx(wanted, abs=0.03)
@@ -284,8 +284,7 @@ def test_the_models_own_dropout_comes_first_at_its_own_rate() -> None:
     assert len({(one == 0).tobytes() for one in others}) == 5
     np.testing.assert_array_equal(np.array(_sample(model, Dropout(), [1], 2)[0]) == 0, np.array(second) == 0)
     # One that drops nothing is not there.
-    assert [name for name, _ in _chosen(_shared_head(p=0.0), "auto")] == ["head"]
-    assert [name for name, _ in _chosen(_shared_head(), "auto")] == ["head"]
+    assert _chosen(_shared_head(p=0.0), "auto") == _chosen(_shared_head(), "auto") == ("head",)
     with pytest.raises(InputError, match="no layer of the model is 'existing'"):
         _chosen(_shared_head(), "existing")
     with pytest.raises(InputError, match="regular expression"):

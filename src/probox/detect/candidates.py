@@ -189,17 +189,7 @@ class PrototypeMasks:
 
     Between the prototypes' pixels logits are interpolated linearly, so that 0.5 is where Ultralytics' own masks end.
     Outside its box a heatmap is 0, as Ultralytics crops its masks: pixel i is inside if ``x1 <= i < x2``.
-
-    Parameters
-    ----------
-    coefficients : (N, P)
-        Of every candidate.
-    prototypes : (P, h, w)
-        They cover the whole input.
-    size : (width, height)
-        Of the network's input.
-    placement : Placement
-        Where the image lies on the input.
+    `coefficients` are (N, P), of candidates; `prototypes` (P, h, w) cover the whole input of `size` (width, height).
     """
 
     def __init__(self, coefficients: Array, prototypes: Array, size: tuple[int, int], placement: Placement) -> None:

@@ -110,6 +110,16 @@ def draw_mask(
     return np.multiply(kept, 1.0 / (1.0 - rate), dtype=np.dtype(dtype)).reshape(shape)
 
 
+def layer_pattern(layers: str) -> re.Pattern[str]:
+    """Return the regular expression that names layers; raise if it is none."""
+    try:
+        return re.compile(layers)
+    except re.error as error:
+        raise InputError(
+            f"expected dropout layers to be auto, heads, backbone, existing or a regular expression: {error}"
+        ) from None
+
+
 _FLOAT = 1
 """How ONNX numbers the type of 32-bit floats."""
 HEAD_DEPTH = 2
@@ -234,12 +244,7 @@ def choose_layers(layers: Iterable[MaskedLayer], which: str) -> list[MaskedLayer
         return [layer for layer in every if layer.depth <= HEAD_DEPTH and not layer.first]
     if which == "backbone":
         return [layer for layer in every if layer.depth > HEAD_DEPTH and not layer.first]
-    try:
-        pattern = re.compile(which)
-    except re.error as error:
-        raise InputError(
-            f"expected dropout layers to be auto, heads, backbone, existing or a regular expression: {error}"
-        ) from None
+    pattern = layer_pattern(which)
     chosen = [layer for layer in given if any(pattern.search(alias) for alias in layer.aliases)]
     names = ", ".join(layer.name for layer in every[-4:])
     if not chosen:

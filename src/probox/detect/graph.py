@@ -50,7 +50,6 @@ class Graph:
     """What a family may ask of a graph to find tensors inside it."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self.proto = model.graph
         self.opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
         self.nodes: tuple[onnx.NodeProto, ...] = tuple(model.graph.node)
         self._makers = {name: node for node in self.nodes for name in node.output}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,31 +37,10 @@ _ONNX_TYPES = {
 }  # fmt: skip
 
 
-class _Session(Protocol):
-    def get_inputs(self) -> Sequence[Any]: ...
-    def get_outputs(self) -> Sequence[Any]: ...
-
-
 class MaskedGraph:
     """A graph whose layers get random masks, in two parts: what comes before the masks runs once for an image.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        The detector.
-    dropout : Dropout
-        Which layers get which masks.
-    open_graph : callable
-        Makes a session of a graph's bytes.
-    run : callable
-        Runs a session: the session, the names of outputs, the inputs.
-
-    Attributes
-    ----------
-    model : onnx.ModelProto
-        The graph with masks as further inputs.
-    masks : tuple of MaskInput
-        These inputs.
+    `open_graph` makes a session of a graph's bytes, and `run` runs it: the session, the names of outputs, the inputs.
     """
 
     def __init__(
@@ -76,11 +55,11 @@ class MaskedGraph:
         self._seed = dropout.seed
         self._run = run
         before, after, between = split_masked(self.model, [mask.name for mask in self.masks])
-        self._before: _Session | None = None
+        self._before: Any = None
         if before.graph.output:
             self._before = open_graph(before.SerializeToString())
             _declare_inputs(after, between, self._before, {mask.name for mask in self.masks})
-        self._after: _Session = open_graph(after.SerializeToString())
+        self._after = open_graph(after.SerializeToString())
         self._wanted = {tensor.name for tensor in self._after.get_inputs()}
 
     @property
@@ -94,19 +73,7 @@ class MaskedGraph:
         return f"{[(mask.layer, mask.rate, mask.by_channel) for mask in self.masks]} {self._seed}"
 
     def sample(self, feeds: Feeds, outputs: Sequence[str], passes: int, image_id: int) -> Iterator[list[Array]]:
-        """Yield the outputs for one image without masks, then those of each pass with masks.
-
-        Parameters
-        ----------
-        feeds : dict of arrays
-            The graph's own inputs.
-        outputs : sequence of str
-            The outputs to yield.
-        passes : int
-            How many passes with masks to run.
-        image_id : int
-            The image, which its masks are drawn for.
-        """
+        """Yield the outputs for one image, which masks are drawn for: without masks, then of each pass with masks."""
         fixed = self._run_before(feeds)
         learnt = [mask for mask in self.masks if mask.shape_output is not None]
         names = [*outputs, *(str(mask.shape_output) for mask in learnt)]
@@ -166,7 +133,7 @@ def _broadcast(shape: tuple[int, ...], mask: MaskInput) -> tuple[int, ...]:
     return tuple(size if at == axis else 1 for at, size in enumerate(shape))
 
 
-def _declare_inputs(after: onnx.ModelProto, between: Sequence[str], before: _Session, masks: set[str]) -> None:
+def _declare_inputs(after: onnx.ModelProto, between: Sequence[str], before: Any, masks: set[str]) -> None:
     """Let the second part take what the first gives, the inputs of the graph that it reads, and masks."""
     from onnx import helper
 
@@ -184,11 +151,8 @@ def _declare_inputs(after: onnx.ModelProto, between: Sequence[str], before: _Ses
 
 
 _NUMPY_TYPES = {
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(double)": np.float64,
-    "tensor(uint8)": np.uint8,
-}
+    "tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64, "tensor(uint8)": np.uint8
+}  # fmt: skip
 """What an image input may be made of; others get what the family prepares."""
 ALIKE = 1e-3
 """How much, of the largest number, outputs of the same image may differ with the images beside it: half precision has
@@ -255,7 +219,12 @@ class Detector:
             else:
                 self._masked = MaskedGraph(load_model(self.path), dropout, open_graph=self._open, run=self._run)
             self.family: Family = choose_family(signature, family, classes, size=size, graph=inside)
-            self._check_size(size)
+            wide, high = self.family.input_size()
+            if size is not None and size != (wide, high):
+                raise InputError(
+                    f"the graph's input is {wide} x {high}, and can't be {size[0]} x {size[1]}",
+                    remedy="leave the size out, or export the model with dynamic axes",
+                )
         except InputError as error:
             raise InputError(error.problem, file=str(model), entry=error.entry, remedy=error.remedy) from None
         self._output_names = [output.name for output in signature.outputs]
@@ -266,7 +235,11 @@ class Detector:
             self._output_names += [name for name in taps if name not in self._output_names]
         self._described = repr((self.family.name, self.family.classes, size))
         self._plausible, self._checking = Plausibility(self.family.name, self._output_names, str(model)), Lock()
-        self.batch = self._usable_batch(batch, dropout)
+        if batch < 1:
+            raise InputError(f"expected a batch of at least 1, but got {batch}")
+        together = batch > 1 and self.family.batches and dropout is None
+        self._fixed_batch = self.family.signature.inputs[0].shape[0] if self.family.batches else None
+        self.batch = self._fixed_batch or (batch if together and self._takes_batches() else 1)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -321,14 +294,6 @@ class Detector:
         plain = self._decode(next(runs), placements)[0]
         return [self._decode(outputs, placements, judged=False)[0] for outputs in runs], plain
 
-    def _check_size(self, size: tuple[int, int] | None) -> None:
-        if size is not None and self.family.input_size() != size:
-            wide, high = self.family.input_size()
-            raise InputError(
-                f"the graph's input is {wide} x {high}, and can't be {size[0]} x {size[1]}",
-                remedy="leave the size out, or export the model with dynamic axes",
-            )
-
     def _run(self, session: onnxruntime.InferenceSession, names: Sequence[str], feeds: Feeds) -> list[Array]:
         typed = {
             name: array.astype(self._input_types.get(name) or array.dtype, copy=False) for name, array in feeds.items()
@@ -341,7 +306,6 @@ class Detector:
 
     def _batches(self, images: Sequence[Pixels]) -> Iterator[tuple[Feeds, list[Placement]]]:
         """Yield inputs of at most `batch` images; a graph with a fixed batch gets its last image repeated."""
-        fixed = self._fixed_batch()
         for start in range(0, len(images), self.batch):
             prepared = [self.family.prepare(image) for image in images[start : start + self.batch]]
             placements = [placement for _, placement in prepared]
@@ -349,7 +313,7 @@ class Detector:
             if not self.family.batches:
                 yield rows[0], placements
                 continue
-            rows += [rows[-1]] * ((fixed or 0) - len(rows))
+            rows += [rows[-1]] * ((self._fixed_batch or 0) - len(rows))
             yield {name: np.concatenate([feeds[name] for feeds in rows]) for name in rows[0]}, placements
 
     @np.errstate(all="ignore")  # numbers that are not finite are refused below
@@ -377,17 +341,6 @@ class Detector:
                 with self._checking:  # it counts, and several workers may be here
                     self._plausible.check(decoded[-1], given, placement.image_size)
         return decoded
-
-    def _fixed_batch(self) -> int | None:
-        return self.family.signature.inputs[0].shape[0] if self.family.batches else None
-
-    def _usable_batch(self, wanted: int, dropout: Dropout | None) -> int:
-        if wanted < 1:
-            raise InputError(f"expected a batch of at least 1, but got {wanted}")
-        if self._fixed_batch() is not None:
-            return self._fixed_batch() or 1
-        together = wanted > 1 and self.family.batches and dropout is None and self._takes_batches()
-        return wanted if together else 1
 
     def _takes_batches(self) -> bool:
         """Return whether two images together give what each gives alone, whatever its batch axis is."""

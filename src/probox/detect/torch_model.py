@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from probox.detect.candidates import Candidates, Passes, Pixels, Traits
-from probox.detect.dropout import DEFAULT_MASKS, DEFAULT_RATE, Dropout, draw_mask
+from probox.detect.dropout import DEFAULT_MASKS, DEFAULT_RATE, Dropout, draw_mask, layer_pattern
 from probox.errors import InputError
 from probox.support.optional import import_framework
 
@@ -60,10 +58,36 @@ class TorchDetector:
         if self._dropout is None:
             raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
         chosen = self._choose_layers(self._dropout.layers)
-        return sample_masked(chosen, self._dropout, self.candidates, images, passes, image_ids)
+        found: list[Passes] = []  # one image at a time: each has masks of its own, whatever is beside it
+        with _ONE_AT_A_TIME:
+            for image, image_id in zip(images, image_ids, strict=True):
+                drawn: list[Candidates] = []
+                for number in range(passes):
+                    with mask_layers(chosen, self._dropout, image_id, number):
+                        drawn.extend(self.candidates([image]))
+                found.append(Passes(drawn, self.candidates([image])[0]))
+        return found
 
     def _choose_layers(self, layers: str) -> list[tuple[str, Any]]:
-        return choose_layers(self.model, layers, heads=self._is_head, backbone=self._is_backbone)
+        """Return the modules that get masks, with their names: `Dropout` tells what `layers` may be."""
+        import torch
+
+        named = list(self.model.named_modules())
+        own = [(name, module) for name, module in named if _is_dropout(module) and module.p > 0]
+        every = [(name, module) for name, module in named if isinstance(module, torch.nn.Conv2d | torch.nn.Linear)]
+        if layers == "existing" or (layers == "auto" and own):
+            chosen, every = own, own
+        elif layers in ("heads", "auto"):
+            chosen = [(name, module) for name, module in every if self._is_head(name)]
+        elif layers == "backbone":  # the first layer, which reads the image, never gets masks by this word
+            chosen = [(name, module) for name, module in every[1:] if self._is_backbone(name)]
+        else:
+            pattern = layer_pattern(layers)
+            chosen = [(name, module) for name, module in every if pattern.search(name)]
+        if not chosen:
+            names = ", ".join(name for name, _ in every[-4:]) or "none at all"
+            raise InputError(f"no layer of the model is {layers!r}", remedy=f"names are like {names}")
+        return chosen
 
     def _is_head(self, name: str) -> bool:
         raise NotImplementedError
@@ -97,7 +121,7 @@ def group_shapes(shapes: Sequence[tuple[int, ...]], batch: int) -> Iterator[list
             yield rows[start : start + batch]
 
 
-@contextmanager
+@contextlib.contextmanager
 def name_failures(name: str, images: Sequence[Pixels]) -> Iterator[None]:
     """Turn what a framework raises while a model looks at images (too small, no memory...) into words."""
     try:
@@ -110,80 +134,7 @@ def name_failures(name: str, images: Sequence[Pixels]) -> Iterator[None]:
         raise InputError(f"{name} fails on an image of {sizes} pixels: {said}") from error
 
 
-def choose_layers(
-    model: Any, layers: str, *, heads: Callable[[str], bool], backbone: Callable[[str], bool]
-) -> list[tuple[str, Any]]:
-    """Return the modules that get masks, with their names.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        The detector.
-    layers : str
-        ``heads``, ``backbone``, ``existing`` (its own dropout modules that drop something), ``auto`` (these, or the
-        heads of a model that has none), or a regular expression on names.
-    heads, backbone : callable
-        Whether a layer of this name belongs there; the first layer, which reads the image, never gets masks by these
-        words.
-    """
-    import torch
-
-    named = list(model.named_modules())
-    own = [(name, module) for name, module in named if _is_dropout(module) and module.p > 0]
-    every = [(name, module) for name, module in named if isinstance(module, torch.nn.Conv2d | torch.nn.Linear)]
-    if layers == "existing" or (layers == "auto" and own):
-        chosen, every = own, own
-    elif layers in ("heads", "auto"):
-        chosen = [(name, module) for name, module in every if heads(name)]
-    elif layers == "backbone":
-        chosen = [(name, module) for name, module in every[1:] if backbone(name)]
-    else:
-        try:
-            chosen = [(name, module) for name, module in every if re.search(layers, name)]
-        except re.error as error:
-            raise InputError(
-                f"expected dropout layers to be auto, heads, backbone, existing or a regular expression: {error}"
-            ) from None
-    if not chosen:
-        names = ", ".join(name for name, _ in every[-4:]) or "none at all"
-        raise InputError(f"no layer of the model is {layers!r}", remedy=f"names are like {names}")
-    return chosen
-
-
-def sample_masked(
-    chosen: Sequence[tuple[str, Any]],
-    dropout: Dropout,
-    run: Callable[[Sequence[Pixels]], Sequence[Candidates]],
-    images: Sequence[Pixels],
-    passes: int,
-    image_ids: Sequence[int],
-) -> list[Passes]:
-    """Return each image's candidates of several passes with random masks, and of one without.
-
-    Parameters
-    ----------
-    chosen : sequence of (name, module)
-        What gets masks, see `choose_layers`.
-    dropout : Dropout
-        How they are drawn.
-    run : callable
-        The detector: images to candidates. It is shown one image at a time, which has masks of its own whatever images
-        come before and after.
-    images, passes, image_ids
-        As for `probox.detect.Detector.sample`.
-    """
-    found: list[Passes] = []
-    with _ONE_AT_A_TIME:
-        for image, image_id in zip(images, image_ids, strict=True):
-            drawn = []
-            for number in range(passes):
-                with mask_layers(chosen, dropout, image_id, number):
-                    drawn.append(run([image])[0])
-            found.append(Passes(drawn, run([image])[0]))
-    return found
-
-
-@contextmanager
+@contextlib.contextmanager
 def mask_layers(chosen: Sequence[tuple[str, Any]], dropout: Dropout, image_id: int, number: int) -> Iterator[None]:
     """Let chosen modules have the masks of one pass over one image for a while."""
     own = [(name, module) for name, module in chosen if _is_dropout(module)]
@@ -194,7 +145,7 @@ def mask_layers(chosen: Sequence[tuple[str, Any]], dropout: Dropout, image_id: i
         if not _is_dropout(module)
     ]
     try:
-        with _seed_torch(dropout, image_id, number, needed=bool(own)):
+        with _seed_torch(dropout, image_id, number) if own else contextlib.nullcontext():
             for _, module in own:
                 module.train()
                 module.p = module.p if dropout.rate is None else dropout.rate
@@ -207,14 +158,11 @@ def mask_layers(chosen: Sequence[tuple[str, Any]], dropout: Dropout, image_id: i
             handle.remove()
 
 
-@contextmanager
-def _seed_torch(dropout: Dropout, image_id: int, number: int, *, needed: bool) -> Iterator[None]:
+@contextlib.contextmanager
+def _seed_torch(dropout: Dropout, image_id: int, number: int) -> Iterator[None]:
     """Let torch's own generators start at a number that belongs to this pass over this image, and forget it after."""
     import torch
 
-    if not needed:
-        yield
-        return
     who = hashlib.blake2b(f"{dropout.seed} {image_id} {number}".encode(), digest_size=7).digest()
     with torch.random.fork_rng():
         torch.manual_seed(int.from_bytes(who, "little"))
@@ -268,19 +216,13 @@ def read_weights(path: str | Path) -> State:
         if not isinstance(inner, Mapping):
             break
         content = inner
-    if not isinstance(content, Mapping):
-        raise InputError(
-            f"expected a state dict, but got {type(content).__name__}",
-            file=str(path),
-            remedy="write torch.save(model.state_dict(), FILE)",
-        )
-    tensors = {str(name): value for name, value in content.items() if hasattr(value, "detach")}
+    tensors, problem = {}, f"but got {type(content).__name__}"
+    if isinstance(content, Mapping):
+        tensors = {str(name): value for name, value in content.items() if hasattr(value, "detach")}
+        problem = f"but the file holds {', '.join(map(str, list(content)[:4])) or 'nothing':.80}"
     if not tensors:
-        got = ", ".join(map(str, list(content)[:4])) or "nothing"
         raise InputError(
-            f"expected a state dict, but the file holds {got:.80}",
-            file=str(path),
-            remedy="write torch.save(model.state_dict(), FILE)",
+            f"expected a state dict, {problem}", file=str(path), remedy="write torch.save(model.state_dict(), FILE)"
         )
     return tensors
 
@@ -311,15 +253,7 @@ def _only_allow(classes: Sequence[Any]) -> Iterator[None]:
 
 
 def read_torch(file: Path, allowed: Sequence[Any] = ()) -> Any:
-    """Return the content of a file of torch, in which nothing is executed.
-
-    Parameters
-    ----------
-    file : Path
-        The file.
-    allowed : sequence
-        Classes that it may hold beside tensors, as for ``torch.serialization.safe_globals``.
-    """
+    """Return the content of a file of torch, in which nothing is executed; beside tensors it may hold `allowed`."""
     import pickle
     import zipfile
 
@@ -347,15 +281,6 @@ def load_weights(model: Any, state: State, *, file: str, name: str) -> None:
     """Give a model its weights; raise unless each of them has its place and each place its weight.
 
     What stands before all names (``module.`` of several devices, ``model.`` of trainers) is taken off.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        The model.
-    state : dict of str to tensor
-        From `read_weights`.
-    file, name : str
-        What messages call the file and the model.
     """
     import torch
 

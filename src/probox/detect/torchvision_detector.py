@@ -190,10 +190,6 @@ def _build_published(name: str, columns: int) -> Any:
     return getattr(detection, name)(weights=None, weights_backbone=None, num_classes=columns)
 
 
-def _ssd300(columns: int, state: State, file: str) -> Any:
-    return _build_published("ssd300_vgg16", columns)
-
-
 def _frcnn_r(columns: int, state: State, file: str) -> Any:
     """Faster R-CNN on the fourth stage of a ResNet, whose fifth is the head of each region; no pyramid."""
     torch = import_framework("torch")
@@ -227,7 +223,7 @@ def _with_pyramid(family: str, widths: dict[int, str]) -> Callable[[int, State, 
 
 
 PAPER: dict[str, Callable[[int, State, str], Any]] = {
-    "ssd300": _ssd300,
+    "ssd300": lambda columns, state, file: _build_published("ssd300_vgg16", columns),
     "frcnn_r": _frcnn_r,
     "frcnn_r_fpn": _with_pyramid("resnet", {50: "", 101: ""}),
     "frcnn_x_fpn": _with_pyramid("resnext", {50: "_32x4d", 101: "_32x8d"}),

@@ -12,7 +12,7 @@ import numpy as np
 
 from probox.detect.candidates import Candidates, Pixels, Traits
 from probox.detect.dropout import Dropout
-from probox.detect.families.base import corners_of_centres
+from probox.detect.families.base import corners_of_centres, covariances_of_sides
 from probox.detect.graph import ScoreColumns, expect_names
 from probox.detect.torch_model import TorchDetector, name_failures
 from probox.errors import InputError
@@ -271,17 +271,10 @@ class TransformersDetector(TorchDetector):
                 Candidates(
                     corners_of_centres(check_boxes(boxes[row])) * np.array(size * 2, np.float64),
                     self._columns.select(probs.astype(np.float32)),
-                    _corner_covariances(variances[row], size),
+                    None if (own := variances[row]) is None else covariances_of_sides(own, size),
                 )
             )
         return found
-
-
-def _corner_covariances(variances: Floats | None, size: tuple[int, int]) -> Any:
-    """Return corner covariances (Q, 2, 2, 2) in square pixels from variances (Q, 4) of sides in shares of the image."""
-    if variances is None:
-        return None
-    return (variances * np.array(size * 2, np.float64) ** 2).reshape(-1, 2, 2)[..., None] * np.eye(2)
 
 
 def _named_columns(names: Sequence[str]) -> ScoreColumns:

@@ -84,8 +84,8 @@ class UltralyticsDetector(TorchDetector):
             names = given
         super().__init__(network, dropout, batch)
         self._head = head
-        self._strides = () if self._transformer else tuple(int(stride) for stride in head.stride.tolist())
-        self._size = _input_size(model, imgsz, max(self._strides, default=32))
+        self._stride = 32 if self._transformer else max(int(stride) for stride in head.stride.tolist())
+        self._size = _input_size(model, imgsz, self._stride)
         edges = not self._transformer and int(head.reg_max) > 1
         self.family = (
             Traits("RT-DETR", names, "all", suppresses=True, clips_first=False)
@@ -117,10 +117,6 @@ class UltralyticsDetector(TorchDetector):
             return _query_candidates(outputs, [placement for _, placement in placed])
         size = pixels.shape[3], pixels.shape[2]
         return yolo_candidates(outputs, size, int(self._head.nc), [placement for _, placement in placed])
-
-    @property
-    def _stride(self) -> int:
-        return max(self._strides, default=32)
 
 
 def yolo_traits(classes: tuple[str, ...], edges: bool) -> Traits:
@@ -297,17 +293,9 @@ def yolo_candidates(
 ) -> list[Candidates]:
     """Return each image's candidates from what a YOLO gives in evaluation mode, with variances where it has them.
 
-    Parameters
-    ----------
-    outputs : tuple
-        Decoded boxes and scores (B, 4 + C, N), and a dictionary with the edges' logits ``boxes`` (B, 4 * bins, N) and
-        the feature maps ``feats`` that they come from.
-    size : (width, height)
-        Of the network's input.
-    classes : int
-        How many classes there are; what follows their scores (masks, keypoints) is left aside.
-    placements : sequence of Placement
-        Where each image lies on the input.
+    `outputs` are decoded boxes and scores (B, 4 + C, N), and a dictionary with the edges' logits ``boxes``
+    (B, 4 * bins, N) and the feature maps ``feats`` that they come from. What follows the scores of `classes` (masks,
+    keypoints) is left aside. `size` is the width and height of the network's input.
     """
     decoded, raw = outputs[0], outputs[1]
     if isinstance(decoded, tuple | list):  # masks follow
@@ -328,8 +316,7 @@ def yolo_candidates(
         covariances = None
         if bins > 1:
             logits = raw["boxes"][image].detach().float().cpu().numpy().reshape(4, bins, -1).transpose(2, 0, 1)
-            _, covariances = dfl_corners(logits, cells, scale)
-            covariances = placement.covariances_to_image(covariances)
+            covariances = placement.covariances_to_image(dfl_corners(logits, cells, scale)[1])
         boxes = corners_of_centres(rows[image, :, :4])
         scores = np.ascontiguousarray(rows[image, :, 4 : 4 + classes])
         found.append(Candidates(placement.boxes_to_image(boxes), scores, covariances))
@@ -337,10 +324,7 @@ def yolo_candidates(
 
 
 def dfl_corners(logits: npt.NDArray[np.float32], cells: Floats, strides: Floats) -> tuple[Floats, Floats]:
-    """Return boxes (N, 4) and corner covariances (N, 2, 2, 2) from the logits (N, 4, bins) of edge distances.
-
-    Distances are counted in strides from the middle of each cell.
-    """
+    """Return boxes and corner covariances from logits (N, 4, bins) of distances, in strides from the cells' middles."""
     return edge_corners((cells + 0.5) * strides[:, None], strides, *edge_moments(softmax(logits)))
 
 

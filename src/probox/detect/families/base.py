@@ -127,7 +127,12 @@ class Family:
         self.signature = given.signature
         self.size = given.size
         self.graph = given.graph
-        self.columns: ScoreColumns = name_columns(self.count_columns(), given.names, background=self.background)
+        self.named = given.names
+        self.inspect()
+        self.columns: ScoreColumns = name_columns(self.count_columns(), self.named, background=self.background)
+
+    def inspect(self) -> None:
+        """Find out from the graph what `count_columns` and `decode` need; raise if it is not there."""
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
@@ -211,6 +216,11 @@ def corners_of_centres(centres: Array) -> Floats:
     wide = centres.astype(np.float64)
     half = wide[:, 2:4] / 2
     return np.concatenate([wide[:, :2] - half, wide[:, :2] + half], axis=1)
+
+
+def covariances_of_sides(variances: Floats, size: tuple[int, int]) -> Floats:
+    """Return corner covariances (N, 2, 2, 2) in square pixels from variances (N, 4) of sides in shares of the image."""
+    return (variances * np.array(size * 2, np.float64) ** 2).reshape(-1, 2, 2)[..., None] * np.eye(2)
 
 
 def grid(size: tuple[int, int], strides: Sequence[int]) -> tuple[Floats, Floats]:
@@ -327,16 +337,7 @@ REMEDY = "name another family ({option:family}), or export the model otherwise"
 class Plausibility:
     """What is certainly wrong with a graph's candidates is raised; what is only odd is kept as notes.
 
-    Low scores alone are neither: the photo may hold no objects.
-
-    Parameters
-    ----------
-    family : str
-        What the graph is taken for, for messages.
-    names : sequence of str
-        The graph's outputs.
-    file : str
-        The graph's file.
+    Low scores alone are neither: the photo may hold no objects. The arguments are for messages.
     """
 
     def __init__(self, family: str, names: Sequence[str], file: str) -> None:
@@ -400,9 +401,7 @@ def _sign_of_boxes(found: Candidates, size: tuple[int, int]) -> str | None:
         return f"most boxes are more than {FAR:g} times as large as the image, as decoded outputs would be"
     if (extent < 0).any(axis=1).mean() > 0.5:
         return "most boxes end before they begin"
-    inside = np.clip(usable, 0.0, np.tile(sides, 2))
-    covered = (inside[:, 2:] - inside[:, :2]) / sides
-    if (covered >= 0.999).all():
+    if (_within(usable, sides) / sides >= 0.999).all():
         return "every box is as large as the image"
     if len(meant) >= ENOUGH and not (_within(meant, sides) > 0).all(axis=1).any():
         return "no box lies in the image"

@@ -13,11 +13,10 @@ from probox.detect.families.base import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     Family,
-    FamilyInputs,
     Signature,
-    Tensor,
     channels_first,
     corners_of_centres,
+    covariances_of_sides,
     fit_size,
 )
 from probox.detect.families.graph_inspection import find_sides, has_operation, score_kind, stem_of
@@ -46,14 +45,13 @@ class Queries(Family):
     mean: ClassVar[Sequence[float]] = IMAGENET_MEAN
     std: ClassVar[Sequence[float]] = IMAGENET_STD
 
-    def __init__(self, given: FamilyInputs) -> None:
-        signature = given.signature
+    def inspect(self) -> None:
+        signature, names = self.signature, self.named
         found = boxes_and_logits(signature)
         if found is None:
             raise InputError(f"expected outputs logits [1, N, C] and boxes [1, N, 4], but got {signature.describe()}")
         self._boxes, self._logits = found
         self._image = next((tensor for tensor in signature.inputs if len(tensor.shape) == 4), signature.inputs[0])
-        names = given.names
         columns = signature.shape(self._logits)[-1]
         if names is not None and columns is not None and len(names) != columns - (self.scores == "softmax"):
             last = " and no object" if self.scores == "softmax" else ""
@@ -62,7 +60,6 @@ class Queries(Family):
                 f"class{last}",
                 remedy="give as many names, or name another family ({option:family})",
             )
-        super().__init__(given)
         self.batches = self.stretched or None not in self.open_size()
 
     @classmethod
@@ -88,24 +85,22 @@ class Queries(Family):
         return self._image.shape[-1], self._image.shape[-2]
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
-        size = self.input_size() if self.batches or self.size else self._fit_size(image)
+        size = self.input_size()
+        if not (self.batches or self.size):  # an input that takes any size, or any width, or any height
+            (wide, high), free = self.open_size(), fit_size(image)
+            size = wide or free[0], high or free[1]
         placed, placement = place_image(image, size, keep_aspect=False)
         feeds = {self._image.name: channels_first(placed, bgr=False, mean=self.mean, std=self.std)}
         for tensor in self.signature.inputs:
-            if tensor.name != self._image.name:
-                feeds[tensor.name] = _whole_mask(tensor, size)
+            if tensor.name != self._image.name:  # a mask, which says that all pixels are the image's
+                shape = [given or own for given, own in zip(tensor.shape[-2:], (size[1], size[0]), strict=True)]
+                feeds[tensor.name] = np.ones((1, *shape), _INTEGERS.get(tensor.type, np.float32))
         return feeds, placement
-
-    def _fit_size(self, image: Pixels) -> tuple[int, int]:
-        """Return the size that an image has on an input that takes any, or any width, or any height."""
-        (wide, high), free = self.open_size(), fit_size(image)
-        return wide or free[0], high or free[1]
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         logits = outputs[self._logits][0].astype(np.float32)
-        width, height = placement.image_size
         shares = corners_of_centres(outputs[self._boxes][0])
-        boxes = shares * np.array([width, height, width, height], np.float64)
+        boxes = shares * np.array(placement.image_size * 2, np.float64)
         return Candidates(boxes, self.columns.select(self._scores(logits)), self.corner_covariances(outputs, placement))
 
     def corner_covariances(self, outputs: Sequence[Array], placement: Placement) -> Floats | None:
@@ -195,13 +190,6 @@ def refines(graph: Graph | None) -> bool:
     return has_operation(graph, "Log", "GridSample")
 
 
-def _whole_mask(tensor: Tensor, size: tuple[int, int]) -> Array:
-    """Return the mask that says that all pixels are the image's, in the shape that the graph wants."""
-    free = (1, size[1], size[0])
-    shape = [given or wanted for given, wanted in zip(tensor.shape[-3:], free, strict=True)]
-    return np.ones((1, *shape[1:]), _INTEGERS.get(tensor.type, np.float32))
-
-
 REACH = 0.5
 """a of the published models, for graphs that compute their bins."""
 AGREEMENT = 0.02
@@ -235,10 +223,9 @@ class DFine(RtDetr):
     name = "d-fine"
     has_edges = True
 
-    def __init__(self, given: FamilyInputs) -> None:
-        signature, graph = given.signature, given.graph
-        super().__init__(given)
-        found = None if graph is None else find_sides(graph, signature.outputs[self._boxes].name)
+    def inspect(self) -> None:
+        super().inspect()
+        found = None if self.graph is None else find_sides(self.graph, self.signature.outputs[self._boxes].name)
         if found is None:
             raise InputError(
                 "no distributions of sides are found in this graph",
@@ -266,11 +253,7 @@ class DFine(RtDetr):
                 f"the mean of the sides' distributions is {away:.3g} of the image away from the boxes",
                 remedy="name another family ({option:family}): rt-detr does without them",
             )
-        width, height = placement.image_size
-        covariances = np.zeros((len(logits), 2, 2, 2))
-        pixels = np.array([width, height, width, height], np.float64)
-        covariances[:, [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1]] = var * pixels**2
-        return covariances
+        return covariances_of_sides(var, placement.image_size)
 
 
 def is_rt_detr(graph: Graph | None) -> bool:

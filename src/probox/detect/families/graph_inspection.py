@@ -266,23 +266,10 @@ def _counts(values: Array) -> bool:
 class EdgeRows:
     """Corner covariances of candidates, worked out for the rows that are asked for.
 
-    Each time, the means of the distributions are held against the boxes that the graph itself made of them: if they
-    differ, these are not the distributions of these boxes, and every variance would be wrong.
-
-    Parameters
-    ----------
-    edges : sequence of Edges
-        Where the distributions come from.
-    values : sequence of arrays
-        Their values for one image.
-    boxes : (N, 4)
-        The graph's own boxes ``x1, y1, x2, y2``, in pixels of the input.
-    size : (width, height)
-        Of the input.
-    strides : sequence of int, optional
-        The strides of the cells that the distances start from; None if they could not be told.
-    placement : Placement
-        Where the image lies on the input.
+    Each time, the means of the distributions are held against the boxes that the graph itself made of them, in pixels
+    of the input: if they differ, these are not the distributions of these boxes, and every variance would be wrong.
+    `values` are those of `edges` for one image. `strides` are those of the cells that the distances start from, None if
+    they could not be told.
     """
 
     def __init__(

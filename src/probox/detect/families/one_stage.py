@@ -13,7 +13,6 @@ from probox.detect.families.base import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     Family,
-    FamilyInputs,
     Signature,
     channels_first,
     corners_of_centres,
@@ -41,14 +40,13 @@ class Ssd(Family):
     background = True
     default_size = (300, 300)
 
-    def __init__(self, given: FamilyInputs) -> None:
-        signature = given.signature
+    def inspect(self) -> None:
+        signature = self.signature
         found = _boxes_and_scores(signature)
         if found is None:
             raise InputError(f"expected outputs boxes [1, N, 4] and scores [1, N, C], but got {signature.describe()}")
         self._boxes, self._scores = found
         self._y_first = signature.channels_last or "postprocessor" in signature.outputs[self._boxes].name.lower()
-        super().__init__(given)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
@@ -74,16 +72,15 @@ class Ssd(Family):
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         boxes = outputs[self._boxes].reshape(-1, 4).astype(np.float64)
         boxes = boxes[:, [1, 0, 3, 2]] if self._y_first else boxes
-        width, height = placement.image_size
         scores = self.columns.select(outputs[self._scores].reshape(len(boxes), -1))
-        return Candidates(boxes * np.array([width, height, width, height], np.float64), scores)
+        return Candidates(boxes * np.array(placement.image_size * 2, np.float64), scores)
 
 
 def _boxes_and_scores(signature: Signature) -> tuple[int, int] | None:
     """Return which output holds boxes and which scores."""
     if len(signature.outputs) != 2:
         return None
-    shapes = [signature.shape(number) for number in range(len(signature.outputs))]
+    shapes = [signature.shape(0), signature.shape(1)]
     for boxes, scores in ((0, 1), (1, 0)):
         is_boxes = len(shapes[boxes]) in (3, 4) and shapes[boxes][-1] == 4
         is_boxes = is_boxes and (len(shapes[boxes]) == 3 or shapes[boxes][2] == 1)
@@ -152,25 +149,23 @@ class EdgeMaps(Family):
 class SplitMaps(EdgeMaps):
     """For each stride a score map [1, n, C] and an edge map [1, n, 4 * bins], in two halves or in turns."""
 
-    def __init__(self, given: FamilyInputs) -> None:
-        signature, graph = given.signature, given.graph
-        self._names = given.names
+    def inspect(self) -> None:
+        signature = self.signature
         found = arrangements(signature)
         if not found:
             raise InputError(
                 f"expected a score map [1, n, C] and an edge map [1, n, 4 B] for each stride, "
                 f"but got {signature.describe()}"
             )
-        self.maps = _likeliest(found, signature, graph, COCO_CLASSES if self._names is None else self._names)
-        self._raw = score_kind(graph, signature.outputs[self.maps.scores[0]].name) == "logits"
-        super().__init__(given)
+        self.maps = _likeliest(found, signature, self.graph, COCO_CLASSES if self.named is None else self.named)
+        self._raw = score_kind(self.graph, signature.outputs[self.maps.scores[0]].name) == "logits"
         cells = [signature.shape(number)[1] for number in self.maps.scores]
         self.strides = strides_of_maps(cells, signature.trial_size or self.input_size())
 
     def count_columns(self) -> int:
         columns = self.last_dimension(self.maps.scores[0])
-        if self._names is not None:
-            expect_names(self._names, columns)  # these heads have no background
+        if self.named is not None:
+            expect_names(self.named, columns)  # these heads have no background
         return columns
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
@@ -232,10 +227,8 @@ class NanoDetPlus(EdgeMaps):
     placing: ClassVar = {"keep_aspect": False, "from_origin": True}
     pixels: ClassVar = {"bgr": True, "mean": IMAGENET_MEAN[::-1], "std": IMAGENET_STD[::-1]}
 
-    def __init__(self, given: FamilyInputs) -> None:
-        named = given.names
-        self._count = len(COCO_CLASSES if named is None else named)
-        super().__init__(given)
+    def inspect(self) -> None:
+        self._count = len(COCO_CLASSES if self.named is None else self.named)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
@@ -281,11 +274,10 @@ def _fits(way: Maps, shapes: Sequence[tuple[int | None, ...]]) -> bool:
     edges = {shapes[number][2] for number in way.edges}
     cells = [shapes[number][1] for number in way.scores]
     known = [count for count in cells if count is not None]
-    width = edges.pop()
+    width = edges.pop() or 0
     return (
         len(columns) == 1
         and not edges
-        and width is not None
         and width >= 8
         and width % 4 == 0
         and cells == [shapes[number][1] for number in way.edges]

@@ -42,14 +42,13 @@ class Suppressed(Family):
     first_label: ClassVar[int] = 0
     """What the graph calls the first class; without names, a graph that counts from 1 says COCO's ids."""
 
-    def __init__(self, given: FamilyInputs) -> None:
-        signature = given.signature
-        named = given.names
+    def inspect(self) -> None:
         # COCO's own names say what is known without them: labels that count from 1 are its ids, with gaps.
-        self._named = None if named is not None and tuple(named) == COCO_CLASSES else named
-        if self.find(signature) is None:
-            raise InputError(f"the outputs {signature.describe()} are not those of {self.name}")
-        super().__init__(given)
+        self._own = None if self.named is not None and tuple(self.named) == COCO_CLASSES else self.named
+        found = self.find(self.signature)
+        if found is None:
+            raise InputError(f"the outputs {self.signature.describe()} are not those of {self.name}")
+        self._found = found
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
@@ -62,7 +61,12 @@ class Suppressed(Family):
         raise NotImplementedError
 
     def count_columns(self) -> int:
-        return len(COCO_CLASSES) if self._named is None else len(self._named)
+        return len(COCO_CLASSES) if self._own is None else len(self._own)
+
+    def free_size(self, image: Pixels) -> tuple[int, int]:
+        """Return the input's size, or the image's own where the graph takes any."""
+        fixed = self.size is not None or None not in self.open_size()
+        return self.input_size() if fixed else (image.shape[1], image.shape[0])
 
     def candidates_of(self, boxes: Array, labels: Array, scores: Array) -> Candidates:
         """Return candidates of boxes of the image; rows without a score are what graphs fill up with."""
@@ -74,7 +78,7 @@ class Suppressed(Family):
 
     def _columns_of(self, labels: Ints) -> Ints:
         """Return the class of each label, -1 for COCO's ids that stand for nothing."""
-        most = len(self.classes) if self._named is not None or not self.first_label else max(COCO_CATEGORY_IDS)
+        most = len(self.classes) if self._own is not None or not self.first_label else max(COCO_CATEGORY_IDS)
         wrong = labels[(labels < self.first_label) | (labels >= self.first_label + most)]
         if len(wrong):
             last = self.first_label + most - 1
@@ -82,7 +86,7 @@ class Suppressed(Family):
                 f"the graph gives the label {wrong[0]}, but its classes are {self.first_label} to {last}",
                 remedy="give the names of its classes in the order of its labels ({option:classes})",
             )
-        if self._named is not None or not self.first_label:
+        if self._own is not None or not self.first_label:
             return labels - self.first_label
         by_id = np.full(most + 1, -1, np.int64)
         by_id[list(COCO_CATEGORY_IDS)] = np.arange(len(COCO_CATEGORY_IDS))
@@ -125,19 +129,16 @@ class TensorFlow(Suppressed):
         return wide, high
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
-        fixed = self.size is not None or None not in self.open_size()
-        size = self.input_size() if fixed else (image.shape[1], image.shape[0])
-        placed, placement = place_image(image, size, keep_aspect=False, from_origin=True)
+        placed, placement = place_image(image, self.free_size(image), keep_aspect=False, from_origin=True)
         return {self.signature.inputs[0].name: placed[None]}, placement
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
-        boxes, scores, classes = (outputs[at] for at in self.find(self.signature) or ())
+        boxes, scores, classes = (outputs[at] for at in self._found)
         if not _whole(classes) or (_whole(scores) and scores.max(initial=0.0) > 1.0):
             scores, classes = classes, scores
         if not _whole(classes):
             raise ValueError("neither of two outputs holds whole numbers as classes")
-        width, height = placement.image_size
-        corners = boxes.reshape(-1, 4)[:, [1, 0, 3, 2]] * np.array([width, height, width, height], np.float64)
+        corners = boxes.reshape(-1, 4)[:, [1, 0, 3, 2]] * np.array(placement.image_size * 2, np.float64)
         return self.candidates_of(corners, classes, scores)
 
 
@@ -172,7 +173,7 @@ class MmDeploy(Suppressed):
         return {self.signature.inputs[0].name: pixels}, placement
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
-        dets, labels = (outputs[at] for at in self.find(self.signature) or ())
+        dets, labels = (outputs[at] for at in self._found)
         rows = dets.reshape(-1, 5)
         return self.candidates_of(placement.boxes_to_image(rows[:, :4]), labels, rows[:, 4])
 
@@ -194,12 +195,7 @@ class RtDetrTop(Suppressed):
             return None
         if not _is_integer(signature.inputs[1]):
             return None
-        boxes = [at for at, one in enumerate(signature.outputs) if len(one.shape) == 3 and one.shape[2] == 4]
-        flat = [at for at, one in enumerate(signature.outputs) if len(one.shape) == 2]
-        labels = [at for at in flat if _is_integer(signature.outputs[at])]
-        scores = [at for at in flat if at not in labels]
-        alone = len(boxes) == len(labels) == len(scores) == 1
-        return (boxes[0], labels[0], scores[0]) if alone and len(signature.outputs) == 3 else None
+        return _boxes_labels_scores(signature, 3) if len(signature.outputs) == 3 else None
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         placed, placement = place_image(image, self.input_size(), keep_aspect=False)
@@ -210,7 +206,7 @@ class RtDetrTop(Suppressed):
         return feeds, placement
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
-        boxes, labels, scores = (outputs[at] for at in self.find(self.signature) or ())
+        boxes, labels, scores = (outputs[at] for at in self._found)
         return self.candidates_of(boxes.astype(np.float64), labels, scores)
 
 
@@ -230,11 +226,7 @@ class Torchvision(Suppressed):
         """Return which outputs are boxes, labels and scores."""
         if len(signature.inputs) != 1 or len(signature.inputs[0].shape) not in (3, 4):
             return None
-        boxes = [at for at, one in enumerate(signature.outputs) if len(one.shape) == 2 and one.shape[1] == 4]
-        flat = [at for at, one in enumerate(signature.outputs) if len(one.shape) == 1]
-        labels = [at for at in flat if _is_integer(signature.outputs[at])]
-        scores = [at for at in flat if at not in labels]
-        return (boxes[0], labels[0], scores[0]) if len(boxes) == len(labels) == len(scores) == 1 else None
+        return _boxes_labels_scores(signature, 2)
 
     @classmethod
     def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
@@ -242,16 +234,24 @@ class Torchvision(Suppressed):
         return cls.matches(signature) and normalises(signature, graph)
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
-        fixed = self.size is not None or None not in self.open_size()
-        size = self.input_size() if fixed else (image.shape[1], image.shape[0])
-        placed, placement = place_image(image, size, keep_aspect=True)
+        placed, placement = place_image(image, self.free_size(image), keep_aspect=True)
         pixels = channels_first(placed, bgr=False, std=255.0)
         tensor = self.signature.inputs[0]
         return {tensor.name: pixels if len(tensor.shape) == 4 else pixels[0]}, placement
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
-        boxes, labels, scores = (outputs[at] for at in self.find(self.signature) or ())
+        boxes, labels, scores = (outputs[at] for at in self._found)
         return self.candidates_of(placement.boxes_to_image(boxes.reshape(-1, 4)), labels, scores)
+
+
+def _boxes_labels_scores(signature: Signature, rank: int) -> tuple[int, ...] | None:
+    """Return which outputs are boxes, of so many axes, labels and scores, of one fewer; None if not one is each."""
+    shapes = [tensor.shape for tensor in signature.outputs]
+    boxes = [at for at, shape in enumerate(shapes) if len(shape) == rank and shape[-1] == 4]
+    flat = [at for at, shape in enumerate(shapes) if len(shape) == rank - 1]
+    labels = [at for at in flat if _is_integer(signature.outputs[at])]
+    scores = [at for at in flat if at not in labels]
+    return (boxes[0], labels[0], scores[0]) if len(boxes) == len(labels) == len(scores) == 1 else None
 
 
 def normalises(signature: Signature, graph: Graph | None) -> bool:
@@ -282,10 +282,9 @@ class FasterRCNN(Family):
     batches = False
     suppresses = True
     labels = "best"
-    classes_without_background = 80
 
     def __init__(self, given: FamilyInputs) -> None:
-        self._given = None if given.classes is None else len(given.classes)
+        self._count = len(given.classes or COCO_CLASSES)
         super().__init__(given)
 
     @classmethod
@@ -301,7 +300,7 @@ class FasterRCNN(Family):
         return cls.matches(signature) and not normalises(signature, graph)
 
     def count_columns(self) -> int:
-        return self._given or self.classes_without_background
+        return self._count
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         new = fit_size(image)

@@ -11,7 +11,6 @@ from probox.detect.candidates import Candidates, Labels, Pixels, Placement, Prot
 from probox.detect.families.base import (
     LEVELS,
     Family,
-    FamilyInputs,
     Signature,
     corners_of_centres,
     count_cells,
@@ -21,6 +20,7 @@ from probox.detect.families.graph_inspection import EdgeRows, EdgeSoftmax, TopKS
 from probox.detect.graph import Graph, expect_names
 from probox.errors import InputError
 from probox.support.types import Array, Floats, Ints
+from probox.tables.labels import COCO_CLASSES
 
 TASKS = ("detect", "segment")
 """What exports are for that have boxes with corners."""
@@ -68,13 +68,10 @@ class Exported(Family):
     edges: tuple[EdgeSoftmax, ...] = ()
     placing: ClassVar[Mapping[str, Any]] = {"keep_aspect": True, "centred": True, "fill": 114}
 
-    def __init__(self, given: FamilyInputs) -> None:
-        signature = given.signature
-        check_task(signature)
-        self._named = given.names
-        super().__init__(given)
+    def inspect(self) -> None:
+        check_task(self.signature)
         wide, high = self.input_size()
-        stride = signature.metadata.stride
+        stride = self.signature.metadata.stride
         if stride is not None and None in self.open_size() and (wide % stride or high % stride):
             raise InputError(
                 f"expected an input whose sides are multiples of {stride}, but got {wide} x {high}",
@@ -86,17 +83,16 @@ class Exported(Family):
 
         There is no column of a background here, and no class without a name.
         """
-        named = None if self._named is None else len(self._named)
+        if columns is None and self.named is not None:
+            return len(self.named)
         if columns is None or columns < 1:
-            if columns is None and named is not None:
-                return named
             raise InputError(
                 f"the graph does not say how many classes it scores ({self.signature.describe()})",
                 remedy="give the names of its classes in the order of its outputs ({option:classes})",
             )
-        if self._named is not None:
-            expect_names(self._named, columns, self.signature.describe())
-        if named is None and columns != 80:
+        if self.named is not None:
+            expect_names(self.named, columns, self.signature.describe())
+        elif columns != len(COCO_CLASSES):
             raise InputError(
                 f"the model has {columns} classes, which are not COCO's",
                 remedy="give the names of its classes in the order of its outputs ({option:classes})",
@@ -153,12 +149,12 @@ class YoloV8(Exported):
     labels = "best"
     nms_iou = 0.7
 
-    def __init__(self, given: FamilyInputs) -> None:
-        signature, graph = given.signature, given.graph
+    def inspect(self) -> None:
+        super().inspect()
+        signature = self.signature
         shape = signature.shape(0)
         self._transposed = len(shape) == 3 and has_cells(signature, shape[1]) and not has_cells(signature, shape[2])
-        super().__init__(given)
-        self.edges = find_edges(graph, signature.outputs[0].name)
+        self.edges = find_edges(self.graph, signature.outputs[0].name)
         self.has_edges = bool(self.edges)
 
     @classmethod
@@ -232,14 +228,14 @@ class _Choosing(Exported):
     labels: Labels = "best"
     suppresses = True
 
-    def __init__(self, given: FamilyInputs) -> None:
-        signature, graph = given.signature, given.graph
-        super().__init__(given)
-        self.chosen: TopKSource | None = None if self.has_all_scores() else find_top_k(graph, signature.outputs[0].name)
+    def inspect(self) -> None:
+        super().inspect()
+        output = self.signature.outputs[0].name
+        self.chosen: TopKSource | None = None if self.has_all_scores() else find_top_k(self.graph, output)
         if self.chosen is not None or self.has_all_scores():
             self.labels = "all"  # a row for each class of a box, as the graph itself chooses
         if self.chosen is not None:
-            self.edges = find_edges(graph, self.chosen.boxes)
+            self.edges = find_edges(self.graph, self.chosen.boxes)
             self.has_edges = bool(self.edges)
 
     def has_all_scores(self) -> bool:
@@ -248,7 +244,7 @@ class _Choosing(Exported):
 
     def count_columns(self) -> int:
         # A row names one class and says nothing of how many there are.
-        return 80 if self._named is None else len(self._named)
+        return len(COCO_CLASSES if self.named is None else self.named)
 
     def taps(self) -> tuple[str, ...]:
         return () if self.chosen is None else (*self.chosen.names, *(edge.tensor for edge in self.edges))
@@ -312,10 +308,9 @@ class EndToEnd(_Choosing):
 
     name = "end-to-end"
 
-    def __init__(self, given: FamilyInputs) -> None:
-        signature = given.signature
-        super().__init__(given)
-        self.has_masks = len(signature.outputs) == 2
+    def inspect(self) -> None:
+        super().inspect()
+        self.has_masks = len(self.signature.outputs) == 2
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
@@ -388,7 +383,7 @@ class UltralyticsRtDetr(_Choosing):
     def has_all_scores(self) -> bool:
         columns = self.signature.shape(0)[2]
         if columns == 6:
-            return self.signature.metadata.head != DECODER and self._named is not None and len(self._named) == 2
+            return self.signature.metadata.head != DECODER and self.named is not None and len(self.named) == 2
         return True
 
     def count_columns(self) -> int:
