@@ -38,17 +38,10 @@ def list_outputs(outputs: Any, is_one: bool) -> list[Any]:
 def read_rows(
     get: Callable[[str], Any], fields: Mapping[str, Sequence[str]], what: str, image: int | None, remedy: str
 ) -> ImageRows:
-    """Return one image's rows from the fields of an object; each column is the first of its fields that is there.
+    """Return one image's rows from the fields of an object; each column is the first of its `fields` that is there.
 
-    Parameters
-    ----------
-    get : callable
-        Returns a field by its name, None for one that is not there.
-    fields : mapping of column to names
-        Where `ImageRows` find each column; boxes, scores and labels must be there. Of masks it is only said that they
-        are there.
-    what, image, remedy
-        What was expected, whose, and what to do, for messages.
+    Boxes, scores and labels must be there; of masks it is only said that they are. `get` returns a field by its name,
+    None for one that is not there. `what` was expected, for messages.
     """
     found: dict[str, Any] = {}
     for column, names in fields.items():
@@ -80,16 +73,7 @@ def describe_output(output: Any) -> str:
 
 
 def image_ids_of(given: Any, count: int, known: Sequence[Any] | None = None) -> list[int]:
-    """Return the image id of each output.
-
-    Parameters
-    ----------
-    given : int, sequence of int or None
-        What the caller says: one number for one output.
-    count : int
-        How many outputs there are.
-    known : sequence, optional
-        What the outputs say themselves, used where the caller says nothing; None in it for those that do not.
+    """Return the image id of each output: what the caller says, or else what the outputs themselves say (`known`).
 
     >>> image_ids_of(7, 1), image_ids_of([7, 9], 2), image_ids_of(None, 1, [3])
     ([7], [7, 9], [3])
@@ -224,14 +208,7 @@ class ImageRows:
     ) -> ImageRows:
         """Return the same with probabilities of classes alone (N, C), where one column more is "no object".
 
-        Parameters
-        ----------
-        classes : int
-            C, what labels count in.
-        background : {"first", "last"}, optional
-            Where it stands, if there is such a column. What labels and scores say shows whether that is right.
-        image : int, optional
-            The image's id, for messages.
+        What labels and scores say shows whether that is right.
 
         >>> rows = ImageRows(boxes=np.array([[0, 0, 9, 9]]), scores=np.array([0.7]), labels=np.array([1]),
         ...                  label_probs=np.array([[0.1, 0.2, 0.7]]))
@@ -273,20 +250,9 @@ def stack_rows(
     pixels: bool = True,
     **choices: Any,
 ) -> Detections:
-    """Return one table of several images' rows.
+    """Return one table of several images' rows; `choices` go to `Detections.from_scores`.
 
-    Parameters
-    ----------
-    images : sequence of ImageRows
-        The rows of each image.
-    ids : sequence of int
-        The image's id each.
-    classes : sequence of str
-        Class names.
-    pixels : bool
-        Raise if all boxes are shares of the image.
-    **choices
-        Go to `Detections.from_scores`.
+    With `pixels`, boxes that are all shares of the image are refused.
     """
     counts = [rows.count(image) for image, rows in zip(ids, images, strict=True)]
     full = [rows for rows, count in zip(images, counts, strict=True) if count]
@@ -347,18 +313,9 @@ def _share_stated(probs: Array, labels: Array, scores: Array) -> float:
 
 
 def check_order(probs: Array, labels: Array, scores: Array, least: int = 5) -> None:
-    """Raise if probabilities hardly ever have anything to do with the labels beside them, of which `least` are asked.
+    """Raise if probabilities (N, C) hardly ever have anything to do with the labels and scores (N,) beside them.
 
-    Parameters
-    ----------
-    probs : (N, C)
-        The probabilities of classes.
-    labels : (N,)
-        What the detector says, counting in their columns from 0.
-    scores : (N,)
-        How sure it says it is.
-    least : int
-        Fewer rows are only checked for labels that are off by one.
+    Fewer rows than `least` are only checked for labels that are off by one.
     """
     stated = _share_stated(probs, labels, scores)
     for step in (1, -1) if stated == 0.0 else ():

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from probox.detect.candidates import Runner
 from probox.detect.dropout import Dropout
-from probox.detect.torch_model import read_torch
+from probox.detect.torch_model import describe_error, read_torch
 from probox.errors import InputError
 from probox.files.reading import open_regular
 from probox.support.optional import check_installed, import_framework
@@ -127,7 +127,7 @@ def open_detector(
         )
     for name, value in {**OFFLINE, **QUIET}.items():
         os.environ.setdefault(name, value)
-    with _print_to_stderr():
+    with contextlib.redirect_stdout(sys.stderr):  # where frameworks print while they load: results are elsewhere
         torch = import_framework("torch")
         place = _device(torch, device)
         if threads is not None:
@@ -191,7 +191,7 @@ def _open_ultralytics(file: str, place: Any, own: dict[str, Any], shared: dict[s
         except InputError:
             raise
         except Exception as error:  # a model may lack any of its attributes
-            raise InputError(f"is no complete model of ultralytics: {_first_line(error)}") from None
+            raise InputError(f"is no complete model of ultralytics: {describe_error(error)}") from None
 
 
 def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dict[str, Any]) -> Runner:
@@ -216,7 +216,7 @@ def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dic
         )
         processor = library.AutoImageProcessor.from_pretrained(folder, **where)
     except Exception as error:  # files, packages and versions can be wrong in many ways
-        raise InputError(f"transformers can't read this model: {_first_line(error)}", file=folder) from None
+        raise InputError(f"transformers can't read this model: {describe_error(error)}", file=folder) from None
     absent = sorted(info["missing_keys"])
     if absent:
         raise InputError(
@@ -240,7 +240,7 @@ def _open_python(rest: str, given: dict[str, Any], family: str) -> Runner:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where dataclasses look for their module
     try:
-        with _print_to_stderr():
+        with contextlib.redirect_stdout(sys.stderr):
             spec.loader.exec_module(module)
             make = getattr(module, name, None)
             if not callable(make):
@@ -250,7 +250,7 @@ def _open_python(rest: str, given: dict[str, Any], family: str) -> Runner:
     except InputError:
         raise
     except Exception as error:  # somebody else's code
-        raise InputError(f"{name} fails: {type(error).__name__}: {_first_line(error)}", file=file) from None
+        raise InputError(f"{name} fails: {type(error).__name__}: {describe_error(error)}", file=file) from None
     strange = sorted(set(keywords) - set(takes)) + ([] if family == "auto" else ["family"])
     if strange:
         raise InputError(f"{name} takes no {', '.join(strange)}", file=file, remedy="leave out these options")
@@ -284,20 +284,9 @@ def _device(torch: Any, name: str | None) -> Any:
 
 
 @contextlib.contextmanager
-def _print_to_stderr() -> Iterator[None]:
-    """Let what frameworks print while they load go to standard error: standard output is for results."""
-    with contextlib.redirect_stdout(sys.stderr):
-        yield
-
-
-@contextlib.contextmanager
 def _name_file(file: str) -> Iterator[None]:
     """Let errors name the file that a model came from."""
     try:
         yield
     except InputError as error:
         raise InputError(error.problem, file=file, remedy=error.remedy) from None
-
-
-def _first_line(error: BaseException) -> str:
-    return " ".join((str(error).strip() or type(error).__name__).split())[:200]

@@ -28,6 +28,9 @@ _NO_PHOTOS = (
     ("HEIC or JPEG XL picture", OTHER_PICTURES, "save them as PNG or JPEG"),
 )
 """What may lie beside photos and is none, and what to do about it."""
+_NOT_YET = Path()
+"""The path of an image of the truth whose photo is still to be found."""
+_ENDINGS = ", ".join(ENDINGS)
 _LONGEST_NUMBER = 18
 """So many digits fit an image id."""
 
@@ -54,15 +57,6 @@ class PhotoSelection:
     notes: tuple[Note, ...] = ()
     categories: dict[int, str] | None = None
     """The truth's classes by category id."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Known:
-    """An image of the truth."""
-
-    image_id: int
-    name: str
-    size: Size | None
 
 
 def find_images(images: Places, truth: str | Path | None = None) -> list[ImageFile]:
@@ -127,7 +121,7 @@ def _photos_of(place: Path, notes: list[str]) -> list[Path]:
         found = _select_photos(matching, place, notes)
         if found:
             return found
-        raise InputError("no photo is called like this", file=str(place), remedy=f"expected {_endings()}")
+        raise InputError("no photo is called like this", file=str(place), remedy=f"expected {_ENDINGS}")
     raise InputError(
         "no such file or folder",
         file=str(place),
@@ -153,7 +147,7 @@ def _of_folder(folder: Path, notes: list[str]) -> list[Path]:
             file=str(folder),
             remedy=f"name the subfolders, or a pattern such as {pattern}",
         )
-    raise InputError("no images in this folder", file=str(folder), remedy=f"expected {_endings()}")
+    raise InputError("no images in this folder", file=str(folder), remedy=f"expected {_ENDINGS}")
 
 
 def _select_photos(paths: Sequence[Path], place: Path, notes: list[str]) -> list[Path]:
@@ -175,10 +169,6 @@ def _files(folder: Path) -> Iterable[Path]:
         yield from folder.iterdir()
     except OSError:  # a folder that is not for us
         return
-
-
-def _endings() -> str:
-    return ", ".join(ENDINGS)
 
 
 def _count(things: Sequence[object], name: str) -> str:
@@ -267,7 +257,7 @@ def _by_number(found: Sequence[Path], notes: list[str]) -> list[ImageFile]:
     return [ImageFile(number, path, counted=True) for number, path in enumerate(found)]
 
 
-def _by_truth(found: Sequence[Path], known: Sequence[_Known], truth: str, notes: list[str]) -> list[ImageFile]:
+def _by_truth(found: Sequence[Path], known: Sequence[ImageFile], truth: str, notes: list[str]) -> list[ImageFile]:
     if any(image.name for image in known):
         rows = rows_of_photos(found, [image.name for image in known])
     else:
@@ -298,7 +288,7 @@ def _by_truth(found: Sequence[Path], known: Sequence[_Known], truth: str, notes:
     if missing:
         first = missing[0].name or missing[0].image_id
         notes.append(f"{_count(missing, 'image')} of {truth} without a photo here (the first: {first})")
-    return [ImageFile(known[row].image_id, path, known[row].size, known[row].name) for row, path in photos.items()]
+    return [dataclasses.replace(known[row], path=path) for row, path in photos.items()]
 
 
 def rows_of_photos(found: Sequence[Path], names: Sequence[str]) -> list[int]:
@@ -315,12 +305,12 @@ def rows_of_photos(found: Sequence[Path], names: Sequence[str]) -> list[int]:
     return [int(row) for row in rows]
 
 
-def _images_of(truth: str | Path) -> tuple[list[_Known], dict[int, str]]:
+def _images_of(truth: str | Path) -> tuple[list[ImageFile], dict[int, str]]:
     """Return images and categories of ground truth; of COCO's files nothing else is read."""
     if not Path(truth).is_file() or first_character(file_head(truth)) != "{":
         dataset = read_truth(str(truth)).dataset
         columns = (dataset.image_ids.tolist(), dataset.file_names, map(tuple, dataset.shapes.tolist()))
-        known = [_Known(image_id, name, size) for image_id, name, size in zip(*columns, strict=True)]
+        known = [ImageFile(image_id, _NOT_YET, size, name) for image_id, name, size in zip(*columns, strict=True)]
         return known, dict(zip(dataset.category_ids.tolist(), dataset.classes, strict=True))
     try:
         content = json.loads(Source(truth).content(TRUTH_EXPANDS))
@@ -336,10 +326,10 @@ def _images_of(truth: str | Path) -> tuple[list[_Known], dict[int, str]]:
     return images, categories
 
 
-def _of_entry(entry: dict[str, object]) -> _Known:
+def _of_entry(entry: dict[str, object]) -> ImageFile:
     image_id, name = entry["id"], entry.get("file_name")
     if not isinstance(image_id, int) or isinstance(image_id, bool):
         raise TypeError(f"an image's id is {image_id!r:.40}")
     width, height = entry.get("width"), entry.get("height")
     size = (width, height) if isinstance(width, int) and isinstance(height, int) and min(width, height) > 0 else None
-    return _Known(image_id, name if isinstance(name, str) else "", size)
+    return ImageFile(image_id, _NOT_YET, size, name if isinstance(name, str) else "")

@@ -130,8 +130,12 @@ def name_failures(name: str, images: Sequence[Pixels]) -> Iterator[None]:
         raise
     except Exception as error:  # frameworks share no class of errors
         sizes = ", ".join(dict.fromkeys(f"{image.shape[1]} x {image.shape[0]}" for image in images))
-        said = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(f"{name} fails on an image of {sizes} pixels: {said}") from error
+        raise InputError(f"{name} fails on an image of {sizes} pixels: {describe_error(error)}") from error
+
+
+def describe_error(error: BaseException) -> str:
+    """Return what an error says in one line, or its type."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 @contextlib.contextmanager
