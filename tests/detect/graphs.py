@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+node = helper.make_node
+
 
 def save(path: Path, model: onnx.ModelProto) -> Path:
     onnx.checker.check_model(model)
@@ -50,15 +52,15 @@ def fixed_outputs(
     """
     first = next(iter(inputs))
     nodes = [
-        helper.make_node("ReduceSum", [first], ["sum"], keepdims=0),
-        helper.make_node("Constant", [], ["zero"], value=numpy_helper.from_array(np.float32(0))),
-        helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
+        node("ReduceSum", [first], ["sum"], keepdims=0),
+        node("Constant", [], ["zero"], value=numpy_helper.from_array(np.float32(0))),
+        node("Mul", ["sum", "zero"], ["nothing"]),
     ]
     kinds = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in outputs.items()}
     for name, array in outputs.items():
-        nodes.append(helper.make_node("Constant", [], [f"{name}_c"], value=numpy_helper.from_array(array, f"{name}_c")))
-        nodes.append(helper.make_node("Cast", ["nothing"], [f"{name}_0"], to=kinds[name]))
-        nodes.append(helper.make_node("Add", [f"{name}_c", f"{name}_0"], [name]))
+        nodes.append(node("Constant", [], [f"{name}_c"], value=numpy_helper.from_array(array, f"{name}_c")))
+        nodes.append(node("Cast", ["nothing"], [f"{name}_0"], to=kinds[name]))
+        nodes.append(node("Add", [f"{name}_c", f"{name}_0"], [name]))
     shown = {name: (shapes or {}).get(name, array.shape) for name, array in outputs.items()}
     return save(path, model_of(nodes, inputs, shown, kinds=kinds))
 
@@ -85,22 +87,18 @@ def small_yolo(
     nodes, maps = [], []
     for stride in (8, 16, 32):
         constants[f"w{stride}"] = rng.normal(0, 0.3, (7, 3, stride, stride)).astype(number)
-        nodes.append(
-            helper.make_node(
-                "Conv", ["images", f"w{stride}"], [f"c{stride}"], f"conv{stride}", strides=[stride, stride]
-            )
-        )
-        nodes.append(helper.make_node("Reshape", [f"c{stride}", "rows"], [f"r{stride}"]))
+        nodes.append(node("Conv", ["images", f"w{stride}"], [f"c{stride}"], f"conv{stride}", strides=[stride, stride]))
+        nodes.append(node("Reshape", [f"c{stride}", "rows"], [f"r{stride}"]))
         maps.append(f"r{stride}")
     constants |= {"spread": spread, "parts": np.array([4, 3], np.int64)}
     nodes += [
-        helper.make_node("Concat", maps, ["all"], axis=2),
-        helper.make_node("Tanh", ["all"], ["between"]),
-        helper.make_node("Mul", ["between", "spread"], ["moves"]),
-        helper.make_node("Add", ["moves", "centre"], ["raw"]),
-        helper.make_node("Split", ["raw", "parts"], ["boxes", "logits"], axis=1),
-        helper.make_node("Sigmoid", ["logits"], ["scores"]),
-        helper.make_node("Concat", ["boxes", "scores"], ["output0"], axis=1),
+        node("Concat", maps, ["all"], axis=2),
+        node("Tanh", ["all"], ["between"]),
+        node("Mul", ["between", "spread"], ["moves"]),
+        node("Add", ["moves", "centre"], ["raw"]),
+        node("Split", ["raw", "parts"], ["boxes", "logits"], axis=1),
+        node("Sigmoid", ["logits"], ["scores"]),
+        node("Concat", ["boxes", "scores"], ["output0"], axis=1),
     ]
     return save(path, model_of(nodes, {"images": shape}, {"output0": out_shape}, constants, kind=kind))
 
@@ -120,8 +118,8 @@ def any_graph(
     for name, array, shape in outputs:
         kind = TensorProto.STRING if array.dtype.kind in "OU" else helper.np_dtype_to_tensor_dtype(array.dtype)
         value = numpy_helper.from_array(array, f"{name}_c")
-        nodes.append(helper.make_node("Constant", [], [f"{name}_c"], value=value))
-        nodes.append(helper.make_node("Identity", [f"{name}_c"], [name]))
+        nodes.append(node("Constant", [], [f"{name}_c"], value=value))
+        nodes.append(node("Identity", [f"{name}_c"], [name]))
         outs.append(helper.make_tensor_value_info(name, kind, shape))
     graph = helper.make_graph(nodes, "any", ins, outs)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -158,7 +156,6 @@ def queries(
         weights[name] = value
         return name
 
-    node = helper.make_node
     kernel, step = stem
     nodes = [
         node("Conv", ["pixel_values", const("w", np.zeros((1, 3, kernel, kernel), np.float32))], ["stem"],
@@ -226,7 +223,7 @@ def small_ssd(path: Path, classes: int = 3, seed: int = 0) -> Path:
         data: str, name: str, out: int, ins: int, size: int = 3, stride: int = 1, group: int = 1
     ) -> onnx.NodeProto:
         pad = size // 2
-        return helper.make_node(
+        return node(
             "Conv", [data, weight(f"{name}.weight", out, ins // group, size, size)], [name], name,
             kernel_shape=[size, size], strides=[stride, stride], pads=[pad] * 4, group=group,
         )  # fmt: skip
@@ -241,23 +238,23 @@ def small_ssd(path: Path, classes: int = 3, seed: int = 0) -> Path:
         "class_shape": np.array([1, -1, classes], np.int64),
     }
     nodes = [
-        helper.make_node("Div", ["image", "std"], ["scaled"]),
-        helper.make_node("Transpose", ["scaled"], ["chw"], perm=[0, 3, 1, 2]),
+        node("Div", ["image", "std"], ["scaled"]),
+        node("Transpose", ["scaled"], ["chw"], perm=[0, 3, 1, 2]),
         conv("chw", "stem", 8, 3, stride=4),
-        helper.make_node("Relu", ["stem"], ["stem_r"]),
+        node("Relu", ["stem"], ["stem_r"]),
         conv("stem_r", "body", 16, 8, stride=2),
-        helper.make_node("Relu", ["body"], ["feature"]),
+        node("Relu", ["body"], ["feature"]),
         conv("feature", "box.depthwise", 16, 16, group=16),
         conv("box.depthwise", "box.point", 4, 16, size=1),
         conv("feature", "class.depthwise", 16, 16, group=16),
         conv("class.depthwise", "class.point", classes, 16, size=1),
-        helper.make_node("Transpose", ["box.point"], ["box_hwc"], perm=[0, 2, 3, 1]),
-        helper.make_node("Reshape", ["box_hwc", "box_shape"], ["deltas"]),
-        helper.make_node("Mul", ["deltas", "small"], ["moves"]),
-        helper.make_node("Add", ["anchors", "moves"], ["boxes"]),
-        helper.make_node("Transpose", ["class.point"], ["class_hwc"], perm=[0, 2, 3, 1]),
-        helper.make_node("Reshape", ["class_hwc", "class_shape"], ["logits"]),
-        helper.make_node("Sigmoid", ["logits"], ["scores"]),
+        node("Transpose", ["box.point"], ["box_hwc"], perm=[0, 2, 3, 1]),
+        node("Reshape", ["box_hwc", "box_shape"], ["deltas"]),
+        node("Mul", ["deltas", "small"], ["moves"]),
+        node("Add", ["anchors", "moves"], ["boxes"]),
+        node("Transpose", ["class.point"], ["class_hwc"], perm=[0, 2, 3, 1]),
+        node("Reshape", ["class_hwc", "class_shape"], ["logits"]),
+        node("Sigmoid", ["logits"], ["scores"]),
     ]
     outputs = {"boxes": [1, 16, 4], "scores": [1, 16, classes]}
     return save(path, model_of(nodes, {"image": [1, 32, 32, 3]}, outputs, weights))
@@ -319,65 +316,65 @@ def dfl_detector(
         "c4": np.array([4], np.int64),
     }
     nodes = [
-        helper.make_node("ReduceSum", ["images"], ["sum"], keepdims=0),
-        helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
-        helper.make_node("Add", ["logits", "nothing"], ["edges"]),  # [1, 4, bins, N]
+        node("ReduceSum", ["images"], ["sum"], keepdims=0),
+        node("Mul", ["sum", "zero"], ["nothing"]),
+        node("Add", ["logits", "nothing"], ["edges"]),  # [1, 4, bins, N]
     ]
     if demand is not None:
-        nodes[0] = helper.make_node("ReduceSum", ["demanded"], ["sum"], keepdims=0)
+        nodes[0] = node("ReduceSum", ["demanded"], ["sum"], keepdims=0)
         constants["line"] = np.zeros((1, 1, demand, demand), number)
-        nodes.insert(0, helper.make_node("Add", ["images", "line"], ["demanded"]))
+        nodes.insert(0, node("Add", ["images", "line"], ["demanded"]))
     if weights == "initializer":
         constants["bins"] = counted.reshape(shapes[form])
     elif weights == "constant":
         value = numpy_helper.from_array(counted.reshape(shapes[form]), "bins")
-        nodes.append(helper.make_node("Constant", [], ["bins"], value=value))
+        nodes.append(node("Constant", [], ["bins"], value=value))
     else:  # counted out by the graph
         constants |= {"start": np.int64(0), "stop": np.int64(bins), "step": np.int64(1)}
         constants["bins_shape"] = np.array(shapes[form], np.int64)
         nodes += [
-            helper.make_node("Range", ["start", "stop", "step"], ["counted"]),
-            helper.make_node("Cast", ["counted"], ["cast"], to=kind),
-            helper.make_node("Reshape", ["cast", "bins_shape"], ["bins"]),
+            node("Range", ["start", "stop", "step"], ["counted"]),
+            node("Cast", ["counted"], ["cast"], to=kind),
+            node("Reshape", ["cast", "bins_shape"], ["bins"]),
         ]
     if form == "conv":
         nodes += [
-            helper.make_node("Transpose", ["edges"], ["moved"], perm=[0, 2, 1, 3]),
-            helper.make_node("Softmax", ["moved"], ["distributions"], axis=1),
-            helper.make_node("Conv", ["distributions", "bins"], ["mean"]),
+            node("Transpose", ["edges"], ["moved"], perm=[0, 2, 1, 3]),
+            node("Softmax", ["moved"], ["distributions"], axis=1),
+            node("Conv", ["distributions", "bins"], ["mean"]),
         ]
     elif form == "late":  # older exporters take softmax over the last axis only
         nodes += [
-            helper.make_node("Transpose", ["edges"], ["moved"], perm=[0, 3, 1, 2]),
-            helper.make_node("Softmax", ["moved"], ["distributions"], axis=3),
-            helper.make_node("Transpose", ["distributions"], ["back"], perm=[0, 3, 2, 1]),
-            helper.make_node("Conv", ["back", "bins"], ["mean"]),
+            node("Transpose", ["edges"], ["moved"], perm=[0, 3, 1, 2]),
+            node("Softmax", ["moved"], ["distributions"], axis=3),
+            node("Transpose", ["distributions"], ["back"], perm=[0, 3, 2, 1]),
+            node("Conv", ["back", "bins"], ["mean"]),
         ]
     elif form == "matmul":
         nodes += [
-            helper.make_node("Transpose", ["edges"], ["moved"], perm=[0, 1, 3, 2]),
-            helper.make_node("Softmax", ["moved"], ["distributions"]),
-            helper.make_node("MatMul", ["distributions", "bins"], ["mean"]),
+            node("Transpose", ["edges"], ["moved"], perm=[0, 1, 3, 2]),
+            node("Softmax", ["moved"], ["distributions"]),
+            node("MatMul", ["distributions", "bins"], ["mean"]),
         ]
     else:
         nodes += [
-            helper.make_node("Softmax", ["edges"], ["distributions"], axis=2),
-            helper.make_node("Mul", ["distributions", "bins"], ["weighed"]),
-            helper.make_node("ReduceSum", ["weighed", "axis"], ["mean"], keepdims=0),
+            node("Softmax", ["edges"], ["distributions"], axis=2),
+            node("Mul", ["distributions", "bins"], ["weighed"]),
+            node("ReduceSum", ["weighed", "axis"], ["mean"], keepdims=0),
         ]
     nodes += [
-        helper.make_node("Reshape", ["mean", "edge_shape"], ["ltrb"]),
-        helper.make_node("Mul", ["ltrb", "stretch"], ["far"]),
-        helper.make_node("Slice", ["far", "c0", "c2", "c1"], ["lt"]),
-        helper.make_node("Slice", ["far", "c2", "c4", "c1"], ["rb"]),
-        helper.make_node("Sub", ["points", "lt"], ["low"]),
-        helper.make_node("Add", ["points", "rb"], ["high"]),
-        helper.make_node("Add", ["low", "high"], ["both"]),
-        helper.make_node("Div", ["both", "two"], ["centre"]),
-        helper.make_node("Sub", ["high", "low"], ["sides"]),
-        helper.make_node("Concat", ["centre", "sides"], ["box"], axis=1),
-        helper.make_node("Mul", ["box", "strides"], ["pixels"]),
-        helper.make_node("Concat", ["pixels", "scores"], ["output0"], axis=1),
+        node("Reshape", ["mean", "edge_shape"], ["ltrb"]),
+        node("Mul", ["ltrb", "stretch"], ["far"]),
+        node("Slice", ["far", "c0", "c2", "c1"], ["lt"]),
+        node("Slice", ["far", "c2", "c4", "c1"], ["rb"]),
+        node("Sub", ["points", "lt"], ["low"]),
+        node("Add", ["points", "rb"], ["high"]),
+        node("Add", ["low", "high"], ["both"]),
+        node("Div", ["both", "two"], ["centre"]),
+        node("Sub", ["high", "low"], ["sides"]),
+        node("Concat", ["centre", "sides"], ["box"], axis=1),
+        node("Mul", ["box", "strides"], ["pixels"]),
+        node("Concat", ["pixels", "scores"], ["output0"], axis=1),
     ]
     wide, high = ("width", "height") if dynamic else size
     shape = ["batch", "channels", "anchors"] if dynamic else [1, 4 + scores.shape[1], cells]
@@ -403,28 +400,28 @@ def choosing_detector(path: Path, boxes: np.ndarray, scores: np.ndarray, *, rows
         "every": np.array([1, rows, classes], np.int64),
     }
     nodes = [
-        helper.make_node("ReduceSum", ["images"], ["sum"], keepdims=0),
-        helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
-        helper.make_node("Add", ["scores", "nothing"], ["all_scores"]),
-        helper.make_node("Add", ["boxes", "nothing"], ["all_boxes"]),
-        helper.make_node("ReduceMax", ["all_scores"], ["best"], axes=[2], keepdims=0),
-        helper.make_node("TopK", ["best", "k"], ["best_scores", "best_rows"], axis=1),
-        helper.make_node("Unsqueeze", ["best_rows", "last"], ["row_column"]),
-        helper.make_node("Expand", ["row_column", "every"], ["row_of_scores"]),
-        helper.make_node("GatherElements", ["all_scores", "row_of_scores"], ["kept"], axis=1),
-        *([helper.make_node("Mul", ["kept", "share"], ["lowered"])] if wrong else []),
-        helper.make_node("Flatten", ["lowered" if wrong else "kept"], ["flat"], axis=1),
-        helper.make_node("TopK", ["flat", "k"], ["top", "at"], axis=1),
-        helper.make_node("Unsqueeze", ["top", "last"], ["score"]),
-        helper.make_node("Mod", ["at", "classes"], ["label"]),
-        helper.make_node("Unsqueeze", ["label", "last"], ["label_column"]),
-        helper.make_node("Cast", ["label_column"], ["class"], to=TensorProto.FLOAT),
-        helper.make_node("Div", ["at", "classes"], ["among"]),
-        helper.make_node("GatherElements", ["best_rows", "among"], ["row"], axis=1),
-        helper.make_node("Unsqueeze", ["row", "last"], ["column"]),
-        helper.make_node("Expand", ["column", "four"], ["row_of_boxes"]),
-        helper.make_node("GatherElements", ["all_boxes", "row_of_boxes"], ["box"], axis=1),
-        helper.make_node("Concat", ["box", "score", "class"], ["output0"], axis=2),
+        node("ReduceSum", ["images"], ["sum"], keepdims=0),
+        node("Mul", ["sum", "zero"], ["nothing"]),
+        node("Add", ["scores", "nothing"], ["all_scores"]),
+        node("Add", ["boxes", "nothing"], ["all_boxes"]),
+        node("ReduceMax", ["all_scores"], ["best"], axes=[2], keepdims=0),
+        node("TopK", ["best", "k"], ["best_scores", "best_rows"], axis=1),
+        node("Unsqueeze", ["best_rows", "last"], ["row_column"]),
+        node("Expand", ["row_column", "every"], ["row_of_scores"]),
+        node("GatherElements", ["all_scores", "row_of_scores"], ["kept"], axis=1),
+        *([node("Mul", ["kept", "share"], ["lowered"])] if wrong else []),
+        node("Flatten", ["lowered" if wrong else "kept"], ["flat"], axis=1),
+        node("TopK", ["flat", "k"], ["top", "at"], axis=1),
+        node("Unsqueeze", ["top", "last"], ["score"]),
+        node("Mod", ["at", "classes"], ["label"]),
+        node("Unsqueeze", ["label", "last"], ["label_column"]),
+        node("Cast", ["label_column"], ["class"], to=TensorProto.FLOAT),
+        node("Div", ["at", "classes"], ["among"]),
+        node("GatherElements", ["best_rows", "among"], ["row"], axis=1),
+        node("Unsqueeze", ["row", "last"], ["column"]),
+        node("Expand", ["column", "four"], ["row_of_boxes"]),
+        node("GatherElements", ["all_boxes", "row_of_boxes"], ["box"], axis=1),
+        node("Concat", ["box", "score", "class"], ["output0"], axis=2),
     ]
     return save(path, model_of(nodes, {"images": [1, 3, 64, 64]}, {"output0": [1, rows, 6]}, constants, opset=17))
 
@@ -432,11 +429,11 @@ def choosing_detector(path: Path, boxes: np.ndarray, scores: np.ndarray, *, rows
 def joined_detector(path: Path, boxes: np.ndarray, logits: np.ndarray) -> Path:
     """A graph that joins boxes with the sigmoid of its logits as RT-DETR's does: [1, N, 4 + C]."""
     nodes = [
-        helper.make_node("ReduceSum", ["images"], ["sum"], keepdims=0),
-        helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
-        helper.make_node("Add", ["logits", "nothing"], ["scores"]),
-        helper.make_node("Sigmoid", ["scores"], ["likely"]),
-        helper.make_node("Concat", ["boxes", "likely"], ["output0"], axis=2),
+        node("ReduceSum", ["images"], ["sum"], keepdims=0),
+        node("Mul", ["sum", "zero"], ["nothing"]),
+        node("Add", ["logits", "nothing"], ["scores"]),
+        node("Sigmoid", ["scores"], ["likely"]),
+        node("Concat", ["boxes", "likely"], ["output0"], axis=2),
     ]
     held = {"boxes": boxes, "logits": logits, "zero": np.float32(0)}
     shape = [1, boxes.shape[1], 4 + logits.shape[2]]

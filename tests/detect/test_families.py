@@ -639,31 +639,21 @@ def test_rounding_of_scores_passes(value: float) -> None:
     assert _check(_with(_candidates(), scores=_scores(value))) == ()
 
 
+BAD_BOXES = {
+    "not numbers": lambda usual: np.where(np.arange(120)[:, None] == 3, np.nan, usual),
+    "100 times as large": lambda usual: (usual - 50) * 1000,
+    "end before they begin": lambda usual: usual[:, [2, 3, 0, 1]],
+    "as large as the image": lambda usual: np.tile([-5.0, 0.0, 200.0, 130.0], (120, 1)),
+    "no box lies in the image": lambda usual: usual + 1000,
+    "one hundredth of the image": lambda usual: usual / 300,
+}
+
+
 def _boxes(sign: str) -> np.ndarray:
-    usual = _candidates().boxes
-    if sign == "not numbers":
-        usual[3, 2] = np.nan
-        return usual
-    return {
-        "100 times as large": (usual - 50) * 1000,
-        "end before they begin": usual[:, [2, 3, 0, 1]],
-        "as large as the image": np.tile([-5.0, 0.0, 200.0, 130.0], (120, 1)),
-        "no box lies in the image": usual + 1000,
-        "one hundredth of the image": usual / 300,
-    }[sign]
+    return BAD_BOXES[sign](_candidates().boxes)
 
 
-@pytest.mark.parametrize(
-    "sign",
-    [
-        "not numbers",
-        "100 times as large",
-        "end before they begin",
-        "as large as the image",
-        "no box lies in the image",
-        "one hundredth of the image",
-    ],
-)
+@pytest.mark.parametrize("sign", BAD_BOXES)
 def test_boxes_that_are_none(sign: str) -> None:
     scores = np.full((120, 3), 0.3, np.float32) - np.arange(120, dtype=np.float32)[:, None] / 1000
     with pytest.raises(InputError, match=sign):

@@ -167,6 +167,10 @@ def test_samples_are_fused_over_passes() -> None:
     empty = Candidates(np.zeros((0, 4)), np.zeros((0, 3), np.float32))
     rare = Scripted(detector.answers[0], empty, empty, empty)
     assert detect(rare, [IMAGE], [1], Options(uncertainty="mc-dropout", passes=4))[0].scores[0] == pytest.approx(0.2)
+    half = Scripted(_candidates(([10, 10, 30, 30], [0.5, 0.0, 0.0])), empty, empty, empty)
+    for score, left in ((0.1, 1), (0.125, 0)):  # 0.5 in one of four passes
+        options = Options(uncertainty="mc-dropout", passes=4, score_threshold=score)
+        assert len(detect(half, [IMAGE], [1], options)[0]) == left
     ignoring = Options(uncertainty="mc-dropout", passes=4, absent_counts=False)
     assert detect(rare, [IMAGE], [1], ignoring)[0].scores[0] == pytest.approx(0.8)
     demanding = Options(uncertainty="mc-dropout", passes=4, min_members=2)
@@ -214,14 +218,6 @@ def test_each_box_has_the_variances_of_its_own_candidate() -> None:
     # Best first: the third candidate in two classes, then the first, which suppresses the last.
     np.testing.assert_array_equal(found.boxes, boxes[[2, 2, 0]])
     np.testing.assert_array_equal(found.covariances, own[[2, 2, 0]])
-
-
-def test_what_few_passes_see_is_left_out_by_its_mean_score() -> None:
-    seen, unseen = _candidates(([10, 10, 30, 30], [0.5, 0.0, 0.0])), Candidates(np.zeros((0, 4)), np.zeros((0, 3)))
-    detector = Scripted(seen, unseen, unseen, unseen)
-    for score, left in ((0.1, 1), (0.125, 0)):  # 0.5 in one of four passes
-        options = Options(uncertainty="mc-dropout", passes=4, score_threshold=score)
-        assert len(detect(detector, [IMAGE], [1], options)[0]) == left
 
 
 def test_masks_that_do_not_come_are_said() -> None:

@@ -198,16 +198,15 @@ def find_dropout_nodes(model: onnx.ModelProto) -> list[MaskedLayer]:
     found = [(index, node) for index, node in enumerate(model.graph.node) if node.op_type == "Dropout"]
     if not found:
         return []
-    inside = Graph(model)
-    types = tensor_types(model)
+    inside, types = Graph(model), tensor_types(model)
     layers = []
     for index, node in found:
-        ratio = _ratio_of(node, inside)
+        ratio, key = _ratio_of(node, inside), node.output[0]
         if 0.0 < ratio < 1.0:
-            name = node.name or node.output[0]
             kind = types.get(node.input[0], (_FLOAT, None))[0]
-            aliases = (node.name, node.output[0])
-            layers.append(MaskedLayer(name, aliases, index, 0, None, kind, 0, False, key=node.output[0], ratio=ratio))
+            layers.append(
+                MaskedLayer(node.name or key, (node.name, key), index, 0, None, kind, 0, False, key, ratio=ratio)
+            )
     return layers
 
 
@@ -374,14 +373,14 @@ def insert_dropout(model: onnx.ModelProto, dropout: Dropout) -> tuple[onnx.Model
     """
     import onnx
 
-    chosen, own = _choose(model, dropout)
+    chosen = _choose(model, dropout)
     if not chosen:
         raise InputError(
             f"the graph has no layers that count as {dropout.layers}", remedy="name some by a regular expression"
         )
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
-    types = {} if (dropout.masks == "channels" and not own) else tensor_types(model)
+    types = {} if dropout.masks == "channels" and chosen[0].ratio is None else tensor_types(model)
     by_node = {layer.node: number for number, layer in enumerate(chosen)}
     nodes: list[onnx.NodeProto] = []
     inputs: list[MaskInput] = []
@@ -390,7 +389,7 @@ def insert_dropout(model: onnx.ModelProto, dropout: Dropout) -> tuple[onnx.Model
             number = by_node[index]
             masked = f"{GRAPH_MARK}_{number}_masked"
             data = node.input[chosen[number].data_input]
-            entry = _mask_input(number, chosen[number], dropout, own, types.get(data, (0, None))[1])
+            entry = _mask_input(number, chosen[number], dropout, types.get(data, (0, None))[1])
             if entry.shape_output is not None:
                 nodes.append(onnx.helper.make_node("Shape", [data], [entry.shape_output], entry.shape_output))
             nodes.append(onnx.helper.make_node("Mul", [data, entry.name], [masked], masked))
@@ -407,23 +406,23 @@ def insert_dropout(model: onnx.ModelProto, dropout: Dropout) -> tuple[onnx.Model
     return changed, tuple(inputs)
 
 
-def _choose(model: onnx.ModelProto, dropout: Dropout) -> tuple[list[MaskedLayer], bool]:
-    """Return the layers that get masks, and whether they are Dropout nodes of the graph's own."""
+def _choose(model: onnx.ModelProto, dropout: Dropout) -> list[MaskedLayer]:
+    """Return the layers that get masks: Dropout nodes of the graph's own, or layers with constant weights."""
     existing = find_dropout_nodes(model) if dropout.layers in ("auto", "existing") else []
     if existing:
-        return existing, True
+        return existing
     if dropout.layers == "existing":
         raise InputError(
             "the graph has no Dropout nodes: exporting removes them",
             remedy="choose heads, backbone or a regular expression, or keep them (torch.onnx: training=PRESERVE)",
         )
-    return choose_layers(find_layers(model), "heads" if dropout.layers == "auto" else dropout.layers), False
+    return choose_layers(find_layers(model), "heads" if dropout.layers == "auto" else dropout.layers)
 
 
-def _mask_input(number: int, layer: MaskedLayer, dropout: Dropout, own: bool, axes: int | None) -> MaskInput:
+def _mask_input(number: int, layer: MaskedLayer, dropout: Dropout, axes: int | None) -> MaskInput:
     import onnx
 
-    kind = dropout.masks or ("elements" if own else DEFAULT_MASKS)
+    kind = dropout.masks or ("elements" if layer.ratio is not None else DEFAULT_MASKS)
     rate = dropout.rate or layer.ratio or DEFAULT_RATE
     shape = layer.mask_shape if kind == "channels" else None
     return MaskInput(

@@ -369,28 +369,25 @@ def _from_samples(
 def _flip_and_scale(detector: Runner, image: Pixels) -> list[Candidates]:
     """Return candidates of the image mirrored and shrunk onto a grey ground, moved back onto the image."""
     height, width = image.shape[:2]
-    views: list[Pixels] = []
-    places: list[tuple[Placement, bool]] = []
+    views: list[tuple[Pixels, Placement, bool]] = []
     for zoom in ZOOMS:
         wide, high = round(width / zoom), round(height / zoom)
         left, top = (wide - width) // 2, (high - height) // 2
         canvas = np.full((high, wide, 3), 114, np.uint8)
         canvas[top : top + height, left : left + width] = image
-        for mirrored in (False, True):
-            views.append(np.ascontiguousarray(canvas[:, ::-1]) if mirrored else canvas)
-            places.append((Placement((1.0, 1.0), (float(left), float(top)), (width, height)), mirrored))
-    # No more at once than it asks for.
-    chunks = [views[start : start + detector.batch] for start in range(0, len(views), detector.batch)]
-    seen = [candidates for chunk in chunks for candidates in detector.candidates(chunk)]
+        placement = Placement((1.0, 1.0), (float(left), float(top)), (width, height))
+        views += [(canvas, placement, False), (np.ascontiguousarray(canvas[:, ::-1]), placement, True)]
     moved: list[Candidates] = []
-    for candidates, (placement, mirrored), view in zip(seen, places, views, strict=True):
-        boxes = candidates.boxes
-        if mirrored:
-            boxes = np.stack(
-                [view.shape[1] - boxes[:, 2], boxes[:, 1], view.shape[1] - boxes[:, 0], boxes[:, 3]], axis=1
-            )
-        placed = placement.boxes_to_image(boxes)
-        moved.append(dataclasses.replace(candidates, boxes=placed, covariances=None, heatmaps=None))
+    for start in range(0, len(views), detector.batch):  # no more at once than it asks for
+        batch = views[start : start + detector.batch]
+        seen = detector.candidates([view for view, _, _ in batch])
+        for candidates, (view, placement, mirrored) in zip(seen, batch, strict=True):
+            boxes = candidates.boxes
+            if mirrored:
+                wide = view.shape[1]
+                boxes = np.stack([wide - boxes[:, 2], boxes[:, 1], wide - boxes[:, 0], boxes[:, 3]], axis=1)
+            placed = placement.boxes_to_image(boxes)
+            moved.append(dataclasses.replace(candidates, boxes=placed, covariances=None, heatmaps=None))
     return moved
 
 

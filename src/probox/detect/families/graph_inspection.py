@@ -217,12 +217,9 @@ def _ancestors(graph: Graph, output: str) -> set[str]:
     ahead = [output]
     while ahead:
         name = ahead.pop()
-        if name in reached:
-            continue
+        node = None if name in reached else graph.maker(name)
         reached.add(name)
-        node = graph.maker(name)
-        if node is not None:
-            ahead.extend(node.input)
+        ahead.extend(() if node is None else node.input)
     return reached
 
 
