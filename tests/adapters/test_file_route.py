@@ -37,58 +37,42 @@ def images(found: Detections) -> list[tuple[int, Detections]]:
     return list(found.by_image())
 
 
-def torchvision(found: Detections, **more: Any) -> Detections:
-    parts = [
-        {"boxes": part.boxes, "labels": part.labels + 1, "scores": part.scores}
-        | {name: getattr(part, name) for name in more}
-        for _, part in images(found)
-    ]
-    return adapters.from_torchvision(parts, classes=["__background__", *found.classes], image_ids=ids(found))
-
-
 def ids(found: Detections) -> list[int]:
     return [image for image, _ in images(found)]
 
 
+def columns(part: Detections, more: Any, boxes: str, scores: str, labels: str, **named: str) -> dict[str, Any]:
+    """Return the columns of an image by the names of a framework."""
+    given = {boxes: part.boxes, scores: part.scores, labels: part.labels}
+    return given | {named.get(name, name): getattr(part, name) for name in more}
+
+
+def torchvision(found: Detections, **more: Any) -> Detections:
+    parts = [columns(part, more, "boxes", "scores", "labels") for _, part in images(found)]
+    parts = [part | {"labels": part["labels"] + 1} for part in parts]
+    return adapters.from_torchvision(parts, classes=["__background__", *found.classes], image_ids=ids(found))
+
+
 def detectron2(found: Detections, **more: Any) -> Detections:
-    names = {"label_probs": "pred_cls_probs", "covariances": "covariances"}
-    parts = [
-        Instances(
-            (340, 440),
-            pred_boxes=Boxes(part.boxes),
-            scores=part.scores,
-            pred_classes=part.labels,
-            **{names[name]: getattr(part, name) for name in more},
-        )
-        for _, part in images(found)
-    ]
-    return adapters.from_detectron2(parts, classes=found.classes, image_ids=ids(found))
+    names = ("pred_boxes", "scores", "pred_classes")
+    parts = [columns(part, more, *names, label_probs="pred_cls_probs") for _, part in images(found)]
+    held = [Instances((340, 440), **part | {"pred_boxes": Boxes(part["pred_boxes"])}) for part in parts]
+    return adapters.from_detectron2(held, classes=found.classes, image_ids=ids(found))
 
 
 def mmdet(found: Detections, **more: Any) -> Detections:
     parts = [
-        DetDataSample(
-            SimpleNamespace(
-                bboxes=part.boxes,
-                scores=part.scores,
-                labels=part.labels,
-                **{name: getattr(part, name) for name in more},
-            ),
-            img_id=image,
-        )
+        DetDataSample(SimpleNamespace(**columns(part, more, "bboxes", "scores", "labels")), img_id=image)
         for image, part in images(found)
     ]
     return adapters.from_mmdet(parts, classes=found.classes)
 
 
 def supervision(found: Detections, **more: Any) -> Detections:
-    names = {"label_probs": "label_probs", "covariances": "covariance"}
     parts = [
         SimpleNamespace(
-            xyxy=part.boxes,
-            confidence=part.scores,
-            class_id=part.labels,
-            data={names[name]: getattr(part, name) for name in more},
+            **columns(part, (), "xyxy", "confidence", "class_id"),
+            data={name.replace("covariances", "covariance"): getattr(part, name) for name in more},
         )
         for _, part in images(found)
     ]
