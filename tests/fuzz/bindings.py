@@ -17,7 +17,7 @@ import numpy as np
 
 import probox
 from probox import Convention, Detections, GroundTruth, _core
-from probox.formats.coco_results import write_coco_results
+from probox.formats.coco import write_coco_results
 from probox.formats.rvc1_detections import write_rvc1
 from probox.measures.pdq.kernel import heatmap, pair_tables
 

@@ -344,7 +344,7 @@ TARGETS: dict[str, Target] = {
     **{name: Target(partial(label_folder, name), _use_labels, cost=4) for name in LABEL_SEEDS},
 }
 with contextlib.suppress(InputError):
-    from probox.formats.parquet.arrow import pyarrow
+    from probox.formats.parquet.shards import pyarrow
 
     pyarrow()
     TARGETS["parquet-truth"] = Target(_parquet("truth"), _in_file(_use_truth), cost=2)

@@ -20,7 +20,7 @@ from probox.adapters.image_rows import (
     stack_rows,
 )
 from probox.errors import InputError
-from probox.formats.coco_results import coco_results_from_bytes
+from probox.formats.coco import coco_results_from_bytes
 from probox.formats.problems import Problems
 from probox.support.optional import require
 from probox.support.types import Array

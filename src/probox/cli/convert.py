@@ -96,7 +96,7 @@ def command(
 def _choose_format(target: str, given: DetectionFormat, wanted: str | None, *, has_truth: bool) -> DetectionFormat:
     """Return the format to write: the one that is wanted, or that the name of OUT asks for."""
     from probox.files.reading import is_url
-    from probox.formats.coco_results import COCO_RESULTS
+    from probox.formats.coco import COCO_RESULTS
     from probox.formats.parquet.format import PARQUET_DETECTIONS
     from probox.formats.rvc1_detections import RVC1_DETECTIONS
 

@@ -57,7 +57,7 @@ class Demo:
         of the same name are refused.
         """
         from probox.files.output import output_folder
-        from probox.formats.coco_results import coco_results_text
+        from probox.formats.coco import coco_results_text
         from probox.support.optional import require
 
         detections = {f"{name.replace(' ', '_')}.json": found for name, found in self.detectors.items()}

@@ -30,7 +30,7 @@ from probox.evaluation.archive import ArchiveColumn, read_members, to_stored, wr
 from probox.files.checkpoint import Checkpoint
 from probox.files.photos import Photo, read_photo
 from probox.files.reading import is_url
-from probox.formats.coco_results import COCO_RESULTS
+from probox.formats.coco import COCO_RESULTS
 from probox.formats.parquet.format import PARQUET_DETECTIONS
 from probox.formats.registry import check_output, format_of_name, write_detections
 from probox.formats.rvc1_detections import RVC1_DETECTIONS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probox.formats.coco_results import write_coco_results
+from probox.formats.coco import write_coco_results
 from probox.formats.parquet.format import write_parquet
 from probox.formats.registry import read_detections, read_truth
 from probox.formats.rvc1_detections import write_rvc1

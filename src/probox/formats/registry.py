@@ -13,8 +13,7 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.output import check_replaceable
 from probox.files.reading import Paths, Source, is_url
-from probox.formats.coco_results import COCO_RESULTS
-from probox.formats.coco_truth import COCO_TRUTH
+from probox.formats.coco import COCO_RESULTS, COCO_TRUTH
 from probox.formats.format import DetectionFormat, Draft, Format, Notes, TruthFormat, read_threads
 from probox.formats.kitti import KITTI_DETECTIONS, KITTI_TRUTH
 from probox.formats.open_images import OPEN_IMAGES_DETECTIONS, OPEN_IMAGES_TRUTH

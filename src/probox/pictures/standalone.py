@@ -13,7 +13,7 @@ from probox.errors import InputError
 from probox.files.photos import find_photo, is_photo_name, photo_size
 from probox.files.reading import Source, is_folder, read_bytes
 from probox.formats import read_detections
-from probox.formats.coco_results import COCO_RESULTS
+from probox.formats.coco import COCO_RESULTS
 from probox.formats.parquet.shards import is_parquet_source
 from probox.formats.registry import format_of_detections
 from probox.formats.rvc1_detections import RVC1_DETECTIONS

@@ -18,7 +18,7 @@ from pycocotools.coco import COCO
 from tests.amounts import examples
 from tests.readers import read_coco
 
-from probox.formats.coco_truth import coco_truth_from_bytes
+from probox.formats.coco import coco_truth_from_bytes
 from probox.formats.problems import Problems
 from probox.tables.groundtruth import GroundTruth, Masks
 

@@ -21,7 +21,7 @@ from probox import (
 )
 from probox.files.reading import Source
 from probox.formats import read_detections
-from probox.formats.coco_results import COCO_RESULTS, check_coco_results
+from probox.formats.coco import COCO_RESULTS, check_coco_results
 from probox.formats.problems import Problems
 from probox.formats.registry import dataset_alone, load_detections
 from probox.notes import InputWarning, Note

@@ -21,7 +21,7 @@ from tests.readers import read_parquet, read_parquet_truth
 
 from probox import GroundTruth, InputError
 from probox.formats import write_parquet
-from probox.formats.parquet.arrow import footer_of
+from probox.formats.parquet.shards import footer_of
 
 
 def rewritten(path: Path, change: Callable[[pa.Table, dict[str, Any]], pa.Table]) -> None:

@@ -16,8 +16,7 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths, inside, is_url
 from probox.formats.format import Draft
-from probox.formats.parquet.arrow import ENDS, STARTS, Ids, pyarrow
-from probox.formats.parquet.shards import Shard, shard_names
+from probox.formats.parquet.shards import ENDS, STARTS, Ids, Shard, pyarrow, shard_names
 from probox.notes import Note
 from probox.support.parallel import thread_count
 from probox.tables.dataset import Dataset, chosen_ids

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.files.output import Content, Kind
-from probox.formats.parquet.arrow import (
+from probox.formats.parquet.sets import COVARIANCES, MASK_BOX, RUNS, TRANSPOSED, probability_names
+from probox.formats.parquet.shards import (
     ENDS,
     FORMAT,
     KEY,
@@ -28,7 +29,6 @@ from probox.formats.parquet.arrow import (
     from_integers,
     pyarrow,
 )
-from probox.formats.parquet.sets import COVARIANCES, MASK_BOX, RUNS, TRANSPOSED, probability_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.version import __version__
