@@ -10,14 +10,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from probox import _core
-from probox.formats.problems import to_message
+from probox import InputError, _core
+from probox.formats.problems import Problems
 
 
 def first_problem(data: bytes) -> str:
     """Return the first problem's text of an RVC1 file, or an empty string."""
     _columns, problems = _core.read_rvc1(data, lenient=False, max_examples=1)
-    return "{1}: {2}".format(*to_message(problems)[0][3][0]) if problems else ""
+    try:
+        Problems().add_raw(problems, "")
+    except InputError as error:
+        return f"{error.entry or ''}: {error.problem}"
+    return ""
 
 
 def with_extra(text: str) -> bytes:

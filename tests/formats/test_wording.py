@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probox import _core
-from probox.formats.problems import WORDINGS, to_message
+from probox.formats.problems import WORDINGS, Problems
 
 
 def test_every_trouble_has_its_words_and_no_other() -> None:
@@ -16,20 +16,20 @@ def test_troubles_of_a_kind_are_gathered_in_the_order_of_the_file() -> None:
         ("iscrowd", False, 1, [(1, 8, "[1]", ["4"])]),
         ("polygon_range", True, 3, [(3, 9, "[3]", [])]),
     ]
-    points = "expected x and y of at least two points, but got {} numbers"
-    remedy = "write polygons as [x1, y1, x2, y2, ...]"
-    assert to_message(raw) == [
+    problems = Problems(lenient=True)
+    assert not problems.add_raw(raw, "a")
+    points = "expected x and y of at least two points, but got {} numbers; write polygons as [x1, y1, x2, y2, ...]"
+    assert [(f.kind, f.count, list(map(str, f.examples))) for f in problems.findings] == [
         (
             "polygon",
-            True,
             5,
             [
-                (7, "[0]", points.format(3), remedy),
-                (None, "[2]", points.format(5), remedy),
-                (9, "[3]", "expected coordinates from -1e8 to 1e8", "write polygons in pixels"),
+                f"a: image 7: [0]: {points.format(3)}",
+                f"a: [2]: {points.format(5)}",
+                "a: image 9: [3]: expected coordinates from -1e8 to 1e8; write polygons in pixels",
             ],
         ),
-        ("iscrowd", False, 1, [(8, "[1]", "expected 0 or 1, but got 4", None)]),
+        ("iscrowd", 1, ["a: image 8: [1]: expected 0 or 1, but got 4"]),
     ]
 
 

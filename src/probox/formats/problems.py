@@ -12,9 +12,6 @@ from probox.notes import Note
 RawProblems = Sequence[tuple[str, bool, int, Sequence[tuple[int, int | None, str, Sequence[str]]]]]
 """What the readers return: trouble, fatal, count, and examples of (order, image, entry, values)."""
 
-Worded = list[tuple[str, bool, int, list[tuple[int | None, str, str, str | None]]]]
-"""Problems by kind: kind, fatal, count, and examples of (image, entry, text, remedy)."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Wording:
@@ -127,24 +124,6 @@ WORDINGS = {
 """Every trouble by the name that the kernel gives it (cpp/readers/troubles.hpp)."""
 
 
-def to_message(problems: RawProblems) -> Worded:
-    """Return problems in words, gathered by kind; kinds and examples in the order in which they were found."""
-    by_kind: dict[str, list[tuple[Wording, bool, int, Sequence[tuple[int, int | None, str, Sequence[str]]]]]] = {}
-    for trouble, fatal, count, examples in problems:
-        wording = WORDINGS[trouble]
-        by_kind.setdefault(wording.kind, []).append((wording, fatal, count, examples))
-    result: Worded = []
-    for kind, groups in by_kind.items():
-        found = sorted(
-            (order, image, entry, wording.text.format(*values), wording.remedy)
-            for wording, _, _, examples in groups
-            for order, image, entry, values in examples
-        )
-        fatal, count = any(group[1] for group in groups), sum(group[2] for group in groups)
-        result.append((kind, fatal, count, [example[1:] for example in found]))
-    return result
-
-
 MAX_EXAMPLES = 3
 """How many problems of a kind are kept as examples."""
 
@@ -210,16 +189,25 @@ class Problems:
 
         `remedies`, by kind, replace the usual ones where they are not None.
         """
-        complete = True
-        for kind, fatal, count, examples in to_message(problems):
-            errors = [
-                InputError(text, file=file, image=image, entry=entry or None, remedy=remedies.get(kind) or remedy)
-                for image, entry, text, remedy in examples[:MAX_EXAMPLES]
-            ]
+        counts: dict[str, int] = {}
+        errors: dict[str, list[tuple[int, InputError]]] = {}
+        for trouble, _, count, examples in problems:
+            wording = WORDINGS[trouble]
+            counts[wording.kind] = counts.get(wording.kind, 0) + count
+            remedy = remedies.get(wording.kind) or wording.remedy
+            errors.setdefault(wording.kind, []).extend(
+                (
+                    order,
+                    InputError(wording.text.format(*values), file=file, image=at, entry=entry or None, remedy=remedy),
+                )
+                for order, at, entry, values in examples
+            )
+        for kind, count in counts.items():
+            in_order = [error for _, error in sorted(errors.get(kind, []), key=lambda found: found[0])]  # of the file
             if not self.lenient:
-                raise errors[0]
-            self._gather(kind, count, errors, is_error=True)
-            complete = complete and not fatal
+                raise in_order[0]
+            self._gather(kind, count, in_order, is_error=True)
+        complete = not any(fatal for _, fatal, _, _ in problems)
         self.stopped = self.stopped or not complete
         return complete
 

@@ -83,18 +83,12 @@ def detection_formats() -> list[DetectionFormat]:
 
 def format_of_truth(source: Source) -> TruthFormat:
     """Return the format of a file or folder of ground truth."""
-    for form in _asked_in_turn(truth_formats(), source):
-        if form.sniff(source):
-            return form
-    raise _no_format_error(source, truth_formats())
+    return _recognise(source, truth_formats())
 
 
 def format_of_detections(source: Source) -> DetectionFormat:
     """Return the format of a file or folder of detections."""
-    for form in _asked_in_turn(detection_formats(), source):
-        if form.sniff(source):
-            return form
-    raise _no_format_error(source, detection_formats())
+    return _recognise(source, detection_formats())
 
 
 def format_of_name(path: Paths) -> DetectionFormat | None:
@@ -123,25 +117,22 @@ def last_endings() -> list[str]:
     return list(dict.fromkeys([".gz", *endings]))
 
 
-def _asked_in_turn(formats: Sequence[SomeFormat], source: Source) -> list[SomeFormat]:
-    """Return the formats that may say whether a source is theirs, those that take any folder last."""
-    if source.is_url:
-        return [form for form in formats if form.urls]
-    return sorted(formats, key=lambda form: form.last and source.is_folder)
-
-
-def _join_words(words: Sequence[str]) -> str:
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def _no_format_error(source: Source, formats: Sequence[Format]) -> InputError:
+def _recognise(source: Source, formats: Sequence[SomeFormat]) -> SomeFormat:
+    """Return the format that takes a source as its own; those that take any folder are asked last."""
+    for form in sorted(formats, key=lambda form: form.last and source.is_folder):
+        if (form.urls or not source.is_url) and form.sniff(source):
+            return form
     start = source.content()[: 4 * _STARTS_WITH].decode(errors="replace").split()  # a file that is none raises here
     titles = list(dict.fromkeys(form.title for form in formats))
-    return InputError(
+    raise InputError(
         f"expected {_join_words(titles)}, but the file begins with {' '.join(start)[:_STARTS_WITH]!r}",
         file=source.name,
         remedy="give a file of one of these formats, complete and in UTF-8",
     )
+
+
+def _join_words(words: Sequence[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 REMEDY = "give the ground truth of these images ({option:truth})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -128,14 +128,6 @@ MIN_LABEL_SUM = 0.5
 
 FLOAT_ROUNDING = 1e-6
 """What a sum of float32 probabilities may be above 1 without being normalised again."""
-
-
-def rvc1_from_bytes(data: bytes, path: Paths, dataset: Dataset, problems: Problems) -> Draft:
-    """Return the draft of an RVC1 file's content; heatmaps are looked for beside `path`."""
-    draft = _draft(data, Path(path), dataset, slice(None), problems)
-    if dataset.rules == "challenge":
-        return _by_challenge_rules([draft], str(path), dataset)
-    return draft
 
 
 def check_rvc1(data: bytes, file: str) -> None:
@@ -363,8 +355,8 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
         chosen = np.flatnonzero((rows >= images.start) & (rows < images.stop))
         chosen = chosen[np.argsort(rows[chosen], kind="stable")]
         offsets = np.searchsorted(rows[chosen], np.arange(images.start, images.stop + 1)).astype(np.int64)
-        maps = _HeatmapWriter(file, found, chosen)
-        files |= maps.files
+        maps = _HeatmapFiles(file, found, chosen)
+        files |= maps.contents
         covariances, has_covariances = covariances_to_write(found)
         body = _core.format_rvc1(
             offsets=offsets,
@@ -372,7 +364,7 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
             label_probs=found.label_probs[chosen],
             covariances=covariances[chosen] if len(covariances) else covariances,
             has_covariances=has_covariances[chosen],
-            mask_names=maps.names,
+            mask_names=[json.dumps(path.name) for path in maps.maps],
             mask_files=maps.file_of,
             mask_ids=maps.number_of,
         )
@@ -405,37 +397,31 @@ def _image_rows(found: Detections, dataset: Dataset, file: str) -> npt.NDArray[n
     return rows
 
 
-class _HeatmapWriter:
+class _HeatmapFiles:
     """The ``.npy`` files of one JSON file: one per image, and per type where an image mixes them."""
 
     def __init__(self, file: Path, found: Detections, chosen: npt.NDArray[np.int64]) -> None:
-        self.files: dict[Path, Content] = {}
-        self.names: list[str] = []
+        self.maps: dict[Path, list[npt.NDArray[np.generic]]] = {}
         self.file_of = np.full(len(chosen), -1, np.int32)
         self.number_of = np.zeros(len(chosen), np.int64)
-        maps: dict[Path, list[npt.NDArray[np.generic]]] = {}
         numbers: dict[Path, int] = {}
         stem = file.name.removesuffix(".gz").removesuffix(".json")
-        for at, row in enumerate(chosen if found.heatmaps is not None else ()):
-            assert found.heatmaps is not None
-            heatmap = found.heatmaps[int(row)]
+        for at, row in enumerate(chosen.tolist()):
+            heatmap = None if found.heatmaps is None else found.heatmaps[row]
             if heatmap is None:
                 continue
             path = file.with_name(f"{stem}.{found.image_ids[row]}.{heatmap.dtype.name}.npy")
-            if path not in maps:
-                maps[path] = []
-                numbers[path] = len(numbers)
-                self.names.append(json.dumps(path.name))
-            if maps[path] and maps[path][0].shape != heatmap.shape:
+            maps = self.maps.setdefault(path, [])
+            if maps and maps[0].shape != heatmap.shape:
                 raise InputError("heatmaps of one image differ in shape", image=int(found.image_ids[row]))
-            self.file_of[at] = numbers[path]
-            self.number_of[at] = len(maps[path])
-            maps[path].append(heatmap)
-        self.files = {path: _saver(parts) for path, parts in maps.items()}
+            self.file_of[at] = numbers.setdefault(path, len(numbers))
+            self.number_of[at] = len(maps)
+            maps.append(heatmap)
 
-
-def _saver(maps: list[npt.NDArray[np.generic]]) -> Callable[[BinaryIO], None]:
-    return partial(_save, maps)
+    @property
+    def contents(self) -> dict[Path, Content]:
+        """Return what writes each file."""
+        return {path: partial(_save, maps) for path, maps in self.maps.items()}
 
 
 def _save(maps: list[npt.NDArray[np.generic]], file: BinaryIO) -> None:
@@ -445,7 +431,8 @@ def _save(maps: list[npt.NDArray[np.generic]], file: BinaryIO) -> None:
 def _read(source: Source, dataset: Dataset, problems: Problems) -> Draft:
     if source.is_folder:
         return rvc1_from_folder(Path(source.path), dataset, problems)
-    return rvc1_from_bytes(source.content(), source.path, dataset, problems)
+    draft = _draft(source.content(), Path(source.path), dataset, slice(None), problems)
+    return _by_challenge_rules([draft], str(source.path), dataset) if dataset.rules == "challenge" else draft
 
 
 def _read_part(source: Source, whole: Dataset, part: Dataset, problems: Problems) -> Draft:

@@ -30,6 +30,9 @@ _PALETTE = 3
 _MAX_PIXELS = 1 << 28
 _STRIP = 1 << 20
 """How many bytes of rows are decoded at a time, or as many as one row has."""
+_MAX_RUNS, _RUNS_PER_BYTE = 1 << 24, 4
+"""How many runs of pixels the masks of a folder may have, and how many more for each byte of its files: far more than
+those of photographs do."""
 _PIECE = 1 << 16
 """How many packed bytes are unpacked at a time."""
 
@@ -193,8 +196,9 @@ def challenge_name(name: str) -> str:
     return _NAMES.get(_SYNONYMS.get(known, known), name)
 
 
-def rvc1_truth_from_folder(folder: Path, problems: Problems) -> GroundTruth:
+def _read_truth(source: Source, problems: Problems) -> GroundTruth:
     """Return the table of a folder of sequences."""
+    folder = Path(source.path)
     try:
         sequences = sorted(path.parent for path in folder.glob("*/labels.json"))
     except OSError as error:
@@ -206,26 +210,20 @@ def rvc1_truth_from_folder(folder: Path, problems: Problems) -> GroundTruth:
             remedy="name the folder that holds the sequences' folders; of other data sets, the data.yaml, or the "
             "folder that holds Annotations or label_2",
         )
-    room = _Room()
-    return _table([_Sequence(path, problems, room) for path in sequences], str(folder))
-
-
-class _Room:
-    """How many runs of pixels the masks of a folder may still have: far more than those of photographs do."""
-
-    ALWAYS_FINE = 1 << 24
-    PER_BYTE = 4
-
-    def __init__(self) -> None:
-        self.runs = self.ALWAYS_FINE
+    found: list[_Sequence] = []
+    runs = _MAX_RUNS
+    for path in sequences:
+        found.append(_Sequence(path, problems, runs))
+        runs = found[-1].runs_left
+    return _table(found, str(folder))
 
 
 class _Sequence:
     """Images and objects of one sequence."""
 
-    def __init__(self, folder: Path, problems: Problems, room: _Room) -> None:
+    def __init__(self, folder: Path, problems: Problems, runs_left: int) -> None:
         self.folder = folder
-        self.room = room
+        self.runs_left = runs_left
         self.file = str(folder / "labels.json")
         self.image_names: list[str] = []
         self.shapes: list[tuple[int, int] | None] = []  # None where no mask tells
@@ -276,7 +274,7 @@ class _Sequence:
             raise fail(
                 f"{path}: {error.problem}", entry="mask_name", remedy="keep the masks beside labels.json"
             ) from None
-        self.room.runs += _Room.PER_BYTE * len(data)
+        self.runs_left += _RUNS_PER_BYTE * len(data)
 
         def choose(channels: int) -> int:
             if channels <= 2:
@@ -306,11 +304,11 @@ class _Sequence:
 
     def _masks(self, pixels: Pixels, values: npt.NDArray[np.int64], which: npt.NDArray[np.int64], image: str) -> Masks:
         """Return the masks of objects, which of the values each has; as many runs as there is room for."""
-        found = _core.label_runs(pixels, values, self.room.runs)
+        found = _core.label_runs(pixels, values, self.runs_left)
         masks = None if found is None else Masks(*found)
         if masks is not None:
-            self.room.runs -= int(np.diff(masks.offsets)[which].sum())
-        if masks is None or self.room.runs < 0:
+            self.runs_left -= int(np.diff(masks.offsets)[which].sum())
+        if masks is None or self.runs_left < 0:
             raise InputError(
                 "the masks up to this one take far more memory than files of their size should need",
                 file=self.file,
@@ -370,10 +368,6 @@ def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
         areas=np.where(masks.pixels > 0, masks.pixels, np.prod(boxes[:, 2:] - boxes[:, :2] + 1.0, axis=1)),
         notes=tuple(notes),
     )
-
-
-def _read_truth(source: Source, problems: Problems) -> GroundTruth:
-    return rvc1_truth_from_folder(Path(source.path), problems)
 
 
 RVC1_TRUTH = TruthFormat(

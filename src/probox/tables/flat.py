@@ -26,45 +26,6 @@ LIBRARIES = ("pandas", "polars")
 Columns = Mapping[str, npt.NDArray[Any]]
 
 
-def data_frame(columns: Columns, library: str | None = None) -> Any:
-    """Return columns as a data frame; texts are object arrays, whole numbers that may be missing masked arrays.
-
-    Parameters
-    ----------
-    columns : mapping of str to array
-        Columns of equal length. NaN, masked numbers and None are missing: nulls, where the library knows them.
-    library : {"pandas", "polars"}, optional
-        Default: pandas if it is installed, else polars.
-    """
-    if library is not None and library not in LIBRARIES:
-        known = " or ".join(map(repr, LIBRARIES))
-        raise InputError(f"expected library to be {known}, but got {library!r:.40}", remedy="use to_arrow() for others")
-    for name in (library,) if library else LIBRARIES:
-        try:
-            return (_pandas if name == "pandas" else _polars)(import_module(name), columns)
-        except ImportError:
-            continue
-    if library:
-        raise InputError(
-            f"a data frame needs {library}, which cannot be imported", remedy=f"install it with: pip install {library}"
-        )
-    raise InputError(
-        "a data frame needs pandas or polars", remedy="install one with: pip install pandas (or: pip install polars)"
-    )
-
-
-def arrow_table(columns: Columns) -> Any:
-    """Return columns as a table of Arrow; what is missing is null."""
-    pa = require("pyarrow", extra="parquet", purpose="a table of Arrow needs")
-    arrays = {}
-    for name, values in columns.items():
-        if values.dtype == object:
-            arrays[name] = pa.array(values.tolist(), pa.string())
-        else:
-            arrays[name] = pa.array(np.ma.getdata(values), mask=missing(values))
-    return pa.table(arrays)
-
-
 def missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return where a column has no value."""
     if values.dtype == object:
@@ -154,12 +115,36 @@ class FlatTable:
         return self.columns[name]
 
     def to_frame(self, library: str | None = None) -> Any:
-        """Return a data frame of pandas or else of polars, whichever is installed; name one to choose it."""
-        return data_frame(self.columns, library)
+        """Return a data frame of pandas or else of polars, whichever is installed; name one to choose it.
+
+        Texts are object arrays, whole numbers that may be missing masked arrays. NaN, masked numbers and None are
+        missing: nulls, where the library knows them.
+        """
+        if library is not None and library not in LIBRARIES:
+            known = " or ".join(map(repr, LIBRARIES))
+            problem = f"expected library to be {known}, but got {library!r:.40}"
+            raise InputError(problem, remedy="use to_arrow() for others")
+        for name in (library,) if library else LIBRARIES:
+            try:
+                return (_pandas if name == "pandas" else _polars)(import_module(name), self.columns)
+            except ImportError:
+                continue
+        problem = f"{library}, which cannot be imported" if library else "pandas or polars"
+        remedy = f"install it with: pip install {library}"
+        if not library:
+            remedy = "install one with: pip install pandas (or: pip install polars)"
+        raise InputError(f"a data frame needs {problem}", remedy=remedy)
 
     def to_arrow(self) -> Any:
-        """Return a ``pyarrow.Table``."""
-        return arrow_table(self.columns)
+        """Return a ``pyarrow.Table``; what is missing is null."""
+        pa = require("pyarrow", extra="parquet", purpose="a table of Arrow needs")
+        arrays = {}
+        for name, values in self.columns.items():
+            if values.dtype == object:
+                arrays[name] = pa.array(values.tolist(), pa.string())
+            else:
+                arrays[name] = pa.array(np.ma.getdata(values), mask=missing(values))
+        return pa.table(arrays)
 
     def row_values(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield rows as plain values; None where a text or a whole number is missing."""
@@ -178,9 +163,8 @@ class FlatTable:
     def _repr_html_(self) -> str:
         cells = [[shown_value(value) for value in row] for row in self.row_values(0, SHOWN_ROWS)]
         title = f"<p><b>{html_text(self.title)}</b></p>" if self.title else ""
-        return (
-            f"<div>{title}{html_table(list(self.columns), cells, texts=self._is_text())}{_more(self, len(cells))}</div>"
-        )
+        more = f"<p>... {len(cells):,} of {self.rows:,} rows</p>" if self.rows > len(cells) else ""
+        return f"<div>{title}{html_table(list(self.columns), cells, texts=self._is_text())}{more}</div>"
 
     def __repr__(self) -> str:
         return f"FlatTable({self.rows} rows: {', '.join(self.columns)})"
@@ -259,10 +243,6 @@ def _fields(values: Array) -> list[str | None]:
         return [None if text is None else without_formula(text) for text in values]
     texts = [repr(value) for value in np.ma.getdata(values).tolist()]
     return [None if gone else text for text, gone in zip(texts, missing(values).tolist(), strict=True)]
-
-
-def _more(table: FlatTable, shown: int) -> str:
-    return f"<p>... {shown:,} of {table.rows:,} rows</p>" if table.rows > shown else ""
 
 
 def text_column(texts: Iterable[str | None]) -> Array:

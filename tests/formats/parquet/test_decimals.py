@@ -16,7 +16,7 @@ from tests.readers import read_parquet, read_parquet_truth
 
 from probox import Detections, GroundTruth, InputError
 from probox.formats import write_parquet
-from probox.formats.parquet import arrow as columns
+from probox.formats.parquet import shards as columns
 
 NEVER = 10**6
 WRITERS = {"as this pyarrow does": None, "as pyarrow 18 does": NEVER}

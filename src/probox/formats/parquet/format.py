@@ -238,24 +238,12 @@ def _read_truth(source: Source, problems: Problems, *, image_ids: npt.ArrayLike 
     return truth.read() if image_ids is None else truth.select_images(_ids(image_ids))
 
 
-def _write_truth(path: Paths, truth: GroundTruth) -> Notes:
-    return write_parquet(path, truth)
-
-
 def _read_detections(
     source: Source, dataset: Dataset | None, problems: Problems, *, image_ids: npt.ArrayLike | None = None
 ) -> Draft:
     detections = open_detections(source.path)
     draft = detections.read() if image_ids is None else detections.read_images(_ids(image_ids))
     return draft if dataset is None else draft.within(dataset, problems)
-
-
-def _write_detections(path: Paths, found: Detections, dataset: Dataset) -> Notes:
-    return write_parquet(path, found)
-
-
-def _check(source: Source) -> None:
-    open_detections(source.path)
 
 
 def _copy(source: Source, target: Paths, repair: bool, shards: int | None = None) -> Copied:
@@ -269,8 +257,8 @@ PARQUET_DETECTIONS = DetectionFormat(
     suffixes=(".parquet",),
     sniff=_sniff,
     read=_read_detections,
-    write=_write_detections,
-    check=_check,
+    write=lambda path, found, dataset: write_parquet(path, found),
+    check=lambda source: open_detections(source.path),
     copy=_copy,
     kind=DETECTIONS_FILE,
     urls=True,
@@ -284,7 +272,7 @@ PARQUET_TRUTH = TruthFormat(
     suffixes=(".parquet",),
     sniff=_sniff,
     read=_read_truth,
-    write=_write_truth,
+    write=write_parquet,
     kind=TRUTH_FILE,
     urls=True,
     options=("image_ids",),
