@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from probox.formats.format import (
     copier,
     covariances_to_write,
     read_threads,
+    require_sections,
 )
 from probox.formats.label_tables import number_of, rows_beside_ids, rows_of_images
 from probox.formats.problems import MAX_EXAMPLES, Problems, RawProblems
@@ -67,7 +67,7 @@ def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundT
         max_numbers=_MAX_MASK_NUMBERS + len(data),
     )
     if problems.add_raw(found, file):
-        _require_sections(columns, file, problems)
+        require_sections(columns, _KEYS, file, problems, _REMEDY, _OTHERS)
     notes: list[Note] = []
     partly = columns["partly_annotated_images"]
     if partly:
@@ -76,17 +76,11 @@ def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundT
     return _table(columns, file, problems, len(data), notes)
 
 
-def _require_sections(columns: Mapping[str, Any], file: str, problems: Problems) -> None:
-    for key in ("images", "categories", "annotations"):
-        if columns[f"has_{key}"]:
-            continue
-        others = columns["other_keys"]
-        found = ", ".join(f'"{name}"' for name in others) or "no other keys"
-        remedy = "give COCO ground truth (instances_*.json)"
-        if {"classes", "detections"} & set(others):
-            remedy = "this looks like detections: name the ground truth first, then the detections"
-        error = InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy)
-        problems.stop(error, "missing key")
+_KEYS = ("images", "categories", "annotations")
+_REMEDY = "give COCO ground truth (instances_*.json)"
+_OTHERS = dict.fromkeys(
+    ("classes", "detections"), "this looks like detections: name the ground truth first, then the detections"
+)
 
 
 def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes: int, notes: list[Note]) -> GroundTruth:
@@ -164,18 +158,19 @@ def _rows_of(
     present = rows < len(known)
     present[present] = known[rows[present]] == wanted[present]
 
-    def describe(at: int) -> InputError:
-        plural = "images" if noun == "image" else "categories"
-        return InputError(
-            f"expected the id of one of the {len(known)} {plural}, but got {wanted[at]}",
-            file=file,
-            image=None if noun == "image" else int(columns["images"][at]),
-            entry=f"annotations[{columns['entries'][at]}].{noun}_id",
-            remedy=f"add the {noun}, or leave the annotation out",
-        )
-
-    problems.add(f"unknown {noun}", np.flatnonzero(~present).tolist(), describe)
+    plural = "images" if noun == "image" else "categories"
+    image = {"image": None} if noun == "image" else {}
+    problems.add(f"unknown {noun}", np.flatnonzero(~present).tolist(), lambda at: InputError(
+        f"expected the id of one of the {len(known)} {plural}, but got {wanted[at]}",
+        **_place(columns, at, f".{noun}_id", file) | image, remedy=f"add the {noun}, or leave the annotation out",
+    ))  # fmt: skip
     return rows, present
+
+
+def _place(columns: _core._CocoTruth, at: int, field: str, file: str) -> dict[str, Any]:
+    """Return file, image and entry of an annotation's field, for messages."""
+    entry = f"annotations[{columns['entries'][at]}]{field}"
+    return {"file": file, "image": int(columns["images"][at]), "entry": entry}
 
 
 def _object_ids(columns: _core._CocoTruth, file: str, problems: Problems) -> Ids:
@@ -183,17 +178,10 @@ def _object_ids(columns: _core._CocoTruth, file: str, problems: Problems) -> Ids
     entries: Ids = columns["entries"]
     if not has_id.any():
         return entries
-    problems.add(
-        "missing key",
-        np.flatnonzero(~has_id).tolist(),
-        lambda at: InputError(
-            'expected a key "id" as other annotations have',
-            file=file,
-            image=int(columns["images"][at]),
-            entry=f"annotations[{entries[at]}]",
-            remedy="give every annotation an id",
-        ),
-    )
+    problems.add("missing key", np.flatnonzero(~has_id).tolist(), lambda at: InputError(
+        'expected a key "id" as other annotations have',
+        **_place(columns, at, "", file), remedy="give every annotation an id",
+    ))  # fmt: skip
     ids: Ids = columns["ids"]
     _distinct(ids[has_id], "annotations", file, problems)
     return ids
@@ -204,18 +192,11 @@ def _fitting_run_lengths(
 ) -> Flags:
     sizes = columns["rle_sizes"]
     wrong: Flags = usable & (columns["kinds"] == _core.RUN_LENGTHS) & (sizes != shapes).any(axis=1)
-
-    def describe(at: int) -> InputError:
-        return InputError(
-            f"expected run lengths of size {shapes[at].tolist()}, the image's height and width, "
-            f"but got {sizes[at].tolist()}",
-            file=file,
-            image=int(columns["images"][at]),
-            entry=f"annotations[{columns['entries'][at]}].segmentation.size",
-            remedy="correct the size of the image or of the mask",
-        )
-
-    problems.add("mask size", np.flatnonzero(wrong).tolist(), describe)
+    problems.add("mask size", np.flatnonzero(wrong).tolist(), lambda at: InputError(
+        f"expected run lengths of size {shapes[at].tolist()}, the image's height and width, "
+        f"but got {sizes[at].tolist()}",
+        **_place(columns, at, ".segmentation.size", file), remedy="correct the size of the image or of the mask",
+    ))  # fmt: skip
     return np.logical_not(wrong)
 
 
@@ -239,12 +220,9 @@ def _rasterise(
     )
     masks = Masks(*rasterised)
     if len(masks) < len(order):
-        at = int(order[len(masks)])
         raise InputError(
             f"the masks up to this one take far more memory than a file of {file_bytes:,} bytes should need",
-            file=file,
-            image=int(columns["images"][at]),
-            entry=f"annotations[{columns['entries'][at]}].segmentation",
+            **_place(columns, int(order[len(masks)]), ".segmentation", file),
             remedy="check the size of the image and the mask, or split the file by images",
         )
     return masks

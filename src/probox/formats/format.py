@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -258,3 +258,19 @@ class Sharing(TypedDict):
 def read_threads() -> Sharing:
     """Return how a file is read: by all processors, or by as many as `threads_at_most` allows."""
     return {"threads": thread_count(None), "least_piece": LEAST_PIECE}
+
+
+def require_sections(
+    columns: Mapping[str, Any], keys: Sequence[str], file: str, problems: Problems, remedy: str, others: dict[str, str]
+) -> None:
+    """Report the sections that the object of a JSON file lacks.
+
+    `others` maps keys of other files to what to do about these.
+    """
+    given = columns["other_keys"]
+    for key in keys:
+        if not columns[f"has_{key}"]:
+            found = ", ".join(f'"{name}"' for name in given) or "no other keys"
+            advice = next((others[name] for name in given if name in others), remedy)
+            error = InputError(f'expected a key "{key}", but got {found}', file=file, remedy=advice)
+            problems.stop(error, "missing key")

@@ -133,13 +133,8 @@ def rows_of_images(
         numbers = [number_of(name) for name in names]
         wanted = [int(text) if text and len(text) <= _LONGEST_NUMBER else -1 for text in numbers]
         rows = np.where(np.array(wanted, np.int64) >= 0, dataset.rows_of(np.array(wanted, np.int64)), -1)
-    order = np.argsort(rows, kind="stable")
-    again = order[1:][(rows[order[1:]] == rows[order[:-1]]) & (rows[order[1:]] >= 0)]
-    problems.add("duplicate id", again.tolist(), lambda at: InputError(
-        f"{names[at][:80]!r} names an image that another name stands for too",
-        file=file, image=int(dataset.image_ids[rows[at]]), entry=place(names[at]), remedy="keep one of them",
-    ))  # fmt: skip
-    rows[again] = -1
+    ids = dataset.image_ids
+    again = refuse_twins(rows, names, ids, file, problems, lambda at: place(names[at]), "keep one of them")
     unknown = np.flatnonzero(rows < 0)
     if len(names) and len(unknown) == len(names) and len(dataset) and not len(again):
         there = dataset.file_names[0] or str(dataset.image_ids[0])
@@ -160,6 +155,26 @@ def rows_of_images(
     lost = sum(detections[at] for at in unknown.tolist())
     images = sum(detections[at] > 0 for at in unknown.tolist())
     return rows, (Note("unknown-images", lost, images=images),) if lost else ()
+
+
+def refuse_twins(
+    rows: Ids,
+    names: Sequence[str],
+    image_ids: Ids,
+    file: str,
+    problems: Problems,
+    place: Callable[[int], str | None],
+    remedy: str,
+) -> Ids:
+    """Report names of an image that another name stands for, and take their row away; return which these are."""
+    order = np.argsort(rows, kind="stable")
+    again: Ids = order[1:][(rows[order[1:]] == rows[order[:-1]]) & (rows[order[1:]] >= 0)]
+    problems.add("duplicate id", again.tolist(), lambda at: InputError(
+        f"{names[at][:80]!r} names an image that another name stands for too",
+        file=file, image=int(image_ids[rows[at]]), entry=place(at), remedy=remedy,
+    ))  # fmt: skip
+    rows[again] = -1
+    return again
 
 
 def rows_beside_ids(

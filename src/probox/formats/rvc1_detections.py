@@ -23,8 +23,9 @@ from probox.formats.format import (
     covariances_to_write,
     join_drafts,
     read_threads,
+    require_sections,
 )
-from probox.formats.label_tables import rows_by_name
+from probox.formats.label_tables import refuse_twins, rows_by_name
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.rvc1_heatmaps import HeatmapFiles, StoredHeatmap, box_of
 from probox.formats.rvc1_truth import challenge_name
@@ -83,7 +84,7 @@ def rows_of_lists(
         )
         problems.catch(error, "unknown image")
         return rows, []
-    _refuse_twins(rows, names, image_ids, file, problems)
+    refuse_twins(rows, names, image_ids, file, problems, lambda at: f"img_names[{at}]", "give each image one list")
     return rows, _left_out(rows, columns, file, problems)
 
 
@@ -98,17 +99,6 @@ def _in_order(lists: int, images: int, file: str, problems: Problems) -> Ids:
         )
         problems.catch(error, "image count")
     return np.arange(lists)
-
-
-def _refuse_twins(rows: Ids, names: Sequence[str], image_ids: Ids, file: str, problems: Problems) -> None:
-    known = np.flatnonzero(rows >= 0)
-    order = known[np.argsort(rows[known], kind="stable")]
-    again = order[1:][rows[order[1:]] == rows[order[:-1]]]
-    problems.add("duplicate id", again.tolist(), lambda at: InputError(
-        f"{names[at][:80]!r} names an image that another name stands for too",
-        file=file, image=int(image_ids[rows[at]]), entry=f"img_names[{at}]", remedy="give each image one list",
-    ))  # fmt: skip
-    rows[again] = -1
 
 
 def _left_out(rows: Ids, columns: _core._Rvc1Detections, file: str, problems: Problems) -> list[Note]:
@@ -231,15 +221,12 @@ def _draft(data: bytes, path: Path, dataset: Dataset, image_rows: slice, problem
     return draft
 
 
+_OTHERS = dict.fromkeys(("images", "annotations"), "this is COCO ground truth: give a file of detections in its place")
+
+
 def _require_keys(columns: Mapping[str, Any], file: str, problems: Problems) -> None:
-    for key in ("classes", "detections"):
-        if columns[f"has_{key}"]:
-            continue
-        found = ", ".join(f'"{name}"' for name in columns["other_keys"]) or "no other keys"
-        remedy = "give RVC1 detections or COCO results"
-        if {"images", "annotations"} & set(columns["other_keys"]):
-            remedy = "this is COCO ground truth: give a file of detections in its place"
-        problems.stop(InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy), "missing key")
+    remedy = "give RVC1 detections or COCO results"
+    require_sections(columns, ("classes", "detections"), file, problems, remedy, _OTHERS)
 
 
 def _warn_of_classes(columns: _core._Rvc1Detections, dataset: Dataset, file: str, problems: Problems) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,30 +29,19 @@ _NOT_SPLITS = {"path", "names", "nc", "download", "yaml_file", "kpt_shape", "fli
 
 @dataclasses.dataclass(frozen=True)
 class DataYaml:
-    """What a ``data.yaml`` says.
-
-    Parameters
-    ----------
-    file : Path
-        Itself.
-    classes : tuple of str or None
-        Class names by number; None where it names none.
-    splits : dict of str to list of str
-        Folders or lists of images, as written, by the name of their part: train, val, test.
-    root : str
-        Its ``path``, as written; empty if there is none.
-    keypoints : bool
-        Whether labels have keypoints behind their boxes.
-    notes : tuple of str
-        What was filled in.
-    """
+    """What a ``data.yaml`` says."""
 
     file: Path
     classes: tuple[str, ...] | None
+    """Class names by number; None where it names none."""
     splits: dict[str, list[str]]
+    """Folders or lists of images, as written, by the name of their part: train, val, test."""
     root: str
+    """Its ``path``, as written; empty if there is none."""
     keypoints: bool
+    """Whether labels have keypoints behind their boxes."""
     notes: tuple[Note, ...]
+    """What was filled in."""
 
 
 def looks_like_data_yaml(head: bytes) -> bool:
@@ -143,62 +133,38 @@ def class_names(names: Any, count: Any, file: str, notes: list[Note]) -> tuple[s
             return None
         notes.append(Note("classes-numbered", where=f"{file} names no classes", names="class 0, class 1, ..."))
         return tuple(f"class {number}" for number in range(count))
+    fail = partial(InputError, file=file, entry="names")
     numbered = _list_names(names, file)
     if not numbered:
-        raise InputError("expected the names of classes, but got none", file=file, entry="names")
+        raise fail("expected the names of classes, but got none")
     if count is not None and count != len(numbered) and count != max(numbered) + 1:
-        raise InputError(
-            f"expected {count} names, as nc says, but got {len(numbered)}",
-            file=file,
-            entry="names",
-            remedy="correct nc or names",
-        )
+        raise fail(f"expected {count} names, as nc says, but got {len(numbered)}", remedy="correct nc or names")
     classes = tuple(numbered.get(number, f"class {number}") for number in range(max(numbered) + 1))
     if len(classes) > len(numbered) + MOST_GAPS:
-        raise InputError(
-            f"leaves out the names of {len(classes) - len(numbered):,} class numbers",
-            file=file,
-            entry="names",
-            remedy="count classes from 0",
-        )
+        left_out = len(classes) - len(numbered)
+        raise fail(f"leaves out the names of {left_out:,} class numbers", remedy="count classes from 0")
     if len(numbered) < len(classes):
         gaps = [str(number) for number in range(len(classes)) if number not in numbered]
         notes.append(Note("class-names-missing", len(gaps), file=file, names=some_names(gaps)))
     twice = sorted({name for name in classes if classes.count(name) > 1}) if len(set(classes)) < len(classes) else []
     if twice:
-        raise InputError(
-            f"the name {twice[0]!r:.60} stands for several classes",
-            file=file,
-            entry="names",
-            remedy="give each class a name of its own",
-        )
+        problem = f"the name {twice[0]!r:.60} stands for several classes"
+        raise fail(problem, remedy="give each class a name of its own")
     return classes
 
 
 def _list_names(names: Any, file: str) -> dict[int, str]:
     """Return names by their numbers."""
-    pairs: Sequence[tuple[Any, Any]]
-    if isinstance(names, Mapping):
-        pairs = list(names.items())
-    elif isinstance(names, list):
-        pairs = list(enumerate(names))
-    else:
-        raise InputError(
-            f"expected a list of names, or a number and a name in each line, but got {_kind(names)}",
-            file=file,
-            entry="names",
-            remedy="write names: [cup, dog]",
-        )
+    fail = partial(InputError, file=file, entry="names")
+    if not isinstance(names, Mapping | list):
+        problem = f"expected a list of names, or a number and a name in each line, but got {_kind(names)}"
+        raise fail(problem, remedy="write names: [cup, dog]")
     found: dict[int, str] = {}
-    for key, name in pairs:
+    for key, name in names.items() if isinstance(names, Mapping) else enumerate(names):
         text = str(key)
         if isinstance(key, bool) or not text.isascii() or not text.isdigit() or int(text[:9]) >= MOST_CLASSES:
-            raise InputError(
-                f"expected class numbers from 0 to {MOST_CLASSES - 1}, but got {_kind(key)}",
-                file=file,
-                entry="names",
-                remedy="write 0: cup",
-            )
+            problem = f"expected class numbers from 0 to {MOST_CLASSES - 1}, but got {_kind(key)}"
+            raise fail(problem, remedy="write 0: cup")
         if isinstance(name, bool) or not isinstance(name, str | int | float):
             raise InputError(
                 f"expected a name, but got {_kind(name)}",
@@ -207,7 +173,7 @@ def _list_names(names: Any, file: str) -> dict[int, str]:
                 remedy='put names such as yes, no, on and null in quotes: "no"',
             )
         if int(text) in found:
-            raise InputError(f"class {text} has two names", file=file, entry="names", remedy="keep one of them")
+            raise fail(f"class {text} has two names", remedy="keep one of them")
         found[int(text)] = str(name)
     return found
 
@@ -228,45 +194,27 @@ YAML = (".yaml", ".yml")
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """The images of a part of a data set.
-
-    Parameters
-    ----------
-    root : Path
-        The folder of the data set, to which file names of images are relative.
-    images : list of str
-        Paths of images, sorted.
-    classes : tuple of str or None
-        Class names by number, if anything tells them.
-    keypoints : bool
-        Whether labels have keypoints behind their boxes.
-    notes : tuple of str
-        What was chosen for the user.
-    """
+    """The images of a part of a data set."""
 
     root: Path
+    """The folder of the data set, to which file names of images are relative."""
     images: list[str]
+    """Paths of images, sorted."""
     classes: tuple[str, ...] | None
+    """Class names by number, if anything tells them."""
     keypoints: bool
+    """Whether labels have keypoints behind their boxes."""
     notes: tuple[Note, ...]
+    """What was chosen for the user."""
 
 
 def find_places(path: Path, part: str) -> Places:
     """Return the images of a ``data.yaml``, or of a folder with one, or of a folder with ``images`` and ``labels``.
 
-    Parameters
-    ----------
-    path : Path
-        The file or folder.
-    part : str
-        Which part: train, val, test, or what the file calls it; empty for the usual one.
+    `part` is train, val, test, or what the file calls it; empty for the usual one.
     """
-    if not is_folder(path):
-        return _of_yaml(read_data_yaml(path), part)
-    own = yaml_in(path)
-    if own is not None:
-        return _of_yaml(read_data_yaml(own), part)
-    return _of_folder(path, part)
+    own = yaml_in(path) if is_folder(path) else path
+    return _of_folder(path, part) if own is None else _of_yaml(read_data_yaml(own), part)
 
 
 def yaml_in(folder: Path) -> Path | None:
@@ -397,15 +345,14 @@ def _images_below(folder: Path, root: Path, file: str, entry: str | None = None)
         Path(os.path.abspath(folder)).is_relative_to(os.path.abspath(root))
         or Path(os.path.realpath(folder)).is_relative_to(home)
     )
+    fail = partial(InputError, file=file, entry=entry)
     found: list[str] = []
     seen: set[Path] = set()
     for path, folders, names in os.walk(folder, followlinks=True):
         real = Path(os.path.realpath(path))
         if inside and not real.is_relative_to(home):
-            raise InputError(
+            raise fail(
                 f"the link {path} leads to {real}, outside the data set's folder {root}",
-                file=file,
-                entry=entry,
                 remedy="put the images in place of the link, or set path to a folder that holds both",
             )
         if real in seen:
@@ -413,19 +360,15 @@ def _images_below(folder: Path, root: Path, file: str, entry: str | None = None)
             continue
         seen.add(real)
         if len(seen) > MOST_FOLDERS:
-            raise InputError(
+            raise fail(
                 f"expected at most {MOST_FOLDERS:,} folders of images, but {folder} holds more",
-                file=file,
-                entry=entry,
                 remedy="name the folders of this part",
             )
         found += [os.path.join(path, name) for name in names if name.lower().endswith(ENDINGS) and name[0] != "."]
         if not inside:
             if folders:
-                raise InputError(
+                raise fail(
                     f"expected images in {folder} itself: folders below it are read only in the data set's folder",
-                    file=file,
-                    entry=entry,
                     remedy="set path to the data set's folder" + (", not to /" if home == home.parent else ""),
                 )
             break

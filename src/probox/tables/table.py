@@ -245,22 +245,6 @@ class Table:
     """Whether arrays are right and nobody else holds them, so that they are locked instead of checked and copied."""
 
     def __post_init__(self) -> None:
-        if self.adopts:
-            self._adopt()
-            return
-        rows = -1
-        for name, declared in columns_of(type(self)).items():
-            values = getattr(self, name)
-            if values is None and declared.optional:
-                values = self._default(name)
-            if values is not None or not declared.optional:
-                values = self._check_column(name, declared, values, rows)
-                assert rows in (-1, len(values)), (name, rows, len(values))
-                rows = len(values)
-                object.__setattr__(self, name, values)  # the dataclass is frozen for everybody else
-
-    def _adopt(self) -> None:
-        """Lock the columns: all that happens to those of tables that probox makes itself."""
         rows = -1
         for name, declared in columns_of(type(self)).items():
             values = getattr(self, name)
@@ -268,10 +252,10 @@ class Table:
                 values = self._default(name)
                 if values is None:
                     continue
-                object.__setattr__(self, name, values)  # the dataclass is frozen for everybody else
-            self._lock(values)
+            values = self._lock(values) if self.adopts else self._check_column(name, declared, values, rows)
             assert rows in (-1, len(values)), (name, rows, len(values))
             rows = len(values)
+            object.__setattr__(self, name, values)  # the dataclass is frozen for everybody else
 
     def _default(self, name: str) -> Any:
         """Return the values of an optional column that was not given, which follow from those before it; or None."""

@@ -73,9 +73,8 @@ class _Set:
                 if self._common.setdefault(word, value) is None:
                     self._common[word] = value
                 if value is not None and value != self._common[word]:
-                    raise InputError(
+                    raise shard.error(
                         f"{DIFFERENCES[word]} {first[word]}",
-                        file=shard.path,
                         remedy="write all shards of a set from one table",
                     )
                 if value is not None:
@@ -219,19 +218,21 @@ def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
         column = shard.numbers(table, name, np.int32)
         wrong = np.flatnonzero(column != column[first][place])
         if len(wrong):
-            raise InputError(f"rows of one image differ in {name}", file=shard.path, image=int(ids[wrong[0]]))
+            raise shard.error(f"rows of one image differ in {name}", image=int(ids[wrong[0]]))
         sizes[name.removeprefix("image_") + "s"] = column[first]
     names = table.column("file_name")
     if not (arrow.types.is_string(names.type) or arrow.types.is_large_string(names.type)):
-        raise InputError(f"expected text, but the column is {names.type}", file=shard.path, entry="file_name")
+        raise shard.error(f"expected text, but the column is {names.type}", entry="file_name")
     rows = shard.row_numbers(groups)
     there = np.asarray(table.column("class").is_valid().to_numpy())
     lost = np.flatnonzero(np.asarray(table.column("object_id").is_valid().to_numpy()) & ~there)
     if len(lost):
-        raise InputError(
-            "an object has no class", file=shard.path, image=int(ids[lost[0]]),
-            entry=f"row {int(rows[lost[0]])}: class", remedy="give every object a class",
-        )  # fmt: skip
+        raise shard.error(
+            "an object has no class",
+            image=int(ids[lost[0]]),
+            entry=f"row {int(rows[lost[0]])}: class",
+            remedy="give every object a class",
+        )
     objects = table.filter(arrow.array(there)) if not there.all() else table
     masks = _masks(shard, objects, ids[there])
     boxes, extents = shard.boxes(objects, rows[there])
@@ -242,7 +243,7 @@ def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
     try:
         file_names = tuple(name or "" for name in names.take(arrow.array(first)).to_pylist())
     except UnicodeDecodeError:
-        raise InputError("expected UTF-8 text", file=shard.path, entry="file_name") from None
+        raise shard.error("expected UTF-8 text", entry="file_name") from None
     try:
         return GroundTruth(
             dataset=Dataset(
@@ -280,10 +281,11 @@ def _masks(shard: Shard, objects: Any, image_ids: Ids) -> Masks:
     pixels[with_runs] = np.bincount(owner, lengths, len(boxes)).astype(np.int64)[with_runs]
     wrong = np.flatnonzero(unusable_masks(boxes, offsets, runs))
     if len(wrong):
-        raise InputError(
+        raise shard.error(
             "expected runs by row and column, not touching, that fill the mask's box to its edges",
-            file=shard.path, image=int(image_ids[wrong[0]]), entry=f"object {wrong[0]}",
-        )  # fmt: skip
+            image=int(image_ids[wrong[0]]),
+            entry=f"object {wrong[0]}",
+        )
     return Masks(boxes, pixels, offsets, runs)
 
 
@@ -296,17 +298,17 @@ def _runs(shard: Shard, objects: Any) -> tuple[Ids, list[npt.NDArray[np.int32]]]
         lists = objects.column(name)
         kind = lists.type
         if not (arrow.types.is_list(kind) or arrow.types.is_large_list(kind)) or lists.null_count:
-            raise InputError(
+            raise shard.error(
                 f"expected a list of whole numbers per object, but the column is {kind}"
                 + (f" with {lists.null_count} missing" if lists.null_count else ""),
-                file=shard.path, entry=name,
-            )  # fmt: skip
+                entry=name,
+            )
         flat = arrow.table({name: arrow.chunked_array([c.flatten() for c in lists.chunks], kind.value_type)})
         columns.append(shard.numbers(flat, name, np.int32))
         lengths = [np.diff(chunk.offsets.to_numpy()).astype(np.int64) for chunk in lists.chunks]
         counts.append(np.concatenate([np.zeros(0, np.int64), *lengths]))
         if not np.array_equal(counts[0], counts[-1]):
-            raise InputError(f"expected as many numbers as in {RUNS[0]}", file=shard.path, entry=name)
+            raise shard.error(f"expected as many numbers as in {RUNS[0]}", entry=name)
     return counts[0], columns
 
 
@@ -416,10 +418,11 @@ def _read_rows(shard: Shard, groups: Sequence[int], label_probs: npt.NDArray[np.
     labels = shard.numbers(table, "label", np.int32)
     wrong = np.flatnonzero((labels < 0) | (labels >= max(1, len(shard.classes))))
     if len(wrong):
-        raise InputError(
+        raise shard.error(
             f"expected a label below {len(shard.classes)}, but got {labels[wrong[0]]}",
-            file=shard.path, image=int(image_ids[wrong[0]]), remedy="count in the classes of the metadata, from 0",
-        )  # fmt: skip
+            image=int(image_ids[wrong[0]]),
+            remedy="count in the classes of the metadata, from 0",
+        )
     scores = shard.numbers(table, "score", np.float64) if stated else None
     if given:
         shard.fill_rows(label_probs, table, probs)

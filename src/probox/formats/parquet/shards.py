@@ -261,6 +261,10 @@ class Shard:
         self.header = self._parse_header(text, table)
         self.classes: tuple[str, ...] = tuple(self.header["classes"])
 
+    def error(self, problem: str, **where: Any) -> InputError:
+        """Return an error of this file."""
+        return InputError(problem, file=self.path, **where)
+
     @property
     def rows(self) -> int:
         """Return how many rows the file has."""
@@ -276,24 +280,22 @@ class Shard:
         twice = [] if len(set(self.columns)) == len(self.columns) else [n for n in columns if self.columns.count(n) > 1]
         if missing or twice:
             problem = f"expected a column {missing[0]!r}" if missing else f"has the column {twice[0]!r} twice"
-            raise InputError(problem, file=self.path, remedy=REMEDY)
+            raise self.error(problem, remedy=REMEDY)
         wanted = [*columns, *(name for name in optional if name in self.columns)]
         rows = int(np.diff(self.starts)[list(groups)].sum())
         size = NUMBER_BYTES * rows * len(wanted)
         if size > max(ALWAYS_FINE, MAX_EXPANSION * self.size):  # equal values take no space in a file
-            raise InputError(
+            raise self.error(
                 f"declares about {size:,} bytes of numbers, but has {self.size:,} bytes",
-                file=self.path, remedy="split it, or write or download it again",
-            )  # fmt: skip
+                remedy="split it, or write or download it again",
+            )
         with self._open(self.path) as file:
             if len(groups):
                 table = file.read_row_groups(list(groups), columns=wanted)
             else:  # which pyarrow 18 cannot read
                 table = file.schema_arrow.empty_table().select(wanted)
         if len(table) != rows:
-            raise InputError(
-                f"declares {rows} rows, but has {len(table)}", file=self.path, remedy="write or download it again"
-            )
+            raise self.error(f"declares {rows} rows, but has {len(table)}", remedy="write or download it again")
         return table
 
     def read_images(self) -> tuple[Ids, Ids, Ids]:
@@ -309,14 +311,12 @@ class Shard:
         arrow, _ = pyarrow()
         column = table.column(name)
         if column.null_count:
-            raise InputError(
-                f"expected a number in every row, but {column.null_count} are missing", file=self.path, entry=name
-            )
+            raise self.error(f"expected a number in every row, but {column.null_count} are missing", entry=name)
         given, wanted = column.type, arrow.from_numpy_dtype(np.dtype(dtype))
         whole = arrow.types.is_integer(wanted)
         number = arrow.types.is_floating(given) or arrow.types.is_decimal(given)
         if given != wanted and not arrow.types.is_integer(given) and (whole or not number):
-            raise InputError(f"expected {wanted}, but the column is {given}", file=self.path, entry=name)
+            raise self.error(f"expected {wanted}, but the column is {given}", entry=name)
         with self._readable():
             if are_small_decimals(given):
                 parts = [from_integers(integers_of(chunk), given.scale, dtype) for chunk in column.chunks]
@@ -324,8 +324,8 @@ class Shard:
                 try:
                     column = column.cast(wanted, safe=whole)
                 except arrow.ArrowInvalid as error:
-                    raise InputError(
-                        f"expected {wanted}, but got something else ({_one_line(error)})", file=self.path, entry=name
+                    raise self.error(
+                        f"expected {wanted}, but got something else ({_one_line(error)})", entry=name
                     ) from None
                 parts = [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
         if len(parts) == 1:
@@ -378,10 +378,11 @@ class Shard:
             return
         at = int(np.flatnonzero(~fine)[0])
         wanted = "a finite number" if at_least == -np.inf else f"a finite number, at least {at_least:g}"
-        raise InputError(
+        raise self.error(
             f"expected {wanted}, but got {values[at]}",
-            file=self.path, entry=f"row {rows[at]}: {name}", remedy="leave out rows that diverged",
-        )  # fmt: skip
+            entry=f"row {rows[at]}: {name}",
+            remedy="leave out rows that diverged",
+        )
 
     def row_numbers(self, groups: Sequence[int]) -> Ids:
         """Return the number in the file of each row that reading these row groups gives."""
@@ -393,10 +394,11 @@ class Shard:
         wrong = np.flatnonzero(image_ids[1:] < image_ids[:-1])
         if len(wrong) or (after is not None and len(image_ids) and image_ids[0] <= after):
             image = int(image_ids[wrong[0] + 1]) if len(wrong) else int(image_ids[0])
-            raise InputError(
+            raise self.error(
                 "expected rows by ascending image_id and row groups of whole images",
-                file=self.path, image=image, remedy="sort the rows, or " + REMEDY,
-            )  # fmt: skip
+                image=image,
+                remedy="sort the rows, or " + REMEDY,
+            )
 
     @contextmanager
     def _open(self, path: Paths) -> Iterator[Any]:
@@ -405,10 +407,10 @@ class Shard:
         with open_remote(self.path) if self._remote else open_regular(path) as handle, self._readable():
             if handle.read(len(MAGIC)) != MAGIC:
                 remedy = "only Parquet is read from URLs" if self._remote else "read_detections tells formats apart"
-                raise InputError("expected a Parquet file", file=self.path, remedy=remedy)
+                raise self.error("expected a Parquet file", remedy=remedy)
             footer = hashlib.sha256(footer_of(handle)).hexdigest()
             if footer != (self.footer_hash or footer):
-                raise InputError("was changed while it was read", file=self.path, remedy="run the command again")
+                raise self.error("was changed while it was read", remedy="run the command again")
             self.footer_hash, self.size = footer, handle.seek(0, os.SEEK_END)
             handle.seek(0)
             # Single ranges of a distant file take long: they are asked for together.
@@ -431,37 +433,35 @@ class Shard:
             ours = (arrow.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError)
             if not self._remote and not isinstance(error, ours):  # drivers raise whatever they like
                 raise
-            raise InputError(
-                f"cannot be read as Parquet ({_one_line(error)})", file=self.path, remedy="write or download it again"
+            raise self.error(
+                f"cannot be read as Parquet ({_one_line(error)})", remedy="write or download it again"
             ) from None
 
     def _parse_header(self, text: bytes | None, table: str) -> dict[str, Any]:
         if text is None:
-            raise InputError("is a Parquet file, but not one of probox", file=self.path, remedy=REMEDY)
+            raise self.error("is a Parquet file, but not one of probox", remedy=REMEDY)
         try:
             header = json.loads(text)
         except (ValueError, RecursionError):  # the latter where lists are nested a thousand levels deep
             header = None
         if not isinstance(header, dict):
-            raise InputError("expected JSON under the key 'probox' of the metadata", file=self.path, remedy=REMEDY)
+            raise self.error("expected JSON under the key 'probox' of the metadata", remedy=REMEDY)
         if type(header.get("format")) is not int or header["format"] != FORMAT:
             problem = f"is of format {repr(header.get('format'))[:20]}, this probox reads {FORMAT}"
-            raise InputError(problem, file=self.path, remedy=f"use a newer probox, or {REMEDY}")
+            raise self.error(problem, remedy=f"use a newer probox, or {REMEDY}")
         if header.get("table") != table:
             names = {"detections": "detections", "truth": "ground truth"}
             given = names.get(str(header.get("table")), "something else")
-            raise InputError(
+            raise self.error(
                 f"expected {names[table]}, but this file holds {given}",
-                file=self.path, remedy="name the ground truth first, then the detections",
-            )  # fmt: skip
+                remedy="name the ground truth first, then the detections",
+            )
         header["notes"] = read_notes(header.get("notes", []), self.path, "'notes' in the metadata")
         header.setdefault("filter_small", False)
         for name, of in (("classes", str), ("category_ids", int)):
             self._check_list(header, name, of)
         if not isinstance(header["filter_small"], bool):
-            raise InputError(
-                "expected 'filter_small' in the metadata to be true or false", file=self.path, remedy=REMEDY
-            )
+            raise self.error("expected 'filter_small' in the metadata to be true or false", remedy=REMEDY)
         return header
 
     def _check_list(self, header: dict[str, Any], name: str, of: type) -> None:
@@ -470,9 +470,9 @@ class Shard:
         values = header.get(name)
         if not isinstance(values, list) or not all(type(value) is of for value in values):
             kind = "names" if of is str else "whole numbers"
-            raise InputError(f"expected {name!r} in the metadata to be a list of {kind}", file=self.path, remedy=REMEDY)
+            raise self.error(f"expected {name!r} in the metadata to be a list of {kind}", remedy=REMEDY)
         if of is int and not all(-(2**63) <= value < 2**63 for value in values):
-            raise InputError(f"expected {name!r} in the metadata to fit 64 bits", file=self.path, remedy=REMEDY)
+            raise self.error(f"expected {name!r} in the metadata to fit 64 bits", remedy=REMEDY)
 
 
 @lru_cache(maxsize=8)
