@@ -270,27 +270,6 @@ AGREE, MIN_ROWS, HALF = 0.8, 5, 0.5
 score, if there are so many. A class has at least half of its score as its probability."""
 
 
-def limit_sums(
-    label_probs: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.float32], int]:
-    """Return label probabilities that add up to at most 1 in these rows, and how many had to change.
-
-    Detectors with a sigmoid per class (RetinaNet) write what adds up to more. Values that are no probabilities are
-    left for those who say so.
-
-    >>> limit_sums(np.array([[0.9, 0.3], [0.5, 0.5]], np.float32), np.array([0, 1]))[1]
-    1
-    """
-    if not len(rows):
-        return label_probs, 0
-    above = np.intersect1d(rows, rows_above_one(label_probs))
-    if not len(above):
-        return label_probs, 0
-    result: npt.NDArray[np.float32] = label_probs.copy()
-    result[above] = limit_to_distribution(label_probs[above])
-    return result, len(above)
-
-
 def other_order(
     label_probs: npt.NDArray[np.float32],
     labels: npt.NDArray[np.int32],
@@ -454,9 +433,11 @@ def _with_cls_prob(
     if order is not None:
         notes.append(order)
         problems.warn_note(order, file)
-    label_probs, changed = limit_sums(label_probs, rows)
-    if changed:
-        notes.append(Note("scaled-probabilities", changed))
+    above = np.intersect1d(rows, rows_above_one(label_probs)) if len(rows) else rows
+    if len(above):  # detectors with a sigmoid per class (RetinaNet) write what adds up to more
+        label_probs = label_probs.copy()
+        label_probs[above] = limit_to_distribution(label_probs[above])
+        notes.append(Note("scaled-probabilities", len(above)))
     return label_probs, notes
 
 

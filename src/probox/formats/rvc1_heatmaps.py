@@ -8,6 +8,7 @@ import math
 import os
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, cast
 
@@ -44,6 +45,7 @@ class HeatmapFile:
     @classmethod
     def open(cls, path: Path) -> HeatmapFile:
         """Read the header; a file of one H x W map counts as one of 1 x H x W."""
+        fail = partial(InputError, file=str(path), remedy=_FORMAT)
         with open_regular(path) as file:
             head = io.BytesIO(file.read(_HEADER))
             status = os.fstat(file.fileno())
@@ -51,22 +53,19 @@ class HeatmapFile:
             read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
             shape, fortran, dtype = read[np.lib.format.read_magic(head)](head)
         except KeyError:
-            raise InputError("is no plain .npy file", file=str(path), remedy=_FORMAT) from None
+            raise fail("is no plain .npy file") from None
         except Exception as error:  # NumPy's reader of headers raises whatever a damaged header makes it stumble over
             reason = re.sub(r":? <.* object at \w+>", "", " ".join(str(error).split()))[:120]
-            raise InputError(f"is not a usable .npy file ({reason})", file=str(path), remedy=_FORMAT) from None
+            raise fail(f"is not a usable .npy file ({reason})") from None
         if dtype != np.uint8 and not np.issubdtype(dtype, np.floating):
-            raise InputError(f"expected floats or uint8, but got {dtype}", file=str(path), remedy=_FORMAT)
+            raise fail(f"expected floats or uint8, but got {dtype}")
         if len(shape) not in (2, 3) or min(shape) < 0:
             found = " x ".join(map(str, shape)) or "a single number"
-            raise InputError(f"expected maps of m x H x W, but got {found}", file=str(path), remedy=_FORMAT)
+            raise fail(f"expected maps of m x H x W, but got {found}")
         needed = head.tell() + math.prod(shape) * dtype.itemsize
         if needed > status.st_size:
-            raise InputError(
-                f"is cut short: expected {needed:,} bytes, but got {status.st_size:,}",
-                file=str(path),
-                remedy="write or copy it again",
-            )
+            problem = f"is cut short: expected {needed:,} bytes, but got {status.st_size:,}"
+            raise fail(problem, remedy="write or copy it again")
         count = shape[0] if len(shape) == 3 else 1
         return cls(
             path, (count, shape[-2], shape[-1]), dtype, fortran, head.tell(), (status.st_size, status.st_mtime_ns)

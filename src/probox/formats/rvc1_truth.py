@@ -341,15 +341,11 @@ def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
     masks = Masks.concatenate([part for s in sequences for part in s.masks])
     image_rows = [part + start for s, start in zip(sequences, starts, strict=False) for part in s.object_images]
     boxes = np.concatenate([np.zeros((0, 4)), *(part for s in sequences for part in s.boxes)])
-    notes: list[Note] = []
-    boxless, other = sum(s.boxless for s in sequences), sum(s.other_class for s in sequences)
-    maskless = sum(s.maskless for s in sequences)
-    if boxless:
-        notes.append(Note("objects-without-place", boxless))
-    if other:
-        notes.append(Note("objects-outside-challenge", other))
-    if maskless:
-        notes.append(Note("objects-without-metadata", maskless))
+    left_out = {
+        "objects-without-place": sum(s.boxless for s in sequences),
+        "objects-outside-challenge": sum(s.other_class for s in sequences),
+        "objects-without-metadata": sum(s.maskless for s in sequences),
+    }
     return GroundTruth(
         dataset=Dataset(
             classes=CHALLENGE_CLASSES,
@@ -366,7 +362,7 @@ def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
         boxes=boxes,
         masks=masks,
         areas=np.where(masks.pixels > 0, masks.pixels, np.prod(boxes[:, 2:] - boxes[:, :2] + 1.0, axis=1)),
-        notes=tuple(notes),
+        notes=tuple(Note(code, count) for code, count in left_out.items() if count),
     )
 
 

@@ -105,7 +105,7 @@ def _labels(
     images: list[str], sizes: list[tuple[int, int]], places: Places, problems: Problems
 ) -> tuple[LabelRows, list[list[str]], list[Note]]:
     """Return the objects of all images, the numbers of each image as they are written, and what to say of them."""
-    rows, notes = LabelRows(), list[Note]()
+    rows = LabelRows()
     written: list[list[str]] = [[] for _ in images]
     known: dict[str, dict[str, str]] = {}
     used: dict[str, set[str]] = {}
@@ -131,12 +131,9 @@ def _labels(
             remedy="keep labels beside images: images/val/7.jpg, labels/val/7.txt",
         )
     orphans = sum(len(set(names) - {"classes.txt"} - used[folder]) for folder, names in known.items())
-    if missing:
-        notes.append(Note("labels-missing", missing, total=len(images)))
-    if copies:
-        notes.append(Note("repeated-lines", copies))
-    if orphans:
-        notes.append(Note("labels-of-no-image", orphans))
+    notes = [Note("labels-missing", missing, total=len(images))] if missing else []
+    counts = {"repeated-lines": copies, "labels-of-no-image": orphans}
+    notes += [Note(code, count) for code, count in counts.items() if count]
     if places.keypoints:
         notes.append(Note("keypoints-not-read"))
     return rows, written, notes

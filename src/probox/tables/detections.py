@@ -321,11 +321,9 @@ class Detections(DetectionColumns):
     def numbers_in_image(self) -> npt.NDArray[np.int64]:
         """Return each detection's number within its image, counting from 0 in the order of the table."""
         order = np.argsort(self.image_ids, kind="stable")
-        ids = self.image_ids[order]
-        starts = np.concatenate([[True], ids[1:] != ids[:-1]]) if len(ids) else np.zeros(0, bool)
-        first = np.maximum.accumulate(np.where(starts, np.arange(len(ids)), 0))
-        numbers = np.empty(len(ids), np.int64)
-        numbers[order] = np.arange(len(ids)) - first
+        _, starts, counts = np.unique(self.image_ids[order], return_index=True, return_counts=True)
+        numbers = np.empty(len(order), np.int64)
+        numbers[order] = np.arange(len(order)) - np.repeat(starts, counts)
         return numbers
 
     def named_classes(self, classes: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:

@@ -86,7 +86,18 @@ def find_problems(
     if extents is not None:
         found += extent_problems(boxes, extents, finite & ~inverted)
     if scores is not None:
-        found += _score_problems(scores, ~(usable & ~outside))
+        sound = (scores >= -ROUNDING) & (scores <= 1.0 + ROUNDING)  # NaN is not
+        found.append(
+            RowProblems(
+                "score outside [0, 1]",
+                np.flatnonzero(usable & ~outside & ~sound),  # other label probabilities are reported as such
+                lambda row: (
+                    f"expected a {'score between 0 and 1' if np.isfinite(scores[row]) else 'finite score'}, "
+                    f"but got {scores[row]:.6g}"
+                ),
+                "apply softmax or sigmoid first, and leave out detections that diverged",
+            )
+        )
     if covariances is not None:
         found += _covariance_problems(covariances)
     if heatmaps is not None:
@@ -116,22 +127,6 @@ def extent_problems(
             lambda row: f"expected the box's width and height {extent[row].tolist()}, but got {extents[row].tolist()}",
             "leave sizes out, or give those of the boxes",
         ),
-    ]
-
-
-def _score_problems(scores: npt.NDArray[np.float64], known: npt.NDArray[np.bool_]) -> list[RowProblems]:
-    """Return which scores are none; `known` rows have label probabilities that are none, and are reported as such."""
-    sound = (scores >= -ROUNDING) & (scores <= 1.0 + ROUNDING)  # NaN is not
-    return [
-        RowProblems(
-            "score outside [0, 1]",
-            np.flatnonzero(~known & ~sound),
-            lambda row: (
-                f"expected a {'score between 0 and 1' if np.isfinite(scores[row]) else 'finite score'}, "
-                f"but got {scores[row]:.6g}"
-            ),
-            "apply softmax or sigmoid first, and leave out detections that diverged",
-        )
     ]
 
 

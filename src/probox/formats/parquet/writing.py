@@ -31,6 +31,7 @@ from probox.formats.parquet.shards import (
 )
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import probabilities_of
 from probox.version import __version__
 
 GROUP_BYTES = 16 << 20
@@ -91,7 +92,7 @@ def _detections_content(found: Detections, name: str) -> Content:
     arrays |= _as_columns(_covariance_columns(by_image))
     arrays["label"] = arrow.array(by_image.labels)
     spread = _is_spread(by_image)
-    if spread or not _same_bits(_scores_by_default(by_image), by_image.scores):
+    if spread or not _same_bits(probabilities_of(by_image.label_probs, by_image.labels), by_image.scores):
         arrays |= _as_columns({"score": by_image.scores})
     if not spread:
         probs = dict(
@@ -140,10 +141,6 @@ def _is_spread(found: Detections) -> bool:
         if not np.array_equal(again.view(np.uint32), found.label_probs[rows].view(np.uint32)):
             return False
     return True
-
-
-def _scores_by_default(found: Detections) -> Doubles:
-    return found.label_probs[np.arange(len(found)), found.labels].astype(np.float64)
 
 
 def _truth_content(truth: GroundTruth) -> Content:
