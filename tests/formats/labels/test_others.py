@@ -224,18 +224,7 @@ def test_open_images_columns_by_name(tmp_path: Path) -> None:
 
 def as_globox_writes(path: Path) -> None:
     """Put endings behind image ids, and leave empty what globox does not know."""
-    columns = [
-        "ImageID",
-        "Source",
-        "LabelName",
-        "Confidence",
-        "XMin",
-        "XMax",
-        "YMin",
-        "YMax",
-        "IsOccluded",
-        "IsGroupOf",
-    ]
+    columns = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsGroupOf"
     heading, *lines = [line.split(",") for line in path.read_text().splitlines()]
     rows = [dict(zip(heading, line, strict=True)) for line in lines]
     for row in rows:
@@ -243,7 +232,8 @@ def as_globox_writes(path: Path) -> None:
         row["Confidence"] = row.get("Score", "")
         row["LabelName"] = next(name for name, code in world.CODES.items() if code == row["LabelName"])
         row["IsGroupOf"] = row["Source"] = ""
-    put(path, "\n".join([",".join(columns), *(",".join(row.get(name, "") for name in columns) for row in rows)]))
+    names = columns.split(",")
+    put(path, "\n".join([columns, *(",".join(row.get(name, "") for name in names) for row in rows)]))
 
 
 @pytest.mark.parametrize("sizes", [False, True])

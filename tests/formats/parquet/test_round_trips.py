@@ -1,14 +1,16 @@
-"""Tables that are written to Parquet come back to the last bit."""
+"""Tables that are written to Parquet come back to the last bit; what is not written, and what writing needs."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -18,7 +20,7 @@ from tests.formats.parquet.tables import assert_same, by_image, some_detections
 from tests.readers import read_parquet, read_parquet_truth
 from tests.strategies import random_world
 
-from probox import Detections, GroundTruth
+from probox import Detections, GroundTruth, InputError, _core
 from probox.formats import read_detections, read_truth, write_parquet
 
 
@@ -162,3 +164,92 @@ def test_real_files(coco_dir: Path, tmp_path: Path) -> None:
     assert_same(found, read_detections(tmp_path / "d.parquet", truth))
     assert_same(truth, read_truth(tmp_path / "t.parquet"))
     assert 5 * os.path.getsize(tmp_path / "d.parquet") < len(gzip.decompress(source.read_bytes()))
+
+
+PIECE = 1 << 16
+"""How many rows are looked at together."""
+
+
+def spread(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return scores, classes and the probabilities that follow from them."""
+    rng = np.random.default_rng(1)
+    scores, labels = rng.random(count), rng.integers(0, 3, count).astype(np.int32)
+    return scores, labels, np.array(_core.spread_scores(scores, labels, 3, 1))
+
+
+@pytest.mark.parametrize("odd", [None, 0, PIECE - 1, PIECE, PIECE + 1, PIECE + 4])
+def test_one_row_that_says_more_brings_all_probabilities(tmp_path: Path, odd: int | None) -> None:
+    scores, labels, probs = spread(PIECE + 5)
+    if odd is not None:
+        probs[odd, (labels[odd] + 1) % 3] = 0.0
+    found = Detections(
+        classes=["cup", "dog", "car"],
+        image_ids=np.arange(len(scores)) // 100,
+        boxes=np.tile([1.0, 2.0, 3.0, 4.0], (len(scores), 1)),
+        label_probs=probs,
+        labels=labels,
+        scores=scores,
+    )
+    write_parquet(tmp_path / "d.parquet", found)
+    assert ("prob_0" in pq.read_schema(tmp_path / "d.parquet").names) == (odd is not None)
+    again = read_parquet(tmp_path / "d.parquet")
+    assert again.label_probs.tobytes() == found.label_probs.tobytes()
+    assert again.scores.tobytes() == found.scores.tobytes()
+
+
+@pytest.mark.parametrize("count", [1, 4095, 4096, 4097, 8193])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_score_is_its_class_s_and_the_others_share_the_rest(count: int, threads: int) -> None:
+    rng = np.random.default_rng(count)
+    scores, labels = rng.random(count), rng.integers(0, 4, count).astype(np.int32)
+    expected = np.repeat((1.0 - scores)[:, None] / 3, 4, axis=1)
+    expected[np.arange(count), labels] = scores
+    np.testing.assert_array_equal(_core.spread_scores(scores, labels, 4, threads), expected.astype(np.float32))
+    np.testing.assert_array_equal(
+        _core.spread_scores(scores, labels * 0, 1, threads), scores.astype(np.float32)[:, None]
+    )
+
+
+@pytest.mark.parametrize("label", [-1, 3])
+def test_a_class_that_there_is_not_is_refused(label: int) -> None:
+    with pytest.raises(ValueError, match="labels must count in columns"):
+        _core.spread_scores(np.array([0.5]), np.array([label], np.int32), 3, 1)
+
+
+def test_heatmaps_are_refused(golden_dir: Path, tmp_path: Path) -> None:
+    truth = read_truth(golden_dir / "probseg" / "ground_truth.json")
+    found = read_detections(golden_dir / "probseg" / "detections.json", truth)
+    with pytest.raises(InputError, match="cannot hold heatmaps; write RVC1"):
+        write_parquet(tmp_path / "d.parquet", found)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "d.parquet"
+    write_parquet(path, some_detections(seed=1))
+    before = path.read_bytes()
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
+    with pytest.raises(InputError, match="cannot be written: No space left"):
+        write_parquet(path, some_detections(seed=2))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_parquet(tmp_path / "d.parquet", some_detections())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for call in (
+        lambda: read_parquet(tmp_path / "d.parquet"),
+        lambda: read_truth(tmp_path / "d.parquet"),
+        lambda: write_parquet(tmp_path / "e.parquet", some_detections()),
+    ):
+        with pytest.raises(InputError, match=r"pip install 'probox\[parquet\]'"):
+            call()
+    monkeypatch.setitem(sys.modules, "pyarrow", pa)
+    monkeypatch.setattr(pa, "__version__", "14.0.2")
+    with pytest.raises(InputError, match=r"pyarrow 18 or newer, but got 14\.0\.2"):
+        read_parquet(tmp_path / "d.parquet")

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from tests.formats.parquet.tables import by_image, some_detections
 from tests.readers import read_parquet, read_parquet_truth
-from tests.strategies import random_world
 
 from probox import GroundTruth, InputError, evaluate, read_detections, read_truth
 from probox.formats import write_parquet
@@ -197,5 +196,3 @@ def test_row_groups_of_half_images(tmp_path: Path, found: Path) -> None:
 def test_wanted_images_that_there_are_not(truth: Path) -> None:
     refused(lambda: read_parquet_truth(truth, image_ids=[1, 77]), "image 77: there is no such image", truth)
     assert len(read_parquet_truth(truth, image_ids=[]).dataset) == 0
-    random_truth, _ = random_world(12, max_images=9)
-    assert len(random_truth.dataset) > 3
