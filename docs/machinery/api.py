@@ -99,7 +99,7 @@ PAGES: dict[str, Page] = {
             "probox.evaluation.group_tables.ImageTable",
             "probox.notes.InputWarning",
             "probox.evaluation.parts.Part",
-            "probox.evaluation.threshold_choice.ThresholdChoice",
+            "probox.evaluation.verdicts.ThresholdChoice",
         ),
     ),
     "api/reading": Page(

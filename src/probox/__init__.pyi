@@ -33,7 +33,7 @@ from .errors import (
     ProboxError as ProboxError,
 )
 from .evaluation.evaluate import evaluate as evaluate
-from .evaluation.evaluator import Evaluator as Evaluator
+from .evaluation.evaluate import Evaluator as Evaluator
 from .evaluation.merge import merge as merge
 from .evaluation.result import Evaluation as Evaluation
 from .evaluation.storage import (

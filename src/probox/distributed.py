@@ -165,7 +165,7 @@ def run_evaluation(
         shared = [given.truth if isinstance(given.truth, GroundTruth) else _absolute(truth), _absolute(detections)]
         how |= {"image_ids": None if image_ids is None else ids, "repair": repair}
     settings = {
-        "probox": __version__, "inputs": given.identity(repair=repair), "images": hash_ids(ids), "parts": of,
+        "probox": __version__, "inputs": given.identity(), "images": hash_ids(ids), "parts": of,
         "convention": convention.to_dict(), "measures": sorted(wanted), "keep": keep, "repair": repair,
     }  # fmt: skip
     with ExitStack() as stack:

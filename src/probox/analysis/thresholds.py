@@ -12,7 +12,7 @@ from probox.analysis.resampling import assign_folds
 from probox.analysis.threshold_sweep import Rematches, find_rematches, threshold_curve
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.evaluation.threshold_choice import ThresholdChoice
+from probox.evaluation.verdicts import ThresholdChoice
 from probox.measures.measure import Measure
 from probox.measures.pdq.pdq_measure import PDQ
 from probox.measures.registry import measure_names, measures_called

@@ -1,4 +1,4 @@
-"""`evaluate`: from ground truth and detections, tables or files, to an `Evaluation`."""
+"""`evaluate`: from ground truth and detections, tables or files, to an `Evaluation`; `Evaluator`: image by image."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.inputs import (
     Images,
-    ParquetPieces,
+    Pieces,
+    SharedTruth,
     TablePieces,
-    TruthOnDisk,
     label_notes,
     open_inputs,
     unknown_images,
@@ -33,6 +33,7 @@ from probox.measures.registry import measure_names, named_measures, need_labels,
 from probox.notes import Note
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.parallel import thread_count, threads_at_most
+from probox.tables.arguments import check_classes, check_tables, expect
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth, Masks
 from probox.tables.labels import align_labels, background_classes
@@ -47,7 +48,7 @@ Progress = Callable[[int, int], None]
 
 @takes_settings
 def evaluate(
-    truth: GroundTruth | TruthOnDisk | Paths,
+    truth: SharedTruth | Paths,
     detections: Detections | Paths,
     *,
     part: str | tuple[int, int] | None = None,
@@ -150,7 +151,8 @@ def evaluate(
     chosen = without_auto(asked)
     kept = check_keep(keep)
     number, of = (1, 1) if part is None else parse_part(part)
-    wanted = measures_to_keep(known_measures(measures), kept, asked=measures is not None)
+    known = known_measures(measures)
+    wanted = measures_to_keep(known, kept, asked=measures is not None)
     if asked is not chosen and (part is not None or kept != "all"):
         raise InputError(
             f'label_threshold="auto" needs the tables of all images, got {"part" if part is not None else "keep"}',
@@ -164,57 +166,49 @@ def evaluate(
         if chosen.fixed_threshold is not None and "map" in wanted and not isinstance(detections, Detections):
             note = Note("unthresholded-map", value=100 * average_precision(*tables, threads=threads).map)
             result = dataclasses.replace(result, input_notes=(*result.input_notes, note))
-        return result if asked is chosen else result.at_threshold("auto")
-    own = images_of_part(given.image_ids, number, of)
-    pieces = _evaluate_pieces(given, own, kept, chosen, wanted, threads, progress)
-    result = merge_evaluations([piece for piece, _, _ in pieces])
-    scored, empty = (sum(column) for column in list(zip(*pieces, strict=True))[1:])
-    notes = (*given.notes(scored, empty, chosen, first=number == 1), *_left_out(known_measures(measures), wanted))
-    record = None if part is None else Part((number,), of, hash_ids(given.image_ids), given.identity(repair=repair))
-    result = dataclasses.replace(result, input_notes=notes, inputs=given.inputs, part=record)
+    else:
+        own = images_of_part(given.image_ids, number, of)
+        result, scored, empty = _evaluate_pieces(given, own, kept, chosen, wanted, threads, progress)
+        notes = given.notes(scored, empty, chosen, first=number == 1)
+        left_out = [name for name in known if name not in wanted]
+        if left_out:  # they do not follow from what is kept
+            notes = (*notes, Note("sums-kept", names=" and ".join(left_out)))
+        record = None if part is None else Part((number,), of, hash_ids(given.image_ids), given.identity())
+        result = dataclasses.replace(result, input_notes=notes, inputs=given.inputs, part=record)
     return result if asked is chosen else result.at_threshold("auto")
 
 
 def _evaluate_pieces(
-    given: TablePieces | ParquetPieces,
+    given: Pieces,
     image_ids: npt.NDArray[np.int64],
     keep: Keep,
     convention: Convention,
     measures: tuple[str, ...],
     threads: int | None,
     progress: Progress | None,
-) -> list[tuple[Evaluation, int, int]]:
-    """Return what is kept of each piece, how many detections were scored and how many objects have no pixel."""
+) -> tuple[Evaluation, int, int]:
+    """Return the evaluation of all pieces, how many detections were scored and how many objects have no pixel."""
     # The one column whose rows may be long is kept if a measure needs it, or all of it is in memory anyway.
-    keep_labels = given.in_memory or need_labels(measures)
-    pieces: list[tuple[Evaluation, int, int]] = []
-    done = 0
+    keep_labels = isinstance(given, TablePieces) or need_labels(measures)
+    pieces: list[Evaluation] = []
+    done = scored = empty = 0
+
+    def show(done_of_piece: int, _: int) -> None:
+        if progress is not None:
+            progress(done + done_of_piece, len(image_ids))
+
     for truth, detections in given.pieces(image_ids, whole=keep == "all"):
-        shown = _shift_progress(progress, done, len(image_ids))
-        piece = evaluate_tables(truth, detections, convention, measures, threads=threads, progress=shown)
-        scored, empty = len(piece.detections), count_empty_masks(piece)
+        piece = evaluate_tables(truth, detections, convention, measures, threads=threads, progress=progress and show)
+        scored += len(piece.detections)
+        empty += count_empty_masks(piece)
         if keep != "all":
             piece = drop_tables(piece, keep, find_warnings=not pieces)
         elif not keep_labels:
             piece = piece.without_labels()
-        pieces.append((piece, scored, empty))
+        pieces.append(piece)
         done += len(truth.image_ids)
-        if progress is not None:
-            progress(done, len(image_ids))
-    return pieces
-
-
-def _shift_progress(progress: Progress | None, before: int, total: int) -> Progress | None:
-    """Return a callable that reports the progress of one piece as that of all of them."""
-    if progress is None:
-        return None
-    return lambda done, _part: progress(before + done, total)
-
-
-def _left_out(measures: Sequence[str], kept: Sequence[str]) -> list[Note]:
-    """Return a note on measures that were not taken because they do not follow from what is kept."""
-    left = [name for name in measures if name not in kept]
-    return [Note("sums-kept", names=" and ".join(left))] if left else []
+        show(0, 0)
+    return merge_evaluations(pieces), scored, empty
 
 
 def evaluate_tables(
@@ -295,20 +289,9 @@ def _ignored_objects(masks: Masks, convention: Convention) -> npt.NDArray[np.boo
 def _object_table(
     truth: GroundTruth, masks: Masks, ignored: npt.NDArray[np.bool_], matched: dict[str, npt.NDArray[Any]]
 ) -> ObjectTable:
-    return ObjectTable(
-        dataset=truth.dataset,
-        image_rows=truth.image_rows,
-        ids=truth.ids,
-        labels=truth.labels,
-        boxes=truth.boxes,
-        extents=truth.extents,
-        areas=truth.areas,
-        crowd=truth.crowd,
-        pixels=masks.pixels,
-        mask_boxes=masks.boxes,
-        ignored=ignored,
-        **matched,
-    )
+    own = {name: getattr(truth, name) for name in ("image_rows", "ids", "labels", "boxes", "extents", "areas", "crowd")}
+    columns: dict[str, Any] = own | {"pixels": masks.pixels, "mask_boxes": masks.boxes, "ignored": ignored}
+    return ObjectTable(dataset=truth.dataset, **columns, **matched)
 
 
 def _detection_table(
@@ -348,3 +331,101 @@ def _detection_table(
         label_probs=align_labels(probs, kept.classes, truth.classes),
         **matched,
     )
+
+
+class Evaluator:
+    """Evaluates a few images at a time, in any order, as in a training loop.
+
+    Parameters
+    ----------
+    classes : sequence of str
+        The truth's classes.
+    convention, measures, threads
+        As for `evaluate`.
+    keep_labels : bool
+        Keep the probabilities of all classes, 4 bytes per detection and class: what diagnoses and rules about labels
+        need.
+    **settings
+        ``preset``, ``label_threshold`` and so on, as for `evaluate`.
+
+    Examples
+    --------
+    >>> import probox
+    >>> evaluator = probox.Evaluator(["cup"])
+    >>> for image_id in (7, 3):
+    ...     truth = probox.GroundTruth.from_boxes(["cup"], {image_id: (64, 48)}, [image_id], [[10, 20, 40, 40]], [0])
+    ...     detections = probox.Detections(
+    ...         classes=["cup"], image_ids=[image_id], boxes=[[10, 20, 40, 40]], label_probs=[[1]])
+    ...     evaluator.update(truth, detections)
+    >>> evaluator.result().pdq
+    1.0
+    """
+
+    @takes_settings
+    def __init__(
+        self,
+        classes: Sequence[str],
+        *,
+        convention: str | Convention | None = None,
+        measures: str | Sequence[str] | None = None,
+        threads: int | None = None,
+        keep_labels: bool = True,
+        **settings: Unpack[Settings],
+    ) -> None:
+        self.convention = resolve_settings(Evaluator, convention, settings, auto=True)
+        self.classes = check_classes(classes)
+        self.measures = known_measures(measures)
+        self.threads = thread_count(threads)
+        self.keep_labels = keep_labels
+        self._parts: list[Evaluation] = []
+        self._images: set[int] = set()
+
+    def update(self, truth: GroundTruth, detections: Detections, *, progress: Progress | None = None) -> None:
+        """Add images, their objects and detections; each image once.
+
+        Parameters
+        ----------
+        truth : GroundTruth
+            Some images with all their objects, of the evaluator's classes.
+        detections : Detections
+            Detections in these images; those in others are left out and counted.
+        progress : callable, optional
+            Called with the numbers of images done and in all.
+        """
+        check_tables(truth, detections, "update")
+        if truth.classes != self.classes:
+            problem = "expected truth of the evaluator's classes"
+            raise InputError(problem, remedy="build all tables with the same classes")
+        convention = without_auto(self.convention)
+        part = evaluate_tables(truth, detections, convention, self.measures, threads=self.threads, progress=progress)
+        self._add(part if self.keep_labels else part.without_labels())
+
+    def merge(self, other: Evaluator) -> None:
+        """Add everything that another evaluator has seen, say one of another process."""
+        expect(other, Evaluator, "other")
+        for part in other._parts:
+            self._add(part)
+
+    def result(self) -> Evaluation:
+        """Return the evaluation of everything so far: bit-identical to one call of `evaluate`."""
+        if not self._parts:
+            nothing = GroundTruth.from_boxes(self.classes, {}, [], np.zeros((0, 4)), [])
+            none = Detections(
+                classes=self.classes,
+                image_ids=np.zeros(0, np.int64),
+                boxes=np.zeros((0, 4)),
+                label_probs=np.zeros((0, len(self.classes)), np.float32),
+            )
+            return evaluate_tables(nothing, none, without_auto(self.convention), self.measures)
+        merged = merge_evaluations(self._parts)
+        return merged.at_threshold("auto") if self.convention.label_threshold == "auto" else merged
+
+    def _add(self, part: Evaluation) -> None:
+        mine = without_auto(self.convention), self.classes, self.measures
+        if (part.convention, part.classes, part.measures) != mine:
+            raise InputError("evaluators of different conventions, classes or measures do not merge")
+        for image_id in part.dataset.image_ids.tolist():
+            if image_id in self._images:
+                raise InputError("the image was added before", image=image_id, remedy="add each image once")
+        self._images.update(part.dataset.image_ids.tolist())
+        self._parts.append(part)

@@ -6,10 +6,11 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +21,17 @@ from probox.evaluation.result import unscored_objects
 from probox.files.reading import Paths, Source
 from probox.formats.format import repair_covariances
 from probox.formats.parquet.format import PARQUET_DETECTIONS
-from probox.formats.parquet.sets import open_detections, open_truth
+from probox.formats.parquet.sets import DetectionSet, TruthSet, open_detections, open_truth
 from probox.formats.parquet.shards import is_parquet_source
 from probox.formats.registry import format_of_detections, read_detections_of_part, read_truth
 from probox.notes import Note, notes_of_images, notes_of_part
 from probox.support.formatting import some_names
+from probox.support.types import Ints
+from probox.tables.table import check_tables
 from probox.tables.dataset import Dataset, chosen_ids
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import repeated_classes, unknown_classes
-from probox.tables.table import check_tables
 
 Images = str | os.PathLike[str] | npt.ArrayLike
 """Image ids, or a file of them, or ids in one text between commas."""
@@ -40,38 +42,20 @@ AT_ONCE = 1 << 18
 TOGETHER = 1024
 """Images without detections that are evaluated at a time."""
 
-Ids = npt.NDArray[np.int64]
-
-
-class TruthOnDisk(Protocol):
-    """Ground truth in Parquet, of which images are read as they are needed."""
-
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-    @property
-    def image_ids(self) -> Ids: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def notes(self) -> tuple[Note, ...]: ...
-    def select_images(self, image_ids: Ids) -> GroundTruth: ...
-    def fingerprint(self) -> str: ...
-
-
-SharedTruth = GroundTruth | TruthOnDisk
-"""Ground truth of several files of detections."""
+SharedTruth = GroundTruth | TruthSet
+"""Ground truth of several files of detections: a table, or Parquet of which images are read as they are needed."""
 
 _REMEDY = "give a JSON list of image ids, a text file with one id per line, or ids separated by commas"
 
 
 def open_inputs(
     truth: SharedTruth | Paths, detections: Detections | Paths, *, image_ids: Images | None, repair: bool
-) -> TablePieces | ParquetPieces:
+) -> Pieces:
     """Return what ``evaluate(truth, detections)`` is about: Parquet is left on disk, other files are read."""
-    known = _is_path(truth) or hasattr(truth, "select_images")
+    known = _is_path(truth) or isinstance(truth, SharedTruth)
     if known and _is_path(detections) and _is_parquet(detections):
         return ParquetPieces(truth, detections, image_ids=image_ids, repair=repair)
-    return TablePieces(*read_inputs(truth, detections, "evaluate", image_ids=image_ids, repair=repair))  # type: ignore[arg-type]
+    return TablePieces(*read_inputs(truth, detections, "evaluate", image_ids=image_ids, repair=repair), repair=repair)  # type: ignore[arg-type]
 
 
 def share_truth(truth: Paths, detections: Sequence[Paths]) -> SharedTruth:
@@ -87,39 +71,27 @@ def _is_parquet(path: Paths) -> bool:
     return not source.is_folder or format_of_detections(source) is PARQUET_DETECTIONS
 
 
-class TablePieces:
-    """Ground truth and detections in memory, of which some images at a time are evaluated.
+class Pieces:
+    """Ground truth and detections, of which some images at a time are evaluated.
 
     Notes that count something in all of them, and detections in images that the ground truth does not have, belong to
     the first part alone: counts of parts add up.
     """
 
-    in_memory = True
+    def __init__(
+        self, truth: SharedTruth, detections: Detections | DetectionSet, image_ids: Ints, source: str, repair: bool
+    ) -> None:
+        self.truth, self.detections, self.image_ids, self.repair = truth, detections, image_ids, repair
+        self.inputs = tuple(name for name in (truth.source, source) if name)
+        self._read = self._repaired = 0
 
-    def __init__(self, truth: GroundTruth, detections: Detections) -> None:
-        self.truth, self.detections = truth, detections
-        self.image_ids: Ids = truth.image_ids
-        self.inputs = tuple(name for name in (truth.source, detections.source) if name)
-        self._read = 0
+    def pieces(self, image_ids: Ints, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
+        """Yield the tables of these images, some images at a time; there is at least one piece."""
+        raise NotImplementedError
 
-    def pieces(self, image_ids: Ids, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
-        """Yield the tables of these images, in one piece if `whole`, else about `AT_ONCE` detections at a time."""
-        rows = np.flatnonzero(np.isin(self.detections.image_ids, image_ids))
-        self._read = len(rows)
-        place = np.searchsorted(image_ids, self.detections.image_ids[rows])
-        order = np.argsort(place, kind="stable")
-        counts = np.cumsum(np.bincount(place, minlength=len(image_ids)))
-        cuts = [0]
-        while cuts[-1] < len(image_ids) or len(cuts) == 1:
-            done = int(counts[cuts[-1] - 1]) if cuts[-1] else 0
-            end = len(image_ids)
-            if not whole and len(image_ids):
-                end = max(int(np.searchsorted(counts, done + AT_ONCE, side="right")), cuts[-1] + 1)
-            upto = int(counts[end - 1]) if end else 0
-            # In the order of the file, as if nothing had been cut.
-            mine = np.sort(rows[order[done:upto]])
-            yield self.truth.select_images(image_ids[cuts[-1] : end]), self.detections.select(mine)
-            cuts.append(end)
+    def _unknown_images(self) -> Note:
+        """Return the note on detections in images that the ground truth does not have."""
+        raise NotImplementedError
 
     def notes(self, scored: int, empty: int, convention: Convention, *, first: bool = True) -> tuple[Note, ...]:
         """Return the notes about the images whose pieces were read last.
@@ -136,18 +108,54 @@ class TablePieces:
             Include what is counted in all of the files: of parts that are merged later, one does.
         """
         notes = [*notes_of_part((*self.truth.notes, *self.detections.notes), first=first)]
-        unknown = unknown_images(self.detections.image_ids, self.truth.dataset)
+        unknown = self._unknown_images()
         if unknown.count and first:
             notes.append(unknown)
+        if self._repaired:
+            notes.append(Note("repaired-covariances", self._repaired))
         notes += label_notes(self._read - scored, self.detections.classes, self.truth.classes, convention)
         return (*notes, *([unscored_objects(empty, convention)] if empty else ()))
 
-    def identity(self, *, repair: bool) -> str:
-        """Return a hash of both tables."""
-        return hash_inputs(hash_table(self.truth), hash_table(self.detections), repair=repair)
+    def identity(self) -> str:
+        """Return a hash of all that is evaluated, and of whether covariances were repaired."""
+        truth, detections = (
+            hash_table(table) if isinstance(table, GroundTruth | Detections) else table.fingerprint()
+            for table in (self.truth, self.detections)
+        )
+        return hashlib.sha256(f"{truth} {detections} {self.repair}".encode()).hexdigest()
 
 
-class ParquetPieces:
+class TablePieces(Pieces):
+    """Ground truth and detections in memory."""
+
+    truth: GroundTruth
+    detections: Detections
+
+    def __init__(self, truth: GroundTruth, detections: Detections, *, repair: bool) -> None:
+        super().__init__(truth, detections, truth.image_ids, detections.source, repair)
+
+    def pieces(self, image_ids: Ints, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
+        """Yield the tables of these images, in one piece if `whole`, else about `AT_ONCE` detections at a time."""
+        rows = np.flatnonzero(np.isin(self.detections.image_ids, image_ids))
+        self._read = len(rows)
+        place = np.searchsorted(image_ids, self.detections.image_ids[rows])
+        order = np.argsort(place, kind="stable")
+        before = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=len(image_ids)))])
+        begin, end = 0, -1
+        while end < len(image_ids):
+            end = len(image_ids)
+            if not whole and end:
+                end = max(int(np.searchsorted(before[1:], before[begin] + AT_ONCE, side="right")), begin + 1)
+            # In the order of the file, as if nothing had been cut.
+            mine = np.sort(rows[order[before[begin] : before[end]]])
+            yield self.truth.select_images(image_ids[begin:end]), self.detections.select(mine)
+            begin = end
+
+    def _unknown_images(self) -> Note:
+        return unknown_images(self.detections.image_ids, self.truth.dataset)
+
+
+class ParquetPieces(Pieces):
     """Ground truth, and detections in Parquet, of which a piece at a time is read.
 
     Parameters
@@ -162,40 +170,33 @@ class ParquetPieces:
         Replace invalid covariances by the nearest valid ones.
     """
 
-    in_memory = False
+    detections: DetectionSet
 
     def __init__(
         self, truth: SharedTruth | Paths, path: Paths, *, image_ids: Images | None = None, repair: bool = False
     ) -> None:
-        self.truth: SharedTruth
         if isinstance(truth, str | os.PathLike):
-            self.truth = open_truth(truth) if is_parquet_source(truth) else read_truth(truth)
-        else:
-            self.truth = truth
-        self._file = open_detections(path)
-        self._classes: tuple[str, ...] = self.truth.classes
-        known: Ids = self.truth.image_ids
-        file = self.truth.source or None
-        self.image_ids: Ids = known if image_ids is None else chosen_ids(parse_image_ids(image_ids), known, file=file)
-        self.inputs = tuple(name for name in (self.truth.source, self._file.name) if name)
-        self._repair = repair
-        self._found_in, self._counts = self._file.image_counts()
+            truth = open_truth(truth) if is_parquet_source(truth) else read_truth(truth)
+        detections = open_detections(path)
+        known: Ints = truth.image_ids
+        ids = known if image_ids is None else chosen_ids(parse_image_ids(image_ids), known, file=truth.source or None)
+        super().__init__(truth, detections, ids, detections.name, repair)
+        self._found_in, self._counts = detections.image_counts()
         self._unknown = ~np.isin(self._found_in, known)
-        self._read = self._changed = 0
 
-    def pieces(self, image_ids: Ids, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
+    def pieces(self, image_ids: Ints, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
         """Yield the tables of these images, some images at a time; there is at least one piece.
 
         Images without detections go along with those around them, as far as they are no more than a few.
         """
         empty_handed = np.setdiff1d(image_ids, self._found_in)
         left = np.ones(len(empty_handed), bool)
-        self._read = self._changed = pieces = 0
-        for part in self._file.pieces(np.intersect1d(self._found_in, image_ids)):
-            if self._repair and part.covariances is not None:
+        self._read = self._repaired = pieces = 0
+        for part in self.detections.pieces(np.intersect1d(self._found_in, image_ids)):
+            if self.repair and part.covariances is not None:
                 covariances, count = repair_covariances(part.covariances)
                 part = part.replace(covariances=covariances)
-                self._changed += count
+                self._repaired += count
             self._read += len(part)
             here = np.unique(part.image_ids)
             begin, end = np.searchsorted(empty_handed, here[[0, -1]])
@@ -205,26 +206,14 @@ class ParquetPieces:
             yield self.truth.select_images(np.union1d(here, empty_handed[along])), part.to_table()
         rest = empty_handed[left]
         for begin in range(0, max(len(rest), int(pieces == 0)), TOGETHER):
-            nothing = self._file.read_images(np.zeros(0, np.int64)).to_table()
+            nothing = self.detections.read_images(np.zeros(0, np.int64)).to_table()
             yield self.truth.select_images(rest[begin : begin + TOGETHER]), nothing
 
-    def notes(self, scored: int, empty: int, convention: Convention, *, first: bool = True) -> tuple[Note, ...]:
-        """Return the notes about the images whose pieces were read last; see `TablePieces.notes`."""
-        notes = [*notes_of_part((*self.truth.notes, *self._file.notes), first=first)]
-        if self._unknown.any() and first:
-            notes.append(Note("unknown-images", self._counts[self._unknown].sum(), images=self._unknown.sum()))
-        if self._changed:
-            notes.append(Note("repaired-covariances", self._changed))
-        notes += label_notes(self._read - scored, self._file.classes, self._classes, convention)
-        return (*notes, *([unscored_objects(empty, convention)] if empty else ()))
-
-    def identity(self, *, repair: bool) -> str:
-        """Return a hash of all that is evaluated."""
-        truth = hash_table(self.truth) if isinstance(self.truth, GroundTruth) else self.truth.fingerprint()
-        return hash_inputs(truth, self._file.fingerprint(), repair=repair)
+    def _unknown_images(self) -> Note:
+        return Note("unknown-images", self._counts[self._unknown].sum(), images=self._unknown.sum())
 
 
-def unknown_images(image_ids: Ids, dataset: Dataset) -> Note:
+def unknown_images(image_ids: Ints, dataset: Dataset) -> Note:
     """Return the note on detections in images that the ground truth does not have."""
     unknown = image_ids[dataset.rows_of(image_ids) < 0]
     return Note("unknown-images", len(unknown), images=len(np.unique(unknown)))
@@ -243,14 +232,12 @@ def label_notes(
 @lru_cache(maxsize=16)  # the same classes come again and again, and there may be thousands
 def _class_notes(found_classes: tuple[str, ...], truth_classes: tuple[str, ...]) -> tuple[Note, ...]:
     """Return notes on those of the detector's classes that count for nothing."""
-    notes: list[Note] = []
-    unknown = [found_classes[column] for column in unknown_classes(found_classes, truth_classes)]
-    if unknown:
-        notes.append(Note("unknown-classes", len(unknown), names=some_names(unknown)))
-    repeated = [found_classes[column] for column in repeated_classes(found_classes, truth_classes)]
-    if repeated:
-        notes.append(Note("repeated-classes", len(repeated), names=some_names(repeated)))
-    return tuple(notes)
+    columns = {
+        "unknown-classes": unknown_classes(found_classes, truth_classes),
+        "repeated-classes": repeated_classes(found_classes, truth_classes),
+    }
+    names = {code: [found_classes[column] for column in chosen] for code, chosen in columns.items()}
+    return tuple(Note(code, len(own), names=some_names(own)) for code, own in names.items() if own)
 
 
 def read_inputs(
@@ -262,15 +249,13 @@ def read_inputs(
     repair: bool = False,
 ) -> tuple[GroundTruth, Detections]:
     """Return the tables that ``call(truth, detections)`` is about, read from files where paths are given."""
-    if _is_path(truth) and isinstance(detections, Detections | str | os.PathLike):
-        whole = read_truth(truth)
-    elif isinstance(truth, GroundTruth) and _is_path(detections):
-        whole = truth
-    else:
+    if not (
+        isinstance(truth, GroundTruth | str | os.PathLike) and isinstance(detections, Detections | str | os.PathLike)
+    ):
         check_tables(truth, detections, call)
-        whole = truth  # type: ignore[assignment]
-    part = whole if image_ids is None else select_truth(whole, image_ids)
-    if not isinstance(detections, Detections):
+    whole = read_truth(truth) if isinstance(truth, str | os.PathLike) else truth
+    part = whole if image_ids is None else _select_truth(whole, image_ids)
+    if isinstance(detections, str | os.PathLike):
         return part, read_detections_of_part(detections, whole, part, repair=repair)
     if part is not whole:
         ids = detections.image_ids
@@ -278,7 +263,7 @@ def read_inputs(
     return part, detections
 
 
-def select_truth(whole: GroundTruth, image_ids: Images) -> GroundTruth:
+def _select_truth(whole: GroundTruth, image_ids: Images) -> GroundTruth:
     """Return the ground truth of some images, with a note on the restriction."""
     ids = chosen_ids(parse_image_ids(image_ids), whole.image_ids, file=whole.source or None)
     notes = notes_of_images(whole.notes, len(ids), len(whole.image_ids))
@@ -304,18 +289,17 @@ def parse_image_ids(image_ids: Images, name: str = "image_ids") -> npt.NDArray[n
         if given.lstrip().startswith(("[", "{")):
             return _from_json(given, file)
     words = given.replace(",", " ").split()
-    wrong = [word for word in words if not _is_id(word)]
+    wrong = [word for word in words if not (re.fullmatch(r"-?[0-9]{1,19}", word) and _fits(int(word)))]
     if wrong or not words:
-        problem = (
-            f"expected image ids, but got {wrong[0][:80]!r}" if wrong else "expected image ids, but there are none"
-        )
+        got = f"got {wrong[0][:80]!r}" if wrong else "there are none"
+        problem = f"expected image ids, but {got}"
         if file is None and os.path.isdir(text):
             problem = f"is a folder, but {name} expects image ids"
         elif file is None and wrong and ("/" in text or "." in text):
             problem = "no such file"
         elif file is None:
             text = name
-        raise InputError(problem, file=file or text, remedy=_REMEDY)
+        raise InputError(problem, file=text, remedy=_REMEDY)
     return [int(word) for word in words]
 
 
@@ -333,11 +317,6 @@ def _from_json(text: str, file: str) -> list[int]:
     return ids
 
 
-def _is_id(word: str) -> bool:
-    digits = word.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) < 20 and _fits(int(word))
-
-
 def _fits(number: int) -> bool:
     return -(2**63) <= number < 2**63
 
@@ -351,11 +330,6 @@ def hash_table(table: GroundTruth | Detections) -> str:
     digest = hashlib.sha256(type(table).__name__.encode())
     _add(digest, table)
     return digest.hexdigest()
-
-
-def hash_inputs(truth: str, detections: str, *, repair: bool) -> str:
-    """Return one hash of those of ground truth and detections, and of whether covariances were repaired."""
-    return hashlib.sha256(f"{truth} {detections} {repair}".encode()).hexdigest()
 
 
 def _add(digest: Any, value: Any) -> None:

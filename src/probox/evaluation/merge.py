@@ -16,7 +16,7 @@ from probox.evaluation.kept import merge_kept
 from probox.evaluation.parts import Part, combine_parts, hash_ids
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage import load
-from probox.evaluation.threshold_choice import join_choices
+from probox.evaluation.verdicts import join_choices
 from probox.notes import merge_notes
 from probox.support.formatting import some_names
 from probox.tables.dataset import Dataset

@@ -25,8 +25,7 @@ from probox.evaluation.group_tables import (
 )
 from probox.evaluation.kept import Kept, Total, find_curve
 from probox.evaluation.parts import Keep, Part
-from probox.evaluation.threshold_choice import ThresholdChoice
-from probox.evaluation.verdicts import judge
+from probox.evaluation.verdicts import ThresholdChoice, judge
 from probox.measures import registry
 from probox.measures.boxes.matching import SIZES, BoxMatches, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecisionResult

@@ -36,7 +36,7 @@ from probox.evaluation.kept import COUNTED, LEVELS, SUMMED, Curve, Exact, Kept, 
 from probox.evaluation.parts import KEEP, KEPT_MEASURES, Part
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_boxes, check_evaluation, check_images, check_labels
-from probox.evaluation.threshold_choice import ThresholdChoice
+from probox.evaluation.verdicts import ThresholdChoice
 from probox.files.output import (
     EVALUATION,
     EVALUATION_WORDS,

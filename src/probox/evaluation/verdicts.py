@@ -1,7 +1,9 @@
-"""Who matched whom, and what that makes of every object and detection."""
+"""Who matched whom, what that makes of every object and detection, and which detections take part in each image."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,14 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.convention import Convention
+from probox.errors import InputError
 from probox.measures.pdq.kernel import assign
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdict
 
 Columns = dict[str, npt.NDArray[Any]]
+
+_NONE = -1.0
+"""The threshold of images whose detections all take part: confidences are at least 0."""
 
 
 def judge(
@@ -53,3 +59,88 @@ def matched_columns(
     )
     names = ("verdicts", "partners", "qualities")
     return dict(zip(names, there, strict=True)), dict(zip(names, found, strict=True))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ThresholdChoice:
+    """A label threshold for each fold of the images, chosen on the images of the other folds.
+
+    Parameters
+    ----------
+    thresholds : tuple of float or None
+        Of each fold; None: all detections take part.
+    folds : (images,) int64
+        The fold of each image row.
+    on_all : float or None
+        Chosen on all images: the one to use for new images.
+
+    Examples
+    --------
+    >>> choice = ThresholdChoice((0.4, 0.5), np.array([0, 1, 1]), 0.45)
+    >>> choice.keeps(np.array([0.45, 0.45], np.float32), np.array([0, 2])).tolist()
+    [True, False]
+    """
+
+    thresholds: tuple[float | None, ...]
+    folds: npt.NDArray[np.int64]
+    on_all: float | None
+
+    def keeps(self, confidences: npt.NDArray[np.float32], image_rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which detections take part: those whose confidence is greater than the threshold of their image."""
+        levels = np.array([_NONE if t is None else t for t in self.thresholds], np.float32)
+        return np.asarray(confidences > levels[self.folds][image_rows])
+
+    def take(self, rows: npt.NDArray[np.int64]) -> ThresholdChoice:
+        """Return the choice for some of the images."""
+        return dataclasses.replace(self, folds=self.folds[rows])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        images = np.bincount(self.folds, minlength=len(self.thresholds)).tolist()
+        folds = [{"threshold": t, "images": n} for t, n in zip(self.thresholds, images, strict=True)]
+        return {"method": "cross-fitting over images", "folds": folds, "chosen_on_all_images": self.on_all}
+
+    def to_words(self) -> dict[str, Any]:
+        """Return what `from_words` needs."""
+        return {"thresholds": list(self.thresholds), "folds": self.folds.tolist(), "on_all": self.on_all}
+
+    @classmethod
+    def from_words(cls, words: dict[str, Any], images: int) -> ThresholdChoice:
+        """Return what `to_words` described, for so many images; raise if it cannot be one."""
+        if words.keys() != {"thresholds", "folds", "on_all"}:
+            raise InputError("expected thresholds, folds and on_all")
+        thresholds, folds = words["thresholds"], words["folds"]
+        if not isinstance(thresholds, list) or not isinstance(folds, list):
+            raise InputError("expected lists of thresholds and folds")
+        if not all(t is None or (type(t) is float and 0.0 <= t <= 1.0) for t in (*thresholds, words["on_all"])):
+            raise InputError("expected thresholds between 0 and 1")
+        if len(folds) != images or not all(type(n) is int and 0 <= n < len(thresholds) for n in folds):
+            raise InputError("expected the fold of each image")
+        return cls(tuple(thresholds), np.array(folds, np.int64), words["on_all"])
+
+    def __str__(self) -> str:
+        folds = ", ".join(map(_written, self.thresholds))
+        return (
+            f"label threshold of PDQ chosen by cross-fitting over {len(self.thresholds)} folds of images: {folds}; "
+            f"for new images use {_written(self.on_all)}, chosen on all images; other metrics are of all detections"
+        )
+
+
+def join_choices(
+    choices: Sequence[ThresholdChoice | None], images: Sequence[int], order: npt.NDArray[np.int64]
+) -> ThresholdChoice | None:
+    """Return the choices of several evaluations as one, whose image rows are put in `order`; None if none has one."""
+    if all(choice is None for choice in choices):
+        return None
+    given = [
+        ThresholdChoice((None,), np.zeros(n, np.int64), None) if choice is None else choice
+        for choice, n in zip(choices, images, strict=True)
+    ]
+    before = np.cumsum([0, *(len(choice.thresholds) for choice in given)])
+    folds = np.concatenate([choice.folds + shift for choice, shift in zip(given, before, strict=False)])
+    on_all = given[0].on_all if len({choice.on_all for choice in given}) == 1 else None
+    return ThresholdChoice(tuple(t for choice in given for t in choice.thresholds), folds[order], on_all)
+
+
+def _written(threshold: float | None) -> str:
+    return "none" if threshold is None else f"{threshold:.4g}"
