@@ -6,9 +6,8 @@ import dataclasses
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
@@ -16,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.files.reading import open_regular
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
 from probox.tables.table import columns_of
 
@@ -100,10 +98,10 @@ _HEADER = re.compile(
 _MAGIC = b"\x93NUMPY\x01\x00"
 
 
-def to_stored(arrays: Arrays, schema: Mapping[str, ArchiveColumn] | None = None) -> dict[str, npt.NDArray[Any]]:
+def to_stored(arrays: Arrays, schema: Mapping[str, ArchiveColumn]) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of the schema in the type, byte order and layout in which they are written."""
     stored = {}
-    for name, column in (SCHEMA if schema is None else schema).items():
+    for name, column in schema.items():
         if column.optional and name not in arrays:
             continue
         dtype = arrays[name].dtype if column.dtype == "U" else np.dtype(column.dtype)
@@ -116,10 +114,8 @@ def labels_to_stored(label_probs: npt.NDArray[np.float32] | None, detections: in
     table = np.zeros((detections, 0), np.float32) if label_probs is None else label_probs
     rows = _rows_at_once(table)
     classes = [np.nonzero(table[start : start + rows])[1].astype(np.int32) for start in range(0, detections, rows)]
-    counts = np.count_nonzero(table, axis=1)
-    return dict(
-        zip(LABELS, (counts, np.concatenate([np.zeros(0, np.int32), *classes]), table[table != 0]), strict=True)
-    )
+    index = np.concatenate([np.zeros(0, np.int32), *classes])
+    return dict(zip(LABELS, (np.count_nonzero(table, axis=1), index, table[table != 0]), strict=True))
 
 
 def _rows_at_once(table: npt.NDArray[np.float32]) -> int:
@@ -139,10 +135,10 @@ def labels_from_stored(arrays: Arrays, classes: int) -> npt.NDArray[np.float32]:
     return table
 
 
-def digest(words: bytes, arrays: Arrays, schema: Mapping[str, ArchiveColumn] | None = None) -> str:
+def digest(words: bytes, arrays: Arrays, schema: Mapping[str, ArchiveColumn]) -> str:
     """Return a number that changes with any bit of the words or of the arrays."""
     found = hashlib.sha256(words)
-    for name in (name for name in (SCHEMA if schema is None else schema) if name in arrays):
+    for name in (name for name in schema if name in arrays):
         array = arrays[name]
         found.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         found.update(array.tobytes() if array.dtype.kind == "U" or not array.size else array.data)
@@ -154,51 +150,23 @@ def write_archive(
 ) -> None:
     """Write what `numpy.savez_compressed` would, in a third of its time: columns gain little from more effort.
 
-    Parameters
-    ----------
-    file : file
-        Where to write.
-    arrays : mapping of str to array
-        The columns.
-    words : mapping of str to bytes, optional
-        Other members, written first.
-    compressed : bool
-        Not for what is only sent to a neighbour: it takes longer to compress than to send.
+    `words` are other members, written first. What is only sent to a neighbour is not `compressed`: that takes longer.
     """
     with ZipFile(file, "w", ZIP_DEFLATED if compressed else ZIP_STORED, compresslevel=1) as archive:
         for name, content in (words or {}).items():
             archive.writestr(ZipInfo(name), content)
         for name, array in arrays.items():
-            with archive.open(_member(f"{name}.npy", archive), "w", force_zip64=True) as member:
+            info = ZipInfo(f"{name}.npy")  # without a date: the same columns are the same bytes, whenever written
+            info.compress_type = archive.compression
+            with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
 
 
-def _member(name: str, archive: ZipFile) -> ZipInfo:
-    """Return a member without a date: the same columns are the same bytes, whenever they are written."""
-    info = ZipInfo(name)
-    info.compress_type = archive.compression
-    return info
-
-
-def read_archive(
-    path: Path, names: Collection[str] | None = None, schema: Mapping[str, ArchiveColumn] | None = None
-) -> dict[str, npt.NDArray[Any]]:
-    """Return arrays of the schema, whose types and lengths fit together; other members are not looked at."""
-    with open_regular(path, remedy="evaluate anew") as file:
-        return read_members(file, os.fstat(file.fileno()).st_size, str(path), names, schema)
-
-
-def read_members(
-    file: IO[bytes],
-    size: int,
-    name: str,
-    names: Collection[str] | None = None,
-    schema: Mapping[str, ArchiveColumn] | None = None,
-) -> dict[str, npt.NDArray[Any]]:
-    """Return arrays of an open archive of `size` bytes, which messages call `name`; see `read_archive`."""
-    known = SCHEMA if schema is None else schema
+def read_arrays(file: IO[bytes], name: str, schema: Mapping[str, ArchiveColumn]) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an open archive, which messages call `name`; members of other names are not looked at."""
+    size = file.seek(0, os.SEEK_END)
     with _damage_named(name), ZipFile(file) as archive:
-        return _Members(archive, size, tuple(known) if names is None else names, known).read()
+        return _Members(archive, size, schema).read()
 
 
 def read_words(file: IO[bytes], name: str, member: str, most: int) -> bytes:
@@ -235,18 +203,14 @@ class _DamageError(Exception):
 class _Members:
     """The members of an open archive, read only once all of them say that they fit."""
 
-    def __init__(
-        self, archive: ZipFile, size: int, names: Collection[str], schema: Mapping[str, ArchiveColumn]
-    ) -> None:
+    def __init__(self, archive: ZipFile, size: int, schema: Mapping[str, ArchiveColumn]) -> None:
         self._archive = archive
         self._schema = schema
-        self._infos: dict[str, ZipInfo] = {}
-        for name in names:
-            try:
-                self._infos[name] = archive.getinfo(f"{name}.npy")
-            except KeyError:
-                if not schema[name].optional:
-                    raise _DamageError(f"lacks the column {name}") from None
+        infos = {info.filename: info for info in archive.infolist()}
+        self._infos = {name: infos[f"{name}.npy"] for name in schema if f"{name}.npy" in infos}
+        for name, column in schema.items():
+            if name not in self._infos and not column.optional:
+                raise _DamageError(f"lacks the column {name}")
         total = sum(info.file_size for info in self._infos.values())
         if total > max(ALWAYS_FINE, MAX_EXPANSION * size):
             raise _DamageError(f"expands to {total:,} bytes from {size:,}")
@@ -276,9 +240,8 @@ class _Members:
         column = self._schema[name]
         is_text = column.dtype == "U" and dtype.kind == "U" and dtype.itemsize > 0
         if not is_text and dtype.str != column.dtype:
-            raise _DamageError(
-                f"{name} is {dtype}, expected {'text' if column.dtype == 'U' else np.dtype(column.dtype)}"
-            )
+            expected = "text" if column.dtype == "U" else np.dtype(column.dtype)
+            raise _DamageError(f"{name} is {dtype}, expected {expected}")
         if shape[1:] != column.row:
             raise _DamageError(f"{name} has rows of shape {shape[1:]}, expected {column.row}")
         bytes_of_array = dtype.itemsize * int(np.prod(shape, dtype=object))

@@ -7,8 +7,9 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,8 +26,7 @@ from probox.evaluation.archive import (
     file_names_of,
     labels_from_stored,
     labels_to_stored,
-    read_archive,
-    read_members,
+    read_arrays,
     read_words,
     to_stored,
     write_archive,
@@ -35,7 +35,7 @@ from probox.evaluation.box_columns import BoxColumns
 from probox.evaluation.kept import COUNTED, LEVELS, SUMMED, Curve, Exact, Kept, NoTable, Total
 from probox.evaluation.parts import KEEP, KEPT_MEASURES, Part
 from probox.evaluation.result import Evaluation
-from probox.evaluation.storage_checks import check_boxes, check_evaluation, check_images, check_labels
+from probox.evaluation.storage_checks import StorageChecks
 from probox.evaluation.verdicts import ThresholdChoice
 from probox.files.output import (
     EVALUATION,
@@ -49,7 +49,7 @@ from probox.files.output import (
     replace_folder,
     write_files,
 )
-from probox.files.reading import Paths, is_flattened, read_regular
+from probox.files.reading import Paths, is_flattened, open_regular, read_regular
 from probox.measures.boxes.matching import SIZES
 from probox.measures.registry import measure_names
 from probox.notes import InputWarning, read_notes
@@ -72,6 +72,7 @@ _WORDS: dict[str, type] = {
 }  # fmt: skip
 _TABLE_WORDS: dict[str, type] = {"label_probs": bool, "threshold_choice": dict}
 _KEPT_WORDS: dict[str, type] = {"warnings": list, "totals": dict, "types": dict, "left_out": int, "scored_against": str}
+_KINDS = {str: "text", list: "a list of texts", dict: "an object", int: "a whole number", bool: "true or false"}
 _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
 _IMAGES = {"images.id": "<i8", "images.width": "<i4", "images.height": "<i4"}
@@ -118,9 +119,11 @@ def load(folder: Paths) -> Evaluation:
     file = str(place / WORDS)
     words = words_from(read_words_of(place), file)
     schema = schema_of(words, file)
-    arrays = read_archive(place / COLUMNS, schema=schema)
-    problem = f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since"
-    _check_digest(words, arrays, schema, str(place), problem)
+    with open_regular(place / COLUMNS, remedy="evaluate anew") as opened:
+        arrays = read_arrays(opened, str(place / COLUMNS), schema)
+    if digest(canonical(words), arrays, schema) != words["digest"]:
+        problem = f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since"
+        raise InputError(problem, file=str(place), remedy="evaluate anew")
     return _evaluation(words, arrays, file, str(place / COLUMNS))
 
 
@@ -142,8 +145,9 @@ def from_bytes(data: bytes) -> Evaluation:
         )
     words = words_from(read_words(io.BytesIO(data), "bytes", WORDS, MAX_WORDS), "bytes")
     schema = schema_of(words, "bytes")
-    arrays = read_members(io.BytesIO(data), len(data), "bytes", schema=schema)
-    _check_digest(words, arrays, schema, "bytes", "was changed since it was made")
+    arrays = read_arrays(io.BytesIO(data), "bytes", schema)
+    if digest(canonical(words), arrays, schema) != words["digest"]:
+        raise InputError("was changed since it was made", file="bytes", remedy="evaluate anew")
     return _evaluation(words, arrays, "bytes", "bytes")
 
 
@@ -162,7 +166,10 @@ def save_results(results: Mapping[Path, Evaluation], positions: Mapping[Path, in
     whole, and other files in it stay. Where that is not possible, files are replaced one by one. A result that was
     interrupted between its two files is refused when it is loaded: their digest does not match.
     """
-    folders = {folder: _files(result, (positions or {}).get(folder, 0)) for folder, result in results.items()}
+    folders: dict[Path, dict[str, Content]] = {}
+    for folder, result in results.items():
+        text, stored = _to_stored(result, (positions or {}).get(folder, 0))
+        folders[folder] = {COLUMNS: partial(write_archive, arrays=stored), WORDS: text}
 
     def check() -> None:
         for folder in folders:
@@ -201,12 +208,6 @@ def check_place(folder: Path) -> None:
             check_replaceable(folder / name, EVALUATION)
 
 
-def _files(evaluation: Evaluation, position: int) -> dict[str, Content]:
-    """Return the files of a result and what goes into them; `position` orders the results of a folder."""
-    text, stored = _to_stored(evaluation, position)
-    return {COLUMNS: lambda file: write_archive(file, stored), WORDS: text}
-
-
 def schema_of(words: dict[str, Any], file: str) -> dict[str, ArchiveColumn]:
     """Return the columns that an archive with these words has; raise unless the words are those of a result."""
     if words.get("keep") not in list(KEEP):
@@ -233,7 +234,7 @@ def schema_of(words: dict[str, Any], file: str) -> dict[str, ArchiveColumn]:
 
 def _to_stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[str, Any]]:
     """Return words and columns as they are written."""
-    images = evaluation.dataset
+    images, kept = evaluation.dataset, evaluation.kept
     words: dict[str, Any] = {
         "format": FORMAT,
         "version": evaluation.version,
@@ -248,15 +249,11 @@ def _to_stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[s
         "position": position,
         "digest": "",
     }
-    arrays: dict[str, Any] = {
-        "images.id": images.image_ids,
-        "images.width": images.widths,
-        "images.height": images.heights,
-    }
-    more, columns = _stored_tables(evaluation) if evaluation.kept is None else _stored_kept(evaluation.kept)
+    more, arrays = _stored_tables(evaluation) if kept is None else _stored_kept(kept)
     words |= more
+    arrays |= {"images.id": images.image_ids, "images.width": images.widths, "images.height": images.heights}
     schema = schema_of(words, "")
-    stored = to_stored(arrays | columns, schema)
+    stored = to_stored(arrays, schema)
     words["digest"] = digest(canonical(words), stored, schema)
     return json.dumps(words, indent=1).encode(), stored  # ASCII: names of files need not be valid text
 
@@ -300,14 +297,6 @@ def _stored_kept(kept: Kept) -> tuple[dict[str, Any], dict[str, Any]]:
     }, arrays
 
 
-def _check_digest(
-    words: dict[str, Any], arrays: Arrays, schema: Mapping[str, ArchiveColumn], file: str, problem: str
-) -> None:
-    """Raise unless words and columns are those that the digest is of."""
-    if digest(canonical(words), arrays, schema) != words["digest"]:
-        raise InputError(problem, file=file, remedy="evaluate anew")
-
-
 def _evaluation(words: dict[str, Any], arrays: Arrays, words_file: str, columns_file: str) -> Evaluation:
     """Return the evaluation that words and columns make, which must be possible."""
     tables = _tables_from if words["keep"] == "all" else _kept_from
@@ -321,15 +310,16 @@ def _evaluation(words: dict[str, Any], arrays: Arrays, words_file: str, columns_
         **tables(words, arrays, words_file, columns_file),
     )
     if evaluation.kept is None:
-        check_evaluation(evaluation, columns_file)
+        StorageChecks(columns_file).check_evaluation(evaluation)
     return evaluation
 
 
 def _tables_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str) -> dict[str, Any]:
     """Return the data set and the tables of results; a row of -1 stands for an unknown image."""
-    check_images(arrays, file)
+    checks = StorageChecks(file)
+    checks.check_images(arrays)
     if words["label_probs"]:
-        check_labels(arrays, len(words["classes"]), file)
+        checks.check_labels(arrays, len(words["classes"]))
     dataset = _dataset_of(words, arrays, file)
     tables: dict[str, Any] = {"dataset": dataset}
     for name, kind in TABLES.items():
@@ -355,7 +345,7 @@ def _kept_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str
     boxes = None
     if words["types"]:
         boxes = BoxColumns(left_out=words["left_out"], **{name: arrays[f"boxes.{name}"] for name in _BOXES})
-        check_boxes(boxes, len(dataset.classes), file)
+        StorageChecks(file).check_boxes(boxes, len(dataset.classes))
     elif set(words["measures"]) != {"pdq"}:
         _fail("expected the types of columns", file, "types")
     totals = _totals_from(words["totals"], len(dataset.classes), file)
@@ -366,16 +356,9 @@ def _kept_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str
     warnings = tuple(note for note in notes if isinstance(note, InputWarning))
     if len(warnings) < len(notes):
         _fail("expected codes of warnings", words_file, "warnings")
-    kept = Kept(
-        keep=words["keep"],
-        sums=sums,
-        boxes=boxes,
-        warnings=warnings,
-        scored_against=words["scored_against"] or None,
-        **totals,
-    )
-    none = NoTable(kept.keep)
-    return {"dataset": dataset, "objects": none, "detections": none, "pairs": none, "masks": none, "kept": kept}
+    against = words["scored_against"] or None
+    kept = Kept(keep=words["keep"], sums=sums, boxes=boxes, warnings=warnings, scored_against=against, **totals)
+    return {"dataset": dataset, "kept": kept, **dict.fromkeys((*TABLES, "masks"), NoTable(kept.keep))}
 
 
 def _totals_from(words: dict[str, Any], classes: int, file: str) -> dict[str, Any]:
@@ -417,21 +400,22 @@ def _totals_from(words: dict[str, Any], classes: int, file: str) -> dict[str, An
 
 def _dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
     """Return the data set that words and columns describe; file names where they were kept."""
-    _check_dataset_words(words["dataset"], file)
+    own = words["dataset"]
+    kinds = {"category_ids": list, "rules": str, "source": str}
+    fine = own.keys() == kinds.keys() and all(type(own[name]) is kind for name, kind in kinds.items())
+    fine = fine and len(own["source"]) <= LONGEST_TEXT
+    if not fine or not all(type(number) is int for number in own["category_ids"]):
+        _fail("expected category_ids (whole numbers), rules and source (text)", file, "dataset")
     names = arrays["images.file_name"].tolist() if "images.file_name" in arrays else ()
-    try:
+    with _problems_of(file, "dataset"):
         return Dataset(
             classes=tuple(words["classes"]),
             image_ids=arrays["images.id"],
             widths=arrays["images.width"],
             heights=arrays["images.height"],
             file_names=tuple(names),
-            **words["dataset"],
+            **own,
         )
-    except InputError as error:
-        raise InputError(
-            error.problem, file=file, image=error.image, entry=error.entry or "dataset", remedy="evaluate anew"
-        ) from None
 
 
 def canonical(words: dict[str, Any]) -> bytes:
@@ -476,58 +460,30 @@ def _check_words(words: dict[str, Any], expected: Mapping[str, type], file: str)
         raise InputError(problem, file=file, remedy="evaluate anew")
     for name, kind in expected.items():
         value = words[name]
-        texts = value if kind is list and isinstance(value, list) and name not in ("notes", "warnings") else []
+        texts = value if isinstance(value, list) and name not in ("notes", "warnings") else []
         if type(value) is not kind or not all(type(text) is str for text in texts):
-            what = {
-                str: "text",
-                list: "a list of texts",
-                dict: "an object",
-                int: "a whole number",
-                bool: "true or false",
-            }[kind]
-            raise InputError(f"expected {what}", file=file, entry=name, remedy="evaluate anew")
-        longest = max(map(len, texts if kind is list else [value] if kind is str else []), default=0)
+            _fail(f"expected {_KINDS[kind]}", file, name)
+        longest = max(map(len, [value] if kind is str else texts), default=0)
         if longest > LONGEST_TEXT:
-            problem = f"expected texts of at most {LONGEST_TEXT:,} characters, but got one of {longest:,}"
-            raise InputError(problem, file=file, entry=name, remedy="evaluate anew")
+            _fail(f"expected texts of at most {LONGEST_TEXT:,} characters, but got one of {longest:,}", file, name)
     known = measure_names()
     if words["measures"] != [name for name in known if name in words["measures"]] or not words["measures"]:
-        raise InputError(f"expected some of {', '.join(known)}", file=file, entry="measures", remedy="evaluate anew")
+        _fail(f"expected some of {', '.join(known)}", file, "measures")
 
 
 def _part_of(words: dict[str, Any], file: str) -> Part | None:
     """Return of what it is a part; None where it is a whole."""
-    if not words["part"]:
-        return None
-    try:
-        return Part.from_dict(words["part"])
-    except InputError as error:
-        raise InputError(error.problem, file=file, entry="part", remedy="evaluate anew") from None
+    with _problems_of(file, "part"):
+        return Part.from_dict(words["part"]) if words["part"] else None
 
 
 def _choice_of(words: dict[str, Any], images: int, file: str) -> ThresholdChoice | None:
     """Return the label thresholds that were chosen; None unless the convention leaves it to choose them."""
     chosen = words["threshold_choice"]
     if (words["convention"].get("label_threshold") == "auto") != bool(chosen):
-        raise InputError(
-            "expected one for label_threshold `auto` alone", file=file, entry="threshold_choice", remedy="evaluate anew"
-        )
-    if not chosen:
-        return None
-    try:
-        return ThresholdChoice.from_words(chosen, images)
-    except InputError as error:
-        raise InputError(error.problem, file=file, entry="threshold_choice", remedy="evaluate anew") from None
-
-
-def _check_dataset_words(words: dict[str, Any], file: str) -> None:
-    """Raise unless the words about a data set are those that it needs."""
-    kinds = {"category_ids": list, "rules": str, "source": str}
-    fine = words.keys() == kinds.keys() and all(type(words[name]) is kind for name, kind in kinds.items())
-    fine = fine and len(words["source"]) <= LONGEST_TEXT
-    if not fine or not all(type(number) is int for number in words["category_ids"]):
-        expected = "expected category_ids (whole numbers), rules and source (text)"
-        raise InputError(expected, file=file, entry="dataset", remedy="evaluate anew")
+        _fail("expected one for label_threshold `auto` alone", file, "threshold_choice")
+    with _problems_of(file, "threshold_choice"):
+        return ThresholdChoice.from_words(chosen, images) if chosen else None
 
 
 def _convention_of(words: dict[str, Any], file: str) -> Convention:
@@ -535,14 +491,20 @@ def _convention_of(words: dict[str, Any], file: str) -> Convention:
     given = words["convention"]
     for field in dataclasses.fields(Convention):
         if field.name not in given:
-            raise InputError(
-                f"expected a value like {json.dumps(field.default)}",
-                file=file, entry=f"convention.{field.name}", remedy="evaluate anew",
-            )  # fmt: skip
-    try:
+            _fail(f"expected a value like {json.dumps(field.default)}", file, f"convention.{field.name}")
+    with _problems_of(file, "convention", remedies=True):
         return Convention.from_dict(given)
+
+
+@contextmanager
+def _problems_of(file: str, entry: str, *, remedies: bool = False) -> Iterator[None]:
+    """Say of problems where they are; their own `remedies` are for those who give the entry themselves."""
+    try:
+        yield
     except InputError as error:
-        raise InputError(error.problem, file=file, entry="convention", remedy=error.remedy or "evaluate anew") from None
+        remedy = (error.remedy if remedies else None) or "evaluate anew"
+        entry = error.entry or entry
+        raise InputError(error.problem, file=file, image=error.image, entry=entry, remedy=remedy) from None
 
 
 def _fail(problem: str, file: str, entry: str) -> NoReturn:

@@ -52,7 +52,9 @@ def write(folder: Path, words: dict[str, Any], arrays: Arrays, **others: bytes) 
     """Write words and arrays as they are, with the digest that they have: a careful forger's work."""
     known = {name: array for name, array in arrays.items() if name in SCHEMA}
     if len(known) == len(SCHEMA) and "digest" in words and isinstance(words["digest"], str):
-        words = words | {"digest": digest(canonical(words), {n: np.ascontiguousarray(a) for n, a in known.items()})}
+        words = words | {
+            "digest": digest(canonical(words), {n: np.ascontiguousarray(a) for n, a in known.items()}, SCHEMA)
+        }
     (folder / WORDS).write_text(json.dumps(words))
     packed = io.BytesIO()
     write_archive(packed, arrays)
