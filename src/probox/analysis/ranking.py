@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.evaluation.input_checks import Columns
-from probox.evaluation.input_checks.checks import check_coverage
+from probox.evaluation.input_checks import Columns, check_coverage
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.pdq_measure import pdq_per_image
 from probox.notes import Note
@@ -253,7 +252,7 @@ def find_seen_images(evaluation: Evaluation) -> Bools:
     rarely sure leaves images empty, too.
     """
     seen = np.ones(len(evaluation.dataset), bool)
-    if check_coverage(Columns.of_evaluation(evaluation)):
+    if any(check_coverage(Columns.of_evaluation(evaluation))):
         seen = np.bincount(evaluation.detections.image_rows, minlength=len(seen)) > 0
     return seen
 

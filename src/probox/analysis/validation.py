@@ -9,9 +9,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from probox.errors import InputError, Spelling, python_keyword
-from probox.evaluation.input_checks import Columns, check_columns
-from probox.evaluation.input_checks.checks import CLIP, boxes_outside, corners_outside, describe_corner
-from probox.evaluation.input_checks.columns import Rows
+from probox.evaluation.input_checks import (
+    CLIP,
+    Columns,
+    Rows,
+    boxes_outside,
+    check_columns,
+    corners_outside,
+    describe_corner,
+)
 from probox.files.reading import Paths
 from probox.formats.format import Draft
 from probox.formats.problems import Finding, Problems
