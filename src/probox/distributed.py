@@ -8,21 +8,15 @@ evaluation are kept on disk until all are done. Needs the extra ``distributed``.
 from __future__ import annotations
 
 import dataclasses
-import json
-import logging
-import multiprocessing
 import os
-import signal
-import sys
 import threading
-import warnings
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError as FuturesCancelled
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from probox.convention import Convention
@@ -36,7 +30,7 @@ from probox.evaluation.storage import from_bytes
 from probox.files.checkpoint import Checkpoint, read_settings
 from probox.files.reading import Paths, is_url
 from probox.options import Settings, resolve_settings, takes_settings
-from probox.support.optional import require
+from probox.support.dask_cluster import count_threads, current_client, open_client
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.version import __version__
@@ -46,40 +40,33 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from probox.detect.candidates import Runner
-    from probox.detect.dropout import Dropout
     from probox.detect.image_files import ImageFile
     from probox.detect.run import DetectionRun, PhotoResult
     from probox.detect.uncertainty import Options
     from probox.evaluation.result import Evaluation
+
 
 __all__ = [
     "ClusterEvaluation", "ClusterLooking", "Model", "detect_images", "evaluate", "map_tasks", "open_client",
     "run_evaluation",
 ]  # fmt: skip
 
-PATIENCE = 8.0
-"""Seconds to wait for a scheduler to answer, and for its first worker."""
 PARTS_PER_THREAD = 4
 """Into so many parts for each thread of the cluster images are cut, so that none waits long for the last."""
 
 Progress = Callable[[int, int], None]
 _AGAIN = "run the same again"
 _KEPT = "run the same again: what is done is kept"
-_LOGGERS = ("distributed", "tornado", "asyncio")
-"""Loggers whose complaints about lost connections would stand around the one line that says what is wrong."""
-_ADDRESS = "give local, the address of a scheduler (tcp://host:8786) or its --scheduler-file"
-_VERSION = "__import__('probox.version', fromlist=['version']).__version__"
-"""The expression that workers evaluate: a function of probox would be unknown where probox is."""
+_GRAPH_SIZE = "distributed.admin.large-graph-warning-threshold"
 
 
 # --- evaluation ---
 
 
-@dataclasses.dataclass(frozen=True)
-class ClusterEvaluation:
+class ClusterEvaluation(NamedTuple):
     """A result, how many parts it was cut into, and how many of these were kept from an earlier run."""
 
-    result: Any
+    result: Evaluation
     parts: int
     kept: int
 
@@ -132,8 +119,7 @@ def evaluate(
         truth, detections, client=client, parts=parts, keep=keep, checkpoint=checkpoint, progress=progress,
         image_ids=image_ids, repair=repair, convention=chosen, measures=measures,
     ) as run:  # fmt: skip
-        result: Evaluation = run.result
-        return result
+        return run.result
 
 
 @contextmanager
@@ -152,7 +138,7 @@ def run_evaluation(
     measures: str | Sequence[str] | None = None,
 ) -> Iterator[ClusterEvaluation]:
     """Give the result of `evaluate`; its finished parts are removed when the block ends, having saved it."""
-    cluster = _current_client() if client is None else client
+    cluster = current_client() if client is None else client
     wanted = measures_to_keep(known_measures(measures), check_keep(keep), asked=measures is not None)
     given = open_inputs(truth, detections, image_ids=image_ids, repair=repair)
     ids = given.image_ids
@@ -198,15 +184,15 @@ def _evaluate_part(number: int, truth: Any, detections: Any, *, of: int, how: di
     return evaluate_here(truth, detections, part=(number, of), threads=1, **how).to_bytes()
 
 
-def _load_parts(folder: Checkpoint, of: int) -> dict[int, Any]:
+def _load_parts(folder: Checkpoint, of: int) -> dict[int, Evaluation]:
     """Return the parts that are kept; damaged ones are evaluated again."""
-    loaded: dict[int, Any] = {}
+    loaded: dict[int, Evaluation] = {}
     for number in range(1, of + 1):
         data = folder.read(_name_part(number))
         with suppress(InputError):
-            part = None if data is None else from_bytes(data)
-            if part is not None and part.part is not None and (part.part.numbers, part.part.of) == ((number,), of):
-                loaded[number] = part
+            result = None if data is None else from_bytes(data)
+            if result and result.part and (result.part.numbers, result.part.of) == ((number,), of):
+                loaded[number] = result
     return loaded
 
 
@@ -217,7 +203,7 @@ def _name_part(number: int) -> str:
 def _count_parts(parts: int | None, before: object, client: Client, images: int) -> int:
     """Return how many parts to make: as asked for, as an interrupted run, or what keeps the cluster busy."""
     if parts is None:
-        parts = before if isinstance(before, int) else PARTS_PER_THREAD * _count_threads(client)
+        parts = before if isinstance(before, int) else PARTS_PER_THREAD * count_threads(client)
     elif isinstance(parts, bool) or not hasattr(parts, "__index__") or parts < 1:
         raise InputError(f"expected parts to be a whole number from 1 on, but got {parts!r:.40}")
     return max(1, min(int(parts), images))
@@ -233,20 +219,13 @@ def _absolute(path: Any) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What a detector is opened by, in any process that sees the same files; parameters are those of `open_detector`.
+    """What a detector is opened by, in any process that sees the same files: what `open_detector` is given.
 
     Files are known by their whole paths: workers may have been started in another folder.
     """
 
     model: str
-    family: str = "auto"
-    classes: tuple[str, ...] | None = None
-    dropout: Dropout | None = None
-    batch: int = 1
-    threads: int | None = None
-    size: tuple[int, int] | None = None
-    weights: str | None = None
-    device: str | None = None
+    opening: dict[str, Any]
 
     @classmethod
     def from_name(
@@ -262,28 +241,25 @@ class Model:
         if kind != "torchvision":
             whole = str(Path(file).resolve())
             model = f"python:{whole}:{function}" if kind == "python" else whole if kind == "onnx" else f"{kind}:{whole}"
-        return cls(
-            model,
-            classes=None if classes is None else tuple(classes),
-            weights=None if weights is None else str(Path(weights).resolve()),
-            **choices,
-        )
+        choices["classes"] = None if classes is None else tuple(classes)
+        choices["weights"] = None if weights is None else str(Path(weights).resolve())
+        return cls(model, choices)
 
     def open(self, calls: int = 1) -> Runner:
         """Return the detector, for so many calls at a time if it allows them, each with as many threads."""
         from probox.detect.factory import open_detector, split_model
 
-        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        if split_model(self.model)[0] == "onnx" and self.threads is not None:
-            given |= {"workers": calls, "threads": self.threads + calls - 1}  # those of all calls together
-        return open_detector(given.pop("model"), **given)
+        given = dict(self.opening)
+        if split_model(self.model)[0] == "onnx" and given.get("threads") is not None:
+            given |= {"workers": calls, "threads": given["threads"] + calls - 1}  # those of all calls together
+        return open_detector(self.model, **given)
 
     def stamps(self) -> list[tuple[int, int] | None]:
         """Return what tells the files from others that have taken their places."""
         from probox.detect.factory import files_of
 
         stamps: list[tuple[int, int] | None] = []
-        for path in files_of(self.model, self.weights):
+        for path in files_of(self.model, self.opening["weights"]):
             with suppress(OSError):
                 status = path.stat()
                 stamps.append((status.st_size, status.st_mtime_ns))
@@ -323,7 +299,7 @@ def detect_images(
     from probox.detect.run import detect_images as detect_images_here
 
     named = Model.from_name(model, **opening)
-    looking = ClusterLooking(_current_client() if client is None else client, named)
+    looking = ClusterLooking(current_client() if client is None else client, named)
     return detect_images_here(
         named.open(), images, out, options, settings=settings, categories=categories, shards=shards, progress=progress,
         process=looking,
@@ -352,13 +328,11 @@ class ClusterLooking:
         names = [f"batch {number} of {len(sent)}" for number in range(1, len(sent) + 1)]
         for index, (process, notes, found) in map_tasks(self.client, look, sent, names=names, remedy=_KEPT):
             self._notes[process] = notes
-            yield [_rename_photo(one, image) for one, image in zip(found, chunks[index], strict=True)]
-
-
-def _rename_photo(done: PhotoResult, image: ImageFile) -> PhotoResult:
-    """Return what was found with the photo called as it is called here."""
-    problem = done.problem.replace(str(done.image.path), str(image.path))
-    return dataclasses.replace(done, image=image, problem=problem)
+            done: list[PhotoResult] = []
+            for one, image in zip(found, chunks[index], strict=True):  # photos are called as they are here
+                problem = one.problem.replace(str(one.image.path), str(image.path))
+                done.append(dataclasses.replace(one, image=image, problem=problem))
+            yield done
 
 
 _opening = threading.Lock()
@@ -372,33 +346,28 @@ def _look_on_worker(
     """Return the worker, its detector's notes so far, and detections; each process opens the detector once."""
     from distributed import get_worker
 
+    from probox.detect.factory import files_of
     from probox.detect.run import process_photos
 
     worker = get_worker()
-    detector, calling = _open_on_worker(model, fingerprint, worker.state.nthreads)
-    with calling:  # from one thread at a time, unless the detector says otherwise
-        done = process_photos(detector, chunk, options)
-    return str(worker.address), tuple(getattr(detector, "notes", ())), done
-
-
-def _open_on_worker(model: Model, fingerprint: str, calls: int) -> tuple[Runner, threading.Semaphore]:
-    from probox.detect.factory import files_of
-
     with _opening:
         stamps = model.stamps()
         if _opened.get("model") != (model, stamps):
             _opened.clear()  # before the next: two models may not fit
-            detector = model.open(calls)
+            detector = model.open(worker.state.nthreads)
             calling = threading.Semaphore(int(getattr(detector, "workers", 1)))
             _opened.update(model=(model, stamps), detector=detector, calling=calling)
-        if _opened["detector"].fingerprint != fingerprint:
+        detector, calling = _opened["detector"], _opened["calling"]
+        if detector.fingerprint != fingerprint:
             _opened.clear()
             raise InputError(
                 "a Dask worker finds another model in its place",
-                file=str(next(iter(files_of(model.model, model.weights)), model.model)),
+                file=str(next(iter(files_of(model.model, model.opening["weights"])), model.model)),
                 remedy="let all workers see the same files, and the same versions of packages",
             )
-        return _opened["detector"], _opened["calling"]
+    with calling:  # from one thread at a time, unless the detector says otherwise
+        done = process_photos(detector, chunk, options)
+    return str(worker.address), tuple(getattr(detector, "notes", ())), done
 
 
 # --- tasks ---
@@ -440,6 +409,7 @@ def map_tasks(
     retries : int
         How often a task runs again that failed with another error, say of a file system.
     """
+    import dask
     from distributed import as_completed
 
     items = list(items)
@@ -451,8 +421,15 @@ def map_tasks(
         progress(0, sum(weights))
     try:
         if items:
-            with _one_line_errors(client, remedy):
-                futures = dict(zip(_submit(client, function, items, shared, retries), range(len(items)), strict=True))
+            with _one_line_errors(client, remedy), dask.config.set({_GRAPH_SIZE: "1TB"}):
+                # To all workers at first, of whom one may die.
+                sent = client.scatter(list(shared), broadcast=True, hash=False) if shared else []
+                keys = [f"probox-{uuid4().hex[:12]}-{index}" for index in range(len(items))]
+                mapped = client.map(
+                    _attempt, items, key=keys, retries=retries, pure=False, function=function, shared=sent
+                )
+            futures = {future: index for index, future in enumerate(mapped)}
+            del mapped  # results are released one by one
             watched = as_completed(list(futures))
         while futures:
             with _one_line_errors(client, remedy):
@@ -476,21 +453,6 @@ def map_tasks(
         raise _choose_error(failed, names)
 
 
-def _submit(
-    client: Client, function: Callable[..., Any], items: list[Any], shared: Sequence[Any], retries: int
-) -> list[Future]:
-    import dask
-
-    # To all workers at first, of whom one may die.
-    sent = client.scatter(list(shared), broadcast=True, hash=False) if shared else []
-    keys = [f"probox-{uuid4().hex[:12]}-{index}" for index in range(len(items))]
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-        futures: list[Future] = client.map(
-            _attempt, items, key=keys, retries=retries, pure=False, function=function, shared=sent
-        )
-    return futures
-
-
 def _attempt(item: Any, function: Callable[..., Any], shared: Sequence[Any]) -> tuple[Any, ProboxError | None]:
     """Return what a function makes of an item on a worker; an error in the input is a result like any other."""
     try:
@@ -507,8 +469,8 @@ def _wait_for(future: Future, name: str, remedy: str) -> tuple[Any, ProboxError 
         result: tuple[Any, ProboxError | None] = future.result()
         return result
     except KilledWorker as error:
-        times = f"{error.allowed_failures + 1} times"
-        problem = f"the worker process that ran it died, {times}; it may need more memory than workers have"
+        problem = f"the worker process that ran it died, {error.allowed_failures + 1} times"
+        problem += "; it may need more memory than workers have"
     except MemoryError:
         problem = "a Dask worker is out of memory"
     except OSError as error:
@@ -524,11 +486,10 @@ def _choose_error(failed: dict[int, ProboxError], names: Sequence[str]) -> Probo
     first, error = min(failed.items())
     if len({str(one) for one in failed.values()}) == 1 or not isinstance(error, InputError):
         return error
-    others = f"{len(failed) - 1} other{'s' if len(failed) > 2 else ''} failed, too"
-    where = others if error.entry == names[first] else f"{names[first]}; {others}"
-    return type(error)(
-        f"{error.problem} ({where})", file=error.file, image=error.image, entry=error.entry, remedy=error.remedy
-    )
+    where = f"{len(failed) - 1} other{'s' if len(failed) > 2 else ''} failed, too"
+    where = where if error.entry == names[first] else f"{names[first]}; {where}"
+    problem, entry = f"{error.problem} ({where})", error.entry
+    return type(error)(problem, file=error.file, image=error.image, entry=entry, remedy=error.remedy)
 
 
 @contextmanager
@@ -553,274 +514,3 @@ def _is_lost(error: BaseException) -> bool:
 
     closed = getattr(distributed.client, "ClosedClientError", CommClosedError)  # older ones have none
     return isinstance(error, CancelledError | FuturesCancelled | CommClosedError | closed | TimeoutError)
-
-
-# --- reaching a cluster ---
-
-
-@contextmanager
-def open_client(address: str = "local", *, timeout: float | None = None) -> Iterator[Client]:
-    """Give a client of a Dask cluster, and close it in the end.
-
-    Parameters
-    ----------
-    address : str
-        ``"local"``: a cluster of this machine, with one process for each processor, or ``"local:4"`` for four of them.
-        It ends with the block; processes that start meanwhile do not import modules from the current folder
-        (``PYTHONSAFEPATH``). Anything else is a scheduler that runs already: its address (``"tcp://host:8786"``) or
-        the file that it wrote with ``--scheduler-file``.
-    timeout : float, optional
-        Seconds to wait for a scheduler to answer, and for its first worker; default: 8.
-
-    Examples
-    --------
-    >>> from probox.distributed import open_client
-    >>> with open_client("tcp://head:8786") as client:  # doctest: +SKIP
-    ...     result = probox.distributed.evaluate("truth/", "found/", client=client)
-    """
-    require("distributed", extra="distributed", purpose="a Dask cluster needs")
-    timeout = PATIENCE if timeout is None else timeout
-    workers = _parse_workers(address)
-    place = None if workers is not None else _find_address(address)
-    with ExitStack() as stack:
-        stack.enter_context(_quiet())
-        if workers is not None:
-            client = stack.enter_context(_start(workers, timeout))
-        else:
-            client = stack.enter_context(_connect(str(place), timeout))
-        _check_workers(client, timeout)
-        yield client
-
-
-def _current_client() -> Client:
-    """Return the client that a program has opened, as `dask` would choose it."""
-    distributed = require("distributed", extra="distributed", purpose="a Dask cluster needs")
-    with suppress(ValueError):
-        client: Client = distributed.get_client()
-        return client
-    raise InputError(
-        "there is no Dask cluster to work on",
-        remedy='open one: `with probox.distributed.open_client("local") as client:`, and give client=client',
-    )
-
-
-def _count_threads(client: Client) -> int:
-    """Return how many tasks a cluster works on at a time."""
-    return max(1, sum(int(threads) for threads in client.nthreads().values()))
-
-
-def _parse_workers(address: str) -> int | None:
-    """Return how many processes a cluster of this machine is to have; None for the address of another.
-
-    >>> _parse_workers("local:3"), _parse_workers("tcp://head:8786")
-    (3, None)
-    """
-    word, colon, number = address.partition(":")
-    if word != "local":
-        return None
-    if not colon:
-        return _count_processors()
-    if not (number.isascii() and number.isdigit() and 0 < int(number) <= 1024):
-        raise InputError(
-            f"expected local or local:N with N processes, but got {address!r:.60}", remedy="write local:4 for four"
-        )
-    return int(number)
-
-
-def _count_processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _find_address(given: str) -> str:
-    """Return the address of a scheduler, also out of the file that it wrote."""
-    if not given.strip():
-        raise InputError("expected the address of a Dask scheduler, but got nothing", remedy=_ADDRESS)
-    if "://" not in given and (os.path.exists(given) or given.endswith(".json") or os.sep in given):
-        try:
-            with open(given, "rb") as file:
-                address = json.load(file)["address"]
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", file=given, remedy=_ADDRESS) from None
-        except (ValueError, KeyError, TypeError, RecursionError):
-            address = None
-        if not isinstance(address, str) or not address:
-            raise InputError("has no address of a Dask scheduler", file=given, remedy=_ADDRESS)
-        return address
-    _, _, port = given.rpartition(":")
-    if not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise InputError(f"expected an address with a port, but got {given!r:.80}", remedy=_ADDRESS)
-    return given
-
-
-@contextmanager
-def _start(workers: int, timeout: float) -> Iterator[Client]:
-    """Give the client of a cluster of this machine, one process for each worker, which ends with the block."""
-    import dask
-    import distributed
-
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        # A process of a worker runs the program that started it, up to here: it must not start a cluster of its own.
-        raise SystemExit(1)
-    # A worker gets the next task when it is through with one: if it dies, no other task of its is blamed.
-    one_by_one = {"distributed.scheduler.worker-saturation": 1.0}
-    # Dask lets workers give freed memory back at once: what NumPy takes again and again is then twice as slow.
-    keep_memory = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}
-    with ExitStack() as stack:
-        stack.enter_context(_isolate_processes())
-        # Processes of workers inherit it: Ctrl-C is for this process alone.
-        with _hold_interrupts(), dask.config.set(one_by_one | keep_memory):
-            try:
-                cluster = distributed.LocalCluster(
-                    n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
-                    silence_logs=logging.CRITICAL,
-                )  # fmt: skip
-            except Exception as error:
-                raise InputError(
-                    f"the processes of a Dask cluster on this machine do not start ({_reason(error)})",
-                    remedy='a program that opens one does so below `if __name__ == "__main__":`',
-                ) from None
-            stack.enter_context(cluster)
-            client = stack.enter_context(_new_client(cluster, timeout))
-        yield client
-
-
-def _new_client(place: Any, timeout: float) -> Client:
-    """Return a client of a cluster or of a scheduler at an address; one that reaches nobody is closed.
-
-    Dask leaves it open, and whenever Python collects it, closes it: if that happens while another client starts, both
-    wait for the same lock, for ever.
-    """
-    import distributed
-
-    client: Client = distributed.Client.__new__(distributed.Client)
-    try:
-        client.__init__(place, timeout=timeout)
-    except BaseException:
-        _close(client)
-        raise
-    return client
-
-
-def _close(client: Client) -> None:
-    """Close a client; a scheduler that is gone cannot be told goodbye."""
-    with suppress(Exception):
-        client.close(timeout=2)
-
-
-@contextmanager
-def _connect(address: str, timeout: float) -> Iterator[Client]:
-    import dask
-
-    with dask.config.set({"distributed.comm.timeouts.connect": f"{timeout}s"}):
-        try:
-            client = _new_client(address, timeout)
-        except Exception as error:  # no host, nobody there, or somebody who speaks another language
-            raise InputError(
-                f"no Dask scheduler answers at {address:.200} ({_reason(error)})",
-                remedy="start one with `dask scheduler`, and check the address",
-            ) from None
-        try:
-            yield client
-        finally:
-            _close(client)
-
-
-def _check_workers(client: Client, timeout: float) -> None:
-    """Raise unless there are workers, and all have this probox."""
-    try:
-        client.wait_for_workers(1, timeout=timeout)
-    except Exception:
-        raise InputError(
-            f"the Dask scheduler at {client.scheduler.address} has no workers",
-            remedy=f"start some with `dask worker {client.scheduler.address}`",
-        ) from None
-    try:
-        versions = client.run(eval, _VERSION, on_error="return")
-    except Exception as error:
-        raise InputError(
-            f"the workers of the Dask scheduler at {client.scheduler.address} do not answer ({_reason(error)})",
-            remedy="look into their logs, and start them again",
-        ) from None
-    for worker, version in sorted(versions.items()):
-        if isinstance(version, ImportError):
-            raise InputError(
-                f"the Dask worker {worker} has no probox", remedy="install probox for the Python that runs workers"
-            )
-        if version != __version__:
-            said = f"has probox {version}" if isinstance(version, str) else f"cannot say its probox ({version!r:.120})"
-            raise InputError(
-                f"the Dask worker {worker} {said}, but this is {__version__}", remedy="install the same everywhere"
-            )
-
-
-def _reason(error: BaseException) -> str:
-    """Return what is behind an error in a few words: the innermost cause says most."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{first or 'no answer in time':.160}"
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Dask from telling in its own words what is told in one line, and from warning of small things."""
-    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOGGERS]
-    loggers = [logging.getLogger(name) for name in {*names, *_LOGGERS}]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=r"distributed\b")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-@contextmanager
-def _isolate_processes() -> Iterator[None]:
-    """Keep processes that start meanwhile from importing modules of the current folder in place of Python's own.
-
-    Dask and multiprocessing start them as ``python -c``, which looks there first; a worker may be started again later.
-    """
-    if sys.version_info < (3, 11):  # which has no such setting
-        _check_current_folder()
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop("PYTHONSAFEPATH", None)
-        else:
-            os.environ["PYTHONSAFEPATH"] = before
-
-
-def _check_current_folder() -> None:
-    """Raise if a module of Python would be imported from the current folder."""
-    for name in sorted(os.listdir()):
-        if name.split(".")[0] in sys.stdlib_module_names:
-            raise InputError(
-                "would be imported by Dask's processes in place of Python's own module",
-                file=os.path.abspath(name),
-                remedy="start probox in another folder, or use Python 3.11 or newer",
-            )
-
-
-@contextmanager
-def _hold_interrupts() -> Iterator[None]:
-    """Let threads and processes that start meanwhile never see Ctrl-C; this thread sees it at the end."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # its own start would let interrupts through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

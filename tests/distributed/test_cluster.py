@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from probox import distributed as cluster
 from probox.distributed import open_client
 from probox.errors import InputError
+from probox.support import dask_cluster as cluster
 
 pytest.importorskip("distributed")
 
@@ -36,10 +36,10 @@ def refused(address: str) -> str:
 
 
 def test_a_local_cluster_has_as_many_processes_as_asked_for(client: Any) -> None:
-    assert cluster._count_threads(client) == 2
+    assert cluster.count_threads(client) == 2
     assert len(client.nthreads()) == 2
     with open_client("local:1") as other:  # beside the first one
-        assert cluster._count_threads(other) == 1
+        assert cluster.count_threads(other) == 1
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="needs PYTHONSAFEPATH")
@@ -159,7 +159,7 @@ def test_a_program_that_starts_itself_again_ends_in_one_error(tmp_path: Path) ->
     program.write_text(
         "import probox.distributed\nwith probox.distributed.open_client('local:1'):\n    print('open')\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(cluster.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(cluster.__file__).parents[2])}
     ended = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
     assert ended.stdout == ""

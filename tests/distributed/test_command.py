@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import probox
-from probox import distributed
 from probox.cli import main
 from probox.demo import make_demo
 
@@ -98,7 +97,7 @@ def test_options_that_do_not_go_together(
 def test_no_scheduler_is_one_line(
     demo_files: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distributed, "PATIENCE", 0.5)
+    monkeypatch.setattr("probox.support.dask_cluster.PATIENCE", 0.5)
     status, out, err = run(capfd, demo_files / "truth.json", demo_files / "unsure.json", "--dask", "127.0.0.1:1")
     assert (status, out) == (1, "")
     assert err.startswith("probox: no Dask scheduler answers at 127.0.0.1:1 (")

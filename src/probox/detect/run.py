@@ -26,7 +26,7 @@ from probox.detect.uncertainty import (
     mask_cost,
 )
 from probox.errors import InputError
-from probox.evaluation.archive import ArchiveColumn, read_members, to_stored, write_archive
+from probox.evaluation.archive import ArchiveColumn, read_arrays, to_stored, write_archive
 from probox.files.checkpoint import Checkpoint
 from probox.files.photos import Photo, read_photo
 from probox.files.reading import is_url
@@ -470,7 +470,7 @@ class Partial(Checkpoint):
         if data is None:
             return None
         try:
-            columns = read_members(io.BytesIO(data), len(data), str(self.folder / name), schema=self._schema)
+            columns = read_arrays(io.BytesIO(data), str(self.folder / name), self._schema)
             return self._check_columns(columns, image)
         except (ValueError, KeyError):  # InputError, too
             return None

@@ -27,11 +27,11 @@ from probox.formats.registry import format_of_detections, read_detections_of_par
 from probox.notes import Note, notes_of_images, notes_of_part
 from probox.support.formatting import some_names
 from probox.support.types import Ints
-from probox.tables.table import check_tables
 from probox.tables.dataset import Dataset, chosen_ids
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import repeated_classes, unknown_classes
+from probox.tables.table import check_tables
 
 Images = str | os.PathLike[str] | npt.ArrayLike
 """Image ids, or a file of them, or ids in one text between commas."""
