@@ -20,7 +20,7 @@ from probox.measures.pmb_nll import log_floors
 
 torch = pytest.importorskip("torch")
 
-from probox.torch.pmb import pmb_nll_loss  # noqa: E402
+from probox.torch.losses import pmb_nll_loss  # noqa: E402
 
 pytestmark = pytest.mark.torch
 torch.set_num_threads(1)

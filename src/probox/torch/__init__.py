@@ -11,9 +11,14 @@ from probox.support.optional import require
 
 require("torch", extra="torch", purpose="training needs")
 
-from probox.torch.box_losses import crps_loss, dmm_loss, energy_score_loss, nll_loss  # noqa: E402
 from probox.torch.head import GaussianCorners  # noqa: E402
-from probox.torch.pmb import pmb_nll_loss  # noqa: E402
+from probox.torch.losses import (  # noqa: E402
+    crps_loss,
+    dmm_loss,
+    energy_score_loss,
+    nll_loss,
+    pmb_nll_loss,
+)
 from probox.torch.ppdq import (  # noqa: E402
     background,
     foreground,

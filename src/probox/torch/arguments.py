@@ -60,9 +60,12 @@ class Corners:
         sigmas = self.sigmas.reshape(-1, 2, 2)
         rho = torch.zeros_like(sigmas[:, :, 0]) if self.rho is None else self.rho
         across = rho * sigmas[..., 0] * sigmas[..., 1]
-        squares = sigmas**2
-        rows = [torch.stack([squares[..., 0], across], -1), torch.stack([across, squares[..., 1]], -1)]
-        return torch.stack(rows, -2)
+        return matrices_of(sigmas[..., 0] ** 2, across, across, sigmas[..., 1] ** 2)
+
+
+def matrices_of(first: Tensor, second: Tensor, third: Tensor, fourth: Tensor) -> Tensor:
+    """Return matrices (..., 2, 2) of their entries, row by row."""
+    return torch.stack([torch.stack([first, second], -1), torch.stack([third, fourth], -1)], -2)
 
 
 def corners_of(boxes: Tensor, *, log_std: Tensor | None, cholesky: Tensor | None, covariance: Tensor | None) -> Corners:
@@ -95,11 +98,11 @@ def corners_of(boxes: Tensor, *, log_std: Tensor | None, cholesky: Tensor | None
         whole = check_tensor(covariance, "covariance", (n, 2, 2, 2)).double()
         xx, yy = whole[..., 0, 0], whole[..., 1, 1]
         xy = (whole[..., 0, 1] + whole[..., 1, 0]) / 2
-        if bool((xx < 0).any()) or bool((yy < 0).any()) or bool((xy**2 > xx * yy * (1 + 1e-6)).any()):
-            row = int(((xx < 0) | (yy < 0) | (xy**2 > xx * yy * (1 + 1e-6))).any(1).nonzero()[0])
+        invalid = ((xx < 0) | (yy < 0) | (xy**2 > xx * yy * (1 + 1e-6))).any(1)
+        if bool(invalid.any()):
             raise InputError(
                 "expected covariances to be positive semi-definite",
-                entry=f"box {row}",
+                entry=f"box {_first(invalid)}",
                 remedy="give cholesky instead, whose product is one whatever a network says",
             )
         x, y = _at_least((xx + 1e-300).sqrt()), _at_least((yy + 1e-300).sqrt())
@@ -116,9 +119,15 @@ def _at_least(sigmas: Tensor) -> Tensor:
     return sigmas.clamp(min=MIN_SIGMA)
 
 
+def _first(flags: Tensor) -> int:
+    """Return the first row with a flag."""
+    return int(flags.nonzero()[0])
+
+
 def _check_sigmas(sigmas: Tensor, name: str) -> None:
-    if not bool((sigmas < 1e6).all()):
-        row = int((~(sigmas < 1e6)).any(1).nonzero()[0])
+    large = ~(sigmas < 1e6).all(1)
+    if bool(large.any()):
+        row = _first(large)
         raise InputError(
             f"expected standard deviations below 1e6 pixels, but {name} says {float(sigmas[row].detach().max()):.3g}",
             entry=f"box {row}",
@@ -140,10 +149,9 @@ def check_tensor(value: Any, name: str, shape: tuple[int | None, ...]) -> Tensor
         raise InputError(f"expected {name} to hold floats, but got {value.dtype}", remedy="convert it with .float()")
     finite = torch.isfinite(value)
     if not bool(finite.all()):
-        row = int((~finite).reshape(len(value), -1).any(1).nonzero()[0])
         raise InputError(
             f"expected {name} to be finite",
-            entry=f"row {row}",
+            entry=f"row {_first((~finite).reshape(len(value), -1).any(1))}",
             remedy="look for a division by 0 or a learning rate that is too high",
         )
     return value
@@ -163,7 +171,7 @@ def truth_boxes_of(truth_boxes: Tensor | None, truth_masks: Tensor | None, n: in
         boxes = check_tensor(truth_boxes, "truth_boxes", (n, 4)).detach().double()
         wrong = (boxes[:, 2:] < boxes[:, :2]).any(1)
         if bool(wrong.any()):
-            row = int(wrong.nonzero()[0])
+            row = _first(wrong)
             raise InputError(
                 f"expected x1 <= x2 and y1 <= y2, but got {[round(v, 3) for v in boxes[row].tolist()]}",
                 entry=f"truth_boxes, row {row}",
@@ -174,7 +182,7 @@ def truth_boxes_of(truth_boxes: Tensor | None, truth_masks: Tensor | None, n: in
     columns, rows = masks.any(1), masks.any(2)
     empty = ~rows.any(1)
     if bool(empty.any()):
-        raise InputError("expected a mask with pixels", entry=f"truth_masks, row {int(empty.nonzero()[0])}")
+        raise InputError("expected a mask with pixels", entry=f"truth_masks, row {_first(empty)}")
     ends = []
     for line in (columns, rows):
         size = line.shape[1]
@@ -202,20 +210,46 @@ def label_log_probs(
     if label_logits is None or truth_labels is None:
         return None
     logits = check_tensor(label_logits, "label_logits", (n, None)).double()
-    if not isinstance(truth_labels, torch.Tensor) or tuple(truth_labels.shape) != (n,):
-        raise InputError(f"expected truth_labels to be a tensor of shape ({n},), one class for each box")
-    if truth_labels.is_floating_point() or truth_labels.dtype == torch.bool:
-        raise InputError(f"expected truth_labels to hold whole numbers, but got {truth_labels.dtype}")
-    labels, classes = truth_labels.long(), logits.shape[1]
-    if n and not (int(labels.min()) >= 0 and int(labels.max()) < classes):
-        row = int(((labels < 0) | (labels >= classes)).nonzero()[0])
-        raise InputError(
-            f"expected a class from 0 to {classes - 1}, but got {int(labels[row])}", entry=f"truth_labels, row {row}"
-        )
+    labels = check_whole(truth_labels, "truth_labels", n, ", one class for each box")
+    check_classes(labels, logits.shape[1])
+    return log_activation(logits, activation).gather(1, labels[:, None])[:, 0]
+
+
+def log_activation(logits: Tensor, activation: str) -> Tensor:
+    """Return the logarithms of the probabilities that logits stand for."""
     if activation not in ("softmax", "sigmoid"):
         raise InputError(f"expected activation to be softmax or sigmoid, but got {activation!r:.40}")
-    act = torch.log_softmax(logits, 1) if activation == "softmax" else torch.nn.functional.logsigmoid(logits)
-    return act.gather(1, labels[:, None])[:, 0]
+    return torch.log_softmax(logits, 1) if activation == "softmax" else torch.nn.functional.logsigmoid(logits)
+
+
+def check_whole(value: Any, name: str, size: int | None, meaning: str = "") -> Tensor:
+    """Return a tensor of this many whole numbers; None stands for any number of them, one for each of M objects."""
+    if not isinstance(value, torch.Tensor) or value.dim() != 1 or size not in (None, len(value)):
+        raise InputError(f"expected {name} to be a tensor of shape ({'M' if size is None else size},){meaning}")
+    if value.is_floating_point() or value.dtype == torch.bool:
+        raise InputError(f"expected {name} to hold whole numbers, but got {value.dtype}")
+    return value.long()
+
+
+def check_classes(labels: Tensor, classes: int, remedy: str | None = None) -> None:
+    """Raise unless labels count in the classes."""
+    unknown = (labels < 0) | (labels >= classes)
+    if bool(unknown.any()):
+        row = _first(unknown)
+        problem = f"expected a class from 0 to {classes - 1}, but got {int(labels[row])}"
+        raise InputError(problem, entry=f"truth_labels, row {row}", remedy=remedy)
+
+
+def check_number(value: Any, name: str, most: float = 1.0) -> None:
+    """Raise unless this is a number from 0 to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= most:
+        raise InputError(f"expected {name} to be a number from 0 to {most:g}, but got {value!r:.40}")
+
+
+def check_count(value: Any, name: str) -> None:
+    """Raise unless this is a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"expected {name} to be a whole number of at least 1, but got {value!r:.40}")
 
 
 def reduce_losses(values: Tensor, weights: Tensor | None, reduction: Reduction, like: Tensor) -> Tensor:
@@ -295,13 +329,13 @@ def _axes(corners: Corners, size: tuple[Tensor, Tensor] | None) -> tuple[Axis, A
 def pairs_of(
     boxes: Tensor,
     *,
-    log_std: Tensor | None,
-    cholesky: Tensor | None,
-    covariance: Tensor | None,
-    truth_boxes: Tensor | None,
-    truth_masks: Tensor | None,
-    image_size: tuple[int, int] | Tensor | None,
-    inclusive: bool,
+    log_std: Tensor | None = None,
+    cholesky: Tensor | None = None,
+    covariance: Tensor | None = None,
+    truth_boxes: Tensor | None = None,
+    truth_masks: Tensor | None = None,
+    image_size: tuple[int, int] | Tensor | None = None,
+    inclusive: bool = True,
 ) -> Pairs:
     """Return the pairs that the arguments of `spatial_quality` describe."""
     corners = corners_of(boxes, log_std=log_std, cholesky=cholesky, covariance=covariance)
@@ -318,18 +352,18 @@ def pairs_of(
     if size is not None:
         limits = torch.stack([*size, *size], 1)
         truth = torch.minimum(truth.clamp(min=0.0), limits)
-    if masks is not None and size is not None and bool((torch.stack(size, 1).amax(0) != _shape(masks)).any()):
-        height, width = masks.shape[1:]
-        raise InputError(
-            f"expected masks of the image's size {[int(s.max()) for s in size]}, but got {[width, height]}",
-            remedy="leave image_size out, or give masks of the whole image",
-        )
+    if masks is not None and size is not None and len(masks):
+        largest, own = [int(sizes.max()) for sizes in size], [masks.shape[2], masks.shape[1]]
+        if largest != own:
+            raise InputError(
+                f"expected masks of the image's size {largest}, but got {own}",
+                remedy="leave image_size out, or give masks of the whole image",
+            )
     area = (truth[:, 2] - truth[:, 0]) * (truth[:, 3] - truth[:, 1])
     if bool((area <= 0).any()):
-        row = int((area <= 0).nonzero()[0])
         raise InputError(
             "expected a true box with pixels in the image",
-            entry=f"truth, row {row}",
+            entry=f"truth, row {_first(area <= 0)}",
             remedy="leave out objects that lie outside, or of which nothing is left",
         )
     return Pairs(corners, *_axes(corners, size), truth, None if masks is None else _crop_masks(masks, truth))
@@ -346,10 +380,6 @@ def _crop_masks(masks: Tensor, ends: Tensor) -> Tensor:
     every = torch.arange(len(masks), device=masks.device)[:, None, None]
     rows, columns = rows.clamp(max=masks.shape[1] - 1), columns.clamp(max=masks.shape[2] - 1)
     return masks[every, rows[:, :, None], columns[:, None, :]] & there
-
-
-def _shape(masks: Tensor) -> Tensor:
-    return torch.tensor([masks.shape[2], masks.shape[1]], dtype=torch.float64, device=masks.device)
 
 
 def _sizes(given: Any, n: int, device: Any) -> tuple[Tensor, Tensor] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from probox.errors import InputError
+from probox.torch.arguments import check_count, matrices_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,14 +55,14 @@ class CornerSpread:
         """Return lower triangles whose products L L' are the covariances, (..., 2, 2, 2)."""
         x, y, rho = self._parts()
         across, down = y * rho, y * torch.sqrt(1.0 - rho**2)
-        return _matrices(x, torch.zeros_like(x), across, down)
+        return matrices_of(x, torch.zeros_like(x), across, down)
 
     @property
     def covariance(self) -> Tensor:
         """Return the covariances of the top-left and the bottom-right corner, (..., 2, 2, 2)."""
         x, y, rho = self._parts()
         across = rho * x * y
-        return _matrices(x**2, across, across, y**2)
+        return matrices_of(x**2, across, across, y**2)
 
     def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
         x, y = self.sigmas[..., 0::2], self.sigmas[..., 1::2]
@@ -100,7 +101,7 @@ class GaussianCorners(torch.nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from probox.torch.box_losses import nll_loss
+    >>> from probox.torch import nll_loss
     >>> head = GaussianCorners(256)
     >>> features, boxes = torch.randn(8, 256), torch.tensor([[10.0, 10.0, 50.0, 40.0]]).repeat(8, 1)
     >>> spread = head(features, boxes)
@@ -133,11 +134,9 @@ class GaussianCorners(torch.nn.Module):
         super().__init__()
         if not 0.0 < min_sigma < max_sigma < math.inf:
             raise InputError(f"expected 0 < min_sigma < max_sigma, but got {min_sigma!r:.40} and {max_sigma!r:.40}")
-        for name, value in (("in_features", in_features), ("anchors", anchors), ("kernel_size", kernel_size)):
-            if (isinstance(value, bool) or not isinstance(value, int) or value < 1) and not (
-                name == "kernel_size" and value is None
-            ):
-                raise InputError(f"expected {name} to be a whole number of at least 1, but got {value!r:.40}")
+        check_count(in_features, "in_features")
+        check_count(anchors, "anchors")
+        check_count(1 if kernel_size is None else kernel_size, "kernel_size")
         if kernel_size is not None and kernel_size % 2 == 0:
             raise InputError(f"expected an odd kernel_size, but got {kernel_size}")
         if kernel_size is None and anchors != 1:
@@ -214,7 +213,3 @@ class GaussianCorners(torch.nn.Module):
     def extra_repr(self) -> str:
         """Return what `print` tells of the head besides its layer."""
         return f"full={self.full}, sigma from {self.min_sigma:g} to {self.max_sigma:g}"
-
-
-def _matrices(first: Tensor, second: Tensor, third: Tensor, fourth: Tensor) -> Tensor:
-    return torch.stack([torch.stack([first, second], -1), torch.stack([third, fourth], -1)], -2)

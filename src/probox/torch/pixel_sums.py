@@ -64,12 +64,22 @@ def foreground_sums(pairs: Pairs, leak: float) -> Tensor:
         )
         total = total.index_add(0, high, (1.0 - leak) * EPSILON * of_u * of_v)
     if len(rows) and leak < 1:
-        total = total.index_add(0, rows, (1.0 - leak) * _Floor.apply(log_u, log_v, pixels, rows))
+        total = total + (1.0 - leak) * _Floor.apply(log_u, log_v, pixels, rows)
     return total
 
 
-class _Floor(torch.autograd.Function):
-    """The sum of ln(1 + e / (u v)) over the pixels of some objects, given ln u and ln v; gradients come on the way."""
+class _Sum(torch.autograd.Function):
+    """A number for each box; gradients by the first arguments are made on the way, and saved."""
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        rest = len(ctx.needs_input_grad) - len(ctx.saved_tensors)
+        return (*(grad[:, None] * to for to in ctx.saved_tensors), *[None] * rest)
+
+
+class _Floor(_Sum):
+    """The sum of ln(1 + e / (u v)) over the pixels of some objects, given ln u and ln v; 0 for others."""
 
     @staticmethod
     def forward(ctx: Any, log_u: Tensor, log_v: Tensor, pixels: ObjectPixels, rows: Tensor) -> Tensor:
@@ -82,15 +92,8 @@ class _Floor(torch.autograd.Function):
             total[some] = (weight * torch.nn.functional.softplus(over, threshold=40.0)).sum((1, 2))
             slope = weight * torch.sigmoid(over)
             to_u[some, :nx], to_v[some, :ny] = -slope.sum(1), -slope.sum(2)
-        ctx.save_for_backward(to_u, to_v, rows)
-        return total[rows]
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        to_u, to_v, rows = ctx.saved_tensors
-        whole = to_u.new_zeros(len(to_u)).index_copy(0, rows, grad)[:, None]
-        return whole * to_u, whole * to_v, None, None
+        ctx.save_for_backward(to_u, to_v)
+        return total
 
 
 def background_sums(pairs: Pairs, leak: float, reach: float) -> Tensor:
@@ -180,8 +183,8 @@ class _Lists:
         return cls(*(_List.of(axis, at, ends) for at in made))
 
 
-class _Series(torch.autograd.Function):
-    """The sum over pixels of w ln(1 - u v) by powers of u v, all below `SMALL`; gradients are made on the way."""
+class _Series(_Sum):
+    """The sum over pixels of w ln(1 - u v) by powers of u v, all below `SMALL`."""
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, v: Tensor, columns: _List, rows: _List) -> Tensor:
@@ -191,12 +194,6 @@ class _Series(torch.autograd.Function):
         total = -((sums_u * sums_v).sum(2) / order).sum(0)
         ctx.save_for_backward(_slope(u, left, sums_v), _slope(v, right, sums_u))
         return total
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        to_u, to_v = ctx.saved_tensors
-        return grad[:, None] * to_u, grad[:, None] * to_v, None, None
 
 
 def _power_sums(cover: Tensor, weights: Tensor) -> Tensor:
@@ -216,8 +213,8 @@ def _slope(cover: Tensor, weights: Tensor, others: Tensor) -> Tensor:
     return -(weights * value).sum(2)
 
 
-class _Outside(torch.autograd.Function):
-    """The sum over pixels of w f(1 - u v), f(q) = ln(q + e) - leak ln(1 + e / q); gradients are made on the way.
+class _Outside(_Sum):
+    """The sum over pixels of w f(1 - u v), f(q) = ln(q + e) - leak ln(1 + e / q).
 
     In the leak q is at least `least`: of pixels that stand as one, no more is known.
     """
@@ -247,12 +244,6 @@ class _Outside(torch.autograd.Function):
         ctx.save_for_backward(to_u, to_v)
         return total
 
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        to_u, to_v = ctx.saved_tensors
-        return grad[:, None] * to_u, grad[:, None] * to_v, None, None, None, None
-
 
 def correlation_sums(pairs: Pairs, reach: float, *, foreground: bool, background: bool) -> Tensor:
     """Return what correlations add to the sums over S of ln(P + e) and outside B of ln(1 - P + e), or to one, (N,)."""
@@ -264,7 +255,7 @@ def correlation_sums(pairs: Pairs, reach: float, *, foreground: bool, background
     return result
 
 
-class _Gain(torch.autograd.Function):
+class _Gain(_Sum):
     """A few boxes at a time: the graph of their pixels is made, used for the gradient, and forgotten."""
 
     @staticmethod
@@ -285,15 +276,8 @@ class _Gain(torch.autograd.Function):
                     total[some] += value.detach()
                     if needs:
                         grads[some] += torch.autograd.grad(value.sum(), given)[0]
-        ctx.save_for_backward(grads)
+        ctx.save_for_backward(*grads.split([4, 4, 2], 1))
         return total
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (grads,) = ctx.saved_tensors
-        whole = grad[:, None] * grads
-        return whole[:, :4], whole[:, 4:8], whole[:, 8:], None, None, None, None
 
 
 def _near(pairs: Pairs, axis: int, end: int, far: float) -> tuple[Tensor, Tensor]:

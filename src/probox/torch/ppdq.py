@@ -27,13 +27,14 @@ corners without the correlation.
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from probox.errors import InputError
-from probox.torch.arguments import Pairs, Reduction, label_log_probs, pairs_of, reduce_losses
+from probox.torch.arguments import Pairs, Reduction, check_number, label_log_probs, pairs_of, reduce_losses
 from probox.torch.pixel_sums import background_sums, correlation_sums, foreground_sums
 
 if TYPE_CHECKING:
@@ -121,29 +122,18 @@ def background(boxes: Tensor, *, log: bool = False, leak: float = 0.0, reach: fl
     return (value if log else value.exp()).to(boxes.dtype)
 
 
-_USUAL: dict[str, Any] = {
-    "log_std": None,
-    "cholesky": None,
-    "covariance": None,
-    "truth_boxes": None,
-    "truth_masks": None,
-    "image_size": None,
-    "inclusive": True,
-}
-
-
 def _given(boxes: Tensor, given: dict[str, Any]) -> Pairs:
+    known = list(inspect.signature(pairs_of).parameters)[1:]
     for name in given:
-        if name not in _USUAL:
-            raise InputError(f"unknown argument {name!r:.40}", remedy=f"choose from {', '.join(_USUAL)}")
-    return pairs_of(boxes, **(_USUAL | given))
+        if name not in known:
+            raise InputError(f"unknown argument {name!r:.40}", remedy=f"choose from {', '.join(known)}")
+    return pairs_of(boxes, **given)
 
 
 def log_quality(pairs: Pairs, *, leak: float, reach: float, foreground: bool = True, background: bool = True) -> Tensor:
     """Return ln Q_S, (N,), or one of its parts ln FG and ln BG."""
-    for name, value, most in (("leak", leak, 1.0), ("reach", reach, 100.0)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= most:
-            raise InputError(f"expected {name} to be a number from 0 to {most:g}, but got {value!r:.40}")
+    check_number(leak, "leak")
+    check_number(reach, "reach", 100.0)
     total = 0.0 * pairs.corners.boxes.sum(1)
     if not len(pairs):
         return total
@@ -233,8 +223,7 @@ def ppdq_loss(
     """
     if form not in ("log", "plain"):
         raise InputError(f"expected form to be log or plain, but got {form!r:.40}")
-    if isinstance(label_weight, bool) or not isinstance(label_weight, int | float) or not 0 <= label_weight <= 1:
-        raise InputError(f"expected label_weight to be a number from 0 to 1, but got {label_weight!r:.40}")
+    check_number(label_weight, "label_weight")
     pairs = pairs_of(
         boxes,
         log_std=log_std,
