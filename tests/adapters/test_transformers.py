@@ -19,7 +19,7 @@ from tests.docs.snippets import run_section
 
 from probox import Detections, InputError
 from probox.adapters import from_transformers
-from probox.fusion.edges import bin_values, edges_of
+from probox.fusion.fuse import bin_values, edges_of
 from probox.tables.dataset import Dataset
 
 pytestmark = pytest.mark.torch

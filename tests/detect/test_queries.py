@@ -13,7 +13,7 @@ from probox.detect import Detector, Options, detect
 from probox.detect.graph import COCO_CLASSES
 from probox.detect.transformers_detector import edge_variances
 from probox.errors import InputError
-from probox.fusion.edges import bin_values, edges_of
+from probox.fusion.fuse import bin_values, edges_of
 
 CLASSES = ("cup", "dog", "car")
 IMAGE = np.random.default_rng(0).integers(0, 255, (100, 200, 3), dtype=np.uint8)

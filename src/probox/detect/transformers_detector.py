@@ -16,7 +16,7 @@ from probox.detect.families.base import corners_of_centres, covariances_of_sides
 from probox.detect.graph import ScoreColumns, expect_names
 from probox.detect.torch_model import TorchDetector, name_failures
 from probox.errors import InputError
-from probox.fusion.edges import edges_of
+from probox.fusion.fuse import edges_of
 from probox.support.types import Array, Floats
 from probox.tables.geometry import CORNERS_OF
 from probox.tables.labels import background_classes, softmax

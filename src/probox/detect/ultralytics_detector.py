@@ -20,7 +20,7 @@ from probox.detect.families.ultralytics_exports import YoloV8
 from probox.detect.graph import expect_names
 from probox.detect.torch_model import TorchDetector, name_failures, read_torch
 from probox.errors import InputError
-from probox.fusion.edges import edge_corners, edge_moments
+from probox.fusion.fuse import edge_corners, edge_moments
 from probox.support.optional import import_framework
 from probox.support.types import Floats
 from probox.tables.labels import softmax

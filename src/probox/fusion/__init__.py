@@ -6,8 +6,7 @@
 Detections(1 detection in 1 image, 2 classes, 1 probabilistic)
 """
 
-from probox.fusion.edges import from_edge_distributions
-from probox.fusion.fuse import fuse_candidates, fuse_detections, fuse_samples
+from probox.fusion.fuse import from_edge_distributions, fuse_candidates, fuse_detections, fuse_samples
 from probox.fusion.gaussian import Spread, convert_boxes, keep_inside
 from probox.tables.geometry import corner_covariances
 from probox.tables.labels import limit_to_distribution

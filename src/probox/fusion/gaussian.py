@@ -96,15 +96,8 @@ def apply_border(
 ) -> tuple[Floats, Floats]:
     """Return boxes inside the image, and their covariances.
 
-    Parameters
-    ----------
-    boxes, covariances
-        As for `keep_inside`.
-    image_size : (width, height), optional
-        In pixels. Default: boxes stay where they are, which ``pin`` refuses.
-    border : {"keep", "pin"}
-        ``keep``: clip the boxes to the image, as detectors do, and keep the estimated std. ``pin``: `keep_inside`,
-        PDQ-optimal; a std of 0.25 px at the border is overconfident wherever the object does not end there.
+    ``keep``: clip the boxes to the image, as detectors do, if its size is known, and keep the estimated std. ``pin``:
+    `keep_inside`, PDQ-optimal; a std of 0.25 px at the border is overconfident wherever the object does not end there.
     """
     check_border(border)
     if border == "pin":
@@ -195,11 +188,7 @@ def pinned_note(boxes: Floats, covariances: Floats, image_size: Floats) -> Note:
 
 
 def cluster_gaussians(
-    boxes: Floats,
-    weights: Floats,
-    cluster: Ints,
-    clusters: int,
-    covariances: Floats | None = None,
+    boxes: Floats, weights: Floats, cluster: Ints, clusters: int, covariances: Floats | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """Return mean boxes, corner covariances and observations of clusters of boxes.
 
@@ -209,28 +198,8 @@ def cluster_gaussians(
         Sigma = sum_i w_i (x_i - mean)(x_i - mean)^T / (W - sum_i w_i^2 / W)
 
     which is unbiased (``n - 1`` for equal weights). Members that are Gaussians themselves add the mean of their own
-    covariances: the covariance of the mixture.
-
-    Parameters
-    ----------
-    boxes : (M, 4) float64
-        Members.
-    weights : (M,) float64
-        Their weights, positive.
-    cluster : (M,) int64
-        Their clusters, ``0..clusters-1``, none of which is empty.
-    clusters : int
-        How many clusters there are.
-    covariances : (M, 2, 2, 2) float64, optional
-        The members' own corner covariances.
-
-    Returns
-    -------
-    means : (K, 4) float64
-    covariances : (K, 2, 2, 2) float64
-        Zero for a cluster of one whose member has no covariance of its own.
-    observations : (K,) float64
-        ``W^2 / sum w_i^2 - 1``: how many observations the covariance is worth.
+    covariances: the covariance of the mixture. A cluster of one has no covariance but its member's own. Observations
+    are ``W^2 / sum w_i^2 - 1``: how many the covariance is worth. No cluster of ``0..clusters-1`` is empty.
     """
 
     def total(values: Floats) -> Floats:
@@ -328,7 +297,8 @@ def convert_boxes(
     points = _points(means, point, source, target)
     for name, value in (("source", source), ("target", target)):
         if value not in get_args(Parametrisation):
-            raise _unknown_parametrisation(name, value)
+            *others, last = map(repr, get_args(Parametrisation))
+            raise InputError(f"expected {name} to be {', '.join(others)} or {last}, but got {value!r}")
     if source == target:
         return means.copy(), covariances.copy()
     corners, result = _from_corners(*_to_corners(means, covariances, source, points), target, points)
@@ -443,9 +413,3 @@ def _is_covariance(matrices: Floats, rounding: Floats) -> bool:
     std = np.sqrt(np.maximum(np.diagonal(allowed, axis1=-2, axis2=-1), np.finfo(np.float64).tiny))
     correlations = allowed / std[..., :, None] / std[..., None, :]
     return not matrices.size or float(np.linalg.eigvalsh(correlations).min()) > -1e-9
-
-
-def _unknown_parametrisation(name: str, value: str) -> InputError:
-    return InputError(
-        f"expected {name} to be 'corners', 'centre-size', 'centre-log-size' or 'edge-distances', but got {value!r}"
-    )

@@ -22,7 +22,7 @@ from probox.detect.families.base import (
 from probox.detect.families.graph_inspection import find_sides, has_operation, score_kind, stem_of
 from probox.detect.graph import Graph
 from probox.errors import InputError
-from probox.fusion.edges import edges_of
+from probox.fusion.fuse import edges_of
 from probox.support.types import Array, Floats
 from probox.tables.labels import softmax
 

@@ -13,7 +13,7 @@ from probox.detect.candidates import Placement
 from probox.detect.families.base import centres
 from probox.detect.graph import Graph
 from probox.errors import InputError
-from probox.fusion.edges import edge_corners, edge_moments
+from probox.fusion.fuse import edge_corners, edge_moments
 from probox.support.types import Array, Floats
 
 if TYPE_CHECKING:

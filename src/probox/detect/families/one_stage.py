@@ -24,7 +24,7 @@ from probox.detect.families.graph_inspection import score_kind
 from probox.detect.families.ultralytics_exports import Exported, check_scores, has_cells, only_output
 from probox.detect.graph import Graph, expect_names
 from probox.errors import InputError
-from probox.fusion.edges import edge_corners, edge_moments
+from probox.fusion.fuse import edge_corners, edge_moments
 from probox.support.types import Array, Floats
 from probox.tables.labels import COCO_CLASSES, softmax
 
