@@ -10,14 +10,13 @@ from typing import Any
 
 from probox.measures.boxes import box_definition as boxes
 from probox.measures.pdq import definition as pdq
-from probox.measures.pdq import heatmap_definition as space
 
 __all__ = ["IDENTITY", "Mutant", "patched", "swapped"]
 
 Broken = Callable[[Any], Any]
 """Takes the true function, returns the broken one."""
 
-MODULES: dict[str, ModuleType] = {"pdq": pdq, "space": space, "boxes": boxes}
+MODULES: dict[str, ModuleType] = {"pdq": pdq, "space": pdq, "boxes": boxes}
 """The plain definitions that mutants change: PDQ, its pixel probabilities, mAP and moLRP."""
 
 OF_SPACE = ("pdq.heatmap", "pdq.detection_heatmap")

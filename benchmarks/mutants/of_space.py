@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from benchmarks.mutants.mutant import Broken, Mutant
 from probox.convention import Convention
-from probox.measures.pdq import heatmap_definition as space
+from probox.measures.pdq import definition as space
 
 __all__ = ["OF_SPACE"]
 

@@ -244,7 +244,6 @@ PAGES: dict[str, Page] = {
             "probox.measures.registry",
             "probox.measures.measure",
             "probox.measures.pdq.definition",
-            "probox.measures.pdq.heatmap_definition",
             "probox.measures.boxes.box_definition",
             "probox.measures.scoring.score_definition",
             "probox.measures.pmb_definition",

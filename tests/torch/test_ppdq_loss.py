@@ -14,7 +14,7 @@ from tests.amounts import examples, others_slow
 import probox
 from probox.errors import InputError
 from probox.measures.pdq import definition
-from probox.measures.pdq.heatmap_definition import bivariate_cdf
+from probox.measures.pdq.definition import bivariate_cdf
 
 torch = pytest.importorskip("torch")
 

@@ -25,7 +25,7 @@ from probox.files.photos import find_photo
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
-from probox.measures.pdq.heatmap_definition import EDGE
+from probox.measures.pdq.definition import EDGE
 from probox.notes import Note, as_notes
 from probox.plots.breakdown import MOST_CLASSES
 from probox.plots.quality import LEVELS

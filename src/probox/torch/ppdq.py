@@ -5,7 +5,7 @@ With the object's pixels S, its box B and e = 1e-14,
     foreground = sum over S of ln(P + e),    background = sum outside B of ln(1 - P + e),
     FG = exp(foreground / |S|),   BG = exp(background / |S|),   Q_S = FG BG,
 
-P being the probability that a pixel is part of the detected box (`probox.measures.pdq.heatmap_definition`).
+P being the probability that a pixel is part of the detected box (`probox.measures.pdq.definition`).
 
 **Cost.** If corners are uncorrelated, P(x, y) = u(x) v(y). The foreground is then separable: ln(P + e) = ln u + ln v
 but for pixels with P below 1e-8, and only boxes that have such pixels are looked at pixel by pixel. The background is

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from probox.convention import Convention
 from probox.measures.pdq import definition
-from probox.measures.pdq.heatmap_definition import corner_map, plain_cover, region_of_interest
+from probox.measures.pdq.definition import corner_map, plain_cover, region_of_interest
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 

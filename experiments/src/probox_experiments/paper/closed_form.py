@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
-from probox.measures.pdq.heatmap_definition import heatmap
+from probox.measures.pdq.definition import heatmap
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import Claim, Floats, ResultTable, close_enough, column_of, not_measured, presets_in
 from probox_experiments.synthetic import tight_box

@@ -1,5 +1,5 @@
 // P(x): the probability of every pixel to belong to a detected object, from its box and corner covariances, as the
-// convention of the result has it. The equations are those of probox.measures.pdq.heatmap_definition.
+// convention of the result has it. The equations are those of probox.measures.pdq.definition.
 "use strict";
 (() => {
   const { probox } = window;

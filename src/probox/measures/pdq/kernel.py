@@ -47,11 +47,7 @@ def settings_of(convention: Convention) -> _core.Settings:
 
 
 def heatmap(
-    box: npt.ArrayLike,
-    covariances: npt.ArrayLike | None,
-    width: int,
-    height: int,
-    convention: Convention,
+    box: npt.ArrayLike, covariances: npt.ArrayLike | None, width: int, height: int, convention: Convention
 ) -> Floats:
     """Return P(x in S), the probability of every pixel of a width x height image to belong to the detected object."""
     corners = np.ascontiguousarray(box, dtype=np.float64)
@@ -119,9 +115,7 @@ class KernelTables:
             if given.shape != (height, width):
                 raise InputError(
                     f"expected a heatmap of {height} rows and {width} columns, but got {given.shape}",
-                    file=found.source or None,
-                    image=int(found.image_ids[row]),
-                    entry=f"detection {int(found.numbers_in_image()[row])}",
+                    **_place_of(found, row),
                     remedy="store heatmaps at the image's size",
                 )
 
@@ -142,9 +136,7 @@ class KernelTables:
             raise InputError(
                 f"expected a box whose corners are unsure by up to {_MAX_VALUES:,} pixels in all, but got "
                 f"{values.max():,.0f}: its heatmap would need {24 * values.max() / 1e9:.1f} GB",
-                file=found.source or None,
-                image=int(found.image_ids[row]),
-                entry=f"detection {int(found.numbers_in_image()[row])}",
+                **_place_of(found, row),
                 remedy="leave such detections out, or scale image and boxes down",
             )
 
@@ -158,14 +150,7 @@ class KernelTables:
             return edges
         finer = edges[:1]
         for begin, end in itertools.pairwise(edges):
-            size = 0
-            for image in range(begin, end):
-                wanted = self._map_bytes(self.detections_of(image, image + 1))
-                if size + wanted > _MAP_BYTES and image > finer[-1]:
-                    finer.append(image)
-                    size = 0
-                size += wanted
-            finer.append(end)
+            finer += _split(begin, [self._map_bytes(self.detections_of(row, row + 1)) for row in range(begin, end)])
         return finer
 
     def portions(self, begin: int, end: int) -> list[slice]:
@@ -173,16 +158,8 @@ class KernelTables:
         rows = self.detections_of(begin, end)
         if self.heatmaps is None or end - begin != 1 or self._map_bytes(rows) <= _MAP_BYTES:
             return [rows]
-        portions: list[slice] = []
-        start, size = rows.start, 0
-        for row in range(rows.start, rows.stop):
-            given = self.heatmaps[row]
-            wanted = 0 if given is None else 8 * int(given.size)
-            if size + wanted > _MAP_BYTES and row > start:
-                portions.append(slice(start, row))
-                start, size = row, 0
-            size += wanted
-        return [*portions, slice(start, rows.stop)]
+        sizes = [self._map_bytes(slice(row, row + 1)) for row in range(rows.start, rows.stop)]
+        return [slice(*ends) for ends in itertools.pairwise([rows.start, *_split(rows.start, sizes)])]
 
     def _map_bytes(self, rows: slice) -> int:
         """Return what the heatmaps of these detections take at most as the kernel gets them."""
@@ -224,6 +201,25 @@ class KernelTables:
                 heatmap_rows=np.array([row for row, _ in given], dtype=np.int64),
             ),
         )
+
+
+def _place_of(found: Detections, row: int) -> dict[str, Any]:
+    return {
+        "file": found.source or None,
+        "image": int(found.image_ids[row]),
+        "entry": f"detection {int(found.numbers_in_image()[row])}",
+    }
+
+
+def _split(first: int, sizes: list[int]) -> list[int]:
+    """Return the ends of runs of what follows `first` that fit into memory, or stand alone."""
+    ends, total, start = [], 0, first
+    for place, size in enumerate(sizes, first):
+        if total + size > _MAP_BYTES and place > start:
+            ends.append(place)
+            total, start = 0, place
+        total += size
+    return [*ends, first + len(sizes)]
 
 
 def _probabilities(values: npt.NDArray[Any], precision: type[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
@@ -270,7 +266,8 @@ def score_pairs(
     tables = KernelTables(truth, masks, found, convention, image_rows)
     settings = settings_of(convention)
     images = len(truth.image_ids)
-    threads = _threads_that_pay(tables, threads)
+    if (tables.kinds == _core.PLAIN).all():  # these cost as little as rows of a table, others far more
+        threads = threads_for(len(tables.kinds), threads)
     # Several calls, so that a bar can move and Ctrl-C is heard, but none so small that starting threads costs more.
     pieces = min(images, 64, 1 + len(found) // 2000)
     edges = np.linspace(0, images, pieces + 1).astype(int).tolist() if pieces != 1 else [0, images]
@@ -281,16 +278,15 @@ def score_pairs(
             progress(end, images)
     if not parts:
         return PairTable.none()
-    columns = parts[0]
-    if len(parts) > 1:
-        detections, objects, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))
-        columns = detections, objects, qualities
-    return PairTable(detections=columns[0], objects=columns[1], qualities=columns[2])
+    detections, objects, qualities = _join(parts)
+    return PairTable(detections=detections, objects=objects, qualities=qualities)
 
 
-def _threads_that_pay(tables: KernelTables, threads: int) -> int:
-    """Return how many threads to use: plain boxes cost as little as rows of a table, others far more."""
-    return threads_for(len(tables.kinds), threads) if (tables.kinds == _core.PLAIN).all() else threads
+def _join(parts: list[_PairColumns]) -> _PairColumns:
+    if len(parts) == 1:
+        return parts[0]
+    detections, objects, qualities = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return detections, objects, qualities
 
 
 def _score(tables: KernelTables, begin: int, end: int, settings: _core.Settings, threads: int) -> _PairColumns:
@@ -307,9 +303,9 @@ def _score(tables: KernelTables, begin: int, end: int, settings: _core.Settings,
         first = int(tables.object_offsets[begin])
         obj = obj + first if first else obj
         parts.append((detection, obj if tables.objects is None else tables.objects[obj], qualities))
+    detection, obj, qualities = _join(parts)
     if len(parts) == 1:
-        return parts[0]
-    detection, obj, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return detection, obj, qualities
     order = np.lexsort((detection, obj))  # one image in several portions: as the kernel would have listed its pairs
     return detection[order], obj[order], qualities[order]
 
