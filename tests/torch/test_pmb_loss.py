@@ -255,7 +255,6 @@ def test_training_finds_the_objects() -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"boxes": torch.zeros(2, 5)}, r"boxes of shape \(N, 4\)"),
         ({"label_logits": torch.zeros(3, 3)}, r"label_logits of shape \(2, N\)"),
         ({"label_logits": torch.full((2, 3), math.nan)}, "label_logits to be finite"),
         ({"label_logits": None}, "label_logits to be a tensor"),
@@ -289,7 +288,6 @@ def test_training_finds_the_objects() -> None:
         ({"assignments": 0}, "assignments"),
         ({"assignments": True}, "assignments"),
         ({"weights": torch.ones(2)}, r"weights of shape \(1\)"),
-        ({"reduction": "median"}, "reduction"),
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, Any], named: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 from collections.abc import Callable
 
@@ -16,14 +17,21 @@ from probox import Detections, GroundTruth
 CLASSES = ("cup", "dog", "tv")
 
 
-def found_of(boxes, scores, labels=None):
+def truth_of(boxes, labels=None, images=None, classes=CLASSES, **columns):
+    """Return the truth of two images: all boxes are cups in the first unless others are named."""
+    sizes = dict.fromkeys((1, 2), (900, 900))
+    truth = GroundTruth.from_boxes(classes, sizes, images or [1] * len(boxes), boxes, labels or [0] * len(boxes))
+    return dataclasses.replace(truth, **columns)
+
+
+def found_of(boxes, scores=None, labels=None, images=None, classes=CLASSES):
     return Detections(
-        classes=CLASSES,
-        image_ids=[1] * len(boxes),
-        boxes=boxes,
-        label_probs=np.zeros((len(boxes), 3)),
+        classes=classes,
+        image_ids=images or [1] * len(boxes),
+        boxes=np.asarray(boxes, float).reshape(-1, 4),
+        label_probs=np.zeros((len(boxes), len(classes))),
         labels=labels or [0] * len(boxes),
-        scores=scores,
+        scores=[0.5] * len(boxes) if scores is None else scores,
     )
 
 
@@ -89,6 +97,4 @@ def coco_evaluate() -> Callable[[GroundTruth, Detections], COCOeval]:
 @pytest.fixture
 def truth():
     """Two cups, a dog, no television."""
-    return GroundTruth.from_boxes(
-        CLASSES, {1: (400, 400)}, [1, 1, 1], [[0, 0, 100, 100], [200, 0, 300, 100], [0, 200, 20, 220]], [0, 0, 1]
-    )
+    return truth_of([[0, 0, 100, 100], [200, 0, 300, 100], [0, 200, 20, 220]], [0, 0, 1])

@@ -6,29 +6,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.measures.boxes.conftest import found_of, truth_of
 
-from probox import Detections, GroundTruth
 from probox.measures.boxes import average_precision, box_definition, lrp, lrp_curve, match_boxes
 from probox.measures.boxes.matching import AREA_RANGES, IOU_THRESHOLDS
 
 SMALL, LARGE = 32.0**2, 96.0**2
-CLASSES = ("cup",)
-
-
-def truth_of(boxes, areas=None, crowd=None) -> GroundTruth:
-    truth = GroundTruth.from_boxes(CLASSES, {1: (900, 900)}, [1] * len(boxes), boxes, [0] * len(boxes))
-    changes = {"areas": areas, "crowd": crowd}
-    return dataclasses.replace(truth, **{name: value for name, value in changes.items() if value is not None})
-
-
-def found_of(boxes, scores=None) -> Detections:
-    return Detections(
-        classes=CLASSES,
-        image_ids=[1] * len(boxes),
-        boxes=np.asarray(boxes, float).reshape(-1, 4),
-        label_probs=np.asarray(scores or [0.5] * len(boxes), float).reshape(-1, 1),
-    )
-
 
 NOTHING = found_of([])
 BELOW_AND_ABOVE = [
@@ -104,7 +87,7 @@ def test_half_is_enough_and_a_bit_less_is_not():
 def test_lrp_keeps_a_score_of_exactly_the_threshold():
     truth = truth_of([[0, 0, 20, 10]])
     for score in (0.0, 0.07, 0.29, 0.57, 1.0):
-        found = dataclasses.replace(found_of([[0, 0, 20, 10]]), scores=[score])
+        found = found_of([[0, 0, 20, 10]], [score])
         curve = lrp(truth, found, variant="exact")
         assert curve.thresholds[0, 0] == score
         assert curve.molrp == 0.0

@@ -11,7 +11,7 @@ from tests.amounts import others_slow
 
 from probox import Detections, GroundTruth
 from probox.formats import read_detections, read_truth
-from probox.measures.boxes import LRPResult, average_precision, match_boxes
+from probox.measures.boxes import average_precision
 
 # pycocotools 2.0.11 on the whole files; it takes about 20 seconds for each.
 PYCOCOTOOLS = {
@@ -52,13 +52,3 @@ def found(coco_dir: Path, truth: GroundTruth, name: str) -> Detections:
 def test_twelve_numbers_on_the_whole(truth, found, name):
     ours = list(average_precision(truth, found).summary().values())
     np.testing.assert_allclose(ours, PYCOCOTOOLS[name], rtol=0, atol=1e-12)
-
-
-def test_threads_make_no_difference(truth, found):
-    whole, together = match_boxes(truth, found, threads=1), match_boxes(truth, found, threads=2)
-    for column, values in vars(whole).items():
-        np.testing.assert_array_equal(getattr(together, column), values, err_msg=column)
-    grid, exact = LRPResult.from_matches(together), LRPResult.from_matches(whole, variant="exact")
-    assert grid.summary() == LRPResult.from_matches(whole).summary()
-    assert exact.molrp < grid.molrp
-    assert not np.any(exact.olrp > grid.olrp)

@@ -7,29 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 from pycocotools import mask as coco_mask
+from tests.measures.boxes.conftest import found_of, truth_of
 
 from probox import Detections, GroundTruth, InputError
 from probox.measures.boxes import average_precision, box_definition, match_boxes
-
-SIZE = {1: (400, 400), 2: (400, 400)}
-
-
-def truth_of(boxes, labels=None, images=None, crowd=None, classes=("cup", "dog")):
-    truth = GroundTruth.from_boxes(
-        classes, SIZE, images or [1] * len(boxes), boxes, labels if labels is not None else [0] * len(boxes)
-    )
-    return truth if crowd is None else dataclasses.replace(truth, crowd=crowd)
-
-
-def found_of(boxes, scores, labels=None, images=None, classes=("cup", "dog")):
-    return Detections(
-        classes=classes,
-        image_ids=images or [1] * len(boxes),
-        boxes=boxes,
-        label_probs=np.zeros((len(boxes), len(classes))),
-        labels=labels or [0] * len(boxes),
-        scores=scores,
-    )
 
 
 def test_overlaps_are_pycocotools_to_the_last_bit():
@@ -71,7 +52,7 @@ def test_a_crowd_takes_any_number_and_only_when_nothing_else_is_left():
     assert matches.matched[:, 0].tolist() == [0b1111111111] * 3
     assert matches.ignored[:, 0].tolist() == [0, 0b1111111111, 0b1111111111]
     assert matches.ious[:, 0].tolist() == [1, 1, 1]
-    assert matches.objects_per_class().tolist() == [[1, 0, 1, 0], [0, 0, 0, 0]]
+    assert matches.objects_per_class().tolist() == [[1, 0, 1, 0], [0] * 4, [0] * 4]
 
 
 def test_the_stated_width_counts_not_the_difference_of_corners():

@@ -117,16 +117,6 @@ def test_lrp_is_that_of_a_sweep_from_scratch(pair, size):
 
 
 @given(tables())
-def test_exact_lrp_is_never_above_the_grid(pair):
-    matches = match_boxes(*pair)
-    grid, exact = LRPResult.from_matches(matches), LRPResult.from_matches(matches, variant="exact")
-    np.testing.assert_array_equal(np.isnan(exact.olrp), np.isnan(grid.olrp))
-    assert not np.any(exact.olrp > grid.olrp)
-    assert not np.any(grid.olrp > 1)
-    assert not np.any(exact.olrp < 0)
-
-
-@given(tables())
 @examples(25)
 def test_any_number_of_threads_gives_the_same_bits(pair):
     one = match_boxes(*pair, threads=1)

@@ -20,47 +20,37 @@ def same(number: object) -> object:
     return pytest.approx(number, abs=1e-9, rel=0)
 
 
-# --- boxes ---
+# --- pairs ---
 
 
-def test_boxes_have_the_formulas_scores() -> None:
-    assert scores.energy_scores(RESIDUALS, COVARIANCES).mean() == same(OWN["energy score exact (mean)"])
-    for floor, key in ((0.0, "nll mean"), (0.01, "nll mean with probdet's +0.01 I")):
-        assert scores.negative_log_likelihoods(RESIDUALS, COVARIANCES, floor=floor).mean() == same(OWN[key])
-    assert OWN["nll mean"] == same(NETCAL["NLL joint"])
-    assert scores.squared_distances(RESIDUALS, COVARIANCES).mean() == same(OWN["NEES mean (chi2_4 -> 4)"])
+def test_pairs_have_the_scores_of_other_packages() -> None:
+    energies, nlls = (
+        scores.energy_scores(RESIDUALS, COVARIANCES),
+        scores.negative_log_likelihoods(RESIDUALS, COVARIANCES),
+    )
+    raised = scores.negative_log_likelihoods(RESIDUALS, COVARIANCES, floor=0.01)
+    crps, widths = scores.crps(RESIDUALS, SIGMAS), scores.interval_widths(SIGMAS, 0.9)
+    assert OWN["energy score exact (mean)"] == same(energies.mean())
+    assert OWN["nll mean"] == NETCAL["NLL joint"] == same(nlls.mean())
+    assert OWN["nll mean with probdet's +0.01 I"] == same(raised.mean())
+    assert OWN["NEES mean (chi2_4 -> 4)"] == same(scores.squared_distances(RESIDUALS, COVARIANCES).mean())
+    assert oracle("scoringrules")["crps_normal mean per coordinate"] == same(crps.mean(axis=0).tolist())
+    assert oracle("properscoring")["crps_gaussian mean per coordinate"] == same(crps.mean(axis=0).tolist())
+    assert NETCAL["MPIW q=.9"] == same(widths.mean(axis=0).tolist())
+    assert OWN["Brier mean over TPs (sum over classes)"] == same(scores.brier_scores(PROBS, LABELS).mean())
+    assert OWN["ignorance mean over TPs"] == same(scores.ignorances(PROBS, LABELS).mean())
+    for column, edge in enumerate(EDGES):
+        r, s = RESIDUALS[:, column], SIGMAS[:, column]
+        assert UCT[edge]["sharp"] == same(np.sqrt(np.square(s).mean()))
+        assert UCT[edge]["crps"] == same(crps[:, column].mean())
+        levels = calibration_metrics.edge_levels(r, s)
+        assert NETCAL["PICP q=.9"][column] == same(calibration_metrics.coverage(levels, 0.9))
+        assert NETCAL["ENCE 5 bins"][column] == same(score_definition.ence(r.tolist(), s.tolist(), 5))
+        for factors in (NETCAL["VarianceScaling theta"], OWN["variance scale theta per coordinate"]):
+            assert factors[column] == same(calibration_metrics.rms_z(r / s))
 
 
-def test_edges_have_the_scores_of_other_packages() -> None:
-    for package, key in (("scoringrules", "crps_normal"), ("properscoring", "crps_gaussian")):
-        expected = oracle(package)[f"{key} mean per coordinate"]
-        assert scores.crps(RESIDUALS, SIGMAS).mean(axis=0) == same(expected)
-    assert scores.interval_widths(SIGMAS, 0.9).mean(axis=0) == same(NETCAL["MPIW q=.9"])
-
-
-@pytest.mark.parametrize(("column", "edge"), list(enumerate(EDGES)))
-def test_an_edge_has_the_numbers_of_the_uncertainty_toolbox(column: int, edge: str) -> None:
-    expected, r, s = UCT[edge], RESIDUALS[:, column], SIGMAS[:, column]
-    assert np.sqrt(np.square(s).mean()) == same(expected["sharp"])
-    assert scores.crps(r, s).mean() == same(expected["crps"])
-
-
-@pytest.mark.parametrize(("column", "edge"), list(enumerate(EDGES)))
-def test_an_edge_has_the_calibration_of_netcal(column: int, edge: str) -> None:
-    r, s = RESIDUALS[:, column], SIGMAS[:, column]
-    levels = calibration_metrics.edge_levels(r, s)
-    assert calibration_metrics.coverage(levels, 0.9) == same(NETCAL["PICP q=.9"][column])
-    assert score_definition.ence(r.tolist(), s.tolist(), 5) == same(NETCAL["ENCE 5 bins"][column])
-    assert calibration_metrics.rms_z(r / s) == same(NETCAL["VarianceScaling theta"][column])
-    assert calibration_metrics.rms_z(r / s) == same(OWN["variance scale theta per coordinate"][column])
-
-
-# --- labels and scores ---
-
-
-def test_labels_have_the_formulas_scores() -> None:
-    assert scores.brier_scores(PROBS, LABELS).mean() == same(OWN["Brier mean over TPs (sum over classes)"])
-    assert scores.ignorances(PROBS, LABELS).mean() == same(OWN["ignorance mean over TPs"])
+# --- scores ---
 
 
 D_ECE = [
