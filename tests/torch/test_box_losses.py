@@ -19,13 +19,7 @@ from probox import InputError  # noqa: E402
 from probox.measures.scoring import score_definition  # noqa: E402
 from probox.measures.scoring.scores import energy_scores  # noqa: E402
 from probox.torch import ppdq_loss  # noqa: E402
-from probox.torch.losses import (  # noqa: E402
-    crps_loss,
-    dmm_loss,
-    energy_score_loss,
-    nll_loss,
-    pmb_nll_loss,
-)
+from probox.torch.losses import crps_loss, dmm_loss, energy_score_loss, nll_loss, pmb_nll_loss  # noqa: E402
 
 pytestmark = pytest.mark.torch
 torch.set_num_threads(1)  # tensors are small, and tests run side by side

@@ -14,13 +14,7 @@ torch = pytest.importorskip("torch")
 
 from probox.torch import ppdq_loss  # noqa: E402
 from probox.torch.head import MAX_CORRELATION, CornerSpread, GaussianCorners  # noqa: E402
-from probox.torch.losses import (  # noqa: E402
-    crps_loss,
-    dmm_loss,
-    energy_score_loss,
-    nll_loss,
-    pmb_nll_loss,
-)
+from probox.torch.losses import crps_loss, dmm_loss, energy_score_loss, nll_loss, pmb_nll_loss  # noqa: E402
 
 pytestmark = pytest.mark.torch
 torch.set_num_threads(1)

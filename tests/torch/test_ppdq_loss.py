@@ -237,17 +237,6 @@ def test_gradients_are_those_of_the_loss(truth: str, form: str, leak: float) -> 
     assert torch.autograd.gradcheck(by_covariance, corners, fast_mode=True, **check)
 
 
-def test_gradients_of_the_parts() -> None:
-    case = some_pairs()
-    for part in (foreground, background, spatial_quality):
-        for log in (False, True):
-
-            def value(boxes: Any, log_std: Any, part: Any = part, log: bool = log) -> Any:
-                return part(boxes, log_std=log_std, truth_boxes=case["truth"], log=log)
-
-            assert torch.autograd.gradcheck(value, (case["boxes"], case["log_std"]), atol=1e-6, rtol=1e-4)
-
-
 def test_gradients_where_a_sure_box_is_wrong() -> None:
     """Pixels whose P is 1 to the last digit lie outside the object, and others of P = 0 in it."""
     truth = torch.tensor([[4.0, 5.0, 16.0, 20.0]], dtype=D)

@@ -184,12 +184,7 @@ def at_border(truths: Floats, shapes: npt.NDArray[np.integer | np.floating], mar
     return np.concatenate([truths[:, :2] <= margin, truths[:, 2:] >= shapes - margin], axis=1)
 
 
-def overlaps(
-    detections: DetectionTable,
-    objects: ObjectTable,
-    found: Ints,
-    there: Ints,
-) -> Floats:
+def overlaps(detections: DetectionTable, objects: ObjectTable, found: Ints, there: Ints) -> Floats:
     """Return the IoU of boxes row by row, from stated widths and heights, as COCO's matching computes it."""
     mine, theirs = detections.boxes[found], objects.boxes[there]
     my_extent, their_extent = detections.extents[found], objects.extents[there]

@@ -12,19 +12,8 @@ from probox.support.optional import require
 require("torch", extra="torch", purpose="training needs")
 
 from probox.torch.head import GaussianCorners  # noqa: E402
-from probox.torch.losses import (  # noqa: E402
-    crps_loss,
-    dmm_loss,
-    energy_score_loss,
-    nll_loss,
-    pmb_nll_loss,
-)
-from probox.torch.ppdq import (  # noqa: E402
-    background,
-    foreground,
-    ppdq_loss,
-    spatial_quality,
-)
+from probox.torch.losses import crps_loss, dmm_loss, energy_score_loss, nll_loss, pmb_nll_loss  # noqa: E402
+from probox.torch.ppdq import background, foreground, ppdq_loss, spatial_quality  # noqa: E402
 
 __all__ = [
     "GaussianCorners",

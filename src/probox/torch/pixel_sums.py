@@ -306,12 +306,7 @@ class _Corner(NamedTuple):
 
 
 def _pixel_sums(
-    pairs: Pairs,
-    at_x: Nodes,
-    at_y: Nodes,
-    skip: list[tuple[Tensor, Tensor]] | None,
-    foreground: bool,
-    background: bool,
+    pairs: Pairs, at_x: Nodes, at_y: Nodes, skip: list[tuple[Tensor, Tensor]] | None, foreground: bool, background: bool
 ) -> Tensor:
     """Return the gain of pairs at the crossings of two lists of pixels."""
     rho = pairs.corners.rho

@@ -13,13 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.measures.pmb.worlds import Image, by_kernel, corners, golden_image, golden_numbers, random_image
 
-from probox.measures.pmb_definition import (
-    ASSIGNMENTS,
-    CLUTTER,
-    MIN_PROBABILITY,
-    SetDensity,
-    pmb_nll_of_image,
-)
+from probox.measures.pmb_definition import ASSIGNMENTS, CLUTTER, MIN_PROBABILITY, SetDensity, pmb_nll_of_image
 from probox.measures.pmb_nll import NUMBERS
 
 

@@ -84,12 +84,7 @@ def class_outcome(
         neither = np.where(matched, np.append(ignored, False)[match], (area < low) | (area > high))
         iou = np.append(ious, np.full((len(ious), 1), np.nan), axis=1)[np.arange(len(match)), match]
         columns.append(
-            (
-                scores[in_found][:limit],
-                (matched & ~neither)[:limit],
-                (~matched & ~neither)[:limit],
-                iou[:limit],
-            )
+            (scores[in_found][:limit], (matched & ~neither)[:limit], (~matched & ~neither)[:limit], iou[:limit])
         )
         objects += int((~ignored).sum())
     if not columns:

@@ -75,44 +75,38 @@ def _part(evaluated: Evaluated, found: Bools, there: Bools) -> _JudgedPart:
 
 def sums_per_image(evaluated: Evaluated) -> dict[str, Floats]:
     """Return what PDQ adds up, image by image: the qualities of true positives, TP, FP, FN, and what FP cost."""
-    detections, images = evaluated.detections, len(evaluated.dataset)
+    detections, objects, images = evaluated.detections, evaluated.objects, len(evaluated.dataset)
     hit, wrong = detections.verdicts == Verdict.TP, detections.verdicts == Verdict.FP
-    missed = evaluated.objects.verdicts == Verdict.FN
-    sums = {
-        name: _sum_by_image(detections.image_rows[hit], detections.quality(name)[hit], images) for name in QUALITIES
-    }
-    sums["TP"] = _sum_by_image(detections.image_rows[hit], None, images)
-    sums["FP"] = _sum_by_image(detections.image_rows[wrong], None, images)
-    sums["FN"] = _sum_by_image(evaluated.objects.image_rows[missed], None, images)
+    right, false = detections.image_rows[hit], detections.image_rows[wrong]
+
+    def add_up(rows: Ints, values: npt.NDArray[np.floating] | None = None) -> Floats:
+        return np.bincount(rows, values, images).astype(np.float64)
+
+    sums = {name: add_up(right, detections.quality(name)[hit]) for name in QUALITIES}
+    sums |= {"TP": add_up(right), "FP": add_up(false), "FN": add_up(objects.image_rows[objects.verdicts == Verdict.FN])}
     by_confidence = evaluated.convention.confidence_denominator
-    sums["cost"] = (
-        _sum_by_image(detections.image_rows[wrong], detections.costs[wrong], images) if by_confidence else sums["FP"]
-    )
+    sums["cost"] = add_up(false, detections.costs[wrong]) if by_confidence else sums["FP"]
     return sums
+
+
+def _ratios(sums: dict[str, Floats]) -> dict[str, Floats]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pdq = sums["pPDQ"] / (sums["TP"] + sums["cost"] + sums["FN"])
+        return {"PDQ": pdq, **{name: sums[name] / sums["TP"] for name in QUALITIES}}
 
 
 def pdq_per_image(evaluated: Evaluated) -> ImageColumns:
     """Return PDQ and its parts for each image, and the sums of the qualities, which add up over images."""
     sums = evaluated.image_sums
-    with np.errstate(invalid="ignore", divide="ignore"):
-        columns = {"PDQ": sums["pPDQ"] / (sums["TP"] + sums["cost"] + sums["FN"])}
-        columns.update({name: sums[name] / sums["TP"] for name in QUALITIES})
     counts = {name: sums[name].astype(np.int64) for name in ("TP", "FP", "FN")}
-    return {**columns, **counts, **{f"sum_{name}": sums[name] for name in QUALITIES}}
+    return {**_ratios(sums), **counts, **{f"sum_{name}": sums[name] for name in QUALITIES}}
 
 
 def pdq_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     """Return PDQ and its parts for each row of weights, which say how often each image counts."""
     sums = evaluated.image_sums
     total = dict(zip(sums, weighted_sums(weights, list(sums.values())), strict=True))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        numbers = {"PDQ": total["pPDQ"] / (total["TP"] + total["cost"] + total["FN"])}
-        numbers.update({name: total[name] / total["TP"] for name in QUALITIES})
-    return numbers | {name: total[name] for name in ("TP", "FP", "FN")}
-
-
-def _sum_by_image(rows: Ints, values: npt.NDArray[np.floating] | None, images: int) -> Floats:
-    return np.bincount(rows, values, images).astype(np.float64)
+    return _ratios(total) | {name: total[name] for name in ("TP", "FP", "FN")}
 
 
 def pdq_summary(judged: Judged) -> Summary:

@@ -291,11 +291,7 @@ def _notes_on_levels(evaluated: Any) -> Sequence[Note]:
 
 
 COVERAGE = measure_of_rows(
-    "coverage",
-    _coverage_columns(),
-    pair_rows(_level_rows),
-    _coverage,
-    notes=cut_off(_notes_on_levels),
+    "coverage", _coverage_columns(), pair_rows(_level_rows), _coverage, notes=cut_off(_notes_on_levels)
 )
 
 
