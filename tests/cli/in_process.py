@@ -13,7 +13,7 @@ import pytest
 
 from probox.cli import main
 
-__all__ = ["probox"]
+__all__ = ["probox", "run"]
 
 
 def probox(*arguments: object, cwd: Path | None = None) -> CompletedProcess[str]:
@@ -22,6 +22,12 @@ def probox(*arguments: object, cwd: Path | None = None) -> CompletedProcess[str]
     with _in(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
         main(words)
     return CompletedProcess(words, int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    """Run a command; return its exit code, output and words."""
+    done = probox(*arguments)
+    return done.returncode, done.stdout, done.stderr
 
 
 @contextlib.contextmanager

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.cli import in_process
 
 import probox
 from probox.calibration import Calibration
 from probox.calibration.corner_maps import ClassScale, Constant, Scale
-from probox.cli import cli, main
+from probox.cli import cli
 from probox.notes import Note
 
-Run = Callable[..., tuple[int, str, str]]
+
+def run(*words: object) -> tuple[int, str, str]:
+    return in_process.run("calibrate", *words)
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as done:
-            main(["calibrate", *map(str, words)])
-        said = capsys.readouterr()
-        return int(done.value.code or 0), said.out, said.err
-
-    return call
-
-
-def test_fit_prints_held_out_numbers(run: Run, demo_files: Path, tmp_path: Path) -> None:
+def test_fit_prints_held_out_numbers(demo_files: Path, tmp_path: Path) -> None:
     out = tmp_path / "cal.json"
     status, shown, said = run("fit", demo_files / "truth.json", demo_files / "unsure.json", "--out", out)
     assert status == 0
@@ -60,7 +51,7 @@ def test_fit_prints_held_out_numbers(run: Run, demo_files: Path, tmp_path: Path)
     assert f"{inside:.6f}" not in shown
 
 
-def test_detections_can_be_held_out(run: Run, demo_files: Path, tmp_path: Path) -> None:
+def test_detections_can_be_held_out(demo_files: Path, tmp_path: Path) -> None:
     truth, unsure = demo_files / "truth.json", demo_files / "unsure.json"
     cal, kept = tmp_path / "cal.json", tmp_path / "kept.coco.json"
     status, shown, said = run("fit", truth, unsure, "--out", cal, "--held-out", kept, "--json")
@@ -80,7 +71,7 @@ def test_detections_can_be_held_out(run: Run, demo_files: Path, tmp_path: Path) 
     assert kept.read_bytes() == before
 
 
-def test_fit_as_json(run: Run, demo_files: Path, tmp_path: Path) -> None:
+def test_fit_as_json(demo_files: Path, tmp_path: Path) -> None:
     words = (
         "fit",
         demo_files / "truth.json",
@@ -102,7 +93,7 @@ def test_fit_as_json(run: Run, demo_files: Path, tmp_path: Path) -> None:
     assert isinstance(Calibration.load(tmp_path / "c.json").corners, Constant)
 
 
-def test_plain_boxes_are_told_what_to_do(run: Run, demo_files: Path, tmp_path: Path) -> None:
+def test_plain_boxes_are_told_what_to_do(demo_files: Path, tmp_path: Path) -> None:
     sure = demo_files / "sure.json"
     status, shown, said = run("fit", demo_files / "truth.json", sure, "--out", tmp_path / "c.json")
     assert (status, shown) == (1, "")
@@ -110,7 +101,7 @@ def test_plain_boxes_are_told_what_to_do(run: Run, demo_files: Path, tmp_path: P
     assert not (tmp_path / "c.json").exists()
 
 
-def test_conformal_is_for_coverage(run: Run, demo_files: Path, tmp_path: Path) -> None:
+def test_conformal_is_for_coverage(demo_files: Path, tmp_path: Path) -> None:
     words = ("fit", demo_files / "truth.json", demo_files / "unsure.json", "--method", "conformal", "--target", "pdq")
     status, _, said = run(*words, "--out", tmp_path / "c.json")
     assert status == 1
@@ -119,7 +110,7 @@ def test_conformal_is_for_coverage(run: Run, demo_files: Path, tmp_path: Path) -
     )
 
 
-def test_own_files_stay(run: Run, demo_files: Path, tmp_path: Path) -> None:
+def test_own_files_stay(demo_files: Path, tmp_path: Path) -> None:
     for name in ("truth.json", "unsure.json"):
         shutil.copy(demo_files / name, tmp_path)
     truth, unsure, cal = tmp_path / "truth.json", tmp_path / "unsure.json", tmp_path / "cal.json"
@@ -149,7 +140,7 @@ def formats(demo_files: Path, tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("given", ["coco", "rvc1", "parquet"])
-def test_apply_needs_no_truth(run: Run, formats: dict[str, Path], demo_files: Path, tmp_path: Path, given: str) -> None:
+def test_apply_needs_no_truth(formats: dict[str, Path], demo_files: Path, tmp_path: Path, given: str) -> None:
     truth = probox.read_truth(demo_files / "truth.json")
     classes = tuple(zip(truth.classes, truth.dataset.category_ids.tolist(), strict=True))
     Calibration(corners=ClassScale(3.0, (("ring", 2.0),)), classes=classes).save(tmp_path / "cal.json")
@@ -172,7 +163,7 @@ def test_apply_needs_no_truth(run: Run, formats: dict[str, Path], demo_files: Pa
         assert with_truth.read_bytes() == out.read_bytes()
 
 
-def test_another_format_needs_the_truth(run: Run, formats: dict[str, Path], demo_files: Path, tmp_path: Path) -> None:
+def test_another_format_needs_the_truth(formats: dict[str, Path], demo_files: Path, tmp_path: Path) -> None:
     Calibration(corners=Scale(2.0)).save(tmp_path / "cal.json")
     words = ("apply", tmp_path / "cal.json", formats["coco"], "--out", tmp_path / "out.rvc1.json")
     assert run(*words)[2] == (
@@ -185,7 +176,7 @@ def test_another_format_needs_the_truth(run: Run, formats: dict[str, Path], demo
     assert "can't tell a format from this file name" in run(*words[:3], "--out", tmp_path / "x.txt")[2]
 
 
-def test_coco_results_of_other_categories(run: Run, formats: dict[str, Path], tmp_path: Path) -> None:
+def test_coco_results_of_other_categories(formats: dict[str, Path], tmp_path: Path) -> None:
     Calibration(corners=Scale(2.0), classes=(("cup", 99),)).save(tmp_path / "cal.json")
     status, _, said = run("apply", tmp_path / "cal.json", formats["coco"], "--out", tmp_path / "o.json")
     assert status == 1
@@ -193,7 +184,7 @@ def test_coco_results_of_other_categories(run: Run, formats: dict[str, Path], tm
     assert "category" in said
 
 
-def test_heatmaps_need_the_truth_and_stay(run: Run, golden_dir: Path, tmp_path: Path) -> None:
+def test_heatmaps_need_the_truth_and_stay(golden_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "maps.json").write_text(
         json.dumps({"classes": ["cup"], "detections": [[{"label_probs": [1.0], "masks_file": "a.npy", "mask_id": 0}]]})
     )
@@ -220,7 +211,7 @@ def test_help_names_every_choice() -> None:
         assert word in shown
 
 
-def test_a_missing_or_damaged_file_is_one_line(run: Run, demo_files: Path, tmp_path: Path) -> None:
+def test_a_missing_or_damaged_file_is_one_line(demo_files: Path, tmp_path: Path) -> None:
     status, _, said = run("apply", tmp_path / "no.json", demo_files / "unsure.json", "--out", tmp_path / "o.json")
     assert (status, said.count("\n")) == (1, 1)
     status, _, said = run("apply", demo_files / "truth.json", demo_files / "unsure.json", "--out", tmp_path / "o.json")
@@ -228,7 +219,7 @@ def test_a_missing_or_damaged_file_is_one_line(run: Run, demo_files: Path, tmp_p
     assert 'expected a calibration with "format"' in said
 
 
-def test_the_page_shows_what_is_printed(run: Run, demo_files: Path, tmp_path: Path) -> None:
+def test_the_page_shows_what_is_printed(demo_files: Path, tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "calibration.md").read_text(encoding="utf-8")
     table = page.split("```text\n")[1].split("```")[0].splitlines()
     words = next(line for line in page.splitlines() if line.startswith("probox calibrate fit")).split()[2:]

@@ -8,25 +8,16 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cli.in_process import run
 
 from probox import Evaluation
-from probox.cli import main
 from probox.notes import InputWarning, Note
-
-
-def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
-    """Run a command; return its status and what it printed."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(arg) for arg in args])
-    printed = capsys.readouterr()
-    return int(str(ended.value.code)), printed.out, printed.err
-
 
 QUICK = ("--replicates", "50")
 
 
-def test_says_what_may_be_concluded(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = run(capsys, "compare", demo_files / "results", *QUICK)
+def test_says_what_may_be_concluded(demo_files: Path) -> None:
+    status, out, err = run("compare", demo_files / "results", *QUICK)
     assert status == 0
     header, *rows, conclusion = out.splitlines()
     assert header.split() == ["sure", "unsure", "sure", "-", "unsure", "p"]
@@ -51,10 +42,9 @@ def test_says_what_may_be_concluded(demo_files: Path, capsys: pytest.CaptureFixt
     assert "note: 12 images are few" in err
 
 
-def test_order_and_options(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_order_and_options(demo_files: Path) -> None:
     folders = [demo_files / "results" / name for name in ("unsure", "sure")]
     status, out, _ = run(
-        capsys,
         "compare",
         *folders,
         *QUICK,
@@ -76,15 +66,15 @@ def test_order_and_options(demo_files: Path, capsys: pytest.CaptureFixture[str])
     assert "mAP" not in pair["columns"]
     assert pair["columns"]["PDQ"]["difference"]["low"] > 0
     assert pair["classes"]["PDQ"]["star"]["p_adjusted"] >= pair["classes"]["PDQ"]["star"]["p"]
-    again = json.loads(run(capsys, "compare", *folders, *QUICK, "--measures", "pdq", "--seed", "3", "--json")[1])
+    again = json.loads(run("compare", *folders, *QUICK, "--measures", "pdq", "--seed", "3", "--json")[1])
     assert again["pairs"][0]["columns"]["PDQ"]["p"] == pair["columns"]["PDQ"]["p"]
 
 
 @pytest.mark.parametrize(
     ("style", "start"), [("markdown", "|  | sure |"), ("latex", "\\begin{tabular}"), ("csv", "column,")]
 )
-def test_formats(demo_files: Path, capsys: pytest.CaptureFixture[str], style: str, start: str) -> None:
-    status, out, err = run(capsys, "compare", demo_files / "results", *QUICK, "--format", style, "--per-class")
+def test_formats(demo_files: Path, style: str, start: str) -> None:
+    status, out, err = run("compare", demo_files / "results", *QUICK, "--format", style, "--per-class")
     assert status == 0
     assert out.startswith(start)
     assert "star" in out
@@ -93,11 +83,13 @@ def test_formats(demo_files: Path, capsys: pytest.CaptureFixture[str], style: st
 
 
 def test_all_pairs(
-    demo_files: Path, tmp_path: Path, results: dict[str, Evaluation], capsys: pytest.CaptureFixture[str]
+    demo_files: Path,
+    tmp_path: Path,
+    results: dict[str, Evaluation],
 ) -> None:
     results["unsure"].at_threshold(0.6).save(tmp_path / "third")
     folders = (demo_files / "results", tmp_path / "third")
-    status, out, err = run(capsys, "compare", *folders, *QUICK, "--measures", "pdq", "--all-pairs")
+    status, out, err = run("compare", *folders, *QUICK, "--measures", "pdq", "--all-pairs")
     assert status == 0
     assert out.count("Holm's correction for 3 pairs") == 3
     assert (
@@ -107,30 +99,32 @@ def test_all_pairs(
 
 
 def test_what_cannot_be_compared(
-    demo_files: Path, tmp_path: Path, results: dict[str, Evaluation], capsys: pytest.CaptureFixture[str]
+    demo_files: Path,
+    tmp_path: Path,
+    results: dict[str, Evaluation],
 ) -> None:
     sure = demo_files / "results" / "sure"
-    status, out, err = run(capsys, "compare", sure)
+    status, out, err = run("compare", sure)
     assert (status, out) == (1, "")
     assert err == f"probox: {sure}: there is only one result; name two or more to compare\n"
 
     result = results["unsure"]
     result.select_images(result.dataset.image_ids[:4]).save(tmp_path / "few")
-    status, out, err = run(capsys, "compare", sure, tmp_path / "few")
+    status, out, err = run("compare", sure, tmp_path / "few")
     assert (status, out) == (1, "")
     assert err.startswith("probox: few cannot be compared with sure: image ")
     assert err.endswith("and 7 more of sure are not in few; evaluate both on the same truth alike\n")
 
-    assert run(capsys, "compare", tmp_path / "nothing", sure)[0] == 1
+    assert run("compare", tmp_path / "nothing", sure)[0] == 1
     for wrong in (("--measures", "iou"), ("--level", "1"), ("--replicates", "1"), ("--seed", "-1"), ("--format", "x")):
-        status, _, err = run(capsys, "compare", demo_files / "results", *wrong)
+        status, _, err = run("compare", demo_files / "results", *wrong)
         assert status == 2
         assert "Traceback" not in err
-    assert run(capsys, "compare")[0] == 2
+    assert run("compare")[0] == 2
 
 
-def test_all_measures(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "compare", demo_files / "results", "--replicates", "5", "--measures", "all", "--json")
+def test_all_measures(demo_files: Path) -> None:
+    status, out, _ = run("compare", demo_files / "results", "--replicates", "5", "--measures", "all", "--json")
     assert status == 0
     assert {"PDQ", "mAP", "moLRP"} <= set(json.loads(out)["pairs"][0]["columns"])
 
@@ -138,12 +132,12 @@ def test_all_measures(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> N
 # --- evaluate --intervals, table --intervals ---
 
 
-def test_evaluate_with_intervals(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_with_intervals(demo_files: Path) -> None:
     files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
-    status, out, err = run(capsys, "evaluate", *files[:2], "--intervals")
+    status, out, err = run("evaluate", *files[:2], "--intervals")
     assert status == 0
     _, _, numbers, limits, _ = out.splitlines()
-    found = json.loads(run(capsys, "evaluate", *files[:2], "--intervals", "--json")[1])
+    found = json.loads(run("evaluate", *files[:2], "--intervals", "--json")[1])
     low, high = (100 * found["intervals"]["columns"]["PDQ"][end] for end in ("low", "high"))
     assert numbers.split()[2] == "30.5"
     assert limits.split("]")[2].strip() == f"[{low:.1f}, {high:.1f}"
@@ -152,31 +146,31 @@ def test_evaluate_with_intervals(demo_files: Path, capsys: pytest.CaptureFixture
     assert Note("few-images", 12, least=30).to_dict() in found["notes"]
     assert "[95 % intervals]: 1,000 draws of 12 images" in err
     assert err.count("12 images are few") == 1
-    two = json.loads(run(capsys, "evaluate", *files, "--intervals", "--measures", "pdq", "--json")[1])["results"]
+    two = json.loads(run("evaluate", *files, "--intervals", "--measures", "pdq", "--json")[1])["results"]
     assert [next(iter(one["intervals"]["columns"])) for one in two] == ["PDQ", "PDQ"]
-    assert "intervals" not in json.loads(run(capsys, "evaluate", *files[:2], "--json")[1])
+    assert "intervals" not in json.loads(run("evaluate", *files[:2], "--json")[1])
 
 
-def test_one_image_has_numbers_but_no_intervals(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_image_has_numbers_but_no_intervals(demo_files: Path) -> None:
     files = [demo_files / name for name in ("truth.json", "sure.json")]
     first = json.loads((demo_files / "truth.json").read_text())["images"][0]["id"]
-    status, out, err = run(capsys, "evaluate", *files, "--image-ids", first, "--intervals")
+    status, out, err = run("evaluate", *files, "--image-ids", first, "--intervals")
     assert status == 0
     assert len(out.splitlines()) == 4
     assert "note: no intervals: images are drawn anew, and there is only one" in err
-    found = json.loads(run(capsys, "evaluate", *files, "--image-ids", first, "--intervals", "--json")[1])
+    found = json.loads(run("evaluate", *files, "--image-ids", first, "--intervals", "--json")[1])
     assert found["intervals"]["columns"]["PDQ"]["low"] is None
 
 
-def test_table_with_intervals(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_with_intervals(demo_files: Path) -> None:
     files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
-    rows = json.loads(run(capsys, "table", *files, "--thresholds", "0.3", "0.6", "--intervals", "--json")[1])["rows"]
+    rows = json.loads(run("table", *files, "--thresholds", "0.3", "0.6", "--intervals", "--json")[1])["rows"]
     assert len({row["intervals"]["columns"]["PDQ"]["low"] for row in rows}) == 4
-    text = run(capsys, "table", *files, "--intervals")[1].splitlines()
+    text = run("table", *files, "--intervals")[1].splitlines()
     assert [line.split()[0] for line in (text[2], text[4])] == ["sure", "unsure"]
     assert text[3].strip().startswith("[")
-    assert " [" in run(capsys, "table", *files, "--intervals", "--format", "markdown")[1]
-    table = list(csv.DictReader(io.StringIO(run(capsys, "table", *files, "--intervals", "--format", "csv")[1])))
+    assert " [" in run("table", *files, "--intervals", "--format", "markdown")[1]
+    table = list(csv.DictReader(io.StringIO(run("table", *files, "--intervals", "--format", "csv")[1])))
     columns = rows[0]["intervals"]["columns"]
     assert float(table[0]["1-moLRP low"]) == pytest.approx(1 - columns["moLRP"]["high"])
     assert float(table[0]["PDQ high"]) == columns["PDQ"]["high"]
@@ -200,44 +194,42 @@ def two_truths(demo_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.mark.parametrize("keep", ["all", "matches", "summary"])
 @pytest.mark.parametrize("how", ["another file", "box truth"])
 def test_results_against_masks_and_boxes_are_not_compared(
-    tmp_path: Path, demo_files: Path, two_truths: Path, capsys: pytest.CaptureFixture[str], keep: str, how: str
+    tmp_path: Path, demo_files: Path, two_truths: Path, keep: str, how: str
 ) -> None:
     measures = ("--measures", "pdq") if keep == "summary" else ()
     for name, truth in (("a", "masks"), ("b", "boxes"), ("c", "masks")):
         boxed = ("--box-truth",) if how == "box truth" and truth == "boxes" else ()
         file = two_truths / ("masks.json" if boxed else f"{truth}.json")
         out = ("--out", tmp_path / name, "--keep", keep)
-        status, printed, _ = run(
-            capsys, "evaluate", file, f"{name}={demo_files / 'unsure.json'}", *measures, *boxed, *out
-        )
+        status, printed, _ = run("evaluate", file, f"{name}={demo_files / 'unsure.json'}", *measures, *boxed, *out)
         assert status == 0
         assert printed.endswith(f"; scored against {truth}\n")
-    status, _, err = run(capsys, "compare", *(tmp_path / name / name for name in "abc"), *QUICK)
+    status, _, err = run("compare", *(tmp_path / name / name for name in "abc"), *QUICK)
     assert status == 1
     assert str(InputWarning("regions-differ", masks="a and c", boxes="b", many=2)) in err
 
 
 def test_a_report_warns_of_results_against_masks_and_boxes(
-    tmp_path: Path, demo_files: Path, two_truths: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    demo_files: Path,
+    two_truths: Path,
 ) -> None:
     for truth in ("masks", "boxes"):
-        run(capsys, "evaluate", two_truths / f"{truth}.json", demo_files / "sure.json", "--out", tmp_path / truth)
+        run("evaluate", two_truths / f"{truth}.json", demo_files / "sure.json", "--out", tmp_path / truth)
     folders = [f"{truth}={tmp_path / truth / 'sure'}" for truth in ("masks", "boxes")]
-    status, _, err = run(capsys, "report", *folders, "--out", tmp_path / "report")
+    status, _, err = run("report", *folders, "--out", tmp_path / "report")
     assert status == 0
     assert "warning: masks was scored against masks, boxes against boxes: PDQ is not comparable\n" in err
     files = (two_truths / "masks.json", demo_files / "sure.json")
-    run(capsys, "evaluate", *files, "--background", "mask", "--out", tmp_path / "other")
+    run("evaluate", *files, "--background", "mask", "--out", tmp_path / "other")
     folders[1] = f"other={tmp_path / 'other' / 'sure'}"
-    _, _, err = run(capsys, "report", *folders, "--out", tmp_path / "report")
+    _, _, err = run("report", *folders, "--out", tmp_path / "report")
     assert "warning: masks was measured with background box, other with mask: their numbers are not comparable\n" in err
 
 
 @pytest.mark.parametrize("truth", ["masks", "boxes"])
-def test_tables_say_what_detections_were_scored_against(
-    demo_files: Path, two_truths: Path, capsys: pytest.CaptureFixture[str], truth: str
-) -> None:
-    _, _, err = run(capsys, "table", two_truths / f"{truth}.json", demo_files / "sure.json")
+def test_tables_say_what_detections_were_scored_against(demo_files: Path, two_truths: Path, truth: str) -> None:
+    _, _, err = run("table", two_truths / f"{truth}.json", demo_files / "sure.json")
     assert f"convention: reference; scored against {truth}; 12 images" in err
-    _, _, err = run(capsys, "table", two_truths / f"{truth}.json", demo_files / "sure.json", "--measures", "map")
+    _, _, err = run("table", two_truths / f"{truth}.json", demo_files / "sure.json", "--measures", "map")
     assert "scored against" not in err

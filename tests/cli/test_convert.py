@@ -8,26 +8,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli import in_process
 
-from probox.cli import main
 from probox.formats import read_detections, read_truth
 from probox.notes import Note
 
 
-def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as stopped:
-        main(["convert", *map(str, args)])
-    streams = capsys.readouterr()
-    return int(stopped.value.code or 0), streams.out, streams.err
+def run(*args: object) -> tuple[int, str, str]:
+    return in_process.run("convert", *args)
 
 
-def test_there_and_back(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+def test_there_and_back(golden_dir: Path, tmp_path: Path) -> None:
     truth, source = golden_dir / "pbox_full" / "ground_truth.json", golden_dir / "pbox_full" / "detections.json"
-    status, out, err = run(capsys, source, tmp_path / "coco.json", "--truth", truth)
+    status, out, err = run(source, tmp_path / "coco.json", "--truth", truth)
     assert (status, out) == (0, "")
     assert err == f"wrote 108 detections to {tmp_path / 'coco.json'} (COCO results)\n"
     assert isinstance(json.loads((tmp_path / "coco.json").read_text()), list)
-    status, out, _ = run(capsys, tmp_path / "coco.json", tmp_path / "back.json.gz", "--truth", truth, "--json")
+    status, out, _ = run(tmp_path / "coco.json", tmp_path / "back.json.gz", "--truth", truth, "--json")
     assert status == 0
     assert json.loads(out) == {
         "input": str(tmp_path / "coco.json"), "output": str(tmp_path / "back.json.gz"), "format": "rvc1",
@@ -40,80 +37,76 @@ def test_there_and_back(capsys: pytest.CaptureFixture[str], golden_dir: Path, tm
     np.testing.assert_allclose(first.boxes, last.boxes, atol=1e-12, rtol=0)
 
 
-def test_without_truth_the_format_stays(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+def test_without_truth_the_format_stays(golden_dir: Path, tmp_path: Path) -> None:
     source = golden_dir / "bbox" / "detections.json"
-    assert run(capsys, source, tmp_path / "packed.json.gz")[0] == 0
+    assert run(source, tmp_path / "packed.json.gz")[0] == 0
     assert gzip.decompress((tmp_path / "packed.json.gz").read_bytes()) == source.read_bytes()
-    status, _, err = run(capsys, source, tmp_path / "coco.json", "--to", "coco")
+    status, _, err = run(source, tmp_path / "coco.json", "--to", "coco")
     assert status == 1
     assert "cannot become COCO results without the images and classes of the ground truth; add --truth FILE" in err
     (tmp_path / "broken.json").write_text('[{"image_id": 1}]')
-    status, _, err = run(capsys, tmp_path / "broken.json", tmp_path / "out.json")
+    status, _, err = run(tmp_path / "broken.json", tmp_path / "out.json")
     assert status == 1
     assert 'broken.json: image 1: [0]: expected a key "bbox"' in err
     assert not (tmp_path / "out.json").exists()
 
 
-def test_challenge_folder(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+def test_challenge_folder(golden_dir: Path, tmp_path: Path) -> None:
     truth = golden_dir / "rvc1" / "gt"
-    status, _, err = run(capsys, golden_dir / "rvc1" / "det", tmp_path / "copy", "--truth", truth)
+    status, _, err = run(golden_dir / "rvc1" / "det", tmp_path / "copy", "--truth", truth)
     assert status == 0
     assert "wrote 15 detections" in err
     assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["000000.json", "000001.json"]
 
 
-def test_heatmaps(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+def test_heatmaps(golden_dir: Path, tmp_path: Path) -> None:
     source, truth = golden_dir / "probseg" / "detections.json", golden_dir / "probseg" / "ground_truth.json"
-    status, _, err = run(capsys, source, tmp_path / "a.json")
+    status, _, err = run(source, tmp_path / "a.json")
     assert status == 1
     assert "names heatmap files ('100.npy'), which would stay behind; give the ground truth (--truth FILE)" in err
-    status, _, err = run(capsys, source, tmp_path / "a.json", "--truth", truth)
+    status, _, err = run(source, tmp_path / "a.json", "--truth", truth)
     assert status == 1
     assert "COCO results cannot hold heatmaps; write RVC1 instead (--to rvc1)" in err
     assert list(tmp_path.iterdir()) == []
-    assert run(capsys, source, tmp_path / "a.json", "--truth", truth, "--to", "rvc1")[0] == 0
+    assert run(source, tmp_path / "a.json", "--truth", truth, "--to", "rvc1")[0] == 0
     assert len(list(tmp_path.glob("a.*.npy"))) == 6
 
 
-def test_heatmaps_that_are_read_stay(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+def test_heatmaps_that_are_read_stay(golden_dir: Path, tmp_path: Path) -> None:
     """A file of the same name but for its ending would have heatmap files of the same names."""
     source, truth = golden_dir / "probseg" / "detections.json", golden_dir / "probseg" / "ground_truth.json"
-    assert run(capsys, source, tmp_path / "a.json", "--truth", truth, "--to", "rvc1")[0] == 0
+    assert run(source, tmp_path / "a.json", "--truth", truth, "--to", "rvc1")[0] == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     words = (tmp_path / "a.json", tmp_path / "a.json.gz", "--truth", truth, "--to", "rvc1")
-    status, _, err = run(capsys, *words)
+    status, _, err = run(*words)
     assert status == 1
     assert ".npy: would replace what it is made from; choose another name" in err
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     (tmp_path / "there").symlink_to(tmp_path)
-    status, _, err = run(capsys, tmp_path / "a.json", tmp_path / "there" / "a.json.gz", *words[2:])
+    status, _, err = run(tmp_path / "a.json", tmp_path / "there" / "a.json.gz", *words[2:])
     assert status == 1
-    assert run(capsys, tmp_path / "a.json", tmp_path / "b.json.gz", *words[2:])[0] == 0
+    assert run(tmp_path / "a.json", tmp_path / "b.json.gz", *words[2:])[0] == 0
 
 
-def test_repair(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+def test_repair(golden_dir: Path, tmp_path: Path) -> None:
     truth = golden_dir / "pbox_full" / "ground_truth.json"
     detections = json.loads((golden_dir / "pbox_full" / "detections.json").read_text())
     first = next(row for image in detections["detections"] for row in image)
     first["covars"][0] = [[1, 2], [2, 1]]
     (tmp_path / "bad.json").write_text(json.dumps(detections))
-    status, _, err = run(capsys, tmp_path / "bad.json", tmp_path / "out.json", "--truth", truth, "--to", "rvc1")
+    status, _, err = run(tmp_path / "bad.json", tmp_path / "out.json", "--truth", truth, "--to", "rvc1")
     assert status == 1
     assert "smallest eigenvalue is -1" in err
-    status, _, err = run(
-        capsys, tmp_path / "bad.json", tmp_path / "out.json", "--truth", truth, "--to", "rvc1", "--repair"
-    )
+    status, _, err = run(tmp_path / "bad.json", tmp_path / "out.json", "--truth", truth, "--to", "rvc1", "--repair")
     assert status == 0
     assert f"note: {Note('repaired-covariances', 1)}" in err
 
 
 @pytest.mark.parametrize("target", ["missing/folder/out.json", "."])
-def test_a_place_that_cannot_be_written(
-    capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path, target: str
-) -> None:
+def test_a_place_that_cannot_be_written(golden_dir: Path, tmp_path: Path, target: str) -> None:
     case = golden_dir / "bbox"
     status, out, err = run(
-        capsys, case / "detections.json", tmp_path / target, "--truth", case / "ground_truth.json", "--to", "coco"
+        case / "detections.json", tmp_path / target, "--truth", case / "ground_truth.json", "--to", "coco"
     )
     assert (status, out) == (1, "")
     assert err.startswith("probox: ")

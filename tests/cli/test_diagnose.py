@@ -7,20 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-
-from probox.cli import main
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    """Run a command; return its exit code, output and words."""
-    with pytest.raises(SystemExit) as exit_:
-        main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return int(exit_.value.code or 0), captured.out, captured.err
+from tests.cli.in_process import run
 
 
-def test_words_come_first(capsys, demo_files):
-    code, out, err = run(capsys, "diagnose", demo_files / "results" / "unsure", "--replicates", 50)
+def test_words_come_first(demo_files):
+    code, out, err = run("diagnose", demo_files / "results" / "unsure", "--replicates", 50)
     assert (code, err) == (0, "")
     title, blank, verdict, *_ = out.splitlines()
     assert title.startswith("unsure: PDQ ")
@@ -28,8 +19,8 @@ def test_words_come_first(capsys, demo_files):
     assert " nan" not in out
 
 
-def test_json_has_all_results(capsys, demo_files):
-    code, out, err = run(capsys, "diagnose", demo_files / "results", "--json", "--replicates", 50)
+def test_json_has_all_results(demo_files):
+    code, out, err = run("diagnose", demo_files / "results", "--json", "--replicates", 50)
     assert (code, err) == (0, "")
     told = json.loads(out)
     assert sorted(result["name"] for result in told["results"]) == ["sure", "unsure"]
@@ -41,9 +32,9 @@ def test_json_has_all_results(capsys, demo_files):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["unsure", "."])
-def test_files(capsys, demo_files, tmp_path: Path, which):
+def test_files(demo_files, tmp_path: Path, which):
     folder = tmp_path / "why"
-    code, _, err = run(capsys, "diagnose", demo_files / "results" / which, "--out", folder, "--replicates", 20)
+    code, _, err = run("diagnose", demo_files / "results" / which, "--out", folder, "--replicates", 20)
     assert code == 0
     assert err.strip().endswith(f"plots and tables written to {folder}")
     names = {path.name for path in folder.iterdir()}
@@ -57,39 +48,39 @@ def test_files(capsys, demo_files, tmp_path: Path, which):
     assert {result["name"] for result in told["results"]} >= {"unsure"}
 
 
-def test_thresholds_of_other_measures(capsys, demo_files):
+def test_thresholds_of_other_measures(demo_files):
     code, out, _ = run(
-        capsys, "diagnose", demo_files / "results" / "unsure", "--thresholds-for", "d-ece,nll", "--replicates", 20
+        "diagnose", demo_files / "results" / "unsure", "--thresholds-for", "d-ece,nll", "--replicates", 20
     )
     assert code == 0
     rows = [line.split() for line in out.splitlines() if line.startswith(("  PDQ ", "  D-ECE ", "  NLL "))]
     assert {row[0] for row in rows} == {"PDQ", "D-ECE", "NLL"}
-    code, out, err = run(capsys, "diagnose", demo_files / "results" / "unsure", "--thresholds-for", "pdk")
+    code, out, err = run("diagnose", demo_files / "results" / "unsure", "--thresholds-for", "pdk")
     assert (code, out) == (2, "")
     assert "expected measures to be some of pdq, map, lrp" in err
     assert "got 'pdk'. Did you mean pdq?" in err
 
 
-def test_a_result_without_pdq(capsys, demo_files, tmp_path: Path):
+def test_a_result_without_pdq(demo_files, tmp_path: Path):
     files = [demo_files / "truth.json", demo_files / "unsure.json"]
-    run(capsys, "evaluate", *files, "--measures", "nll", "--out", tmp_path / "r")
-    code, out, _ = run(capsys, "diagnose", tmp_path / "r", "--replicates", 20)
+    run("evaluate", *files, "--measures", "nll", "--out", tmp_path / "r")
+    code, out, _ = run("diagnose", tmp_path / "r", "--replicates", 20)
     assert code == 0
     assert out.startswith("unsure: PDQ not measured, reference\n\n- ")
     assert " nan" not in out
 
 
-def test_other_files_stay(capsys, demo_files, tmp_path: Path):
+def test_other_files_stay(demo_files, tmp_path: Path):
     (tmp_path / "sure-budget.csv").write_text("mine")
-    code, _, err = run(capsys, "diagnose", demo_files / "results" / "sure", "--out", tmp_path, "--replicates", 20)
+    code, _, err = run("diagnose", demo_files / "results" / "sure", "--out", tmp_path, "--replicates", 20)
     assert code != 0
     assert "sure-budget.csv" in err
     assert (tmp_path / "sure-budget.csv").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["sure-budget.csv"]
 
 
-def test_no_result_is_one_line(capsys, tmp_path: Path):
-    code, out, err = run(capsys, "diagnose", tmp_path)
+def test_no_result_is_one_line(tmp_path: Path):
+    code, out, err = run("diagnose", tmp_path)
     assert (code, out) == (1, "") or (code, out) == (2, "")
     assert len(err.strip().splitlines()) == 1
     assert "holds no evaluation.json" in err

@@ -9,10 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from rich.table import Table
+from tests.cli import in_process
 
-from probox.cli import main
 from probox.cli.console import make_console
 from probox.support.formatting import printable
 
@@ -21,12 +20,10 @@ SHOWN = "\\x1b]0;pwned\\x07\\x9b2J\\r\\x7f\\u202ecup\\u2066"
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
+def run(*arguments: object) -> tuple[int, str, str]:
+    status, out, err = in_process.run(*arguments)
     assert not FORBIDDEN.search(out + err), repr(out + err)
-    return int(ended.value.code or 0), out, err
+    return status, out, err
 
 
 def files(folder: Path, **changes: Any) -> tuple[Path, Path]:
@@ -51,10 +48,10 @@ def test_every_kind_of_character() -> None:
     assert printable("\udcff") == "\\udcff"
 
 
-def test_notes_and_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_and_tables(tmp_path: Path) -> None:
     truth, found = files(tmp_path)
     for arguments in (["evaluate", truth, found, found], ["table", truth, found], ["validate", truth, found]):
-        status, out, err = run(capsys, *arguments)
+        status, out, err = run(*arguments)
         assert status == 0
         assert "\\x1b]0;pwned" in out + err
         assert not any(line.startswith("probox: all is well") for line in (out + err).splitlines())
@@ -63,7 +60,7 @@ def test_notes_and_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 FORGED = "cup\n99.99  99.99\ttrue"
 
 
-def test_a_name_stays_in_its_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_stays_in_its_row(tmp_path: Path) -> None:
     """A line break in a name of a class, image or result must not look like another row of a table."""
     image = {"id": 1, "width": 64, "height": 48, "file_name": f"{FORGED}.png"}
     box = {"image_id": 1, "category_id": 1, "bbox": [5, 5, 30, 20]}
@@ -83,54 +80,54 @@ def test_a_name_stays_in_its_row(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ["validate", truth, found],
     ]
     for arguments in commands:
-        status, out, err = run(capsys, *arguments)
+        status, out, err = run(*arguments)
         assert status == 0, err
         assert not [line for line in (out + err).splitlines() if line.lstrip().startswith("99.99")], arguments
         assert "\t" not in out, arguments
-    assert "cup\\n99.99" in run(capsys, *commands[0])[1]
+    assert "cup\\n99.99" in run(*commands[0])[1]
 
 
-def test_csv_on_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_on_a_terminal(tmp_path: Path) -> None:
     truth, found = files(tmp_path)
     content = json.loads(truth.read_text())
     content["images"][0]["file_name"] = EVIL
     truth.write_text(json.dumps(content))
     found.write_text(json.dumps([{"image_id": 1, "category_id": 1, "bbox": [5, 5, 30, 20], "score": 0.5}]))
-    status, out, _ = run(capsys, "rank", found, "--truth", truth, "--format", "csv")
+    status, out, _ = run("rank", found, "--truth", truth, "--format", "csv")
     assert status == 0
     assert SHOWN in out
 
 
-def test_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors(tmp_path: Path) -> None:
     truth, found = files(tmp_path, bbox=EVIL)
-    status, _, err = run(capsys, "evaluate", truth, found)
+    status, _, err = run("evaluate", truth, found)
     assert status == 1
     assert err.startswith(f"probox: {tmp_path}/\\x1b]0;pwned")
     assert err.count("\n") == 1
-    status, _, err = run(capsys, "evaluate", truth, tmp_path / f"{EVIL} missing.json")
+    status, _, err = run("evaluate", truth, tmp_path / f"{EVIL} missing.json")
     assert status == 1
     assert "no such file" in err
-    status, _, err = run(capsys, "evaluate", truth, found, "--preset", EVIL)
+    status, _, err = run("evaluate", truth, found, "--preset", EVIL)
     assert status == 2
-    status, _, err = run(capsys, EVIL)
+    status, _, err = run(EVIL)
     assert status == 2
 
 
-def test_names_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_that_are_no_text(tmp_path: Path) -> None:
     truth, found = files(tmp_path)
     other = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.json")
     os.rename(found, other)
-    status, _, err = run(capsys, "evaluate", truth, other, found)
+    status, _, err = run("evaluate", truth, other, found)
     assert status == 1
     assert "no such file" in err
-    status, out, _ = run(capsys, "evaluate", truth, other, "--json")
+    status, out, _ = run("evaluate", truth, other, "--json")
     assert status == 0
     assert json.loads(out)["detections"] == other
 
 
-def test_json_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_says_the_same(tmp_path: Path) -> None:
     truth, found = files(tmp_path)
-    status, out, err = run(capsys, "evaluate", truth, found, "--json")
+    status, out, err = run("evaluate", truth, found, "--json")
     assert (status, err) == (0, "")
     assert json.loads(out)["detections"] == str(found)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.cli.in_process import probox
-from tests.cli.test_diagnose import run
+from tests.cli.in_process import probox, run
 
 from probox.cli.shared_options import Named, make_titles, parse_named
 from probox.evaluation.folders import find_results
@@ -50,28 +49,26 @@ def test_names_that_are_given_stay_and_others_give_way() -> None:
     assert make_titles(files) == ["ssd-2", "ssd", "ssd-3", "detections"]
 
 
-def test_every_command_with_several_files_takes_names(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
-) -> None:
+def test_every_command_with_several_files_takes_names(demo_files: Path, tmp_path: Path) -> None:
     truth, sure, unsure = (demo_files / f"{name}.json" for name in ("truth", "sure", "unsure"))
     kept = tmp_path / "kept"
-    code, out, err = run(capsys, "evaluate", truth, f"A b={sure}", unsure, "--out", kept)
+    code, out, err = run("evaluate", truth, f"A b={sure}", unsure, "--out", kept)
     assert code == 0, err
     assert [line.split("  ")[0] for line in out.splitlines()[2:4]] == ["A b", "unsure"]
     assert sorted(folder.name for folder in kept.iterdir()) == ["A b", "unsure"]
-    one = json.loads(run(capsys, "evaluate", truth, f"B={sure}", "--json")[1])
+    one = json.loads(run("evaluate", truth, f"B={sure}", "--json")[1])
     assert (one["name"], one["detections"]) == ("B", str(sure))
-    rows = json.loads(run(capsys, "table", truth, sure, f"C={unsure}", "--json")[1])["rows"]
+    rows = json.loads(run("table", truth, sure, f"C={unsure}", "--json")[1])["rows"]
     assert [row["name"] for row in rows] == ["sure", "C"]
     results = demo_files / "results"
     named = [f"one={results / 'sure'}", f"two={kept / 'unsure'}"]
-    told = json.loads(run(capsys, "compare", *named, "--measures", "pdq", "--replicates", 10, "--json")[1])
+    told = json.loads(run("compare", *named, "--measures", "pdq", "--replicates", 10, "--json")[1])
     assert (told["pairs"][0]["first"], told["pairs"][0]["second"]) == ("one", "two")
-    told = json.loads(run(capsys, "diagnose", named[0], "--replicates", 10, "--json")[1])
+    told = json.loads(run("diagnose", named[0], "--replicates", 10, "--json")[1])
     assert [entry["name"] for entry in told["results"]] == ["one"]
-    told = json.loads(run(capsys, "report", *named, "--out", tmp_path / "page", "--json")[1])
+    told = json.loads(run("report", *named, "--out", tmp_path / "page", "--json")[1])
     assert told["results"] == ["one", "two"]
-    fused = json.loads(run(capsys, "fuse", truth, f"S={sure}", unsure, "--out", tmp_path / "f.json", "--json")[1])
+    fused = json.loads(run("fuse", truth, f"S={sure}", unsure, "--out", tmp_path / "f.json", "--json")[1])
     assert (fused["names"], fused["members"]) == (["S", "unsure"], [str(sure), str(unsure)])
 
 
@@ -84,10 +81,8 @@ def test_every_command_with_several_files_takes_names(
         (["A=nowhere", "B={}/sure"], "nowhere"),
     ],
 )
-def test_names_of_results_that_clash(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, given: list[str], words: str
-) -> None:
-    code, out, err = run(capsys, "compare", *[text.format(demo_files / "results") for text in given])
+def test_names_of_results_that_clash(demo_files: Path, given: list[str], words: str) -> None:
+    code, out, err = run("compare", *[text.format(demo_files / "results") for text in given])
     assert (code, out) == (1, "")
     assert words in err
 

@@ -7,61 +7,57 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli import in_process
 
 import probox
-from probox.cli import main
 from probox.evaluation.parts import KEEP
 
 
-def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as stopped:
-        main([*map(str, args)])
-    streams = capsys.readouterr()
-    return int(stopped.value.code or 0), streams.out, " ".join(streams.err.split())
+def run(*args: object) -> tuple[int, str, str]:
+    status, out, err = in_process.run(*args)
+    return status, out, " ".join(err.split())
 
 
 @pytest.fixture
-def parts(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> list[Path]:
+def parts(demo_files: Path, tmp_path: Path) -> list[Path]:
     """Three parts of two detectors."""
     folders = [tmp_path / "parts" / str(number) for number in (1, 2, 3)]
     for number, folder in enumerate(folders, 1):
         files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
-        status, _, err = run(capsys, "evaluate", *files, "--part", f"{number}/3", "--out", folder)
+        status, _, err = run("evaluate", *files, "--part", f"{number}/3", "--out", folder)
         assert status == 0, err
         assert f"detections; part {number} of 3" in err
     return folders
 
 
-def test_parts_of_several_files_are_joined_by_name(
-    capsys: pytest.CaptureFixture[str], parts: list[Path], demo_files: Path, tmp_path: Path
-) -> None:
-    status, out, err = run(capsys, "merge", *reversed(parts), "--out", tmp_path / "R")
+def test_parts_of_several_files_are_joined_by_name(parts: list[Path], demo_files: Path, tmp_path: Path) -> None:
+    status, out, err = run("merge", *reversed(parts), "--out", tmp_path / "R")
     assert (status, "unsure: 3 parts, 12 images; kept in" in err) == (0, True)
-    _, whole, _ = run(capsys, "evaluate", *(demo_files / n for n in ("truth.json", "sure.json", "unsure.json")))
+    _, whole, _ = run("evaluate", *(demo_files / n for n in ("truth.json", "sure.json", "unsure.json")))
     assert out == whole
     files = demo_files / "truth.json", demo_files / "unsure.json"
     assert probox.load(tmp_path / "R" / "unsure").summary() == probox.evaluate(*files).summary()
 
 
-def test_json_says_what_was_joined(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
+def test_json_says_what_was_joined(parts: list[Path], tmp_path: Path) -> None:
     folders = [folder / "unsure" for folder in parts]
-    status, out, _ = run(capsys, "merge", *folders, "--out", tmp_path / "R", "--json")
+    status, out, _ = run("merge", *folders, "--out", tmp_path / "R", "--json")
     said = json.loads(out)
     assert (status, said["parts"], said["part"], said["counts"]["images"]) == (0, 3, None, 12)
     assert (tmp_path / "R" / "evaluation.json").is_file()
 
 
-def test_some_parts_are_a_part(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
-    status, _, err = run(capsys, "merge", parts[0], parts[2], "--out", tmp_path / "R")
+def test_some_parts_are_a_part(parts: list[Path], tmp_path: Path) -> None:
+    status, _, err = run("merge", parts[0], parts[2], "--out", tmp_path / "R")
     assert (status, err) == (1, "probox: part 2 of 3 is missing; evaluate with part 2/3, and so on")
     assert not (tmp_path / "R").exists()
-    status, _, err = run(capsys, "merge", parts[0], parts[2], "--out", tmp_path / "R", "--incomplete")
+    status, _, err = run("merge", parts[0], parts[2], "--out", tmp_path / "R", "--incomplete")
     assert (status, "; 2 of 3 parts; kept in" in err) == (0, True)
-    status, _, err = run(capsys, "merge", parts[1], tmp_path / "R", "--out", tmp_path / "S")
+    status, _, err = run("merge", parts[1], tmp_path / "R", "--out", tmp_path / "S")
     assert status == 0, err
 
 
-def test_what_cannot_be_joined(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
+def test_what_cannot_be_joined(parts: list[Path], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for given, message in {
         (parts[0], tmp_path / "none"): "none: no such folder",
@@ -69,35 +65,33 @@ def test_what_cannot_be_joined(capsys: pytest.CaptureFixture[str], parts: list[P
         (parts[0], parts[1] / "sure"): "is a result itself, but",
         (parts[0], parts[0]): "is part 1 of 3, as",
     }.items():
-        status, _, err = run(capsys, "merge", *given, "--out", tmp_path / "R")
+        status, _, err = run("merge", *given, "--out", tmp_path / "R")
         assert (status, message in err) == (1, True), err
 
 
-def test_parts_are_not_replaced(capsys: pytest.CaptureFixture[str], parts: list[Path]) -> None:
-    status, _, err = run(capsys, "merge", *parts, "--out", parts[0])
+def test_parts_are_not_replaced(parts: list[Path]) -> None:
+    status, _, err = run("merge", *parts, "--out", parts[0])
     assert status == 1
     assert "would replace one of the parts" in err or "measured on other images" in err
 
 
-def test_a_joined_result_hides_no_others(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
+def test_a_joined_result_hides_no_others(parts: list[Path], tmp_path: Path) -> None:
     folders = [folder / "unsure" for folder in parts]
-    assert run(capsys, "merge", *parts, "--out", tmp_path / "R")[0] == 0
-    status, _, err = run(capsys, "merge", *folders, "--out", tmp_path / "R")
+    assert run("merge", *parts, "--out", tmp_path / "R")[0] == 0
+    status, _, err = run("merge", *folders, "--out", tmp_path / "R")
     assert (status, err) == (
         1,
         f"probox: {tmp_path / 'R' / 'sure'}: is in this --out, and would be hidden by a result there; choose another",
     )
     assert not (tmp_path / "R" / "evaluation.json").exists()
     for _ in range(2):  # a result of the same kind is replaced
-        assert run(capsys, "merge", *folders, "--out", tmp_path / "S")[0] == 0
+        assert run("merge", *folders, "--out", tmp_path / "S")[0] == 0
 
 
-def test_results_are_not_kept_at_urls(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_are_not_kept_at_urls(demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     files = demo_files / "truth.json", demo_files / "unsure.json"
-    status, _, err = run(capsys, "evaluate", *files, "--out", "s3://bucket/R")
+    status, _, err = run("evaluate", *files, "--out", "s3://bucket/R")
     assert (status, "results are kept in folders, not at URLs; name a folder" in err) == (1, True)
     for keep in KEEP:
         with pytest.raises(probox.InputError, match="not at URLs"):
@@ -106,14 +100,11 @@ def test_results_are_not_kept_at_urls(
 
 
 @pytest.mark.parametrize("keep", ["matches", "summary"])
-def test_what_is_kept_has_the_same_numbers(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, keep: str
-) -> None:
+def test_what_is_kept_has_the_same_numbers(demo_files: Path, tmp_path: Path, keep: str) -> None:
     files = demo_files / "truth.json", demo_files / "unsure.json"
-    _, out, _ = run(capsys, "evaluate", *files, "--json", "--per-class", "--per-size")
+    _, out, _ = run("evaluate", *files, "--json", "--per-class", "--per-size")
     whole = json.loads(out)
     status, out, err = run(
-        capsys,
         "evaluate",
         *files,
         "--keep",
@@ -134,7 +125,7 @@ def test_what_is_kept_has_the_same_numbers(
             assert numbers.items() <= whole[groups][name].items()
     assert set(kept["intervals"]["columns"]) == set(kept["summary"])
     assert probox.load(tmp_path / "unsure").keep == keep
-    status, _, err = run(capsys, "diagnose", tmp_path / "unsure")
+    status, _, err = run("diagnose", tmp_path / "unsure")
     assert status == 1
     assert f"holds the {keep} of an evaluation, not its tables; evaluate anew with --keep all" in err
 
@@ -148,8 +139,6 @@ def test_what_is_kept_has_the_same_numbers(
         (["--keep", "matches", "--csv", "tables"], 2, "--csv writes tables, which --keep all keeps"),
     ],
 )
-def test_wrong_options(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, options: list[Any], status: int, message: str
-) -> None:
-    got, _, err = run(capsys, "evaluate", demo_files / "truth.json", demo_files / "unsure.json", *options)
+def test_wrong_options(demo_files: Path, options: list[Any], status: int, message: str) -> None:
+    got, _, err = run("evaluate", demo_files / "truth.json", demo_files / "unsure.json", *options)
     assert (got, message in err) == (status, True), err

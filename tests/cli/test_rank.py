@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.test_showing import run
+from tests.cli.in_process import run
 
 import probox
 from probox import Detections, GroundTruth
@@ -19,49 +19,45 @@ def truth(demo_files: Path) -> GroundTruth:
     return probox.read_truth(demo_files / "truth.json")
 
 
-def ranked(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, list[dict[str, object]]]:
-    code, out, err = run(capsys, "rank", *arguments, "--json")
+def ranked(*arguments: object) -> dict[str, list[dict[str, object]]]:
+    code, out, err = run("rank", *arguments, "--json")
     assert (code, err) == (0, "")
     answer: dict[str, list[dict[str, object]]] = json.loads(out)
     return answer
 
 
 @pytest.mark.parametrize("by", ["entropy", "spread", "margin"])
-def test_the_same_as_in_python(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, truth: GroundTruth, by: str
-) -> None:
+def test_the_same_as_in_python(demo_files: Path, truth: GroundTruth, by: str) -> None:
     found = probox.read_detections(demo_files / "unsure.json", truth)
     expected = probox.rank(found, by, aggregate="mean", label_threshold=0.4)
     options = ("--by", by, "--aggregate", "mean", "--label-threshold", 0.4)
-    rows = ranked(capsys, demo_files / "unsure.json", *options)["images"]
+    rows = ranked(demo_files / "unsure.json", *options)["images"]
     assert [row["image_id"] for row in rows] == expected.image_ids.tolist()
     assert [row["value"] for row in rows] == pytest.approx(expected.values.tolist())
     assert [row["detections"] for row in rows] == expected.detections.tolist()
 
 
-def test_ids_are_what_evaluate_takes(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
+def test_ids_are_what_evaluate_takes(demo_files: Path, tmp_path: Path) -> None:
     ids = tmp_path / "next.json"
-    code, out, err = run(capsys, "rank", demo_files / "unsure.json", "--top", 3, "--out", ids)
+    code, out, err = run("rank", demo_files / "unsure.json", "--top", 3, "--out", ids)
     assert (code, err) == (0, f"3 image ids written to {ids}\n")
     heading, *lines = out.splitlines()
     assert heading.split() == ["image", "entropy", "detections"]
     assert [int(line.split()[0]) for line in lines] == json.loads(ids.read_text())
-    code, out, _ = run(
-        capsys, "evaluate", demo_files / "truth.json", demo_files / "unsure.json", "--image-ids", ids, "--json"
-    )
+    code, out, _ = run("evaluate", demo_files / "truth.json", demo_files / "unsure.json", "--image-ids", ids, "--json")
     assert code == 0
     # Its own list is replaced, and chosen from.
-    code, _, err = run(capsys, "rank", demo_files / "unsure.json", "--by", "margin", "--top", 2, "--out", ids)
+    code, _, err = run("rank", demo_files / "unsure.json", "--by", "margin", "--top", 2, "--out", ids)
     assert code == 0
     assert err.startswith("2 image ids")
-    assert len(ranked(capsys, demo_files / "unsure.json", "--image-ids", ids)["images"]) == 2
+    assert len(ranked(demo_files / "unsure.json", "--image-ids", ids)["images"]) == 2
 
 
-def test_other_files_are_not_replaced(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
+def test_other_files_are_not_replaced(demo_files: Path, tmp_path: Path) -> None:
     notes = tmp_path / "notes.json"
     for mine in ('{"mine": 1}', "[1, 2]", "[\n 1,\n 2\n]\n"):  # a list of ids, too
         notes.write_text(mine)
-        code, _, err = run(capsys, "rank", demo_files / "unsure.json", "--out", notes)
+        code, _, err = run("rank", demo_files / "unsure.json", "--out", notes)
         assert code == 1
         assert err.endswith(
             "is there already and does not hold image ids that `probox rank` wrote; choose another name, or move it "
@@ -70,14 +66,12 @@ def test_other_files_are_not_replaced(capsys: pytest.CaptureFixture[str], demo_f
         assert notes.read_text() == mine
     ids = tmp_path / "ids.json"
     ids.write_text("[1, 2]")
-    code, _, err = run(capsys, "rank", demo_files / "unsure.json", "--image-ids", ids, "--out", ids)
+    code, _, err = run("rank", demo_files / "unsure.json", "--image-ids", ids, "--out", ids)
     assert code == 1
     assert "would replace what it is made from" in err
 
 
-def test_truth_tells_names_and_images_without_detections(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, truth: GroundTruth
-) -> None:
+def test_truth_tells_names_and_images_without_detections(demo_files: Path, tmp_path: Path, truth: GroundTruth) -> None:
     everything = json.loads((demo_files / "unsure.json").read_text())
     some = tmp_path / "some.json"
     if isinstance(everything, list):
@@ -86,13 +80,13 @@ def test_truth_tells_names_and_images_without_detections(
     else:
         everything["detections"][0] = []
     some.write_text(json.dumps(everything))
-    answer = ranked(capsys, some, "--truth", demo_files / "truth.json")
+    answer = ranked(some, "--truth", demo_files / "truth.json")
     last = answer["images"][-1]
     assert len(answer["images"]) == len(truth.image_ids)
     assert (last["image_id"], last["value"], last["detections"]) == (int(truth.image_ids[0]), None, 0)
     assert last["file_name"] == truth.dataset.file_names[0]
     assert answer["notes"] == [Note("images-last", 1, total=len(truth.image_ids)).to_dict()]
-    code, out, _ = run(capsys, "rank", some, "--truth", demo_files / "truth.json", "--format", "csv")
+    code, out, _ = run("rank", some, "--truth", demo_files / "truth.json", "--format", "csv")
     rows = list(csv.reader(out.splitlines()))
     assert code == 0
     assert rows[0] == ["image", "entropy", "detections", "file"]
@@ -100,27 +94,25 @@ def test_truth_tells_names_and_images_without_detections(
     assert float(rows[1][1]) == answer["images"][0]["value"]
 
 
-def test_every_format_without_truth(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, truth: GroundTruth
-) -> None:
+def test_every_format_without_truth(demo_files: Path, tmp_path: Path, truth: GroundTruth) -> None:
     source = demo_files / "unsure.json"
     values = {}
     for name in ("a.coco.json", "a.rvc1.json", "a.parquet"):
-        code, _, err = run(capsys, "convert", source, tmp_path / name, "--truth", demo_files / "truth.json")
+        code, _, err = run("convert", source, tmp_path / name, "--truth", demo_files / "truth.json")
         assert code == 0, err
-        answer = ranked(capsys, tmp_path / name, "--by", "spread")
+        answer = ranked(tmp_path / name, "--by", "spread")
         values[name] = [row["value"] for row in answer["images"]]
         assert ("image ids count the file's images from 0" in str(answer["notes"])) == (name == "a.rvc1.json")
     for name in values:
         assert values[name] == pytest.approx(values["a.parquet"], rel=1e-5), name
 
 
-def test_coco_results_with_a_score_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_coco_results_with_a_score_alone(tmp_path: Path) -> None:
     entries = [
         {"image_id": 4, "category_id": c, "bbox": [1, 2, 30, 40], "score": s} for c, s in ((1, 0.9), (2, 0.8), (7, 0.9))
     ]
     (tmp_path / "found.json").write_text(json.dumps(entries))
-    answer = ranked(capsys, tmp_path / "found.json", "--by", "margin")
+    answer = ranked(tmp_path / "found.json", "--by", "margin")
     assert answer["images"] == [{"image_id": 4, "value": pytest.approx(0.2 + 0.4 + 0.2), "detections": 3}]
     assert answer["notes"] == [Note("background-of-scores", 3, total=3).to_dict()]
 
@@ -140,7 +132,6 @@ def test_coco_results_with_a_score_alone(capsys: pytest.CaptureFixture[str], tmp
     ],
 )
 def test_wrong_input_is_one_line(
-    capsys: pytest.CaptureFixture[str],
     demo_files: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -151,16 +142,14 @@ def test_wrong_input_is_one_line(
         (tmp_path / name).write_bytes((demo_files / name).read_bytes())
     (tmp_path / "empty.json").write_text("[]")
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, "rank", *arguments)
+    code, out, err = run("rank", *arguments)
     assert (code, out) == (1, "")
     assert words in err
     assert err.count("\n") == 1
 
 
-def test_parquet_can_be_drawn_without_truth(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
-) -> None:
+def test_parquet_can_be_drawn_without_truth(demo_files: Path, tmp_path: Path) -> None:
     found = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 60]], label_probs=[[0.9]])
     probox.write_parquet(tmp_path / "found.parquet", found)
-    code, _, err = run(capsys, "draw", tmp_path / "found.parquet", "--out", tmp_path / "pictures")
+    code, _, err = run("draw", tmp_path / "found.parquet", "--out", tmp_path / "pictures")
     assert (code, err) == (0, f"1 picture written to {tmp_path / 'pictures'}\n")

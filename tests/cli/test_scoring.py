@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_diagnose import run
+from tests.cli.in_process import run
 
 import probox
 from probox import Convention, InputError
@@ -66,7 +66,6 @@ def test_each_word_has_a_say(files: tuple[Path, Path], words: dict[str, Any]) ->
 @pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_give_the_numbers_of_python(
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     files: tuple[Path, Path],
@@ -85,7 +84,7 @@ def test_commands_give_the_numbers_of_python(
         typed += ["--image-ids", ",".join(map(str, some))]
         want = pdq(files, words, image_ids=some)
         assert want != pdq(files, words)
-    code, out, err = run(capsys, *line, *typed, "--json")
+    code, out, err = run(*line, *typed, "--json")
     assert code == 0, err
     told = json.loads(out)
     if command == "calibrate":
@@ -97,7 +96,7 @@ def test_commands_give_the_numbers_of_python(
         assert told["convention"] == Convention.preset(**{"name": words["preset"]}).replace(
             **{word: value for word, value in words.items() if word != "preset"}
         ).to_dict()  # fmt: skip
-    code, _, err = run(capsys, *line, *flags(words), "--json")
+    code, _, err = run(*line, *flags(words), "--json")
     assert code == 1
     assert "with --repair" in err
 
@@ -121,17 +120,17 @@ def test_commands_give_the_numbers_of_python(
         (["table", "t", "d", "--measures", "enrgy"], "Did you mean energy?"),
     ],
 )
-def test_wrong_usage(capsys: pytest.CaptureFixture[str], demo_files: Path, line: list[str], words: str) -> None:
-    code, out, err = run(capsys, *[str(demo_files / "results" / "sure") if word == "RESULT" else word for word in line])
+def test_wrong_usage(demo_files: Path, line: list[str], words: str) -> None:
+    code, out, err = run(*[str(demo_files / "results" / "sure") if word == "RESULT" else word for word in line])
     assert (code, out) == (2, "")
     assert re.search(words, " ".join(err.split()))
 
 
-def test_no_command_is_no_mistake(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys)
+def test_no_command_is_no_mistake() -> None:
+    code, out, err = run()
     assert (code, err) == (0, "")
     assert "probox demo" in out
     assert "evaluate " in out
-    code, out, err = run(capsys, "evalute")
+    code, out, err = run("evalute")
     assert (code, out) == (2, "")
     assert "Did you mean evaluate?" in err

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.amounts import others_slow
+from tests.cli.in_process import run
 from tests.pictures.test_saving import font_kinds
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, evaluate
-from probox.cli import main
 from probox.plots import PLOTS
 
 
@@ -25,21 +25,13 @@ def messages(answer: Any) -> list[str]:
     return [note["message"] for note in answer["notes"]]
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    """Run a command; return its exit code, output and words."""
-    with pytest.raises(SystemExit) as exit_:
-        main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return int(exit_.value.code or 0), captured.out, captured.err
-
-
 def pixels(path: Path) -> np.ndarray:
     with Image.open(path) as image:
         return np.asarray(image.convert("RGB"))
 
 
-def draw(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, object]:
-    code, out, err = run(capsys, "draw", *arguments, "--json")
+def draw(*arguments: object) -> dict[str, object]:
+    code, out, err = run("draw", *arguments, "--json")
     assert (code, err) == (0, "")
     answer: dict[str, object] = json.loads(out)
     return answer
@@ -50,11 +42,9 @@ def ids(answer: dict[str, object]) -> list[int]:
 
 
 @pytest.mark.parametrize("ending", others_slow(["png", "svg", "pdf"]))
-def test_draws_one_image_in_every_format(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, ending: str
-) -> None:
+def test_draws_one_image_in_every_format(demo_files: Path, tmp_path: Path, ending: str) -> None:
     source, photos = demo_files / "results" / "unsure", demo_files / "images"
-    answer = draw(capsys, source, "--images", photos, "--out", tmp_path, "--image", "scene-05.jpg", "--format", ending)
+    answer = draw(source, "--images", photos, "--out", tmp_path, "--image", "scene-05.jpg", "--format", ending)
     assert ids(answer) == [5]
     data = (tmp_path / f"scene-05.{ending}").read_bytes()
     assert data.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending])
@@ -67,20 +57,18 @@ def test_draws_one_image_in_every_format(
     ("choice", "column"), [("worst", "lost"), ("best", "PDQ"), ("false-positives", "FP"), ("missed", "FN")]
 )
 def test_chooses_images(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, results: dict[str, Evaluation], tmp_path: Path,
+    demo_files: Path, results: dict[str, Evaluation], tmp_path: Path,
     choice: str, column: str,
 ) -> None:  # fmt: skip
     options = ["--show-above", 0, "--label-text", "none"]
-    answer = draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, f"--{choice}", 2, *options)
+    answer = draw(demo_files / "results" / "unsure", "--out", tmp_path, f"--{choice}", 2, *options)
     table = results["unsure"].per_image().columns
     lost = table["TP"] + table["FP"] + table["FN"] - table["sum_pPDQ"]
     order = np.lexsort((table["image_id"], -(lost if column == "lost" else table[column])))[:2]
     assert ids(answer) == table["image_id"][order].tolist()
 
 
-def test_worst_shows_no_empty_picture_and_says_how_many_images_lost_points(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_worst_shows_no_empty_picture_and_says_how_many_images_lost_points(tmp_path: Path) -> None:
     """Image 1 has nothing in it, image 2 is perfect, image 3 has one missed object and 4 a false positive."""
     every = [1, 2, 3, 4]
     truth = GroundTruth.from_boxes(["cup"], dict.fromkeys(every, (64, 48)), [2, 3], [[10, 10, 40, 40]] * 2, [0, 0])
@@ -88,78 +76,72 @@ def test_worst_shows_no_empty_picture_and_says_how_many_images_lost_points(
     evaluate(truth, Detections(classes=["cup"], image_ids=[2, 4], boxes=boxes, label_probs=[[1.0], [1.0]])).save(
         tmp_path / "r"
     )
-    answer = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 3, "--label-text", "none")
+    answer = draw(tmp_path / "r", "--out", tmp_path / "p", "--worst", 3, "--label-text", "none")
     assert ids(answer) == [3, 4]
     assert messages(answer) == ["fewer than 3 images have lost points: 2"]
-    (perfect,) = [draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--best", 1, "--label-text", "none")]
+    (perfect,) = [draw(tmp_path / "r", "--out", tmp_path / "p", "--best", 1, "--label-text", "none")]
     assert (ids(perfect), messages(perfect)) == ([2], [])
 
 
-def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(tmp_path: Path) -> None:
     """Image 1 has only six false positives of 0.1: it lost most points if all detections count."""
     truth = GroundTruth.from_boxes(["cup"], {1: (64, 48), 2: (64, 48)}, [2], [[10, 10, 40, 40]], [0])
     boxes = [[10 + k, 10, 40 + k, 40] for k in range(6)] + [[10, 10, 40, 44]]
     probs = [[0.1]] * 6 + [[0.6]]
     found = Detections(classes=["cup"], image_ids=[1] * 6 + [2], boxes=boxes, label_probs=probs)
     evaluate(truth, found).save(tmp_path / "r")
-    answer = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--label-text", "none")
+    answer = draw(tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--label-text", "none")
     assert ids(answer) == [2]
     assert answer["convention"]["label_threshold"] == pytest.approx(0.1)  # type: ignore[index]
     assert (
         "only detections above 0.1 are matched and drawn: PDQ is highest there on these images" in messages(answer)[0]
     )
-    everything = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--show-above", 0)
+    everything = draw(tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--show-above", 0)
     assert (ids(everything), messages(everything)) == ([1], [])
 
 
-def test_a_threshold_leaves_out_unsure_detections(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
-) -> None:
+def test_a_threshold_leaves_out_unsure_detections(demo_files: Path, tmp_path: Path) -> None:
     options = ["--image", 2, "--label-threshold", 1, "--corners", "none", "--label-text", "none"]
-    draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, *options)
+    draw(demo_files / "results" / "unsure", "--out", tmp_path, *options)
     picture = pixels(tmp_path / "scene-02.png").astype(int)
     # Nothing is surer than 1: everything is missed, and missed is orange, so no pixel is blue.
     assert ((picture[..., 2] - picture[..., 0]) > 60).sum() == 0
     assert ((picture[..., 0] - picture[..., 2]) > 60).sum() > 1000
 
 
-def test_draws_detections_alone_and_judged(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
-) -> None:
+def test_draws_detections_alone_and_judged(demo_files: Path, tmp_path: Path) -> None:
     photos, found = demo_files / "images", demo_files / "unsure.json"
-    alone = draw(capsys, found, "--images", photos, "--out", tmp_path / "alone", "--image", 3)
+    alone = draw(found, "--images", photos, "--out", tmp_path / "alone", "--image", 3)
     assert ids(alone) == [3]
     assert (tmp_path / "alone" / "scene-03.png").is_file()
-    plain = draw(capsys, found, "--out", tmp_path / "plain", "--crowded", 1)
+    plain = draw(found, "--out", tmp_path / "plain", "--crowded", 1)
     assert len(ids(plain)) == 1
-    judged = draw(capsys, found, "--truth", demo_files / "truth.json", "--out", tmp_path / "judged", "--missed", 1)
+    judged = draw(found, "--truth", demo_files / "truth.json", "--out", tmp_path / "judged", "--missed", 1)
     assert len(ids(judged)) == 1
-    code, _, err = run(capsys, "draw", found, "--out", tmp_path, "--worst", 1)
+    code, _, err = run("draw", found, "--out", tmp_path, "--worst", 1)
     assert code == 2
     assert "--truth" in err
 
 
 @pytest.mark.slow
 def test_at_most_so_many_pictures_and_the_rest_is_said(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("probox.cli.draw.LIMIT", 2)
     plain = [demo_files / "results" / "unsure", "--label-text", "none", "--corners", "none", "--show-above", 0]
-    few = draw(capsys, *plain, "--out", tmp_path / "few")
+    few = draw(*plain, "--out", tmp_path / "few")
     assert ids(few) == [1, 2]
     assert messages(few) == [
         "the first 2 of 12 images were drawn; --all draws them all, --limit N more, --worst N or --image ID others"
     ]
-    assert ids(draw(capsys, *plain, "--out", tmp_path / "more", "--limit", 3)) == [1, 2, 3]
-    everything = draw(capsys, *plain, "--out", tmp_path / "all", "--all", "--threads", 1)
+    assert ids(draw(*plain, "--out", tmp_path / "more", "--limit", 3)) == [1, 2, 3]
+    everything = draw(*plain, "--out", tmp_path / "all", "--all", "--threads", 1)
     assert len(ids(everything)) == 12
     assert messages(everything) == []
-    alone = draw(capsys, demo_files / "unsure.json", "--label-text", "none", "--out", tmp_path / "alone")
+    alone = draw(demo_files / "unsure.json", "--label-text", "none", "--out", tmp_path / "alone")
     assert ids(alone) == [1, 2]
     assert "the first 2 of 12" in messages(alone)[-1]
-    code, _, err = run(capsys, "draw", *plain, "--out", tmp_path, "--all", "--limit", 3)
+    code, _, err = run("draw", *plain, "--out", tmp_path, "--all", "--limit", 3)
     assert code == 2
     assert "--limit" in err
 
@@ -177,28 +159,26 @@ def unsure_result(folder: Path) -> Path:
     return folder
 
 
-def test_what_pictures_leave_out_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_what_pictures_leave_out_is_said(tmp_path: Path) -> None:
     source = unsure_result(tmp_path / "r")
     two = ["--image", 13, "--image", 14, "--label-text", "none"]
-    answer = draw(capsys, source, "--out", tmp_path / "a", *two, "--show-above", 0.3)
+    answer = draw(source, "--out", tmp_path / "a", *two, "--show-above", 0.3)
     assert messages(answer) == [
         "detections not drawn: 2, in 2 pictures; pictures show matched ones and those above 0.3; "
         "--show-above 0 draws all"
     ]
     assert answer["show_above"] == 0.3
     assert answer["summary"]["FP"] == 60  # type: ignore[index]
-    everything = draw(capsys, source, "--out", tmp_path / "b", "--image", 13, "--show-above", 0, "--label-text", "none")
+    everything = draw(source, "--out", tmp_path / "b", "--image", 13, "--show-above", 0, "--label-text", "none")
     assert messages(everything) == []
     one, other = (pixels(tmp_path / name / "image-13.png") for name in "ab")
     assert not np.array_equal(one, other)
-    anew = draw(
-        capsys, source, "--out", tmp_path / "c", "--image", 13, "--label-threshold", 0.15, "--label-text", "none"
-    )
+    anew = draw(source, "--out", tmp_path / "c", "--image", 13, "--label-threshold", 0.15, "--label-text", "none")
     assert (messages(anew), anew["show_above"]) == ([], None)  # what is left is drawn
     assert anew["summary"]["TP"] == 0  # type: ignore[index]
 
 
-def test_a_crowd_is_drawn_in_part_and_the_note_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_crowd_is_drawn_in_part_and_the_note_says_so(tmp_path: Path) -> None:
     """25 false positives of 0.5 to 0.74: with ground truth and without it, 20 are drawn."""
     entries = [
         {"image_id": 1, "category_id": 1, "bbox": [42 + k % 5, 2 + k, 14, 14], "score": 0.5 + k / 100}
@@ -214,39 +194,37 @@ def test_a_crowd_is_drawn_in_part_and_the_note_says_so(capsys: pytest.CaptureFix
     }
     (tmp_path / "truth.json").write_text(json.dumps(truth))
     both = ["--out", tmp_path / "p", "--label-text", "none"]
-    alone = draw(capsys, tmp_path / "found.json", *both)
+    alone = draw(tmp_path / "found.json", *both)
     assert messages(alone) == [
         "detections not drawn: 5, in 1 picture; pictures show at most 20 each, above 0.3; --show-above 0 draws all"
     ]
-    judged = draw(capsys, tmp_path / "found.json", "--truth", tmp_path / "truth.json", "--label-threshold", 0.1, *both)
+    judged = draw(tmp_path / "found.json", "--truth", tmp_path / "truth.json", "--label-threshold", 0.1, *both)
     assert messages(judged) == [
         "detections not drawn: 5, in 1 picture; pictures show at most 20 each; --show-above 0 draws all"
     ]
-    kept = draw(capsys, tmp_path / "found.json", "--label-threshold", 0.71, *both)
+    kept = draw(tmp_path / "found.json", "--label-threshold", 0.71, *both)
     assert messages(kept) == []
 
 
-def test_images_that_the_detector_never_saw_are_passed_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_images_that_the_detector_never_saw_are_passed_over(tmp_path: Path) -> None:
     source = unsure_result(tmp_path / "r")
     plain = ["--label-text", "none", "--corners", "none", "--show-above", 0]
-    worst = draw(capsys, source, "--out", tmp_path / "a", "--worst", 1, *plain)
+    worst = draw(source, "--out", tmp_path / "a", "--worst", 1, *plain)
     assert ids(worst) == [13]
     assert "12 images without any detection were passed over" in messages(worst)[0]
-    assert ids(draw(capsys, source, "--out", tmp_path / "a", "--limit", 1, *plain)) == [13]
-    missed = draw(capsys, source, "--out", tmp_path / "a", "--missed", 1, *plain)
+    assert ids(draw(source, "--out", tmp_path / "a", "--limit", 1, *plain)) == [13]
+    missed = draw(source, "--out", tmp_path / "a", "--missed", 1, *plain)
     assert (ids(missed), messages(missed)) == ([1], [])
-    named = draw(capsys, source, "--out", tmp_path / "a", "--image", 2, *plain)
+    named = draw(source, "--out", tmp_path / "a", "--image", 2, *plain)
     assert (ids(named), messages(named)) == ([2], [])
-    strict = draw(
-        capsys, source, "--out", tmp_path / "a", "--worst", 1, "--label-threshold", 0.95, "--label-text", "none"
-    )
+    strict = draw(source, "--out", tmp_path / "a", "--worst", 1, "--label-threshold", 0.95, "--label-text", "none")
     assert ids(strict) == [13]  # a threshold makes no image unseen
 
 
 @pytest.mark.slow
-def test_examples_are_drawn(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
+def test_examples_are_drawn(demo_files: Path, tmp_path: Path) -> None:
     source = demo_files / "results" / "unsure"
-    answer = draw(capsys, source, "--images", demo_files / "images", "--out", tmp_path / "s", "--examples", 1)
+    answer = draw(source, "--images", demo_files / "images", "--out", tmp_path / "s", "--examples", 1)
     told = answer["examples"]
     expected = list(probox.example_detections(Evaluation.load(source), 1))
     assert [story["caption"] for story in told] == [story.caption for story in expected]  # type: ignore[attr-defined]
@@ -257,50 +235,49 @@ def test_examples_are_drawn(capsys: pytest.CaptureFixture[str], demo_files: Path
         assert story["caption"].split(";")[0] in page
     assert "http" not in page
     (tmp_path / "none").mkdir()
-    code, _, err = run(capsys, "draw", source, "--images", tmp_path / "none", "--out", tmp_path / "v", "--examples", 1)
+    code, _, err = run("draw", source, "--images", tmp_path / "none", "--out", tmp_path / "v", "--examples", 1)
     bare = list(dict.fromkeys(story.image_id for story in expected))
     assert code == 0
     assert f"note: {len(bare)} images have no photo in {tmp_path / 'none'} (the first: {bare[0]}): plain ground" in err
     assert err.count("no photo") == 1
 
-    code, _, err = run(capsys, "draw", source, "--out", tmp_path / "t", "--format", "svg", "--examples")
+    code, _, err = run("draw", source, "--out", tmp_path / "t", "--format", "svg", "--examples")
     assert code == 0
     assert "examples written to" in err
     for path in (tmp_path / "t").glob("*.svg"):
         assert ">overconfident" in path.read_text() or "</text>" in path.read_text()
-    code, _, err = run(capsys, "draw", demo_files / "unsure.json", "--out", tmp_path / "u", "--examples")
+    code, _, err = run("draw", demo_files / "unsure.json", "--out", tmp_path / "u", "--examples")
     assert code == 2
     assert "--truth" in err
 
 
-def test_draws_rvc1_detections_alone(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
-    answer = draw(capsys, golden_dir / "mixed" / "detections.json", "--out", tmp_path, "--crowded", 1)
+def test_draws_rvc1_detections_alone(golden_dir: Path, tmp_path: Path) -> None:
+    answer = draw(golden_dir / "mixed" / "detections.json", "--out", tmp_path, "--crowded", 1)
     assert len(ids(answer)) == 1
-    maps = draw(capsys, golden_dir / "probseg" / "detections.json", "--out", tmp_path, "--heatmap", "--crowded", 1)
+    maps = draw(golden_dir / "probseg" / "detections.json", "--out", tmp_path, "--heatmap", "--crowded", 1)
     assert len(ids(maps)) == 1
 
 
-def test_heatmaps_are_read_again(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+def test_heatmaps_are_read_again(golden_dir: Path, tmp_path: Path) -> None:
     folder = golden_dir / "probseg"
     truth = probox.read_truth(folder / "ground_truth.json")
     found = probox.read_detections(folder / "detections.json", truth)
     probox.evaluate(truth, found).save(tmp_path / "r")
     with_maps = ["--detections", folder / "detections.json"]
-    draw(capsys, tmp_path / "r", "--out", tmp_path / "a", "--heatmap", "--best", 1, *with_maps)
-    draw(capsys, tmp_path / "r", "--out", tmp_path / "b", "--heatmap", "--best", 1)
+    draw(tmp_path / "r", "--out", tmp_path / "a", "--heatmap", "--best", 1, *with_maps)
+    draw(tmp_path / "r", "--out", tmp_path / "b", "--heatmap", "--best", 1)
     (one,), (other,) = list((tmp_path / "a").glob("*.png")), list((tmp_path / "b").glob("*.png"))
     assert not np.array_equal(pixels(one), pixels(other))
-    code, _, err = run(capsys, "report", tmp_path / "r", "--out", tmp_path / "page", *with_maps)
+    code, _, err = run("report", tmp_path / "r", "--out", tmp_path / "page", *with_maps)
     assert code == 0
     assert "data:image/png" in (tmp_path / "page" / "data" / "chunk-0.js").read_text()
-    code, _, err = run(capsys, "report", tmp_path / "r", "--out", tmp_path / "page", *with_maps, *with_maps)
+    code, _, err = run("report", tmp_path / "r", "--out", tmp_path / "page", *with_maps, *with_maps)
     assert code == 1
     assert "--detections" in err
 
 
 @pytest.mark.parametrize("replaced", [False, True])
 def test_missing_and_damaged_photos_are_no_end(
-    capsys: pytest.CaptureFixture[str],
     demo_files: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -320,24 +297,24 @@ def test_missing_and_damaged_photos_are_no_end(
     (photos / "scene-01.jpg").write_bytes(b"\xff\xd8\xff not a photo")
     source = demo_files / "results" / "unsure"
     two = ["--image", 1, "--image", 2, "--show-above", 0]
-    answer = draw(capsys, source, "--images", photos, "--out", tmp_path / "p", *two)
+    answer = draw(source, "--images", photos, "--out", tmp_path / "p", *two)
     assert ids(answer) == [1, 2]
     assert "without a photo" in messages(answer)[0]
     assert "scene-01.jpg" in messages(answer)[1]
-    code, out, _ = run(capsys, "report", source, "--images", photos, "--out", tmp_path / "r", "--json")
+    code, out, _ = run("report", source, "--images", photos, "--out", tmp_path / "r", "--json")
     assert code == 0
     assert len(json.loads(out)["notes"]) == 2
 
 
 @pytest.mark.slow
-def test_plots_all(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
-    code, out, _ = run(capsys, "plot", demo_files / "results", "--out", tmp_path, "--dark", "--json")
+def test_plots_all(demo_files: Path, tmp_path: Path) -> None:
+    code, out, _ = run("plot", demo_files / "results", "--out", tmp_path, "--dark", "--json")
     assert code == 0
     assert [plot["name"] for plot in json.loads(out)["plots"]] == list(PLOTS)
     for name in PLOTS:
         corner = pixels(tmp_path / f"{name}.png")[2, 2]
         assert corner.max() < 60
-    code, _, err = run(capsys, "plot", demo_files / "results" / "sure", "--out", tmp_path, "--format", "svg")
+    code, _, err = run("plot", demo_files / "results" / "sure", "--out", tmp_path, "--format", "svg")
     assert code == 0
     assert f"{len(PLOTS) - 1} plots" in err
     assert "left out" not in err  # one result has no differences
@@ -354,10 +331,10 @@ def keep_plots(monkeypatch: pytest.MonkeyPatch, *kept: str) -> None:
 
 @pytest.mark.slow
 def test_plots_in_pdf_have_fonts_that_publishers_take(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep_plots(monkeypatch, "thresholds", "confusion", "pit")
-    code, _, _ = run(capsys, "plot", demo_files / "results" / "unsure", "--out", tmp_path, "--format", "pdf")
+    code, _, _ = run("plot", demo_files / "results" / "unsure", "--out", tmp_path, "--format", "pdf")
     assert code == 0
     written = list(tmp_path.glob("*.pdf"))
     assert len(written) == 3
@@ -368,95 +345,85 @@ def test_plots_in_pdf_have_fonts_that_publishers_take(
 
 
 def test_plots_that_are_left_out_are_said(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, results: dict[str, Evaluation],
+    demo_files: Path, tmp_path: Path, results: dict[str, Evaluation],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     keep_plots(monkeypatch, "thresholds", "difference")
     results["unsure"].select_images(results["unsure"].dataset.image_ids[1:]).save(tmp_path / "few")
     both = (demo_files / "results" / "sure", tmp_path / "few")
-    code, _, err = run(capsys, "plot", *both, "--out", tmp_path / "plots")
+    code, _, err = run("plot", *both, "--out", tmp_path / "plots")
     assert code == 0
     (line,) = [line for line in err.splitlines() if "left out" in line]
     assert line.startswith("note: difference left out: few cannot be compared with sure: image ")
-    code, out, _ = run(capsys, "plot", *both, "--out", tmp_path / "plots", "--json")
+    code, out, _ = run("plot", *both, "--out", tmp_path / "plots", "--json")
     assert [plot["name"] for plot in json.loads(out)["left_out"]] == ["difference"]
 
 
-def test_report_goes_into_a_new_folder_or_that_of_an_earlier_one(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
-) -> None:
+def test_report_goes_into_a_new_folder_or_that_of_an_earlier_one(demo_files: Path, tmp_path: Path) -> None:
     source, out = demo_files / "results", tmp_path / "my report"
-    code, text, _ = run(capsys, "report", source, "--images", demo_files / "images", "--out", out, "--json")
+    code, text, _ = run("report", source, "--images", demo_files / "images", "--out", out, "--json")
     assert code == 0
     answer = json.loads(text)
     assert answer["results"] == ["sure", "unsure"]
     assert answer["bytes"] == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     assert len(list((out / "photos").iterdir())) == 12
-    code, _, _ = run(capsys, "report", source, "--out", out)
+    code, _, _ = run("report", source, "--out", out)
     assert code == 0
     assert not (out / "photos").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
-    code, _, err = run(capsys, "report", source, "--out", tmp_path / "full")
+    code, _, err = run("report", source, "--out", tmp_path / "full")
     assert code == 1
     assert "is not empty" in err
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.txt"]
 
 
-def test_report_shows_the_truths_masks_where_boxes_were_scored(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
-) -> None:
+def test_report_shows_the_truths_masks_where_boxes_were_scored(demo_files: Path, tmp_path: Path) -> None:
     truth, found = demo_files / "truth.json", demo_files / "sure.json"
-    assert run(capsys, "evaluate", truth, found, "--box-truth", "--out", tmp_path / "boxes")[0] == 0
-    assert run(capsys, "report", tmp_path / "boxes", "--out", tmp_path / "a")[0] == 0
-    assert run(capsys, "report", tmp_path / "boxes", "--truth", truth, "--out", tmp_path / "b")[0] == 0
+    assert run("evaluate", truth, found, "--box-truth", "--out", tmp_path / "boxes")[0] == 0
+    assert run("report", tmp_path / "boxes", "--out", tmp_path / "a")[0] == 0
+    assert run("report", tmp_path / "boxes", "--truth", truth, "--out", tmp_path / "b")[0] == 0
     sizes = [len((tmp_path / name / "data" / "chunk-0.js").read_bytes()) for name in "ab"]
     assert sizes[1] > 2 * sizes[0]  # runs of odd shapes against boxes that say it all
 
 
-def test_results_of_different_truths_do_not_share_a_page(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, golden_dir: Path, tmp_path: Path
-) -> None:
+def test_results_of_different_truths_do_not_share_a_page(demo_files: Path, golden_dir: Path, tmp_path: Path) -> None:
     truth = probox.read_truth(golden_dir / "bbox" / "ground_truth.json")
     found = probox.read_detections(golden_dir / "bbox" / "detections.json", truth)
     probox.evaluate(truth, found).save(tmp_path / "other")
-    code, _, err = run(capsys, "report", demo_files / "results" / "sure", tmp_path / "other", "--out", tmp_path / "r")
+    code, _, err = run("report", demo_files / "results" / "sure", tmp_path / "other", "--out", tmp_path / "r")
     assert code == 1
     assert "different truths" in err
     assert not (tmp_path / "r").exists()
 
 
 @pytest.mark.parametrize("command", ["draw", "plot", "report"])
-def test_wrong_folders_are_said_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
+def test_wrong_folders_are_said_in_one_line(tmp_path: Path, command: str) -> None:
     (tmp_path / "empty").mkdir()
-    code, out, err = run(capsys, command, tmp_path / "empty", "--out", tmp_path / "out")
+    code, out, err = run(command, tmp_path / "empty", "--out", tmp_path / "out")
     assert (code, out) == (1, "")
     assert err.count("\n") == 1
     assert "evaluation.json" in err
     assert not (tmp_path / "out").exists()
-    code, _, err = run(capsys, command, tmp_path / "missing", "--out", tmp_path / "out")
+    code, _, err = run(command, tmp_path / "missing", "--out", tmp_path / "out")
     assert code == 1
     assert err.count("\n") == 1
 
 
-def test_two_ways_to_choose_are_one_too_many(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
-) -> None:
-    code, _, _ = run(capsys, "draw", demo_files / "results" / "sure", "--out", tmp_path, "--worst", 1, "--image", 2)
+def test_two_ways_to_choose_are_one_too_many(demo_files: Path, tmp_path: Path) -> None:
+    code, _, _ = run("draw", demo_files / "results" / "sure", "--out", tmp_path, "--worst", 1, "--image", 2)
     assert code == 2
-    code, _, err = run(capsys, "draw", demo_files / "results" / "sure", "--out", tmp_path, "--image", "77")
+    code, _, err = run("draw", demo_files / "results" / "sure", "--out", tmp_path, "--image", "77")
     assert code == 1
     assert "'77'" in err
 
 
-def test_a_folder_without_any_photo_replaces_no_report(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
-) -> None:
+def test_a_folder_without_any_photo_replaces_no_report(demo_files: Path, tmp_path: Path) -> None:
     source = demo_files / "results" / "unsure"
-    assert run(capsys, "report", source, "--images", demo_files / "images", "--out", tmp_path / "r")[0] == 0
+    assert run("report", source, "--images", demo_files / "images", "--out", tmp_path / "r")[0] == 0
     before = sorted(path.name for path in (tmp_path / "r").rglob("*"))
     (tmp_path / "empty").mkdir()
-    code, _, err = run(capsys, "report", source, "--images", tmp_path / "empty", "--out", tmp_path / "r")
+    code, _, err = run("report", source, "--images", tmp_path / "empty", "--out", tmp_path / "r")
     assert code == 1
     assert "has no photo of any of the 12 images" in err
     assert sorted(path.name for path in (tmp_path / "r").rglob("*")) == before

@@ -6,15 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cli import in_process
 
-from probox.cli import main
 
-
-def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as stopped:
-        main(["validate", *map(str, args)])
-    streams = capsys.readouterr()
-    return int(stopped.value.code or 0), streams.out, streams.err
+def run(*args: object) -> tuple[int, str, str]:
+    return in_process.run("validate", *args)
 
 
 @pytest.fixture
@@ -28,16 +24,16 @@ def bad(golden_dir: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_good_files(capsys: pytest.CaptureFixture[str], golden_dir: Path) -> None:
+def test_good_files(golden_dir: Path) -> None:
     case = golden_dir / "mixed"
-    status, out, err = run(capsys, case / "ground_truth.json", case / "detections.json")
+    status, out, err = run(case / "ground_truth.json", case / "detections.json")
     assert status == 0
     assert "can be evaluated: 40 images, 130 objects, 6 classes, 160 detections, 105 probabilistic, 0 heatmaps" in out
     assert err == ""
 
 
-def test_bad_files(capsys: pytest.CaptureFixture[str], golden_dir: Path, bad: Path) -> None:
-    status, out, err = run(capsys, golden_dir / "bbox" / "ground_truth.json", bad)
+def test_bad_files(golden_dir: Path, bad: Path) -> None:
+    status, out, err = run(golden_dir / "bbox" / "ground_truth.json", bad)
     assert status == 1
     assert "error: inverted box (1)\n" in out
     assert f"  {bad}: image 100: detections[0][0]: expected x1 <= x2 and y1 <= y2" in out
@@ -46,8 +42,8 @@ def test_bad_files(capsys: pytest.CaptureFixture[str], golden_dir: Path, bad: Pa
     assert err == ""
 
 
-def test_json(capsys: pytest.CaptureFixture[str], golden_dir: Path, bad: Path) -> None:
-    status, out, _ = run(capsys, golden_dir / "bbox" / "ground_truth.json", bad, "--json")
+def test_json(golden_dir: Path, bad: Path) -> None:
+    status, out, _ = run(golden_dir / "bbox" / "ground_truth.json", bad, "--json")
     assert status == 1
     report = json.loads(out)
     assert [(error["code"], error["count"]) for error in report["errors"]] == [
@@ -58,13 +54,13 @@ def test_json(capsys: pytest.CaptureFixture[str], golden_dir: Path, bad: Path) -
     assert report["counts"]["detections"] == 104
 
 
-def test_missing_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    status, out, _ = run(capsys, tmp_path / "no.json", tmp_path / "no.json")
+def test_missing_files(tmp_path: Path) -> None:
+    status, out, _ = run(tmp_path / "no.json", tmp_path / "no.json")
     assert status == 1
     assert "no such file; check the path" in out
 
 
-def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, err = run(capsys, "one")
+def test_usage() -> None:
+    status, _, err = run("one")
     assert status == 2
     assert "Missing argument" in err

@@ -10,7 +10,7 @@ otherwise:
 - ``<!-- output -->`` says that this block is what the block before printed. ``...`` stands for anything, and runs of
   spaces are alike.
 
-A page that needs files or names of somebody's gets them from ``hold(folder)`` of ``tests/docs/holding/page_NAME.py``.
+A page that needs files or names of somebody's gets them from ``tests/docs/holding/pages.py``.
 What ``pip install`` is told must be an extra of probox, or a package's name; nothing is installed.
 """
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import doctest
-import importlib
 import io
 import os
 import re
@@ -29,6 +28,8 @@ from importlib.metadata import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from tests.docs.holding.pages import hold
 
 __all__ = ["DOCS", "RUN", "Block", "blocks_of", "name_of", "run_page"]
 
@@ -99,7 +100,7 @@ def run_page(page: Path, folder: Path, *, demo: Path | None = None, slow: bool =
     """
     name = name_of(page)
     shell = _Shell(folder, demo)
-    space = {"__name__": f"docs.{name}"} | _held(name, folder)
+    space = {"__name__": f"docs.{name}"} | hold(name, folder)
     printed: str | None = None
     left_out, ran = False, 0
     for block in blocks_of(page):
@@ -126,11 +127,6 @@ def run_page(page: Path, folder: Path, *, demo: Path | None = None, slow: bool =
             ran += 1
     shell.check_installs()
     return ran
-
-
-def _held(name: str, folder: Path) -> dict[str, Any]:
-    module = "tests.docs.holding.page_" + re.sub(r"\W", "_", name)
-    return importlib.import_module(module).hold(folder) if find_spec(module) else {}
 
 
 def _python(block: Block, space: dict[str, Any], place: str) -> str:

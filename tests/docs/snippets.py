@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import subprocess
@@ -10,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.docs.holding import sections
 
 __all__ = ["PAGE", "SECTIONS", "SNIPPETS", "WITH_FRAMEWORKS", "run_section"]
 
@@ -30,7 +30,7 @@ WITH_FRAMEWORKS = {
 def run_section(slug: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the snippets of a section one after the other, in a folder of their own, and check what came out."""
     monkeypatch.chdir(folder)
-    space = importlib.import_module(f"tests.docs.holding.{slug.replace('-', '_')}").hold(folder)
+    space = getattr(sections, slug.replace("-", "_"))(folder)
     check = space.pop("check", None)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     for language, code in SNIPPETS[slug]:

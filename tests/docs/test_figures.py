@@ -8,7 +8,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
-
 from probox_experiments import EXPERIMENTS
 
 ROOT = Path(__file__).resolve().parents[2]

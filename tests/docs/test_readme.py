@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.docs.holding import yolo_folder
+from tests.docs.holding import sections
 
 import probox
 
@@ -32,7 +32,7 @@ def folder(golden_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     shutil.copy(golden_dir / "mixed" / "ground_truth.json", "instances_val2017.json")
     shutil.copy(golden_dir / "mixed" / "detections.json", "detections.json")
-    yolo_folder.hold(tmp_path)
+    sections.yolo_folder(tmp_path)
     return tmp_path
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.test_showing import run
+from tests.cli.in_process import run
 
 from probox import Convention, Evaluation, evaluate
 from probox.demo import Demo
@@ -58,12 +58,10 @@ def test_plots_carry_labels(ways: dict[str, Evaluation]) -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ssd (all labels)", "yolo (> 0.5)"]
 
 
-def test_the_page_carries_labels(
-    capsys: pytest.CaptureFixture[str], ways: dict[str, Evaluation], tmp_path: Path
-) -> None:
+def test_the_page_carries_labels(ways: dict[str, Evaluation], tmp_path: Path) -> None:
     for name in ("plain", "paper"):
         ways[name].save(tmp_path / "results" / name)
-    assert run(capsys, "report", tmp_path / "results", "--out", tmp_path / "page")[0] == 0
+    assert run("report", tmp_path / "results", "--out", tmp_path / "page")[0] == 0
     text = (tmp_path / "page" / "data" / "index.js").read_text()
     index = json.loads(text[text.index("(") + 1 : text.rindex(")")])
     assert [result["name"] for result in index["results"]] == ["paper (paper, label weight 0.25)", "plain (reference)"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["small_files", "small_photos", "small_ssd_of_coco", "small_yolox"]
+__all__ = ["GOLDEN", "small_files", "small_photos", "small_ssd_of_coco", "small_yolox"]
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "mixed"
 SHIFT = 39
