@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 
@@ -96,7 +97,8 @@ class InputError(ProboxError, ValueError):
         return printable(" ".join(text.splitlines()))  # names may hold line breaks, and what terminals obey
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.problem, self.file, self.image, self.entry, self.remedy))
+        words = {name: getattr(self, name) for name in ("problem", "file", "image", "entry", "remedy")}
+        return functools.partial(type(self), **words), ()  # keywords need help crossing processes
 
 
 class KeywordError(InputError, TypeError):
@@ -110,15 +112,3 @@ class UnknownKeyError(InputError, KeyError):
 def _short(text: str) -> str:
     """Return a text that fits a message: names and values in files may be of any length."""
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-
-
-def _rebuild(
-    kind: type[InputError],
-    problem: str,
-    file: str | None,
-    image: int | str | None,
-    entry: str | None,
-    remedy: str | None,
-) -> InputError:
-    """Unpickle an `InputError`: exceptions with keyword arguments need help crossing processes."""
-    return kind(problem, file=file, image=image, entry=entry, remedy=remedy)

@@ -93,23 +93,6 @@ def test_compare_chooses_it_for_each(files, chosen, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "words", [("--part", "1/2"), ("--keep", "matches"), ("--dask", "local")], ids=["part", "keep", "dask"]
-)
-def test_pieces_cannot_choose_it(files, words):
-    done = probox("evaluate", *files, "--label-threshold", "auto", *words)
-    assert done.returncode == 2
-    assert "--label-threshold auto needs the tables of all images, which" in done.stderr
-    assert words[0] in done.stderr
-
-
-@pytest.mark.parametrize("command", ["draw", "rank"])
-def test_commands_that_cannot_choose_it_say_which_can(files, command):
-    done = probox(command, files[1], "--truth", files[0], "--label-threshold", "auto", "--out", "pictures")
-    assert done.returncode == 2
-    assert "`auto` is for `probox evaluate`, `table` and `compare`" in done.stderr
-
-
 def test_diagnose_asks_for_one_threshold(files, chosen, tmp_path):
     probox("evaluate", *files, "--label-threshold", "auto", "--out", tmp_path / "kept")
     done = probox("diagnose", tmp_path / "kept")
@@ -188,20 +171,6 @@ def test_coco_numbers_in_text_and_json(files, everything):
     assert {key: value for key, value in told["coco"].items() if value is not None} == pytest.approx(
         {key: value for key, value in numbers.items() if value == value}
     )
-
-
-def test_coco_needs_map(files):
-    done = probox("evaluate", *files, "--measures", "pdq", "--coco")
-    assert done.returncode == 2
-    assert "--coco shows the numbers of map: add it to --measures" in done.stderr
-    assert "needs the matches of boxes" in probox("evaluate", *files, "--coco", "--keep", "summary").stderr
-
-
-@pytest.mark.parametrize("name", ["ap50", "AP75", "AR100", "ar", "map50", "mAP@0.5", "ap_small", "ap"])
-def test_names_of_coco_lead_to_the_option(files, name):
-    done = probox("evaluate", *files, "--measures", name)
-    assert done.returncode == 2
-    assert "`probox evaluate --measures map --coco` prints COCO's twelve numbers" in " ".join(done.stderr.split())
 
 
 def test_other_names_do_not(files):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cli import in_process
@@ -128,17 +127,3 @@ def test_what_is_kept_has_the_same_numbers(demo_files: Path, tmp_path: Path, kee
     status, _, err = run("diagnose", tmp_path / "unsure")
     assert status == 1
     assert f"holds the {keep} of an evaluation, not its tables; evaluate anew with --keep all" in err
-
-
-@pytest.mark.parametrize(
-    ("options", "status", "message"),
-    [
-        (["--part", "4/3"], 2, "expected a part such as 3/16"),
-        (["--keep", "some"], 2, "'some' is not one of"),
-        (["--keep", "summary", "--measures", "map"], 1, "map cannot follow from what keep='summary' keeps"),
-        (["--keep", "matches", "--csv", "tables"], 2, "--csv writes tables, which --keep all keeps"),
-    ],
-)
-def test_wrong_options(demo_files: Path, options: list[Any], status: int, message: str) -> None:
-    got, _, err = run("evaluate", demo_files / "truth.json", demo_files / "unsure.json", *options)
-    assert (got, message in err) == (status, True), err

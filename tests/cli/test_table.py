@@ -47,16 +47,6 @@ def test_formats(files, style, marked):
         assert done.stdout.count(r"\\") == 5
 
 
-@pytest.mark.parametrize(
-    "args",
-    [["=x.json"], ["x="], ["x.json", "--thresholds", "2"], ["x.json", "--thresholds"], ["--thresholds", "a"], []],
-)
-def test_wrong_usage_exits_2(files, args):
-    done = probox("table", files[0], *args)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_table_is_evaluate_with_a_format(files):
     truth, found = files
     given = (truth, f"one={found}", found)
@@ -75,26 +65,6 @@ def test_a_job_summary(demo_files):
     assert probox(*given, "--format", "markdown").stdout.split("\n\n")[0] == table
     assert reading.startswith("<sub>lower is better: FP, FN; convention: reference")
     assert sizes.startswith("| Size (sure) |")
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--thresholds", "0.5", "--per-class"), "--thresholds prints one table"),
-        (("--format", "csv", "--per-size"), "--format csv prints one table"),
-        (("--thresholds", "0.5", "--keep", "matches"), "--thresholds needs tables"),
-    ],
-)
-def test_tables_that_cannot_be_printed(files, options, words):
-    done = probox("evaluate", *files, *options)
-    assert done.returncode == 2
-    assert words in " ".join(done.stderr.split())
-
-
-def test_missing_file_exits_1(files):
-    done = probox("table", files[0], "x=nowhere.json")
-    assert done.returncode == 1
-    assert "nowhere.json" in done.stderr
 
 
 def test_titles_of_files():

@@ -58,9 +58,3 @@ def test_missing_files(tmp_path: Path) -> None:
     status, out, _ = run(tmp_path / "no.json", tmp_path / "no.json")
     assert status == 1
     assert "no such file; check the path" in out
-
-
-def test_usage() -> None:
-    status, _, err = run("one")
-    assert status == 2
-    assert "Missing argument" in err

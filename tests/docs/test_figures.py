@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+
 from probox_experiments import EXPERIMENTS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -125,11 +125,7 @@ def print_outcome(described: dict[str, Any], notes: Iterable[Note | str], *lines
 @contextmanager
 def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Any]:
     """Give a callable ``progress(done, total)`` that draws a bar, or nothing when standard error is no terminal."""
-    if quiet:
-        yield lambda done, total: None
-        return
-    console = words()
-    if not console.is_terminal:
+    if quiet or not (console := words()).is_terminal:
         yield lambda done, total: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +170,15 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
 @threads_option
 @dask_option
 def command(
-    model: str, photos: tuple[Path, ...], images: tuple[Path, ...], out: Path | None, as_json: bool, **given: Any
+    model: str,
+    photos: tuple[Path, ...],
+    images: tuple[Path, ...],
+    out: Path | None,
+    shards: int | None,
+    save_graph: Path | None,
+    dask: str | None,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Run a detector over photos.
 
@@ -213,18 +220,23 @@ def command(
         raise click.UsageError("Missing option '--images'.")
     inputs = (*files_of(model, given["weights"]), given["truth"], given["classes"])
     chosen = choose_images([*images, *photos], given["truth"])
-    if out is None and given["shards"] is not None:
+    if out is None and shards is not None:
         raise click.UsageError("--shards needs --out, the folder to write")
     out = out or _default_out(split_model(model)[1], chosen)
-    shards = given["shards"]
     if shards is None and is_folder(out):
         raise click.UsageError(f"--out is a folder, {str(out)!r}: name a file, or add --shards")
     check_output(out, shards=shards)
     check_not_input(out, inputs)
     check_ids(out, chosen.images, shards=shards)
-    if given["save_graph"]:
-        check_not_input(given["save_graph"], (*inputs, out))
-        check_replaceable(given["save_graph"], GRAPH, folder=True)
+    if save_graph is not None:
+        check_not_input(save_graph, (*inputs, out))
+        check_replaceable(save_graph, GRAPH, folder=True)
+        if given["uncertainty"] != "mc-dropout":
+            raise click.UsageError("--save-graph needs --uncertainty mc-dropout")
+        if split_model(model)[0] != "onnx":
+            raise click.UsageError("--save-graph needs an ONNX model")
+    if dask is not None and given["workers"] is not None:
+        raise click.UsageError("--workers is about one process: leave it out, a cluster of --dask has its own.")
     names = {field.name for field in dataclasses.fields(Options)} & set(given)
     spread = Spread(**{name: given[name] for name in ("min_std", "prior_std", "shrinkage")})
     options = Options(**{name: given[name] for name in names}, spread=spread)
@@ -232,12 +244,6 @@ def command(
     if options.uncertainty == "mc-dropout":
         masks = {name: given[f"dropout_{name}"] for name in ("rate", "layers", "masks")}
         dropout = Dropout(**masks, seed=given["seed"])
-    elif given["save_graph"]:
-        raise click.UsageError("--save-graph needs --uncertainty mc-dropout")
-    if given["save_graph"] and split_model(model)[0] != "onnx":
-        raise click.UsageError("--save-graph needs an ONNX model")
-    if given["dask"] is not None and given["workers"] is not None:
-        raise click.UsageError("--workers is about one process: leave it out, a cluster of --dask has its own.")
     at_a_time = min(thread_count(given["threads"]), MOST_WORKERS)
     keys = ("family", "batch", "threads", "size", "weights", "device")
     opening: dict[str, Any] = {name: given[name] for name in keys}
@@ -249,19 +255,22 @@ def command(
     print_notes(notes)
     settings = {"family": detector.family.name, "size": given["size"], "dropout": str(dropout)}
     started = time.monotonic()
-    with (
-        _looking_at(given["dask"], model, opening) as looking,
-        progress_bar(f"{detector.family.name}", quiet=as_json) as progress,
-    ):
+    with ExitStack() as stack:
+        looking = None  # this process looks at photos
+        if dask is not None:
+            from probox.distributed import ClusterLooking, Model, open_client
+
+            looking = ClusterLooking(stack.enter_context(open_client(dask)), Model.from_name(model, **opening))
+        progress = stack.enter_context(progress_bar(detector.family.name, quiet=as_json))
         run = detect_images(
             detector, chosen.images, out, options, settings=settings, categories=chosen.categories,
             shards=shards, progress=progress, process=looking,
         )  # fmt: skip
     seconds = time.monotonic() - started
     dropout_layers, graph = getattr(detector, "dropout_layers", ()), getattr(detector, "graph", None)
-    if given["save_graph"] and graph is not None:
-        write_files({given["save_graph"]: graph.SerializeToString()})
-        note(f"Wrote the graph with masks before {len(dropout_layers)} layers to {given['save_graph']}.")
+    if save_graph is not None and graph is not None:
+        write_files({save_graph: graph.SerializeToString()})
+        note(f"Wrote the graph with masks before {len(dropout_layers)} layers to {save_graph}.")
     for sentence in run.skipped:
         note(f"Skipped {sentence}")
     print_notes(run.notes)
@@ -284,18 +293,6 @@ def command(
     resumed = f", {run.resumed} of them from before" if run.resumed else ""
     seen = f"{with_count(run.images, 'image')}{resumed}, {seconds:.1f} s ({detector.family.name})"
     note(f"{out}: {with_count(len(run.found), 'detection')} in {seen}")
-
-
-@contextmanager
-def _looking_at(dask: str | None, model: str, opening: dict[str, Any]) -> Iterator[Any]:
-    """Give who looks at photos on the cluster at an address; None: this process does."""
-    if dask is None:
-        yield None
-        return
-    from probox.distributed import ClusterLooking, Model, open_client
-
-    with open_client(dask) as client:
-        yield ClusterLooking(client, Model.from_name(model, **opening))
 
 
 def _idle(uncertainty: str) -> list[Note]:

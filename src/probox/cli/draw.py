@@ -169,7 +169,10 @@ def command(
         job = _plan_evaluation(evaluation, threshold, found, photos, choice, best_threshold=show_above is None)
     written = _write(job, Path(out), ending, options, scoring.threads, quiet=as_json)
     pictures = [{"image_id": i, "file": str(p)} for i, p in zip(job.images, written, strict=True)]
-    described = {"pictures": pictures, **job.scores, "show_above": show_above}
+    scores: dict[str, Any] = {}
+    if as_json and job.evaluation is not None:
+        scores = {"summary": job.evaluation.summary(), "convention": job.evaluation.convention.to_dict()}
+    described = {"pictures": pictures, **scores, "show_above": show_above}
     print_outcome(described, job.notes, f"{with_count(len(written), 'picture')} written to {out}", as_json=as_json)
 
 
@@ -200,8 +203,8 @@ class Job:
     photos: dict[int, Path | None]
     view: Callable[[int, str], ImageView]
     notes: list[Note | str]
-    scores: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """How detections were judged and with which numbers, for JSON; nothing if they were not."""
+    evaluation: Evaluation | None = None
+    """How detections were judged, if they were."""
     shown_above: float | None = None
     """The label threshold of what is shown of detections without ground truth."""
 
@@ -259,7 +262,7 @@ def _plan_evaluation(
         {image_id: names[image_id] for image_id in ids}, shown,
         lambda image_id, name: view_of_image(evaluation, image_id, found),
         notes + _describe_missing_photos(ids, shown, photos),
-        {"summary": evaluation.summary(), "convention": evaluation.convention.to_dict()},
+        evaluation,
     )  # fmt: skip
 
 

@@ -168,7 +168,7 @@ def command(
     started = time.perf_counter()
     if style is None and (thresholds or click.get_current_context().info_name == "table"):
         style = "text"
-    _check_usage(scoring, dask, csv_folder, thresholds, style, **tables)
+    _check_usage(scoring, dask, csv_folder, thresholds, style, tables)
     paths, names = [given.path for given in detections], make_titles(detections)
     there = share_truth(truth, paths)
     if out is not None:
@@ -205,16 +205,13 @@ def _check_usage(
     csv_folder: str | None,
     thresholds: tuple[float, ...],
     style: str | None,
-    *,
-    per_class: bool,
-    per_size: bool,
-    coco: bool,
-    intervals: bool,
+    tables: dict[str, bool],
 ) -> None:
     """Raise if options do not go together."""
     keep, threshold = scoring.keep, scoring.convention.label_threshold
     flag = "--part" if scoring.part is not None else "--dask" if dask is not None else f"--keep {keep}"
-    several = per_class or per_size or coco
+    coco = tables["coco"]
+    several = coco or tables["per_class"] or tables["per_size"]
     problems = {
         "--label-threshold is one threshold for all rows, --thresholds a row for each: give one of the two": (
             thresholds and threshold is not None

@@ -19,26 +19,6 @@ from probox.tables.groundtruth import GroundTruth, Masks
 Shape = Callable[[Floats, Floats, np.random.Generator], Floats]
 
 
-def distance(kind: str, x: Floats, y: Floats, radius: float, angle: float, seed: int) -> Floats:
-    """Return the signed distance of points to a shape.
-
-    Parameters
-    ----------
-    kind : str
-        A key of `SHAPES`.
-    x, y : arrays
-        Points relative to the shape's centre, in pixels.
-    radius : float
-        The shape fits a circle of about this radius.
-    angle : float
-        Turned by this, in radians.
-    seed : int
-        Which one of its kind: no two bananas are alike.
-    """
-    cos, sin = np.cos(angle) / radius, np.sin(angle) / radius
-    return radius * SHAPES[kind](cos * x + sin * y, cos * y - sin * x, np.random.default_rng(seed))
-
-
 def _rounded_box(x: Floats, y: Floats, box: tuple[float, float, float, float], rounding: float) -> Floats:
     x0, y0, x1, y1 = box
     dx = np.abs(x - (x0 + x1) / 2) - (x1 - x0) / 2 + rounding
@@ -132,8 +112,6 @@ SHAPES: dict[str, Shape] = {
 
 _GROUNDS = ("wood", "felt", "stone", "sand")
 
-_KINDS = tuple(SHAPES)
-
 
 @dataclasses.dataclass(frozen=True)
 class Thing:
@@ -158,8 +136,9 @@ class Thing:
         """Return the signed distance of pixel centres to the outline, as if the thing were moved by `shift`."""
         y = np.arange(rows.start, rows.stop)[:, None] + 0.5 - self.y - shift[1]
         x = np.arange(columns.start, columns.stop)[None, :] + 0.5 - self.x - shift[0]
-        x, y = np.broadcast_arrays(x, y)
-        return distance(self.kind, x, y, self.radius, self.angle, self.seed)
+        cos, sin = np.cos(self.angle) / self.radius, np.sin(self.angle) / self.radius
+        shape, random = SHAPES[self.kind], np.random.default_rng(self.seed)  # no two bananas are alike
+        return self.radius * shape(cos * x + sin * y, cos * y - sin * x, random)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,6 +192,7 @@ def _make_scene(number: int, random: np.random.Generator) -> DemoScene:
     overlap = {"scattered": 1.02, "pile": 0.55, "border": 0.85, "small": 0.9}[style]
     smallest, largest = {"scattered": (48, 88), "pile": (46, 78), "border": (58, 104), "small": (16, 46)}[style]
     things: list[Thing] = []
+    kinds = tuple(SHAPES)
     for _ in range(40 * count):
         if len(things) == count:
             break
@@ -220,7 +200,7 @@ def _make_scene(number: int, random: np.random.Generator) -> DemoScene:
         x, y = _place(style, width, height, radius, random)
         apart = [np.hypot(x - other.x, y - other.y) / (radius + other.radius) for other in things]
         if min(apart, default=np.inf) >= overlap:
-            kind = _KINDS[int(random.integers(len(_KINDS)))]
+            kind = kinds[int(random.integers(len(kinds)))]
             things.append(Thing(kind, x, y, radius, random.uniform(0, 2 * np.pi), int(random.integers(2**31))))
     return DemoScene(
         image_id=number + 1,
@@ -252,19 +232,20 @@ def ground_truth(scenes: list[DemoScene]) -> tuple[GroundTruth, Floats]:
     rows: list[tuple[int, int, float]] = []  # image, class, share that can be seen
     cuts: list[Bools] = []
     corners: list[tuple[int, int]] = []
+    kinds = tuple(SHAPES)
     for image, scene in enumerate(scenes):
         owner, shares = scene.visible()
         for number, thing in enumerate(scene.things):
             window = thing.window(scene.width, scene.height)
             mask = owner[window] == number
             if mask.sum() >= 60 and shares[number] >= 0.08:
-                rows.append((image, _KINDS.index(thing.kind), float(shares[number])))
+                rows.append((image, kinds.index(thing.kind), float(shares[number])))
                 cuts.append(mask)
                 corners.append((window[1].start, window[0].start))
     masks = _move_thing(Masks.from_arrays(cuts), np.array(corners, np.int32).reshape(-1, 2))
     truth = GroundTruth(
         dataset=Dataset(
-            classes=_KINDS,
+            classes=kinds,
             image_ids=np.array([scene.image_id for scene in scenes]),
             widths=np.array([scene.width for scene in scenes]),
             heights=np.array([scene.height for scene in scenes]),

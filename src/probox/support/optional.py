@@ -13,19 +13,8 @@ _PACKAGES = {"PIL": "Pillow", "scipy": "SciPy"}
 
 
 def require(module: str, *, extra: str, purpose: str = "this needs") -> Any:
-    """Import a module of one of probox's extras, or say how to get it.
+    """Import a module of one of probox's extras, or say how to get it; `purpose` begins the message.
 
-    Parameters
-    ----------
-    module : str
-        Its full name, e.g. ``"PIL.Image"``.
-    extra : str
-        The extra of probox that installs it.
-    purpose : str
-        Begins the message: what needs it.
-
-    Examples
-    --------
     >>> require("nowhere.near", extra="report", purpose="pictures need")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
@@ -38,17 +27,8 @@ def require(module: str, *, extra: str, purpose: str = "this needs") -> Any:
 
 
 def import_framework(module: str, package: str | None = None) -> Any:
-    """Import a module of a framework that probox does not install, or say how to get it.
+    """Import a module of a framework that probox does not install, or say how to get it from pip's `package`.
 
-    Parameters
-    ----------
-    module : str
-        Its full name, e.g. ``"torchvision.models"``.
-    package : str, optional
-        What pip calls it. Default: the first part of the module's name.
-
-    Examples
-    --------
     >>> import_framework("nowhere.near")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...

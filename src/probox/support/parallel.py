@@ -73,21 +73,9 @@ def in_order(
     """Yield the result of each task in the order of the tasks, while threads work on the next ones.
 
     What a task raises is raised in its turn. Whoever stops early, by an error or by Ctrl-C, waits for the tasks that
-    are being worked on; those that wait are never begun.
+    are being worked on; those that wait are never begun. At most `workers` and `ahead` results wait to be taken, which
+    bounds the memory.
 
-    Parameters
-    ----------
-    function : callable
-        What to do with a task. It is called from several threads.
-    tasks : iterable
-        The tasks.
-    workers : int
-        How many tasks are worked on at a time.
-    ahead : int
-        How many more results may wait to be taken: with `workers`, this bounds the memory.
-
-    Examples
-    --------
     >>> list(in_order(lambda number: number**2, range(5), workers=2))
     [0, 1, 4, 9, 16]
     """

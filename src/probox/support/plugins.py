@@ -67,25 +67,9 @@ def load_plugin(entry: EntryPoint, kind: type, *, subclass: bool = False) -> Any
 def load_plugins(
     group: str, kind: type, names_of: Callable[[Any], Iterable[str]], taken: Iterable[str], *, subclasses: bool = False
 ) -> tuple[Any, ...]:
-    """Return the parts that other distributions add to a registry.
+    """Return the parts that other distributions add to a registry: objects or `subclasses` of `kind`.
 
-    Parameters
-    ----------
-    group : str
-        The group of entry points.
-    kind : type
-        The class of the parts, or of which they are subclasses.
-    names_of : callable
-        Returns the names that only one part may have.
-    taken : iterable of str
-        Such names of the registry's own parts.
-    subclasses : bool
-        Whether the parts are subclasses.
-
-    Warns
-    -----
-    PluginWarning
-        In one line, for each part that is left out.
+    A part that cannot be loaded, or one of whose names is `taken`, is left out with a `PluginWarning`.
     """
     names, parts = set(taken), []
     for entry in find_plugins(group):

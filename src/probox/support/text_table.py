@@ -185,16 +185,8 @@ def html_table(
 ) -> str:
     """Return a table in HTML; cells are text as it is shown.
 
-    Parameters
-    ----------
-    headings : sequence of str
-        What stands over the columns.
-    rows : sequence of sequences of str
-        The cells.
-    texts : sequence of bool, optional
-        Which columns hold text and stand on the left. Default: none.
-    hints : sequence of str, optional
-        What headings mean, shown when the pointer rests on them.
+    `texts` says which columns hold text and stand on the left, `hints` what headings mean, shown when the pointer rests
+    on them.
     """
     sides = ["left" if text else "right" for text in texts or [False] * len(headings)]
     head = "".join(
