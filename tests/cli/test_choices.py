@@ -1,4 +1,4 @@
-"""What an option may be is told by the room that knows, not typed again in the command."""
+"""The choices of options are those of the layer that knows them; help lists options by group."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import probox.cli
 from probox.analysis import ranking
-from probox.cli import cli
+from probox.cli import COMMANDS, cli, shared_options
+from probox.cli.shared_options import GroupedCommand
 from probox.convention import CHOICES, PRESETS
 from probox.detect import FAMILIES, UNCERTAINTIES, Options
 from probox.evaluation.text import STYLES
 from probox.pictures.style import PALETTES
 
-COMMANDS = sorted(Path(probox.cli.__file__).parent.glob("*.py"))
+MODULES = sorted(Path(probox.cli.__file__).parent.glob("*.py"))
 
 
 def option(command: str, name: str) -> click.Parameter:
@@ -25,7 +27,7 @@ def option(command: str, name: str) -> click.Parameter:
     return next(parameter for parameter in found.params if name in parameter.opts)
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_no_command_types_choices_again(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "Choice":
@@ -67,3 +69,32 @@ def test_defaults_are_the_librarys() -> None:
         ("--max-detections", "max_detections"),
     ):
         assert option("detect", name).default == getattr(Options(), field)
+
+
+def test_help_lists_options_by_group() -> None:
+    @click.command(cls=GroupedCommand)
+    @shared_options.option("--first", group="One")
+    @shared_options.option("--second", group="Two", hidden=True)
+    @shared_options.option("--third", group="Three")
+    @shared_options.option("--fourth", group="One")
+    @click.option("--plain")
+    def command(**given: str) -> None: ...
+
+    text = CliRunner().invoke(command, ["--help"]).output
+    headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["One:", "Three:", "Options:"]
+    places = [text.index(f"--{name}") for name in ("first", "fourth", "third", "plain", "help")]
+    assert places == sorted(places)
+    assert "--second" not in text
+
+
+def test_long_commands_list_every_option_in_a_group() -> None:
+    context = click.Context(cli)
+    for name in COMMANDS:
+        found = cli.get_command(context, name)
+        assert found is not None
+        for command in found.commands.values() if isinstance(found, click.Group) else [found]:
+            options = [entry for entry in command.params if isinstance(entry, click.Option)]
+            if len(options) > 10:
+                assert isinstance(command, GroupedCommand), name
+                assert all(getattr(entry, "group", None) for entry in options), name

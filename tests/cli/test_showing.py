@@ -100,15 +100,6 @@ def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(tmp_path: Pat
     assert (ids(everything), messages(everything)) == ([1], [])
 
 
-def test_a_threshold_leaves_out_unsure_detections(demo_files: Path, tmp_path: Path) -> None:
-    options = ["--image", 2, "--label-threshold", 1, "--corners", "none", "--label-text", "none"]
-    draw(demo_files / "results" / "unsure", "--out", tmp_path, *options)
-    picture = pixels(tmp_path / "scene-02.png").astype(int)
-    # Nothing is surer than 1: everything is missed, and missed is orange, so no pixel is blue.
-    assert ((picture[..., 2] - picture[..., 0]) > 60).sum() == 0
-    assert ((picture[..., 0] - picture[..., 2]) > 60).sum() > 1000
-
-
 def test_draws_detections_alone_and_judged(demo_files: Path, tmp_path: Path) -> None:
     photos, found = demo_files / "images", demo_files / "unsure.json"
     alone = draw(found, "--images", photos, "--out", tmp_path / "alone", "--image", 3)

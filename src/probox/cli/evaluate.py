@@ -185,13 +185,13 @@ def command(
             keep_results(Path(out), rows)
     if csv_folder is not None:
         _write_csv_folder(csv_folder, rows)
-    shown = _Shown(rows, paths, scoring, **tables)
+    printer = _Printer(rows, paths, scoring, **tables)
     if style is not None:
-        shown.print_table(thresholds, style, as_json=as_json)
+        printer.print_table(thresholds, style, as_json=as_json)
     elif as_json:
-        shown.print_json()
+        printer.print_json()
     else:
-        shown.print_summary(titled=len(rows) > 1 or detections[0].name is not None)
+        printer.print_summary(titled=len(rows) > 1 or detections[0].name is not None)
     if not as_json and (style is None or out or csv_folder):
         kept_in = f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""
         folders = [str(Path(csv_folder) / name) for name in names] if csv_folder and len(names) > 1 else [csv_folder]
@@ -234,7 +234,7 @@ def _check_usage(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Shown:
+class _Printer:
     """Evaluations by the names of their files, and which tables of them are shown."""
 
     rows: dict[str, Evaluation]

@@ -26,7 +26,7 @@ from probox.fusion.gaussian import BORDERS, Spread, pinned_note
 cluster_option = option_group("Clusters")
 uncertainty_option = option_group("Uncertainty")
 fusion_option = option_group("Fusion")
-NOT_NEGATIVE = click.FloatRange(0)
+AT_LEAST_ZERO = click.FloatRange(0)
 
 
 border_option = uncertainty_option(
@@ -42,11 +42,11 @@ border_option = uncertainty_option(
 def fusion_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of covariances from several boxes, which `probox.fusion` takes under the same names."""
     for add in (
-        fusion_option("--shrinkage", type=NOT_NEGATIVE, default=Spread.shrinkage,
+        fusion_option("--shrinkage", type=AT_LEAST_ZERO, default=Spread.shrinkage,
                       help="Weight of --prior-std, in members."),
-        fusion_option("--prior-std", type=NOT_NEGATIVE, default=Spread.prior_std,
+        fusion_option("--prior-std", type=AT_LEAST_ZERO, default=Spread.prior_std,
                       help="Std of a single box, as a fraction of its sides."),
-        fusion_option("--min-std", type=NOT_NEGATIVE, default=Spread.min_std, help="Least std of a corner [px]."),
+        fusion_option("--min-std", type=AT_LEAST_ZERO, default=Spread.min_std, help="Least std of a corner [px]."),
         fusion_option("--absent-counts/--absent-ignored", default=True,
                       help="Members without a detection lower its score, or are ignored."),
         fusion_option("--min-members", type=click.IntRange(1), default=1,
