@@ -8,22 +8,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.cli.in_process import run
 
 import probox
 from probox import Detections, GroundTruth
-from probox.cli import main
 from probox.formats import write_coco_results
 
 TABLES = [
     "confusion.csv", "detections.csv", "objects.csv", "per_class.csv", "per_image.csv", "per_size.csv", "summary.csv",
 ]  # fmt: skip
 NAMES = ['cup, "the" big\r\none', "dög"]
-
-
-def run(*args: object) -> int:
-    with pytest.raises(SystemExit) as done:
-        main([str(arg) for arg in args])
-    return int(done.value.code or 0)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -53,7 +47,7 @@ def files(golden_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_number_is_there_in_full(files: Path, tmp_path: Path) -> None:
-    assert run("evaluate", files / "truth.json", files / "unsure.json", "--csv", tmp_path / "t") == 0
+    assert run("evaluate", files / "truth.json", files / "unsure.json", "--csv", tmp_path / "t")[0] == 0
     assert files_in(tmp_path / "t") == TABLES
     truth = probox.read_truth(files / "truth.json")
     result = probox.evaluate(truth, probox.read_detections(files / "unsure.json", truth))
@@ -78,10 +72,12 @@ def test_every_number_is_there_in_full(files: Path, tmp_path: Path) -> None:
 def test_parts_of_parquet_files_have_the_same_tables(files: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     truth, found = files / "truth.json", files / "unsure.json"
-    assert run("convert", truth, tmp_path / "truth.parquet") == 0
-    assert run("convert", found, tmp_path / "unsure.parquet", "--truth", truth) == 0
-    assert run("evaluate", truth, found, "--csv", tmp_path / "json") == 0
-    assert run("evaluate", tmp_path / "truth.parquet", tmp_path / "unsure.parquet", "--csv", tmp_path / "parquet") == 0
+    assert run("convert", truth, tmp_path / "truth.parquet")[0] == 0
+    assert run("convert", found, tmp_path / "unsure.parquet", "--truth", truth)[0] == 0
+    assert run("evaluate", truth, found, "--csv", tmp_path / "json")[0] == 0
+    assert (
+        run("evaluate", tmp_path / "truth.parquet", tmp_path / "unsure.parquet", "--csv", tmp_path / "parquet")[0] == 0
+    )
     for name in TABLES:
         assert (tmp_path / "json" / name).read_bytes() == (tmp_path / "parquet" / name).read_bytes(), name
 
@@ -98,58 +94,57 @@ def test_names_come_back_whatever_they_hold(tmp_path: Path) -> None:
     }  # fmt: skip
     (tmp_path / "truth.json").write_text(json.dumps(data), encoding="utf-8")
     write_coco_results(tmp_path / "found.json", found, named.dataset)
-    assert run("evaluate", tmp_path / "truth.json", tmp_path / "found.json", "--csv", tmp_path / "t") == 0
+    assert run("evaluate", tmp_path / "truth.json", tmp_path / "found.json", "--csv", tmp_path / "t")[0] == 0
     (row,) = rows_of(tmp_path / "t" / "detections.csv")
     assert (row["class"], row["file_name"], row["verdict"]) == (NAMES[0], 'a,"b"\n.jpg', "TP")
     assert [row["class"] for row in rows_of(tmp_path / "t" / "per_class.csv")] == NAMES
 
 
-def test_several_files_have_a_folder_each(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_files_have_a_folder_each(files: Path, tmp_path: Path) -> None:
     truth, sure, unsure = (files / f"{name}.json" for name in ("truth", "sure", "unsure"))
     folder = tmp_path / "t"
-    assert run("evaluate", truth, sure, unsure, "--csv", folder) == 0
-    assert f"tables in {folder / 'sure'}, {folder / 'unsure'}" in capsys.readouterr().err.replace("\n", "")
+    status, _, err = run("evaluate", truth, sure, unsure, "--csv", folder)
+    assert status == 0
+    assert f"tables in {folder / 'sure'}, {folder / 'unsure'}" in err.replace("\n", "")
     assert files_in(folder) == [f"{name}/{table}" for name in ("sure", "unsure") for table in TABLES]
     assert [rows_of(folder / name / "summary.csv")[0]["name"] for name in ("sure", "unsure")] == ["sure", "unsure"]
-    assert run("evaluate", truth, sure, unsure, "--csv", folder) == 0  # a run of its own is replaced
-    capsys.readouterr()
-    assert run("evaluate", truth, sure, "--csv", folder) == 1
-    assert "holds tables of several files" in capsys.readouterr().err
-    assert run("evaluate", truth, sure, "--csv", tmp_path / "one") == 0
-    assert run("evaluate", truth, sure, unsure, "--csv", tmp_path / "one") == 1
-    assert "holds tables of one file" in capsys.readouterr().err
+    assert run("evaluate", truth, sure, unsure, "--csv", folder)[0] == 0  # a run of its own is replaced
+    status, _, err = run("evaluate", truth, sure, "--csv", folder)
+    assert status == 1
+    assert "holds tables of several files" in err
+    assert run("evaluate", truth, sure, "--csv", tmp_path / "one")[0] == 0
+    status, _, err = run("evaluate", truth, sure, unsure, "--csv", tmp_path / "one")
+    assert status == 1
+    assert "holds tables of one file" in err
     assert files_in(tmp_path / "one") == TABLES
 
 
-def test_files_of_others_stay_and_nothing_is_written_beside_them(
-    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_of_others_stay_and_nothing_is_written_beside_them(files: Path, tmp_path: Path) -> None:
     truth, found = files / "truth.json", files / "unsure.json"
     (tmp_path / "objects.csv").write_text("mine")
     (tmp_path / "notes.txt").write_text("mine too")
-    assert run("evaluate", truth, found, "--csv", tmp_path) == 1
-    out, words = capsys.readouterr()
-    assert out == ""  # refused before any work was done
-    assert "objects.csv" in words
+    status, out, err = run("evaluate", truth, found, "--csv", tmp_path)
+    assert (status, out) == (1, "")  # refused before any work was done
+    assert "objects.csv" in err
     assert files_in(tmp_path) == ["objects.csv"]
     (tmp_path / "objects.csv").unlink()
-    assert run("evaluate", truth, found, "--csv", tmp_path) == 0
+    assert run("evaluate", truth, found, "--csv", tmp_path)[0] == 0
     assert (tmp_path / "notes.txt").read_text() == "mine too"
     with open(tmp_path / "summary.csv", "a", encoding="utf-8") as file:
         file.write("mine\n")
-    capsys.readouterr()
-    assert run("evaluate", truth, found, "--csv", tmp_path) == 1
-    assert "was changed since" in capsys.readouterr().err
-    assert run("evaluate", truth, found, "--csv", truth) == 1
-    assert "is a file, expected a folder" in capsys.readouterr().err
+    status, _, err = run("evaluate", truth, found, "--csv", tmp_path)
+    assert status == 1
+    assert "was changed since" in err
+    status, _, err = run("evaluate", truth, found, "--csv", truth)
+    assert status == 1
+    assert "is a file, expected a folder" in err
 
 
-def test_json_holds_the_groups(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_the_groups(files: Path, tmp_path: Path) -> None:
     args = (files / "truth.json", files / "unsure.json", "--per-class", "--per-size", "--json")
-    assert run("evaluate", *args, "--csv", tmp_path / "t") == 0
-    out, words = capsys.readouterr()
+    status, out, err = run("evaluate", *args, "--csv", tmp_path / "t")
+    assert (status, err) == (0, "")
     told = json.loads(out)
-    assert words == ""
     first = rows_of(tmp_path / "t" / "per_class.csv")[0]
     numbers = {key: float(text) for key, text in first.items() if key != "class"}
     assert numbers == told["per_class"][first["class"]]
