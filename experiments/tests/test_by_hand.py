@@ -44,13 +44,6 @@ def test_one_preset_alone_can_be_measured(tables: dict[str, ResultTable], preset
     assert ("PDQ" in alone) == (preset == "reference")
 
 
-def test_nothing_measured_is_nothing_judged() -> None:
-    judged = {claim.holds for claim in JUDGES["background-region"](SMALL["background-region"](Run(presets=[])))}
-    assert judged == {None}
-    told = {claim.holds for claim in JUDGES["stories"](tell_stories(run=Run(presets=[])))}
-    assert told == {None, True}  # AP50 has no preset
-
-
 @pytest.mark.parametrize(
     ("name", "changes"),
     [

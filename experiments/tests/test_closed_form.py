@@ -9,7 +9,7 @@ import pytest
 
 import probox_experiments as experiments
 from probox import GroundTruth
-from probox_experiments import Experiment, ResultTable, Run, SimulatedDetector, square_scene
+from probox_experiments import Experiment, ResultTable
 from probox_experiments.paper.closed_form import box_scores, duplicates_map, pair_equals
 from probox_experiments.paper.duplicates import DUPLICATES_COCO_100
 from probox_experiments.paper.misalignment import SCALING, TRANSLATION, half_width
@@ -17,7 +17,6 @@ from probox_experiments.paper.perfect_boxes import (
     BOX_PROBABILITY,
     CORNER_VARIANCE,
     LABEL_UNCERTAINTY,
-    integral_qualities,
 )
 from probox_experiments.paper.pixel_regions import PLANE, coverage_of_quality, quality_of_coverage
 
@@ -55,17 +54,6 @@ def test_scores_of_one_box_by_its_overlap() -> None:
     scores = box_scores([0.0, 0.499, 0.5, 0.55, 0.949, 0.95, 1.0])
     assert scores["mAP"] == pytest.approx([0, 0, 0.1, 0.2, 0.9, 1.0, 1.0])
     assert scores["1 - moLRP"] == pytest.approx([0, 0, 0, 0.1, 0.898, 0.9, 1.0])
-
-
-def test_the_integral_is_that_of_preset_paper() -> None:
-    truth = square_scene(side=12, image=41)
-    for variance in (0.3, 4.0, 60.0):  # the last ones reach beyond the image
-        found = SimulatedDetector(reported_variance=variance).detect(truth)
-        measured = Run(presets=["paper"]).measure(truth, found, also=("foreground", "background"), measures=())
-        foreground, background = integral_qualities(12, 41, variance)
-        assert foreground == pytest.approx(measured["foreground_paper"], rel=1e-9)
-        assert background == pytest.approx(measured["background_paper"], rel=1e-9)
-    assert integral_qualities(12, 41, 0.0) == (1.0, 1.0)
 
 
 def test_half_widths_need_the_half() -> None:
@@ -127,7 +115,7 @@ def test_settings_at_the_end_of_the_scale_deny_nothing() -> None:
             shifts=(-1.5, -1.2025, 0.0, 1.0, 2.0), variances=(0,), side=100, image=400
         ),
         SCALING: experiments.scaling(sizes=(0.0004, 16.0, 25.0), variances=(0,), side=100, image=400),
-        CORNER_VARIANCE: experiments.corner_variance(variances=(0,), side=20, image=60),
+        CORNER_VARIANCE: experiments.corner_variance(variances=(0, 0.3, 4, 60), side=12, image=41),  # beyond the image
     }
     for experiment, table in tables.items():
         verdicts = experiment.judge(table)

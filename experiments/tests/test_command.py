@@ -14,9 +14,12 @@ import pytest
 from probox.cli import main
 from probox.version import __version__
 from probox_experiments import EXPERIMENTS, synthetic_truth
+from probox_experiments.experiment import parse_settings
+from probox_experiments.outcome import Setting
 from probox_experiments.synthetic import fingerprint
 
-NAMES = [experiment.name for experiment in EXPERIMENTS]
+BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
+NAMES = list(BY_NAME)
 IN_ALL = [experiment.name for experiment in EXPERIMENTS if experiment.in_all]
 
 
@@ -68,7 +71,7 @@ def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str],
     assert Path(plane["files"]["csv"]).exists()
 
 
-@pytest.mark.parametrize("names", [["nonsense"], ["plane", "nonsense"], ["all", "nonsense"]])
+@pytest.mark.parametrize("names", [["nonsense"], ["plane", "nonsense"]])
 def test_an_unknown_name_lists_the_known_ones(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, names: list[str]
 ) -> None:
@@ -78,10 +81,6 @@ def test_an_unknown_name_lists_the_known_ones(
     for name in ["all", *NAMES]:
         assert name in " ".join(err.split())
     assert not (tmp_path / "none").exists()
-
-
-def test_no_name_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "run")[0] == 2
 
 
 @pytest.mark.slow
@@ -171,18 +170,8 @@ def test_strict_tells_by_its_status(capsys: pytest.CaptureFixture[str], tmp_path
     assert "does not hold" in out
     assert (tmp_path / "label-uncertainty.json").exists()
     assert run(capsys, *denied)[0] == 0
-    once = (
-        "spatial-uncertainty",
-        "--images",
-        3,
-        "--repeats",
-        1,
-        "--set",
-        "true_variances=1,10",
-        "--set",
-        "fine_steps=0",
-    )
-    status, out, _ = run(capsys, "run", *once, "--strict", "--out", tmp_path)
+    few = ("--images", 3, "--repeats", 1, "--set", "true_variances=1,10", "--set", "fine_steps=0")
+    status, out, _ = run(capsys, "run", "spatial-uncertainty", *few, "--strict", "--out", tmp_path)
     assert (status, out.count("not measured")) == (0, 6)  # a single repeat says nothing about leads
 
 
@@ -233,13 +222,6 @@ def test_a_setting_that_fits_no_memory_is_named(
     status, _, err = run(capsys, "run", "duplicates", "--set", "times=1,2", "--out", tmp_path / "none")
     assert status == 1
     assert "duplicates cannot be run with times=1,2: out of memory" in " ".join(err.split())
-
-
-def test_variances_need_not_be_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    small = ("--set", "side=10", "--set", "image=30", "--set", "variances=0,0.5")
-    status, out, _ = run(capsys, "run", "corner-variance", *small, "--out", tmp_path, "--json")
-    assert status == 0
-    assert [row["variance"] for row in json.loads(out)["experiments"][0]["rows"]] == [0.0, 0.5]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -305,3 +287,28 @@ def test_images_are_those_that_an_experiment_looks_at(capsys: pytest.CaptureFixt
         whole = synthetic_truth(5 if options else 250)
         assert data.startswith(f"{count} made-up images")
         assert data.endswith(fingerprint(whole.select_images(whole.image_ids[:count])))
+
+
+# --- what a run says of its command ---
+
+
+def command(name: str, *texts: str, **setting: object) -> str:
+    changes = parse_settings(texts, EXPERIMENTS)
+    return Setting(changes=changes, typed=texts, **setting).provenance(BY_NAME[name]).command  # type: ignore[arg-type]
+
+
+def test_a_command_names_what_its_numbers_depend_on() -> None:
+    texts = ("fixed_variance=4", "times=1,2", "shifts=0,0.1")
+    assert command("duplicates", *texts) == "probox experiment run duplicates --set fixed_variance=4 --set times=1,2"
+    assert command("duplicates", presets=("reference", "paper")) == "probox experiment run duplicates"
+    assert command("duplicates", presets=("paper", "challenge")).endswith("--preset paper --preset challenge")
+    assert command("plane", seed=3, images=7, repeats=2) == "probox experiment run plane"
+    asked = command("missed-coco", seed=3, images=7, repeats=2)
+    assert asked == "probox experiment run missed-coco --images 7 --repeats 2 --seed 3"
+
+
+def test_experiments_with_presets_of_their_own_claim_no_others() -> None:
+    own = [name for name, experiment in BY_NAME.items() if experiment.own_presets]
+    assert own == ["training", "training-scenes"]
+    for name in own:
+        assert command(name, "epsilon=1e-10", presets=("paper",)) == f"probox experiment run {name}"

@@ -185,13 +185,8 @@ def test_given_detections_are_compared_part_by_part() -> None:
     detectors = {"own": own, "plain": plain}
     table = constant_sigma(truth, detectors=detectors, parts=4, steps=3, run=QUICK)
     assert list(dict.fromkeys(table.where(detector="plain")["sigmas"].tolist())) == [PLAIN, CONSTANT, SHARE]
-    assert list(dict.fromkeys(table.where(detector="own")["sigmas"].tolist())) == [
-        PLAIN,
-        CONSTANT,
-        SHARE,
-        OWN,
-        SHUFFLED,
-    ]
+    every = [PLAIN, CONSTANT, SHARE, OWN, SHUFFLED]
+    assert list(dict.fromkeys(table.where(detector="own")["sigmas"].tolist())) == every
     assert sorted(set(table["repeat"].tolist())) == [0, 1, 2, 3]
     # Parts add up to the whole.
     for name, found in detectors.items():

@@ -11,7 +11,7 @@ from probox import Detections, GroundTruth
 from probox.errors import InputError
 from probox.formats import read_truth
 from probox.measures.boxes import average_precision
-from probox_experiments import Run, duplicates_order, matching_rule, pixel_aligned, square_scene
+from probox_experiments import Run, duplicates_order, false_positions, matching_rule, pixel_aligned, square_scene
 from probox_experiments.claims import Claim
 from probox_experiments.figures import style
 from probox_experiments.paper.closed_form import duplicates_map
@@ -32,6 +32,11 @@ from probox_experiments.paper.matching_rule import (
     highest_from_there,
     mean_precision,
     without_crowds,
+)
+from probox_experiments.paper.misses import (
+    boxes_beside,
+    claims_of_false_positions,
+    mean_anywhere,
 )
 from probox_experiments.synthetic import SimulatedDetector, crowded_truth
 
@@ -116,7 +121,6 @@ def test_small_scenes_alone_are_judged() -> None:
     assert verdicts(claims_of_matching_rule(table)) == [True] * 5 + [None, True, None]
     assert table["scene"].tolist() == list(SCENES)
     assert table["differ"].tolist() == [1, 2, 1, 0, 0]
-    assert verdicts(claims_of_matching_rule(table.take(np.zeros(0, np.int64)))) == [None] * 8
     with style():
         assert len(MATCHING_RULE.draw(table).axes) == 2
 
@@ -176,7 +180,6 @@ def test_orders_that_were_not_tried_are_not_judged() -> None:
     table = duplicates_order(crowded_truth(3, in_all=6, image=400), times=(1,), repeats=1, run=Run(presets=["paper"]))
     assert "PDQ" not in table
     assert verdicts(claims_of_duplicates_order(table)) == [True] * 5 + [None, True]
-    assert verdicts(claims_of_duplicates_order(table.take(np.zeros(0, np.int64)))) == [None] * 7
     with style():
         assert len(DUPLICATES_ORDER.draw(table).axes) == 2
 
@@ -200,3 +203,46 @@ def test_real_objects(coco_dir: Path) -> None:
     assert all(verdicts(claims_of_duplicates_order(duplicates_order(real, times=(2,), repeats=1, run=ONE_PRESET))))
     assert all(verdicts(claims_of_matching_rule(matching_rule(real, crowds=(1, 48), repeats=2))))
     assert len(pixel_aligned(without_crowds(real))) == 1786 - 21
+
+
+def test_false_boxes_have_no_pixel_of_the_object() -> None:
+    there = np.array([75, 75, 124, 124], np.int32)
+    canvas = np.zeros((200, 200), np.int64)
+    boxes = boxes_beside(there, 4000, 200, np.random.default_rng(0))
+    assert len(boxes) == 4000
+    for x1, y1, x2, y2 in boxes.tolist():
+        assert 0 <= x1 <= x2 < 200
+        assert 0 <= y1 <= y2 < 200
+        canvas[y1 : y2 + 1, x1 : x2 + 1] += 1
+    assert canvas[75:125, 75:125].sum() == 0
+    # All around it, up to its very edge.
+    assert min(canvas[74, 100], canvas[125, 100], canvas[100, 74], canvas[100, 125]) > 0
+
+
+def test_the_mean_over_all_places() -> None:
+    assert mean_anywhere(0) == (1.0, 0.0)
+    mean, deviation = mean_anywhere(2)
+    assert mean == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    assert deviation == pytest.approx(np.std([1, 1 / 2, 1 / 3]))
+
+
+def test_places_are_what_they_are_called() -> None:
+    table = false_positions(counts=(3,), repeats=12, run=Run(presets=["reference"]))
+    assert table.where(place="first")["before"].tolist() == [0]
+    assert table.where(place="last")["before"].tolist() == [3]
+    assert set(table.where(place="anywhere")["before"]) == {0, 1, 2, 3}
+
+
+def test_a_right_one_that_is_always_early_is_found_out() -> None:
+    table = false_positions(counts=(0, 4), repeats=30, run=Run(presets=["reference"]))
+    mean = claims_of_false_positions(table)[3]
+    assert mean.holds
+    # As if it never stood behind more than one of the four.
+    kept = table.take((table["place"] != "anywhere") | (table["before"] < 2))
+    assert not claims_of_false_positions(kept)[3].holds
+
+
+@pytest.mark.parametrize("wrong", [{"counts": (100,)}, {"counts": (-1,)}, {"side": 150}, {"side": 0}])
+def test_scenes_that_cannot_be_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(InputError, match="expected"):
+        false_positions(**wrong)  # type: ignore[arg-type]

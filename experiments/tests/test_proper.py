@@ -22,12 +22,11 @@ from probox_experiments.beyond.proper_claims import (
     best_reports,
     best_sigmas,
     claims_of_errors,
-    claims_of_proper,
     draw_labels,
     drawn_around_boxes,
     report_sigma,
 )
-from probox_experiments.claims import mean_of, peak_of
+from probox_experiments.claims import peak_of
 from probox_experiments.training.comparison import claim_list, read_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,13 +41,6 @@ def test_a_peak_lies_between_the_points_of_a_grid_never_beyond() -> None:
     assert peak_of(grid, np.ones(6)) == grid[0]
     assert peak_of([1.0, 2.0, 4.0], [0.0, 1.0, 1.0]) == pytest.approx(math.sqrt(8))
     assert math.isnan(peak_of(grid, [np.nan, *np.ones(5)]))
-
-
-def test_a_mean_has_the_error_of_its_repeats() -> None:
-    mean = mean_of([1.0, 2.0, 3.0, 6.0])
-    assert mean.value == 3.0
-    assert mean.error == pytest.approx(np.std([1, 2, 3, 6], ddof=1) / 2)
-    assert math.isnan(mean_of([1.0]).error)
 
 
 @pytest.mark.parametrize("errors", ERRORS)
@@ -99,13 +91,6 @@ def test_nll_asks_for_the_root_of_the_mean_squared_error(table: ResultTable) -> 
     np.testing.assert_allclose(rows["NLL"], rows["PMB_NLL"], atol=1e-5)  # one object, one detection, sure of its label
 
 
-def test_heavy_tails_are_feared_most_by_logarithms(table: ResultTable) -> None:
-    rows = table.where(study="sigma", errors="student")
-    best = {name: best_sigmas(rows, name).mean() for name in ("CRPS", "energy", "PDQ_paper", "PDQ", "log_pPDQ")}
-    assert SCALE < best["CRPS"] < best["energy"] < best["PDQ_paper"] < best["PDQ"]
-    assert best["PDQ_paper"] < best["log_pPDQ"]
-
-
 def test_labels_of_perfect_boxes(table: ResultTable) -> None:
     rows = table.where(study="label", named=NAMED[0])
     assert best_reports(rows, "PDQ") == best_reports(rows, "PDQ_paper") == {0.6: 0.69, 0.8: 0.94}
@@ -117,23 +102,6 @@ def test_labels_of_perfect_boxes(table: ResultTable) -> None:
     assert np.bincount(truth.labels).tolist() == [16, 4]
     assert (found.labels == 0).all()
     assert draw_labels(0.8, 0.3, NAMED[1])[1].labels.all()
-
-
-def test_what_was_not_measured_is_not_judged(table: ResultTable) -> None:
-    whole = {claim.claim: claim.holds for claim in claims_of_proper(table)}
-    assert None not in whole.values()
-    for preset, gone in (("paper", ["PDQ"]), ("reference", ["PDQ_paper"])):
-        columns = {name: column for name, column in table.columns.items() if name not in gone}
-        judged = claims_of_proper(ResultTable(columns, table.settings))
-        skipped = [claim.claim for claim in judged if claim.holds is None]
-        assert skipped
-        assert all("`" in claim for claim in skipped), preset
-        assert [claim.claim for claim in judged] == list(whole)
-    nothing = claims_of_proper(table.take(np.zeros(len(table), bool)))
-    assert [claim.holds for claim in nothing] == [None] * len(whole)
-    once = claims_of_proper(table.where(repeat=0))
-    assert any(claim.holds is None for claim in once)
-    assert any(claim.holds for claim in once)
 
 
 def test_other_settings_can_be_judged_and_drawn() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,28 +42,21 @@ def test_finished_points_are_not_measured_again(tmp_path: Path) -> None:
     assert table.to_csv() == whole.to_csv()
 
 
-def test_a_line_cut_in_the_middle_is_measured_again(tmp_path: Path) -> None:
-    Run(keep=tmp_path).table("try", POINTS[:3], Counting())
-    (kept,) = tmp_path.iterdir()
-    kept.write_text(kept.read_text()[:-10])
-    again = Counting()
-    table = Run(keep=tmp_path).table("try", POINTS, again)
-    assert again.seen == [2, 3, 4]
-    assert table["PDQ"].tolist() == [0.1 * x for x in range(5)]
-    last = Counting()
-    Run(keep=tmp_path).table("try", POINTS, last)
-    assert last.seen == []
-
-
-def test_a_damaged_line_is_measured_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [lambda lines: [*lines[:2], b"\0" * 20 + b"\n", *lines[3:]],
+                                    lambda lines: [*lines[:2], lines[2][:-10]]])  # fmt: skip
+def test_a_damaged_line_or_one_without_an_end_is_measured_again(
+    tmp_path: Path, damage: Callable[[list[bytes]], list[bytes]]
+) -> None:
     Run(keep=tmp_path).table("try", POINTS[:4], Counting())
     (kept,) = tmp_path.iterdir()
-    lines = kept.read_bytes().splitlines(keepends=True)
-    kept.write_bytes(b"".join([*lines[:2], b"\0" * 20 + b"\n", *lines[3:]]))
+    kept.write_bytes(b"".join(damage(kept.read_bytes().splitlines(keepends=True))))
     again = Counting()
     table = Run(keep=tmp_path).table("try", POINTS, again)
     assert again.seen == [1, 2, 3, 4]
     assert table["PDQ"].tolist() == [0.1 * x for x in range(5)]
+    last = Counting()
+    Run(keep=tmp_path).table("try", POINTS, last)
+    assert last.seen == []
 
 
 def test_other_circumstances_are_kept_apart(tmp_path: Path) -> None:
@@ -111,13 +105,6 @@ def test_the_digest_is_of_the_packages_files(tmp_path: Path, monkeypatch: pytest
     touched = Path(provenance.__file__)
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + (b"#" if path == touched else b""))
     assert provenance.code_digest.__wrapped__() != real
-
-
-def test_more_points_add_to_those_that_are_there(tmp_path: Path) -> None:
-    Run(keep=tmp_path).table("try", POINTS[1:3], Counting())
-    more = Counting()
-    Run(keep=tmp_path).table("try", POINTS, more)
-    assert more.seen == [0, 3, 4]
 
 
 @pytest.mark.parametrize("at_once", [False, True])

@@ -9,14 +9,12 @@ import pytest
 
 import probox
 from probox import InputError
-from probox_experiments import SimulatedDetector, pixel_aligned, square_scene, synthetic_truth
+from probox_experiments import SimulatedDetector, pixel_aligned, synthetic_truth
 from probox_experiments.synthetic import (
     border_squares,
     classes_within_images,
-    evenly,
     fingerprint,
     first_images,
-    plane_scene,
 )
 
 
@@ -80,18 +78,6 @@ def test_squares_lie_along_the_border_apart() -> None:
         assert len(np.unique(squares, axis=0)) == count
 
 
-def test_square_scene() -> None:
-    truth = square_scene(500, 2000, classes=3, extra=border_squares(2, 2000))
-    assert len(truth) == 3
-    assert truth.masks.boxes[0].tolist() == [750, 750, 1249, 1249]
-    assert truth.extents[0].tolist() == [500.0, 500.0]
-
-
-def test_the_plane_is_thin() -> None:
-    truth = plane_scene()
-    assert truth.masks.pixels[0] / truth.extents[0].prod() < 0.3
-
-
 def test_aligned_truth_has_a_box_that_is_perfect_for_all() -> None:
     odd = synthetic_truth(10)
     odd = dataclasses.replace(odd, boxes=odd.boxes + np.array([0.3, 0.4, -0.2, 0.1]), extents=None)
@@ -127,7 +113,3 @@ def test_first_images() -> None:
     assert first_images(truth, 3).image_ids.tolist() == [1, 2, 3]
     with pytest.raises(InputError, match="at least one image"):
         first_images(truth, 0)
-
-
-def test_settings_are_round_numbers() -> None:
-    assert evenly(-0.5, 0.5, 11) == (-0.5, -0.4, -0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5)

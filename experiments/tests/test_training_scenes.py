@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from probox import Detections, InputError, evaluate
+from probox_experiments.synthetic import edge_covariances
+from probox_experiments.training.arms import best_sigma, measure_found
 from probox_experiments.training.scenes import (
     BLURRED,
     CLASSES,
@@ -70,13 +72,12 @@ def test_the_truth_is_what_the_measure_reads(scenes: Scenes) -> None:
     np.testing.assert_array_equal(few.pixel_boxes[:, 2:], np.ceil(few.boxes[:, 2:]))
 
     def score(shift: float, factor: float) -> float:
-        corners = (factor * few.sigmas).reshape(-1, 2, 2) ** 2
         found = Detections(
             classes=CLASSES,
             image_ids=few.image_rows + 1,
             boxes=few.nominal + shift * np.array([1, 1, -1, -1]),
             label_probs=np.eye(3, dtype=np.float32)[few.labels],
-            covariances=corners[..., None] * np.eye(2),
+            covariances=edge_covariances(factor * few.sigmas),
         )
         return evaluate(few.truth, found, measures=("pdq",), convention="paper").pdq
 
@@ -121,3 +122,59 @@ def test_pictures_show_where_an_edge_seems_to_be_and_of_which_kind(kind: int) ->
 def test_no_image_is_refused() -> None:
     with pytest.raises(InputError, match="at least one image"):
         draw_scenes(0, seed=0)
+
+
+# --- what is measured of detections ---
+
+
+@pytest.fixture(scope="module")
+def few() -> Scenes:
+    return draw_scenes(400, seed=77)
+
+
+def found_in(scenes: Scenes, sigmas: np.ndarray, boxes: np.ndarray | None = None) -> Detections:
+    """Return a detection for each object: its nominal box, or another, with these sigmas."""
+    return Detections(
+        classes=CLASSES,
+        image_ids=scenes.image_rows + 1,
+        boxes=scenes.nominal if boxes is None else boxes,
+        label_probs=np.where(np.arange(len(CLASSES)) == scenes.labels[:, None], 0.9, 0.05),
+        covariances=edge_covariances(sigmas),
+    )
+
+
+def test_the_right_answer_covers_what_it_says(few: Scenes) -> None:
+    measured = measure_found(few, found_in(few, few.sigmas))
+    for share in (50, 80, 90, 95):
+        assert measured[f"coverage_{share}"] == pytest.approx(share / 100, abs=0.02)
+    assert measured["sigma_ratio"] == pytest.approx(1.0)
+    assert measured["sigma_correlation"] == pytest.approx(1.0)
+    assert measured["mean_error"] == pytest.approx(0.0, abs=1e-9)
+    assert measured["occluded_wider"] == 1.0
+    assert measured["sharp_sigma"] == pytest.approx(0.5)
+    assert 1.5 < measured["occluded_sigma"] < 2.5
+
+
+def test_what_is_wrong_is_seen(few: Scenes) -> None:
+    """Sigmas of half the size; kinds taken for one another; boxes off by a pixel."""
+    half = measure_found(few, found_in(few, few.sigmas / 2))
+    assert half["sigma_ratio"] == pytest.approx(0.5)
+    assert half["coverage_90"] == pytest.approx(0.589, abs=0.02)  # 2 Phi(1.645 / 2) - 1
+    swapped = np.where(few.kinds == OCCLUDED, 0.5, np.where(few.kinds == SHARP, 2.0, few.sigmas))
+    wrong = measure_found(few, found_in(few, swapped))
+    assert wrong["occluded_wider"] == 0.0
+    assert wrong["sigma_correlation"] < 0.5
+    off = measure_found(few, found_in(few, few.sigmas, few.nominal + 1.0))
+    assert off["mean_error"] == pytest.approx(1.0)
+    right = measure_found(few, found_in(few, few.sigmas))
+    assert right["NLL"] < min(half["NLL"], wrong["NLL"], off["NLL"])
+    assert right["PDQ"] > max(half["PDQ"], wrong["PDQ"], off["PDQ"])
+
+
+@pytest.mark.torch
+def test_the_best_one_sigma_is_that_of_the_errors(few: Scenes) -> None:
+    pytest.importorskip("torch")
+    errors = 2.0 * np.random.default_rng(3).standard_normal(few.boxes.shape)
+    boxes = few.boxes + errors
+    boxes[:, 2:] = np.maximum(boxes[:, 2:], boxes[:, :2] + 1.0)
+    assert best_sigma(few, found_in(few, few.sigmas, boxes)) == pytest.approx(2.0, rel=0.15)

@@ -156,10 +156,10 @@ def run_command(
     from probox_experiments.experiment import TooFewImagesError, parse_settings
     from probox_experiments.figures import style
     from probox_experiments.outcome import (
+        ENDINGS,
         PAGES,
         Setting,
         check_extras,
-        file_names,
         find_experiments,
         perform,
         write_page,
@@ -190,7 +190,7 @@ def run_command(
         note(f"note: {', '.join(fixed)} measure under `reference` and `paper` as they are, whatever is set")
     outcomes: list[Outcome] = []
     written = None
-    files = [name for experiment in chosen for name in file_names(experiment)] + [*PAGES] * ("all" in names)
+    files = [f"{experiment.name}.{ending}" for experiment in chosen for ending in ENDINGS] + [*PAGES] * ("all" in names)
     with output_folder(out, "experiment", names=files) as folder:
         for experiment in chosen:
             began = time.perf_counter()

@@ -151,24 +151,24 @@ def _reject_unknown(name: str, known: Sequence[str]) -> InputError:
 
 def _field_value(field: dataclasses.Field[Any], value: str) -> Any:
     """Return the value of a convention's field, of the type of its default."""
-    if value.lower() == "none" and field.default is None:
-        return None
     if field.name in CHOICES:
         return value
+    if value.lower() == "none" and field.default is None:
+        return None
     if isinstance(field.default, bool) or field.name in ("object_filter", "sum_zero_is_plain"):
-        return _one(_flag, field.name, value)
-    return _one(int if isinstance(field.default, int) else float, field.name, value)
+        return _convert(_flag, field.name, value)
+    return _convert(int if isinstance(field.default, int) else float, field.name, value)
 
 
 def _value_like(default: Any, name: str, value: str) -> Any:
     """Return a value of the type of a default, which is as its writer meant it."""
     if not isinstance(default, tuple):
-        return _one(_kind(default), name, value)
+        return _convert(_kind(default), name, value)
     # An empty sequence says nothing of its entries; all that are empty by default hold numbers.
     kind = _kind(default[0]) if default else float
     if any(isinstance(entry, float) for entry in default):
         kind = float
-    values = tuple(_one(kind, name, part.strip()) for part in value.split(",") if part.strip())
+    values = tuple(_convert(kind, name, part.strip()) for part in value.split(",") if part.strip())
     if default and not values:
         raise InputError(f"expected {name} to have a value at least", remedy=f"write {name}={default[0]}")
     return values
@@ -178,7 +178,7 @@ def _kind(default: Any) -> Callable[[str], Any]:
     return _flag if isinstance(default, bool) else type(default)
 
 
-def _one(kind: Callable[[str], Any], name: str, value: str) -> Any:
+def _convert(kind: Callable[[str], Any], name: str, value: str) -> Any:
     words = {int: "a whole number", float: "a number", _flag: "true or false"}
     try:
         return kind(value)

@@ -9,6 +9,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from probox.measures.measure import Column
 from probox.measures.pdq.pdq_measure import PDQ
@@ -177,6 +178,15 @@ def set_log_ticks(axes: Axes, ticks: Any, form: str = "g") -> None:
     axes.minorticks_off()
 
 
+def set_log_axes(axes: Axes, ticks: Sequence[float]) -> None:
+    """Make both axes logarithmic, with these ticks alone."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_ticks([], minor=True)
+
+
 def plot_curves(x: str, title: str, xlabel: str, **options: Any) -> Callable[[ResultTable], Figure]:
     """Return what draws curves against a setting of any table, see `draw_curves`."""
     return partial(draw_curves, x=x, title=title, xlabel=xlabel, **options)
@@ -322,6 +332,13 @@ def shades_of_blue(count: int) -> list[tuple[float, float, float]]:
     return [
         tuple((dark + (middle - dark) * t if t <= 1 else middle + (light - middle) * (t - 1)).tolist()) for t in steps
     ]
+
+
+def draw_object(axes: Axes, mask: npt.NDArray[np.bool_], corner: Sequence[int] = (0, 0)) -> None:
+    """Fill the pixels of an object, whose mask begins at a corner x, y."""
+    (x, y), (height, width) = corner, mask.shape
+    picture = np.where(mask[..., None], [0.62, 0.78, 0.90], 1.0)
+    axes.imshow(picture, extent=(x, x + width, y + height, y), interpolation="nearest")
 
 
 def draw_box(axes: Axes, box: Floats, colour: str, width: float, **style: Any) -> None:

@@ -267,13 +267,9 @@ def perform(
     described = plain_json(_describe(experiment, table, claims, provenance))
     # The same in every row: a file may be split, or put beside others, and still says where each row comes from.
     whole = table.replace(**{name: [value] * len(table) for name, value in provenance.to_dict().items()})
-    contents = {
-        "csv": whole.to_csv().encode(),
-        "json": (json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(),
-        "png": png,
-        "svg": svg,
-    }
-    files = {ending: folder.write(f"{experiment.name}.{ending}", content) for ending, content in contents.items()}
+    text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    contents = zip(ENDINGS, (whole.to_csv().encode(), text.encode(), png, svg), strict=True)
+    files = {ending: folder.write(f"{experiment.name}.{ending}", content) for ending, content in contents}
     return Outcome(experiment=experiment, table=table, claims=claims, provenance=provenance, files=files, picture=svg)
 
 
@@ -293,9 +289,8 @@ def _settings_named(experiment: Experiment, setting: Setting) -> Iterator[None]:
         ) from error
 
 
-def file_names(experiment: Experiment) -> list[str]:
-    """Return the names of the files that an experiment writes."""
-    return [f"{experiment.name}.{ending}" for ending in ("csv", "json", "png", "svg")]
+ENDINGS = ("csv", "json", "png", "svg")
+"""Of the files that an experiment writes."""
 
 
 # --- One page with every figure, its claims and what became of them, as Markdown and as HTML ---
@@ -315,11 +310,9 @@ def write_page(outcomes: Sequence[Outcome], folder: OutputFolder, about: str) ->
 
 def summary_line(outcomes: Sequence[Outcome]) -> str:
     """Return how many claims hold, in words."""
-    claims = [claim for outcome in outcomes for claim in outcome.claims]
-    held, skipped = sum(claim.holds is True for claim in claims), sum(claim.holds is None for claim in claims)
-    return f"{held} of {len(claims)} claims hold" + (
-        f", {skipped} {'was' if skipped == 1 else 'were'} not measured" if skipped else ""
-    )
+    holds = [claim.holds for outcome in outcomes for claim in outcome.claims]
+    words, skipped = f"{holds.count(True)} of {len(holds)} claims hold", holds.count(None)
+    return words + (f", {skipped} {'was' if skipped == 1 else 'were'} not measured" if skipped else "")
 
 
 def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:

@@ -239,28 +239,28 @@ class Perturbation:
     ----------
     name : str
         What tables and figures call it.
-    words : str
-        What it does, in words.
     change : callable
         Takes what was drawn, the truth and random numbers; returns what becomes of it.
     """
 
     name: str
-    words: str
     change: Change
 
 
 def _shift(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
+    """Shift all boxes by a tenth of their width to the right."""
     sides = _sides(drawn.found)
     return _move(drawn, drawn.found.boxes + TENTH * sides[:, [0, 0, 0, 0]] * np.array([1.0, 0.0, 1.0, 0.0]))
 
 
 def _resize(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator, *, by: float) -> Drawn:
+    """Make all boxes wider and higher by a share of their sides, or narrower and lower."""
     out = 0.5 * by * _sides(drawn.found)
     return _move(drawn, drawn.found.boxes + np.concatenate([-out, out], axis=1))
 
 
 def _jitter(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
+    """Move corners by as much again as they err."""
     boxes = drawn.found.boxes + _sigmas(drawn.found) * rng.standard_normal((len(drawn.found), 4))
     return _move(drawn, order_corners(boxes))
 
@@ -270,28 +270,33 @@ def _scale_sigmas(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator, *,
 
 
 def _constant(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
+    """Give all corners one sigma, the mean of all, in pixels."""
     sigmas = _sigmas(drawn.found)
     mean = sigmas[~drawn.wide].mean() if not drawn.wide.all() else 1.0
     return _with_sigmas(drawn, np.full_like(sigmas, mean))
 
 
 def _sigmas_shuffled(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
+    """Give every box the sigmas of another, as shares of its sides."""
     sides = np.tile(_sides(drawn.found), 2)
     shares = _sigmas(drawn.found) / sides
     return _with_sigmas(drawn, shares[_order(drawn, rng)] * sides)
 
 
 def _exchange_axes(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
+    """Exchange the sigmas of x and of y."""
     return _with_sigmas(drawn, _sigmas(drawn.found)[:, [1, 0, 3, 2]])
 
 
 def _correlate(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
+    """Claim that x and y of every corner are correlated by 0.9."""
     sigmas = _sigmas(drawn.found).reshape(-1, 2, 2)
     both = np.where(np.eye(2, dtype=bool), 1.0, CORRELATION)
     return _with_covariances(drawn, sigmas[..., :, None] * sigmas[..., None, :] * both)
 
 
 def _sharpen(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
+    """Square label distributions (temperature 1/2), existence kept."""
     probs = _probs(drawn)
     powers = probs ** (1.0 / TEMPERATURE)
     return _with_probs(drawn, powers / powers.sum(axis=1, keepdims=True) * probs.sum(axis=1, keepdims=True))
@@ -312,6 +317,7 @@ def _confidences_shuffled(drawn: Drawn, truth: GroundTruth, rng: np.random.Gener
 
 
 def _wrong_labels(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
+    """Exchange the most probable class with another in a tenth of the detections."""
     probs, classes = _probs(drawn), len(drawn.found.classes)
     chosen = np.flatnonzero(rng.random(len(probs)) < TENTH)
     first = probs[chosen].argmax(axis=1)
@@ -322,15 +328,18 @@ def _wrong_labels(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) ->
 
 
 def _duplicate(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
+    """Repeat a fifth of the detections."""
     again = np.flatnonzero((rng.random(len(drawn.found)) < DUPLICATED) & ~drawn.wide)
     return drawn.take(np.concatenate([np.arange(len(drawn.found)), again]))
 
 
 def _miss(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
+    """Leave out a tenth of the detections of objects."""
     return drawn.take(np.flatnonzero((rng.random(len(drawn.found)) >= TENTH) | (drawn.objects < 0)))
 
 
 def _with_false(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator, *, confidence: float) -> Drawn:
+    """Add a fifth more detections, of nothing, at one confidence."""
     count, classes = round(FALSE * int((~drawn.wide).sum())), len(truth.classes)
     images = rng.integers(0, len(truth.image_ids), count)
     boxes = boxes_of_nothing(rng, truth, images)
@@ -348,42 +357,32 @@ def _with_false(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator, *, c
 
 
 BOXES = (
-    Perturbation("boxes shifted", "all boxes a tenth of their width to the right", _shift),
-    Perturbation("boxes grown", "all boxes a tenth wider and higher", partial(_resize, by=TENTH)),
-    Perturbation("boxes shrunk", "all boxes a tenth narrower and lower", partial(_resize, by=-TENTH)),
-    Perturbation("boxes jittered", "corners moved by as much again as they err", _jitter),
+    Perturbation("boxes shifted", _shift),
+    Perturbation("boxes grown", partial(_resize, by=TENTH)),
+    Perturbation("boxes shrunk", partial(_resize, by=-TENTH)),
+    Perturbation("boxes jittered", _jitter),
 )
 SIGMAS = (
-    Perturbation("sigmas x 1/4", "all sigmas a quarter of what they should be", partial(_scale_sigmas, by=0.25)),
-    Perturbation("sigmas x 1/2", "all sigmas half of what they should be", partial(_scale_sigmas, by=0.5)),
-    Perturbation("sigmas x 2", "all sigmas twice what they should be", partial(_scale_sigmas, by=2.0)),
-    Perturbation("sigmas x 4", "all sigmas four times what they should be", partial(_scale_sigmas, by=4.0)),
-    Perturbation("sigmas constant", "one sigma for all corners, the mean of all, in pixels", _constant),
-    Perturbation("sigmas shuffled", "every box has the sigmas of another, as shares of its sides", _sigmas_shuffled),
-    Perturbation("x, y exchanged", "the sigmas of x and of y change places", _exchange_axes),
-    Perturbation("correlated", "x and y of every corner claimed to be correlated by 0.9", _correlate),
+    Perturbation("sigmas x 1/4", partial(_scale_sigmas, by=0.25)),
+    Perturbation("sigmas x 1/2", partial(_scale_sigmas, by=0.5)),
+    Perturbation("sigmas x 2", partial(_scale_sigmas, by=2.0)),
+    Perturbation("sigmas x 4", partial(_scale_sigmas, by=4.0)),
+    Perturbation("sigmas constant", _constant),
+    Perturbation("sigmas shuffled", _sigmas_shuffled),
+    Perturbation("x, y exchanged", _exchange_axes),
+    Perturbation("correlated", _correlate),
 )
 LABELS = (
-    Perturbation("labels sharpened", "label distributions squared (temperature 1/2), existence kept", _sharpen),
-    Perturbation("confidences x 0.8", "all label probabilities times 0.8", _less_confident),
-    Perturbation(
-        "confid. shuffled",
-        "every box has the probabilities of another; its order of classes stays",
-        _confidences_shuffled,
-    ),
-    Perturbation(
-        "labels wrong", "the most probable class exchanged with another in a tenth of the detections", _wrong_labels
-    ),
+    Perturbation("labels sharpened", _sharpen),
+    Perturbation("confidences x 0.8", _less_confident),
+    Perturbation("confid. shuffled", _confidences_shuffled),
+    Perturbation("labels wrong", _wrong_labels),
 )
 COUNTS = (
-    Perturbation("duplicates", "a fifth of the detections twice", _duplicate),
-    Perturbation("misses", "a tenth of the detections of objects left out", _miss),
-    Perturbation(
-        "false, unsure",
-        "a fifth more false detections, at a confidence of 0.05",
-        partial(_with_false, confidence=UNSURE),
-    ),
-    Perturbation("false, sure", "a fifth more detections, of nothing, at 0.9", partial(_with_false, confidence=SURE)),
+    Perturbation("duplicates", _duplicate),
+    Perturbation("misses", _miss),
+    Perturbation("false, unsure", partial(_with_false, confidence=UNSURE)),
+    Perturbation("false, sure", partial(_with_false, confidence=SURE)),
 )
 PERTURBATIONS = (*BOXES, *SIGMAS, *LABELS, *COUNTS)
 """All of them. The wide boxes, which stand for what may have been missed, are less confident and else left alone."""

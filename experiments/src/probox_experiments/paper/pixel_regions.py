@@ -26,7 +26,7 @@ from probox_experiments.claims import (
     presets_in,
 )
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREY, ORANGE, VERMILION, Axes, Figure, draw_box, new_figure
+from probox_experiments.figures import BLUE, GREY, ORANGE, VERMILION, Axes, Figure, draw_box, draw_object, new_figure
 from probox_experiments.paper.closed_form import EPSILON, agrees, box_map, foreground_background, pair_equals, region_v
 from probox_experiments.running import Run
 from probox_experiments.synthetic import boxes_in_one_image, plane_scene, tight_box
@@ -217,12 +217,9 @@ def _draw_region(figure: Figure, axes: Axes) -> None:
     probability = gaussian_map(Convention.preset("reference"))
     v = region_v(probability, mask)
     cost = np.where(v, -np.log(1.0 - np.where(v, probability, 0.0) + EPSILON), np.nan)
-    picture = np.ones((HEIGHT, WIDTH, 3))
-    picture[mask] = [0.62, 0.78, 0.90]
-    extent = (0, WIDTH, HEIGHT, 0)
-    axes.imshow(picture, extent=extent, interpolation="nearest")
+    draw_object(axes, mask)
     reds = LinearSegmentedColormap.from_list("cost", ["#FBE3DD", "#C0281C", "#5E0B08"])
-    shade = axes.imshow(cost, extent=extent, interpolation="nearest", cmap=reds, vmin=0.0)
+    shade = axes.imshow(cost, extent=(0, WIDTH, HEIGHT, 0), interpolation="nearest", cmap=reds, vmin=0.0)
     x, y = np.arange(WIDTH) + 0.5, np.arange(HEIGHT) + 0.5
     axes.contour(x, y, mask, levels=[0.5], colors="#1A1A1A", linewidths=0.8)
     axes.contour(x, y, probability > 0, levels=[0.5], colors=ORANGE, linewidths=1.8)
@@ -395,9 +392,7 @@ def draw_plane(table: ResultTable) -> Figure:
     mask = truth.masks.to_array(0, height, width)
     figure = new_figure(4.8, 3.1)
     axes = figure.add_subplot()
-    picture = np.ones((height, width, 3))
-    picture[mask] = [0.62, 0.78, 0.90]
-    axes.imshow(picture, extent=(0, width, height, 0), interpolation="nearest")
+    draw_object(axes, mask)
     axes.contour(np.arange(width) + 0.5, np.arange(height) + 0.5, mask, levels=[0.5], colors="#1A1A1A", linewidths=0.8)
     draw_box(axes, truth.boxes[0], BLUE, 1.8)
     draw_box(axes, plane_box(truth) + np.array([0, 0, 1, 1]), ORANGE, 2.4)

@@ -32,7 +32,7 @@ from probox_experiments.claims import (
     presets_in,
 )
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, ORANGE, Axes, Figure, draw_box, new_figure
+from probox_experiments.figures import BLUE, ORANGE, Axes, Figure, draw_box, draw_object, new_figure
 from probox_experiments.paper.closed_form import agrees, box_map, foreground_background
 from probox_experiments.running import Run
 from probox_experiments.synthetic import tight_box
@@ -284,8 +284,7 @@ def _draw_panel(axes: Axes, table: ResultTable, story: str, detection: str) -> N
     edges = np.array([0.0, 0.0, 1.0, 1.0])  # boxes end with their last pixel
     truth, box = tight_box(mask) + edges, np.array([row[name] for name in ("x1", "y1", "x2", "y2")]) + edges
     x1, y1, x2, y2 = truth.astype(int)
-    picture = np.where(mask[y1:y2, x1:x2, None], [0.62, 0.78, 0.90], 1.0)
-    axes.imshow(picture, extent=(x1, x2, y2, y1), interpolation="nearest")
+    draw_object(axes, mask[y1:y2, x1:x2], (x1, y1))
     draw_box(axes, truth, BLUE, 1.1)
     draw_box(axes, box, ORANGE, 1.6)
     colour = np.array([[int(ORANGE[at : at + 2], 16) / 255 for at in (1, 3, 5)]] * 2)

@@ -15,7 +15,7 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import Claim, Floats, ResultTable, equals, not_measured
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREY, VERMILION, Figure, new_figure
+from probox_experiments.figures import BLUE, GREY, VERMILION, Figure, new_figure, set_log_axes
 from probox_experiments.running import Run
 from probox_experiments.synthetic import boxes_truth
 
@@ -274,12 +274,8 @@ def draw_table_1(table: ResultTable) -> Figure:
     left.plot(ends, ends, color="#C9C9C9", lw=1.2, zorder=1)
     spread = HALF * values / table["printed_pPDQ"]
     left.errorbar(values, printed, xerr=spread, yerr=HALF, fmt="o", ms=3, color=BLUE, elinewidth=1.0, zorder=2)
-    left.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    left.set(xlabel="pPDQ TP / (TP + FP + FN), %", ylabel="printed PDQ, %")
-    ticks = [tick for tick in (0.5, 1, 2, 5, 10, 20) if ends[0] <= tick <= ends[1]]
-    for axis in (left.xaxis, left.yaxis):
-        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.set_ticks([], minor=True)
+    set_log_axes(left, [tick for tick in (0.5, 1, 2, 5, 10, 20) if ends[0] <= tick <= ends[1]])
+    left.set(xlim=ends, ylim=ends, xlabel="pPDQ TP / (TP + FP + FN), %", ylabel="printed PDQ, %")
     left.set_title("Printed and computed PDQ")
 
     right.hlines(rows, -allowed, allowed, color="#D0D8E0", lw=9, label="what rounding allows")

@@ -16,6 +16,7 @@ from probox.evaluation.evaluate import evaluate
 from probox.measures.scoring.scores import energy_scores, negative_log_likelihoods
 from probox.tables.detections import Detections
 from probox_experiments.claims import Floats
+from probox_experiments.synthetic import edge_covariances
 from probox_experiments.training.scenes import OCCLUDED, SHARP, SHARP_SIGMA, SIGMAS, Scenes
 
 # --- What is compared: the same detector, trained with one loss or another of its boxes and their spread ---
@@ -252,8 +253,11 @@ def _nothing() -> Edges:
 def _spread(edges: Edges) -> dict[str, float]:
     predicted, true = edges.predicted, edges.true
     distance = np.abs(edges.residuals) / predicted
-    covariances = (predicted.reshape(-1, 2, 2) ** 2)[..., None] * np.eye(2)
-    wider, occluded, sharp = _corners(edges)
+    covariances = edge_covariances(predicted)
+    occluded, sharp = mixed_corners(edges.kinds, predicted, OCCLUDED, SHARP)
+    wider = hidden = seen = math.nan
+    if len(sharp):
+        wider, hidden, seen = float(np.mean(occluded > sharp)), float(occluded.mean()), float(sharp.mean())
     measured = {
         "sigma_correlation": _correlation(predicted, true),
         "log_sigma_correlation": _correlation(np.log(predicted), np.log(true)),
@@ -262,8 +266,8 @@ def _spread(edges: Edges) -> dict[str, float]:
         "NLL": float(negative_log_likelihoods(edges.residuals, covariances).mean()),
         "energy": float(energy_scores(edges.residuals, covariances).mean()),
         "occluded_wider": wider,
-        "occluded_sigma": occluded,
-        "sharp_sigma": sharp,
+        "occluded_sigma": hidden,
+        "sharp_sigma": seen,
     }
     # 0 is that of sharp edges, then come the bins of the others.
     level = np.where(edges.kinds == SHARP, 0, np.searchsorted(LEVELS[2:-1], true) + 1)
@@ -280,16 +284,10 @@ def _correlation(first: Floats, second: Floats) -> float:
     return float(np.corrcoef(first.ravel(), second.ravel())[0, 1])
 
 
-def _corners(edges: Edges) -> tuple[float, float, float]:
-    """Return, of corners with one occluded and one sharp edge, the share with the larger sigma across the occluded one.
-
-    Then the mean sigmas of both.
-    """
-    kinds, sigmas = edges.kinds.reshape(-1, 2), edges.predicted.reshape(-1, 2)
-    mixed = (np.sort(kinds, axis=1) == np.sort([SHARP, OCCLUDED])).all(axis=1)
-    if not mixed.any():
-        return math.nan, math.nan, math.nan
-    first = (kinds[mixed] == OCCLUDED).argmax(axis=1)
-    rows = np.arange(len(first))
-    occluded, sharp = sigmas[mixed][rows, first], sigmas[mixed][rows, 1 - first]
-    return float(np.mean(occluded > sharp)), float(occluded.mean()), float(sharp.mean())
+def mixed_corners(kinds: npt.NDArray[Any], sigmas: Floats, occluded: Any, sharp: Any) -> tuple[Floats, Floats]:
+    """Return the sigmas across the occluded and the sharp edge, of corners with one of each."""
+    kinds, sigmas = kinds.reshape(-1, 2), sigmas.reshape(-1, 2)
+    places = (kinds == occluded), (kinds == sharp)
+    mixed = places[0].any(axis=1) & places[1].any(axis=1)
+    first, second = (sigmas[mixed][place[mixed]] for place in places)
+    return first, second

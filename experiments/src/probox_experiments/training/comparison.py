@@ -16,7 +16,7 @@ import numpy.typing as npt
 from probox.support.optional import require
 from probox_experiments.claims import Claim, Floats, ResultTable, not_measured
 from probox_experiments.experiment import Experiment
-from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, SKY, VERMILION, Axes, Figure, new_figure
+from probox_experiments.figures import BLUE, GREEN, GREY, ORANGE, SKY, VERMILION, Axes, Figure, new_figure, set_log_axes
 from probox_experiments.running import Run
 from probox_experiments.training.arms import (
     ARMS,
@@ -28,6 +28,7 @@ from probox_experiments.training.arms import (
     find_arm,
     interval_of,
     level_column,
+    mixed_corners,
 )
 from probox_experiments.training.scenes import KINDS, OCCLUDED, OUTLINE, SHARP, SIDE, draw_scenes, render
 
@@ -82,8 +83,12 @@ def _difference(table: ResultTable, form: str, other: str, column: str) -> Inter
     return interval_of(_column(table, form, column) - _column(table, other, column))
 
 
-def _numbers(what: str, of: Interval) -> dict[str, float]:
-    return {what: of.mean, f"{what}, low": of.low, f"{what}, high": of.high}
+def _numbers(intervals: Mapping[str, Interval]) -> dict[str, float]:
+    return {
+        name: value
+        for what, of in intervals.items()
+        for name, value in ((what, of.mean), (f"{what}, low", of.low), (f"{what}, high", of.high))
+    }
 
 
 def _at_least_every_other(table: ResultTable, form: str, others: list[str]) -> Claim:
@@ -99,11 +104,7 @@ def _at_least_every_other(table: ResultTable, form: str, others: list[str]) -> C
         not worse and bool(others),
         f"more than other arms by, in points, with 95 % intervals over seeds: {shown}",
         f"of every other arm, under both presets, no interval below 0, and none that reaches below -{100 * MARGIN:g}",
-        {
-            name: value
-            for (column, arm), of in differences.items()
-            for name, value in _numbers(f"{column} more than {arm}", of).items()
-        },
+        _numbers({f"{column} more than {arm}": of for (column, arm), of in differences.items()}),
         f"Not so against: {lost}." if worse else "",
     )
 
@@ -116,11 +117,7 @@ def _same_boxes(table: ResultTable, form: str, others: list[str]) -> Claim:
         "mAP, more than other arms by, in points: "
         + ", ".join(f"{arm} {of.in_points()}" for arm, of in differences.items()),
         f"no interval that reaches below -{100 * MARGIN:g}",
-        {
-            name: value
-            for arm, of in differences.items()
-            for name, value in _numbers(f"mAP more than {arm}", of).items()
-        },
+        _numbers({f"mAP more than {arm}": of for arm, of in differences.items()}),
     )
 
 
@@ -132,7 +129,7 @@ def _more_than_a_constant(table: ResultTable, form: str) -> Claim:
         "more by, in points: "
         + ", ".join(f"{of.in_points()} (`{PRESETS[column]}`)" for column, of in differences.items()),
         "both intervals above 0",
-        {name: value for column, of in differences.items() for name, value in _numbers(column, of).items()},
+        _numbers(differences),
     )
 
 
@@ -145,7 +142,7 @@ def _sigmas_are_right(table: ResultTable, form: str) -> Claim:
         judged.low > CORRELATION,
         f"correlation of their logarithms {judged}; of the sigmas {beside}; median of predicted over true {ratio}",
         f"interval of the logarithms' above {CORRELATION:g}",
-        _numbers("log sigma correlation", judged) | _numbers("sigma correlation", beside) | _numbers("ratio", ratio),
+        _numbers({"log sigma correlation": judged, "sigma correlation": beside, "ratio": ratio}),
     )
 
 
@@ -157,7 +154,7 @@ def _occluded_is_wider(table: ResultTable, form: str) -> Claim:
         share.low > WIDER,
         f"share of corners with one of each {share}; mean sigma {hidden:.2f} and {seen:.2f} pixels",
         f"interval above {WIDER:g}",
-        _numbers("share", share) | {"occluded": hidden, "sharp": seen},
+        _numbers({"share": share}) | {"occluded": hidden, "sharp": seen},
     )
 
 
@@ -168,7 +165,7 @@ def _coverage(table: ResultTable, form: str) -> Claim:
         abs(share.low - COVERAGE) <= COVERAGE_OFF and abs(share.high - COVERAGE) <= COVERAGE_OFF,
         f"{share}",
         f"interval between {COVERAGE - COVERAGE_OFF:.2f} and {COVERAGE + COVERAGE_OFF:.2f}",
-        _numbers("coverage", share),
+        _numbers({"coverage": share}),
         WHY_SIGMAS,
     )
 
@@ -222,13 +219,21 @@ def _by_arm(
             axes.text(0.01, row, words, transform=axes.get_yaxis_transform(), color=colour, fontsize=8.5, va="center")
             continue
         axes.plot(values, np.full(len(values), row + 0.22), "o", ms=3.2, color=colour, alpha=0.65, mew=0)
-        if len(values) > 1:
-            axes.plot([mean.low, mean.high], [row - 0.08] * 2, color=colour, lw=2.2, solid_capstyle="round")
-        axes.plot(mean.mean, row - 0.08, "D", ms=5, color=colour)
+        _draw_interval(axes, values, row - 0.08, colour, lw=2.2, ms=5)
     axes.set_yticks(range(len(arms)), [arm.title for arm in arms])
     axes.set_ylim(len(arms) - 0.4, -0.6)
     axes.set_xlabel(label or f"{column} (%): seeds, and their mean with its 95 % interval")
     axes.set_title(title)
+
+
+def _draw_interval(
+    axes: Axes, values: Floats, y: float, colour: str, *, lw: float, ms: float, label: str | None = None
+) -> None:
+    """Draw the mean of values, one for each seed, and its interval."""
+    mean = interval_of(values)
+    if len(values) > 1:
+        axes.plot([mean.low, mean.high], [y, y], color=colour, lw=lw, solid_capstyle="round")
+    axes.plot(mean.mean, y, "D", ms=ms, color=colour, label=label)
 
 
 def _differences(axes: Axes, table: ResultTable, arms: list[Arm]) -> None:
@@ -251,9 +256,8 @@ def _differences(axes: Axes, table: ResultTable, arms: list[Arm]) -> None:
                 )
                 continue
             axes.plot(values, np.full(len(values), row + up), "o", ms=2.8, color=colour, alpha=0.5, mew=0)
-            if len(values) > 1:
-                axes.plot([mean.low, mean.high], [row + up] * 2, color=colour, lw=2.0, solid_capstyle="round")
-            axes.plot(mean.mean, row + up, "D", ms=4.4, color=colour, label=column if row == len(arms) - 1 else None)
+            label = column if row == len(arms) - 1 else None
+            _draw_interval(axes, values, row + up, colour, lw=2.0, ms=4.4, label=label)
     axes.set_yticks(range(len(arms)), [arm.title for arm in arms])
     axes.set_ylim(len(arms) - 0.4, -0.6)
     title = next(arm.title for arm in arms if arm.name == beside)
@@ -274,13 +278,7 @@ def _sigmas(axes: Axes, table: ResultTable, arms: list[Arm]) -> None:
         own: dict[str, Any] = {"color": COLOURS[arm.name], "label": arm.title}
         bold = arm.name in PPDQ_ARMS or arm.name == "nll"
         axes.plot(true, predicted, marker="o", ms=3.6 if bold else 2.6, lw=1.8 if bold else 1.0, **own)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    ticks = [0.5, 1.0, 2.0, 3.0]
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.set_minor_formatter("")
-        axis.set_ticks([], minor=True)
+    set_log_axes(axes, [0.5, 1.0, 2.0, 3.0])
     axes.set_xlabel("true sigma of an edge (pixels)")
     axes.set_ylabel("predicted sigma")
     axes.set_title("Predicted and true sigma")
@@ -518,30 +516,24 @@ def claims_of_training_scenes(table: ResultTable) -> list[Claim]:
             continue
         correlation = float(np.corrcoef(np.log(rows["predicted"]), np.log(rows["sigma"]))[0, 1])
         title = find_arm(form).title
-        claims.append(
+        occluded, sharp = mixed_corners(rows["kind"], rows["predicted"], KINDS[OCCLUDED], KINDS[SHARP])
+        share = float(np.mean(occluded > sharp)) if len(sharp) else np.nan
+        claims += [
             Claim(
                 f"Trained once with {title}, predicted and true sigma correlate above {CORRELATION:g}",
                 correlation > CORRELATION,
                 f"correlation of the logarithms {correlation:.3f}, {len(rows):,} edges",
                 f"above {CORRELATION:g}",
                 {"log sigma correlation": correlation},
-            )
-        )
-        kinds, sigmas = rows["kind"].reshape(-1, 2), rows["predicted"].reshape(-1, 2)
-        pair = {KINDS[SHARP], KINDS[OCCLUDED]}
-        mixed = np.array([set(corner) == pair for corner in kinds.tolist()], dtype=bool)
-        first = kinds[mixed, 0] == KINDS[OCCLUDED]
-        longer = np.where(first, sigmas[mixed, 0] > sigmas[mixed, 1], sigmas[mixed, 1] > sigmas[mixed, 0])
-        share = float(longer.mean()) if len(longer) else np.nan
-        claims.append(
+            ),
             Claim(
                 f"Trained once with {title}, a corner's ellipse is longer across an occluded edge than a sharp one",
                 share > WIDER,
-                f"share {share:.3f} of {len(longer)} corners with one of each",
+                f"share {share:.3f} of {len(sharp)} corners with one of each",
                 f"above {WIDER:g}",
                 {"share": share},
-            )
-        )
+            ),
+        ]
     return claims
 
 
@@ -615,12 +607,7 @@ def _scatter(axes: Axes, rows: ResultTable, title: str) -> None:
         now = rows["kind"] == kind
         x = rows["sigma"][now] * (aside[now] if kind == KINDS[SHARP] else 1.0)
         axes.plot(x, rows["predicted"][now], "o", ms=2.4, mew=0, alpha=0.55, color=colours[kind], label=kind)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    ticks = [0.5, 1.0, 2.0, 4.0]
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.set_ticks([], minor=True)
+    set_log_axes(axes, [0.5, 1.0, 2.0, 4.0])
     axes.set(xlim=(0.38, 4.4), ylim=(0.25, 6.5), xlabel="true sigma of an edge (pixels)")
     axes.set_ylabel("predicted sigma")
     correlation = np.corrcoef(np.log(rows["predicted"]), np.log(rows["sigma"]))[0, 1]

@@ -281,19 +281,13 @@ class Lesson:
     labels: Tensor
 
 
-def pictures_of(count: int, seed: int) -> tuple[Scenes, npt.NDArray[np.uint8]]:
-    """Return scenes and their pictures."""
-    scenes = draw_scenes(count, seed)
-    return scenes, render(scenes)
-
-
 @lru_cache(maxsize=2)
 def lesson(count: int, seed: int) -> Lesson:
     """Return scenes to learn from; they are kept for a while, since all arms of a seed learn from the same."""
-    scenes, pictures = pictures_of(count, seed)
+    scenes = draw_scenes(count, seed)
     return Lesson(
         scenes,
-        torch.from_numpy(pictures),
+        torch.from_numpy(render(scenes)),
         make_targets(scenes, STRIDE),
         torch.from_numpy(scenes.boxes),
         torch.from_numpy(scenes.pixel_boxes),
@@ -421,4 +415,5 @@ def train(loss: str, name: str, seed: int, settings: Settings) -> SmallDetector:
 @lru_cache(maxsize=4)
 def draw_pictures(count: int, seed: int) -> tuple[Scenes, npt.NDArray[np.uint8]]:
     """Return scenes and their pictures, which all arms of a seed share."""
-    return pictures_of(count, seed)
+    scenes = draw_scenes(count, seed)
+    return scenes, render(scenes)
