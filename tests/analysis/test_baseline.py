@@ -77,17 +77,6 @@ def test_right_labels_are_worth_the_square_root_of_the_label():
     assert make_rescorer(result).with_right_labels().pdq == 1.0
 
 
-def test_heatmaps_are_noticed():
-    truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
-    heatmap = np.zeros((48, 64))
-    heatmap[20:41, 10:41] = 0.7
-    found = Detections(
-        classes=["cup"], image_ids=[7], boxes=[[10, 20, 40, 40]], label_probs=[[0.9]], heatmaps=[heatmap]
-    )
-    with pytest.raises(InputError, match="1 detections are heatmaps, which results do not keep"):
-        make_rescorer(evaluate(truth, found))
-
-
 def test_what_is_not_kept_is_told():
     result = evaluate(*random_world(0))
     with pytest.raises(InputError, match="label probabilities were not kept"):
@@ -96,16 +85,13 @@ def test_what_is_not_kept_is_told():
         make_rescorer(evaluate(*random_world(0), measures=("map",)))
 
 
-def test_a_fixed_variance_is_what_was_scored():
-    result = evaluate(*random_world(0), convention=Convention(fixed_variance=9.0))
-    np.testing.assert_array_equal(result.detections.covariances[0], np.tile(9 * np.eye(2), (2, 1, 1)))
-
-
 def test_constant_covariances():
     boxes = np.array([[0.0, 0.0, 20.0, 10.0], [5.0, 5.0, 5.2, 9.0]])
     found = constant_covariances(boxes, np.array([0.1, 0.5]))
     np.testing.assert_allclose(found[0], np.tile(np.diag([4.0, 1.0]), (2, 1, 1)))
     np.testing.assert_allclose(found[1], np.tile(np.diag([0.25, 4.0]), (2, 1, 1)))  # no side is below a pixel
+    np.testing.assert_array_equal(make_pixel_covariances(boxes, 3.0), np.tile(9.0 * np.eye(2), (2, 2, 1, 1)))
+    np.testing.assert_array_equal(make_pixel_covariances(boxes, np.array([1.0, 2.0]))[1, 0], 4.0 * np.eye(2))
 
 
 @given(st.floats(-5, 5), st.floats(0.5, 3))
@@ -137,12 +123,6 @@ def test_false_positives_cost_what_they_did(convention):
         result.keeping(np.array([True, False, True])).pdq
     )
     assert scene.with_right_labels().pdq >= result.pdq
-
-
-def test_constant_covariances_in_pixels():
-    boxes = np.array([[0.0, 0.0, 20.0, 10.0], [5.0, 5.0, 5.2, 9.0]])
-    np.testing.assert_array_equal(make_pixel_covariances(boxes, 3.0), np.tile(9.0 * np.eye(2), (2, 2, 1, 1)))
-    np.testing.assert_array_equal(make_pixel_covariances(boxes, np.array([1.0, 2.0]))[1, 0], 4.0 * np.eye(2))
 
 
 def erring(seed: int = 0, *, told: bool = True, images: int = 60) -> tuple:
@@ -318,14 +298,6 @@ def test_crps_leaves_truncated_edges_out():
     result = evaluate(truth, found)
     assert result.matched_pairs.truncated.any(axis=0).all()
     assert measure_skill(result, "crps").own == pytest.approx(crps.summary(result)["CRPS"], rel=1e-12)
-
-
-def test_plain_boxes_have_no_skill():
-    truth, found = erring(images=5)
-    result = evaluate(truth, found.replace(covariances=None))
-    skill = measure_skill(result, "nll")
-    assert np.isnan(skill.skill.value)
-    assert skill.pairs == 0
 
 
 @pytest.mark.parametrize("reported", [1.0, 8.0])

@@ -116,7 +116,7 @@ def test_intervals_are_those_of_the_bootstrap(results: dict[str, Evaluation]) ->
     assert pdq.difference.error < math.hypot(pdq.first.error, pdq.second.error)
     assert pdq.p == 1 / 61
     assert pdq.claimed
-    assert found.to_dict()["pairs"][0]["columns"]["PDQ"]["p"] == pdq.p  # type: ignore[index]
+    assert found.to_dict()["pairs"][0]["columns"]["PDQ"]["p"] == pdq.p
 
 
 def test_the_same_result_twice_is_equal(results: dict[str, Evaluation]) -> None:
@@ -247,7 +247,7 @@ def test_wrong_arguments(results: dict[str, Evaluation]) -> None:
     with pytest.raises(InputError, match="expected two results or more to compare, but got 1"):
         compare({"A": results["sure"]})
     with pytest.raises(InputError, match="expected results to be evaluations by name"):
-        compare([results["sure"], results["unsure"]])  # type: ignore[arg-type]
+        compare([results["sure"], results["unsure"]])
     by_measures = {name: dataclasses.replace(results["sure"], measures=(name,)) for name in ("pdq", "map")}
     with pytest.raises(InputError, match="the results hold no measure in common"):
         compare(by_measures)
@@ -356,7 +356,7 @@ def difference(low: float, value: float, high: float, p: float, adjusted: float,
 
 
 def said(value: float, low: float, high: float, p: float = 0.004, *, claimed: bool = True, **column: object) -> str:
-    named = Column(key="X", **{"heading": "X", **column})  # type: ignore[arg-type]
+    named = Column(key="X", **{"heading": "X", **column})
     return conclude(("A", "B"), [(named, difference(low, value, high, p, p, claimed))], 206, 0.95)
 
 

@@ -130,14 +130,6 @@ def test_outliers_at_the_border_of_the_image_are_placed_there():
     assert outliers.places == {"edge x1": 2, "edges within 20 px of the image border": 2}
 
 
-def test_underconfidence_and_calibration_are_said():
-    truth = boxes_truth(30)
-    unsure = evaluate(truth, simulated(truth, sigma=2.0, reported=5.0)).diagnose(replicates=100)
-    assert unsure.verdict[0].startswith("Underconfident: errors are 0.4")
-    honest = evaluate(truth, simulated(truth, sigma=3.0, reported=3.0)).diagnose(replicates=100)
-    assert honest.verdict[0].startswith("Calibrated: errors are ")
-
-
 def test_calibration_by_groups(too_sure):
     rows = tabulate_calibration(too_sure)
     names = [(row.group, row.name) for row in rows]

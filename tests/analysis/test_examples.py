@@ -11,7 +11,7 @@ from scipy.stats import chi2
 import probox
 from probox import Detections, Evaluation, GroundTruth
 from probox.analysis import examples as module
-from probox.analysis.examples import KINDS, Example, example_detections
+from probox.analysis.examples import example_detections
 from probox.notes import Note
 
 BOX = np.array([100.0, 100.0, 300.0, 300.0])
@@ -197,13 +197,6 @@ def test_boxes_with_sigmas_are_not_called_plain_where_none_is_matched() -> None:
 def test_wrong_arguments_are_said(results: dict[str, Evaluation]) -> None:
     for n in (0, True, 1.5):
         with pytest.raises(probox.InputError, match="whole number"):
-            probox.example_detections(results["unsure"], n)  # type: ignore[arg-type]
+            probox.example_detections(results["unsure"], n)
     with pytest.raises(probox.InputError, match="Evaluation"):
-        probox.example_detections("results")  # type: ignore[arg-type]
-
-
-def test_the_same_result_tells_the_same_examples(results: dict[str, Evaluation]) -> None:
-    first, second = (list(probox.example_detections(results["unsure"], 2)) for _ in range(2))
-    assert [example.caption for example in first] == [example.caption for example in second]
-    assert {example.kind for example in first} <= set(KINDS)
-    assert all(isinstance(example, Example) for example in first)
+        probox.example_detections("results")

@@ -63,21 +63,11 @@ def test_shares_add_up(seed, convention):
     assert budget.pdq == pytest.approx(result.pdq, abs=1e-15)
     assert math.fsum(budget.to_dict().values()) == pytest.approx(1.0, abs=1e-12)
     assert budget.lost == pytest.approx(1.0 - result.pdq, abs=1e-12)
-    assert abs(budget.rounding) < 1e-5
+    assert abs(budget.rounding) < (1e-12 if convention == "paper" else 1e-5)
     assert min(getattr(budget, name) for name in PARTS if name != "rounding") >= 0.0
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_paper_rounds_nothing(seed):
-    assert abs(compute_budget(evaluate(*random_world(seed), convention="paper")).rounding) < 1e-12
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_counts_are_shares_of_what_counts(seed):
-    result = evaluate(*random_world(seed))
-    budget, counted = compute_budget(result), result.tp + result.fp + result.fn
-    assert budget.missed == pytest.approx(result.fn / counted)
-    assert budget.false_positives == pytest.approx(result.fp / counted)
+    if not result.convention.confidence_denominator:
+        counted = result.tp + result.fp + result.fn
+        assert (budget.missed, budget.false_positives) == pytest.approx((result.fn / counted, result.fp / counted))
 
 
 def one_cup(probability: float, box: list[float]) -> tuple[GroundTruth, Detections]:
@@ -128,8 +118,8 @@ def test_each_is_what_a_repaired_file_gives(seed):
     result = evaluate(truth, found)
     said = answers(result)
     assert set(said) | {"kept_inside", "best_constant", "best_scale"} == set(TITLES) - {"calibrating_scale"}
-    for answer in said.values():
-        assert answer.gain == pytest.approx(answer.pdq - result.pdq)
+    gains = [answer.gain for answer in sort_answers(list(said.values()))]
+    assert gains == pytest.approx(sorted((answer.pdq - result.pdq for answer in said.values()), reverse=True))
     table = result.detections
     order = np.argsort(truth.dataset.rows_of(found.image_ids), kind="stable")
     by_image = found.select(order)  # the rows of the table
@@ -159,12 +149,6 @@ def test_duplicates_by_hand():
     # The second repeats the first, and so does the last, which overlaps by half; the third names another class, the
     # fourth overlaps too little, the fifth nothing.
     assert find_duplicates(result).tolist() == [False, True, False, False, False, True]
-
-
-def test_the_largest_gain_comes_first():
-    said = list(answers(evaluate(*random_boxes(1))).values())
-    gains = [answer.gain for answer in sort_answers(said)]
-    assert gains == sorted(gains, reverse=True)
 
 
 def test_the_error_factor_as_a_scale():

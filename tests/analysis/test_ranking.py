@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.amounts import examples
 from tests.strategies import random_world
 
-import probox
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate, rank
 from probox.analysis.ranking import (
     AGGREGATES,
@@ -152,12 +151,6 @@ def test_equals_go_by_id_and_images_with_nothing_come_last() -> None:
     assert repr(ranking.top(2)) == "Ranking(2 images by entropy, sum over detections)"
 
 
-def test_aggregates_differ() -> None:
-    found = made([[0.5, 0.5], [0.9, 0.1], [0.8, 0.2]], image_ids=[1, 2, 2])
-    sums = {name: rank(found, "margin", aggregate=name).values.round(6).tolist() for name in AGGREGATES}
-    assert sums == {"sum": [1.0, 0.6], "mean": [1.0, 0.3], "max": [1.0, 0.4]}
-
-
 def test_what_is_left_out_is_said() -> None:
     covariances = np.zeros((3, 2, 2, 2))
     covariances[1] = np.eye(2)
@@ -199,14 +192,9 @@ def test_wrong_arguments_are_told(arguments: dict[str, Any], words: str) -> None
     with pytest.raises(InputError, match=words):
         rank(made([[0.5, 0.5]]), **arguments)
     with pytest.raises(InputError, match="read them first"):
-        rank("detections.json")  # type: ignore[arg-type]
+        rank("detections.json")
     with pytest.raises(InputError, match="expected n to be a whole number"):
         rank(made([[0.5, 0.5]])).top(-1)
-
-
-def test_it_is_a_public_name() -> None:
-    assert probox.rank is rank
-    assert {"rank", "Ranking"} <= set(probox.__all__)
 
 
 @pytest.mark.parametrize("choice", list(CHOICES))

@@ -152,9 +152,10 @@ def test_every_number_has_its_interval(results: dict[str, Evaluation]) -> None:
         assert 0 < interval.error < interval.high - interval.low, key
     assert (found.images, found.level, found.replicates, found.seed) == (12, 0.95, 200, 0)
     assert found.notes == (Note("few-images", 12, least=30),)
+    assert result.intervals(replicates=200).columns == found.columns
     assert repr(found).endswith("; 95 %, 12 images)")
     assert found.limits()["PDQ"] == (found["PDQ"].low, found["PDQ"].high)
-    assert found.to_dict()["columns"]["PDQ"]["error"] == found["PDQ"].error  # type: ignore[index]
+    assert found.to_dict()["columns"]["PDQ"]["error"] == found["PDQ"].error
 
 
 def test_the_same_for_a_seed_and_any_memory(results: dict[str, Evaluation], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,20 +167,6 @@ def test_the_same_for_a_seed_and_any_memory(results: dict[str, Evaluation], monk
     parts = [len(weights) for weights in draw_images(12, 50, 3)]
     assert parts == [7] * 7 + [1]
     assert once.columns == bootstrap(result, ["pdq"], replicates=50, seed=3).columns
-
-
-def test_as_many_images_are_drawn_as_there_are() -> None:
-    (weights,) = draw_images(40, 500, 0)
-    assert weights.shape == (500, 40)
-    assert (weights.sum(axis=1) == 40).all()
-    np.testing.assert_allclose(weights.mean(axis=0), 1.0, atol=0.2)
-    assert (weights == 0).mean() == pytest.approx((1 - 1 / 40) ** 40, abs=0.01)
-
-
-def test_the_door_is_the_function(results: dict[str, Evaluation]) -> None:
-    result = results["sure"]
-    assert result.intervals(["map"], replicates=20).columns == bootstrap(result, ["map"], replicates=20).columns
-    assert "result.intervals()" in str(Evaluation.intervals.__doc__)
 
 
 # --- the interval of replicates ---
@@ -293,7 +280,7 @@ def test_one_image_has_no_interval() -> None:
 )
 def test_wrong_options(results: dict[str, Evaluation], options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        bootstrap(results["sure"], **options)  # type: ignore[arg-type]
+        bootstrap(results["sure"], **options)
 
 
 def test_measures_that_the_result_does_not_hold() -> None:

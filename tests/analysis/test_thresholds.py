@@ -78,11 +78,6 @@ def test_nothing_found_nothing_there() -> None:
     assert curve["TP"].tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("name", ["sure", "unsure"])
-def test_demo(results: dict[str, Evaluation], name: str) -> None:
-    check(results[name], np.linspace(0, 1, 21))
-
-
 def test_without_pdq_there_is_nothing_to_sweep():
     result = probox.evaluate(*random_world(3), measures=("map",))
     with pytest.raises(InputError, match="PDQ was not measured, so nobody is matched; evaluate with PDQ"):

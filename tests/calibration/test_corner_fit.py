@@ -21,7 +21,6 @@ from probox.calibration.corner_fit import BOUND, FittingPairs, MatchOutcome, fit
 from probox.calibration.corner_maps import (
     CalibrationInputs,
     ClassScale,
-    Conformal,
     Constant,
     EdgeScale,
     Learned,
@@ -159,7 +158,6 @@ def truth() -> GroundTruth:
 @pytest.mark.parametrize("target", ["nll", "coverage"])
 def test_a_scale_of_two_is_found(truth: GroundTruth, target: str) -> None:
     mapping = fitted(truth, simulated(truth), "scale", target)
-    assert isinstance(mapping, Scale)
     assert mapping.factor == pytest.approx(2.0, abs=0.1)
 
 
@@ -169,7 +167,6 @@ def test_correlated_corners_are_scaled_by_their_joint_distance(truth: GroundTrut
         corner_variance=covariance, reported_variance=covariance / 4
     ).detect(truth, seed=3)  # fmt: skip
     mapping = fitted(truth, found, "scale")
-    assert isinstance(mapping, Scale)
     pairs = FittingPairs.of(truth, found)
     r = pairs.residuals.reshape(-1, 2, 2)
     distance = np.einsum("kci,ij,kcj->k", r, np.linalg.inv(covariance / 4), r)
@@ -181,7 +178,6 @@ def test_the_scale_for_nll_is_its_minimum(truth: GroundTruth) -> None:
     found = simulated(truth)
     pairs = FittingPairs.of(truth, found)
     mapping = fitted(truth, found, "scale")
-    assert isinstance(mapping, Scale)
 
     def nll(factor: float) -> float:
         sigmas = factor * sigmas_of(pairs.covariances)
@@ -194,7 +190,6 @@ def test_coverage_is_exact_on_what_it_was_fitted_on(truth: GroundTruth) -> None:
     found = simulated(truth)
     for level in (0.5, 0.9):
         mapping = fitted(truth, found, "scale", "coverage", level=level)
-        assert isinstance(mapping, Scale)
         z = np.abs(FittingPairs.of(truth, found).z)
         assert (z <= mapping.factor * edge_reach(level)).mean() == pytest.approx(level, abs=1e-3)
 
@@ -203,7 +198,6 @@ def test_edges_are_told_apart(truth: GroundTruth) -> None:
     wrong = np.array([[[9.0, 0], [0, 1]], [[4, 0], [0, 16]]])
     found = SimulatedDetector(corner_variance=wrong, reported_variance=4.0).detect(truth, seed=2)
     mapping = fitted(truth, found, "edge-scale")
-    assert isinstance(mapping, EdgeScale)
     assert mapping.factors == pytest.approx((1.5, 0.5, 1.0, 2.0), rel=0.1)
 
 
@@ -213,7 +207,6 @@ def test_classes_are_told_apart_and_small_ones_use_all() -> None:
     scale = np.where(truth.labels == 0, 0.5, 2.0)  # of the reported variance's root
     found = found.replace(covariances=found.covariances * np.square(scale)[:, None, None, None])
     mapping = fitted(truth, found, "class-scale")
-    assert isinstance(mapping, ClassScale)
     assert [name for name, _ in mapping.classes] == sorted(CLASSES)
     own = dict(mapping.classes)
     pairs = FittingPairs.of(truth, found)
@@ -226,7 +219,6 @@ def test_classes_are_told_apart_and_small_ones_use_all() -> None:
     few = found.select(np.concatenate([np.flatnonzero(found.labels == 0), np.flatnonzero(found.labels == 1)[:29]]))
     pairs = FittingPairs.of(truth, few)
     mapping, notes = fit_corners(pairs, "class-scale", "nll")
-    assert isinstance(mapping, ClassScale)
     assert [name for name, _ in mapping.classes] == ["cup"]
     assert notes == (Note("few-pairs-of-classes", 1, least=30, names="dog"),)
 
@@ -248,12 +240,10 @@ def test_isotonic_finds_errors_by_relative_sigma() -> None:
         covariances=covariances,
     )
     mapping = fitted(truth, found, "isotonic")
-    assert isinstance(mapping, RelativeCurves)
     sigmas = sigmas_of(np.asarray(calibrate_corners(found, mapping).covariances))
     relative = sigmas / np.tile(boxes[:, 2:] - boxes[:, :2], 2)
     assert np.abs(relative / share[:, None] - 1).mean() < 0.15
     covering = fitted(truth, found, "isotonic", "coverage", level=0.9)
-    assert isinstance(covering, RelativeCurves)
     ratios = {
         b / a
         for one, other in zip(mapping.curves, covering.curves, strict=True)
@@ -267,7 +257,6 @@ def test_the_constant_is_a_share_of_the_sides(truth: GroundTruth) -> None:
     assert found.covariances is None
     mapping = fitted(truth, found, "constant")
     pairs = FittingPairs.of(truth, found)
-    assert isinstance(mapping, Constant)
     assert mapping.fraction == pytest.approx(math.sqrt(np.square(pairs.residuals / pairs.sides).mean()))
     sigmas = sigmas_of(np.asarray(calibrate_corners(found, mapping).covariances))
     assert sigmas == pytest.approx(mapping.fraction * np.tile(found.boxes[:, 2:] - found.boxes[:, :2], 2))
@@ -280,7 +269,6 @@ def test_truncated_edges_do_not_count() -> None:
         covariances=[[[[1, 0.5], [0.5, 1]], [[1, 0], [0, 1]]]],
     )  # fmt: skip
     mapping = fitted(truth, found, "scale")
-    assert isinstance(mapping, Scale)
     assert mapping.factor == pytest.approx(math.sqrt((2**2 + 0 + 0) / 3))
 
 
@@ -291,7 +279,6 @@ class TestConformal:
         largest = sorted(np.abs(pairs.z).max(axis=1).tolist())
         for alpha in (0.05, 0.1, 0.5):
             mapping = fitted(truth, found, "conformal", "coverage", alpha=alpha)
-            assert isinstance(mapping, Conformal)
             assert mapping.reach == largest[math.ceil((len(largest) + 1) * (1 - alpha)) - 1]
             assert mapping.factor == pytest.approx(mapping.reach / box_reach(1 - alpha))
 
@@ -301,7 +288,6 @@ class TestConformal:
         found = simulated(truth).select(np.arange(pairs))
         if possible:
             mapping = fitted(truth, found, "conformal", "coverage")
-            assert isinstance(mapping, Conformal)
             assert mapping.reach == np.abs(FittingPairs.of(truth, found).z).max()
         else:
             with pytest.raises(InputError, match=r"8 matched boxes are too few to promise 90 %.*fit on at least 9"):
@@ -313,7 +299,6 @@ class TestConformal:
         truth = boxes_truth(12)
         for seed in range(60):
             mapping = fitted(truth, simulated(truth, seed=seed), "conformal", "coverage", alpha=0.2)
-            assert isinstance(mapping, Conformal)
             new = simulated(truth, seed=1000 + seed)
             scaled = calibrate_corners(new, mapping)
             z = np.abs(FittingPairs.of(truth, scaled).z)
@@ -408,7 +393,6 @@ def test_no_curve_falls_below_a_thousandth_of_the_side() -> None:
     truth = boxes_truth(20)
     found = simulated(truth, sigma=0.0)
     mapping = fitted(truth, found, "isotonic")
-    assert isinstance(mapping, RelativeCurves)
     assert {y for curve in mapping.curves for y in curve.y} == {1e-3}
 
 
@@ -421,5 +405,4 @@ def test_a_few_wild_errors_do_not_move_the_ratios_of_edges_for_pdq(truth: Ground
     for residuals, close in ((pairs.residuals, 1e-9), (wild, 0.05)):
         changed = dataclasses.replace(pairs, residuals=residuals)
         mapping = fit_corners(changed, "edge-scale", "pdq", quality=lambda mapping: 0.0)[0]
-        assert isinstance(mapping, EdgeScale)
         assert mapping.factors == pytest.approx(heights, rel=close)

@@ -37,17 +37,20 @@ def test_the_same_again(truth: GroundTruth, found: Detections) -> None:
     order = np.random.default_rng(0).permutation(len(found))
     turned = fit(truth, found.select(order), label_method="temperature", seed=3)
     assert turned.calibration == one.calibration
-    assert turned.gain is not None
-    assert one.gain is not None
     assert turned.gain.changes["PDQ"].after == pytest.approx(one.gain.changes["PDQ"].after)
     other = fit(truth, found, label_method="temperature", seed=4)
     assert other.calibration == one.calibration, "the seed deals the folds, the file is of all images"
     assert other.gain != one.gain
 
 
+def test_progress_counts_all_fits(truth: GroundTruth, found: Detections) -> None:
+    steps: list[tuple[int, int]] = []
+    fit(truth, found, folds=3, progress=lambda *step: steps.append(step))
+    assert steps == [(n, 7) for n in range(1, 8)]
+
+
 def test_pdq_grows_by_a_scale_fitted_for_it(truth: GroundTruth, found: Detections) -> None:
     gain = fit(truth, found).gain
-    assert gain is not None
     assert gain.changes["PDQ"].low > 0
     assert (gain.folds, gain.images, gain.pairs) == (5, 12, 72)
 
@@ -55,8 +58,6 @@ def test_pdq_grows_by_a_scale_fitted_for_it(truth: GroundTruth, found: Detection
 def test_held_out_detections_give_the_numbers_that_are_told(truth: GroundTruth, found: Detections) -> None:
     for method in ("constant", "isotonic"):
         fitted = fit(truth, found, method=method, target="nll", label_method="temperature")
-        assert fitted.held_out is not None
-        assert fitted.gain is not None
         numbers = probox.evaluate(truth, fitted.held_out, measures=("pdq", "nll", "energy")).summary()
         told = fitted.gain.changes
         assert [numbers[key] for key in ("PDQ", "NLL", "energy")] == pytest.approx(
@@ -78,7 +79,6 @@ def test_each_method_on_each_target(demo: Demo) -> None:
 
 def test_labels_are_calibrated_beside_corners(demo: Demo) -> None:
     fitted = fit(demo.truth, demo.detectors["unsure"], target="nll", label_method="isotonic")
-    assert fitted.gain is not None
     assert fitted.gain.changes["ignorance"].low > 0
     assert "ignorance" not in fit(demo.truth, demo.detectors["unsure"], target="nll").gain.changes
     words = str(fitted.calibration)
@@ -94,7 +94,6 @@ def test_other_images_and_classes_are_fine(truth: GroundTruth, found: Detections
         covariances=np.tile(np.eye(2), (1, 2, 1, 1)),
     )  # fmt: skip
     calibrated = calibration.apply(elsewhere)
-    assert calibrated.covariances is not None
     assert calibrated.covariances[0, 0, 0, 0] == pytest.approx(calibration.corners.others**2)
     assert calibrated.notes == (Note("classes-not-fitted", 1, what="corners", names="unicorn"),)
     assert (calibrated.boxes == elsewhere.boxes).all()
@@ -167,7 +166,6 @@ class TestMessages:
 
     def test_few_images_make_few_folds(self, truth: GroundTruth, found: Detections) -> None:
         fitted = fit(truth.select_images(truth.image_ids[:3]), found)
-        assert fitted.gain is not None
         assert fitted.gain.folds == 3
         assert fitted.notes[-2:] == (
             Note("fewer-folds", 3, wanted=5),
@@ -368,7 +366,6 @@ def test_a_fit_that_lowers_scores_says_so(truth: GroundTruth) -> None:
     """Labels that are mostly wrong."""
     found = simulated(truth, false_per_image=40)
     fitted = fit(truth, found, target="coverage", label_method="isotonic", label_threshold=0.8, resamples=10)
-    assert fitted.held_out is not None
     lost = (found.label_probs.max(axis=1) > 0.8) & ~(fitted.held_out.label_probs.max(axis=1) > 0.8)
     assert lost.sum() > 0
     assert any(
@@ -388,7 +385,6 @@ def test_a_fit_that_forgets_what_sigmas_knew_says_so(truth: GroundTruth) -> None
     covariances = np.zeros((len(found), 2, 2, 2))
     covariances[:, :, [0, 1], [0, 1]] = variances.reshape(-1, 2, 2)
     fitted = fit(truth, found.replace(covariances=covariances), method="constant", target="coverage", resamples=10)
-    assert fitted.gain is not None
     worse = -fitted.gain.changes["NLL"].gain
     assert worse > 1
     assert str(fitted.notes[-1]) == f"NLL gets worse by {worse:,.3g}: sigmas are fitted for coverage, not for NLL"
