@@ -139,9 +139,11 @@ def test_stated_scores_change_in_proportion() -> None:
 
 def test_ignorance_counts_background_columns_and_has_a_floor() -> None:
     probs = with_background(np.array([[0.5, 0.3, 0.0], [0.5, 0.3, 0.0]], np.float32))
-    none = np.zeros(0, np.int64)
+    none = np.zeros(3, bool)
     assert np.exp(-ignorances(probs, np.array([0, 3]), none)) == pytest.approx([0.5, 0.2], rel=1e-6)
-    assert np.exp(-ignorances(probs, np.array([2, 3]), np.array([1]))) == pytest.approx([1e-6, 0.5], rel=1e-6)
+    assert np.exp(-ignorances(probs, np.array([2, 3]), np.array([False, True, False]))) == pytest.approx(
+        [1e-6, 0.5], rel=1e-6
+    )
 
 
 def test_targets_are_columns_of_the_detector() -> None:

@@ -195,18 +195,10 @@ LEAST = 0.01
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedBaseline:
-    """One number that was fitted on each half of the images, and the evaluation of the other halves under it.
+    """One number that was fitted on each half of the images, and the evaluation of the other halves under it."""
 
-    Parameters
-    ----------
-    values : (float, float)
-        What was used on images of even and of odd row, found on the others.
-    evaluation : Evaluation
-        All detections, scored and matched anew.
-    """
-
-    values: tuple[float, float]
-    evaluation: Evaluation
+    values: tuple[float, float]  # what was used on images of even and of odd row, found on the others
+    evaluation: Evaluation  # all detections, scored and matched anew
 
     @property
     def value(self) -> float:

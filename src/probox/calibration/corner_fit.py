@@ -143,16 +143,9 @@ def _gaussian_covariances(found: Detections) -> Floats:
 
 
 def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, **choices: Any) -> tuple[Learned, float]:
-    """Return the map that suits matched boxes best, up to a factor, and the ridge that it was fitted with.
+    """Return the map that suits free edges of matched boxes best, up to a factor, and the ridge it was fitted with.
 
-    Parameters
-    ----------
-    pairs : FittingPairs
-        Matched boxes; edges that are not free do not count.
-    own_sigmas : bool
-        Whether the detector's own sigmas are to be learned from.
-    **choices
-        `ridge`, `folds` and `seed` of `probox.calibration.std_regression.fit_std_model`.
+    `choices` are `ridge`, `folds` and `seed` of `probox.calibration.std_regression.fit_std_model`.
     """
     check_pairs(len(pairs))
     given = pairs.given
@@ -189,14 +182,9 @@ _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 def lattice_maximum(value: Callable[[int], float], start: int) -> int:
-    """Return the whole number with the highest value, found by strides uphill and then by golden section.
+    """Return the whole number with the highest value, found by strides uphill from `start` and then by golden section.
 
-    Parameters
-    ----------
-    value : callable
-        Rises and then falls, but for noise.
-    start : int
-        Where to begin.
+    `value` rises and then falls, but for noise.
 
     >>> lattice_maximum(lambda k: -abs(k - 77.2), 0)
     77

@@ -15,7 +15,6 @@ from probox.calibration.corner_fit import CornerFit, FittingPairs, fit_corners, 
 from probox.calibration.corner_maps import CornerMap, box_reach, calibrate_corners, edge_reach
 from probox.calibration.label_maps import (
     LabelFit,
-    background_columns,
     fit_labels,
     ignorances,
     label_targets,
@@ -34,7 +33,7 @@ from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.labels import align_labels
+from probox.tables.labels import align_labels, background_classes
 
 PER_OBJECT = 2
 """How many detections of an object take part in a search: those that overlap it most, by box and label."""
@@ -220,9 +219,7 @@ class PdqCurve:
         self._truth, self._found = truth, found.select(listed)
         self._convention, self._threads = convention, threads
         others = taken & ~listed
-        real = np.ones(len(found.classes), bool)
-        real[background_columns(found.classes)] = False
-        costs = found.label_probs[others][:, real].max(axis=1, initial=0.0)
+        costs = found.label_probs[others][:, ~background_classes(found.classes)].max(axis=1, initial=0.0)
         weights = costs if convention.confidence_denominator else np.ones(int(others.sum()))
         self._others = np.bincount(rows[others], weights, len(truth.dataset))
         self._known: dict[CornerMap, Floats] = {}
@@ -243,16 +240,9 @@ class PdqCurve:
 
 
 def shortlist(truth: GroundTruth, found: Detections, rows: Ints, taken: Bools) -> Bools:
-    """Return which detections are among the `PER_OBJECT` of an object with the highest IoU times root of label.
+    """Return which of the detections `taken` are an object's `PER_OBJECT` of highest IoU times root of label.
 
-    Parameters
-    ----------
-    truth, found : tables
-        Objects and detections.
-    rows : (N,) int64
-        Image rows of the detections.
-    taken : (N,) bool
-        The detections to choose from.
+    `rows` are the image rows of all detections.
     """
     listed = np.zeros(len(found), bool)
     order = np.flatnonzero(taken)[np.argsort(rows[taken], kind="stable")]
@@ -373,7 +363,7 @@ class FitTask:
         if self.labels != "none":
             rows = np.flatnonzero(self.targets >= 0)
             probs = with_background(found.label_probs[rows])
-            lost = ignorances(probs, self.targets[rows], background_columns(found.classes))
+            lost = ignorances(probs, self.targets[rows], background_classes(found.classes))
             at = self.image_rows[rows]
             parts["ignorance"] = np.stack([np.bincount(at, lost, images), np.bincount(at, minlength=images)], axis=1)
         return Numbers(parts, self.pairs.after(self.truth, found), images, self.alpha)

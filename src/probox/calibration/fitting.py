@@ -177,8 +177,8 @@ def fit(
     methods = [method] if method == "constant" else [method, "constant"]
     done, total = itertools.count(1), 1 + (parts * len(methods) if parts > 1 else 0)
 
-    def fit_to(method: str, images: Bools) -> Fit:
-        fitted = task.fit_on(method, images)
+    def fit_to(method: str, chosen: Bools) -> Fit:
+        fitted = task.fit_on(method, chosen)
         if progress is not None:
             progress(next(done), total)
         return fitted

@@ -15,9 +15,9 @@ from probox.errors import InputError
 from probox.measures.matched import FEW_PAIRS
 from probox.notes import Note
 from probox.support.formatting import some_names
-from probox.support.types import Floats, Ints
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
-from probox.tables.labels import BACKGROUND_NAMES, canonical_name, column_of_each, probabilities_of
+from probox.tables.labels import background_classes, canonical_name, column_of_each, probabilities_of
 
 FLOOR = 1e-6
 """Probabilities count as at least this much in ignorance: a certain mistake costs much, but not without bound."""
@@ -134,11 +134,6 @@ def apply_temperature(logs: Floats, temperature: float) -> Floats:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def background_columns(classes: tuple[str, ...]) -> Ints:
-    """Return the columns that mean "no object"."""
-    return np.array([at for at, name in enumerate(classes) if canonical_name(name) in BACKGROUND_NAMES], np.int64)
-
-
 def _replace_labels(found: Detections, probs: Floats) -> Detections:
     """Return detections with these label probabilities; a score that was not a probability changes in proportion."""
     before = probabilities_of(found.label_probs, found.labels)
@@ -173,15 +168,15 @@ def label_targets(pairs: FittingPairs, found: Detections, classes: tuple[str, ..
     return targets.astype(np.int64)
 
 
-def ignorances(probs: Floats, targets: Ints, background: Ints) -> Floats:
+def ignorances(probs: Floats, targets: Ints, background: Bools) -> Floats:
     """Return -ln p of the target, at least `FLOOR` being counted; `probs` have background as their last column.
 
-    Columns of the detector that mean background count as background too.
+    Columns of the detector that mean `background` count as background too.
     """
     hit = probs[np.arange(len(probs)), targets]
-    if len(background):
+    if background.any():
         nothing = targets == probs.shape[1] - 1
-        hit = np.where(nothing, hit + probs[:, background].sum(axis=1), hit)
+        hit = np.where(nothing, hit + probs[:, :-1][:, background].sum(axis=1), hit)
     return -np.log(np.clip(hit, FLOOR, 1.0))
 
 
@@ -199,7 +194,7 @@ def fit_labels(pairs: FittingPairs, found: Detections, targets: Ints, rows: Ints
 
 def _temperature(found: Detections, targets: Ints, rows: Ints) -> LabelFit:
     probs = with_background(found.label_probs[rows])
-    background = background_columns(found.classes)
+    background = background_classes(found.classes)
     logs, wanted = log_probabilities(probs), targets[rows]
 
     def quality(k: int) -> float:
@@ -213,7 +208,7 @@ def _temperature(found: Detections, targets: Ints, rows: Ints) -> LabelFit:
         way = "higher" if best > 0 else "lower"
         notes.append(Note("temperature-at-bound", temperature=temperature, way=way))
     missed = wanted == len(found.classes)
-    if missed.any() and not (probs[:, -1] > FLOOR).any() and not len(background):
+    if missed.any() and not (probs[:, -1] > FLOOR).any() and not background.any():
         notes.append(Note("no-background"))
     return Temperature(temperature), tuple(notes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
@@ -17,7 +18,7 @@ from probox.calibration.corner_fit import (
     height_for,
     with_free_edges,
 )
-from probox.calibration.corner_maps import CalibrationInputs, CornerMap, Learned
+from probox.calibration.corner_maps import CalibrationInputs, Learned
 from probox.calibration.cross_validation import PdqCurve
 from probox.calibration.std_regression import StdModel, fit_std_model
 from probox.convention import Convention, resolve_convention
@@ -229,11 +230,8 @@ class StdRegressor:
         quality = None
         if self.target == "pdq":
             convention = resolve_convention("reference" if self.convention is None else self.convention)
-            curve, everywhere = PdqCurve(truth, found, convention), np.ones(len(truth.dataset), bool)
-
-            def quality(mapping: CornerMap) -> float:
-                return curve.pdq(mapping, everywhere)
-
+            curve = PdqCurve(truth, found, convention)
+            quality = partial(curve.pdq, images=np.ones(len(truth.dataset), bool))
         mapping = fit_height(shape, pairs, self.target, level=self.level, quality=quality)
         assert isinstance(mapping, Learned)
         self.mapping_, self.model_, self.ridge_ = mapping, mapping.model, ridge
