@@ -5,14 +5,8 @@
   const { h, s } = probox;
   const MARGIN = { left: 48, right: 14, top: 10, bottom: 40 };
 
-  /**
-   * Return about n round values from low to high.
-   *
-   * @param {number} low
-   * @param {number} high
-   * @param {number} n
-   */
-  function ticks(low, high, n) {
+  /** Return about n round values from low to high. */
+  function ticks(/** @type {number} */ low, /** @type {number} */ high, /** @type {number} */ n) {
     const rough = (high - low) / Math.max(n, 1);
     const power = 10 ** Math.floor(Math.log10(rough));
     // Ten times the power is more than the rough step.

@@ -93,13 +93,8 @@
     return both;
   }
 
-  /**
-   * Return the entries of the outcomes that hold above a level.
-   *
-   * @param {UnpackedBoxes} own
-   * @param {number} level
-   */
-  function entriesAbove(own, level) {
+  /** Return the entries of the outcomes that hold above a level. */
+  function entriesAbove(/** @type {UnpackedBoxes} */ own, /** @type {number} */ level) {
     const { place, threshold, first } = own.events;
     if (!threshold.length || threshold[0] > level) return own.entry;
     const entry = new Int32Array(own.entry);
@@ -126,12 +121,8 @@
     return (totals[range] = sums);
   }
 
-  /**
-   * Return outcomes with an overlap in every cell: that of what is right at the first overlap, else NaN.
-   *
-   * @param {PackedOutcomes} told
-   */
-  function outcomes(told) {
+  /** Return outcomes with an overlap in every cell: that of what is right at the first overlap, else NaN. */
+  function outcomes(/** @type {PackedOutcomes} */ told) {
     const { place, matched, ignored, iou } = probox.columns({
       place: told.place,
       matched: told.matched,
@@ -165,12 +156,8 @@
   /** @type {Map<number, Int32Array>} */
   const reached = new Map();
 
-  /**
-   * Return which true positive, from 0, reaches each recall with so many objects.
-   *
-   * @param {number} objects
-   */
-  function needed(objects) {
+  /** Return which true positive, from 0, reaches each recall with so many objects. */
+  function needed(/** @type {number} */ objects) {
     let counts = reached.get(objects);
     if (!counts) {
       let k = 0;
@@ -190,12 +177,7 @@
   const tp = new Uint32Array(GRID.length),
     fp = new Uint32Array(GRID.length),
     error = new Float64Array(GRID.length);
-  /**
-   * @param {number} s
-   * @param {number} wrong
-   * @param {number} misplaced
-   */
-  function keep(s, wrong, misplaced) {
+  function keep(/** @type {number} */ s, /** @type {number} */ wrong, /** @type {number} */ misplaced) {
     tp[s] = right[0];
     fp[s] = wrong + astray[0];
     error[s] = misplaced;
@@ -203,12 +185,7 @@
 
   /** Box measures of one result at one threshold among the objects of one range of sizes, 0 being all. */
   class Boxes {
-    /**
-     * @param {UnpackedBoxes} own
-     * @param {number | null} threshold
-     * @param {number} range
-     */
-    constructor(own, threshold, range) {
+    constructor(/** @type {UnpackedBoxes} */ own, /** @type {number | null} */ threshold, /** @type {number} */ range) {
       const level = threshold === null ? -1 : Math.fround(threshold);
       const classes = own.starts.length - 1;
       const column = () => new Float64Array(classes).fill(NaN);
@@ -232,12 +209,8 @@
       for (let c = 0; c < classes; c++) this.measure(c);
     }
 
-    /**
-     * Walk through the outcomes of a class from the highest score down.
-     *
-     * @param {number} c
-     */
-    measure(c) {
+    /** Walk through the outcomes of a class from the highest score down. */
+    measure(/** @type {number} */ c) {
       const { own, entry, totals, level, range } = this;
       const { place, matched, ignored, values, cuts, sure } = own;
       const overlaps = OVERLAPS.length,
@@ -283,14 +256,8 @@
       this.optimum(c, objects);
     }
 
-    /**
-     * Keep the highest precision at each recall or a higher one, and its means.
-     *
-     * @param {number} c
-     * @param {Float64Array[]} values
-     * @param {Int32Array} counts
-     */
-    average(c, values, counts) {
+    /** Keep the highest precision at each recall or a higher one, and its means. */
+    average(/** @type {number} */ c, /** @type {Float64Array[]} */ values, /** @type {Int32Array} */ counts) {
       const recalls = RECALLS.length;
       let total = 0;
       for (let k = 0; k < OVERLAPS.length; k++) {
@@ -307,13 +274,8 @@
       this.AP[c] = total / (recalls * OVERLAPS.length);
     }
 
-    /**
-     * Keep the lowest LRP on the grid of scores, the lowest score of equal ones, and its components.
-     *
-     * @param {number} c
-     * @param {number} objects
-     */
-    optimum(c, objects) {
+    /** Keep the lowest LRP on the grid of scores, the lowest score of equal ones, and its components. */
+    optimum(/** @type {number} */ c, /** @type {number} */ objects) {
       const slack = 1 - Number(OVERLAPS[0]);
       let at = 0,
         lowest = Infinity;
@@ -367,11 +329,8 @@
 
     /**
      * Return precision at each recall at an overlap, of a class or the mean over classes that have objects; or null.
-     *
-     * @param {string} overlap
-     * @param {number | null} [c]
      */
-    curve(overlap, c = null) {
+    curve(/** @type {string} */ overlap, /** @type {number | null} */ c = null) {
       const k = OVERLAPS.indexOf(overlap);
       const rows =
         c === null ? [...this.objects.keys()].filter((row) => this.objects[row]) : this.objects[c] ? [c] : [];

@@ -3,13 +3,8 @@
 (() => {
   const { probox } = window;
 
-  /**
-   * Return parts of one text for all results if it is the same, else with the names of those it is of.
-   *
-   * @param {Store} store
-   * @param {(result: Result, r: number) => string} textOf
-   */
-  function ofAll(store, textOf) {
+  /** Return parts of one text for all results if it is the same, else with the names of those it is of. */
+  function ofAll(/** @type {Store} */ store, /** @type {(result: Result, r: number) => string} */ textOf) {
     const names = new Map();
     store.results.forEach((result, r) => {
       const text = textOf(result, r);

@@ -8,14 +8,8 @@
   /** Return a series' value at one of its points, NaN where it has none. */
   const valueAt = (/** @type {Series} */ one, /** @type {number} */ i) => one.y[i] ?? NaN;
 
-  /**
-   * Return a path through a series, broken where it has no value.
-   *
-   * @param {Series} one
-   * @param {Frame["x"]} x
-   * @param {Frame["y"]} y
-   */
-  function pathOf(one, x, y) {
+  /** Return a path through a series, broken where it has no value. */
+  function pathOf(/** @type {Series} */ one, /** @type {Frame["x"]} */ x, /** @type {Frame["y"]} */ y) {
     let path = "",
       open = false;
     one.x.forEach((value, i) => {
@@ -53,12 +47,8 @@
   const kept = new WeakMap(); // by container: what outlasts a redraw, the place of the keys and words for screen readers
   const number = (/** @type {number} */ value) => `${+value.toFixed(3)}`;
 
-  /**
-   * Return a chart's label with its main numbers: those at the marker, else the highest of each series.
-   *
-   * @param {LineOptions} options
-   */
-  function told(options) {
+  /** Return a chart's label with its main numbers: those at the marker, else the highest of each series. */
+  function told(/** @type {LineOptions} */ options) {
     const { marker = NaN } = options;
     const parts = options.series
       .filter((one) => !one.reference)
@@ -75,13 +65,8 @@
     return parts.length ? `${options.label}; ${which}: ${parts.join(", ")}` : `${options.label}; nothing to show`;
   }
 
-  /**
-   * Return which of a series' points one means at x: the nearest, or the step that x lies on.
-   *
-   * @param {Series} one
-   * @param {number} value
-   */
-  function nearest(one, value) {
+  /** Return which of a series' points one means at x: the nearest, or the step that x lies on. */
+  function nearest(/** @type {Series} */ one, /** @type {number} */ value) {
     let at = 0;
     one.x.forEach((candidate, i) => {
       const better = one.step

@@ -3,14 +3,8 @@
 (() => {
   const { probox } = window;
 
-  /**
-   * Return two qualities of a result's true positives, and their rows.
-   *
-   * @param {View} view
-   * @param {Quality} x
-   * @param {Quality} y
-   */
-  function points(view, x, y) {
+  /** Return two qualities of a result's true positives, and their rows. */
+  function points(/** @type {View} */ view, /** @type {Quality} */ x, /** @type {Quality} */ y) {
     const rows = view.right,
       { pairs } = view.result;
     const found = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), rows };

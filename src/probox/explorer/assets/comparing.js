@@ -44,14 +44,8 @@
     return { ...sums, cost };
   }
 
-  /**
-   * Return the number of a column that follows from sums: arrays with a place for each replicate.
-   *
-   * @param {Record<string, List>} sums
-   * @param {string} key
-   * @param {number} n
-   */
-  function numberAt(sums, key, n) {
+  /** Return the number of a column that follows from sums: arrays with a place for each replicate. */
+  function numberAt(/** @type {Record<string, List>} */ sums, /** @type {string} */ key, /** @type {number} */ n) {
     if (key === "PDQ") return sums.pPDQ[n] / (sums.TP[n] + sums.cost[n] + sums.FN[n]);
     return COUNTS.includes(key) ? sums[key][n] : sums[key][n] / sums.TP[n];
   }
@@ -148,11 +142,8 @@
   /**
    * Return what PDQ of each class adds up for two views, image by image: the images that hold anything of the class, and
    * for each side the sums above and below the line. A match counts under its object's class, whatever it names.
-   *
-   * @param {Store} store
-   * @param {[View, View]} views
    */
-  function classParts(store, views) {
+  function classParts(/** @type {Store} */ store, /** @type {[View, View]} */ views) {
     /** @type {ClassPart[]} */
     const parts = store.classes.map(() => ({ images: [], above: [[], []], below: [[], []] }));
     const placeOf = (/** @type {number} */ label, /** @type {number} */ image) => {
@@ -284,11 +275,8 @@
 
   /**
    * Return how many decimals an interval in points has, as in Python's tables: half its width has two significant digits.
-   *
-   * @param {number} low
-   * @param {number} high
    */
-  function digitsOf(low, high) {
+  function digitsOf(/** @type {number} */ low, /** @type {number} */ high) {
     const half = Number(((100 * (high - low)) / 2).toFixed(9));
     return half > 0 ? Math.min(Math.max(1 - Math.floor(Math.log10(half)), 0), 4) : 2;
   }

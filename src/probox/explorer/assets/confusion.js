@@ -49,14 +49,8 @@
     return [truth, named];
   };
 
-  /**
-   * Return what a cell stands for.
-   *
-   * @param {Store} store
-   * @param {number} truth
-   * @param {number} named
-   */
-  function cellWords(store, truth, named) {
+  /** Return what a cell stands for. */
+  function cellWords(/** @type {Store} */ store, /** @type {number} */ truth, /** @type {number} */ named) {
     const background = store.classes.length;
     if (truth === background) return `false positives named ${nameOf(store, named)}`;
     if (named === background) return `missed: ${nameOf(store, truth)}`;
@@ -182,11 +176,7 @@
 
   const buttonsOf = (/** @type {HTMLTableElement} */ table) => [...table.querySelectorAll("button")];
 
-  /**
-   * @param {HTMLTableElement} table
-   * @param {string | null | undefined} key
-   */
-  function offer(table, key) {
+  function offer(/** @type {HTMLTableElement} */ table, /** @type {string | null | undefined} */ key) {
     const buttons = buttonsOf(table);
     const reached = buttons.find((button) => button.dataset.key === key) ?? buttons[0];
     for (const button of buttons) button.tabIndex = button === reached ? 0 : -1;
@@ -236,12 +226,8 @@
       .join(" ");
   }
 
-  /**
-   * Choose a cell, and go where its images are.
-   *
-   * @param {string | null} confused
-   */
-  function choose(confused) {
+  /** Choose a cell, and go where its images are. */
+  function choose(/** @type {string | null} */ confused) {
     probox.update({ confused }, confused !== null);
     if (confused !== null) probox.jump("gallery");
   }

@@ -54,12 +54,8 @@
     return losses;
   }
 
-  /**
-   * Return the sum of a view's pairwise qualities, its counts, and what its false positives cost.
-   *
-   * @param {View} view
-   */
-  function accounts(view) {
+  /** Return the sum of a view's pairwise qualities, its counts, and what its false positives cost. */
+  function accounts(/** @type {View} */ view) {
     const { TP: found, FP: wrong, FN: missed } = view.total();
     const { cost } = view.result.detections,
       { pPDQ } = view.result.pairs;
@@ -102,12 +98,8 @@
     return Object.fromEntries(Object.entries(parts).map(([name, value]) => [name, value / counted]));
   }
 
-  /**
-   * Return the false positives that repeat the detection of an object that was found, and what they cost.
-   *
-   * @param {View} view
-   */
-  function duplicates(view) {
+  /** Return the false positives that repeat the detection of an object that was found, and what they cost. */
+  function duplicates(/** @type {View} */ view) {
     const { twins } = columnsOf(view.result);
     const { cost } = view.result.detections;
     let count = 0,
@@ -126,10 +118,8 @@
 
   /**
    * Return PDQ after repairs that need no new scores. Who is wrong matches nobody, so without them all matches stay.
-   *
-   * @param {View} view
    */
-  function whatIf(view) {
+  function whatIf(/** @type {View} */ view) {
     const { quality, found, missed, wrong } = accounts(view);
     const twice = duplicates(view);
     return {
@@ -142,13 +132,8 @@
 
   // --- scores ---
 
-  /**
-   * Return how many detections are in each bin of scores, how many hit, the sum of scores, and D-ECE.
-   *
-   * @param {Result} result
-   * @param {number | null} threshold
-   */
-  function reliability(result, threshold) {
+  /** Return how many detections are in each bin of scores, how many hit, the sum of scores, and D-ECE. */
+  function reliability(/** @type {Result} */ result, /** @type {number | null} */ threshold) {
     const { code, spans } = columnsOf(result);
     const { confidence, score } = result.detections;
     const level = levelOf(result, threshold);
@@ -213,14 +198,8 @@
     return { pairs: all, rows, judged, plain, cut, why: why(rows.length, plain, judged) };
   }
 
-  /**
-   * Return why there is no sigma to judge; nothing if there is one.
-   *
-   * @param {number} there
-   * @param {number} plain
-   * @param {number} judged
-   */
-  function why(there, plain, judged) {
+  /** Return why there is no sigma to judge; nothing if there is one. */
+  function why(/** @type {number} */ there, /** @type {number} */ plain, /** @type {number} */ judged) {
     if (!there) return "no pairs to judge";
     if (plain === there) return "plain boxes: no sigma to judge";
     return judged ? "" : "all edges lie on the image's border";
@@ -258,13 +237,8 @@
     return values.map((value) => (sum += value));
   }
 
-  /**
-   * Return which share of truths lies in regions that should hold 0, 1 .. 100 %: of edges (or one), and of boxes.
-   *
-   * @param {PairsAt} at
-   * @param {number | null} [edge]
-   */
-  function coverage(at, edge = null) {
+  /** Return which share of truths lies in regions that should hold 0, 1 .. 100 %: of edges (or one), and of boxes. */
+  function coverage(/** @type {PairsAt} */ at, /** @type {number | null} */ edge = null) {
     const edges = shares(histogram(at, at.pairs.level, SHARES, edge));
     const boxes = shares(histogram(at, at.pairs.box, SHARES, null, 1));
     return { edges: running(edges.shares), boxes: running(boxes.shares), judged: edges.total, dense: boxes.total };
@@ -288,11 +262,7 @@
     return rows;
   }
 
-  /**
-   * @param {PairsAt} at
-   * @param {Float64Array} column
-   */
-  function kept(at, column) {
+  function kept(/** @type {PairsAt} */ at, /** @type {Float64Array} */ column) {
     const there = new Uint8Array(at.pairs.since.length);
     for (const p of at.rows) there[p] = 1;
     return order(column).filter((row) => there[(row / EDGES) | 0]);
@@ -334,12 +304,8 @@
 
   const mean = (/** @type {Float64Array} */ values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-  /**
-   * Return the mean error that is left when the k most unsure edges are gone, in the own and the true order; AUSE.
-   *
-   * @param {PairsAt} at
-   */
-  function sparsification(at) {
+  /** Return the mean error that is left when the k most unsure edges are gone, in the own and the true order; AUSE. */
+  function sparsification(/** @type {PairsAt} */ at) {
     const { sigma, error } = at.pairs;
     const bySigma = kept(at, sigma),
       byError = kept(at, error);
@@ -356,12 +322,8 @@
     };
   }
 
-  /**
-   * Return root mean squares of sigma and error in bins of equal mass of sigma, Spearman's correlation, and edges.
-   *
-   * @param {PairsAt} at
-   */
-  function sigmaError(at) {
+  /** Return root mean squares of sigma and error in bins of equal mass of sigma, Spearman's correlation, and edges. */
+  function sigmaError(/** @type {PairsAt} */ at) {
     const { sigma, error } = at.pairs;
     const rows = kept(at, sigma),
       n = rows.length;

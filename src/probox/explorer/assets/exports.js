@@ -13,12 +13,8 @@
   /** @typedef {ReturnType<typeof read>} CellText */
   /** @typedef {ReturnType<typeof content>} TableText */
 
-  /**
-   * Return what a cell shows, its interval aside.
-   *
-   * @param {HTMLTableCellElement} cell
-   */
-  function read(cell) {
+  /** Return what a cell shows, its interval aside. */
+  function read(/** @type {HTMLTableCellElement} */ cell) {
     const copy = /** @type {HTMLElement} */ (cell.cloneNode(true)); // what copies say of themselves is less
     const aside = copy.querySelector(".interval");
     aside?.remove();
@@ -33,12 +29,8 @@
     };
   }
 
-  /**
-   * Return a table's headings and rows of cells.
-   *
-   * @param {HTMLTableElement} table
-   */
-  function content(table) {
+  /** Return a table's headings and rows of cells. */
+  function content(/** @type {HTMLTableElement} */ table) {
     const cells = (/** @type {HTMLTableRowElement} */ row) => [...row.cells].map(read);
     const head = [...(table.tHead?.rows || [])].at(-1);
     return {
@@ -47,11 +39,7 @@
     };
   }
 
-  /**
-   * @param {TableText} table
-   * @param {string} caption
-   */
-  function asMarkdown({ head, rows }, caption) {
+  function asMarkdown(/** @type {TableText} */ { head, rows }, /** @type {string} */ caption) {
     const escape = (/** @type {string} */ text) => text.replace(/[\\|*_`<>[\]]/g, "\\$&");
     const cell = (/** @type {CellText} */ one) =>
       (one.best ? `**${escape(one.text)}**` : escape(one.text)) + (one.interval ? ` (${one.interval})` : "");
@@ -76,11 +64,7 @@
     ">": "\\textgreater{}",
   };
 
-  /**
-   * @param {TableText} table
-   * @param {string} caption
-   */
-  function asLatex({ head, rows }, caption) {
+  function asLatex(/** @type {TableText} */ { head, rows }, /** @type {string} */ caption) {
     const escape = (/** @type {string} */ text) =>
       text.replace(/[\\~^&%$#_{}–−±σΔ<>]/g, (sign) => LATEX[sign] || `\\${sign}`);
     const cell = (/** @type {CellText} */ one) =>
@@ -113,11 +97,8 @@
 
   /**
    * Return a table as CSV: numbers as they are, shares between 0 and 1; an interval's ends are columns of their own.
-   *
-   * @param {TableText} table
-   * @param {string} caption
    */
-  function asCsv({ head, rows }, caption) {
+  function asCsv(/** @type {TableText} */ { head, rows }, /** @type {string} */ caption) {
     const ends = head.map((_, c) => rows.some((row) => Number.isFinite(row[c]?.low)));
     const plain = (/** @type {number} */ value) => (Number.isFinite(value) ? String(value) : "");
     const own = (/** @type {CellText} */ cell) => {
@@ -134,14 +115,8 @@
     return [`# ${caption}; shares between 0 and 1`, ...lines.map((cells) => cells.join(","))].join("\r\n") + "\r\n";
   }
 
-  /**
-   * Return the line under a table; one line whatever is in names, since CSV has it as a comment.
-   *
-   * @param {string} id
-   * @param {Store} store
-   * @param {State} state
-   */
-  function captionOf(id, store, state) {
+  /** Return the line under a table; one line whatever is in names, since CSV has it as a comment. */
+  function captionOf(/** @type {string} */ id, /** @type {Store} */ store, /** @type {State} */ state) {
     const extra = made.get(id)?.more?.(store, state);
     return (probox.caption(store, state) + (extra ? `; ${extra}` : "")).replace(/\s+/g, " ");
   }
@@ -155,13 +130,8 @@
     return forms[form](content(table), captionOf(id, probox.store, probox.state()));
   };
 
-  /**
-   * Put tools beside the heading of a table's card or section, or into a line of their own.
-   *
-   * @param {Element} place
-   * @param {HTMLElement} tools
-   */
-  function beside(place, tools) {
+  /** Put tools beside the heading of a table's card or section, or into a line of their own. */
+  function beside(/** @type {Element} */ place, /** @type {HTMLElement} */ tools) {
     const head = place.parentElement?.querySelector(":scope > .head, :scope > .heading, :scope > h3");
     if (!head) return place.before(tools);
     if (head.tagName === "DIV") return head.append(tools);

@@ -55,13 +55,8 @@
   probox.setMain = (main) =>
     probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
 
-  /**
-   * Name both detectors where their difference is a choice; hide such choices without a second one.
-   *
-   * @param {Store} store
-   * @param {State} state
-   */
-  function nameBoth(store, state) {
+  /** Name both detectors where their difference is a choice; hide such choices without a second one. */
+  function nameBoth(/** @type {Store} */ store, /** @type {State} */ state) {
     const rival = probox.rivalOf(state);
     byId("rival").value = rival === null ? "" : String(rival);
     for (const option of byId("rival").options) option.disabled = option.value === String(state.main);

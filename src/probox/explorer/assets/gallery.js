@@ -85,28 +85,16 @@
     if (before && before.t === state.t) probox.announce(byId("found").textContent);
   }
 
-  /**
-   * Find the objects and false positives to show; neighbours in the large view are then theirs.
-   *
-   * @param {Store} store
-   * @param {State} state
-   * @param {number[]} rows
-   */
-  function listItems(store, state, rows) {
+  /** Find the objects and false positives to show; neighbours in the large view are then theirs. */
+  function listItems(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number[]} */ rows) {
     const { items, total } = probox.itemList(store, state, shown.passed, MOST, rows);
     shown.items = items;
     probox.order = [...new Set(items.map((item) => item.image))];
     if (total > items.length) byId("found").textContent += ` The first ${probox.count(items.length)} are shown.`;
   }
 
-  /**
-   * Say how many images come last since a detector seems not to have been run on them, and offer the other way.
-   *
-   * @param {Store} store
-   * @param {State} state
-   * @param {number} apart
-   */
-  function sayApart(store, state, apart) {
+  /** Say how many images come last since a detector seems not to have been run on them, and offer the other way. */
+  function sayApart(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number} */ apart) {
     const names = [state.main, shown.rival]
       .filter((r) => r !== null)
       .map((r) => store.results[r].name)
@@ -161,14 +149,8 @@
 
   const imageAt = (/** @type {number} */ number) => (shown.items ? shown.items[number].image : shown.images[number]);
 
-  /**
-   * Return what opens a place in the list: with a second detector, both stand beside each other.
-   *
-   * @param {Store} store
-   * @param {State} state
-   * @param {number} number
-   */
-  function opening(store, state, number) {
+  /** Return what opens a place in the list: with a second detector, both stand beside each other. */
+  function opening(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number} */ number) {
     const item = shown.items && shown.items[number];
     return {
       image: store.images.id[imageAt(number)],
@@ -177,12 +159,7 @@
     };
   }
 
-  /**
-   * @param {Store} store
-   * @param {State} state
-   * @param {number} number
-   */
-  function makeTile(store, state, number) {
+  function makeTile(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number} */ number) {
     const { columns, tile, picture, step } = layout;
     const row = imageAt(number),
       id = store.images.id[row];
@@ -230,14 +207,8 @@
     return element;
   }
 
-  /**
-   * Show whether a tile's image is tagged.
-   *
-   * @param {HTMLElement} element
-   * @param {number} id
-   * @param {State} state
-   */
-  function mark(element, id, state) {
+  /** Show whether a tile's image is tagged. */
+  function mark(/** @type {HTMLElement} */ element, /** @type {number} */ id, /** @type {State} */ state) {
     const tagged = probox.taggedIds(state).has(id);
     const [tile, flag] = element.querySelectorAll("button");
     const { label = "" } = tile.dataset;
@@ -247,13 +218,8 @@
     flag.textContent = tagged ? "★" : "☆";
   }
 
-  /**
-   * Return the words of an image: what its numbers are of, the numbers, and those of the second detector.
-   *
-   * @param {Store} store
-   * @param {number} row
-   */
-  function imageCaption(store, row) {
+  /** Return the words of an image: what its numbers are of, the numbers, and those of the second detector. */
+  function imageCaption(/** @type {Store} */ store, /** @type {number} */ row) {
     const { sums, rival, rivals, words } = shown;
     const PDQ = percent(sums.PDQ[row], 1);
     const against =
@@ -357,14 +323,8 @@
     soon();
   }
 
-  /**
-   * Move the focus among tiles, making those that are out of sight.
-   *
-   * @param {Store} store
-   * @param {State} state
-   * @param {number} to
-   */
-  function move(store, state, to) {
+  /** Move the focus among tiles, making those that are out of sight. */
+  function move(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number} */ to) {
     const { count, columns, step } = layout;
     const target = Math.min(Math.max(to, 0), count - 1);
     if (target < 0) return;
@@ -382,12 +342,8 @@
     focusOf(target)?.focus({ preventScroll: true });
   }
 
-  /**
-   * Tag an image; if that takes it from the list, the focus goes to what stands in its place.
-   *
-   * @param {number} id
-   */
-  function toggle(id) {
+  /** Tag an image; if that takes it from the list, the focus goes to what stands in its place. */
+  function toggle(/** @type {number} */ id) {
     const inside = byId("grid").contains(document.activeElement),
       number = active;
     probox.toggleTag(id);
@@ -495,12 +451,7 @@
     return here < 0 ? null : `${probox.count(here + 1)} of ${probox.count(layout.count)}`;
   };
 
-  /**
-   * @param {Store} store
-   * @param {State} state
-   * @param {number} row
-   */
-  function placeOf(store, state, row) {
+  function placeOf(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number} */ row) {
     const { items } = shown;
     if (!items) return shown.images.indexOf(row);
     const picked = (/** @type {Item} */ item) =>

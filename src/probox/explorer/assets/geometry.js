@@ -98,14 +98,8 @@
     });
   }
 
-  /**
-   * Return [y, begin, end] of every run of a mask; none if there is no text: the mask fills its box.
-   *
-   * @param {string | undefined} text
-   * @param {number} x0
-   * @param {number} y0
-   */
-  function decodeRuns(text, x0, y0) {
+  /** Return [y, begin, end] of every run of a mask; none if there is no text: the mask fills its box. */
+  function decodeRuns(/** @type {string | undefined} */ text, /** @type {number} */ x0, /** @type {number} */ y0) {
     /** @type {Run[]} */
     const runs = [];
     if (!text) return runs;

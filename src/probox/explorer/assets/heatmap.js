@@ -8,12 +8,8 @@
   // last digit of any probability, under every convention.
   const FAR = 9;
 
-  /**
-   * The standard normal distribution function, to the last digits of a double.
-   *
-   * @param {number} z
-   */
-  function cumulative(z) {
+  /** The standard normal distribution function, to the last digits of a double. */
+  function cumulative(/** @type {number} */ z) {
     const x = Math.abs(z);
     if (x > 38) return z > 0 ? 1 : 0;
     const density = Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
@@ -38,14 +34,8 @@
     [0.9602898564975363, 0.1012285362903763],
   ];
 
-  /**
-   * Return Pr(X <= h, Y <= k) minus Pr(X <= h) Pr(Y <= k) of standard normal variables (Plackett's integral).
-   *
-   * @param {number} h
-   * @param {number} k
-   * @param {number} correlation
-   */
-  function together(h, k, correlation) {
+  /** Return Pr(X <= h, Y <= k) minus Pr(X <= h) Pr(Y <= k) of standard normal variables (Plackett's integral). */
+  function together(/** @type {number} */ h, /** @type {number} */ k, /** @type {number} */ correlation) {
     const end = Math.asin(Math.abs(correlation)),
       sign = Math.sign(correlation);
     let sum = 0;
@@ -183,14 +173,8 @@
     );
   }
 
-  /**
-   * Return how much of a pixel a plain box covers along one axis.
-   *
-   * @param {number} pixel
-   * @param {number} low
-   * @param {number} high
-   */
-  function cover(pixel, low, high) {
+  /** Return how much of a pixel a plain box covers along one axis. */
+  function cover(/** @type {number} */ pixel, /** @type {number} */ low, /** @type {number} */ high) {
     const first = Math.ceil(low),
       last = Math.floor(high);
     if (pixel === last + 1) return high - last;

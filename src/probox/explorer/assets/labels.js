@@ -14,14 +14,8 @@
   const apart = (/** @type {Box} */ a, /** @type {Point} */ [x, y]) =>
     Math.hypot(Math.max(a[0] - x, 0, x - a[2]), Math.max(a[1] - y, 0, y - a[3]));
 
-  /**
-   * Return places for a label of width w: at its box first, then farther and farther around it.
-   *
-   * @param {Box} box
-   * @param {number} w
-   * @param {boolean} far
-   */
-  function places([left, top, right, bottom], w, far) {
+  /** Return places for a label of width w: at its box first, then farther and farther around it. */
+  function places(/** @type {Box} */ [left, top, right, bottom], /** @type {number} */ w, /** @type {boolean} */ far) {
     const h = HEIGHT;
     /** @type {Point[]} */
     const corners = [

@@ -14,13 +14,8 @@
     return word ^ (word >>> 16);
   }
 
-  /**
-   * Return a function that gives the random word, from 0 to 2^32 - 1, of a replicate and an image.
-   *
-   * @param {number} key
-   * @param {number} images
-   */
-  function randomWords(key, images) {
+  /** Return a function that gives the random word, from 0 to 2^32 - 1, of a replicate and an image. */
+  function randomWords(/** @type {number} */ key, /** @type {number} */ images) {
     const mixed = Int32Array.from({ length: images }, (_, i) => mix(i + 0x9e3779b9));
     return (/** @type {number} */ replicate) => {
       const own = mix(key ^ mix(replicate + 0x9e3779b9));
@@ -109,12 +104,8 @@
 
   // --- intervals and p, as `probox.analysis` defines them ---
 
-  /**
-   * Return the normal distribution's probability of at most x.
-   *
-   * @param {number} x
-   */
-  function normal(x) {
+  /** Return the normal distribution's probability of at most x. */
+  function normal(/** @type {number} */ x) {
     if (Math.abs(x) > 10) return x > 0 ? 1 : 0;
     let sum = x,
       term = x;
@@ -129,11 +120,7 @@
     (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96 / n ** 2 +
     (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / 384 / n ** 3;
 
-  /**
-   * @param {Float64Array} ascending
-   * @param {number} q
-   */
-  function quantile(ascending, q) {
+  function quantile(/** @type {Float64Array} */ ascending, /** @type {number} */ q) {
     const place = q * (ascending.length - 1),
       before = Math.floor(place);
     const low = ascending[before],
@@ -177,12 +164,8 @@
     return Math.max(many / (swapped.length + 1), images ? 2 ** (1 - images) : 1);
   }
 
-  /**
-   * Return p by Holm's correction; NaN stays and is no test.
-   *
-   * @param {number[]} p
-   */
-  function holm(p) {
+  /** Return p by Holm's correction; NaN stays and is no test. */
+  function holm(/** @type {number[]} */ p) {
     const order = p
       .map((_, n) => n)
       .filter((n) => !Number.isNaN(p[n]))
@@ -227,11 +210,7 @@
     /** @type {Swaps | undefined} */
     swaps;
 
-    /**
-     * @param {number} images
-     * @param {number} classes
-     */
-    constructor(images, classes) {
+    constructor(/** @type {number} */ images, /** @type {number} */ classes) {
       this.images = images;
       // Holm's p of a class is p times all classes: with so many swaps a class needs no luck to be claimed.
       this.count = Math.max(REPLICATES, Math.ceil((2 * classes) / (1 - LEVEL)));

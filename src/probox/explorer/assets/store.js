@@ -77,13 +77,8 @@
       return number < 0 ? "unknown class" : this.classes[number];
     }
 
-    /**
-     * Return result `r` as it is when only detections surer than `threshold` count; null: all of them.
-     *
-     * @param {number} r
-     * @param {number | null} threshold
-     */
-    view(r, threshold) {
+    /** Return result `r` as it is when only detections surer than `threshold` count; null: all of them. */
+    view(/** @type {number} */ r, /** @type {number | null} */ threshold) {
       const kept = this.cache[r];
       const at = kept.findIndex((view) => view.threshold === threshold);
       if (at === 0) return kept[0];
@@ -105,12 +100,7 @@
     /** @type {Row[] | undefined} */
     _perImage;
 
-    /**
-     * @param {Store} store
-     * @param {number} r
-     * @param {number | null} threshold
-     */
-    constructor(store, r, threshold) {
+    constructor(/** @type {Store} */ store, /** @type {number} */ r, /** @type {number | null} */ threshold) {
       const result = store.results[r];
       const { confidence } = result.detections;
       const { events, small } = result;
@@ -165,14 +155,8 @@
       this.wrong = wrong.slice(0, wrongs);
     }
 
-    /**
-     * Return sums in `groups` groups, from columns with a detection's or an object's group, or -1.
-     *
-     * @param {number} groups
-     * @param {Groups} ofDetection
-     * @param {Groups} ofObject
-     */
-    sums(groups, ofDetection, ofObject) {
+    /** Return sums in `groups` groups, from columns with a detection's or an object's group, or -1. */
+    sums(/** @type {number} */ groups, /** @type {Groups} */ ofDetection, /** @type {Groups} */ ofObject) {
       const { pairs } = this.result,
         { cost } = this.result.detections;
       const { rightPair, wrong, objectVerdict } = this;
@@ -227,12 +211,8 @@
       return (this._perImage ||= this.sums(this.store.count, own, there));
     }
 
-    /**
-     * Return a true positive's or object's five qualities by the detection, or null.
-     *
-     * @param {number} d
-     */
-    qualities(d) {
+    /** Return a true positive's or object's five qualities by the detection, or null. */
+    qualities(/** @type {number} */ d) {
       const p = d < 0 ? -1 : this.pair[d];
       if (p < 0) return null;
       return byQuality((name) => this.result.pairs[name][p]);
@@ -243,12 +223,8 @@
       return this.pair[d] < 0 ? -1 : this.result.pairs.object[this.pair[d]];
     }
 
-    /**
-     * Return whether a detection is matched with an object of another class.
-     *
-     * @param {number} d
-     */
-    wrongClass(d) {
+    /** Return whether a detection is matched with an object of another class. */
+    wrongClass(/** @type {number} */ d) {
       return (
         d >= 0 &&
         this.verdict[d] === TP &&
@@ -256,12 +232,8 @@
       );
     }
 
-    /**
-     * Return a detection's class in words; of a wrong one, the true one besides.
-     *
-     * @param {number} d
-     */
-    nameOf(d) {
+    /** Return a detection's class in words; of a wrong one, the true one besides. */
+    nameOf(/** @type {number} */ d) {
       const name = this.store.nameOfClass(this.result.detections.class[d]);
       if (!this.wrongClass(d)) return name;
       return `${name} (truth: ${this.store.nameOfClass(this.store.objects.class[this.partner(d)])})`;

@@ -33,12 +33,8 @@
       return { number: r, name: result.name, numbers: { ...numbers, number: r } };
     });
 
-  /**
-   * Return the columns of measures that all results were asked for.
-   *
-   * @param {Store} store
-   */
-  function shownColumns(store) {
+  /** Return the columns of measures that all results were asked for. */
+  function shownColumns(/** @type {Store} */ store) {
     return store.index.columns.filter((column) =>
       store.results.every((result) => !(column.key in result.whole) || result.whole[column.key] !== null),
     );
@@ -52,11 +48,8 @@
   /**
    * Return the best value of each column, compared as it is shown; none if there is nothing to compare: detectors
    * without detections do not compete, and equals have no best.
-   *
-   * @param {Column[]} columns
-   * @param {TableRow[]} rows
    */
-  function bestOf(columns, rows) {
+  function bestOf(/** @type {Column[]} */ columns, /** @type {TableRow[]} */ rows) {
     return Object.fromEntries(
       columns.map((column) => {
         const competing = rows.filter(({ numbers }) => numbers.TP + numbers.FP > 0);
@@ -286,11 +279,7 @@
     });
   });
 
-  /**
-   * @param {GroupColumn} column
-   * @param {GroupRow} row
-   */
-  function furtherCell(column, row) {
+  function furtherCell(/** @type {GroupColumn} */ column, /** @type {GroupRow} */ row) {
     const value = row.numbers[column.key],
       ends = column.ends?.(row.group);
     return h(
@@ -305,14 +294,8 @@
     );
   }
 
-  /**
-   * Draw the table of classes or sizes: PDQ of every result, the details of the chosen one.
-   *
-   * @param {GroupTable} id
-   * @param {Store} store
-   * @param {State} state
-   */
-  function renderGroups(id, store, state) {
+  /** Draw the table of classes or sizes: PDQ of every result, the details of the chosen one. */
+  function renderGroups(/** @type {GroupTable} */ id, /** @type {Store} */ store, /** @type {State} */ state) {
     const { key, heading, sort: first, names, rows: rowsOf } = GROUPS[id];
     const tables = store.results.map((_, r) => rowsOf(store.view(r, state.t)));
     const chosen = state[key],

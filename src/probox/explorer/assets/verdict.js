@@ -4,12 +4,8 @@
   const { probox } = window;
   const { h, byId } = probox;
 
-  /**
-   * Return of which detections the sentences are.
-   *
-   * @param {Store} store
-   */
-  function ofWhich(store) {
+  /** Return of which detections the sentences are. */
+  function ofWhich(/** @type {Store} */ store) {
     const own = [...new Set(store.results.map(({ why }) => why.threshold))];
     if (own.length > 1) return "each of all its detections";
     return own[0] === null ? "of all detections" : `of all detections above ${own[0]}`;

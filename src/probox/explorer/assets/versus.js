@@ -22,12 +22,8 @@
   let stop = null;
   probox.resampling.busy = false; // whether numbers are still being made
 
-  /**
-   * Return what is known at a threshold, which is then the newest: what is being made is never forgotten meanwhile.
-   *
-   * @param {number | null} threshold
-   */
-  function knownAt(threshold) {
+  /** Return what is known at a threshold, which is then the newest: what is being made is never forgotten meanwhile. */
+  function knownAt(/** @type {number | null} */ threshold) {
     /** @type {Known} */
     const known = thresholds.get(threshold) ?? { numbers: new Map(), complete: false, differences: new Map() };
     thresholds.delete(threshold);
@@ -39,13 +35,8 @@
 
   const measured = (/** @type {Result} */ result) => result.measures.includes("pdq");
 
-  /**
-   * Return the interval of mAP or LRP of all detections, which Python made; null if there is none.
-   *
-   * @param {number} r
-   * @param {string} key
-   */
-  function givenInterval(r, key) {
+  /** Return the interval of mAP or LRP of all detections, which Python made; null if there is none. */
+  function givenInterval(/** @type {number} */ r, /** @type {string} */ key) {
     const ends = probox.store.results[r].intervals[key];
     return ends ? { low: ends[0], high: ends[1] } : null;
   }
@@ -240,13 +231,8 @@
     );
   }
 
-  /**
-   * Return how many classes differ, in words.
-   *
-   * @param {string[]} names
-   * @param {Compared} found
-   */
-  function classWords([a, b], { classes }) {
+  /** Return how many classes differ, in words. */
+  function classWords(/** @type {string[]} */ [a, b], /** @type {Compared} */ { classes }) {
     const tested = classes.filter((one) => one !== null);
     const sure = tested.filter((one) => one.claimed);
     if (!sure.length) return `Of ${tested.length} classes, none differs in PDQ beyond chance (Holm's correction).`;

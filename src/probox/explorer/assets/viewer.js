@@ -194,12 +194,8 @@
     return [pane.stage.clientWidth, pane.stage.clientHeight];
   }
 
-  /**
-   * Return how a pane's canvas shows the image: CSS pixels per pixel, left, top.
-   *
-   * @param {Pane} pane
-   */
-  function fit(pane) {
+  /** Return how a pane's canvas shows the image: CSS pixels per pixel, left, top. */
+  function fit(/** @type {Pane} */ pane) {
     const [across, down] = sizeOf(pane),
       { scale, x, y } = paper ? whole : zoom;
     const width = store.images.w[row],
@@ -223,13 +219,8 @@
     else probox.repaint();
   };
 
-  /**
-   * Give a canvas the stage's size and return a context on which a pixel of the image is 1 wide.
-   *
-   * @param {Pane} pane
-   * @param {HTMLCanvasElement} canvas
-   */
-  function contextOf(pane, canvas) {
+  /** Give a canvas the stage's size and return a context on which a pixel of the image is 1 wide. */
+  function contextOf(/** @type {Pane} */ pane, /** @type {HTMLCanvasElement} */ canvas) {
     const [width, height] = sizeOf(pane);
     const ratio = pixelRatio();
     canvas.width = Math.max(1, Math.round(width * ratio));
@@ -242,11 +233,7 @@
     return context;
   }
 
-  /**
-   * @param {Context} context
-   * @param {() => void} paintIt
-   */
-  function clipped(context, paintIt) {
+  function clipped(/** @type {Context} */ context, /** @type {() => void} */ paintIt) {
     context.save();
     context.beginPath();
     context.rect(0, 0, store.images.w[row], store.images.h[row]);
@@ -294,13 +281,8 @@
 
   const samplesWanted = () => row >= 0 && byId("viewer").open && current().layers.includes("s");
 
-  /**
-   * Paint the layer of samples, which lies on a canvas of its own: the scene below stays as it is.
-   *
-   * @param {number} step
-   * @param {boolean} still
-   */
-  function paintSamples(step, still) {
+  /** Paint the layer of samples, which lies on a canvas of its own: the scene below stays as it is. */
+  function paintSamples(/** @type {number} */ step, /** @type {boolean} */ still) {
     for (const pane of row >= 0 ? panes : []) {
       const context = contextOf(pane, pane.over); // emptied by being sized
       if (!geometry || !samplesWanted()) continue;
@@ -399,12 +381,7 @@
     else byId("card").hidden = true;
   }
 
-  /**
-   * @param {Entry} found
-   * @param {PointerEvent} event
-   * @param {Pane} pane
-   */
-  function showCard(found, event, pane) {
+  function showCard(/** @type {Entry} */ found, /** @type {PointerEvent} */ event, /** @type {Pane} */ pane) {
     const box = byId("card");
     box.replaceChildren(...probox.cardOf(store, row, found));
     box.hidden = false;
@@ -417,12 +394,8 @@
     box.style.top = `${Math.max(4, Math.min(y + 12, edge.bottom - box.offsetHeight - 8))}px`;
   }
 
-  /**
-   * Go that many places on in the gallery's order.
-   *
-   * @param {number} step
-   */
-  function go(step) {
+  /** Go that many places on in the gallery's order. */
+  function go(/** @type {number} */ step) {
     const next = probox.neighbour(step);
     if (next) probox.update(next);
   }

@@ -98,13 +98,8 @@
     );
   }
 
-  /**
-   * Return the repairs that the page shows, in order: { name, values, notes }, and the value without each.
-   *
-   * @param {Store} store
-   * @param {State} state
-   */
-  function repairs(store, state) {
+  /** Return the repairs that the page shows, in order: { name, values, notes }, and the value without each. */
+  function repairs(/** @type {Store} */ store, /** @type {State} */ state) {
     const now = store.results.map((_, r) => probox.diagnosis.whatIf(store.view(r, state.t)));
     const rows = /** @type {const} */ (["no_false_positives", "no_duplicates"]).map((key) => ({
       name: WHAT_IF[key],
@@ -119,7 +114,11 @@
         base: now.map((one) => one.now),
         values: best.map((one) => one?.PDQ ?? NaN),
         notes: best.map((one) =>
-          !one ? "" : one.threshold === null ? "none is better" : `at ${+one.threshold.toPrecision(3)}, chosen on these images`,
+          !one
+            ? ""
+            : one.threshold === null
+              ? "none is better"
+              : `at ${+one.threshold.toPrecision(3)}, chosen on these images`,
         ),
       });
     }
