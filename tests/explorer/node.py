@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import probox
-from probox.explorer.packing import to_script_json
-from probox.explorer.page import constants
+from probox.explorer.page import SCRIPTS, constants
+from probox.explorer.payload import to_script_json
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
 NODE = shutil.which("node")
@@ -21,6 +21,7 @@ needs_node = pytest.mark.skipif(NODE is None, reason="Node is not on this machin
 SETTING = """
 const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
 globalThis.window = globalThis;
+globalThis.addEventListener = () => {};
 globalThis.document = { getElementById: () => null };
 globalThis.Path2D = class {
   constructor() { this.lines = []; this.rects = []; }
@@ -31,11 +32,12 @@ globalThis.Path2D = class {
 """
 
 
-def run(script: str, value: Any, *files: str) -> Any:
-    """Run the page's files and then a script that gives `answer`; NaN comes back as null."""
+def run(script: str, value: Any) -> Any:
+    """Run the page's scripts and then one that gives `answer`; NaN comes back as null."""
     told = f"window.probox = {{ constants: {to_script_json(constants())} }};"
-    parts = [SETTING, told, *((ASSETS / name).read_text(encoding="utf-8") for name in files), script]
-    text = "\n".join([*parts, "process.stdout.write(JSON.stringify(answer));"])
+    files = [str(ASSETS / f"{name}.js") for name in SCRIPTS]
+    load = f"for (const file of {json.dumps(files)}) require('vm').runInThisContext(require('fs').readFileSync(file));"
+    text = "\n".join([SETTING, told, load, script, "process.stdout.write(JSON.stringify(answer));"])
     done = subprocess.run(
         [str(NODE), "--eval", text], input=json.dumps(value), capture_output=True, text=True, timeout=60, check=False
     )

@@ -152,7 +152,7 @@ def test_box_measures_are_those_of_measuring_anew_at_every_threshold(kind: str) 
         {"index": index_payload({"one": e}, [""] * len(e.dataset), 50, e.dataset.file_names), "thresholds": thresholds}
         for e, thresholds in worlds
     ]
-    answers = run(BOXES, told, "store.js", "boxes.js")
+    answers = run(BOXES, told)
     for (evaluation, thresholds), answer in zip(worlds, answers, strict=True):
         for threshold, one in zip(thresholds, answer, strict=True):
             alone = dataclasses.replace(evaluation, measures=("map", "lrp"))
@@ -184,7 +184,7 @@ FAR, NEAR = [100.0, 100.0, 140.0, 140.0], [10.0, 10.0, 50.0, 50.0]
 )
 def test_a_threshold_that_drops_out_of_turn(evaluation: Evaluation, before: float, after: float) -> None:
     told = {"index": index_payload({"one": evaluation}, [""], 50, evaluation.dataset.file_names)}
-    (answers,) = run(BOXES, [told | {"thresholds": [None, 0.3, 0.45]}], "store.js", "boxes.js")
+    (answers,) = run(BOXES, [told | {"thresholds": [None, 0.3, 0.45]}])
     assert [answer["classes"][0]["AP50"] for answer in answers] == pytest.approx([before, after, after])
     check(answers[0], evaluation)
     check(answers[1], evaluation.at_threshold(0.3))
@@ -201,7 +201,7 @@ def test_a_match_that_a_threshold_changes_at_a_high_overlap_alone() -> None:
     )  # fmt: skip
     evaluation = evaluate(truth, found)
     told = {"index": index_payload({"one": evaluation}, [""], 50, evaluation.dataset.file_names)}
-    (answers,) = run(BOXES, [told | {"thresholds": [None, 0.3]}], "store.js", "boxes.js")
+    (answers,) = run(BOXES, [told | {"thresholds": [None, 0.3]}])
     assert [answer["classes"][0]["AP75"] for answer in answers] == pytest.approx([0.5, 0.5])
     check(answers[0], evaluation)
     check(answers[1], evaluation.at_threshold(0.3))

@@ -42,7 +42,7 @@ def test_counts_are_python_s_at_every_threshold() -> None:
         }
         for result in results
     ]
-    answers = run(COUNTED, told, "dom.js", "store.js", "mixing.js")
+    answers = run(COUNTED, told)
     for result, answer in zip(results, answers, strict=True):
         for threshold, page in zip(THRESHOLDS, answer, strict=True):
             counted = (result if threshold is None else result.at_threshold(threshold)).confusion()

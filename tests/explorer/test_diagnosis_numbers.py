@@ -17,8 +17,7 @@ from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
 from probox.analysis import threshold_sweep
 from probox.analysis.loss_breakdown import compute_budget, find_duplicates, what_if_matched
 from probox.analysis.threshold_sweep import find_box_rematches
-from probox.explorer.diagnosis_payload import outcome_spans
-from probox.explorer.payload import index_payload
+from probox.explorer.payload import index_payload, outcome_spans
 from probox.measures.matched import EDGES
 from probox.measures.scoring.calibration_metrics import (
     ause,
@@ -158,7 +157,7 @@ def test_the_diagnosis_is_that_of_the_evaluation_at_every_threshold(kind: str, s
         )
     assert (several > 0) == (kind != "scores")
     told = [{"index": index_of(evaluation), "thresholds": thresholds} for evaluation, thresholds in worlds]
-    for (evaluation, thresholds), answer in zip(worlds, run(DIAGNOSIS, told, "store.js", "diagnosis.js"), strict=True):
+    for (evaluation, thresholds), answer in zip(worlds, run(DIAGNOSIS, told), strict=True):
         for threshold, one in zip(thresholds, answer, strict=True):
             check(one, evaluation if threshold is None else evaluation.at_threshold(threshold))
 
@@ -180,7 +179,7 @@ def test_scores_on_the_edge_of_a_bin_are_in_the_upper_one() -> None:
 
 def told_of(evaluation: Evaluation, *thresholds: float | None) -> list[dict[str, Any]]:
     """Return the page's diagnosis at thresholds, compared with Python's."""
-    (answer,) = run(DIAGNOSIS, [{"index": index_of(evaluation), "thresholds": thresholds}], "store.js", "diagnosis.js")
+    (answer,) = run(DIAGNOSIS, [{"index": index_of(evaluation), "thresholds": thresholds}])
     for threshold, one in zip(thresholds, answer, strict=True):
         check(one, evaluation if threshold is None else evaluation.at_threshold(threshold))
     return list(answer)
@@ -216,7 +215,7 @@ def test_where_pairs_cannot_follow_a_threshold_they_are_of_all_detections(monkey
     assert index["results"][0]["why"]["follows"] is False
     monkeypatch.undo()
     told = {"index": index, "thresholds": [None, 0.4]}
-    ((of_all, there),) = run(DIAGNOSIS, [told], "store.js", "diagnosis.js")
+    ((of_all, there),) = run(DIAGNOSIS, [told])
     check(of_all, evaluation)
     assert {key: there[key] for key in ("pairs", "scores")} == {key: of_all[key] for key in ("pairs", "scores")}
     check_points(there, evaluation.at_threshold(0.4))
@@ -226,7 +225,7 @@ def test_without_detections_everything_is_missed() -> None:
     nothing = evaluate(*_no_detections())
     index = index_of(nothing)
     assert (index["results"][0]["why"]["best"], index["results"][0]["why"]["whole"]) == (None, [])
-    ((told,),) = run(DIAGNOSIS, [{"index": index, "thresholds": [None]}], "store.js", "diagnosis.js")
+    ((told,),) = run(DIAGNOSIS, [{"index": index, "thresholds": [None]}])
     check(told, nothing)
     assert told["budget"]["missed"] == 1.0
 

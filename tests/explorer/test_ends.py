@@ -29,7 +29,7 @@ def test_a_quality_of_1_is_in_the_last_bin() -> None:
     assert evaluation.pairs.quality("foreground").tolist() == [1.0]
     index = index_payload({"one": evaluation}, [""], 50, [""])
     script = "const answer = probox.histogram(new probox.Store(input).view(0, null), 'foreground', 4);"
-    assert run(script, index, "store.js", "selection.js") == [0, 0, 0, 100]
+    assert run(script, index) == [0, 0, 0, 100]
 
 
 def test_what_lies_on_a_limit_is_of_both_sizes() -> None:

@@ -28,7 +28,7 @@ const answer = input.cases.map(({ box, corners, seed, count }) =>
 def draws(box: list[float], both: np.ndarray, *, seed: int = 7, count: int = 20_000) -> np.ndarray:
     corners = both[:, [0, 0, 1], [0, 1, 1]].tolist()
     case = {"box": box, "corners": corners, "seed": seed, "count": count}
-    return np.array(run(DRAW, {"cases": [case]}, "samples.js")[0])
+    return np.array(run(DRAW, {"cases": [case]})[0])
 
 
 BOX = [20.0, 30.0, 80.0, 90.0]
@@ -72,7 +72,7 @@ def test_the_same_seed_draws_the_same_and_plain_boxes_have_no_samples() -> None:
     assert (draws(BOX, both, count=5) != draws(BOX, both, count=5, seed=8)).all()
     script = DRAW.replace("probox.sampleBox({ box, corners }", "probox.sampleBox({ box, corners: null }")
     case = {"box": BOX, "corners": both.tolist(), "seed": 1, "count": 2}
-    assert run(script, {"cases": [case]}, "samples.js") == [[None, None]]
+    assert run(script, {"cases": [case]}) == [[None, None]]
 
 
 def test_older_samples_fade_and_still_ones_are_always_the_same() -> None:
@@ -81,7 +81,7 @@ def test_older_samples_fade_and_still_ones_are_always_the_same() -> None:
     const shown = (step, still) => probox.shownSamples(input, 3, step, still);
     const answer = [shown(0, false), shown(9, false), shown(10, false), shown(0, true), shown(9, true)];
     """
-    first, later, next_, still, again = run(script, {"box": BOX, "corners": [[9, 4, 6], [25, -12, 16]]}, "samples.js")
+    first, later, next_, still, again = run(script, {"box": BOX, "corners": [[9, 4, 6], [25, -12, 16]]})
     assert len(first) == 1
     assert len(later) == len(next_) == 6
     assert [one["box"] for one in later[1:]] == [one["box"] for one in next_[:-1]]
@@ -102,7 +102,7 @@ const answer = probox.placeLabels(input.labels.map((one) => ({ ...one, anchor: n
 
 def place(labels: list[dict[str, Any]], size: tuple[int, int] = (400, 300)) -> list[dict[str, Any] | None]:
     given = [{"w": 60, "others": [], "objects": [], "far": True, **label} for label in labels]
-    return list(run(PLACE, {"labels": given, "size": size}, "labels.js"))
+    return list(run(PLACE, {"labels": given, "size": size}))
 
 
 def test_a_label_at_its_box_needs_no_line() -> None:
@@ -174,10 +174,10 @@ def test_lines_end_in_the_mask() -> None:
     }
     script = "const answer = input.at.map(([x, y, inner]) => probox.pointOfMask(input.object, x, y, inner));"
     at = [[20, 1.5, False], [5, 1.5, False], [5, -4, False], [0, 0, True]]
-    assert run(script, {"object": ring, "at": at}, "labels.js") == [[10, 1.5], [5, 1], [5, 0], [8.5, 1.5]]
+    assert run(script, {"object": ring, "at": at}) == [[10, 1.5], [5, 1], [5, 0], [8.5, 1.5]]
     full = {"filled": True, "x0": 2, "y0": 3, "x1": 5, "y1": 4, "runs": []}
     at = [[0, 0, False], [9, 9, False], [0, 0, True]]
-    assert run(script, {"object": full, "at": at}, "labels.js") == [[2, 3], [6, 5], [4, 4]]
+    assert run(script, {"object": full, "at": at}) == [[2, 3], [6, 5], [4, 4]]
 
 
 # --- zoom -----------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_zoom_keeps_the_point_under_the_pointer() -> None:
       return { zoom, moved: [point[0] * zoom.scale + zoom.x - x, point[1] * zoom.scale + zoom.y - y] };
     });
     """
-    answers = run(script, [[2, 100, 50], [1.5, 30, 80], [0.7, 10, 10], [100, 60, 60], [0.001, 5, 5]], "gestures.js")
+    answers = run(script, [[2, 100, 50], [1.5, 30, 80], [0.7, 10, 10], [100, 60, 60], [0.001, 5, 5]])
     for answer in answers[:4]:
         np.testing.assert_allclose(answer["moved"], 0, atol=1e-9)
     assert answers[3]["zoom"]["scale"] == 24
@@ -207,7 +207,7 @@ def brightness(red: float, green: float, blue: float) -> float:
 
 
 def test_higher_probabilities_are_brighter_and_stronger() -> None:
-    colours = np.array(run("const answer = input.map(probox.heatColour);", np.linspace(0, 1, 51).tolist(), "heat.js"))
+    colours = np.array(run("const answer = input.map(probox.heatColour);", np.linspace(0, 1, 51).tolist()))
     light = [brightness(*colour[:3]) for colour in colours.tolist()]
     assert np.all(np.diff(light) > 0)  # who sees no colours sees their order
     assert colours[0, 3] == 0

@@ -13,9 +13,8 @@ from tests.strategies import random_mask, random_world
 
 import probox
 from probox import Evaluation
-from probox.explorer.packing import to_script_json
 from probox.explorer.page import constants
-from probox.explorer.payload import chunk_payloads, encoded_runs, index_payload
+from probox.explorer.payload import chunk_payloads, encoded_runs, index_payload, to_script_json
 from probox.tables.groundtruth import Masks
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"

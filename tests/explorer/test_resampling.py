@@ -12,12 +12,10 @@ from tests.explorer.node import needs_node, run
 from probox import Convention, Detections, Evaluation, GroundTruth, compare, evaluate
 from probox.analysis.permutation import apply_holm
 from probox.analysis.resampling import Block, draw_block, swap_block
-from probox.explorer.packing import find_obstacles
-from probox.explorer.payload import index_payload
+from probox.explorer.payload import find_obstacles, index_payload
 
 pytestmark = needs_node
 
-FILES = ("dom.js", "store.js", "resampling.js", "comparing.js")
 DRAIN = "const drain = (work) => { for (;;) { const step = work.next(); if (step.done) return step.value; } };"
 
 RANDOM = f"""{DRAIN}
@@ -88,7 +86,7 @@ def told(results: dict[str, Evaluation]) -> dict[str, Any]:
 
 def test_images_are_drawn_and_swapped_as_python_does_it() -> None:
     many = [2, 3, 37, 64]
-    for images, answer in zip(many, run(RANDOM, many, *FILES[:3]), strict=True):
+    for images, answer in zip(many, run(RANDOM, many), strict=True):
         drawn = draw_block(Block(0, 1000), images, 0)
         np.testing.assert_array_equal(np.reshape(answer["drawn"], (images, 1000)).T, drawn)
         packed = np.packbits(swap_block(Block(0, 57), images, 0), axis=1, bitorder="little")
@@ -115,7 +113,7 @@ WORLDS = [
 def test_intervals_and_differences_are_python_s_at_every_threshold() -> None:
     worlds = [two_results(*world) for world in WORLDS]
     claims = set()
-    for results, found in zip(worlds, run(COMPARED, [told(results) for results in worlds], *FILES), strict=True):
+    for results, found in zip(worlds, run(COMPARED, [told(results) for results in worlds]), strict=True):
         for threshold, page in zip(THRESHOLDS, found, strict=True):
             at = {n: r if threshold is None else r.at_threshold(threshold) for n, r in results.items()}
             for own, result in zip(page["intervals"], at.values(), strict=True):
@@ -173,7 +171,7 @@ const answer = {
 
 
 def test_words_and_p_at_their_ends() -> None:
-    page = run(WORDS, None, *FILES)
+    page = run(WORDS, None)
     assert [value if value is None else round(value, 12) for value in page["holm"]] == [0.03, None, 0.06, 0.06]
     assert apply_holm([0.01, math.nan, 0.04, 0.03])[2] == 0.06
     assert page["p"] == [4 / 5, 0.25, None, 1]  # two do as much, one has no number, and there is the difference itself

@@ -26,7 +26,7 @@ def test_ellipses_are_the_covariance_s_own() -> None:
     matrices = [*(roots @ roots.swapaxes(1, 2)), np.diag([4.0, 9.0]), np.diag([9.0, 4.0]), np.ones((2, 2)) * 2,
                 np.array([[2.0, -2.0], [-2.0, 2.0]]), np.zeros((2, 2)), np.diag([0.0, 3.0])]  # fmt: skip
     packed = [[float(m[0, 0]), float(m[0, 1]), float(m[1, 1])] for m in matrices]
-    answers = run("const answer = input.map((c) => probox.axes(c));", packed, "geometry.js")
+    answers = run("const answer = input.map((c) => probox.axes(c));", packed)
     for matrix, axes in zip(matrices, answers, strict=True):
         assert axes["long"] >= axes["short"] >= 0
         along = np.array([np.cos(axes["angle"]), np.sin(axes["angle"])])
@@ -36,7 +36,7 @@ def test_ellipses_are_the_covariance_s_own() -> None:
 
 
 def test_a_form_that_rounding_left_below_zero_has_no_short_axis() -> None:
-    (axes,) = run("const answer = input.map((c) => probox.axes(c));", [[1.0, 1.0000001, 1.0]], "geometry.js")
+    (axes,) = run("const answer = input.map((c) => probox.axes(c));", [[1.0, 1.0000001, 1.0]])
     assert axes["short"] == 0
     assert axes["long"] == pytest.approx(2**0.5)
 
@@ -92,7 +92,7 @@ def page_heatmaps(convention: Convention, columns: int, rows: int) -> list[np.nd
     ]
     value = {"width": 100, "height": 80, "columns": columns, "rows": rows, "cases": packed,
              "convention": convention.to_dict()}  # fmt: skip
-    return [np.reshape(answer, (rows, columns)) for answer in run(HEATMAPS, value, "heatmap.js")]
+    return [np.reshape(answer, (rows, columns)) for answer in run(HEATMAPS, value)]
 
 
 @pytest.mark.parametrize("convention", others_slow(CONVENTIONS.values(), 3), ids=CONVENTIONS.keys())
@@ -166,7 +166,7 @@ def test_masks_arrive_pixel_by_pixel_with_their_outlines() -> None:
     results = {"none": evaluate(truth, none)}
     value = {"width": width, "height": height, "offsets": [0, 3, 6, 9],
              "chunks": list(chunk_payloads(results, truth.masks, 2))}  # fmt: skip
-    answers = run(GEOMETRY, value, "store.js", "geometry.js")
+    answers = run(GEOMETRY, value)
     assert [answer["row"] for answer in answers] == list(range(9))
     for row, (mask, answer) in enumerate(zip(masks, answers, strict=True)):
         assert answer["box"] == truth.masks.boxes[row].tolist()
@@ -223,7 +223,7 @@ def test_the_page_counts_what_the_measure_counts_at_every_confidence(seed: int, 
     below = [float(np.nextafter(np.float32(step), np.float32(0))) for step in steps]
     thresholds = [None, *steps, *below]
     index = index_payload({"one": evaluation}, [""] * len(truth.image_ids), 2, truth.dataset.file_names)
-    answers = run(VIEWS, {"index": index, "thresholds": thresholds}, "store.js")
+    answers = run(VIEWS, {"index": index, "thresholds": thresholds})
     for threshold, answer in zip(thresholds, answers, strict=True):
         at: Evaluation = evaluation if threshold is None else evaluation.at_threshold(threshold)
         same(answer["total"], at.summary())

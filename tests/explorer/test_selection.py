@@ -13,8 +13,7 @@ from tests.strategies import random_world
 
 from probox import Convention, Evaluation, evaluate
 from probox.demo import Demo
-from probox.explorer.packing import pack
-from probox.explorer.payload import index_payload
+from probox.explorer.payload import index_payload, pack
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.tables.results import Verdict
 
@@ -22,7 +21,7 @@ pytestmark = needs_node
 
 STATE = {
     "main": 0, "rival": None, "t": None, "class": None, "size": None, "verdict": "", "quality": "pPDQ", "lo": 0,
-    "hi": 1, "duel": "", "sort": "worst", "by": "missed", "unseen": "last",
+    "hi": 1, "duel": "", "sort": "worst", "by": "missed", "unseen": "last", "confused": None,
 }  # fmt: skip
 
 SELECT = """
@@ -52,7 +51,7 @@ def select(
     index = index_payload(results, [""] * len(first.dataset), 50, first.dataset.file_names)
     for result, rows in zip(index["results"], unseen, strict=False):
         result["unseen"] = pack(np.isin(np.arange(len(first.dataset)), rows), "u1")
-    return run(SELECT, {"index": index, "states": [STATE | state for state in states]}, "store.js", "selection.js")
+    return run(SELECT, {"index": index, "states": [STATE | state for state in states]})
 
 
 def kept_rows(evaluation: Evaluation, threshold: float | None) -> np.ndarray:
@@ -353,7 +352,7 @@ def test_a_filter_that_another_part_adds_counts_like_the_others(results: dict[st
     index = index_payload(results, [""] * len(first.dataset), 50, first.dataset.file_names)
     states = [STATE | {"odd": odd} for odd in (False, True)]
     answer = SELECT + "answer.push(listed);"
-    plain, odd, listed = run(added + answer, {"index": index, "states": states}, "store.js", "selection.js")
+    plain, odd, listed = run(added + answer, {"index": index, "states": states})
     assert listed == [True, True]
     assert plain["words"] == ""
     assert odd["words"] == "odd objects"
@@ -375,7 +374,7 @@ def test_ids_in_the_link_come_back() -> None:
     rng = np.random.default_rng(5)
     sets = [[7], [0], [-5, 3], [139, 285, 632], rng.choice(600_000, 400, replace=False).tolist(), [2**53 - 1, 1]]
     value = {"sets": sets, "texts": ["", "5..2", "a b", "-", "5.-2", "Z", "zzzzzzzzzzzzzzzz"]}
-    answer = run(IDS, value, "ids.js")
+    answer = run(IDS, value)
     for ids, (text, back) in zip(sets, answer["sets"], strict=True):
         assert sorted(back) == sorted(ids)
         assert set(text) <= set("0123456789abcdefghijklmnopqrstuvwxyz.-")
@@ -398,7 +397,7 @@ def test_crops_show_the_boxes_with_a_rim_and_stay_in_the_image() -> None:
         cases.append(
             {"boxes": np.concatenate([low, high], axis=1).tolist()[: rng.integers(1, 3)], "size": size.tolist()}
         )
-    for case, (x, y, side) in zip(cases, run(CROPS, cases, "dom.js", "objects.js"), strict=True):
+    for case, (x, y, side) in zip(cases, run(CROPS, cases), strict=True):
         boxes, size = np.array(case["boxes"]), np.array(case["size"])
         low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0) + 1
         corner = np.array([x, y])
@@ -419,9 +418,7 @@ def test_histograms_count_true_positives_at_the_threshold(results: dict[str, Eva
         "const store = new probox.Store(input.index);"
         "const answer = input.thresholds.map((t) => probox.histogram(store.view(0, t), 'spatial', 10));"
     )
-    for threshold, told in zip(
-        (None, 0.7), run(script, {"index": index, "thresholds": [None, 0.7]}, "store.js", "selection.js"), strict=True
-    ):
+    for threshold, told in zip((None, 0.7), run(script, {"index": index, "thresholds": [None, 0.7]}), strict=True):
         table = (result if threshold is None else result.at_threshold(threshold)).detections
         values = table.quality("spatial")[table.verdicts == Verdict.TP]
         counts = np.histogram(values, np.linspace(0, 1, 11))[0]

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from probox.detect import read_image
-from probox.explorer.photo_copies import embed_photos
+from probox.explorer.page import embed_photos
 from probox.files.photos import load_photo
 from probox.pictures.standalone import read_standalone
 

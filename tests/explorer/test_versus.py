@@ -10,9 +10,9 @@ from tests.explorer.browser import Browser, settle
 
 from probox import Detections, Evaluation, GroundTruth, compare, evaluate
 from probox.evaluation.text import format_value
-from probox.explorer import packing
-from probox.explorer.packing import box_intervals
+from probox.explorer import payload
 from probox.explorer.page import write_report
+from probox.explorer.payload import box_intervals
 from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.pdq.pdq_measure import PDQ
@@ -84,9 +84,9 @@ def test_intervals_of_map_are_left_out_where_they_take_long(
     result = results["unsure"]
     assert set(box_intervals(result)) == {"mAP", "moLRP"}
     assert box_intervals(result.on(result.dataset.image_ids[:1])) == {}  # one image cannot be drawn anew
-    monkeypatch.setattr(packing, "MOST_DRAWN", len(result.detections))
+    monkeypatch.setattr(payload, "MOST_DRAWN", len(result.detections))
     assert set(box_intervals(result)) == {"mAP", "moLRP"}
-    monkeypatch.setattr(packing, "MOST_DRAWN", len(result.detections) - 1)
+    monkeypatch.setattr(payload, "MOST_DRAWN", len(result.detections) - 1)
     assert box_intervals(result) == {}
 
 

@@ -49,6 +49,9 @@ type SelectId = {
   [K in keyof ElementsById]: ElementsById[K] extends HTMLSelectElement ? K : never;
 }[keyof ElementsById];
 
+/** A choice of a list: a word, or a value and what stands for it. */
+type Choice = string | [value: string | number, text: string];
+
 type Groups = Int8Array | Int16Array | Uint16Array | Int32Array;
 type List = ArrayLike<number>;
 
@@ -155,6 +158,11 @@ interface Store {
   view(r: number, threshold: number | null): View;
 }
 
+/** Counts, costs and sums of qualities, a place for each group. */
+interface Sums extends Record<Quality | "TP" | "FP" | "FN" | "objects" | "cost", Float64Array> {
+  rows(): Row[];
+}
+
 /** What became of an object or detection: also the name of its colour. */
 type Tone = "right" | "wrong-class" | "wrong" | "neutral";
 
@@ -170,6 +178,9 @@ interface View {
   rightPair: Int32Array;
   wrong: Uint32Array;
   _boxes?: BoxView[];
+  sums(groups: number, ofDetection: Groups, ofObject: Groups): Sums;
+  whole(): Sums;
+  imageSums(): Sums;
   total(): Row;
   perClass(): Row[];
   perSize(): Row[];
@@ -311,9 +322,9 @@ interface Shown {
 interface ImageSums {
   PDQ: Float64Array;
   lost: Float64Array;
-  TP: Uint32Array;
-  FP: Uint32Array;
-  FN: Uint32Array;
+  TP: Float64Array;
+  FP: Float64Array;
+  FN: Float64Array;
 }
 
 // --- charts ---
@@ -618,16 +629,12 @@ interface Probox {
   store: Store;
 
   // dom.js
-  h<K extends keyof HTMLElementTagNameMap>(
-    tag: K,
-    properties?: Properties,
-    ...children: Child[]
-  ): HTMLElementTagNameMap[K];
-  s<K extends keyof SVGElementTagNameMap>(
-    tag: K,
-    properties?: Properties,
-    ...children: Child[]
-  ): SVGElementTagNameMap[K];
+  h<K extends keyof HTMLElementTagNameMap>(tag: K, ...parts: (Properties | Child)[]): HTMLElementTagNameMap[K];
+  s<K extends keyof SVGElementTagNameMap>(tag: K, ...parts: (Properties | Child)[]): SVGElementTagNameMap[K];
+  head(headings: (string | HTMLElement)[]): HTMLElement;
+  row(first: Child, ...parts: (Properties | Child)[]): HTMLElement;
+  cell(value: number, ...parts: (Properties | Child)[]): HTMLElement;
+  fillTable(table: HTMLTableElement, ...content: Node[]): string | undefined;
   byId<K extends string>(id: K): K extends keyof ElementsById ? ElementsById[K] : HTMLElement;
   showControl(id: SelectId | "confusion-all", shown: boolean): void;
   focusIn(element: HTMLElement): HTMLElement | null;
@@ -645,10 +652,12 @@ interface Probox {
   forgetColours(): void;
   line(number: number): string;
   lineColour(number: number): string;
+  swatch(number: number): HTMLElement;
   later(work: () => void): void;
   eachFrame(work: () => void): () => void;
 
   // store.js, boxes.js
+  once<Source extends object, Made>(make: (source: Source) => Made): (source: Source) => Made;
   Store: new (index: Index) => Store;
   View: { prototype: View };
   column<K extends Kind>(packed: Packed<K>): Kinds[K];
@@ -669,6 +678,13 @@ interface Probox {
   state(): State;
   initial<K extends Key>(key: K): State[K];
   follow(keys: Key[], work: Work, when?: "now" | "frame" | "rest", id?: string | null): void;
+  choice(
+    id: SelectId,
+    key: Key,
+    choices?: Choice[],
+    options?: { change?(value: any): Partial<State>; shown?(state: State): string | number | null },
+  ): void;
+  toggle(id: "confusion-all" | "confusion-shares", key: Key, on: string): void;
   onStart(work: (store: Store) => void): void;
   update(changes: Partial<State>, push?: boolean): void;
   resting: boolean;
@@ -676,12 +692,12 @@ interface Probox {
   redraw(): void;
   start(index: Index): void;
 
-  // keys.js, nav.js
+  // app.js
   keys: [keys: string, what: string, where: string][];
   showKeys(): void;
   jump(to: string | HTMLElement): void;
 
-  // geometry.js, heatmap.js, heat.js, paint.js, labels.js, samples.js
+  // geometry.js, heatmap.js, paint.js, labels.js
   receive(number: number, images: PackedImage[]): void;
   withGeometry(store: Store, row: number, callback: (geometry: Geometry) => void): void;
   contains(object: SceneObject, x: number, y: number): boolean;
@@ -760,7 +776,9 @@ interface Probox {
   ): { check(): void; reset(): void; now(): void };
   sampling?: boolean;
 
-  // axes.js, brush.js, charts.js, bars.js
+  // axes.js, gestures.js, charts.js, bars.js
+  named(r: number): Named;
+  legend(store: Store): HTMLElement[];
   glyph(colour: string, mark?: number): HTMLElement | SVGElement;
   chartParts: {
     MARGIN: { left: number; right: number; top: number; bottom: number };
@@ -775,10 +793,9 @@ interface Probox {
   partSwatch(part: Part, number: number): SVGElement;
   partsChart(container: HTMLElement, options: PartsOptions): void;
 
-  // threshold.js, filters.js, ids.js, tags.js, captions.js, exports.js
+  // filters.js, tags.js, exports.js
   setThreshold(value: number): void;
-  detectorOptions(store: Store): HTMLOptionElement[];
-  setMain(main: number): void;
+  detectorChoice(id: SelectId, key: Key, change?: (main: number) => Partial<State>): void;
   packIds(ids: Iterable<number>): string;
   unpackIds(text: string): Set<number> | undefined;
   taggedIds(state: State): Set<number>;
@@ -819,7 +836,7 @@ interface Probox {
   ): { items: Item[]; total: number };
   histogram(view: View, quality: Quality, bins: number): number[];
 
-  // tables.js, comparing.js, resampling.js, versus.js, mixing.js
+  // tables.js, comparing.js, resampling.js, versus.js, confusion.js
   hintOf(column: Column): string;
   shortName(name: string, most?: number): string;
   summaryRows(store: Store, threshold: number | null): SummaryRow[];
@@ -832,10 +849,9 @@ interface Probox {
   confusion(store: Store, view: View): Uint32Array[];
   mostConfused(counts: Uint32Array[], most: number): number[];
 
-  // diagnosis.js, why.js, plots.js, recall.js
+  // diagnosis.js, why.js, plots.js
   diagnosis: Diagnosis;
   why: {
-    named(r: number): Named;
     counted(n: number, what: string): string;
     share(value: number, digits?: number): Cell;
     fill(id: string, head: string[], rows: [name: string, ...cells: Cell[]][]): void;
@@ -843,7 +859,7 @@ interface Probox {
   openDetection(r: number, d: number): void;
   recallCurves(store: Store, state: State): { r: number; name: string; curve: number[] | null }[];
 
-  // gallery.js, items.js, objects.js, gestures.js, viewer.js
+  // gallery.js, items.js, viewer.js
   order: number[];
   signed(value: number): string;
   focusTile(store: Store, state: State, image: number | null): void;

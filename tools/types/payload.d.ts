@@ -1,4 +1,4 @@
-// What Python tells the page: explorer/payload.py, explorer/boxes.py, explorer/why.py and explorer/constants.py write it,
+// What Python tells the page: explorer/payload.py and explorer/page.py write it,
 // tests/explorer/test_types.py holds their keys to these.
 
 interface Kinds {

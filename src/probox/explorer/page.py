@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import html
+import io
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -16,12 +20,16 @@ from probox.analysis.loss_breakdown import BACKGROUND, UNNAMED
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.text import label_results
-from probox.explorer.diagnosis_payload import why_constants
-from probox.explorer.packing import resampling_constants, to_script_json
-from probox.explorer.payload import IOUS, chunk_payloads, index_payload
-from probox.explorer.photo_copies import copy_photos, embed_photos, encode_png
+from probox.explorer.payload import (
+    IOUS,
+    chunk_payloads,
+    index_payload,
+    resampling_constants,
+    to_script_json,
+    why_constants,
+)
 from probox.files.output import REPORT, OutputFolder, check_replaceable, make_folder, output_folder, write_files
-from probox.files.photos import find_photo
+from probox.files.photos import UNREADABLE, find_photo, orientation_of, to_rgb, turn_upright
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
@@ -103,82 +111,11 @@ def constants() -> dict[str, Any]:
     }
 
 
-SECTIONS = (
-    "verdict",
-    "summary",
-    "versus",
-    "plots",
-    "why",
-    "groups",
-    "confusion",
-    "gallery",
-)
-"""The page from top to bottom: ``sections/NAME.html`` each."""
-
-DIALOGS = ("viewer", "keys")
-"""What opens over it, in the same folder."""
-
-STYLES = (
-    "base",
-    "threshold",
-    "tables",
-    "versus",
-    "confusion",
-    "charts",
-    "why",
-    "gallery",
-    "viewer",
-    "narrow",
-    "print",
-)
-"""``style/NAME.css``; what comes later rules."""
-
 SCRIPTS = (
-    "dom",
-    "store",
-    "boxes",
-    "diagnosis",
-    "state",
-    "keys",
-    "geometry",
-    "heatmap",
-    "heat",
-    "paint",
-    "labels",
-    "samples",
-    "axes",
-    "brush",
-    "charts",
-    "bars",
-    "threshold",
-    "selection",
-    "filters",
-    "ids",
-    "tags",
-    "captions",
-    "exports",
-    "tables",
-    "resampling",
-    "comparing",
-    "versus",
-    "mixing",
-    "confusion",
-    "plots",
-    "histogram",
-    "recall",
-    "clouds",
-    "verdict",
-    "why",
-    "sigmas",
-    "objects",
-    "gallery",
-    "items",
-    "gestures",
-    "viewer",
-    "nav",
-    "print",
-    "app",
-)
+    "dom", "store", "boxes", "diagnosis", "state", "geometry", "heatmap", "paint", "labels", "axes", "gestures",
+    "charts", "bars", "selection", "filters", "tags", "exports", "tables", "resampling", "comparing", "versus",
+    "confusion", "plots", "why", "sigmas", "items", "gallery", "viewer", "app",
+)  # fmt: skip
 """``NAME.js``, in the order in which they need each other; what follows from a change is done in this order too."""
 
 
@@ -189,9 +126,7 @@ def _asset(name: str) -> str:
 def style_sheet() -> str:
     """Return the style sheet, with the colours of both themes."""
     light, dark = (" ".join(f"--{name}: {both[theme]};" for name, both in COLOURS.items()) for theme in (0, 1))
-    return Template("\n".join(_asset(f"style/{name}.css") for name in STYLES)).substitute(
-        light=light, dark=f"color-scheme: dark; {dark}"
-    )
+    return Template(_asset("explorer.css")).substitute(light=light, dark=f"color-scheme: dark; {dark}")
 
 
 def script() -> str:
@@ -206,8 +141,6 @@ def page_text(title: str, style: str, scripts: str) -> str:
         title=html.escape(title),
         version=__version__,
         style=style,
-        sections="\n".join(_asset(f"sections/{name}.html") for name in SECTIONS),
-        dialogs="\n".join(_asset(f"sections/{name}.html") for name in DIALOGS),
         scripts=scripts,
     )
 
@@ -408,3 +341,113 @@ def _write_embedded(
             file.write(f'<script type="text/plain" id="photo-{number}">{photo}</script>\n'.encode())
     file.write(f"<script>{script()}</script>\n<script>probox.start({to_script_json(index)});</script>".encode())
     file.write(after.encode())
+
+
+_SHOWN = {".jpg": ".jpg", ".jpeg": ".jpg", ".png": ".png", ".webp": ".webp", ".gif": ".gif", ".bmp": ".bmp"}
+
+_THUMB = 480
+
+_EMBEDDED = 1024
+
+Read = TypeVar("Read")
+
+
+def copy_photos(
+    photos: Sequence[Path | None],
+    sizes: Sequence[tuple[int, int]],
+    folder: OutputFolder,
+    progress: Progress | None = None,
+) -> tuple[list[str], list[str]]:
+    """Copy photos to ``photos/`` and make ``thumbs/``; return each one's ending ("" for none) and what went wrong."""
+
+    def read(number: int) -> tuple[str, bytes, bytes]:
+        path = photos[number]
+        assert path is not None
+        return _copy(path, sizes[number])
+
+    def write(number: int, copy: tuple[str, bytes, bytes]) -> str:
+        ending, photo, thumb = copy
+        folder.write(f"thumbs/{number}.jpg", thumb)
+        folder.write(f"photos/{number}{ending}", photo)
+        return ending
+
+    return _each(read, write, photos, progress)
+
+
+def embed_photos(
+    photos: Sequence[Path | None], sizes: Sequence[tuple[int, int]], progress: Progress | None = None
+) -> tuple[list[str], list[str]]:
+    """Return photos as data addresses ("" for none), none larger than 1,024 pixels, and what went wrong."""
+
+    def read(number: int) -> bytes:
+        path = photos[number]
+        assert path is not None
+        return _jpeg(_reduce(path, sizes[number], _EMBEDDED), 82)
+
+    def encode(number: int, photo: bytes) -> str:
+        return "data:image/jpeg;base64," + base64.b64encode(photo).decode("ascii")
+
+    return _each(read, encode, photos, progress)
+
+
+def _each(
+    read: Callable[[int], Read],
+    use: Callable[[int, Read], str],
+    photos: Sequence[Path | None],
+    progress: Progress | None,
+) -> tuple[list[str], list[str]]:
+    """Work on all photos on a few threads; a photo that cannot be read counts as none."""
+    failures: list[str] = []
+    decompression_bomb = require("PIL.Image", extra="report").DecompressionBombError
+
+    def one(number: int) -> str:
+        if photos[number] is None:
+            return ""
+        try:
+            copy = read(number)
+        except (*UNREADABLE, decompression_bomb) as error:
+            # What cannot be written is another matter, and ends the work.
+            failures.append(f"{photos[number]}: cannot be read as an image ({error})")
+            return ""
+        return use(number, copy)
+
+    answers: list[str] = []
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        for done, answer in enumerate(pool.map(one, range(len(photos)))):
+            answers.append(answer)
+            if progress is not None:
+                progress(done + 1, len(photos))
+    return answers, sorted(failures)
+
+
+def _copy(path: Path, size: tuple[int, int]) -> tuple[str, bytes, bytes]:
+    """Return the ending and bytes of a photo that a browser can show, and a small one."""
+    pillow = require("PIL.Image", extra="report")
+    with pillow.open(path) as image:
+        as_it_is = orientation_of(image) == 1
+    thumb = _jpeg(_reduce(path, size, _THUMB), 80)
+    ending = _SHOWN.get(path.suffix.lower(), "")
+    if ending and as_it_is:
+        return ending, path.read_bytes(), thumb
+    return ".jpg", _jpeg(_reduce(path, size, 1 << 20), 92), thumb
+
+
+def _jpeg(image: Any, quality: int) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=quality)
+    return buffer.getvalue()
+
+
+def _reduce(path: Path, size: tuple[int, int], longest: int) -> Any:
+    """Return a photo, turned as the truth's size says, scaled down if it is larger than `longest`."""
+    with require("PIL.Image", extra="report").open(path) as image:
+        chosen, _ = to_rgb(turn_upright(image, size, longest=longest))
+        chosen.thumbnail((longest, longest))
+        return chosen
+
+
+def encode_png(values: Any) -> str:
+    """Return a uint8 array as the data address of a grey PNG picture."""
+    buffer = io.BytesIO()
+    require("PIL.Image", extra="report").fromarray(values).save(buffer, "PNG", optimize=False)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -120,6 +120,12 @@
     /** @type {string | undefined} */ colour,
   ) => s("path", { class: "mark", d: SHAPES[mark % SHAPES.length], fill: colour, transform: `translate(${x} ${y})` });
 
+  /** Return a detector's name, colour and shape, as charts take them. */
+  probox.named = (r) => ({ name: probox.store.results[r].name, colour: probox.lineColour(r), mark: r, r });
+
+  /** Return all detectors with their colours and shapes. */
+  probox.legend = (store) => store.results.map(({ name }, r) => h("span", probox.glyph(probox.line(r), r), name));
+
   /** Return what stands before a name in legends: its colour and, with a number, its shape. */
   probox.glyph = (colour, mark) =>
     mark === undefined
@@ -141,7 +147,7 @@
     return {
       show(px, py, lines) {
         box.replaceChildren(
-          ...lines.map(([text, colour, mark]) => h("div", {}, colour && probox.glyph(colour, mark), text)),
+          ...lines.map(([text, colour, mark]) => h("div", colour && probox.glyph(colour, mark), text)),
         );
         box.hidden = false;
         const room = container.clientWidth - box.offsetWidth;

@@ -108,7 +108,7 @@
     return s(
       "svg",
       { class: "glyph", width: 16, height: 12, "aria-hidden": "true" },
-      s("defs", {}, patternOf(number, part.colour, probox.css("--panel"), id)),
+      s("defs", patternOf(number, part.colour, probox.css("--panel"), id)),
       s("rect", { width: 16, height: 12, rx: 2, fill: `url(#${id})` }),
     );
   };
@@ -137,7 +137,6 @@
     svg.append(
       s(
         "defs",
-        {},
         parts.map((part, p) => patternOf(p, part.colour, probox.css("--panel"), ids[p])),
       ),
     );

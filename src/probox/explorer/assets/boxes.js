@@ -17,13 +17,8 @@
    * @returns {UnpackedBoxes}
    */
   function unpack(result, told) {
-    const own = probox.columns({
-      order: told.order,
-      starts: told.starts,
-      cuts: told.cuts,
-      late: told.late,
-      objects: told.objects,
-    });
+    const { order, starts, cuts, late, objects } = told;
+    const own = probox.columns({ order, starts, cuts, late, objects });
     const first = outcomes(told),
       later = outcomes(told.events);
     const { confidence, size } = result.detections;
@@ -123,12 +118,12 @@
 
   /** Return outcomes with an overlap in every cell: that of what is right at the first overlap, else NaN. */
   function outcomes(/** @type {PackedOutcomes} */ told) {
-    const { place, matched, ignored, iou } = probox.columns({
-      place: told.place,
-      matched: told.matched,
-      ignored: told.ignored,
-      iou: told.iou,
-    });
+    const [place, matched, ignored] = [
+      probox.column(told.place),
+      probox.column(told.matched),
+      probox.column(told.ignored),
+    ];
+    const iou = probox.column(told.iou);
     const spread = new Float64Array(matched.length).fill(NaN);
     let next = 0;
     for (let cell = 0; cell < matched.length; cell++)

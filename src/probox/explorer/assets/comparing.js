@@ -14,34 +14,12 @@
   const KEYS = ["PDQ", ...QUALITIES, ...COUNTS];
   const unitOf = (/** @type {string} */ key) => (COUNTS.includes(key) ? "count" : "per cent");
 
-  /**
-   * Return what PDQ adds up, image by image; `cost` is that of FP, whatever the convention counts.
-   *
-   * @param {Store} store
-   * @param {View} view
-   * @returns {ImageColumns}
-   */
-  function sumsPerImage(store, view) {
-    const { detections, pairs } = view.result;
-    /** @type {ImageColumns} */
-    const sums = Object.fromEntries([...QUALITIES, ...COUNTS].map((name) => [name, new Float64Array(store.count)]));
-    const cost = detections.cost ? new Float64Array(store.count) : sums.FP;
-    const there = store.objects.offsets,
-      found = detections.offsets;
-    const added = QUALITIES.map((name) => ({ sum: sums[name], values: pairs[name] }));
-    for (let i = 0; i < store.count; i++) {
-      for (let d = found[i]; d < found[i + 1]; d++) {
-        if (view.verdict[d] === TP) {
-          sums.TP[i]++;
-          for (const { sum, values } of added) sum[i] += values[view.pair[d]];
-        } else if (view.verdict[d] === FP) {
-          sums.FP[i]++;
-          if (detections.cost) cost[i] += detections.cost[d];
-        }
-      }
-      for (let o = there[i]; o < there[i + 1]; o++) if (view.objectVerdict[o] === FN) sums.FN[i]++;
-    }
-    return { ...sums, cost };
+  /** Return what PDQ adds up, image by image; `cost` is that of FP, whatever the convention counts. */
+  function sumsPerImage(/** @type {View} */ view) {
+    const sums = view.imageSums();
+    const { TP, FP, FN, pPDQ, spatial, label, foreground, background } = sums;
+    const cost = view.result.detections.cost ? sums.cost : FP;
+    return { pPDQ, spatial, label, foreground, background, TP, FP, FN, cost };
   }
 
   /** Return the number of a column that follows from sums: arrays with a place for each replicate. */
@@ -91,7 +69,7 @@
    */
   function* sampled(store, samples, r, threshold) {
     const view = store.view(r, threshold);
-    const sums = sumsPerImage(store, view);
+    const sums = sumsPerImage(view);
     const whole = totals(sums);
     const values = Object.fromEntries(KEYS.map((key) => [key, numberAt(whole, key, 0)]));
     const weights = yield* samples.drawn();

@@ -1,12 +1,54 @@
-// Which classes are taken for which, by PDQ's own matches at the threshold, with background; a cell chooses its items.
+// Which classes are taken for which, in counts: `probox.analysis.loss_breakdown` of the page. Nothing here draws.
 "use strict";
 (() => {
   const { probox } = window;
   const { h, byId, count, percent } = probox;
-  const { BACKGROUND, UNNAMED, MOST } = probox.constants.CONFUSION;
+  const { TP, FP, FN } = probox.constants.VERDICT;
 
-  const total = (/** @type {Uint32Array | number[]} */ values) =>
-    Array.from(values).reduce((sum, value) => sum + value, 0);
+  /**
+   * Return counts by class of the truth and class that detections name: classes, then background, then, as a prediction
+   * alone, no class of the truth. They add up to TP, FP and FN.
+   */
+  probox.confusion = (store, view) => {
+    const classes = store.classes.length;
+    const counts = Array.from({ length: classes + 1 }, () => new Uint32Array(classes + 2));
+    const { detections, pairs } = view.result;
+    for (let d = 0; d < view.verdict.length; d++) {
+      if (view.verdict[d] !== TP && view.verdict[d] !== FP) continue;
+      const truth = view.verdict[d] === TP ? store.objects.class[pairs.object[view.pair[d]]] : classes;
+      counts[truth][detections.class[d] < 0 ? classes + 1 : detections.class[d]]++;
+    }
+    view.objectVerdict.forEach((verdict, o) => {
+      if (verdict === FN) counts[store.objects.class[o]][classes]++;
+    });
+    return counts;
+  };
+
+  /** @param {Uint32Array | number[]} values */
+  const total = (values) => Array.from(values).reduce((sum, value) => sum + value, 0);
+
+  /** Return the classes that are mixed up most, in their order; those of which there is nothing are left out. */
+  probox.mostConfused = (counts, most) => {
+    const classes = counts.length - 1;
+    const size = (/** @type {number} */ c) => total(counts[c]) + total(counts.map((row) => row[c]));
+    const mixed = (/** @type {number} */ c) =>
+      total(counts[c]) -
+      counts[c][c] -
+      counts[c][classes] +
+      total(counts.map((row) => row[c])) -
+      counts[c][c] -
+      counts[classes][c];
+    return Array.from({ length: classes }, (_, c) => ({ c, size: size(c), mixed: mixed(c) }))
+      .filter((one) => one.size)
+      .sort((a, b) => b.mixed - a.mixed || b.size - a.size || a.c - b.c)
+      .slice(0, most)
+      .map((one) => one.c)
+      .sort((a, b) => a - b);
+  };
+
+  // Which classes are taken for which, by PDQ's own matches at the threshold, with background; a cell chooses its items.
+
+  const { BACKGROUND, UNNAMED, MOST } = probox.constants.CONFUSION;
 
   // --- the state: what the matrix shows, and the cell that the gallery shows ---
 
@@ -125,47 +167,19 @@
           : h("span", { class: "offscreen" }, "0"),
       );
     };
+    const detector = store.results[state.main].name;
+    const words = `Rows: classes of objects. Columns: classes that detections of ${detector} name.`;
+    const named = columns.map((c) => h("th", { scope: "col", title: nameOf(store, c) }, h("span", nameOf(store, c))));
+    const lines = [...rows, classes].map((truth) => {
+      const cells = columns.map((column) => cell(truth, column));
+      return probox.row(nameOf(store, truth), { class: truth === classes ? "background" : null }, cells);
+    });
     const table = byId("confusion-table");
-    const focused = probox.focusIn(table)?.dataset.key;
-    table.replaceChildren(
-      h(
-        "caption",
-        { class: "offscreen" },
-        `Rows: classes of objects. Columns: classes that detections of ${store.results[state.main].name} name.`,
-      ),
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", { scope: "col" }, "truth \\ named"),
-          columns.map((c) => h("th", { scope: "col", title: nameOf(store, c) }, h("span", {}, nameOf(store, c)))),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        [...rows, classes].map((truth) =>
-          h(
-            "tr",
-            { class: truth === classes ? "background" : null },
-            h("th", { scope: "row" }, nameOf(store, truth)),
-            columns.map((named) => cell(truth, named)),
-          ),
-        ),
-      ),
-    );
-    offer(table, state.confused ?? active);
-    if (focused)
-      buttonsOf(table)
-        .find((button) => button.dataset.key === focused)
-        ?.focus();
-    byId("confusion-detector").value = String(state.main);
-    byId("confusion-all").checked = state.matrix === "all";
+    const caption = h("caption", { class: "offscreen" }, words);
+    const focused = probox.fillTable(table, caption, probox.head(["truth \\ named", ...named]), h("tbody", lines));
+    offer(table, focused ?? state.confused ?? active);
     probox.showControl("confusion-all", there.length > MOST);
-    byId("confusion-shares").checked = state.shares === "yes";
-    byId("confusion-note").textContent = words(store, counts, rows, there);
+    byId("confusion-note").textContent = noteOf(store, counts, rows, there);
   }
 
   // Of so many buttons one is reached by tab, the others by arrows.
@@ -211,7 +225,7 @@
    * @param {number[]} rows
    * @param {number[]} there
    */
-  function words(store, counts, rows, there) {
+  function noteOf(store, counts, rows, there) {
     const classes = store.classes.length;
     const mixed = total(counts.slice(0, classes).map((row, c) => total(row) - row[c] - row[classes]));
     const matched = total(counts.slice(0, classes).map((row) => total(row) - row[classes]));
@@ -235,16 +249,9 @@
   probox.follow(["t", "main", "confused", "matrix", "shares"], render, "frame", "confusion-table");
 
   probox.onStart((store) => {
-    byId("confusion-detector").append(...probox.detectorOptions(store));
-    byId("confusion-detector").addEventListener("change", () =>
-      probox.setMain(Number(byId("confusion-detector").value)),
-    );
-    byId("confusion-all").addEventListener("change", () =>
-      probox.update({ matrix: byId("confusion-all").checked ? "all" : "most" }),
-    );
-    byId("confusion-shares").addEventListener("change", () =>
-      probox.update({ shares: byId("confusion-shares").checked ? "yes" : "no" }),
-    );
+    probox.detectorChoice("confusion-detector", "main");
+    probox.toggle("confusion-all", "matrix", "all");
+    probox.toggle("confusion-shares", "shares", "yes");
     const table = byId("confusion-table");
     table.addEventListener("focusin", (event) => {
       if (event.target instanceof HTMLElement) offer(table, event.target.dataset.key);

@@ -8,22 +8,13 @@
   const { FP, TP } = probox.constants.VERDICT;
   const EDGES = 4;
 
-  const decode = (/** @type {Why} */ { scores, pairs, twins }) => ({
+  /** Return the columns of a result's diagnosis. */
+  const columnsOf = probox.once((/** @type {Result} */ { why: { scores, pairs, twins } }) => ({
     code: probox.column(scores.code),
     spans: probox.columns(scores.spans),
     pairs: probox.columns(pairs),
     twins: probox.columns(twins),
-  });
-
-  /** @type {WeakMap<Result, ReturnType<typeof decode>>} */
-  const decoded = new WeakMap();
-
-  /** Return the columns of a result's diagnosis. */
-  function columnsOf(/** @type {Result} */ result) {
-    const columns = decoded.get(result) ?? decode(result.why);
-    decoded.set(result, columns);
-    return columns;
-  }
+  }));
 
   /** Return the level above which detections count: none is -1, also where pairs cannot follow a threshold. */
   const levelOf = (/** @type {Result} */ result, /** @type {number | null} */ threshold) =>
@@ -31,13 +22,8 @@
 
   // --- where the points went ---
 
-  /** @type {WeakMap<Result, Float64Array>} */
-  const lost = new WeakMap();
-
   /** Return what each pair of a result loses by its label, foreground and background: three numbers in a row each. */
-  function lossesOf(/** @type {Result} */ result) {
-    const known = lost.get(result);
-    if (known) return known;
+  const lossesOf = probox.once((/** @type {Result} */ result) => {
     const { label, foreground, background } = result.pairs;
     const weight = result.convention.label_weight;
     const losses = new Float64Array(3 * label.length);
@@ -50,23 +36,13 @@
         losses[3 * p + i] = (1 - factors[i]) * (1 / 3 + (b + c) / 6 + (b * c) / 3);
       }
     }
-    lost.set(result, losses);
     return losses;
-  }
+  });
 
   /** Return the sum of a view's pairwise qualities, its counts, and what its false positives cost. */
   function accounts(/** @type {View} */ view) {
-    const { TP: found, FP: wrong, FN: missed } = view.total();
-    const { cost } = view.result.detections,
-      { pPDQ } = view.result.pairs;
-    let quality = 0,
-      price = wrong;
-    for (const d of view.right) quality += pPDQ[view.pair[d]];
-    if (cost) {
-      price = 0;
-      for (let d = 0; d < cost.length; d++) if (view.verdict[d] === FP) price += cost[d];
-    }
-    return { quality, found, missed, wrong: price };
+    const { pPDQ, TP, FN, cost } = view.whole();
+    return { quality: pPDQ[0], found: TP[0], missed: FN[0], wrong: cost[0] };
   }
 
   /**
@@ -248,19 +224,12 @@
   const pit = (/** @type {PairsAt} */ at, /** @type {number} */ edge) =>
     shares(histogram(at, at.pairs.pit, PIT_BINS, edge));
 
-  /** @type {WeakMap<Float64Array, Uint32Array>} */
-  const orders = new WeakMap();
-
   /** Return edges with a sigma and a side, in the order of one of their columns. */
-  function order(/** @type {Float64Array} */ column) {
-    let rows = orders.get(column);
-    if (!rows) {
-      rows = Uint32Array.from(column.keys()).filter((row) => !Number.isNaN(column[row]));
-      rows.sort((a, b) => column[a] - column[b]);
-      orders.set(column, rows);
-    }
-    return rows;
-  }
+  const order = probox.once((/** @type {Float64Array} */ column) =>
+    Uint32Array.from(column.keys())
+      .filter((row) => !Number.isNaN(column[row]))
+      .sort((a, b) => column[a] - column[b]),
+  );
 
   function kept(/** @type {PairsAt} */ at, /** @type {Float64Array} */ column) {
     const there = new Uint8Array(at.pairs.since.length);

@@ -7,32 +7,48 @@
   /**
    * @template {Element} T
    * @param {T} element
-   * @param {Properties | undefined} properties
-   * @param {Child[]} children
+   * @param {readonly (Properties | Child)[]} parts
    */
-  function fill(element, properties, children) {
-    for (const [name, value] of Object.entries(properties || {})) {
-      if (value === null || value === undefined || value === false) continue;
-      if (typeof value === "function") element.addEventListener(name.slice(2), value);
-      else element.setAttribute(name, value === true ? "" : String(value));
-    }
-    /** @param {readonly Child[]} some */
-    const add = (some) => {
-      for (const child of some) {
-        if (Array.isArray(child)) add(child);
-        else if (child !== null && child !== undefined && child !== false)
-          element.append(/** @type {Node | string} */ (child));
+  function fill(element, parts) {
+    for (const part of parts) {
+      if (Array.isArray(part)) fill(element, part);
+      else if (typeof part === "string" || part instanceof Node) element.append(part);
+      else {
+        for (const [name, value] of Object.entries(part || {})) {
+          if (value === null || value === undefined || value === false) continue;
+          if (typeof value === "function") element.addEventListener(name.slice(2), value);
+          else element.setAttribute(name, value === true ? "" : String(value));
+        }
       }
-    };
-    add(children);
+    }
     return element;
   }
 
-  /** Make an HTML element; children are elements or text. */
-  probox.h = (tag, properties, ...children) => fill(document.createElement(tag), properties, children);
+  /** Make an HTML element of its properties, elements and texts. */
+  probox.h = (tag, ...parts) => fill(document.createElement(tag), parts);
 
   /** Make an SVG element. */
-  probox.s = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
+  probox.s = (tag, ...parts) => fill(document.createElementNS(SVG, tag), parts);
+
+  /** Return a table's head of one row; headings are texts or elements. */
+  probox.head = (headings) => {
+    const cells = headings.map((one) => (typeof one === "string" ? probox.h("th", { scope: "col" }, one) : one));
+    return probox.h("thead", probox.h("tr", cells));
+  };
+
+  /** Return a table's row, its first cell a heading. */
+  probox.row = (first, ...parts) => probox.h("tr", probox.h("th", { scope: "row" }, first), ...parts);
+
+  /** Return a table's cell with a number as it is, if there is one, and as it is shown. */
+  probox.cell = (value, ...parts) => probox.h("td", { "data-value": Number.isFinite(value) ? value : null }, ...parts);
+
+  /** Put new content into a table; the button that had the focus keeps it, and its key is returned. */
+  probox.fillTable = (table, ...content) => {
+    const focused = probox.focusIn(table)?.dataset.key;
+    table.replaceChildren(...content);
+    if (focused) [...table.querySelectorAll("button")].find((one) => one.dataset.key === focused)?.focus();
+    return focused;
+  };
 
   // Scripts ask for what the page has; a test compares ids.
   probox.byId = (id) => /** @type {any} */ (document.getElementById(id));
@@ -147,6 +163,7 @@
   const lineName = (/** @type {number} */ number) => `--line-${number % probox.constants.LINES}`;
   probox.line = (number) => `var(${lineName(number)})`;
   probox.lineColour = (number) => probox.css(lineName(number));
+  probox.swatch = (number) => probox.h("i", { class: "swatch", style: `background:${probox.line(number)}` });
 
   /** Do small works a few milliseconds per frame, so that the page stays smooth; the newest first. */
   /** @type {(() => void)[]} */

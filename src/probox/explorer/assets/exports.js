@@ -1,11 +1,39 @@
-// Any table of the page as Markdown, LaTeX or a CSV file, with what made its numbers under it.
-//
-// What is exported is read from the table as it is shown: its order, its columns. A cell whose text is rounded says its
-// number in `data-value`; one with an interval says `data-low` and `data-high`.
+// What stands under every table, shown or exported: threshold, convention, how many images, which probox.
 "use strict";
 (() => {
   const { probox } = window;
   const { h, byId } = probox;
+
+  /** Return parts of one text for all results if it is the same, else with the names of those it is of. */
+  function ofAll(/** @type {Store} */ store, /** @type {(result: Result, r: number) => string} */ textOf) {
+    const names = new Map();
+    store.results.forEach((result, r) => {
+      const text = textOf(result, r);
+      names.set(text, [...(names.get(text) || []), result.name]);
+    });
+    if (names.size === 1) return [...names.keys()][0];
+    return [...names].map(([text, own]) => `${text} (${own.join(", ")})`).join(", ");
+  }
+
+  /** Return in words above which label probability detections count. */
+  probox.thresholdText = (store, state) => {
+    const text = ofAll(store, ({ convention }) => String(state.t ?? convention.label_threshold ?? "none"));
+    return text === "none" ? "no label threshold" : `label threshold ${text}`;
+  };
+
+  /** Return in words what made the numbers of a table. */
+  probox.caption = (store, state) =>
+    [
+      probox.thresholdText(store, state),
+      `convention ${ofAll(store, (result) => result.words)}`,
+      `${probox.count(store.count)} ${store.count === 1 ? "image" : "images"}`,
+      `probox ${store.index.version}`,
+    ].join("; ");
+
+  // Any table of the page as Markdown, LaTeX or a CSV file, with what made its numbers under it.
+  //
+  // What is exported is read from the table as it is shown: its order, its columns. A cell whose text is rounded says its
+  // number in `data-value`; one with an interval says `data-low` and `data-high`.
 
   /** @type {Map<string, Exporting>} */
   const made = new Map(); // by the table's id

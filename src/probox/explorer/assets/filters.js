@@ -1,8 +1,63 @@
-// What the gallery shows: the chosen detector, order and filters.
+// The bar at the top: the label threshold, and what PDQ and counts are at it.
 "use strict";
 (() => {
   const { probox } = window;
-  const { h, byId } = probox;
+  const { h, byId, percent } = probox;
+
+  probox.field("t", null, "t", (text, store) => probox.numberIn(store.index.lowest, 1)(text));
+
+  /** Set the threshold; at the lowest there is none. */
+  probox.setThreshold = (value) => probox.update({ t: value > probox.store.index.lowest ? value : null });
+
+  /** @type {number | null | undefined} */
+  let told = null; // the threshold that was told last; null: none yet
+
+  probox.follow(["t"], (store, state) => {
+    byId("threshold").min = byId("exact").min = String(store.index.lowest);
+    byId("threshold").value = String(state.t ?? store.index.lowest);
+    if (document.activeElement !== byId("exact")) byId("exact").value = state.t === null ? "" : String(state.t);
+    byId("threshold").setAttribute("aria-valuetext", state.t === null ? "no threshold" : String(state.t));
+    const rows = store.results.map((result, r) => ({ name: result.name, r, ...store.view(r, state.t).total() }));
+    byId("readout").replaceChildren(
+      ...rows.map((row) =>
+        h(
+          "span",
+          { "data-result": row.r },
+          probox.swatch(row.r),
+          h("span", { class: "name", title: row.name }, probox.shortName(row.name)),
+          h("b", { "data-value": "PDQ" }, percent(row.PDQ)),
+          h(
+            "span",
+            { class: "counts" },
+            `${probox.count(row.TP)} TP · ${probox.count(row.FP)} FP · ${probox.count(row.FN)} FN`,
+          ),
+        ),
+      ),
+    );
+    for (const place of document.querySelectorAll(".printed"))
+      place.textContent =
+        state.t === null
+          ? "no label threshold: all detections count"
+          : `label threshold ${state.t}: only detections surer than that count`;
+    if (told !== null && told !== state.t) {
+      probox.announce(
+        `label threshold ${state.t ?? "none"}: ${rows.map((row) => `${row.name} PDQ ${percent(row.PDQ)}`).join(", ")}`,
+      );
+    }
+    told = state.t ?? undefined;
+  });
+
+  probox.onStart((store) => {
+    byId("threshold").addEventListener("input", () => probox.setThreshold(Number(byId("threshold").value)));
+    byId("exact").addEventListener("input", () => {
+      const value = Number(byId("exact").value);
+      if (byId("exact").value === "") probox.update({ t: null });
+      else if (value >= store.index.lowest && value <= 1) probox.update({ t: value });
+    });
+  });
+
+  // What the gallery shows: the chosen detector, order and filters.
+
   const { QUALITIES, SIZES, VERDICT, VERDICTS } = probox.constants;
   /** @type {("TP" | "FP" | "FN")[]} */
   const FILTERED = ["TP", "FP", "FN"];
@@ -31,35 +86,36 @@
   probox.field("find", "", "find", (text) => text);
 
   probox.follow(probox.GALLERY, (store, state) => {
-    byId("detector").value = String(state.main);
-    for (const key of /** @type {const} */ (["verdict", "quality", "duel", "tagged"])) byId(key).value = state[key];
-    byId("sort").value = probox.sortOf(state);
-    byId("by").value = probox.orderOf(state);
     probox.showControl("sort", state.show === "images");
     probox.showControl("by", state.show === "objects");
     for (const button of byId("show").querySelectorAll("button"))
       button.setAttribute("aria-pressed", String(button.value === state.show));
     nameBoth(store, state);
-    byId("class").value = state.class === null ? "" : String(state.class);
-    byId("size").value = state.size === null ? "" : String(state.size);
     if (document.activeElement !== byId("find")) byId("find").value = state.find;
     if (document.activeElement !== byId("from")) byId("from").value = String(100 * state.lo);
     if (document.activeElement !== byId("to")) byId("to").value = String(100 * state.hi);
     byId("clear").hidden = !probox.FILTERS.some((key) => state[key] !== probox.initial(key));
   });
 
-  /** Return the detectors as choices of a list. */
-  probox.detectorOptions = (store) => store.results.map((result, r) => h("option", { value: String(r) }, result.name));
-
   /** Choose a detector; nobody is their own rival. */
-  probox.setMain = (main) =>
-    probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
+  const chooseMain = (/** @type {number} */ main) => ({
+    main,
+    rival: probox.state().rival === main ? null : probox.state().rival,
+  });
+
+  probox.detectorChoice = (id, key, change = undefined) =>
+    probox.choice(
+      id,
+      key,
+      probox.store.results.map(({ name }, r) => [r, name]),
+      { change: change ?? (key === "main" ? chooseMain : undefined) },
+    );
 
   /** Name both detectors where their difference is a choice; hide such choices without a second one. */
   function nameBoth(/** @type {Store} */ store, /** @type {State} */ state) {
     const rival = probox.rivalOf(state);
-    byId("rival").value = rival === null ? "" : String(rival);
-    for (const option of byId("rival").options) option.disabled = option.value === String(state.main);
+    for (const option of [...byId("rival").options, ...byId("versus-rival").options])
+      option.disabled = option.value === String(state.main);
     probox.showControl("duel", rival !== null);
     const [a, b] = [state.main, rival].map((r) => (r === null ? "" : store.results[r].name));
     for (const option of byId("duel").options) if (option.value) option.textContent = probox.DUELS[option.value](a, b);
@@ -70,61 +126,27 @@
     }
   }
 
-  /** @param {Store} store */
-  function fillChoices(store) {
-    const offer = (/** @type {SelectId} */ id, /** @type {[value: string | number, text: string][]} */ choices) =>
-      byId(id).append(...choices.map(([value, text]) => h("option", { value: String(value) }, text)));
-    offer(
-      "quality",
-      QUALITIES.map((quality) => [quality, quality]),
-    );
-    offer(
-      "size",
-      SIZES.map((name, size) => [size, name]),
-    );
-    offer(
-      "verdict",
-      FILTERED.map((name) => [name, VERDICTS[VERDICT[name]]]),
-    );
-    offer(
-      "duel",
-      Object.keys(probox.DUELS).map((name) => [name, ""]),
-    );
+  probox.onStart((store) => {
+    const classes = store.usedClasses().sort((a, b) => store.classes[a].localeCompare(store.classes[b]));
+    /** @type {Record<"class" | "size" | "verdict" | "duel", Choice[]>} */
+    const choices = {
+      class: classes.map((number) => [number, store.classes[number]]),
+      size: SIZES.map((name, size) => [size, name]),
+      verdict: FILTERED.map((name) => [name, VERDICTS[VERDICT[name]]]),
+      duel: Object.keys(probox.DUELS).map((name) => [name, ""]),
+    };
     for (const id of /** @type {const} */ (["detector", "rival"])) {
-      byId(id).append(...probox.detectorOptions(store));
+      probox.detectorChoice(id, id === "rival" ? id : "main");
       probox.showControl(id, store.results.length > 1);
     }
-    offer(
-      "class",
-      store
-        .usedClasses()
-        .sort((a, b) => store.classes[a].localeCompare(store.classes[b]))
-        .map((number) => [number, store.classes[number]]),
-    );
-  }
-
-  probox.onStart((store) => {
-    fillChoices(store);
-    /** @type {(id: SelectId, changes: (value: string) => Partial<State>) => void} */
-    const choose = (id, changes) => {
-      const list = byId(id);
-      list.addEventListener("change", () => probox.update(changes(list.value)));
-    };
-    const orNull = (/** @type {string} */ text) => (text === "" ? null : Number(text));
-    byId("detector").addEventListener("change", () => probox.setMain(Number(byId("detector").value)));
-    choose("rival", (value) => ({ rival: orNull(value) }));
-    choose("duel", (duel) => ({ duel }));
-    choose("sort", (sort) => ({ sort }));
-    choose("by", (by) => ({ by }));
-    choose("tagged", (tagged) => ({ tagged }));
+    for (const id of /** @type {const} */ (["class", "size", "verdict", "duel"])) probox.choice(id, id, choices[id]);
+    probox.choice("sort", "sort", [], { shown: probox.sortOf });
+    probox.choice("by", "by", [], { shown: probox.orderOf });
+    probox.choice("quality", "quality", QUALITIES);
+    probox.choice("tagged", "tagged");
     for (const button of byId("show").querySelectorAll("button")) {
       button.addEventListener("click", () => probox.update({ show: button.value }, true));
     }
-    // Lists have no other values than those that they were filled with.
-    choose("verdict", (value) => ({ verdict: /** @type {State["verdict"]} */ (value) }));
-    choose("quality", (value) => ({ quality: /** @type {Quality} */ (value) }));
-    choose("class", (value) => ({ class: orNull(value) }));
-    choose("size", (value) => ({ size: orNull(value) }));
     byId("filters").addEventListener("submit", (event) => event.preventDefault());
     byId("find").addEventListener("input", () => probox.update({ find: byId("find").value }));
     const share = (/** @type {string} */ text, /** @type {number} */ otherwise) =>

@@ -237,7 +237,7 @@
         h(
           "span",
           { class: "numbers" },
-          h("b", {}, PDQ),
+          h("b", PDQ),
           h("span", { class: "right" }, `${sums.TP[row]} TP`),
           h("span", { class: "wrong" }, `${sums.FP[row]} FP`),
           h("span", { class: "wrong" }, `${sums.FN[row]} FN`),

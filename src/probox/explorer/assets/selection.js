@@ -157,27 +157,14 @@
   /** Return PDQ, lost points, TP, FP and FN of what passes, for each image; the first two are NaN where nothing does. */
   probox.imageSums = (store, state, r, { found, there }) => {
     const view = store.view(r, state.t);
-    const { detections, pairs } = view.result;
-    const image = probox.imageOfRows(detections.offsets),
-      imageThere = probox.imageOfRows(store.objects.offsets);
-    const quality = new Float64Array(store.count),
-      cost = new Float64Array(store.count);
-    const [right, wrong, missed] = [0, 1, 2].map(() => new Uint32Array(store.count));
-    for (const d of view.right) {
-      if (!found[d]) continue;
-      right[image[d]]++;
-      quality[image[d]] += pairs.pPDQ[view.pair[d]];
-    }
-    for (const d of view.wrong) {
-      if (!found[d]) continue;
-      wrong[image[d]]++;
-      cost[image[d]] += detections.cost ? detections.cost[d] : 1;
-    }
-    for (let o = 0; o < there.length; o++) if (there[o] && view.objectVerdict[o] === FN) missed[imageThere[o]]++;
-    const counted = quality.map((_, i) => right[i] + cost[i] + missed[i] || NaN);
-    const PDQ = quality.map((sum, i) => sum / counted[i]);
-    const lost = quality.map((sum, i) => counted[i] - sum);
-    return { PDQ, lost, TP: right, FP: wrong, FN: missed };
+    const groups = (/** @type {Uint32Array} */ offsets, /** @type {Uint8Array} */ passes) =>
+      probox.imageOfRows(offsets).map((image, row) => (passes[row] ? image : -1));
+    const own = groups(view.result.detections.offsets, found);
+    const sums = view.sums(store.count, own, groups(store.objects.offsets, there));
+    const counted = sums.TP.map((right, i) => right + sums.cost[i] + sums.FN[i] || NaN);
+    const PDQ = sums.pPDQ.map((sum, i) => sum / counted[i]);
+    const lost = sums.pPDQ.map((sum, i) => counted[i] - sum);
+    return { PDQ, lost, TP: sums.TP, FP: sums.FP, FN: sums.FN };
   };
 
   // What comes first has the least of these; `a` and `b` are sums of the chosen detector and of its rival.

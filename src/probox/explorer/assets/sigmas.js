@@ -2,9 +2,9 @@
 "use strict";
 (() => {
   const { probox } = window;
-  const { h, byId, percent } = probox;
+  const { h, byId, named, percent } = probox;
   const { EDGES, SHARES, PIT_BINS, SHAPES, BAND, LEAST, IOU, SIGMA_BINS } = probox.constants.WHY;
-  const { named, counted, fill, share } = probox.why;
+  const { counted, fill, share } = probox.why;
   const CUT = `Pairs: COCO IoU ${IOU}, which cuts off large errors.`;
   const POINTS = 1500; // of one detector's cloud
 
@@ -59,7 +59,6 @@
   function renderCoverage(store, state) {
     const all = pairsOf(store, state),
       edge = state.edge ? EDGES.indexOf(state.edge) : null;
-    byId("edge").value = state.edge;
     const found = withSigma(all).map(({ at, r }) => ({ r, ...probox.diagnosis.coverage(at, edge) }));
     byId("of-coverage").textContent = `${judged(all)}. Below the line: too sure. ${CUT}`;
     const shown = [50, 68, 90, 95];
@@ -269,11 +268,7 @@
   }
 
   probox.onStart((store) => {
-    byId("edge").append(
-      h("option", { value: "" }, "all four"),
-      ...EDGES.map((edge) => h("option", { value: edge }, edge)),
-    );
-    byId("edge").addEventListener("change", () => probox.update({ edge: byId("edge").value }));
+    probox.choice("edge", "edge", [["", "all four"], ...EDGES]);
     if (store.results.some(({ why }) => why.pairs.level)) return;
     // Nobody claims a sigma: one card says so, in place of four empty ones.
     for (const card of document.querySelectorAll("#why .sigma")) card.toggleAttribute("hidden", true);

@@ -48,6 +48,39 @@
    */
   probox.follow = (keys, work, when = "now", id = null) => works.push({ keys, work, when, id });
 
+  /**
+   * Keep a list and a part of the state the same: `choices` join the list, words or pairs of
+   * a value and words; its empty value stands for null.
+   *
+   * What is chosen changes the state by `change(value)`, by default that part alone; `shown(state)` is what the list
+   * shows, by default that part. Scripts call it at the start.
+   */
+  probox.choice = (id, key, choices = [], options = {}) => {
+    const { change = (/** @type {unknown} */ value) => ({ [key]: value }) } = options;
+    const { shown = (/** @type {State} */ now) => now[key] } = options;
+    const list = probox.byId(id);
+    for (const one of choices) {
+      const [value, text] = typeof one === "string" ? [one, one] : one;
+      list.append(probox.h("option", { value: String(value) }, text));
+    }
+    list.addEventListener("change", () => {
+      const { value } = list;
+      probox.update(change(typeof defaults[key] === "string" ? value : value === "" ? null : Number(value)));
+    });
+    probox.follow([...fields.keys()], (_, now) => {
+      list.value = String(shown(now) ?? "");
+    });
+  };
+
+  /** Keep a box to tick and a part of the state the same, which has one of two words. */
+  probox.toggle = (id, key, on) => {
+    const box = probox.byId(id);
+    box.addEventListener("change", () => probox.update({ [key]: box.checked ? on : defaults[key] }));
+    probox.follow([key], (_, now) => {
+      box.checked = now[key] === on;
+    });
+  };
+
   /** Do `work(store)` once, before anything is drawn. */
   probox.onStart = (work) => starts.push(work);
 

@@ -91,8 +91,8 @@
 
   /** One result at one threshold: verdicts, partners, and sums by whatever one asks for. */
   class View {
-    /** @type {Row | undefined} */
-    _total;
+    /** @type {Sums | undefined} */
+    _whole;
     /** @type {Row[] | undefined} */
     _perClass;
     /** @type {Row[] | undefined} */
@@ -174,7 +174,7 @@
         if (groupOf[i] >= 0) sums.TP[groupOf[i]]++;
       }
       for (const quality of QUALITIES) {
-        const own = sums.qualities[quality],
+        const own = sums[quality],
           values = pairs[quality];
         for (let i = 0; i < groupOf.length; i++) if (groupOf[i] >= 0) own[groupOf[i]] += values[rightPair[i]];
       }
@@ -184,11 +184,16 @@
         sums.objects[group]++;
         if (objectVerdict[o] === FN) sums.FN[group]++;
       }
-      return sums.rows();
+      return sums;
+    }
+
+    /** Return the sums of all, in one group. */
+    whole() {
+      return (this._whole ||= this.sums(1, zeros(this.verdict.length), zeros(this.objectVerdict.length)));
     }
 
     total() {
-      return (this._total ||= this.sums(1, zeros(this.verdict.length), zeros(this.objectVerdict.length))[0]);
+      return this.whole().rows()[0];
     }
 
     perClass() {
@@ -196,26 +201,37 @@
         this.store.classes.length,
         this.result.detections.class,
         this.store.objects.class,
-      ));
+      ).rows());
     }
 
     perSize() {
       const own = ofEachSize(this.result.detections.size),
         there = ofEachSize(this.store.objects.size);
-      return (this._perSize ||= SIZES.map((_, size) => this.sums(1, own[size], there[size])[0]));
+      return (this._perSize ||= SIZES.map((_, size) => this.sums(1, own[size], there[size]).rows()[0]));
     }
 
     perImage() {
-      const own = imageOfRows(this.result.detections.offsets),
-        there = imageOfRows(this.store.objects.offsets);
-      return (this._perImage ||= this.sums(this.store.count, own, there));
+      return (this._perImage ||= this.imageSums().rows());
+    }
+
+    /** Return the sums of each image. */
+    imageSums() {
+      const own = imageOfRows(this.result.detections.offsets);
+      return this.sums(this.store.count, own, imageOfRows(this.store.objects.offsets));
     }
 
     /** Return a true positive's or object's five qualities by the detection, or null. */
     qualities(/** @type {number} */ d) {
       const p = d < 0 ? -1 : this.pair[d];
       if (p < 0) return null;
-      return byQuality((name) => this.result.pairs[name][p]);
+      const { pPDQ, spatial, label, foreground, background } = this.result.pairs;
+      return {
+        pPDQ: pPDQ[p],
+        spatial: spatial[p],
+        label: label[p],
+        foreground: foreground[p],
+        background: background[p],
+      };
     }
 
     /** @param {number} d */
@@ -249,54 +265,46 @@
     }
   }
 
-  /**
-   * Return something for each quality.
-   *
-   * @template T
-   * @param {(name: Quality) => T} make
-   */
-  const byQuality = (make) =>
-    /** @type {Record<Quality, T>} */ (Object.fromEntries(QUALITIES.map((name) => [name, make(name)])));
-
   /** Counts, costs and sums of qualities of groups. */
   class Sums {
-    /** @param {number} groups */
-    constructor(groups) {
-      this.groups = groups;
-      this.TP = new Uint32Array(groups);
-      this.FP = new Uint32Array(groups);
-      this.FN = new Uint32Array(groups);
-      this.objects = new Uint32Array(groups);
-      this.cost = new Float64Array(groups);
-      this.qualities = byQuality(() => new Float64Array(groups));
+    constructor(/** @type {number} */ groups) {
+      const column = () => new Float64Array(groups);
+      this.TP = column();
+      this.FP = column();
+      this.FN = column();
+      this.objects = column();
+      this.cost = column();
+      this.pPDQ = column();
+      this.spatial = column();
+      this.label = column();
+      this.foreground = column();
+      this.background = column();
     }
 
     /** Return averages over true positives, and PDQ, of each group; NaN where there is nothing to average. */
     rows() {
-      return Array.from({ length: this.groups }, (_, group) => {
-        const tp = this.TP[group],
-          counted = tp + this.cost[group] + this.FN[group];
-        /** @type {Row} */
-        const row = {
-          PDQ: counted ? this.qualities.pPDQ[group] / counted : NaN,
+      return Array.from(this.TP, (tp, group) => {
+        const counted = tp + this.cost[group] + this.FN[group];
+        const mean = (/** @type {Float64Array} */ sums) => (tp ? sums[group] / tp : NaN);
+        return {
+          PDQ: counted ? this.pPDQ[group] / counted : NaN,
           TP: tp,
           FP: this.FP[group],
           FN: this.FN[group],
           objects: this.objects[group],
-          pPDQ: NaN,
-          spatial: NaN,
-          label: NaN,
-          foreground: NaN,
-          background: NaN,
+          pPDQ: mean(this.pPDQ),
+          spatial: mean(this.spatial),
+          label: mean(this.label),
+          foreground: mean(this.foreground),
+          background: mean(this.background),
         };
-        if (tp) for (const name of QUALITIES) row[name] = this.qualities[name][group] / tp;
-        return row;
       });
     }
   }
 
-  // Columns of groups do not change with the threshold: they are made once, and kept by the column they come from.
   /**
+   * Return a function that makes what follows from an object once, and keeps it as long as that.
+   *
    * @template {object} Source
    * @template Column
    * @param {(source: Source) => Column} make
@@ -330,6 +338,7 @@
     return rows;
   });
 
+  probox.once = once;
   probox.Store = Store;
   probox.View = View;
   probox.column = column;

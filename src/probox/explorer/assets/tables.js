@@ -149,7 +149,6 @@
     };
     const head = h(
       "tr",
-      {},
       sortable("detector", "number", order, change, "in the order given", false),
       columns.map((column) => sortable(column.heading, column.key, order, change, probox.hintOf(column))),
     );
@@ -157,12 +156,7 @@
       h(
         "tr",
         { "data-result": row.number },
-        h(
-          "th",
-          { scope: "row" },
-          h("i", { class: "swatch", style: `background:${probox.lineColour(row.number)}` }),
-          row.name,
-        ),
+        h("th", { scope: "row" }, probox.swatch(row.number), row.name),
         columns.map((column) => {
           const value = row.numbers[column.key];
           const text = show(column, value);
@@ -184,7 +178,7 @@
         }),
       ),
     );
-    replace(probox.byId("summary"), h("thead", {}, head), h("tbody", {}, body));
+    replace(probox.byId("summary"), h("thead", head), h("tbody", body));
   }
 
   /**
@@ -330,7 +324,6 @@
       late = further.filter((column) => !column.early);
     const head = h(
       "tr",
-      {},
       sortable(heading, first, sort, change, null, false),
       sortable("objects", "objects", sort, change),
       store.results.map((result, r) =>
@@ -389,7 +382,7 @@
         late.map((column) => furtherCell(column, row)),
       ),
     );
-    replace(probox.byId(id), h("thead", {}, head), h("tbody", {}, body));
+    replace(probox.byId(id), h("thead", head), h("tbody", body));
     for (const place of document.querySelectorAll(".groups .whose"))
       place.replaceChildren(
         "columns after PDQ: ",

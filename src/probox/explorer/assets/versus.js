@@ -133,10 +133,11 @@
    * Return a row of the table; `one` may be a plain difference, of which neither interval nor p is known.
    *
    * @param {Column} column
-   * @param {[first: number, second: number]} both
+   * @param {number} first
+   * @param {number} second
    * @param {Difference | null | undefined} one
    */
-  function row(column, [first, second], one) {
+  function row(column, first, second, one) {
     const write = written(column.key),
       value = first - second,
       p = one?.p ?? NaN;
@@ -150,21 +151,16 @@
         column.heading,
         column.better === "low" && " (lower is better)",
       ),
-      h("td", { "data-value": Number.isFinite(first) ? first : null }, shown(first)),
-      h("td", { "data-value": Number.isFinite(second) ? second : null }, shown(second)),
-      h(
-        "td",
-        {
-          class: one?.claimed ? "claimed" : null,
-          "data-value": Number.isFinite(value) ? value : null,
-          "data-low": one?.between?.low,
-          "data-high": one?.between?.high,
-        },
+      probox.cell(first, shown(first)),
+      probox.cell(second, shown(second)),
+      probox.cell(
+        value,
+        { class: one?.claimed ? "claimed" : null, "data-low": one?.between?.low, "data-high": one?.between?.high },
         Number.isFinite(value) ? signed(value, write) : "–",
         one && markOf(one),
       ),
-      h("td", {}, betweenText(one?.between ?? null, write)),
-      h("td", { "data-value": Number.isFinite(p) ? p : null }, Number.isFinite(p) ? pText(p).replace("p = ", "") : "–"),
+      h("td", betweenText(one?.between ?? null, write)),
+      probox.cell(p, Number.isFinite(p) ? pText(p).replace("p = ", "") : "–"),
     );
   }
 
@@ -172,26 +168,17 @@
   function renderVersus(store, state) {
     const a = state.main,
       b = probox.rivalOf(state);
-    byId("versus-main").value = String(a);
-    byId("versus-rival").value = b === null ? "" : String(b);
-    for (const option of byId("versus-rival").options) option.disabled = option.value === String(a);
     const reason = b === null ? null : obstacle(store, a, b);
     byId("versus-card").hidden = b === null || reason !== null;
     const found = comparison(state);
     const names = b === null ? [] : [store.results[a].name, store.results[b].name];
-    const notes =
+    const told = store.count < 2 || found ? conclusion(names, found?.columns.PDQ ?? null, store.count) : "…";
+    byId("versus-words").textContent =
       b === null
-        ? ["Choose a second detector to see by how much they differ, and whether that may be claimed."]
+        ? "Choose a second detector to see by how much they differ, and whether that may be claimed."
         : reason
-          ? [`They cannot be compared: ${reason}.`]
-          : [
-              store.count < 2
-                ? conclusion(names, null, store.count)
-                : found
-                  ? conclusion(names, found.columns.PDQ, store.count)
-                  : "…",
-            ];
-    byId("versus-words").replaceChildren(...notes);
+          ? `They cannot be compared: ${reason}.`
+          : told;
     byId("versus-method").textContent =
       b === null || reason
         ? ""
@@ -207,27 +194,13 @@
     if (b === null || reason) return;
     const rows = probox.summaryRows(store, state.t);
     const columns = store.index.columns.filter(({ key }) => [a, b].every((r) => Number.isFinite(rows[r].numbers[key])));
+    const lines = columns.map((column) => {
+      const [first, second] = [a, b].map((r) => rows[r].numbers[column.key]);
+      return row(column, first, second, KEYS.includes(column.key) ? found?.columns[column.key] : null);
+    });
     byId("versus-table").replaceChildren(
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          ["", ...names, "difference", `${SURE} interval`, "p"].map((text) => h("th", { scope: "col" }, text)),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        columns.map((column) =>
-          row(
-            column,
-            [rows[a].numbers[column.key], rows[b].numbers[column.key]],
-            KEYS.includes(column.key) ? found?.columns[column.key] : null,
-          ),
-        ),
-      ),
+      probox.head(["", ...names, "difference", `${SURE} interval`, "p"]),
+      h("tbody", lines),
     );
   }
 
@@ -283,14 +256,8 @@
   probox.onStart((store) => {
     byId("versus").hidden = store.results.length < 2;
     byId("summary").classList.toggle("sampled", store.count > 1);
-    for (const id of /** @type {const} */ (["versus-main", "versus-rival"])) {
-      byId(id).append(...probox.detectorOptions(store));
-    }
-    byId("versus-main").addEventListener("change", () => probox.setMain(Number(byId("versus-main").value)));
-    byId("versus-rival").addEventListener("change", () => {
-      const { value } = byId("versus-rival");
-      probox.update({ rival: value === "" ? null : Number(value) });
-    });
+    probox.detectorChoice("versus-main", "main");
+    probox.detectorChoice("versus-rival", "rival");
     probox.exportable("versus-table", { name: "versus", more: () => METHOD });
   });
 })();

@@ -104,8 +104,6 @@
       pane.scale.hidden = !state.layers.includes("h");
     }
     for (const input of byId("layers").querySelectorAll("input")) input.checked = state.layers.includes(input.value);
-    byId("other").value = state.other === null ? "" : String(state.other);
-    byId("shown").value = String(state.main);
     if (geometry)
       probox.listItems(store, row, geometry, shown, (entry) => {
         hover = entry;
@@ -147,14 +145,7 @@
     const box = h(
       "figure",
       { class: "pane" },
-      h(
-        "figcaption",
-        {},
-        h("i", { class: "swatch", style: `background:${probox.line(r)}` }),
-        h("b", { title: name }, name),
-        text,
-        scale,
-      ),
+      h("figcaption", probox.swatch(r), h("b", { title: name }, name), text, scale),
       limit,
       stage,
     );
@@ -422,13 +413,8 @@
       const on = [...byId("layers").querySelectorAll("input")].filter((input) => input.checked);
       probox.update({ layers: on.map((input) => input.value).join("") });
     });
-    byId("shown").append(...probox.detectorOptions(store));
-    byId("other").append(h("option", { value: "" }, "none"), ...probox.detectorOptions(store));
-    byId("shown").addEventListener("change", () => probox.update({ main: Number(byId("shown").value), pick: null }));
-    byId("other").addEventListener("change", () => {
-      const { value } = byId("other");
-      probox.update({ other: value === "" ? null : Number(value) });
-    });
+    probox.detectorChoice("shown", "main", (main) => ({ main, pick: null }));
+    probox.detectorChoice("other", "other");
     for (const id of /** @type {const} */ (["shown", "other"])) probox.showControl(id, store.results.length > 1);
     const zoomAbout = (/** @type {number} */ factor) =>
       setZoom(probox.zoomed(zoom, factor, panes[0].canvas.clientWidth / 2, panes[0].canvas.clientHeight / 2));

@@ -1,21 +1,49 @@
-// The diagnosis' cards about points and scores: where they went, what if, are scores honest.
+// The verdict in words, on top: sentences of Python's diagnosis, which are of the threshold that was measured with.
 "use strict";
 (() => {
   const { probox } = window;
-  const { h, byId, percent, count } = probox;
+  const { h, byId, named, percent, count } = probox;
+
+  /** Return of which detections the sentences are. */
+  function ofWhich(/** @type {Store} */ store) {
+    const own = [...new Set(store.results.map(({ why }) => why.threshold))];
+    if (own.length > 1) return "each of all its detections";
+    return own[0] === null ? "of all detections" : `of all detections above ${own[0]}`;
+  }
+
+  probox.onStart((store) => {
+    byId("verdicts").replaceChildren(
+      ...store.results.map((result, r) =>
+        h(
+          "article",
+          { class: "card", "data-result": r },
+          h("h3", probox.glyph(probox.line(r), r), result.name),
+          h("ul", ...result.why.verdict.map((text) => h("li", text[0].toUpperCase() + text.slice(1)))),
+          result.why.notes.map((text) => h("p", { class: "note" }, `Note: ${text}.`)),
+        ),
+      ),
+    );
+    const left = [...new Set(store.results.flatMap(({ why }) => why.left_out))];
+    byId("verdict-more").textContent = left.length
+      ? `Not said here, since it takes longer: ${left.join(" and ")}. “probox diagnose RESULT” says it, with all numbers.`
+      : "";
+  });
+
+  probox.follow(["t"], (store, state) => {
+    const moved = state.t !== null;
+    byId("verdict-of").textContent =
+      ofWhich(store) + (moved ? `, not of the threshold ${state.t} that is set now` : "");
+    byId("verdict-of").classList.toggle("moved", moved);
+    byId("verdicts").classList.toggle("moved", moved);
+  });
+
+  // The diagnosis' cards about points and scores: where they went, what if, are scores honest.
+
   const { PARTS, WHAT_IF, FEW, SCORE_BINS, IOU } = probox.constants.WHY;
 
   // Points that were won have the colour of matches, errors theirs; what matches lack has no hue.
   /** @type {Record<string, string>} */
   const PART_COLOURS = { pdq: "--right", missed: "--wrong", false_positives: "--wrong" };
-
-  /** Return a detector's name, colour and shape, as charts take them. */
-  const named = (/** @type {number} */ r) => ({
-    name: probox.store.results[r].name,
-    colour: probox.lineColour(r),
-    mark: r,
-    r,
-  });
 
   /** Return how many there are, and that few say little. */
   const counted = (/** @type {number} */ n, /** @type {string} */ what) =>
@@ -27,33 +55,9 @@
    * @type {Probox["why"]["fill"]}
    */
   const fill = (id, head, rows) => {
-    byId(id).replaceChildren(
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          head.map((text) => h("th", { scope: "col" }, text)),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        rows.map(([first, ...cells]) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, first),
-            cells.map((cell) =>
-              Array.isArray(cell)
-                ? h("td", { "data-value": Number.isFinite(cell[0]) ? cell[0] : null }, cell[1])
-                : h("td", {}, cell),
-            ),
-          ),
-        ),
-      ),
-    );
+    const cellOf = (/** @type {Cell} */ cell) => (Array.isArray(cell) ? probox.cell(...cell) : h("td", cell));
+    const lines = rows.map(([first, ...cells]) => probox.row(first, cells.map(cellOf)));
+    byId(id).replaceChildren(probox.head(head), h("tbody", lines));
   };
 
   /**
@@ -63,7 +67,7 @@
    */
   const share = (value, digits = 1) => [value, percent(value, digits)];
 
-  probox.why = { named, counted, fill, share };
+  probox.why = { counted, fill, share };
 
   /** @type {Work} */
   function renderBudget(store, state) {
@@ -88,7 +92,7 @@
       format: (value) => percent(value, 1),
       label: "where the points of PDQ went, in per cent of what could be reached",
     });
-    byId("key-budget").replaceChildren(...parts.map((part, p) => h("span", {}, probox.partSwatch(part, p), part.name)));
+    byId("key-budget").replaceChildren(...parts.map((part, p) => h("span", probox.partSwatch(part, p), part.name)));
     byId("of-budget").textContent =
       "Per cent of what could be reached. Labels, foreground and background: what matched detections lack, split by Shapley values.";
     fill(
@@ -233,9 +237,7 @@
   });
 
   probox.onStart((store) => {
-    byId("why-legend").replaceChildren(
-      ...store.results.map(({ name }, r) => h("span", {}, probox.glyph(probox.line(r), r), name)),
-    );
+    byId("why-legend").replaceChildren(...probox.legend(store));
     for (const key of ["budget", "what-if", "reliability", "coverage", "pit", "sparsification", "sigma"]) {
       probox.exportable(`table-${key}`, { name: key });
     }
