@@ -26,7 +26,7 @@ import numpy as np
 import probox
 from probox.files.photos import find_photo, load_photo
 from probox.pictures.batch import draw_image
-from probox.pictures.corners import principal_axes
+from probox.pictures.drawing import principal_axes
 from probox.pictures.rendering import file_content
 from probox.pictures.view import ImageView, view_of_image
 

@@ -83,7 +83,7 @@ def test_intervals_of_map_are_left_out_where_they_take_long(
 ) -> None:
     result = results["unsure"]
     assert set(box_intervals(result)) == {"mAP", "moLRP"}
-    assert box_intervals(result.on(result.dataset.image_ids[:1])) == {}  # one image cannot be drawn anew
+    assert box_intervals(result.select_images(result.dataset.image_ids[:1])) == {}  # one image cannot be drawn anew
     monkeypatch.setattr(payload, "MOST_DRAWN", len(result.detections))
     assert set(box_intervals(result)) == {"mAP", "moLRP"}
     monkeypatch.setattr(payload, "MOST_DRAWN", len(result.detections) - 1)

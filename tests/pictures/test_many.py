@@ -77,10 +77,10 @@ def test_a_script_without_a_main_guard_can_draw(demo_files: Path, tmp_path: Path
     """Each process must not run the script once more, nor anything that lies beside it."""
     script = tmp_path / "script.py"
     script.write_text(
-        "from probox.pictures import many\n"
+        "from probox.pictures import batch\n"
         "from probox.cli import main\n"
         "print('once')\n"
-        "many._EACH = 1\n"
+        "batch._EACH = 1\n"
         f"main(['draw', {str(demo_files / 'results' / 'unsure')!r}, '--out', 'pictures', '--limit', '2', "
         "'--threads', '2', '--label-text', 'none', '--corners', 'none', '--json'])\n"
     )

@@ -20,7 +20,7 @@ import probox
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.demo import Demo
 from probox.files.photos import find_photo
-from probox.pictures.corners import principal_axes
+from probox.pictures.drawing import principal_axes
 from probox.pictures.labelling import place_labels
 from probox.pictures.rendering import Shapes
 from probox.pictures.standalone import read_standalone

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.files.photos import find_photo, load_photo
-from probox.pictures.corners import SIGMAS, add_arrows, add_ellipses
 from probox.pictures.style import Palette, palette_called
 from probox.pictures.view import ImageView, at_best_threshold, view_of_detections, view_of_image
 from probox.support.optional import require
@@ -20,6 +19,8 @@ from probox.tables.results import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+FloatArray = npt.NDArray[np.float64]
 
 CORNERS = ("ellipse", "ellipses", "arrow", "none")
 
@@ -199,20 +200,16 @@ def new_axes(width: int, height: int, *, shown: bool = True) -> Axes:
 
     scale = _LONG_SIDE / max(width, height)
     # A sliver of an image still needs room for words.
-    options: Any = {
-        "figsize": (max(width * scale, 1.5), max(height * scale, 1.5)),
-        "dpi": 150,
-        "layout": "none",
-    }
-    figure = TextFigure(**options) if not shown else _shown_figure(FigureClass=TextFigure, **options)
+    size = (max(width * scale, 1.5), max(height * scale, 1.5))
+    options: dict[str, Any] = {"figsize": size, "dpi": 150, "layout": "none"}
+    if shown:
+        import matplotlib.pyplot as plt
+
+        figure: Any = plt.figure(FigureClass=TextFigure, **options)
+    else:
+        figure = TextFigure(**options)
     axes: Axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     return axes
-
-
-def _shown_figure(**options: Any) -> Any:
-    import matplotlib.pyplot as plt
-
-    return plt.figure(**options)
 
 
 def _draw_ground(axes: Axes, view: ImageView, photo: npt.NDArray[np.uint8] | None, veil: float) -> None:
@@ -223,20 +220,19 @@ def _draw_ground(axes: Axes, view: ImageView, photo: npt.NDArray[np.uint8] | Non
     elif veil:
         shades = np.rint(np.arange(256) * (1.0 - veil) + 255.0 * veil).astype(np.uint8)
         photo = shades[photo]
-    _add_picture(axes, view, photo, zorder=0.0, smooth=True)
+    _add_picture(axes, view, photo, zorder=0.0, interpolation="antialiased")
     axes.set_xlim(-0.5, view.width - 0.5)
     axes.set_ylim(view.height - 0.5, -0.5)
     axes.set_aspect("equal")
     axes.set_axis_off()
 
 
-def _add_picture(
-    axes: Axes, view: ImageView, pixels: npt.NDArray[np.uint8], *, zorder: float, smooth: bool = False
-) -> None:
+def _add_picture(axes: Axes, view: ImageView, pixels: npt.NDArray[Any], **options: Any) -> None:
+    """Draw pixels or values over the whole image, or over the `extent` that the options name."""
     from probox.pictures.rendering import Picture
 
     extent = (-0.5, view.width - 0.5, view.height - 0.5, -0.5)
-    picture = Picture(axes, extent=extent, interpolation="antialiased" if smooth else "nearest", zorder=zorder)
+    picture = Picture(axes, **{"extent": extent, "interpolation": "nearest", **options})
     picture.set_data(pixels)
     picture.set_clip_path(axes.patch)
     axes.add_image(picture)
@@ -321,6 +317,119 @@ def _draw_boxes(
         add_arrows(axes, **both_corners, strengths=np.repeat(strengths, 2))
 
 
+SIGMAS = (3, 2, 1)
+"""The standard deviations at which ellipses are drawn, the outermost first."""
+SIGMA = 2
+"""The one where there is room for one."""
+
+_STRENGTHS = {3: 0.55, 2: 0.8, 1: 1.0}
+_UNSEEN = 0.02
+"""Opacity below which nobody would see a shape that takes as long to draw as any other."""
+
+
+def principal_axes(covariance: npt.ArrayLike) -> tuple[FloatArray, float]:
+    """Return the standard deviations along the two principal axes, the longer first, and its angle in degrees.
+
+    With Sigma = V diag(l1, l2) V^T, the points one standard deviation from the mean,
+    {mu + V diag(sqrt(l1), sqrt(l2)) u : |u| = 1}, are an ellipse with half-axes sqrt(l1) and sqrt(l2).
+
+    >>> half_axes, angle = principal_axes([[4, 3], [3, 4]])
+    >>> [round(float(length) ** 2, 6) for length in half_axes], round(angle, 6)
+    ([7.0, 1.0], 45.0)
+    """
+    values, vectors = np.linalg.eigh(np.asarray(covariance, dtype=np.float64))
+    x, y = vectors[:, 1]  # eigh sorts ascending
+    angle = float(np.degrees(np.arctan2(y, x)) % 180.0)
+    return np.sqrt(np.maximum(values[::-1], 0.0)), angle
+
+
+def add_ellipses(
+    axes: Axes,
+    means: FloatArray,
+    covariances: FloatArray,
+    colours: FloatArray,
+    strengths: FloatArray,
+    names: list[str],
+    *,
+    sigmas: tuple[int, ...] = SIGMAS,
+    filled: bool = True,
+) -> None:
+    """Draw the ellipses of corners along their true axes.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        Where.
+    means : (K, 2) float64
+        The corners.
+    covariances : (K, 2, 2) float64
+        Theirs; one of zeros has no ellipse.
+    colours : (K, 3) float64
+        Red, green and blue.
+    strengths : (K,) float64
+        How opaque, 0 to 1.
+    names : list of str
+        One for each corner; its ellipses are called so with their number of deviations.
+    sigmas : tuple of int
+        How many standard deviations each ellipse of a corner is away from it, the outermost first.
+    filled : bool
+        Tint them. Not where the pixels below have something to say.
+    """
+    from matplotlib.path import Path
+
+    from probox.pictures.rendering import Shapes
+
+    spread = np.flatnonzero(covariances.any(axis=(1, 2)))
+    if not len(spread):
+        return
+    values, vectors = np.linalg.eigh(covariances[spread])
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]  # (K, 2, 2): V diag(sqrt(l))
+    circle: Any = Path.unit_circle()
+    outlines = np.einsum("kij,pj->kpi", roots, circle.vertices)
+    paths, rgb, alphas, called = [], [], [], []
+    for number, corner in enumerate(spread.tolist()):
+        for deviations in sigmas:
+            paths.append(Path(means[corner] + deviations * outlines[number], circle.codes))
+            rgb.append(colours[corner])
+            alphas.append(
+                (0.2 * strengths[corner], 0.5 * strengths[corner], _STRENGTHS[deviations] * strengths[corner])
+            )
+            called.append(f"{names[corner]}-{deviations}")
+    opacity, tints = np.array(alphas), np.array(rgb)
+    for layer, zorder in enumerate((2.5, 2.6)):
+        seen = np.flatnonzero((opacity[:, layer] >= _UNSEEN) & (filled or layer == 1))
+        tint = tints[seen] if layer == 0 else np.ones((len(seen), 3))
+        rgba = np.column_stack([tint, opacity[seen, layer]])
+        look: dict[str, Any] = {"facecolors": rgba, "edgecolors": "none"}
+        if layer == 1:
+            look = {"facecolors": "none", "edgecolors": rgba, "linewidths": 1.9}
+        axes.add_artist(Shapes([paths[row] for row in seen], transform=axes.transData, zorder=zorder, **look))
+    axes.add_artist(
+        Shapes(
+            paths, called, facecolors="none", edgecolors=np.column_stack([tints, opacity[:, 2]]), linewidths=1.0,
+            transform=axes.transData, zorder=3.1,
+        )
+    )  # fmt: skip
+
+
+def add_arrows(
+    axes: Axes, means: FloatArray, covariances: FloatArray, colours: FloatArray, strengths: FloatArray, names: list[str]
+) -> None:
+    """Draw arrows of 2 standard deviations to both sides along both axes of corners; see `add_ellipses`."""
+    from matplotlib.patches import FancyArrowPatch
+
+    for mean, covariance, colour, strength, name in zip(means, covariances, colours, strengths, names, strict=True):
+        half_axes, angle = principal_axes(covariance)
+        for number, (length, turn) in enumerate(zip(half_axes, (angle, angle + 90.0), strict=True)):
+            step = SIGMA * length * np.array([np.cos(np.radians(turn)), np.sin(np.radians(turn))])
+            if length > 0.0:
+                axes.add_artist(
+                    FancyArrowPatch(tuple(mean - step), tuple(mean + step), arrowstyle="<|-|>", mutation_scale=6,
+                                    shrinkA=0, shrinkB=0, color=tuple(colour), linewidth=1.2, alpha=float(strength),
+                                    zorder=3.2, gid=f"{name}-{number}")
+                )  # fmt: skip
+
+
 HEAT = "#004d40"
 """Differs from all colours of outlines, for every kind of colour vision. What is certain is darkest."""
 
@@ -330,7 +439,7 @@ HEAT_OPACITY = 0.72
 _WORDS = "P(pixel belongs to it)"
 
 
-def highest_probability(view: ImageView, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def highest_probability(view: ImageView, rows: npt.NDArray[np.int64]) -> FloatArray:
     """Return, for every pixel, the probability of the detection that claims it most."""
     highest = np.zeros((view.height, view.width))
     for row in rows.tolist():
@@ -340,29 +449,23 @@ def highest_probability(view: ImageView, rows: npt.NDArray[np.int64]) -> npt.NDA
 
 def add_heat(axes: Axes, view: ImageView, rows: npt.NDArray[np.int64]) -> tuple[float, float, float, float]:
     """Draw the probabilities of these detections with a scale; return where it is, x1, y1, x2, y2."""
-    from probox.pictures.rendering import Picture
-
-    extent = (-0.5, view.width - 0.5, view.height - 0.5, -0.5)
-    picture = Picture(axes, extent=extent, interpolation="nearest", zorder=1.6, cmap=_colours())
-    picture.set_data(highest_probability(view, rows))
-    picture.set_clim(0.0, 1.0)
-    picture.set_clip_path(axes.patch)
-    picture.set_gid("heat")
-    axes.add_image(picture)
+    _add_picture(axes, view, highest_probability(view, rows), gid="heat", zorder=1.6, **_colours())
     return _add_scale(axes, view)
 
 
-def _colours() -> Any:
-    from matplotlib.colors import ListedColormap, to_rgb
+def _colours() -> dict[str, Any]:
+    """Return how pictures colour probabilities."""
+    from matplotlib.colors import ListedColormap, Normalize, to_rgb
 
     steps = np.linspace(0.0, 1.0, 256)
-    return ListedColormap(np.column_stack([np.tile(to_rgb(HEAT), (256, 1)), HEAT_OPACITY * steps]), name="heat")
+    colours = np.column_stack([np.tile(to_rgb(HEAT), (256, 1)), HEAT_OPACITY * steps])
+    return {"cmap": ListedColormap(colours, name="heat"), "norm": Normalize(0.0, 1.0)}
 
 
 def _add_scale(axes: Axes, view: ImageView) -> tuple[float, float, float, float]:
     """Draw the bar from 0 to 1 in the lower right corner, on white."""
     from probox.pictures.labelling import Canvas, add_card
-    from probox.pictures.rendering import Picture, Words, word_width
+    from probox.pictures.rendering import Words, word_width
 
     canvas = Canvas.of(axes, view)
     points = 6.5
@@ -375,12 +478,8 @@ def _add_scale(axes: Axes, view: ImageView) -> tuple[float, float, float, float]
         return (0.0, 0.0, 0.0, 0.0)
     add_card(axes, [(left, top, right, bottom)], ["#9aa1ab"], text, zorder=4.2, names=["heat-scale"])
     x1, x2, y1 = left + 0.6 * text, right - 0.6 * text, top + 1.75 * text
-    ramp = Picture(axes, extent=(x1, x2, y1 + bar, y1), interpolation="nearest", zorder=4.3, cmap=_colours())
-    ramp.set_data(np.linspace(0.0, 1.0, 128)[None, :])
-    ramp.set_clim(0.0, 1.0)
-    ramp.set_clip_path(axes.patch)
-    ramp.set_gid("heat-ramp")
-    axes.add_image(ramp)
+    ramp = np.linspace(0.0, 1.0, 128)[None, :]
+    _add_picture(axes, view, ramp, gid="heat-ramp", extent=(x1, x2, y1 + bar, y1), zorder=4.3, **_colours())
     common: dict[str, Any] = {
         "fontsize": points,
         "color": "#14181f",

@@ -108,11 +108,6 @@ DARK = Theme(
 )  # fmt: skip
 
 
-def theme_called(dark: bool) -> Theme:
-    """Return the light or the dark theme."""
-    return DARK if dark else LIGHT
-
-
 @contextmanager
 def quietly() -> Iterator[None]:
     """Keep matplotlib from warning of every letter that its font lacks: such a letter is shown as a box."""

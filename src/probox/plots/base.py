@@ -17,7 +17,7 @@ import numpy.typing as npt
 from probox.evaluation.result import Evaluation
 from probox.measures.matched import FEW_PAIRS, MatchedPairs
 from probox.measures.scoring.score_rows import with_sigma
-from probox.pictures.style import Theme, theme_called
+from probox.pictures.style import DARK, LIGHT, Theme
 from probox.support.formatting import with_count
 from probox.support.optional import require
 from probox.tables.results import Verdict
@@ -75,7 +75,7 @@ class Plot(Generic[Options, Drawn]):
 def set_style(dark: bool) -> Iterator[Theme]:
     """Set the style while a plot is made; what is made keeps it."""
     matplotlib = require("matplotlib", extra="report")
-    theme = theme_called(dark)
+    theme = DARK if dark else LIGHT
     with matplotlib.rc_context(theme.settings()):
         yield theme
 
@@ -96,6 +96,17 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
         return ax
     axes: Axes = subplots(1, 1, size)[1]
     return axes
+
+
+def two_panels(ax: Axes | None, size: tuple[float, float], ratios: tuple[int, int]) -> tuple[Any, Any]:
+    """Return upper and lower axes of a new figure that share x, or those that were given and None."""
+    return (new_axes(ax, size), None) if ax is not None else subplots(2, 1, size, sharex=True, height_ratios=ratios)[1]
+
+
+def lie_bars(axes: Axes) -> None:
+    """Make axes those of lying bars: the names on the left need neither a grid nor a line."""
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
 
 
 def no_formulas(axes: Axes) -> None:
@@ -221,7 +232,7 @@ def add_figure_legend(figure: Any, names: Iterable[str], theme: Theme, *, drawn:
     labels = [name for _, name in shown]
     if not any(labels):
         return
-    lines = [Line2D([], [], color=theme.lines[number % len(theme.lines)]) for number, _ in shown]
+    lines = [Line2D([], [], color=colour_of(theme, number)) for number, _ in shown]
     room = figure.dpi * (figure.get_figwidth() - 2 * _GAP)
     for columns in range(len(lines), 0, -1):
         legend = figure.legend(lines, labels, loc="outside upper right", ncols=columns)
@@ -238,9 +249,6 @@ def _seen(labels: Sequence[str]) -> list[str]:
 FloatArray = npt.NDArray[np.float64]
 
 Flags = npt.NDArray[np.bool_]
-
-CUT = "Pairs: {}, which cuts off large errors."
-"""What the least overlap of pairs does to errors."""
 
 CAPTION_SIZE = 8.5
 """Points."""
@@ -289,6 +297,11 @@ def caption_of_edges(results: Results) -> str:
     return "\n".join(lines)
 
 
+def words_on_cut(results: Results) -> str:
+    """Return what the least overlap of pairs does to errors."""
+    return f"Pairs: {next(iter(results.values())).matched_pairs.pairing}, which cuts off large errors."
+
+
 def add_caption(axes: Axes, *texts: str) -> None:
     """Write a caption below the axes' label, each text in lines of its own, as wide as the figure's column."""
     figure: Any = axes.get_figure()
@@ -312,6 +325,11 @@ def wrap_lines(texts: Sequence[str], width: int) -> str:
     """Return texts in lines of at most `width` letters."""
     lines = [line for text in texts for line in text.splitlines()]
     return "\n".join(part for line in lines for part in textwrap.wrap(line, max(width, 30)))
+
+
+def caption_figure(figure: Any, texts: Sequence[str], width: int) -> None:
+    """Write a caption below all panels, in lines of at most `width` letters."""
+    figure.supxlabel(wrap_lines(texts, width), x=0.008, ha="left", fontsize=CAPTION_SIZE, multialignment="left")
 
 
 def put_words(axes: Axes, words: str) -> None:

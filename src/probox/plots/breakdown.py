@@ -15,12 +15,13 @@ from probox.errors import InputError
 from probox.measures.measure import Column
 from probox.pictures.style import Theme
 from probox.plots.base import (
-    CAPTION_SIZE,
     Plot,
     Results,
     add_caption,
     add_legend_beside,
+    caption_figure,
     colour_of,
+    lie_bars,
     new_axes,
     pdq_measured,
     put_words,
@@ -28,13 +29,10 @@ from probox.plots.base import (
     shorten_name,
     shorten_names,
     subplots,
-    wrap_lines,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-BUDGET_TITLE = "Where the points went"
 
 SEGMENTS = {
     "pdq": ("PDQ", 0),
@@ -72,18 +70,15 @@ def draw_budget(results: Results, *, ax: Axes | None = None, dark: bool = False)
             xlim=(0, 100),
             ylim=(len(results) - 0.5, -0.5),
             xlabel="per cent of what could be reached",
-            title=BUDGET_TITLE,
+            title=BUDGET.title,
         )
-        axes.grid(visible=False, axis="y")
-        axes.spines["left"].set_visible(False)
+        lie_bars(axes)
         add_legend_beside(axes, handles, [words for words, _ in SEGMENTS.values()], widen=ax is None)
         add_caption(axes, "Labels, foreground and background: what matched detections lack, split by Shapley values.")
     return axes
 
 
-BUDGET = Plot("budget", BUDGET_TITLE, draw_budget, pdq_measured)
-
-WHAT_IF_TITLE = "What if"
+BUDGET = Plot("budget", "Where the points went", draw_budget, pdq_measured)
 
 
 def draw_what_if(
@@ -123,17 +118,14 @@ def draw_what_if(
             handles.append(bars)
         axes.set_yticks(place, [shorten_name(fix, 34) for fix in fixes], parse_math=False)
         axes.set_ylim(max(len(fixes), 1) - 0.5, -0.5)
-        axes.grid(visible=False, axis="y")
-        axes.spines["left"].set_visible(False)
+        lie_bars(axes)
         axes.set_xlim(0, 1.28 * max(axes.dataLim.x1, 1.0))  # room for the words
-        axes.set(xlabel="PDQ, %", title=WHAT_IF_TITLE)
+        axes.set(xlabel="PDQ, %", title="What if")
         if any(name.strip() for name in what_ifs):
             add_legend_beside(axes, handles, shorten_names(what_ifs), widen=ax is None)
         add_caption(axes, "Lines: PDQ as it is. In brackets: the difference to it.")
     return axes
 
-
-CONFUSION_TITLE = "Confusion by PDQ's matches"
 
 MOST_CLASSES = 12
 """Of more classes, those that are mixed up most are shown."""
@@ -170,12 +162,11 @@ def draw_confusion(results: Results, *, most: int = MOST_CLASSES, dark: bool = F
             axes.set_visible(False)
         for axes, name, one in zip(panels.ravel(), shorten_names(results), found, strict=False):
             _draw_matrix(axes, one, classes, theme)
-            axes.set_title(name or CONFUSION_TITLE)
+            axes.set_title(name or CONFUSION.title)
         if any(name.strip() for name in results):
-            figure.suptitle(CONFUSION_TITLE, x=0.008, ha="left", fontsize=12, fontweight="bold")
-        caption = wrap_lines([_caption(both, classes)], int(14 * size[0]))
+            figure.suptitle(CONFUSION.title, x=0.008, ha="left", fontsize=12, fontweight="bold")
         figure.get_layout_engine().set(h_pad=_PAD)
-        figure.supxlabel(caption, x=0.008, ha="left", fontsize=CAPTION_SIZE, multialignment="left")
+        caption_figure(figure, [_caption(both, classes)], int(14 * size[0]))
         # Panels that keep their shape settle in the second layout only; what is saved is that of the last.
         figure.draw_without_rendering()
     return panels.ravel()[: len(found)]
@@ -244,9 +235,7 @@ def _short_count(count: int) -> str:
     return str(count) if count < 10_000 else f"{count / 1000:.0f}k"
 
 
-CONFUSION = Plot("confusion", CONFUSION_TITLE, draw_confusion, pdq_measured)
-
-DIFFERENCE_TITLE = "Difference with interval"
+CONFUSION = Plot("confusion", "Confusion by PDQ's matches", draw_confusion, pdq_measured)
 
 _MANY_ROWS = 24
 
@@ -293,10 +282,9 @@ def draw_difference(
             handles += axes.plot([], [], "-o", color=colour, markersize=5)
         axes.set_yticks(range(len(rows)), [title for title, _, _ in rows])
         axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-        axes.grid(visible=False, axis="y")
-        axes.spines["left"].set_visible(False)
+        lie_bars(axes)
         axes.set_title(
-            f"{DIFFERENCE_TITLE}, {compared.images:,} images"
+            f"{DIFFERENCE.title}, {compared.images:,} images"
             + (f": {rows[0][1].heading}" if per_class and rows else "")
         )
         subtracted = others[0] if len(others) == 1 else "each other"
@@ -305,11 +293,6 @@ def draw_difference(
         if len(others) > 1:
             add_legend_beside(axes, handles, in_lines, widen=ax is None)
     return axes
-
-
-def can_be_compared(results: Results) -> bool:
-    """Return whether there is anything to compare."""
-    return why_not(results) is None
 
 
 def why_not(results: Results) -> str | None:
@@ -349,4 +332,4 @@ def _find_difference(pair: PairOfResults, column: Column, name: str) -> Differen
     return pair.classes.get(column.key, {}).get(name) if name else pair.columns[column.key]
 
 
-DIFFERENCE = Plot("difference", DIFFERENCE_TITLE, draw_difference, can_be_compared)
+DIFFERENCE = Plot("difference", "Difference with interval", draw_difference, lambda results: why_not(results) is None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,34 +29,41 @@ from probox.measures.scoring.detection_measures import D_ECE_BINS
 from probox.measures.scoring.pair_measures import relative_edges
 from probox.measures.scoring.score_rows import IOU, full_name, outcomes
 from probox.measures.scoring.scores import invertible, normal_quantile
+from probox.pictures.style import Theme
 from probox.plots.base import (
-    CAPTION_SIZE,
-    CUT,
     FloatArray,
     Plot,
     Results,
     add_caption,
     add_figure_legend,
     add_legend_beside,
+    caption_figure,
     caption_of_edges,
     colour_of,
     few_words,
     new_axes,
-    no_formulas,
     put_words,
     scale_counts,
     set_style,
     shorten_names,
     sigmas_of_edges,
     subplots,
+    two_panels,
     why_no_sigma,
-    wrap_lines,
+    words_on_cut,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COVERAGE_TITLE = "Coverage of intervals"
+
+def _judged(results: Results, theme: Theme, reasons: list[str]) -> Iterator[tuple[str, str, MatchedPairs]]:
+    """Yield short name, colour and pairs of results with a sigma to judge; `reasons` gets for each why it has none."""
+    for number, (name, evaluation) in enumerate(zip(shorten_names(results), results.values(), strict=True)):
+        reasons.append(why_no_sigma(evaluation.matched_pairs))
+        if not reasons[-1]:
+            yield name, colour_of(theme, number), evaluation.matched_pairs
+
 
 SHARES = np.linspace(0.0, 1.0, 101)
 """Where the curves are drawn."""
@@ -71,19 +79,15 @@ def draw_coverage(results: Results, *, ax: Axes | None = None, dark: bool = Fals
 
     with set_style(dark) as theme:
         axes = new_axes(ax, (5.2, 5.8))
-        handles, labels, missing = [], [], []
-        names = shorten_names(results)
-        for number, evaluation in enumerate(results.values()):
-            missing.append(why_no_sigma(evaluation.matched_pairs))
-            colour = colour_of(theme, number)
-            if missing[-1]:
-                continue
-            edges, boxes = compute_coverage(evaluation.matched_pairs)
+        handles, labels = [], []
+        missing: list[str] = []
+        for name, colour, pairs in _judged(results, theme, missing):
+            edges, boxes = compute_coverage(pairs)
             axes.plot(100 * SHARES, 100 * edges, color=colour)
             axes.plot(100 * SHARES, 100 * boxes, color=colour, linestyle=(0, (4, 2)), linewidth=1.4)
-            if names[number]:
+            if name:
                 handles.append(Line2D([], [], color=colour))
-                labels.append(names[number])
+                labels.append(name)
         axes.set(xlim=(0, 100), ylim=(0, 100), aspect="equal", anchor="NW")
         if all(missing):
             put_words(axes, missing[0])
@@ -91,10 +95,9 @@ def draw_coverage(results: Results, *, ax: Axes | None = None, dark: bool = Fals
             axes.plot([0, 100], [0, 100], color=theme.ink, linewidth=1.0, alpha=0.6)
             handles += [Line2D([], [], color=theme.ink), Line2D([], [], color=theme.ink, linestyle=(0, (4, 2)))]
             labels += ["edges", "boxes (all four edges)"]
-        axes.set(xlabel="share that regions should hold, %", ylabel="share of truths in them, %", title=COVERAGE_TITLE)
+        axes.set(xlabel="share that regions should hold, %", ylabel="share of truths in them, %", title=COVERAGE.title)
         add_legend_beside(axes, handles, labels, widen=ax is None)
-        pairing = next(iter(results.values())).matched_pairs.pairing
-        add_caption(axes, caption_of_edges(results), "Below the diagonal: too sure. " + CUT.format(pairing))
+        add_caption(axes, caption_of_edges(results), "Below the diagonal: too sure. " + words_on_cut(results))
     return axes
 
 
@@ -108,9 +111,7 @@ def compute_coverage(pairs: MatchedPairs) -> tuple[FloatArray, FloatArray]:
     return edges, boxes
 
 
-COVERAGE = Plot("coverage", COVERAGE_TITLE, draw_coverage)
-
-PIT_TITLE = "PIT of edges"
+COVERAGE = Plot("coverage", "Coverage of intervals", draw_coverage)
 
 BAND = 0.95
 """How often a bin lies within the band where sigmas are right."""
@@ -150,13 +151,11 @@ def draw_pit(results: Results, *, dark: bool = False) -> Any:
                 put_words(axes, _reason(reasons))
         panels[0].set_ylim(bottom=0)  # all share it, and the last one's bins are known now
         panels[0].set_ylabel("edges, %")
-        panels[0].set_title(PIT_TITLE)
+        panels[0].set_title(PIT.title)
         add_figure_legend(figure, results, theme, drawn=[not reason for reason in reasons])
-        pairing = next(iter(results.values())).matched_pairs.pairing
         fewest = " of the result with the fewest pairs" if len(results) > 1 else ""
-        said = f"Band: 95 % of bins{fewest}, if sigmas are right. {SHAPES} {CUT.format(pairing)}"
-        caption = wrap_lines([*caption_of_edges(results).splitlines(), said], 215)
-        figure.supxlabel(caption, x=0.008, ha="left", fontsize=CAPTION_SIZE, multialignment="left")
+        said = f"Band: 95 % of bins{fewest}, if sigmas are right. {SHAPES} {words_on_cut(results)}"
+        caption_figure(figure, [*caption_of_edges(results).splitlines(), said], 215)
     return panels
 
 
@@ -179,9 +178,7 @@ def _reason(reasons: list[str]) -> str:
     return said.replace(": ", ":\n")
 
 
-PIT = Plot("pit", PIT_TITLE, draw_pit)
-
-RELIABILITY_TITLE = "Reliability of scores"
+PIT = Plot("pit", "PIT of edges", draw_pit)
 
 SCORE_BINS = D_ECE_BINS[0]
 
@@ -194,13 +191,7 @@ def draw_reliability(results: Results, *, ax: Axes | None = None, dark: bool = F
     """
     name_of_error = full_name("D-ECE", iou=IOU, bins=SCORE_BINS)
     with set_style(dark) as theme:
-        upper: Any
-        lower: Any
-        if ax is None:
-            _, (upper, lower) = subplots(2, 1, (5.4, 6.4), sharex=True, height_ratios=(3, 1))
-        else:
-            no_formulas(ax)
-            upper, lower = ax, None
+        upper, lower = two_panels(ax, (5.4, 6.4), (3, 1))
         handles: list[Any] = []
         labels, captions = [], []
         most = 0
@@ -227,7 +218,7 @@ def draw_reliability(results: Results, *, ax: Axes | None = None, dark: bool = F
             upper.plot([0, 1], [0, 100], color=theme.ink, linewidth=1.0, alpha=0.6)
         else:
             put_words(upper, "no detections to judge")
-        upper.set(ylabel="precision, %", xlim=(0, 1), ylim=(0, 100), title=RELIABILITY_TITLE)
+        upper.set(ylabel="precision, %", xlim=(0, 1), ylim=(0, 100), title=RELIABILITY.title)
         bottom = upper if lower is None else lower
         bottom.set_xlabel("score")
         if lower is not None:
@@ -252,9 +243,7 @@ def bin_scores(evaluation: Evaluation) -> tuple[FloatArray, FloatArray, FloatArr
     return n[0], hits[0], sums[0]
 
 
-RELIABILITY = Plot("reliability", RELIABILITY_TITLE, draw_reliability)
-
-SPARSIFICATION_TITLE = "Sparsification"
+RELIABILITY = Plot("reliability", "Reliability of scores", draw_reliability)
 
 _POINTS, _UNTIL = 400, 0.99
 """How many points a curve has, and the share at which it ends: what the last few edges do is chance."""
@@ -272,15 +261,11 @@ def draw_sparsification(results: Results, *, ax: Axes | None = None, dark: bool 
 
     with set_style(dark) as theme:
         axes = new_axes(ax, (5.8, 5.0))
-        handles, labels, missing = [], [], []
-        for number, (name, evaluation) in enumerate(zip(shorten_names(results), results.values(), strict=True)):
-            pairs = evaluation.matched_pairs
-            missing.append(why_no_sigma(pairs))
-            if missing[-1]:
-                continue
+        handles, labels = [], []
+        missing: list[str] = []
+        for name, colour, pairs in _judged(results, theme, missing):
             sigmas, errors, present = relative_edges(pairs)
             sigma, error = sigmas[present], 100 * errors[present]
-            colour = colour_of(theme, number)
             curves = (sparsification(sigma, error), sparsification(error, error), np.full(len(error), error.mean()))
             shown = np.unique(np.linspace(0, _UNTIL * (len(error) - 1), _POINTS).astype(np.int64))
             for curve, style in zip(curves, _STYLES.values(), strict=True):
@@ -291,7 +276,7 @@ def draw_sparsification(results: Results, *, ax: Axes | None = None, dark: bool 
             handles.append(Line2D([], [], color=colour))
             labels.append(f"{name}\n{words}" if name else words)
         axes.set(xlabel="edges taken away, the most unsure first, %", ylabel="mean |error| / side of those left, %")
-        axes.set(xlim=(0, 100), title=SPARSIFICATION_TITLE)
+        axes.set(xlim=(0, 100), title=SPARSIFICATION.title)
         axes.set_ylim(bottom=0)
         if all(missing):
             put_words(axes, missing[0])
@@ -299,14 +284,11 @@ def draw_sparsification(results: Results, *, ax: Axes | None = None, dark: bool 
             handles += [Line2D([], [], color=theme.ink, linestyle=style) for style in _STYLES.values()]  # type: ignore[arg-type]
             labels += list(_STYLES)
         add_legend_beside(axes, handles, labels, widen=ax is None)
-        pairing = next(iter(results.values())).matched_pairs.pairing
-        add_caption(axes, caption_of_edges(results), "AUSE: 0 is perfect, 1 knows nothing. " + CUT.format(pairing))
+        add_caption(axes, caption_of_edges(results), "AUSE: 0 is perfect, 1 knows nothing. " + words_on_cut(results))
     return axes
 
 
-SPARSIFICATION = Plot("sparsification", SPARSIFICATION_TITLE, draw_sparsification)
-
-SIGMA_ERROR_TITLE = "Sigma against error"
+SPARSIFICATION = Plot("sparsification", "Sparsification", draw_sparsification)
 
 SIGMA_BINS = Bins(10, "mass")
 
@@ -323,15 +305,11 @@ def draw_sigma_error(results: Results, *, ax: Axes | None = None, dark: bool = F
     with set_style(dark) as theme:
         axes = new_axes(ax, (5.8, 5.4))
         handles: list[Any] = []
-        labels, missing, drawn = [], [], []
-        for number, (name, evaluation) in enumerate(zip(shorten_names(results), results.values(), strict=True)):
-            pairs = evaluation.matched_pairs
-            missing.append(why_no_sigma(pairs))
-            if missing[-1]:
-                continue
+        labels, drawn = [], []
+        missing: list[str] = []
+        for name, colour, pairs in _judged(results, theme, missing):
             sigmas, errors, present = relative_edges(pairs)
             sigma, error = sigmas[present], errors[present]
-            colour = colour_of(theme, number)
             size, alpha = (4, 0.25) if len(sigma) > 1000 else (9, 0.4)
             axes.scatter(
                 100 * np.maximum(sigma, LEAST), 100 * np.maximum(error, LEAST),
@@ -347,7 +325,7 @@ def draw_sigma_error(results: Results, *, ax: Axes | None = None, dark: bool = F
             words = "Spearman none: constant" if np.isnan(rho) else f"Spearman {rho:.2f}"
             handles.append(line)
             labels.append(f"{name}\n{words}" if name else words)
-        axes.set(xlabel="sigma / side, %", ylabel="|error| / side, %", title=SIGMA_ERROR_TITLE)
+        axes.set(xlabel="sigma / side, %", ylabel="|error| / side, %", title=SIGMA_ERROR.title)
         if all(missing):
             put_words(axes, missing[0])
         else:
@@ -357,12 +335,11 @@ def draw_sigma_error(results: Results, *, ax: Axes | None = None, dark: bool = F
             handles.append(diagonal)
             labels.append("RMS error = sigma")
         add_legend_beside(axes, handles, labels, widen=ax is None)
-        pairing = next(iter(results.values())).matched_pairs.pairing
         add_caption(
             axes,
             caption_of_edges(results),
             f"Dots: root mean squares in {SIGMA_BINS.words} of sigma / side. Above the diagonal: too sure. "
-            f"Errors below {100 * LEAST:g} % are drawn there. {CUT.format(pairing)}",
+            f"Errors below {100 * LEAST:g} % are drawn there. {words_on_cut(results)}",
         )
     return axes
 
@@ -390,4 +367,4 @@ def _scale(axes: Axes, x: FloatArray, y: FloatArray) -> None:
         axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
 
 
-SIGMA_ERROR = Plot("sigma-error", SIGMA_ERROR_TITLE, draw_sigma_error)
+SIGMA_ERROR = Plot("sigma-error", "Sigma against error", draw_sigma_error)

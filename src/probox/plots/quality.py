@@ -16,8 +16,8 @@ from probox.plots.base import (
     add_figure_legend,
     add_legend_beside,
     colour_of,
+    lie_bars,
     new_axes,
-    no_formulas,
     pdq_measured,
     scale_counts,
     set_style,
@@ -25,6 +25,7 @@ from probox.plots.base import (
     shorten_names,
     subplots,
     take_hits,
+    two_panels,
 )
 from probox.tables.results import QUALITIES
 
@@ -81,8 +82,7 @@ def _draw_bars(
             handles.append(bars)
         axes.set_yticks(place, [shorten_name(name) for name in names], parse_math=False)
         axes.invert_yaxis()
-        axes.grid(visible=False, axis="y")
-        axes.spines["left"].set_visible(False)
+        lie_bars(axes)
         axes.set(xlabel="PDQ, %", title=title)
         axes.margins(x=0.1, y=0.02)
         axes.set_xlim(left=0)  # if all are 0, too: PDQ is never negative
@@ -94,8 +94,6 @@ def _draw_bars(
 CLASSES = Plot("classes", "PDQ per class", draw_classes)
 
 SIZES_PLOT = Plot("sizes", "PDQ per object size (pixels)", draw_sizes)
-
-QUALITY_HISTOGRAMS_TITLE = "Quality of true positives"
 
 _TITLES = {"pPDQ": "pairwise (pPDQ)"}
 """Qualities whose name says too little."""
@@ -120,12 +118,12 @@ def draw_qualities(results: Results, *, dark: bool = False) -> Any:
             axes.set_xticks([0, 0.5, 1], ["0", "½", "1"])
         panels[0].set_ylim(bottom=0)  # without any true positive, too: shares are never negative
         panels[0].set_ylabel("true positives, %")
-        panels[0].set_title(QUALITY_HISTOGRAMS_TITLE)
+        panels[0].set_title(QUALITY_HISTOGRAMS.title)
         add_figure_legend(figure, results, theme)
     return panels
 
 
-QUALITY_HISTOGRAMS = Plot("qualities", QUALITY_HISTOGRAMS_TITLE, draw_qualities)
+QUALITY_HISTOGRAMS = Plot("qualities", "Quality of true positives", draw_qualities)
 
 LEVELS = (0.25, 0.5, 0.75)
 """Of pPDQ, along which spatial and label quality trade."""
@@ -176,8 +174,6 @@ FOREGROUND_BACKGROUND = Plot(
     "foreground-background", "Object covered, background left alone", draw_foreground_background
 )
 
-PRECISION_RECALL_TITLE = "Precision and recall"
-
 
 def draw_precision_recall(results: Results, *, iou: float = 0.5, ax: Axes | None = None, dark: bool = False) -> Axes:
     """Plot COCO's precision against recall, the mean over classes that have objects, at an IoU of `iou`."""
@@ -192,7 +188,7 @@ def draw_precision_recall(results: Results, *, iou: float = 0.5, ax: Axes | None
             labels.append(f"{name}\n{area}" if name else area)
             handles += axes.plot(*curve, color=colour_of(theme, number))
         axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
-        axes.set_title(f"{PRECISION_RECALL_TITLE} at IoU {iou:g}")
+        axes.set_title(f"{PRECISION_RECALL.title} at IoU {iou:g}")
         add_legend_beside(axes, handles, labels, widen=ax is None)
     return axes
 
@@ -206,9 +202,7 @@ def mean_curve(evaluation: Evaluation, iou: float) -> tuple[Any, Any] | None:
     return curves[0].recall, np.mean([curve.precision for curve in curves], axis=0)
 
 
-PRECISION_RECALL = Plot("precision-recall", PRECISION_RECALL_TITLE, draw_precision_recall)
-
-THRESHOLDS_TITLE = "What a label threshold does"
+PRECISION_RECALL = Plot("precision-recall", "Precision and recall", draw_precision_recall)
 
 COUNTS: dict[str, Any] = {"TP": "-", "FP": "--", "FN": ":"}
 """Counts and the style of their lines."""
@@ -223,13 +217,7 @@ def draw_thresholds(results: Results, *, ax: Axes | None = None, dark: bool = Fa
 
     levels = np.linspace(0.0, 1.0, 201)
     with set_style(dark) as theme:
-        upper: Any
-        lower: Any
-        if ax is None:
-            _, (upper, lower) = subplots(2, 1, (6.4, 5.6), sharex=True, height_ratios=(3, 2))
-        else:
-            no_formulas(ax)
-            upper, lower = ax, None
+        upper, lower = two_panels(ax, (6.4, 5.6), (3, 2))
         handles: list[Any] = []
         most = 0
         for number, evaluation in enumerate(results.values()):
@@ -242,7 +230,7 @@ def draw_thresholds(results: Results, *, ax: Axes | None = None, dark: bool = Fa
                 for count, style in COUNTS.items():
                     lower.plot(levels, curve[count], style, color=colour, linewidth=1.5)
                     most = max(most, int(np.nan_to_num(curve[count]).max()))  # none below an evaluation's own
-        upper.set(ylabel="PDQ, %", xlim=(0, 1), title=THRESHOLDS_TITLE)
+        upper.set(ylabel="PDQ, %", xlim=(0, 1), title=THRESHOLDS.title)
         upper.set_ylim(bottom=0)
         if lower is None:
             upper.set_xlabel("label threshold")
@@ -259,4 +247,4 @@ def draw_thresholds(results: Results, *, ax: Axes | None = None, dark: bool = Fa
     return shown
 
 
-THRESHOLDS = Plot("thresholds", THRESHOLDS_TITLE, draw_thresholds, pdq_measured)
+THRESHOLDS = Plot("thresholds", "What a label threshold does", draw_thresholds, pdq_measured)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.pictures.corners import add_ellipses
+from probox.pictures.drawing import add_ellipses
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import (
