@@ -130,9 +130,9 @@ def style_sheet() -> str:
 
 
 def script() -> str:
-    """Return the script, and before it the constants that it takes from Python."""
-    told = f"window.probox = {{ constants: {to_script_json(constants())} }};"
-    return "\n".join([told, *(_asset(f"{name}.js") for name in SCRIPTS)])
+    """Return the script: the constants that it takes from Python, then all scripts, a block of names each."""
+    told = f'"use strict";\nwindow.probox = {{ constants: {to_script_json(constants())} }};'
+    return "\n".join([told, *(f"{{\n{_asset(f'{name}.js')}}}" for name in SCRIPTS)])
 
 
 def page_text(title: str, style: str, scripts: str) -> str:

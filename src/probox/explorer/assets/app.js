@@ -1,216 +1,213 @@
 // The list of keys, on ? or by a button.
-"use strict";
-(() => {
-  const { probox } = window;
-  const { h, byId } = probox;
+const { probox } = window;
+const { h, byId } = probox;
 
-  /** Keys as [keys, what they do, where]; whoever adds one adds it here. */
-  probox.keys = [
-    ["?", "this list", "anywhere"],
-    ["Tab, Shift Tab", "go to the next, the one before", "anywhere"],
-    ["Enter, Space", "press what has the focus: sort a table, choose a class, open an image", "anywhere"],
-    ["← →", "move the label threshold", "threshold"],
-    ["← →", "look at the values of a chart", "charts"],
-    ["Shift ← →, Esc", "choose a range, give it up", "charts"],
-    ["← → ↑ ↓, Page Up, Page Down, Home, End", "move among the images", "gallery"],
-    ["Enter", "open the image", "gallery"],
-    ["← →, p n", "the image before, the next", "large view"],
-    ["1 2 3 4 5 6", "photo, masks, boxes, ellipses, heatmap, labels", "large view"],
-    ["v", "a light veil over the photo", "large view"],
-    ["s", "samples: boxes that the detector thinks might be", "large view"],
-    ["c", "another detector beside this one", "large view"],
-    ["+ − 0", "zoom in, out, whole image", "large view"],
-    ["Shift ← → ↑ ↓", "move the part that is seen, when zoomed", "large view"],
-    ["Esc", "back", "large view"],
-  ];
+/** Keys as [keys, what they do, where]; whoever adds one adds it here. */
+probox.keys = [
+  ["?", "this list", "anywhere"],
+  ["Tab, Shift Tab", "go to the next, the one before", "anywhere"],
+  ["Enter, Space", "press what has the focus: sort a table, choose a class, open an image", "anywhere"],
+  ["← →", "move the label threshold", "threshold"],
+  ["← →", "look at the values of a chart", "charts"],
+  ["Shift ← →, Esc", "choose a range, give it up", "charts"],
+  ["← → ↑ ↓, Page Up, Page Down, Home, End", "move among the images", "gallery"],
+  ["Enter", "open the image", "gallery"],
+  ["← →, p n", "the image before, the next", "large view"],
+  ["1 2 3 4 5 6", "photo, masks, boxes, ellipses, heatmap, labels", "large view"],
+  ["v", "a light veil over the photo", "large view"],
+  ["s", "samples: boxes that the detector thinks might be", "large view"],
+  ["c", "another detector beside this one", "large view"],
+  ["+ − 0", "zoom in, out, whole image", "large view"],
+  ["Shift ← → ↑ ↓", "move the part that is seen, when zoomed", "large view"],
+  ["Esc", "back", "large view"],
+];
 
-  probox.showKeys = () => {
-    const places = [...new Set(probox.keys.map(([, , where]) => where))];
-    byId("key-list").replaceChildren(
-      ...places.map((place) =>
+probox.showKeys = () => {
+  const places = [...new Set(probox.keys.map(([, , where]) => where))];
+  byId("key-list").replaceChildren(
+    ...places.map((place) =>
+      h(
+        "section",
+        h("h3", place),
         h(
-          "section",
-          h("h3", place),
-          h(
-            "dl",
-            probox.keys
-              .filter(([, , where]) => where === place)
-              .map(([keys, what]) => [
-                h(
-                  "dt",
-                  keys.split(", ").map((part, i) => [i ? ", " : null, h("kbd", part)]),
-                ),
-                h("dd", what),
-              ]),
-          ),
+          "dl",
+          probox.keys
+            .filter(([, , where]) => where === place)
+            .map(([keys, what]) => [
+              h(
+                "dt",
+                keys.split(", ").map((part, i) => [i ? ", " : null, h("kbd", part)]),
+              ),
+              h("dd", what),
+            ]),
         ),
       ),
-    );
-    if (!byId("keys").open) byId("keys").showModal();
-  };
+    ),
+  );
+  if (!byId("keys").open) byId("keys").showModal();
+};
 
-  probox.onStart(() => {
-    byId("show-keys").addEventListener("click", probox.showKeys);
-    byId("close-keys").addEventListener("click", () => byId("keys").close());
-    document.addEventListener("keydown", (event) => {
-      const writing =
-        event.target instanceof Element &&
-        event.target.matches("textarea, select, input:not([type=checkbox]):not([type=range])");
-      if (event.key !== "?" || writing || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      if (byId("keys").open) byId("keys").close();
-      else probox.showKeys();
-    });
+probox.onStart(() => {
+  byId("show-keys").addEventListener("click", probox.showKeys);
+  byId("close-keys").addEventListener("click", () => byId("keys").close());
+  document.addEventListener("keydown", (event) => {
+    const writing =
+      event.target instanceof Element &&
+      event.target.matches("textarea, select, input:not([type=checkbox]):not([type=range])");
+    if (event.key !== "?" || writing || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    if (byId("keys").open) byId("keys").close();
+    else probox.showKeys();
   });
+});
 
-  // The line of sections, and going to one: below the bar, which stays on top, and without touching the address, which
-  // holds the state.
+// The line of sections, and going to one: below the bar, which stays on top, and without touching the address, which
+// holds the state.
 
-  /** Go to a section, given as an element or by its id: its beginning comes into sight, and it has the focus. */
-  probox.jump = (to) => {
-    const section = typeof to === "string" ? byId(to) : to;
-    if (!section.hasAttribute("tabindex")) section.setAttribute("tabindex", "-1");
-    section.focus({ preventScroll: true });
-    section.scrollIntoView(); // at once: on a long way the page would change under a smooth one
-  };
+/** Go to a section, given as an element or by its id: its beginning comes into sight, and it has the focus. */
+probox.jump = (to) => {
+  const section = typeof to === "string" ? byId(to) : to;
+  if (!section.hasAttribute("tabindex")) section.setAttribute("tabindex", "-1");
+  section.focus({ preventScroll: true });
+  section.scrollIntoView(); // at once: on a long way the page would change under a smooth one
+};
 
-  /** Return the section that is read: the last that begins above a line a little below the bar. */
-  function sectionInSight(/** @type {HTMLElement[]} */ sections) {
-    const line = byId("bar").getBoundingClientRect().bottom + Math.min(90, 0.25 * window.innerHeight);
-    return sections.filter((section) => section.getBoundingClientRect().top <= line).pop() || sections[0];
-  }
+/** Return the section that is read: the last that begins above a line a little below the bar. */
+function sectionInSight(/** @type {HTMLElement[]} */ sections) {
+  const line = byId("bar").getBoundingClientRect().bottom + Math.min(90, 0.25 * window.innerHeight);
+  return sections.filter((section) => section.getBoundingClientRect().top <= line).pop() || sections[0];
+}
 
-  /** Move the line of sections, which is wider than a phone, so that a link is in its middle. */
-  function keepInSight(/** @type {HTMLElement} */ link) {
-    const line = byId("sections"),
-      from = line.getBoundingClientRect(),
-      to = link.getBoundingClientRect();
-    line.scrollLeft += (to.left + to.right - from.left - from.right) / 2;
-  }
+/** Move the line of sections, which is wider than a phone, so that a link is in its middle. */
+function keepInSight(/** @type {HTMLElement} */ link) {
+  const line = byId("sections"),
+    from = line.getBoundingClientRect(),
+    to = link.getBoundingClientRect();
+  line.scrollLeft += (to.left + to.right - from.left - from.right) / 2;
+}
 
-  probox.onStart(() => {
-    const all = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("main > section"));
-    const sections = [...all];
-    const links = new Map(
-      sections.map((section) => [
-        section,
-        h(
-          "a",
-          {
-            href: "#",
-            onclick: (event) => {
-              event.preventDefault();
-              probox.jump(section);
-            },
+probox.onStart(() => {
+  const all = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("main > section"));
+  const sections = [...all];
+  const links = new Map(
+    sections.map((section) => [
+      section,
+      h(
+        "a",
+        {
+          href: "#",
+          onclick: (event) => {
+            event.preventDefault();
+            probox.jump(section);
           },
-          section.querySelector("h2")?.textContent,
-        ),
-      ]),
-    );
-    const offer = () => {
-      for (const [section, link] of links) link.hidden = section.hidden;
-    };
-    offer();
-    const main = /** @type {HTMLElement} */ (document.querySelector("main"));
-    new MutationObserver(offer).observe(main, { subtree: true, attributeFilter: ["hidden"] });
-    byId("sections").append(...links.values());
-    for (const link of document.querySelectorAll(".skip, #to-gallery"))
-      link.addEventListener("click", (event) => {
-        event.preventDefault();
-        probox.jump("gallery");
-      });
-    // Jumps end below the bar, however high it is.
-    new ResizeObserver(() =>
-      document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight}px`),
-    ).observe(byId("bar"));
-    /** @type {HTMLElement | null} */
-    let current = null;
-    const mark = probox.eachFrame(() => {
-      const now = sectionInSight(sections.filter((section) => !section.hidden));
-      if (now === current) return;
-      current = now;
-      const here = links.get(now);
-      if (here) keepInSight(here);
-      for (const [section, link] of links) {
-        if (section === now) link.setAttribute("aria-current", "true");
-        else link.removeAttribute("aria-current");
-      }
+        },
+        section.querySelector("h2")?.textContent,
+      ),
+    ]),
+  );
+  const offer = () => {
+    for (const [section, link] of links) link.hidden = section.hidden;
+  };
+  offer();
+  const main = /** @type {HTMLElement} */ (document.querySelector("main"));
+  new MutationObserver(offer).observe(main, { subtree: true, attributeFilter: ["hidden"] });
+  byId("sections").append(...links.values());
+  for (const link of document.querySelectorAll(".skip, #to-gallery"))
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      probox.jump("gallery");
     });
-    window.addEventListener("scroll", mark, { passive: true });
-    mark();
-  });
-
-  // Printing: light colours, and charts that fit whatever the paper's width is.
-
-  /** @type {string | null} */
-  let theme = null; // what the page had before; null while nothing is printed
-
-  function before() {
-    if (theme !== null) return;
-    theme = document.documentElement.dataset.theme || "";
-    document.documentElement.dataset.theme = "light";
-    probox.redraw();
-    probox.settle(); // paper does not wait for rest, nor for frames
-    probox.paintForPaper(true);
-    for (const svg of document.querySelectorAll(".chart svg")) {
-      if (!svg.hasAttribute("viewBox"))
-        svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
+  // Jumps end below the bar, however high it is.
+  new ResizeObserver(() =>
+    document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight}px`),
+  ).observe(byId("bar"));
+  /** @type {HTMLElement | null} */
+  let current = null;
+  const mark = probox.eachFrame(() => {
+    const now = sectionInSight(sections.filter((section) => !section.hidden));
+    if (now === current) return;
+    current = now;
+    const here = links.get(now);
+    if (here) keepInSight(here);
+    for (const [section, link] of links) {
+      if (section === now) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
     }
-  }
+  });
+  window.addEventListener("scroll", mark, { passive: true });
+  mark();
+});
 
-  function after() {
-    if (theme === null) return;
+// Printing: light colours, and charts that fit whatever the paper's width is.
+
+/** @type {string | null} */
+let theme = null; // what the page had before; null while nothing is printed
+
+function before() {
+  if (theme !== null) return;
+  theme = document.documentElement.dataset.theme || "";
+  document.documentElement.dataset.theme = "light";
+  probox.redraw();
+  probox.settle(); // paper does not wait for rest, nor for frames
+  probox.paintForPaper(true);
+  for (const svg of document.querySelectorAll(".chart svg")) {
+    if (!svg.hasAttribute("viewBox"))
+      svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
+  }
+}
+
+function after() {
+  if (theme === null) return;
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+  theme = null;
+  probox.paintForPaper(false);
+  probox.redraw();
+}
+
+probox.onStart(() => {
+  window.addEventListener("beforeprint", before);
+  window.addEventListener("afterprint", after);
+  matchMedia("print").addEventListener("change", (event) => (event.matches ? before() : after()));
+});
+
+// The page's frame: heading, how it was measured, links to what one sees, light and dark.
+
+/** @param {string} name */
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  try {
+    localStorage.setItem("probox-theme", name);
+  } catch {
+    /* a page from disk may have no storage */
+  }
+}
+
+probox.onStart((store) => {
+  try {
+    const theme = localStorage.getItem("probox-theme");
     if (theme) document.documentElement.dataset.theme = theme;
-    else delete document.documentElement.dataset.theme;
-    theme = null;
-    probox.paintForPaper(false);
+  } catch {
+    /* see setTheme */
+  }
+  byId("about").replaceChildren(...store.results.map((result) => h("li", h("b", result.name), `: ${result.about}`)));
+  byId("counts").textContent =
+    `${probox.count(store.count)} images, ${probox.count(store.objects.class.length)} objects`;
+  byId("share").addEventListener("click", () => probox.copy(location.href, "link"));
+  byId("theme").addEventListener("click", () => {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const now = document.documentElement.dataset.theme || (dark ? "dark" : "light");
+    setTheme(now === "dark" ? "light" : "dark");
     probox.redraw();
-  }
-
-  probox.onStart(() => {
-    window.addEventListener("beforeprint", before);
-    window.addEventListener("afterprint", after);
-    matchMedia("print").addEventListener("change", (event) => (event.matches ? before() : after()));
   });
-
-  // The page's frame: heading, how it was measured, links to what one sees, light and dark.
-
-  /** @param {string} name */
-  function setTheme(name) {
-    document.documentElement.dataset.theme = name;
-    try {
-      localStorage.setItem("probox-theme", name);
-    } catch {
-      /* a page from disk may have no storage */
-    }
-  }
-
-  probox.onStart((store) => {
-    try {
-      const theme = localStorage.getItem("probox-theme");
-      if (theme) document.documentElement.dataset.theme = theme;
-    } catch {
-      /* see setTheme */
-    }
-    byId("about").replaceChildren(...store.results.map((result) => h("li", h("b", result.name), `: ${result.about}`)));
-    byId("counts").textContent =
-      `${probox.count(store.count)} images, ${probox.count(store.objects.class.length)} objects`;
-    byId("share").addEventListener("click", () => probox.copy(location.href, "link"));
-    byId("theme").addEventListener("click", () => {
-      const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-      const now = document.documentElement.dataset.theme || (dark ? "dark" : "light");
-      setTheme(now === "dark" ? "light" : "dark");
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", probox.redraw);
+  let width = window.innerWidth;
+  window.addEventListener(
+    "resize",
+    probox.eachFrame(() => {
+      if (window.innerWidth === width) return; // a phone's bars come and go
+      width = window.innerWidth;
       probox.redraw();
-    });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", probox.redraw);
-    let width = window.innerWidth;
-    window.addEventListener(
-      "resize",
-      probox.eachFrame(() => {
-        if (window.innerWidth === width) return; // a phone's bars come and go
-        width = window.innerWidth;
-        probox.redraw();
-      }),
-    );
-  });
-})();
+    }),
+  );
+});

@@ -1,218 +1,213 @@
 // What stands under every table, shown or exported: threshold, convention, how many images, which probox.
-"use strict";
-(() => {
-  const { probox } = window;
-  const { h, byId } = probox;
+const { probox } = window;
+const { h, byId } = probox;
 
-  /** Return parts of one text for all results if it is the same, else with the names of those it is of. */
-  function ofAll(/** @type {Store} */ store, /** @type {(result: Result, r: number) => string} */ textOf) {
-    const names = new Map();
-    store.results.forEach((result, r) => {
-      const text = textOf(result, r);
-      names.set(text, [...(names.get(text) || []), result.name]);
-    });
-    if (names.size === 1) return [...names.keys()][0];
-    return [...names].map(([text, own]) => `${text} (${own.join(", ")})`).join(", ");
-  }
+/** Return parts of one text for all results if it is the same, else with the names of those it is of. */
+function ofAll(/** @type {Store} */ store, /** @type {(result: Result, r: number) => string} */ textOf) {
+  const names = new Map();
+  store.results.forEach((result, r) => {
+    const text = textOf(result, r);
+    names.set(text, [...(names.get(text) || []), result.name]);
+  });
+  if (names.size === 1) return [...names.keys()][0];
+  return [...names].map(([text, own]) => `${text} (${own.join(", ")})`).join(", ");
+}
 
-  /** Return in words above which label probability detections count. */
-  probox.thresholdText = (store, state) => {
-    const text = ofAll(store, ({ convention }) => String(state.t ?? convention.label_threshold ?? "none"));
-    return text === "none" ? "no label threshold" : `label threshold ${text}`;
+/** Return in words above which label probability detections count. */
+probox.thresholdText = (store, state) => {
+  const text = ofAll(store, ({ convention }) => String(state.t ?? convention.label_threshold ?? "none"));
+  return text === "none" ? "no label threshold" : `label threshold ${text}`;
+};
+
+/** Return in words what made the numbers of a table. */
+probox.caption = (store, state) =>
+  [
+    probox.thresholdText(store, state),
+    `convention ${ofAll(store, (result) => result.words)}`,
+    `${probox.count(store.count)} ${store.count === 1 ? "image" : "images"}`,
+    `probox ${store.index.version}`,
+  ].join("; ");
+
+// Any table of the page as Markdown, LaTeX or a CSV file, with what made its numbers under it.
+//
+// What is exported is read from the table as it is shown: its order, its columns. A cell whose text is rounded says its
+// number in `data-value`; one with an interval says `data-low` and `data-high`.
+
+/** @type {Map<string, Exporting>} */
+const made = new Map(); // by the table's id
+
+/** @typedef {ReturnType<typeof read>} CellText */
+/** @typedef {ReturnType<typeof content>} TableText */
+
+/** Return what a cell shows, its interval aside. */
+function read(/** @type {HTMLTableCellElement} */ cell) {
+  const copy = /** @type {HTMLElement} */ (cell.cloneNode(true)); // what copies say of themselves is less
+  const aside = copy.querySelector(".interval");
+  aside?.remove();
+  const number = (/** @type {string | undefined} */ text) => (text === undefined || text === "" ? NaN : Number(text));
+  return {
+    text: copy.textContent.replace(/\s+/g, " ").trim(),
+    interval: aside?.textContent || "",
+    value: number(cell.dataset.value),
+    low: number(cell.dataset.low),
+    high: number(cell.dataset.high),
+    best: cell.classList.contains("best"),
   };
+}
 
-  /** Return in words what made the numbers of a table. */
-  probox.caption = (store, state) =>
+/** Return a table's headings and rows of cells. */
+function content(/** @type {HTMLTableElement} */ table) {
+  const cells = (/** @type {HTMLTableRowElement} */ row) => [...row.cells].map(read);
+  const head = [...(table.tHead?.rows || [])].at(-1);
+  return {
+    head: head ? cells(head).map((cell) => cell.text) : [],
+    rows: [...table.tBodies].flatMap((body) => [...body.rows]).map(cells),
+  };
+}
+
+function asMarkdown(/** @type {TableText} */ { head, rows }, /** @type {string} */ caption) {
+  const escape = (/** @type {string} */ text) => text.replace(/[\\|*_`<>[\]]/g, "\\$&");
+  const cell = (/** @type {CellText} */ one) =>
+    (one.best ? `**${escape(one.text)}**` : escape(one.text)) + (one.interval ? ` (${one.interval})` : "");
+  return (
+    [head.map(escape), head.map((_, c) => (c ? "---:" : "---")), ...rows.map((row) => row.map(cell))]
+      .map((cells) => `| ${cells.join(" | ")} |`)
+      .join("\n") + `\n\n${escape(caption)}\n`
+  );
+}
+
+/** @type {Record<string, string>} */
+const LATEX = {
+  "\\": "\\textbackslash{}",
+  "~": "\\textasciitilde{}",
+  "^": "\\textasciicircum{}",
+  "–": "--",
+  "−": "$-$",
+  "±": "$\\pm$",
+  σ: "$\\sigma$",
+  Δ: "$\\Delta$",
+  "<": "\\textless{}",
+  ">": "\\textgreater{}",
+};
+
+function asLatex(/** @type {TableText} */ { head, rows }, /** @type {string} */ caption) {
+  const escape = (/** @type {string} */ text) =>
+    text.replace(/[\\~^&%$#_{}–−±σΔ<>]/g, (sign) => LATEX[sign] || `\\${sign}`);
+  const cell = (/** @type {CellText} */ one) =>
+    (one.best ? `\\textbf{${escape(one.text)}}` : escape(one.text)) +
+    (one.interval ? ` (${escape(one.interval)})` : "");
+  const line = (/** @type {string[]} */ cells) => `  ${cells.join(" & ")} \\\\`;
+  return (
     [
-      probox.thresholdText(store, state),
-      `convention ${ofAll(store, (result) => result.words)}`,
-      `${probox.count(store.count)} ${store.count === 1 ? "image" : "images"}`,
-      `probox ${store.index.version}`,
-    ].join("; ");
+      `\\begin{tabular}{l${"r".repeat(Math.max(head.length - 1, 0))}}`,
+      "  \\toprule",
+      line(head.map(escape)),
+      "  \\midrule",
+      ...rows.map((row) => line(row.map(cell))),
+      "  \\bottomrule",
+      "\\end{tabular}",
+      `\\par\\smallskip{\\footnotesize ${escape(caption)}\\par}`,
+    ].join("\n") + "\n"
+  );
+}
 
-  // Any table of the page as Markdown, LaTeX or a CSV file, with what made its numbers under it.
-  //
-  // What is exported is read from the table as it is shown: its order, its columns. A cell whose text is rounded says its
-  // number in `data-value`; one with an interval says `data-low` and `data-high`.
+// A spreadsheet takes text that begins like this for a formula, and works it out.
+const FORMULA = /^[=+\-@\t\r]/;
+const COUNT = /^\d{1,3}(,\d{3})*(\.\d+)?$/;
 
-  /** @type {Map<string, Exporting>} */
-  const made = new Map(); // by the table's id
+/** @param {string} text */
+function quoted(text) {
+  const safe = FORMULA.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) || safe !== safe.trim() ? `"${safe.replace(/"/g, '""')}"` : safe;
+}
 
-  /** @typedef {ReturnType<typeof read>} CellText */
-  /** @typedef {ReturnType<typeof content>} TableText */
+/**
+ * Return a table as CSV: numbers as they are, shares between 0 and 1; an interval's ends are columns of their own.
+ */
+function asCsv(/** @type {TableText} */ { head, rows }, /** @type {string} */ caption) {
+  const ends = head.map((_, c) => rows.some((row) => Number.isFinite(row[c]?.low)));
+  const plain = (/** @type {number} */ value) => (Number.isFinite(value) ? String(value) : "");
+  const own = (/** @type {CellText} */ cell) => {
+    if (Number.isFinite(cell.value)) return String(cell.value);
+    if (cell.text === "–") return "";
+    return COUNT.test(cell.text) ? cell.text.replaceAll(",", "") : quoted(cell.text);
+  };
+  const lines = [
+    head.flatMap((text, c) => (ends[c] ? [text, `${text} low`, `${text} high`] : [text]).map(quoted)),
+    ...rows.map((row) =>
+      row.flatMap((cell, c) => (ends[c] ? [own(cell), plain(cell.low), plain(cell.high)] : [own(cell)])),
+    ),
+  ];
+  return [`# ${caption}; shares between 0 and 1`, ...lines.map((cells) => cells.join(","))].join("\r\n") + "\r\n";
+}
 
-  /** Return what a cell shows, its interval aside. */
-  function read(/** @type {HTMLTableCellElement} */ cell) {
-    const copy = /** @type {HTMLElement} */ (cell.cloneNode(true)); // what copies say of themselves is less
-    const aside = copy.querySelector(".interval");
-    aside?.remove();
-    const number = (/** @type {string | undefined} */ text) => (text === undefined || text === "" ? NaN : Number(text));
-    return {
-      text: copy.textContent.replace(/\s+/g, " ").trim(),
-      interval: aside?.textContent || "",
-      value: number(cell.dataset.value),
-      low: number(cell.dataset.low),
-      high: number(cell.dataset.high),
-      best: cell.classList.contains("best"),
-    };
-  }
+/** Return the line under a table; one line whatever is in names, since CSV has it as a comment. */
+function captionOf(/** @type {string} */ id, /** @type {Store} */ store, /** @type {State} */ state) {
+  const extra = made.get(id)?.more?.(store, state);
+  return (probox.caption(store, state) + (extra ? `; ${extra}` : "")).replace(/\s+/g, " ");
+}
 
-  /** Return a table's headings and rows of cells. */
-  function content(/** @type {HTMLTableElement} */ table) {
-    const cells = (/** @type {HTMLTableRowElement} */ row) => [...row.cells].map(read);
-    const head = [...(table.tHead?.rows || [])].at(-1);
-    return {
-      head: head ? cells(head).map((cell) => cell.text) : [],
-      rows: [...table.tBodies].flatMap((body) => [...body.rows]).map(cells),
-    };
-  }
+/** Return a table as it would be exported: "markdown", "latex" or "csv". */
+probox.exported = (id, form) => {
+  probox.settle();
+  const forms = { markdown: asMarkdown, latex: asLatex, csv: asCsv };
+  // What was made exportable is a table.
+  const table = /** @type {HTMLTableElement} */ (byId(id));
+  return forms[form](content(table), captionOf(id, probox.store, probox.state()));
+};
 
-  function asMarkdown(/** @type {TableText} */ { head, rows }, /** @type {string} */ caption) {
-    const escape = (/** @type {string} */ text) => text.replace(/[\\|*_`<>[\]]/g, "\\$&");
-    const cell = (/** @type {CellText} */ one) =>
-      (one.best ? `**${escape(one.text)}**` : escape(one.text)) + (one.interval ? ` (${one.interval})` : "");
-    return (
-      [head.map(escape), head.map((_, c) => (c ? "---:" : "---")), ...rows.map((row) => row.map(cell))]
-        .map((cells) => `| ${cells.join(" | ")} |`)
-        .join("\n") + `\n\n${escape(caption)}\n`
+/** Put tools beside the heading of a table's card or section, or into a line of their own. */
+function beside(/** @type {Element} */ place, /** @type {HTMLElement} */ tools) {
+  const head = place.parentElement?.querySelector(":scope > .head, :scope > .heading, :scope > h3");
+  if (!head) return place.before(tools);
+  if (head.tagName === "DIV") return head.append(tools);
+  head.replaceWith(h("div", { class: "head" }, head.cloneNode(true), tools));
+}
+
+/**
+ * Make a table exportable: buttons above it, and under it what made its numbers.
+ *
+ * `name` is that of the file; `more(store, state)` gives further words for the line under it; `tools`, an element's
+ * id, is where the buttons go, by default beside the heading of the table's card.
+ */
+probox.exportable = (id, { name = id, more = null, tools = null } = {}) => {
+  made.set(id, { name, more });
+  const button = (
+    /** @type {string} */ text,
+    /** @type {string} */ key,
+    /** @type {string} */ label,
+    /** @type {() => void} */ work,
+  ) =>
+    h(
+      "button",
+      { type: "button", id: `${id}-${key}`, title: label, "aria-label": `${name}: ${label}`, onclick: work },
+      text,
     );
+  const buttons = [
+    button("Markdown", "markdown", "copy as Markdown", () => probox.copy(probox.exported(id, "markdown"), "Markdown")),
+    button("LaTeX", "latex", "copy as LaTeX", () => probox.copy(probox.exported(id, "latex"), "LaTeX")),
+    button("CSV", "csv", "save as CSV, numbers with all their digits", () => {
+      const { t } = probox.state();
+      probox.download(`${name}${t === null ? "" : `-${t}`}.csv`, probox.exported(id, "csv"));
+    }),
+  ];
+  const table = byId(id),
+    place = table.closest(".scroll") || table;
+  if (tools) byId(tools).append(...buttons);
+  else beside(place, h("div", { class: "tools exports" }, buttons));
+  place.after(h("p", { class: "note caption", "data-caption": id }));
+  if (probox.store) captions(probox.store, probox.state());
+};
+
+/** @type {Work} */
+function captions(store, state) {
+  for (const id of made.keys()) {
+    const place = document.querySelector(`[data-caption="${id}"]`);
+    if (place) place.textContent = captionOf(id, store, state);
   }
+}
 
-  /** @type {Record<string, string>} */
-  const LATEX = {
-    "\\": "\\textbackslash{}",
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "–": "--",
-    "−": "$-$",
-    "±": "$\\pm$",
-    σ: "$\\sigma$",
-    Δ: "$\\Delta$",
-    "<": "\\textless{}",
-    ">": "\\textgreater{}",
-  };
+probox.follow(["t", "main", "rival"], captions);
 
-  function asLatex(/** @type {TableText} */ { head, rows }, /** @type {string} */ caption) {
-    const escape = (/** @type {string} */ text) =>
-      text.replace(/[\\~^&%$#_{}–−±σΔ<>]/g, (sign) => LATEX[sign] || `\\${sign}`);
-    const cell = (/** @type {CellText} */ one) =>
-      (one.best ? `\\textbf{${escape(one.text)}}` : escape(one.text)) +
-      (one.interval ? ` (${escape(one.interval)})` : "");
-    const line = (/** @type {string[]} */ cells) => `  ${cells.join(" & ")} \\\\`;
-    return (
-      [
-        `\\begin{tabular}{l${"r".repeat(Math.max(head.length - 1, 0))}}`,
-        "  \\toprule",
-        line(head.map(escape)),
-        "  \\midrule",
-        ...rows.map((row) => line(row.map(cell))),
-        "  \\bottomrule",
-        "\\end{tabular}",
-        `\\par\\smallskip{\\footnotesize ${escape(caption)}\\par}`,
-      ].join("\n") + "\n"
-    );
-  }
-
-  // A spreadsheet takes text that begins like this for a formula, and works it out.
-  const FORMULA = /^[=+\-@\t\r]/;
-  const COUNT = /^\d{1,3}(,\d{3})*(\.\d+)?$/;
-
-  /** @param {string} text */
-  function quoted(text) {
-    const safe = FORMULA.test(text) ? `'${text}` : text;
-    return /[",\r\n]/.test(safe) || safe !== safe.trim() ? `"${safe.replace(/"/g, '""')}"` : safe;
-  }
-
-  /**
-   * Return a table as CSV: numbers as they are, shares between 0 and 1; an interval's ends are columns of their own.
-   */
-  function asCsv(/** @type {TableText} */ { head, rows }, /** @type {string} */ caption) {
-    const ends = head.map((_, c) => rows.some((row) => Number.isFinite(row[c]?.low)));
-    const plain = (/** @type {number} */ value) => (Number.isFinite(value) ? String(value) : "");
-    const own = (/** @type {CellText} */ cell) => {
-      if (Number.isFinite(cell.value)) return String(cell.value);
-      if (cell.text === "–") return "";
-      return COUNT.test(cell.text) ? cell.text.replaceAll(",", "") : quoted(cell.text);
-    };
-    const lines = [
-      head.flatMap((text, c) => (ends[c] ? [text, `${text} low`, `${text} high`] : [text]).map(quoted)),
-      ...rows.map((row) =>
-        row.flatMap((cell, c) => (ends[c] ? [own(cell), plain(cell.low), plain(cell.high)] : [own(cell)])),
-      ),
-    ];
-    return [`# ${caption}; shares between 0 and 1`, ...lines.map((cells) => cells.join(","))].join("\r\n") + "\r\n";
-  }
-
-  /** Return the line under a table; one line whatever is in names, since CSV has it as a comment. */
-  function captionOf(/** @type {string} */ id, /** @type {Store} */ store, /** @type {State} */ state) {
-    const extra = made.get(id)?.more?.(store, state);
-    return (probox.caption(store, state) + (extra ? `; ${extra}` : "")).replace(/\s+/g, " ");
-  }
-
-  /** Return a table as it would be exported: "markdown", "latex" or "csv". */
-  probox.exported = (id, form) => {
-    probox.settle();
-    const forms = { markdown: asMarkdown, latex: asLatex, csv: asCsv };
-    // What was made exportable is a table.
-    const table = /** @type {HTMLTableElement} */ (byId(id));
-    return forms[form](content(table), captionOf(id, probox.store, probox.state()));
-  };
-
-  /** Put tools beside the heading of a table's card or section, or into a line of their own. */
-  function beside(/** @type {Element} */ place, /** @type {HTMLElement} */ tools) {
-    const head = place.parentElement?.querySelector(":scope > .head, :scope > .heading, :scope > h3");
-    if (!head) return place.before(tools);
-    if (head.tagName === "DIV") return head.append(tools);
-    head.replaceWith(h("div", { class: "head" }, head.cloneNode(true), tools));
-  }
-
-  /**
-   * Make a table exportable: buttons above it, and under it what made its numbers.
-   *
-   * `name` is that of the file; `more(store, state)` gives further words for the line under it; `tools`, an element's
-   * id, is where the buttons go, by default beside the heading of the table's card.
-   */
-  probox.exportable = (id, { name = id, more = null, tools = null } = {}) => {
-    made.set(id, { name, more });
-    const button = (
-      /** @type {string} */ text,
-      /** @type {string} */ key,
-      /** @type {string} */ label,
-      /** @type {() => void} */ work,
-    ) =>
-      h(
-        "button",
-        { type: "button", id: `${id}-${key}`, title: label, "aria-label": `${name}: ${label}`, onclick: work },
-        text,
-      );
-    const buttons = [
-      button("Markdown", "markdown", "copy as Markdown", () =>
-        probox.copy(probox.exported(id, "markdown"), "Markdown"),
-      ),
-      button("LaTeX", "latex", "copy as LaTeX", () => probox.copy(probox.exported(id, "latex"), "LaTeX")),
-      button("CSV", "csv", "save as CSV, numbers with all their digits", () => {
-        const { t } = probox.state();
-        probox.download(`${name}${t === null ? "" : `-${t}`}.csv`, probox.exported(id, "csv"));
-      }),
-    ];
-    const table = byId(id),
-      place = table.closest(".scroll") || table;
-    if (tools) byId(tools).append(...buttons);
-    else beside(place, h("div", { class: "tools exports" }, buttons));
-    place.after(h("p", { class: "note caption", "data-caption": id }));
-    if (probox.store) captions(probox.store, probox.state());
-  };
-
-  /** @type {Work} */
-  function captions(store, state) {
-    for (const id of made.keys()) {
-      const place = document.querySelector(`[data-caption="${id}"]`);
-      if (place) place.textContent = captionOf(id, store, state);
-    }
-  }
-
-  probox.follow(["t", "main", "rival"], captions);
-
-  /** Write the lines under tables again, say because intervals have come. */
-  probox.captionsAgain = () => captions(probox.store, probox.state());
-})();
+/** Write the lines under tables again, say because intervals have come. */
+probox.captionsAgain = () => captions(probox.store, probox.state());

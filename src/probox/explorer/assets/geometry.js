@@ -1,204 +1,201 @@
 // Boxes, covariances and masks of images: loaded in chunks when they are needed, drawn on canvases.
-"use strict";
-(() => {
-  const { probox } = window;
-  /** @type {Map<number, { images?: KeptImage[]; waiting: ((images: KeptImage[]) => void)[] }>} */
-  const chunks = new Map(); // by number
+const { probox } = window;
+/** @type {Map<number, { images?: KeptImage[]; waiting: ((images: KeptImage[]) => void)[] }>} */
+const chunks = new Map(); // by number
 
-  /** Called by each data file as it is loaded. */
-  probox.receive = (number, images) => {
-    const waiting = chunks.get(number)?.waiting ?? [];
-    chunks.set(number, { images, waiting });
-    for (const callback of waiting.splice(0)) callback(images);
-  };
+/** Called by each data file as it is loaded. */
+probox.receive = (number, images) => {
+  const waiting = chunks.get(number)?.waiting ?? [];
+  chunks.set(number, { images, waiting });
+  for (const callback of waiting.splice(0)) callback(images);
+};
 
-  /** Call back with an image's geometry, at once if it is here. */
-  probox.withGeometry = (store, row, callback) => {
-    const size = store.index.chunk;
-    const number = Math.floor(row / size);
-    let chunk = chunks.get(number);
-    const hand = (/** @type {KeptImage[]} */ images) => callback(unpack(store, images[row % size], row));
-    if (chunk?.images) {
-      hand(chunk.images);
-      return;
-    }
-    if (!chunk) {
-      chunks.set(number, (chunk = { waiting: [] }));
-      load(number);
-    }
-    chunk.waiting.push(hand);
-  };
-
-  /** @param {number} number */
-  function load(number) {
-    const embedded = document.getElementById(`chunk-${number}`);
-    if (embedded) {
-      queueMicrotask(() => probox.receive(number, JSON.parse(embedded.textContent)));
-      return;
-    }
-    const script = document.createElement("script");
-    script.src = `data/chunk-${number}.js`;
-    script.onerror = () => probox.say(`data/chunk-${number}.js cannot be read: is the folder complete?`);
-    document.head.append(script);
+/** Call back with an image's geometry, at once if it is here. */
+probox.withGeometry = (store, row, callback) => {
+  const size = store.index.chunk;
+  const number = Math.floor(row / size);
+  let chunk = chunks.get(number);
+  const hand = (/** @type {KeptImage[]} */ images) => callback(unpack(store, images[row % size], row));
+  if (chunk?.images) {
+    hand(chunk.images);
+    return;
   }
-
-  /**
-   * Return an image's geometry with rows counted in the columns' rows.
-   *
-   * @param {Store} store
-   * @param {KeptImage} packed
-   * @param {number} row
-   * @returns {Geometry}
-   */
-  function unpack(store, packed, row) {
-    if (packed.ready) return packed.ready;
-    const first = store.objects.offsets[row];
-    const objects = packed.o.map(([x0, y0, x1, y1, runs], n) => ({
-      row: first + n,
-      x0,
-      y0,
-      x1,
-      y1,
-      filled: !runs,
-      runs: decodeRuns(runs, x0, y0),
-    }));
-    const results = packed.d.map((told, r) => {
-      const { offsets } = store.results[r].detections;
-      return detectionsOf(told, offsets[row], offsets[row + 1] - offsets[row]);
-    });
-    packed.ready = { objects, results, width: store.images.w[row], height: store.images.h[row] };
-    return packed.ready;
+  if (!chunk) {
+    chunks.set(number, (chunk = { waiting: [] }));
+    load(number);
   }
+  chunk.waiting.push(hand);
+};
 
-  /**
-   * Return an image's detections: four numbers each, or ten with the corners' covariances; or with stored heatmaps.
-   *
-   * @param {PackedImage["d"][number]} told
-   * @param {number} first
-   * @param {number} count
-   * @returns {SceneDetection[]}
-   */
-  function detectionsOf(told, first, count) {
-    /** @type {[numbers: string, maps: Record<string, StoredMap>]} */
-    const [text, maps] = typeof told === "string" ? [told, {}] : told;
-    const covariance = (/** @type {number[]} */ three) => /** @type {Covariance} */ (three);
-    const unpackMap = (/** @type {StoredMap} */ [source, ...box]) => ({ source, box });
-    const numbers = probox.column(["f32", text]);
-    const width = count ? numbers.length / count : 0;
-    return Array.from({ length: count }, (_, n) => {
-      const own = Array.from(numbers.subarray(n * width, (n + 1) * width));
-      const map = maps[n] ? unpackMap(maps[n]) : null;
-      const uncertain = !map && own.slice(4).some((value) => value !== 0);
-      return {
-        row: first + n,
-        box: /** @type {Box} */ (own.slice(0, 4)),
-        corners: uncertain ? [covariance(own.slice(4, 7)), covariance(own.slice(7, 10))] : null,
-        map,
-      };
-    });
+/** @param {number} number */
+function load(number) {
+  const embedded = document.getElementById(`chunk-${number}`);
+  if (embedded) {
+    queueMicrotask(() => probox.receive(number, JSON.parse(embedded.textContent)));
+    return;
   }
+  const script = document.createElement("script");
+  script.src = `data/chunk-${number}.js`;
+  script.onerror = () => probox.say(`data/chunk-${number}.js cannot be read: is the folder complete?`);
+  document.head.append(script);
+}
 
-  /** Return [y, begin, end] of every run of a mask; none if there is no text: the mask fills its box. */
-  function decodeRuns(/** @type {string | undefined} */ text, /** @type {number} */ x0, /** @type {number} */ y0) {
-    /** @type {Run[]} */
-    const runs = [];
-    if (!text) return runs;
-    const binary = atob(text);
-    let place = 0;
-    const next = () => {
-      let value = 0,
-        shift = 0,
-        byte;
-      do {
-        byte = binary.charCodeAt(place++);
-        value |= (byte & 127) << shift;
-        shift += 7;
-      } while (byte & 128);
-      return value;
-    };
-    const signed = () => {
-      const value = next();
-      return value & 1 ? -((value + 1) >> 1) : value >> 1;
-    };
-    let y = y0,
-      begin = x0,
-      length = 0;
-    while (place < binary.length) {
-      y += next();
-      begin += signed();
-      length += signed();
-      runs.push([y, begin, begin + length]);
-    }
-    return runs;
-  }
+/**
+ * Return an image's geometry with rows counted in the columns' rows.
+ *
+ * @param {Store} store
+ * @param {KeptImage} packed
+ * @param {number} row
+ * @returns {Geometry}
+ */
+function unpack(store, packed, row) {
+  if (packed.ready) return packed.ready;
+  const first = store.objects.offsets[row];
+  const objects = packed.o.map(([x0, y0, x1, y1, runs], n) => ({
+    row: first + n,
+    x0,
+    y0,
+    x1,
+    y1,
+    filled: !runs,
+    runs: decodeRuns(runs, x0, y0),
+  }));
+  const results = packed.d.map((told, r) => {
+    const { offsets } = store.results[r].detections;
+    return detectionsOf(told, offsets[row], offsets[row + 1] - offsets[row]);
+  });
+  packed.ready = { objects, results, width: store.images.w[row], height: store.images.h[row] };
+  return packed.ready;
+}
 
-  probox.contains = (object, x, y) =>
-    object.filled || object.runs.some(([row, begin, end]) => row === Math.floor(y) && x >= begin && x < end);
-
-  /** Return the mask as a small canvas of one colour, to be drawn at the object's box. */
-  probox.maskCanvas = (object, colour) => {
-    object.bitmaps ||= new Map();
-    let canvas = object.bitmaps.get(colour);
-    if (!canvas) {
-      canvas = document.createElement("canvas");
-      // A mask without pixels has no width; a canvas without any could not be drawn.
-      canvas.width = Math.max(1, object.x1 - object.x0 + 1);
-      canvas.height = Math.max(1, object.y1 - object.y0 + 1);
-      const context = probox.drawing(canvas);
-      context.fillStyle = colour;
-      if (object.filled && object.x1 >= object.x0) context.fillRect(0, 0, canvas.width, canvas.height);
-      for (const [y, begin, end] of object.runs) context.fillRect(begin - object.x0, y - object.y0, end - begin, 1);
-      object.bitmaps.set(colour, canvas);
-    }
-    return canvas;
-  };
-
-  /** Return the mask's area as a path, for pictures so small that its pixels cannot be told apart. */
-  probox.area = (object) => {
-    if (!object.area) {
-      object.area = new Path2D();
-      if (object.filled) object.area.rect(object.x0, object.y0, object.x1 - object.x0 + 1, object.y1 - object.y0 + 1);
-      else for (const [y, begin, end] of object.runs) object.area.rect(begin, y, end - begin, 1.02);
-    }
-    return object.area;
-  };
-
-  /** Return the mask's outline: the sides of pixels between inside and outside. */
-  probox.outline = (object) => {
-    if (object.outline) return object.outline;
-    if (object.filled) return (object.outline = probox.area(object));
-    const path = new Path2D();
-    /** @type {Map<number, number[]>} */
-    const rows = new Map(); // by y, where its runs begin and end
-    for (const [y, begin, end] of object.runs) {
-      path.moveTo(begin, y);
-      path.lineTo(begin, y + 1);
-      path.moveTo(end, y);
-      path.lineTo(end, y + 1);
-      const ends = rows.get(y) ?? [];
-      ends.push(begin, end);
-      rows.set(y, ends);
-    }
-    for (let y = object.y0; y <= object.y1 + 1; y++) {
-      // Where one of two neighbouring rows is inside and the other is not, there is an edge between them.
-      const ends = [...(rows.get(y - 1) || []), ...(rows.get(y) || [])].sort((a, b) => a - b);
-      for (let i = 0; i + 1 < ends.length; i += 2) {
-        if (ends[i] === ends[i + 1]) continue;
-        path.moveTo(ends[i], y);
-        path.lineTo(ends[i + 1], y);
-      }
-    }
-    return (object.outline = path);
-  };
-
-  /** Return half-axes and angle of a covariance [xx, xy, yy]. */
-  probox.axes = ([xx, xy, yy]) => {
-    const mean = (xx + yy) / 2,
-      spread = Math.hypot((xx - yy) / 2, xy);
+/**
+ * Return an image's detections: four numbers each, or ten with the corners' covariances; or with stored heatmaps.
+ *
+ * @param {PackedImage["d"][number]} told
+ * @param {number} first
+ * @param {number} count
+ * @returns {SceneDetection[]}
+ */
+function detectionsOf(told, first, count) {
+  /** @type {[numbers: string, maps: Record<string, StoredMap>]} */
+  const [text, maps] = typeof told === "string" ? [told, {}] : told;
+  const covariance = (/** @type {number[]} */ three) => /** @type {Covariance} */ (three);
+  const unpackMap = (/** @type {StoredMap} */ [source, ...box]) => ({ source, box });
+  const numbers = probox.column(["f32", text]);
+  const width = count ? numbers.length / count : 0;
+  return Array.from({ length: count }, (_, n) => {
+    const own = Array.from(numbers.subarray(n * width, (n + 1) * width));
+    const map = maps[n] ? unpackMap(maps[n]) : null;
+    const uncertain = !map && own.slice(4).some((value) => value !== 0);
     return {
-      long: Math.sqrt(Math.max(mean + spread, 0)),
-      short: Math.sqrt(Math.max(mean - spread, 0)),
-      angle: 0.5 * Math.atan2(2 * xy, xx - yy),
+      row: first + n,
+      box: /** @type {Box} */ (own.slice(0, 4)),
+      corners: uncertain ? [covariance(own.slice(4, 7)), covariance(own.slice(7, 10))] : null,
+      map,
     };
+  });
+}
+
+/** Return [y, begin, end] of every run of a mask; none if there is no text: the mask fills its box. */
+function decodeRuns(/** @type {string | undefined} */ text, /** @type {number} */ x0, /** @type {number} */ y0) {
+  /** @type {Run[]} */
+  const runs = [];
+  if (!text) return runs;
+  const binary = atob(text);
+  let place = 0;
+  const next = () => {
+    let value = 0,
+      shift = 0,
+      byte;
+    do {
+      byte = binary.charCodeAt(place++);
+      value |= (byte & 127) << shift;
+      shift += 7;
+    } while (byte & 128);
+    return value;
   };
-})();
+  const signed = () => {
+    const value = next();
+    return value & 1 ? -((value + 1) >> 1) : value >> 1;
+  };
+  let y = y0,
+    begin = x0,
+    length = 0;
+  while (place < binary.length) {
+    y += next();
+    begin += signed();
+    length += signed();
+    runs.push([y, begin, begin + length]);
+  }
+  return runs;
+}
+
+probox.contains = (object, x, y) =>
+  object.filled || object.runs.some(([row, begin, end]) => row === Math.floor(y) && x >= begin && x < end);
+
+/** Return the mask as a small canvas of one colour, to be drawn at the object's box. */
+probox.maskCanvas = (object, colour) => {
+  object.bitmaps ||= new Map();
+  let canvas = object.bitmaps.get(colour);
+  if (!canvas) {
+    canvas = document.createElement("canvas");
+    // A mask without pixels has no width; a canvas without any could not be drawn.
+    canvas.width = Math.max(1, object.x1 - object.x0 + 1);
+    canvas.height = Math.max(1, object.y1 - object.y0 + 1);
+    const context = probox.drawing(canvas);
+    context.fillStyle = colour;
+    if (object.filled && object.x1 >= object.x0) context.fillRect(0, 0, canvas.width, canvas.height);
+    for (const [y, begin, end] of object.runs) context.fillRect(begin - object.x0, y - object.y0, end - begin, 1);
+    object.bitmaps.set(colour, canvas);
+  }
+  return canvas;
+};
+
+/** Return the mask's area as a path, for pictures so small that its pixels cannot be told apart. */
+probox.area = (object) => {
+  if (!object.area) {
+    object.area = new Path2D();
+    if (object.filled) object.area.rect(object.x0, object.y0, object.x1 - object.x0 + 1, object.y1 - object.y0 + 1);
+    else for (const [y, begin, end] of object.runs) object.area.rect(begin, y, end - begin, 1.02);
+  }
+  return object.area;
+};
+
+/** Return the mask's outline: the sides of pixels between inside and outside. */
+probox.outline = (object) => {
+  if (object.outline) return object.outline;
+  if (object.filled) return (object.outline = probox.area(object));
+  const path = new Path2D();
+  /** @type {Map<number, number[]>} */
+  const rows = new Map(); // by y, where its runs begin and end
+  for (const [y, begin, end] of object.runs) {
+    path.moveTo(begin, y);
+    path.lineTo(begin, y + 1);
+    path.moveTo(end, y);
+    path.lineTo(end, y + 1);
+    const ends = rows.get(y) ?? [];
+    ends.push(begin, end);
+    rows.set(y, ends);
+  }
+  for (let y = object.y0; y <= object.y1 + 1; y++) {
+    // Where one of two neighbouring rows is inside and the other is not, there is an edge between them.
+    const ends = [...(rows.get(y - 1) || []), ...(rows.get(y) || [])].sort((a, b) => a - b);
+    for (let i = 0; i + 1 < ends.length; i += 2) {
+      if (ends[i] === ends[i + 1]) continue;
+      path.moveTo(ends[i], y);
+      path.lineTo(ends[i + 1], y);
+    }
+  }
+  return (object.outline = path);
+};
+
+/** Return half-axes and angle of a covariance [xx, xy, yy]. */
+probox.axes = ([xx, xy, yy]) => {
+  const mean = (xx + yy) / 2,
+    spread = Math.hypot((xx - yy) / 2, xy);
+  return {
+    long: Math.sqrt(Math.max(mean + spread, 0)),
+    short: Math.sqrt(Math.max(mean - spread, 0)),
+    angle: 0.5 * Math.atan2(2 * xy, xx - yy),
+  };
+};

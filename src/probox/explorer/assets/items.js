@@ -1,293 +1,284 @@
 // Single objects and false positives as crops of their images: where each lies, how it is painted, what is said of it.
-"use strict";
-(() => {
-  const { probox } = window;
-  const { h, percent, byId } = probox;
+const { probox } = window;
+const { h, percent, byId } = probox;
 
-  /**
-   * Return the square [x, y, side] of an image to show around boxes [x0, y0, x1, y1] of pixels.
-   *
-   * A quarter of the boxes' longer side is added around them, and at least 12 pixels, but not beyond the image's longer
-   * side unless a box does so. The square is moved into the image as far as it fits there.
-   */
-  probox.cropAround = (boxes, width, height) => {
-    const low = [0, 1].map((axis) => Math.min(...boxes.map((box) => box[axis])));
-    const high = [0, 1].map((axis) => Math.max(...boxes.map((box) => box[axis + 2] + 1)));
-    const longer = Math.max(high[0] - low[0], high[1] - low[1]);
-    const side = Math.max(longer, Math.min(longer + 2 * Math.max(0.25 * longer, 12), Math.max(width, height)));
-    // An edge of the image is passed only by what does so itself.
-    const inside = (/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ size) => {
-      const middle = (from + to) / 2 - side / 2;
-      if (side >= size) return Math.min(Math.max((size - side) / 2, to - side), from);
-      return Math.min(Math.max(middle, Math.min(0, from)), Math.max(size, to) - side);
-    };
-    return [inside(low[0], high[0], width), inside(low[1], high[1], height), side];
+/**
+ * Return the square [x, y, side] of an image to show around boxes [x0, y0, x1, y1] of pixels.
+ *
+ * A quarter of the boxes' longer side is added around them, and at least 12 pixels, but not beyond the image's longer
+ * side unless a box does so. The square is moved into the image as far as it fits there.
+ */
+probox.cropAround = (boxes, width, height) => {
+  const low = [0, 1].map((axis) => Math.min(...boxes.map((box) => box[axis])));
+  const high = [0, 1].map((axis) => Math.max(...boxes.map((box) => box[axis + 2] + 1)));
+  const longer = Math.max(high[0] - low[0], high[1] - low[1]);
+  const side = Math.max(longer, Math.min(longer + 2 * Math.max(0.25 * longer, 12), Math.max(width, height)));
+  // An edge of the image is passed only by what does so itself.
+  const inside = (/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ size) => {
+    const middle = (from + to) / 2 - side / 2;
+    if (side >= size) return Math.min(Math.max((size - side) / 2, to - side), from);
+    return Math.min(Math.max(middle, Math.min(0, from)), Math.max(size, to) - side);
   };
+  return [inside(low[0], high[0], width), inside(low[1], high[1], height), side];
+};
 
-  /** Return the code by which the large view picks an item. */
-  probox.pickOf = (store, r, { image, d, o }) =>
-    d >= 0 ? `d${d - store.results[r].detections.offsets[image]}` : `o${o - store.objects.offsets[image]}`;
+/** Return the code by which the large view picks an item. */
+probox.pickOf = (store, r, { image, d, o }) =>
+  d >= 0 ? `d${d - store.results[r].detections.offsets[image]}` : `o${o - store.objects.offsets[image]}`;
 
-  /** Return the words of an item: its class, its score and quality or verdict, and what the second detector made of it. */
-  probox.itemCaption = (store, state, { d, o }, rival) => {
-    const view = store.view(state.main, state.t);
-    const { detections, pairs } = view.result;
-    const score = d < 0 ? "" : percent(detections.score[d], 0);
-    const name = d < 0 ? store.nameOfClass(store.objects.class[o]) : view.nameOf(d);
-    const verdict = o < 0 ? "false positive" : d < 0 ? "missed" : `pPDQ ${percent(pairs.pPDQ[view.pair[d]], 1)}`;
-    const against =
-      rival === null
-        ? null
-        : o < 0
-          ? ""
-          : `${againstWords(store.view(rival, state.t), o)} by ${store.results[rival].name}`;
-    return {
-      label: [name, d < 0 ? "" : `score ${score}`, verdict, against].filter(Boolean).join(", "),
-      lines: [
-        h(
-          "span",
-          { class: "said", title: name },
-          h("span", { class: "name" }, name),
-          score ? h("span", { class: "score" }, score) : null,
-        ),
-        h("span", { class: `numbers ${probox.toneOf(view, d < 0 ? "o" : "d", d < 0 ? o : d)}` }, verdict),
-        against === null ? null : h("span", { class: "against", title: against }, against),
-      ],
-    };
+/** Return the words of an item: its class, its score and quality or verdict, and what the second detector made of it. */
+probox.itemCaption = (store, state, { d, o }, rival) => {
+  const view = store.view(state.main, state.t);
+  const { detections, pairs } = view.result;
+  const score = d < 0 ? "" : percent(detections.score[d], 0);
+  const name = d < 0 ? store.nameOfClass(store.objects.class[o]) : view.nameOf(d);
+  const verdict = o < 0 ? "false positive" : d < 0 ? "missed" : `pPDQ ${percent(pairs.pPDQ[view.pair[d]], 1)}`;
+  const against =
+    rival === null
+      ? null
+      : o < 0
+        ? ""
+        : `${againstWords(store.view(rival, state.t), o)} by ${store.results[rival].name}`;
+  return {
+    label: [name, d < 0 ? "" : `score ${score}`, verdict, against].filter(Boolean).join(", "),
+    lines: [
+      h(
+        "span",
+        { class: "said", title: name },
+        h("span", { class: "name" }, name),
+        score ? h("span", { class: "score" }, score) : null,
+      ),
+      h("span", { class: `numbers ${probox.toneOf(view, d < 0 ? "o" : "d", d < 0 ? o : d)}` }, verdict),
+      against === null ? null : h("span", { class: "against", title: against }, against),
+    ],
   };
+};
 
-  const againstWords = (/** @type {View} */ view, /** @type {number} */ o) =>
-    view.objectVerdict[o] === TP
-      ? `pPDQ ${percent(view.result.pairs.pPDQ[view.pair[view.objectDetection[o]]], 1)}`
-      : "missed";
+const againstWords = (/** @type {View} */ view, /** @type {number} */ o) =>
+  view.objectVerdict[o] === TP
+    ? `pPDQ ${percent(view.result.pairs.pPDQ[view.pair[view.objectDetection[o]]], 1)}`
+    : "missed";
 
-  /** Paint the part of an image around an item: its object and its detection, of the others only the objects, faintly. */
-  probox.paintCrop = (store, state, item, canvas, ratio) => {
-    const { image: row, d, o } = item;
-    const context = probox.drawing(canvas);
-    const width = store.images.w[row],
-      height = store.images.h[row];
-    /** @type {HTMLImageElement | null} */
-    let photo = null;
-    /** @type {{ geometry: Geometry; crop: [x: number, y: number, side: number] } | null} */
-    let scene = null;
-    const paint = () => {
-      if (!canvas.isConnected) return;
-      context.setTransform(1, 0, 0, 1, 0, 0);
-      context.clearRect(0, 0, canvas.width, canvas.height);
-      if (!scene) return;
-      const { geometry, crop } = scene;
-      const zoom = canvas.width / crop[2];
-      context.setTransform(zoom, 0, 0, zoom, -zoom * crop[0], -zoom * crop[1]);
-      context.fillStyle = probox.css("--ground");
-      context.fillRect(0, 0, width, height);
-      if (photo) context.drawImage(photo, 0, 0, width, height);
-      context.save();
-      context.beginPath();
-      context.rect(0, 0, width, height);
-      context.clip();
-      probox.paintScene(context, geometry, store.view(state.main, state.t), state.main, {
-        zoom: zoom / ratio,
-        layers: new Set("mbe"),
-        focus: { object: o, detection: d },
-        fine: false,
-      });
-      context.restore();
-    };
-    const soon = () => probox.later(paint);
-    // Nothing is loaded for crops that are scrolled past.
-    setTimeout(() => {
-      if (!canvas.isConnected) return;
-      probox.withGeometry(store, row, (geometry) => {
-        const own = geometry.results[state.main].filter((one) => one.row === d);
-        const objects = geometry.objects.filter((one) => one.row === o);
-        const boxOf = (/** @type {SceneObject} */ { x0, y0, x1, y1 }) => /** @type {Box} */ ([x0, y0, x1, y1]);
-        const crop = probox.cropAround([...own.map((one) => one.box), ...objects.map(boxOf)], width, height);
-        const near = geometry.objects.filter(
-          (one) =>
-            one.x0 < crop[0] + crop[2] && one.x1 >= crop[0] - 1 && one.y0 < crop[1] + crop[2] && one.y1 >= crop[1] - 1,
-        );
-        const results = geometry.results.map((_, r) => (r === state.main ? own : []));
-        scene = { geometry: { ...geometry, heat: null, objects: near, results }, crop };
-        soon();
-        probox.withPhoto(store, row, true, (small) => {
-          photo ||= small;
-          soon();
-          // A crop may be a few pixels of the small photo: then the large one is worth loading.
-          if (
-            canvas.isConnected &&
-            small.naturalWidth < width &&
-            (crop[2] * small.naturalWidth) / width < canvas.width
-          ) {
-            probox.withPhoto(store, row, false, (large) => {
-              photo = large;
-              soon();
-            });
-          }
-        });
-      });
-    }, 60);
-  };
-
-  // What is in an image, in words: the list of objects and detections of each detector shown, and what one of them is.
-
-  const { QUALITIES, VERDICTS } = probox.constants;
-  const { TP, FP, FN, IGNORED, DROPPED } = probox.constants.VERDICT;
-  /** @type {Record<number, number>} */
-  const ORDER = { [TP]: 0, [FN]: 1, [FP]: 2, [IGNORED]: 3 };
-
-  // "d3" is the third detection of the main detector, "d3.1" that of detector 1, "o2" the image's second object.
-  probox.field("pick", null, "pick", (text) => (/^(d\d+(\.\d+)?|o\d+)$/.test(text) ? text : undefined));
-
-  /** Return the code of an object or detection { kind, r, row } of an image. */
-  probox.codeOf = (store, image, { kind, r, row }) => {
-    if (kind === "o") return `o${row - store.objects.offsets[image]}`;
-    const number = row - store.results[r].detections.offsets[image];
-    return r === probox.state().main ? `d${number}` : `d${number}.${r}`;
-  };
-
-  /** Return what the state picks in an image; null if nothing, or if it is of a detector that is not shown. */
-  probox.pickedIn = (store, image) => {
-    const { pick, main, other } = probox.state();
-    if (!pick || image < 0) return null;
-    const [number, of] = pick.slice(1).split(".").map(Number);
-    const r = of ?? main;
-    if (r !== main && r !== other) return null;
-    const offsets = pick[0] === "o" ? store.objects.offsets : store.results[r].detections.offsets;
-    if (offsets[image] + number >= offsets[image + 1]) return null;
-    return { kind: pick[0], r, row: offsets[image] + number };
-  };
-
-  /**
-   * Return a description of an object or detection: heading, sentence, qualities.
-   *
-   * @param {Store} store
-   * @param {number} image
-   * @param {Entry} entry
-   */
-  function describe(store, image, { kind, r, row: item }) {
-    const view = store.view(r, probox.state().t);
-    const { detections } = view.result;
-    const found = kind === "d" ? item : view.objectDetection[item];
-    const object = kind === "d" ? view.partner(item) : item;
-    const verdict = kind === "d" ? view.verdict[item] : view.objectVerdict[item];
-    const said = (/** @type {number} */ d) => `${view.nameOf(d)} ${percent(detections.score[d], 1)}`;
-    const there = (/** @type {number} */ o) =>
-      `${store.nameOfClass(store.objects.class[o])} ${o - store.objects.offsets[image] + 1}`;
-    const tone = probox.toneOf(view, kind, item);
-    return {
-      verdict,
-      tone,
-      outcome: tone === "wrong-class" ? "wrong class (matched: TP)" : (VERDICTS[verdict] ?? "below the threshold"),
-      heading: kind === "d" ? `detection: ${said(item)}` : `object: ${there(item)}`,
-      partner:
-        kind === "d"
-          ? object >= 0
-            ? `matched with object ${there(object)}`
-            : "matched with no object"
-          : found >= 0
-            ? `matched with detection ${said(found)}`
-            : "matched with no detection",
-      qualities: view.qualities(found),
-    };
-  }
-
-  /** Return the elements that tell what is hovered or picked. */
-  probox.cardOf = (store, image, found) => {
-    const { tone, outcome, heading, partner, qualities } = describe(store, image, found);
-    const several = probox.state().other !== null && probox.state().other !== probox.state().main;
-    return [
-      h("b", heading),
-      several ? h("div", { class: "of" }, store.results[found.r].name) : null,
-      h("div", { class: tone }, outcome),
-      h("div", partner),
-      qualities
-        ? h(
-            "dl",
-            QUALITIES.map((quality) => [
-              h("dt", quality),
-              h("dd", { "data-quality": quality, style: `--share:${qualities[quality]}` }, percent(qualities[quality])),
-            ]),
-          )
-        : null,
-    ].filter((element) => element !== null);
-  };
-
-  /**
-   * Return one detector's entries: matches, misses, false positives, each the surest first.
-   *
-   * @param {Store} store
-   * @param {number} image
-   * @param {Geometry} geometry
-   * @param {number} r
-   */
-  function entriesOf(store, image, geometry, r) {
-    const view = store.view(r, probox.state().t);
-    return [
-      ...[...probox.keptDetections(geometry, view, r)].reverse().map((d) => ({ kind: "d", r, row: d.row })),
-      ...geometry.objects.filter((o) => view.objectDetection[o.row] < 0).map((o) => ({ kind: "o", r, row: o.row })),
-    ]
-      .map((entry) => ({ entry, told: describe(store, image, entry) }))
-      .filter(({ told }) => told.verdict !== DROPPED)
-      .sort((a, b) => ORDER[a.told.verdict] - ORDER[b.told.verdict]);
-  }
-
-  /**
-   * List objects and detections of the detectors shown, so that keys and screen readers reach what the pointer does;
-   * `hover(entry or null)` is told what the focus or the pointer is at.
-   */
-  probox.listItems = (store, image, geometry, shown, hover) => {
-    const items = byId("items"),
-      held = probox.focusIn(items);
-    const { pick } = probox.state();
-    const button = (/** @type {ReturnType<typeof entriesOf>[number]} */ { entry, told }) => {
-      const code = probox.codeOf(store, image, entry);
-      return h(
-        "button",
-        {
-          type: "button",
-          class: `item ${told.tone}`,
-          "aria-pressed": String(pick === code),
-          "data-code": code,
-          "data-of": entry.r,
-          onclick: () => probox.update({ pick: probox.state().pick === code ? null : code }),
-          onpointerenter: () => hover(entry),
-          onpointerleave: () => hover(null),
-          onfocus: () => hover(entry),
-          onblur: () => hover(null),
-        },
-        h("span", told.heading.replace(/^(detection|object): /, "")),
-        h("span", { class: "numbers" }, told.qualities ? `pPDQ ${percent(told.qualities.pPDQ, 1)}` : told.outcome),
-      );
-    };
-    const groups = [...new Set(shown)].map((r) => {
-      const entries = entriesOf(store, image, geometry, r);
-      const id = `items-${r}`;
-      return h(
-        "div",
-        {
-          class: "group",
-          role: "group",
-          "data-of": r,
-          ...(shown.length > 1 ? { "aria-labelledby": id } : { "aria-label": "objects and detections" }),
-        },
-        shown.length > 1
-          ? h("h3", { id, title: store.results[r].name }, probox.swatch(r), store.results[r].name)
-          : null,
-        entries.map(button),
-        entries.length ? null : h("p", { class: "note" }, "nothing here"),
-      );
+/** Paint the part of an image around an item: its object and its detection, of the others only the objects, faintly. */
+probox.paintCrop = (store, state, item, canvas, ratio) => {
+  const { image: row, d, o } = item;
+  const context = probox.drawing(canvas);
+  const width = store.images.w[row],
+    height = store.images.h[row];
+  /** @type {HTMLImageElement | null} */
+  let photo = null;
+  /** @type {{ geometry: Geometry; crop: [x: number, y: number, side: number] } | null} */
+  let scene = null;
+  const paint = () => {
+    if (!canvas.isConnected) return;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    if (!scene) return;
+    const { geometry, crop } = scene;
+    const zoom = canvas.width / crop[2];
+    context.setTransform(zoom, 0, 0, zoom, -zoom * crop[0], -zoom * crop[1]);
+    context.fillStyle = probox.css("--ground");
+    context.fillRect(0, 0, width, height);
+    if (photo) context.drawImage(photo, 0, 0, width, height);
+    context.save();
+    context.beginPath();
+    context.rect(0, 0, width, height);
+    context.clip();
+    probox.paintScene(context, geometry, store.view(state.main, state.t), state.main, {
+      zoom: zoom / ratio,
+      layers: new Set("mbe"),
+      focus: { object: o, detection: d },
+      fine: false,
     });
-    items.replaceChildren(...groups);
-    items.dataset.count = String(groups.length);
-    // A list that is made anew must not take the focus away.
-    if (held) {
-      [...items.querySelectorAll("button")]
-        .find((one) => one.dataset.code === held.dataset.code && one.dataset.of === held.dataset.of)
-        ?.focus();
-    }
-    const chosen = probox.pickedIn(store, image);
-    byId("picked").replaceChildren(...(chosen ? probox.cardOf(store, image, chosen) : []));
-    byId("picked").hidden = !chosen;
+    context.restore();
   };
-})();
+  const soon = () => probox.later(paint);
+  // Nothing is loaded for crops that are scrolled past.
+  setTimeout(() => {
+    if (!canvas.isConnected) return;
+    probox.withGeometry(store, row, (geometry) => {
+      const own = geometry.results[state.main].filter((one) => one.row === d);
+      const objects = geometry.objects.filter((one) => one.row === o);
+      const boxOf = (/** @type {SceneObject} */ { x0, y0, x1, y1 }) => /** @type {Box} */ ([x0, y0, x1, y1]);
+      const crop = probox.cropAround([...own.map((one) => one.box), ...objects.map(boxOf)], width, height);
+      const near = geometry.objects.filter(
+        (one) =>
+          one.x0 < crop[0] + crop[2] && one.x1 >= crop[0] - 1 && one.y0 < crop[1] + crop[2] && one.y1 >= crop[1] - 1,
+      );
+      const results = geometry.results.map((_, r) => (r === state.main ? own : []));
+      scene = { geometry: { ...geometry, heat: null, objects: near, results }, crop };
+      soon();
+      probox.withPhoto(store, row, true, (small) => {
+        photo ||= small;
+        soon();
+        // A crop may be a few pixels of the small photo: then the large one is worth loading.
+        if (canvas.isConnected && small.naturalWidth < width && (crop[2] * small.naturalWidth) / width < canvas.width) {
+          probox.withPhoto(store, row, false, (large) => {
+            photo = large;
+            soon();
+          });
+        }
+      });
+    });
+  }, 60);
+};
+
+// What is in an image, in words: the list of objects and detections of each detector shown, and what one of them is.
+
+const { QUALITIES, VERDICTS } = probox.constants;
+const { TP, FP, FN, IGNORED, DROPPED } = probox.constants.VERDICT;
+/** @type {Record<number, number>} */
+const ORDER = { [TP]: 0, [FN]: 1, [FP]: 2, [IGNORED]: 3 };
+
+// "d3" is the third detection of the main detector, "d3.1" that of detector 1, "o2" the image's second object.
+probox.field("pick", null, "pick", (text) => (/^(d\d+(\.\d+)?|o\d+)$/.test(text) ? text : undefined));
+
+/** Return the code of an object or detection { kind, r, row } of an image. */
+probox.codeOf = (store, image, { kind, r, row }) => {
+  if (kind === "o") return `o${row - store.objects.offsets[image]}`;
+  const number = row - store.results[r].detections.offsets[image];
+  return r === probox.state().main ? `d${number}` : `d${number}.${r}`;
+};
+
+/** Return what the state picks in an image; null if nothing, or if it is of a detector that is not shown. */
+probox.pickedIn = (store, image) => {
+  const { pick, main, other } = probox.state();
+  if (!pick || image < 0) return null;
+  const [number, of] = pick.slice(1).split(".").map(Number);
+  const r = of ?? main;
+  if (r !== main && r !== other) return null;
+  const offsets = pick[0] === "o" ? store.objects.offsets : store.results[r].detections.offsets;
+  if (offsets[image] + number >= offsets[image + 1]) return null;
+  return { kind: pick[0], r, row: offsets[image] + number };
+};
+
+/**
+ * Return a description of an object or detection: heading, sentence, qualities.
+ *
+ * @param {Store} store
+ * @param {number} image
+ * @param {Entry} entry
+ */
+function describe(store, image, { kind, r, row: item }) {
+  const view = store.view(r, probox.state().t);
+  const { detections } = view.result;
+  const found = kind === "d" ? item : view.objectDetection[item];
+  const object = kind === "d" ? view.partner(item) : item;
+  const verdict = kind === "d" ? view.verdict[item] : view.objectVerdict[item];
+  const said = (/** @type {number} */ d) => `${view.nameOf(d)} ${percent(detections.score[d], 1)}`;
+  const there = (/** @type {number} */ o) =>
+    `${store.nameOfClass(store.objects.class[o])} ${o - store.objects.offsets[image] + 1}`;
+  const tone = probox.toneOf(view, kind, item);
+  return {
+    verdict,
+    tone,
+    outcome: tone === "wrong-class" ? "wrong class (matched: TP)" : (VERDICTS[verdict] ?? "below the threshold"),
+    heading: kind === "d" ? `detection: ${said(item)}` : `object: ${there(item)}`,
+    partner:
+      kind === "d"
+        ? object >= 0
+          ? `matched with object ${there(object)}`
+          : "matched with no object"
+        : found >= 0
+          ? `matched with detection ${said(found)}`
+          : "matched with no detection",
+    qualities: view.qualities(found),
+  };
+}
+
+/** Return the elements that tell what is hovered or picked. */
+probox.cardOf = (store, image, found) => {
+  const { tone, outcome, heading, partner, qualities } = describe(store, image, found);
+  const several = probox.state().other !== null && probox.state().other !== probox.state().main;
+  return [
+    h("b", heading),
+    several ? h("div", { class: "of" }, store.results[found.r].name) : null,
+    h("div", { class: tone }, outcome),
+    h("div", partner),
+    qualities
+      ? h(
+          "dl",
+          QUALITIES.map((quality) => [
+            h("dt", quality),
+            h("dd", { "data-quality": quality, style: `--share:${qualities[quality]}` }, percent(qualities[quality])),
+          ]),
+        )
+      : null,
+  ].filter((element) => element !== null);
+};
+
+/**
+ * Return one detector's entries: matches, misses, false positives, each the surest first.
+ *
+ * @param {Store} store
+ * @param {number} image
+ * @param {Geometry} geometry
+ * @param {number} r
+ */
+function entriesOf(store, image, geometry, r) {
+  const view = store.view(r, probox.state().t);
+  return [
+    ...[...probox.keptDetections(geometry, view, r)].reverse().map((d) => ({ kind: "d", r, row: d.row })),
+    ...geometry.objects.filter((o) => view.objectDetection[o.row] < 0).map((o) => ({ kind: "o", r, row: o.row })),
+  ]
+    .map((entry) => ({ entry, told: describe(store, image, entry) }))
+    .filter(({ told }) => told.verdict !== DROPPED)
+    .sort((a, b) => ORDER[a.told.verdict] - ORDER[b.told.verdict]);
+}
+
+/**
+ * List objects and detections of the detectors shown, so that keys and screen readers reach what the pointer does;
+ * `hover(entry or null)` is told what the focus or the pointer is at.
+ */
+probox.listItems = (store, image, geometry, shown, hover) => {
+  const items = byId("items"),
+    held = probox.focusIn(items);
+  const { pick } = probox.state();
+  const button = (/** @type {ReturnType<typeof entriesOf>[number]} */ { entry, told }) => {
+    const code = probox.codeOf(store, image, entry);
+    return h(
+      "button",
+      {
+        type: "button",
+        class: `item ${told.tone}`,
+        "aria-pressed": String(pick === code),
+        "data-code": code,
+        "data-of": entry.r,
+        onclick: () => probox.update({ pick: probox.state().pick === code ? null : code }),
+        onpointerenter: () => hover(entry),
+        onpointerleave: () => hover(null),
+        onfocus: () => hover(entry),
+        onblur: () => hover(null),
+      },
+      h("span", told.heading.replace(/^(detection|object): /, "")),
+      h("span", { class: "numbers" }, told.qualities ? `pPDQ ${percent(told.qualities.pPDQ, 1)}` : told.outcome),
+    );
+  };
+  const groups = [...new Set(shown)].map((r) => {
+    const entries = entriesOf(store, image, geometry, r);
+    const id = `items-${r}`;
+    return h(
+      "div",
+      {
+        class: "group",
+        role: "group",
+        "data-of": r,
+        ...(shown.length > 1 ? { "aria-labelledby": id } : { "aria-label": "objects and detections" }),
+      },
+      shown.length > 1 ? h("h3", { id, title: store.results[r].name }, probox.swatch(r), store.results[r].name) : null,
+      entries.map(button),
+      entries.length ? null : h("p", { class: "note" }, "nothing here"),
+    );
+  });
+  items.replaceChildren(...groups);
+  items.dataset.count = String(groups.length);
+  // A list that is made anew must not take the focus away.
+  if (held) {
+    [...items.querySelectorAll("button")]
+      .find((one) => one.dataset.code === held.dataset.code && one.dataset.of === held.dataset.of)
+      ?.focus();
+  }
+  const chosen = probox.pickedIn(store, image);
+  byId("picked").replaceChildren(...(chosen ? probox.cardOf(store, image, chosen) : []));
+  byId("picked").hidden = !chosen;
+};
