@@ -453,9 +453,10 @@ interface Ends {
 interface GroupColumn {
   key: string;
   heading: string;
-  hint: string;
+  hint?: string;
   values: number[];
   early?: boolean;
+  look?(value: number): Properties;
   text(value: number, group: number): Child;
   ends?(group: number): Ends | null | undefined;
 }
@@ -469,10 +470,6 @@ interface TableRow {
 /** A row of the summary, of result `number`. */
 interface SummaryRow extends TableRow {
   number: number;
-}
-
-interface GroupRow extends TableRow {
-  group: number;
 }
 
 interface Sort {
@@ -637,6 +634,7 @@ interface Probox {
   fillTable(table: HTMLTableElement, ...content: Node[]): string | undefined;
   byId<K extends string>(id: K): K extends keyof ElementsById ? ElementsById[K] : HTMLElement;
   showControl(id: SelectId | "confusion-all", shown: boolean): void;
+  isCommand(event: KeyboardEvent): boolean;
   focusIn(element: HTMLElement): HTMLElement | null;
   percent(value: number, digits?: number): string;
   count(value: number): string;
@@ -730,6 +728,17 @@ interface Probox {
   withPhoto(store: Store, row: number, small: boolean, callback: (image: HTMLImageElement) => void): void;
   keptDetections(geometry: Geometry, view: View, r: number): SceneDetection[];
   drawnDetections(geometry: Geometry, view: View, r: number, focus: Focus): SceneDetection[];
+  within(context: Context, width: number, height: number, work: () => void): void;
+  paintSmall(
+    canvas: HTMLCanvasElement,
+    view: View,
+    r: number,
+    row: number,
+    place: [scale: number, left: number, top: number],
+    photo: HTMLImageElement | null,
+    geometry: Geometry | null,
+    options: { zoom: number; layers: Set<string>; focus: Focus; fine: boolean },
+  ): void;
   paintScene(
     context: Context,
     geometry: Geometry,

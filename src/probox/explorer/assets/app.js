@@ -54,7 +54,7 @@ probox.onStart(() => {
     const writing =
       event.target instanceof Element &&
       event.target.matches("textarea, select, input:not([type=checkbox]):not([type=range])");
-    if (event.key !== "?" || writing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key !== "?" || writing || probox.isCommand(event)) return;
     event.preventDefault();
     if (byId("keys").open) byId("keys").close();
     else probox.showKeys();

@@ -175,12 +175,24 @@ function keep(/** @type {number} */ s, /** @type {number} */ wrong, /** @type {n
   error[s] = misplaced;
 }
 
+/** @typedef {Exclude<keyof BoxNumbers, "precision" | "recall">} Measure */
+/** @type {Measure[]} */
+const MEASURES = ["mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn"]; // the keys of their columns
+
+/**
+ * Return something for each measure.
+ *
+ * @template T
+ * @param {(key: Measure) => T} make
+ */
+const perMeasure = (make) =>
+  /** @type {Record<Measure, T>} */ (Object.fromEntries(MEASURES.map((key) => [key, make(key)])));
+
 /** Box measures of one result at one threshold among the objects of one range of sizes, 0 being all. */
 class Boxes {
   constructor(/** @type {UnpackedBoxes} */ own, /** @type {number | null} */ threshold, /** @type {number} */ range) {
     const level = threshold === null ? -1 : Math.fround(threshold);
     const classes = own.starts.length - 1;
-    const column = () => new Float64Array(classes).fill(NaN);
     this.own = own;
     this.entry = entriesAbove(own, level);
     this.totals = wrongTotals(own, level, range);
@@ -188,13 +200,7 @@ class Boxes {
     this.range = range;
     this.next = 0;
     this.objects = Uint32Array.from({ length: classes }, (_, c) => own.objects[c * RANGES + range]);
-    this.AP = column();
-    this.AP50 = column();
-    this.AP75 = column();
-    this.oLRP = column();
-    this.loc = column();
-    this.fp = column();
-    this.fn = column();
+    this.numbers = perMeasure(() => new Float64Array(classes).fill(NaN));
     this.TP = new Uint32Array(classes);
     this.FP = new Uint32Array(classes);
     this.precision = new Float64Array(classes * OVERLAPS.length * RECALLS.length);
@@ -260,10 +266,10 @@ class Boxes {
       let sum = 0;
       for (let r = 0; r < recalls && counts[r] < n; r++) sum += this.precision[at + r] = own[counts[r]];
       total += sum;
-      if (OVERLAPS[k] === IOUS[50]) this.AP50[c] = sum / recalls;
-      if (OVERLAPS[k] === IOUS[75]) this.AP75[c] = sum / recalls;
+      if (OVERLAPS[k] === IOUS[50]) this.numbers.AP50[c] = sum / recalls;
+      if (OVERLAPS[k] === IOUS[75]) this.numbers.AP75[c] = sum / recalls;
     }
-    this.AP[c] = total / (recalls * OVERLAPS.length);
+    this.numbers.mAP[c] = total / (recalls * OVERLAPS.length);
   }
 
   /** Keep the lowest LRP on the grid of scores, the lowest score of equal ones, and its components. */
@@ -279,44 +285,24 @@ class Boxes {
         at = s;
       }
     }
-    this.oLRP[c] = lowest;
-    this.loc[c] = error[at] / tp[at];
-    this.fp[c] = fp[at] / (tp[at] + fp[at]);
-    this.fn[c] = (objects - tp[at]) / objects;
+    const { moLRP, moLRP_loc, moLRP_fp, moLRP_fn } = this.numbers;
+    moLRP[c] = lowest;
+    moLRP_loc[c] = error[at] / tp[at];
+    moLRP_fp[c] = fp[at] / (tp[at] + fp[at]);
+    moLRP_fn[c] = (objects - tp[at]) / objects;
   }
 
-  /**
-   * Return the numbers of a class by the keys of columns, and precision and recall of all that the threshold keeps.
-   *
-   * @param {number} c
-   * @returns {BoxNumbers}
-   */
-  ofClass(c) {
-    return {
-      ...shares(this.TP[c], this.FP[c], this.objects[c]),
-      mAP: this.AP[c],
-      AP50: this.AP50[c],
-      AP75: this.AP75[c],
-      moLRP: this.oLRP[c],
-      moLRP_loc: this.loc[c],
-      moLRP_fp: this.fp[c],
-      moLRP_fn: this.fn[c],
-    };
+  /** Return the numbers of a class, and precision and recall of all that the threshold keeps. */
+  ofClass(/** @type {number} */ c) {
+    const all = shares(this.TP[c], this.FP[c], this.objects[c]);
+    return { ...all, ...perMeasure((key) => this.numbers[key][c]) };
   }
 
   /** Return the means over classes that have objects; precision and recall are of all classes together. */
   total() {
     const sum = (/** @type {Uint32Array} */ values) => values.reduce((total, value) => total + value, 0);
-    return {
-      ...shares(sum(this.TP), sum(this.FP), sum(this.objects)),
-      mAP: mean(this.AP),
-      AP50: mean(this.AP50),
-      AP75: mean(this.AP75),
-      moLRP: mean(this.oLRP),
-      moLRP_loc: mean(this.loc),
-      moLRP_fp: mean(this.fp),
-      moLRP_fn: mean(this.fn),
-    };
+    const all = shares(sum(this.TP), sum(this.FP), sum(this.objects));
+    return { ...all, ...perMeasure((key) => mean(this.numbers[key])) };
   }
 
   /**

@@ -211,7 +211,7 @@ probox.lineChart = (container, options) => {
       own.live.textContent = words;
       return;
     }
-    if (event.altKey || event.ctrlKey || event.metaKey || !xs.length) return;
+    if (probox.isCommand(event) || !xs.length) return;
     if (event.key === "Enter" && onPick && own.at !== null) {
       onPick(inside(xs[Math.min(own.at, xs.length - 1)]));
       return;

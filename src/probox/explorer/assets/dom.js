@@ -51,6 +51,9 @@ probox.fillTable = (table, ...content) => {
 // Scripts ask for what the page has; a test compares ids.
 probox.byId = (id) => /** @type {any} */ (document.getElementById(id));
 
+/** Return whether a key was pressed with another that makes it a command of the browser or the system. */
+probox.isCommand = (event) => event.ctrlKey || event.metaKey || event.altKey;
+
 /** Show a control with its label, or hide both; no control of the page is without one. */
 probox.showControl = (id, shown) => {
   const label = /** @type {HTMLLabelElement} */ (probox.byId(id).closest("label"));

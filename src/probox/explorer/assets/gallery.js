@@ -274,7 +274,6 @@ function visible(geometry, state) {
  * @param {number} ratio
  */
 function paintTile(store, state, row, canvas, ratio) {
-  const context = probox.drawing(canvas);
   const width = store.images.w[row],
     height = store.images.h[row];
   const zoom = Math.min(canvas.width / width, canvas.height / height);
@@ -285,25 +284,10 @@ function paintTile(store, state, row, canvas, ratio) {
   /** @type {Geometry | null} */
   let geometry = null;
   const paint = () => {
-    if (!canvas.isConnected) return;
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, canvas.width, canvas.height);
-    context.setTransform(zoom, 0, 0, zoom, left, top);
-    context.fillStyle = probox.css("--ground");
-    context.fillRect(0, 0, width, height);
-    if (photo) context.drawImage(photo, 0, 0, width, height);
-    if (!geometry) return;
-    context.save();
-    context.beginPath();
-    context.rect(0, 0, width, height);
-    context.clip();
-    probox.paintScene(context, visible(geometry, state), store.view(state.main, state.t), state.main, {
-      zoom: zoom / ratio,
-      layers: new Set("mb"),
-      focus: null,
-      fine: true,
-    });
-    context.restore();
+    const view = store.view(state.main, state.t);
+    const options = { zoom: zoom / ratio, layers: new Set("mb"), focus: null, fine: true };
+    const scene = geometry && visible(geometry, state);
+    probox.paintSmall(canvas, view, state.main, row, [zoom, left, top], photo, scene, options);
   };
   const soon = () => probox.later(paint);
   probox.withPhoto(store, row, true, (image) => {
@@ -383,7 +367,7 @@ probox.onStart((store) => {
     probox.update({ unseen: current().unseen === "last" ? "among" : "last" }, true),
   );
   byId("grid").addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (probox.isCommand(event)) return;
     if (event.key === "t") return toggle(store.images.id[imageAt(active)]);
     const page = layout.columns * Math.max(1, Math.floor(window.innerHeight / layout.step) - 1);
     /** @type {Record<string, number>} */

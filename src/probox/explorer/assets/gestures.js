@@ -57,7 +57,7 @@ probox.brushOf = (svg, { brush, brushStep, onBrush, x, back, top, bottom, cursor
 
   /** Return the range that a key asks for: undefined if it is no key of the range's. */
   const asked = /** @returns {Limits | null | undefined} */ (/** @type {KeyboardEvent} */ event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey) return undefined;
+    if (probox.isCommand(event)) return undefined;
     if (event.key === "Escape") return brush ? null : undefined;
     const by = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
     if (!by || (!brush && !event.shiftKey)) return undefined;

@@ -62,7 +62,6 @@ const againstWords = (/** @type {View} */ view, /** @type {number} */ o) =>
 /** Paint the part of an image around an item: its object and its detection, of the others only the objects, faintly. */
 probox.paintCrop = (store, state, item, canvas, ratio) => {
   const { image: row, d, o } = item;
-  const context = probox.drawing(canvas);
   const width = store.images.w[row],
     height = store.images.h[row];
   /** @type {HTMLImageElement | null} */
@@ -70,27 +69,22 @@ probox.paintCrop = (store, state, item, canvas, ratio) => {
   /** @type {{ geometry: Geometry; crop: [x: number, y: number, side: number] } | null} */
   let scene = null;
   const paint = () => {
-    if (!canvas.isConnected) return;
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, canvas.width, canvas.height);
     if (!scene) return;
     const { geometry, crop } = scene;
     const zoom = canvas.width / crop[2];
-    context.setTransform(zoom, 0, 0, zoom, -zoom * crop[0], -zoom * crop[1]);
-    context.fillStyle = probox.css("--ground");
-    context.fillRect(0, 0, width, height);
-    if (photo) context.drawImage(photo, 0, 0, width, height);
-    context.save();
-    context.beginPath();
-    context.rect(0, 0, width, height);
-    context.clip();
-    probox.paintScene(context, geometry, store.view(state.main, state.t), state.main, {
-      zoom: zoom / ratio,
-      layers: new Set("mbe"),
-      focus: { object: o, detection: d },
-      fine: false,
-    });
-    context.restore();
+    const view = store.view(state.main, state.t);
+    const focus = { object: o, detection: d };
+    const options = { zoom: zoom / ratio, layers: new Set("mbe"), focus, fine: false };
+    probox.paintSmall(
+      canvas,
+      view,
+      state.main,
+      row,
+      [zoom, -zoom * crop[0], -zoom * crop[1]],
+      photo,
+      geometry,
+      options,
+    );
   };
   const soon = () => probox.later(paint);
   // Nothing is loaded for crops that are scrolled past.

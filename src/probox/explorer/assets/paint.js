@@ -107,6 +107,31 @@ probox.onStart(() => {
     );
 });
 
+/** Do what paints on a context scaled to an image's pixels, within the image alone. */
+probox.within = (context, width, height, work) => {
+  context.save();
+  context.beginPath();
+  context.rect(0, 0, width, height);
+  context.clip();
+  work();
+  context.restore();
+};
+
+/** Paint an image of the gallery: its photo or ground, and its scene; `place` is its scale on the canvas, left and top. */
+probox.paintSmall = (canvas, view, r, row, place, photo, geometry, options) => {
+  if (!canvas.isConnected) return;
+  const { w, h } = view.store.images,
+    [zoom, left, top] = place;
+  const context = probox.drawing(canvas);
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  context.setTransform(zoom, 0, 0, zoom, left, top);
+  context.fillStyle = probox.css("--ground");
+  context.fillRect(0, 0, w[row], h[row]);
+  if (photo) context.drawImage(photo, 0, 0, w[row], h[row]);
+  if (geometry) probox.within(context, w[row], h[row], () => probox.paintScene(context, geometry, view, r, options));
+};
+
 /**
  * Paint objects and detections; the context is scaled so that a pixel of the image is `zoom` wide.
  * Rings of one standard deviation are at the most confident detections; `rings` has those of what is brought out.

@@ -12,7 +12,6 @@ const WRITTEN = {
 };
 const show = (/** @type {Column} */ column, /** @type {number} */ value) =>
   Number.isFinite(value) ? WRITTEN[column.unit](value) : "–";
-const full = (/** @type {number} */ value) => (Number.isFinite(value) ? value : null);
 
 /** Return the rows of Table 1 at a threshold; what cannot follow it has no number there. */
 probox.summaryRows = (store, threshold) =>
@@ -97,18 +96,6 @@ function sortable(title, key, sort, change, hint = null, first = true) {
   return h("th", { scope: "col", "aria-sort": active ? (sort.down ? "descending" : "ascending") : "none" }, button);
 }
 
-/**
- * Put new content into a table; the heading that had the focus keeps it.
- *
- * @param {HTMLTableElement} table
- * @param {...Node} content
- */
-function replace(table, ...content) {
-  const focused = probox.focusIn(table)?.dataset.key;
-  table.replaceChildren(...content);
-  if (focused) [...table.querySelectorAll("button")].find((one) => one.dataset.key === focused)?.focus();
-}
-
 /** Return the interval of a result's number at a threshold, as { low, high }, or null; whoever has some replaces it. */
 probox.intervalOf = () => null;
 
@@ -145,25 +132,22 @@ function renderSummary(store, state) {
     order = next;
     renderSummary(store, probox.state());
   };
-  const head = h(
-    "tr",
+  const head = [
     sortable("detector", "number", order, change, "in the order given", false),
-    columns.map((column) => sortable(column.heading, column.key, order, change, probox.hintOf(column))),
-  );
+    ...columns.map((column) => sortable(column.heading, column.key, order, change, probox.hintOf(column))),
+  ];
   const body = rows.map((row) =>
-    h(
-      "tr",
+    probox.row(
+      [probox.swatch(row.number), row.name],
       { "data-result": row.number },
-      h("th", { scope: "row" }, probox.swatch(row.number), row.name),
       columns.map((column) => {
         const value = row.numbers[column.key];
         const text = show(column, value);
         const interval = Number.isFinite(value) ? probox.intervalOf(row.number, column.key, state.t) : null;
-        return h(
-          "td",
+        return probox.cell(
+          value,
           {
             "data-column": column.key,
-            "data-value": full(value),
             "data-low": interval?.low,
             "data-high": interval?.high,
             class: best[column.key] === text ? "best" : null,
@@ -175,7 +159,7 @@ function renderSummary(store, state) {
       }),
     ),
   );
-  replace(probox.byId("summary"), h("thead", head), h("tbody", body));
+  probox.fillTable(probox.byId("summary"), probox.head(head), h("tbody", body));
 }
 
 /**
@@ -270,114 +254,73 @@ probox.groupColumns.push((id, store, state) => {
   });
 });
 
-function furtherCell(/** @type {GroupColumn} */ column, /** @type {GroupRow} */ row) {
-  const value = row.numbers[column.key],
-    ends = column.ends?.(row.group);
-  return h(
-    "td",
-    {
-      "data-column": column.key,
-      "data-value": full(value),
-      "data-low": ends?.low,
-      "data-high": ends?.high,
-    },
-    column.text(value, row.group),
-  );
-}
-
 /** Draw the table of classes or sizes: PDQ of every result, the details of the chosen one. */
 function renderGroups(/** @type {GroupTable} */ id, /** @type {Store} */ store, /** @type {State} */ state) {
   const { key, heading, sort: first, names, rows: rowsOf } = GROUPS[id];
   const tables = store.results.map((_, r) => rowsOf(store.view(r, state.t)));
-  const chosen = state[key],
-    filter = choose(key);
-  const main = tables[state.main];
+  const main = tables[state.main],
+    own = store.results[state.main].name;
+  const high = Math.max(...tables.flatMap((table) => table.map((row) => row.PDQ).filter(Number.isFinite)), 1e-9);
   const further = probox.groupColumns.flatMap((columns) => columns(id, store, state));
-  const rows = names(store)
-    .map((name, group) => ({
-      group,
-      name,
-      numbers: /** @type {Record<string, number>} */ ({
-        group,
-        ...main[group],
-        ...Object.fromEntries(further.map((column) => [column.key, column.values[group]])),
-        ...Object.fromEntries(tables.map((table, r) => [`PDQ-${r}`, table[group].PDQ])),
+  const details = store.index.columns.filter((one) => !(one.key in store.results[0].whole) && one.key !== "PDQ");
+  /** @type {GroupColumn[]} */
+  const columns = [
+    { key: "objects", heading: "objects", values: main.map((row) => row.objects), text: count },
+    ...tables.map((table, r) => ({
+      key: `PDQ-${r}`,
+      heading: `PDQ ${store.results[r].name}`,
+      hint: `PDQ of ${store.results[r].name}`,
+      values: table.map((row) => row.PDQ),
+      text: (/** @type {number} */ value) => percent(value),
+      look: (/** @type {number} */ value) => ({
+        class: "bar",
+        style: `--share:${Math.max(0, value / high || 0)};--colour:${probox.line(r)}`,
       }),
-    }))
-    .filter((row) => tables.some((table) => Number.isFinite(table[row.group].PDQ)));
-  const high = Math.max(
-    ...rows.flatMap((row) => tables.map((_, r) => row.numbers[`PDQ-${r}`]).filter(Number.isFinite)),
-    1e-9,
-  );
+    })),
+    ...further.filter((column) => column.early),
+    ...details.map((column) => ({
+      key: column.key,
+      heading: column.heading,
+      hint: `${probox.hintOf(column)}, ${own}`,
+      values: main.map((row) => row[/** @type {keyof Row} */ (column.key)]),
+      text: (/** @type {number} */ value) => show(column, value),
+    })),
+    ...further.filter((column) => !column.early),
+  ];
+  const rows = names(store)
+    .map((name, group) => {
+      const numbers = Object.fromEntries(columns.map((column) => [column.key, column.values[group]]));
+      return { group, name, numbers: { group, ...numbers } };
+    })
+    .filter(({ group }) => tables.some((table) => Number.isFinite(table[group].PDQ)));
+  const sort = groupOrder[id];
   const change = (/** @type {Sort} */ next) => {
     groupOrder[id] = next;
     renderGroups(id, store, probox.state());
   };
-  const details = store.index.columns.filter(
-    (column) => !(column.key in store.results[0].whole) && column.key !== "PDQ",
-  );
-  const sort = groupOrder[id];
-  const early = further.filter((column) => column.early),
-    late = further.filter((column) => !column.early);
-  const head = h(
-    "tr",
+  const head = [
     sortable(heading, first, sort, change, null, false),
-    sortable("objects", "objects", sort, change),
-    store.results.map((result, r) => sortable(`PDQ ${result.name}`, `PDQ-${r}`, sort, change, `PDQ of ${result.name}`)),
-    early.map((column) => sortable(column.heading, column.key, sort, change, column.hint)),
-    details.map((column) =>
-      sortable(column.heading, column.key, sort, change, `${probox.hintOf(column)}, ${store.results[state.main].name}`),
-    ),
-    late.map((column) => sortable(column.heading, column.key, sort, change, column.hint)),
-  );
-  const body = sorted(rows, sort).map((row) =>
-    h(
-      "tr",
-      { class: row.group === chosen ? "chosen" : null },
-      h(
-        "th",
-        { scope: "row" },
-        h(
-          "button",
-          {
-            type: "button",
-            "data-key": `row-${row.group}`,
-            "aria-pressed": String(row.group === chosen),
-            onclick: () => filter(row.group === chosen ? null : row.group),
-          },
-          row.name,
-        ),
-      ),
-      h("td", { "data-value": row.numbers.objects }, count(row.numbers.objects)),
-      tables.map((_, r) =>
-        h(
-          "td",
-          {
-            class: "bar",
-            "data-value": full(row.numbers[`PDQ-${r}`]),
-            style: `--share:${Math.max(0, row.numbers[`PDQ-${r}`] / high || 0)};--colour:${probox.line(r)}`,
-          },
-          percent(row.numbers[`PDQ-${r}`]),
-        ),
-      ),
-      early.map((column) => furtherCell(column, row)),
-      details.map((column) =>
-        h(
-          "td",
-          { "data-column": column.key, "data-value": full(row.numbers[column.key]) },
-          show(column, row.numbers[column.key]),
-        ),
-      ),
-      late.map((column) => furtherCell(column, row)),
-    ),
-  );
-  replace(probox.byId(id), h("thead", head), h("tbody", body));
+    ...columns.map((column) => sortable(column.heading, column.key, sort, change, column.hint)),
+  ];
+  const body = sorted(rows, sort).map(({ group, name }) => {
+    const chosen = group === state[key];
+    const choice = {
+      type: "button",
+      "data-key": `row-${group}`,
+      "aria-pressed": String(chosen),
+      onclick: () => choose(key, chosen ? null : group),
+    };
+    const cells = columns.map((column) => {
+      const value = column.values[group],
+        ends = column.ends?.(group);
+      const told = { "data-column": column.key, "data-low": ends?.low, "data-high": ends?.high };
+      return probox.cell(value, told, column.look?.(value), column.text(value, group));
+    });
+    return probox.row(h("button", choice, name), { class: chosen ? "chosen" : null }, cells);
+  });
+  probox.fillTable(probox.byId(id), probox.head(head), h("tbody", body));
   for (const place of document.querySelectorAll(".groups .whose"))
-    place.replaceChildren(
-      "columns after PDQ: ",
-      probox.glyph(probox.line(state.main), state.main),
-      store.results[state.main].name,
-    );
+    place.replaceChildren("columns after PDQ: ", probox.glyph(probox.line(state.main), state.main), own);
 }
 
 /** Draw the tables of classes and sizes again, say because further columns know more. */
@@ -386,10 +329,10 @@ probox.renderGroupsAgain = () => {
 };
 
 /** Choose a group, and go where its images are. */
-const choose = (/** @type {"class" | "size"} */ key) => (/** @type {number | null} */ group) => {
+function choose(/** @type {"class" | "size"} */ key, /** @type {number | null} */ group) {
   probox.update({ [key]: group });
   if (group !== null) probox.byId("gallery").scrollIntoView({ behavior: "smooth" });
-};
+}
 
 probox.follow(["t"], renderSummary);
 for (const id of TABLES) {

@@ -103,9 +103,7 @@ probox.onStart(() => {
   byId("viewer").addEventListener("keydown", (event) => {
     if (
       event.key !== "t" ||
-      event.ctrlKey ||
-      event.metaKey ||
-      event.altKey ||
+      probox.isCommand(event) ||
       (event.target instanceof Element && event.target.matches("select, input:not([type=checkbox])"))
     )
       return;

@@ -221,15 +221,6 @@ function contextOf(/** @type {Pane} */ pane, /** @type {HTMLCanvasElement} */ ca
   return context;
 }
 
-function clipped(/** @type {Context} */ context, /** @type {() => void} */ paintIt) {
-  context.save();
-  context.beginPath();
-  context.rect(0, 0, store.images.w[row], store.images.h[row]);
-  context.clip();
-  paintIt();
-  context.restore();
-}
-
 /** @param {Pane} pane */
 function paint(pane) {
   const state = current();
@@ -252,7 +243,7 @@ function paint(pane) {
   if (!scene) return;
   const view = store.view(pane.r, state.t);
   const focus = focusOf(pane, view);
-  clipped(context, () =>
+  probox.within(context, width, height, () =>
     probox.paintScene(context, scene, view, pane.r, { zoom: scale, layers, focus, fine: false, rings: [3, 2, 1] }),
   );
   if (layers.has("l")) {
@@ -280,7 +271,7 @@ function paintSamples(/** @type {number} */ step, /** @type {boolean} */ still) 
       .drawnDetections(geometry, view, pane.r, focus)
       .filter((d) => !focus || d.row === focus.detection);
     const first = store.results[pane.r].detections.offsets[row];
-    clipped(context, () =>
+    probox.within(context, store.images.w[row], store.images.h[row], () =>
       probox.paintSamples(context, shown, {
         step,
         still,
@@ -442,7 +433,7 @@ probox.onStart((theStore) => {
   }
   dialog.addEventListener("keydown", (event) => {
     const writing = event.target instanceof Element && event.target.matches("select, input[type=text]");
-    if (event.ctrlKey || event.metaKey || event.altKey || writing) return;
+    if (probox.isCommand(event) || writing) return;
     const work = keys[event.shiftKey && event.key.startsWith("Arrow") ? `Shift ${event.key}` : event.key];
     if (!work) return;
     event.preventDefault();
