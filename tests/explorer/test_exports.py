@@ -185,7 +185,7 @@ def test_at_rest_everything_is_done_one_after_the_other() -> None:
     probox.columns = () => {};
     """
     answer = run(
-        "(0, eval)(input.script + input.state); probox.field('t', null, 't', Number);"
+        "(0, eval)(`${input.script}{${input.state}}`); probox.field('t', null, 't', Number);"
         "for (const [name, when, id] of [['far', 'frame', 'away'], ['here', 'frame', 'near'], ['slow', 'rest', null]]) "
         "probox.follow(['t'], () => done.push(name), when, id);"
         "probox.start({}); const first = [...done]; probox.settle(); done.length = 0;"

@@ -61,6 +61,13 @@ def test_given_heatmaps_appear_without_a_pointer(
     ground = colour(browser, x + 0.5, y + 0.5)
     browser.open(path, f"image={image_id}&layers=h")
     browser.wait(lambda: np.abs(colour(browser, x + 0.5, y + 0.5) - ground).max() > 30, 10)
+    script = (
+        "return new Promise(done => probox.withGeometry(probox.store, arguments[0], g => {"
+        "const d = g.results[0][0]; done(d.values ? [...d.values] : null); }))"
+    )
+    row = int(result.dataset.rows_of([image_id])[0])
+    first = np.asarray(found.heatmaps[0], float) / (255 if given.dtype == np.uint8 else 1)
+    np.testing.assert_allclose(np.reshape(browser.js(script, row), first.shape), first, atol=0.01)
 
 
 def test_the_heatmap_has_a_scale_from_0_to_1(browser: Browser, page: Path) -> None:

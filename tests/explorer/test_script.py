@@ -233,8 +233,10 @@ def test_the_page_counts_what_the_measure_counts_at_every_confidence(seed: int, 
         assert (np.array(answer["verdict"]) != 4).tolist() == kept.tolist()
         assert np.array(answer["verdict"])[kept].tolist() == at.detections.verdicts.tolist()
         assert answer["objects"] == at.objects.verdicts.tolist()
-        for told, summary in zip(answer["classes"], at.per_class().values(), strict=True):
-            same(told, summary)
+        for groups, table in (("classes", at.per_class()), ("sizes", at.per_size())):
+            for told, summary in zip(answer[groups], table.values(), strict=True):
+                same(told, summary)
         for name, column in at.per_image().columns.items():
-            if name in ("TP", "FP", "FN"):
-                assert [told[name] for told in answer["images"]] == column.tolist()
+            if name in ("PDQ", "TP", "FP", "FN"):
+                told = np.array([told[name] for told in answer["images"]], float)
+                np.testing.assert_allclose(told, column, rtol=1e-12)

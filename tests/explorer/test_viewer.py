@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from tests.explorer.browser import Browser, percent, summary_cell
 
-import probox
 from probox import Evaluation
-from probox.demo import Demo
 from probox.explorer.page import write_report
-from probox.measures.pdq.kernel import heatmap
 from probox.tables.results import Verdict
 
 pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
@@ -149,44 +145,6 @@ def test_a_point_of_a_cloud_leads_to_its_image(browser: Browser, page: Path) -> 
     assert browser.js("return probox.state().pick")
 
 
-def test_heatmaps_are_the_kernels(browser: Browser, page: Path, demo: Demo) -> None:
-    browser.open(page)
-    covariances = [
-        [[[9, 4], [4, 6]], [[25, -12], [-12, 16]]],
-        [[[4, 0], [0, 9]], [[1, 0], [0, 1]]],
-        [[[100, 80], [80, 90]], [[0.3, 0.1], [0.1, 0.4]]],
-        [[[0, 0], [0, 0]], [[0, 0], [0, 0]]],
-    ]
-    for box in ([20.3, 15.6, 70.2, 52.9], [-3.0, 4.0, 97.0, 66.0]):
-        for both in covariances:
-            expected = heatmap(box, both, 100, 80, probox.Convention())
-            corners = [[one[0][0], one[0][1], one[1][1]] for one in both] if np.any(both) else None
-            shown = browser.js(
-                "return [...probox.heatmap({box: arguments[0], corners: arguments[1]}, 100, 80, 100, 80,"
-                " probox.store.results[0].convention)]",
-                box,
-                corners,
-            )
-            np.testing.assert_allclose(np.reshape(shown, (80, 100)), expected, atol=1e-5)
-
-
-def test_masks_come_back_pixel_for_pixel(browser: Browser, page: Path, demo: Demo) -> None:
-    open_image(browser, page, "image=6")
-    runs = browser.js(
-        "const told = (o) => [o.row, o.runs, o.filled];"
-        "return new Promise(done => probox.withGeometry(probox.store, 5, g => done(g.objects.map(told))))"
-    )
-    for row, found, filled in runs:
-        expected = demo.truth.masks.to_array(row, 480, 640)
-        mask = np.zeros_like(expected)
-        for y, begin, end in found:
-            mask[y, begin:end] = True
-        if filled:
-            x0, y0, x1, y1 = demo.truth.masks.boxes[row]
-            mask[y0 : y1 + 1, x0 : x1 + 1] = True
-        np.testing.assert_array_equal(mask, expected)
-
-
 def test_one_file_holds_it_all(
     browser: Browser, results: dict[str, Evaluation], demo_files: Path, tmp_path: Path
 ) -> None:
@@ -206,22 +164,3 @@ def test_one_file_holds_it_all(
     )
     browser.wait(lambda: browser.js(look, x, y) > 4)  # green felt, not a grey ground
     assert [url for url in browser.requests() if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
-
-
-def test_given_heatmaps_are_shown(browser: Browser, golden_dir: Path, tmp_path: Path) -> None:
-    truth = probox.read_truth(golden_dir / "probseg" / "ground_truth.json")
-    found = probox.read_detections(golden_dir / "probseg" / "detections.json", truth)
-    path, _ = write_report({"segmentation": probox.evaluate(truth, found)}, tmp_path / "r", detections=[found])
-    image_id = int(found.image_ids[0])
-    browser.open(path, f"image={image_id}&layers=h")
-    browser.wait(lambda: browser.count("#items .item"))
-    row = int(np.flatnonzero(truth.image_ids == image_id)[0])
-    script = (
-        "return new Promise(done => probox.withGeometry(probox.store, arguments[0], g => {"
-        "const d = g.results[0][0]; done(d.values ? [...d.values] : null); }))"
-    )
-    shown = browser.wait(lambda: browser.js(script, row))
-    assert found.heatmaps is not None
-    given: Any = found.heatmaps[0]
-    expected = np.asarray(given, float) / (255 if given.dtype == np.uint8 else 1)
-    np.testing.assert_allclose(np.reshape(shown, expected.shape), expected, atol=0.01)
