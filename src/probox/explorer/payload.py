@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, pairwise
 from statistics import NormalDist
@@ -50,9 +50,7 @@ from probox.measures.scoring.score_rows import IOU, with_sigma
 from probox.measures.scoring.scores import invertible, normal_quantile
 from probox.pictures.view import scored_boxes, scored_covariances
 from probox.plots.breakdown import SEGMENTS
-from probox.plots.calibration_plots import BAND, LEAST, SHAPES, SHARES
-from probox.plots.calibration_plots import SCORE_BINS as SCORE_BINS
-from probox.plots.calibration_plots import SIGMA_BINS as SIGMA_BINS
+from probox.plots.calibration_plots import BAND, LEAST, SCORE_BINS, SHAPES, SHARES, SIGMA_BINS
 from probox.support.parallel import thread_count
 from probox.support.types import Ints
 from probox.tables.groundtruth import Masks
@@ -192,7 +190,11 @@ def index_payload(
     """Return what the page needs at once: everything but boxes and masks."""
     first = next(iter(results.values()))
     objects = first.objects
-    shown = _shown(results.values())
+    asked = {name for evaluation in results.values() for name in evaluation.measures}
+    shown = [measure for measure in in_table_order() if measure.standard or measure.name in asked]
+    # Much of what is told of a result is done by arrays, so threads can share the work.
+    with ThreadPoolExecutor(min(len(results), thread_count(None))) as pool:
+        told = list(pool.map(lambda item: _result(item[0], item[1], shown), results.items()))
     return {
         "classes": list(first.classes),
         "columns": [_column(measure, column) for measure in shown for column in measure.table_columns],
@@ -214,20 +216,8 @@ def index_payload(
             "size": pack(_size_bits(objects.areas), "u1"),
         },
         "obstacles": find_obstacles(results),
-        "results": _results(results, shown),
+        "results": told,
     }
-
-
-def _results(results: Mapping[str, Evaluation], shown: Sequence[Measure]) -> list[dict[str, Any]]:
-    """Return what is told of each result; much of it is done by arrays, so threads can share the work."""
-    with ThreadPoolExecutor(min(len(results), thread_count(None))) as pool:
-        return list(pool.map(lambda item: _result(item[0], item[1], shown), results.items()))
-
-
-def _shown(evaluations: Iterable[Evaluation]) -> list[Measure]:
-    """Return the standard measures, and others that one of the evaluations was asked for."""
-    asked = {name for evaluation in evaluations for name in evaluation.measures}
-    return [measure for measure in in_table_order() if measure.standard or measure.name in asked]
 
 
 _FOLLOWING = (PDQ.name, *FOLLOWING)
@@ -443,15 +433,8 @@ def why_constants() -> dict[str, Any]:
 def why_payload(evaluation: Evaluation, rematches: Rematches, box_rematches: BoxRematches | None) -> dict[str, Any]:
     """Return what the diagnosis of one result needs.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What was measured.
-    rematches : Rematches
-        What thresholds do to its matches by pixels.
-    box_rematches : BoxRematches, optional
-        What they do to COCO's; None if that would take too long to find, and then ``follows`` is False: scores and
-        pairs are those of all detections.
+    `box_rematches` are None where it would take too long to find what thresholds do to COCO's matches, and then
+    ``follows`` is False: scores and pairs are those of all detections.
     """
     spans = outcome_spans(evaluation, box_rematches)
     diagnosis, left_out = summarize_for_page(evaluation, rematches)

@@ -84,14 +84,9 @@ def draw_image(view: ImageView, **options: Any) -> Any:
 
 
 def draw_tasks(tasks: Iterable[Task], processes: int = 1) -> Iterator[Drawn]:
-    """Draw pictures, in their order; the first that fails ends it with its own error.
+    """Draw pictures in their order by so many processes, 1 being this one; the first that fails ends it with its error.
 
-    Parameters
-    ----------
-    tasks : iterable of Task
-        Taken as they are needed: what is drawn and not yet asked for is never much.
-    processes : int
-        How many processes to start; with 1 everything happens in this one.
+    Tasks are taken as they are needed: what is drawn and not yet asked for is never much.
     """
     started = _start(processes) if processes > 1 and sys.executable else []
     if not started:

@@ -354,26 +354,11 @@ def add_ellipses(
     sigmas: tuple[int, ...] = SIGMAS,
     filled: bool = True,
 ) -> None:
-    """Draw the ellipses of corners along their true axes.
+    """Draw the ellipses of K corners along their true axes; a covariance of zeros has none.
 
-    Parameters
-    ----------
-    axes : matplotlib axes
-        Where.
-    means : (K, 2) float64
-        The corners.
-    covariances : (K, 2, 2) float64
-        Theirs; one of zeros has no ellipse.
-    colours : (K, 3) float64
-        Red, green and blue.
-    strengths : (K,) float64
-        How opaque, 0 to 1.
-    names : list of str
-        One for each corner; its ellipses are called so with their number of deviations.
-    sigmas : tuple of int
-        How many standard deviations each ellipse of a corner is away from it, the outermost first.
-    filled : bool
-        Tint them. Not where the pixels below have something to say.
+    `colours` are red, green and blue, `strengths` how opaque each is. The ellipses of a corner, the outermost first,
+    are called by its name and their number of deviations. They are tinted (`filled`) unless the pixels below have
+    something to say.
     """
     from matplotlib.path import Path
 

@@ -75,16 +75,8 @@ def crop_around(view: ImageView) -> tuple[float, float, float, float]:
 def draw_example(view: ImageView, *, photo: npt.NDArray[np.uint8] | None = None, caption: str, **options: Any) -> Axes:
     """Draw the view of an example, from `view_of_example`, with its caption below; the truth's box is dashed.
 
-    Parameters
-    ----------
-    view : ImageView
-        The detection and its object.
-    photo : (H, W, 3) uint8, optional
-        The photo of the whole image.
-    caption : str
-        What to write below.
-    **options
-        What `draw_view` takes; an ellipse becomes those at 1, 2 and 3 standard deviations, for which there is room.
+    Options are those of `draw_view`; an ellipse becomes those at 1, 2 and 3 standard deviations, for which there is
+    room.
     """
     from matplotlib.patches import Rectangle
 

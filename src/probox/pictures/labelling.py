@@ -67,18 +67,9 @@ def place_labels(
 ) -> list[Placed | None]:
     """Place one label per box; None where there is no room for any variant.
 
-    Parameters
-    ----------
-    anchors : (N, 4) array
-        What each label is at: x1, y1, x2, y2 with y down. Earlier ones choose first.
-    sizes : sequence of sequences of (width, height)
-        How large each label is, the preferred variant first, the shortest last.
-    bounds : (width, height)
-        The area that labels must stay in, from 0, 0.
-    busy : (H, W) bool, optional
-        A map of the same area, in any resolution, of where things are that are better not covered.
-    taken : (M, 4) array, optional
-        Places that are not free: x1, y1, x2, y2.
+    `anchors` are the boxes x1, y1, x2, y2 with y down, of which earlier ones choose first. `sizes` has the width and
+    height of each label's variants, the preferred first, the shortest last. Labels stay within `bounds`, from 0, 0, and
+    off the places `taken`; `busy` maps the same area, in any resolution: things that are better not covered.
     """
     boxes = np.asarray(anchors, dtype=np.float64).reshape(-1, 4)
     covered = _Coverage(np.zeros((1, 1), bool) if busy is None else busy, bounds)

@@ -34,16 +34,9 @@ _renderer: Any = RendererAgg
 
 
 class Shapes(PathCollection):
-    """Many paths in one artist, each with a name: in SVG the id of its element.
+    """Many paths in one artist, drawn in their order, each with a name or "": in SVG the id of its element.
 
-    Parameters
-    ----------
-    paths : sequence of matplotlib paths
-        In the order in which they are drawn.
-    names : sequence of str
-        One for each path; empty for those without.
-    **options
-        What a `PathCollection` takes, for all paths or for each.
+    Options are those of a `PathCollection`, for all paths or for each.
     """
 
     def __init__(self, paths: Sequence[Path], names: Sequence[str] | None = None, **options: Any) -> None:

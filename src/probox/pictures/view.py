@@ -71,11 +71,8 @@ class ImageView:
     def shown(self, above: float | None = None) -> tuple[npt.NDArray[np.int64], str]:
         """Return the rows of the detections to draw, and a remark on the limit, empty if there is none.
 
-        Parameters
-        ----------
-        above : float, optional
-            Matched detections, and the others whose confidence is above this. Default: the `MOST_SHOWN` most confident
-            above the label threshold.
+        Drawn are matched detections and others whose confidence is `above` this; by default the `MOST_SHOWN` most
+        confident above the label threshold.
         """
         confidences = self.detections.confidences
         if above is not None:
@@ -137,15 +134,8 @@ def at_best_threshold(evaluation: Evaluation) -> Evaluation:
 def view_of_image(evaluation: Evaluation, image_id: int, detections: Detections | None = None) -> ImageView:
     """Return one image of an evaluation.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What was measured.
-    image_id : int
-        Which image.
-    detections : Detections, optional
-        The detections that were measured: an evaluation does not keep given heatmaps (probabilistic
-        segmentation), they are taken from here.
+    An evaluation does not keep given heatmaps (probabilistic segmentation): they are taken from `detections`, those
+    that were measured.
     """
     image = int(evaluation.dataset.rows_of([image_id])[0])
     if image < 0:

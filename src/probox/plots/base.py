@@ -127,16 +127,8 @@ def pdq_measured(results: Results) -> bool:
 def scale_counts(axes: Axes, most: float, *, logs: bool, linear_below: int = 10) -> None:
     """Make the upward axis one of counts from 0 to `most`, all of them within it; its numbers are written out.
 
-    Parameters
-    ----------
-    axes : matplotlib axes
-        Whose upward axis it is.
-    most : float
-        The largest count that is drawn.
-    logs : bool
-        Make it logarithmic, where the largest counts would hide all others; 0 is shown, too.
-    linear_below : int
-        Up to this count, a power of ten, it is not.
+    With `logs` it is logarithmic above `linear_below`, a power of ten: the largest counts would hide all others. 0 is
+    shown, too.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
@@ -203,14 +195,7 @@ def _in_lines(name: str, most: int) -> str:
 def add_legend_beside(axes: Axes, handles: Sequence[Any], labels: Sequence[str], *, widen: bool = False) -> Any:
     """Add a legend to the right of the axes, where there are no data; nothing without handles.
 
-    Parameters
-    ----------
-    axes : matplotlib axes
-        Whose legend it is.
-    handles, labels : sequences
-        What is explained, and the words.
-    widen : bool
-        Make the figure wider by what the legend takes, so that the axes keep their size: for a figure of one's own.
+    With `widen` the figure gets wider by what the legend takes, so that the axes keep their size.
     """
     if not handles:
         return None

@@ -90,12 +90,8 @@ def draw_what_if(
 ) -> Axes:
     """Plot what PDQ would be if one thing were put right.
 
-    Parameters
-    ----------
-    what_ifs : mapping of str to mapping of str to float
-        For each result, by its name, what was put right and the PDQ that it gives, 0 to 1; NaN where there is none.
-    present : mapping of str to float
-        The PDQ of each result as it is: a line.
+    `what_ifs` has, for each result by its name, what was put right and the PDQ that it gives, 0 to 1, NaN where there
+    is none; `present` the PDQ of each result as it is: a line.
     """
     if not what_ifs or set(what_ifs) != set(present):
         raise InputError("expected what-ifs of some results and the present PDQ of each")
