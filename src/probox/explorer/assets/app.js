@@ -173,8 +173,7 @@ probox.onStart(() => {
 
 // The page's frame: heading, how it was measured, links to what one sees, light and dark.
 
-/** @param {string} name */
-function setTheme(name) {
+function setTheme(/** @type {string} */ name) {
   document.documentElement.dataset.theme = name;
   try {
     localStorage.setItem("probox-theme", name);

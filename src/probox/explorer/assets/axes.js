@@ -56,9 +56,7 @@ const SCALES = {
 /**
  * Draw axes into a new SVG of the container's size; return it with its scales.
  *
- * @param {HTMLElement} container
- * @param {ChartOptions} options
- * @returns {Frame}
+ * @type {(container: HTMLElement, options: ChartOptions) => Frame}
  */
 function frame(container, options) {
   const width = Math.max(probox.widthOf(container), 240),

@@ -10,9 +10,7 @@ const EPSILON = Number.EPSILON; // COCO's, against 0 / 0
 /**
  * Unpack one result's outcomes, once.
  *
- * @param {Result} result
- * @param {PackedBoxes} told
- * @returns {UnpackedBoxes}
+ * @type {(result: Result, told: PackedBoxes) => UnpackedBoxes}
  */
 function unpack(result, told) {
   const { order, starts, cuts, late, objects } = told;
@@ -322,8 +320,7 @@ const shares = (/** @type {number} */ tp, /** @type {number} */ fp, /** @type {n
   recall: objects ? tp / objects : NaN,
 });
 
-/** @param {Float64Array} values */
-function mean(values) {
+function mean(/** @type {Float64Array} */ values) {
   let sum = 0,
     n = 0;
   for (const value of values)

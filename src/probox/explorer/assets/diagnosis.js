@@ -139,9 +139,7 @@ function reliability(/** @type {Result} */ result, /** @type {number | null} */ 
 /**
  * Return the pairs of a result at a threshold: which there are, how many can be judged and what was left out.
  *
- * @param {Result} result
- * @param {number | null} threshold
- * @returns {PairsAt}
+ * @type {(result: Result, threshold: number | null) => PairsAt}
  */
 function pairsAt(result, threshold) {
   const { pairs } = columnsOf(result);
@@ -199,14 +197,12 @@ function histogram(at, values, size, edge = null, per = EDGES) {
   return counts;
 }
 
-/** @param {Float64Array} counts */
-function shares(counts) {
+function shares(/** @type {Float64Array} */ counts) {
   const total = counts.reduce((sum, count) => sum + count, 0);
   return { total, shares: Array.from(counts, (count) => (total ? count / total : NaN)) };
 }
 
-/** @param {number[]} values */
-function running(values) {
+function running(/** @type {number[]} */ values) {
   let sum = 0;
   return values.map((value) => (sum += value));
 }
@@ -238,9 +234,7 @@ function kept(/** @type {PairsAt} */ at, /** @type {Float64Array} */ column) {
 /**
  * Call with the first and the one after the last of each run of equal values.
  *
- * @param {Uint32Array} rows
- * @param {Float64Array} values
- * @param {(first: number, end: number) => void} work
+ * @type {(rows: Uint32Array, values: Float64Array, work: (first: number, end: number) => void) => void}
  */
 function runs(rows, values, work) {
   for (let first = 0; first < rows.length;) {

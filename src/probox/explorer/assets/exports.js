@@ -115,8 +115,7 @@ function asLatex(/** @type {TableText} */ { head, rows }, /** @type {string} */ 
 const FORMULA = /^[=+\-@\t\r]/;
 const COUNT = /^\d{1,3}(,\d{3})*(\.\d+)?$/;
 
-/** @param {string} text */
-function quoted(text) {
+function quoted(/** @type {string} */ text) {
   const safe = FORMULA.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) || safe !== safe.trim() ? `"${safe.replace(/"/g, '""')}"` : safe;
 }

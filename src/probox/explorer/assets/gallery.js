@@ -105,8 +105,7 @@ function sayApart(/** @type {Store} */ store, /** @type {State} */ state, /** @t
   byId("unseen").textContent = last ? "Put them among the others" : "Put images never seen last";
 }
 
-/** @param {State} state */
-function measure(state) {
+function measure(/** @type {State} */ state) {
   const grid = byId("grid");
   const width = grid.clientWidth;
   const crops = state.show === "objects";
@@ -251,9 +250,7 @@ probox.signed = (value) => (Number.isFinite(value) ? `${value < 0 ? "−" : "+"}
 /**
  * Return an image's geometry with what passes alone; all of it if there is no filter.
  *
- * @param {Geometry} geometry
- * @param {State} state
- * @returns {Geometry}
+ * @type {(geometry: Geometry, state: State) => Geometry}
  */
 function visible(geometry, state) {
   const { passed } = shown;
@@ -266,13 +263,7 @@ function visible(geometry, state) {
   };
 }
 
-/**
- * @param {Store} store
- * @param {State} state
- * @param {number} row
- * @param {HTMLCanvasElement} canvas
- * @param {number} ratio
- */
+/** @type {(store: Store, state: State, row: number, canvas: HTMLCanvasElement, ratio: number) => void} */
 function paintTile(store, state, row, canvas, ratio) {
   const width = store.images.w[row],
     height = store.images.h[row];

@@ -27,8 +27,7 @@ probox.withGeometry = (store, row, callback) => {
   chunk.waiting.push(hand);
 };
 
-/** @param {number} number */
-function load(number) {
+function load(/** @type {number} */ number) {
   const embedded = document.getElementById(`chunk-${number}`);
   if (embedded) {
     queueMicrotask(() => probox.receive(number, JSON.parse(embedded.textContent)));
@@ -43,10 +42,7 @@ function load(number) {
 /**
  * Return an image's geometry with rows counted in the columns' rows.
  *
- * @param {Store} store
- * @param {KeptImage} packed
- * @param {number} row
- * @returns {Geometry}
+ * @type {(store: Store, packed: KeptImage, row: number) => Geometry}
  */
 function unpack(store, packed, row) {
   if (packed.ready) return packed.ready;
@@ -71,10 +67,7 @@ function unpack(store, packed, row) {
 /**
  * Return an image's detections: four numbers each, or ten with the corners' covariances; or with stored heatmaps.
  *
- * @param {PackedImage["d"][number]} told
- * @param {number} first
- * @param {number} count
- * @returns {SceneDetection[]}
+ * @type {(told: PackedImage["d"][number], first: number, count: number) => SceneDetection[]}
  */
 function detectionsOf(told, first, count) {
   /** @type {[numbers: string, maps: Record<string, StoredMap>]} */

@@ -88,11 +88,7 @@ function distribution(xs, ys, mean, [xx, xy, yy]) {
 /**
  * Return the inclusive pixels [x0, y0, x1, y1] where a corner's map is computed; null if there are none.
  *
- * @param {Point} mean
- * @param {Covariance} covariance
- * @param {Point} size
- * @param {Convention} convention
- * @returns {Box | null}
+ * @type {(mean: Point, covariance: Covariance, size: Point, convention: Convention) => Box | null}
  */
 function regionOfInterest(mean, [xx, xy, yy], size, convention) {
   if (!convention.region_of_interest) return [0, 0, size[0] - 1, size[1] - 1];

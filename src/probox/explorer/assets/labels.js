@@ -112,11 +112,7 @@ probox.pointOfMask = (object, x, y, inner) => {
 /**
  * Return the point of a box's border nearest to x, y; its middle if `inner`.
  *
- * @param {Box} box
- * @param {number} x
- * @param {number} y
- * @param {boolean} inner
- * @returns {Point}
+ * @type {(box: Box, x: number, y: number, inner: boolean) => Point}
  */
 function pointOfBox([left, top, right, bottom], x, y, inner) {
   if (inner) return [(left + right) / 2, (top + bottom) / 2];
@@ -199,11 +195,7 @@ probox.paintLabels = (context, geometry, view, r, { toScreen, toImage, size, foc
   return placed.flatMap((place, i) => (place ? [{ ...place, text: seen[i].text }] : []));
 };
 
-/**
- * @param {Context} context
- * @param {Box} leader
- * @param {string} colour
- */
+/** @type {(context: Context, leader: Box, colour: string) => void} */
 function paintLeader(context, [x, y, toX, toY], colour) {
   for (const { width, ink } of [
     { width: 3.5, ink: "#fff" },
@@ -222,11 +214,7 @@ function paintLeader(context, [x, y, toX, toY], colour) {
   }
 }
 
-/**
- * @param {Context} context
- * @param {PlacedLabel} place
- * @param {NamedThing & { w: number }} label
- */
+/** @type {(context: Context, place: PlacedLabel, label: NamedThing & { w: number }) => void} */
 function paintLabel(context, { x, y }, { text, w, colour }) {
   context.fillStyle = probox.css("--panel");
   context.globalAlpha = 0.9;

@@ -219,10 +219,7 @@ function paintBox(context, d, colour, strength, width, fine, dash) {
 /**
  * Hatch a mask, so that a missed object is not told by its colour alone.
  *
- * @param {Context} context
- * @param {SceneObject} object
- * @param {string} colour
- * @param {number} line
+ * @type {(context: Context, object: SceneObject, colour: string, line: number) => void}
  */
 function hatch(context, object, colour, line) {
   const { x0, y0, x1, y1 } = object;

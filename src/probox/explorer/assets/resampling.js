@@ -61,10 +61,7 @@ function* swaps(images, count) {
 /**
  * Add an image's value to every replicate's sum.
  *
- * @param {Float64Array} sums
- * @param {Uint8Array} weights
- * @param {number} image
- * @param {number} value
+ * @type {(sums: Float64Array, weights: Uint8Array, image: number, value: number) => void}
  */
 function addDrawn(sums, weights, image, value) {
   if (!value) return;
@@ -129,11 +126,7 @@ function quantile(/** @type {Float64Array} */ ascending, /** @type {number} */ q
 /**
  * Return the interval that follows from replicates, or null; shares end at 0 and 1, counts at 0.
  *
- * @param {number} value
- * @param {Float64Array} replicates
- * @param {number} images
- * @param {string} [unit]
- * @returns {Ends | null}
+ * @type {(value: number, replicates: Float64Array, images: number, unit?: string) => Ends | null}
  */
 function interval(value, replicates, images, unit = "plain") {
   const defined = Float64Array.from(replicates).filter(Number.isFinite).sort();

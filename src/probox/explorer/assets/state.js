@@ -169,8 +169,7 @@ probox.settle = () => {
   probox.resting = true;
 };
 
-/** @param {State | null} before */
-function render(before) {
+function render(/** @type {State | null} */ before) {
   const changed = new Set([...fields.keys()].filter((key) => !before || before[key] !== state[key]));
   /** @type {Follower[]} */
   const now = [];

@@ -40,8 +40,7 @@ function columns(table) {
 }
 
 class Store {
-  /** @param {Index} index */
-  constructor(index) {
+  constructor(/** @type {Index} */ index) {
     this.index = index;
     this.classes = index.classes;
     this.images = index.images;
@@ -70,8 +69,7 @@ class Store {
     return this.classes.map((_, number) => number).filter((number) => used[number]);
   }
 
-  /** @param {number} number */
-  nameOfClass(number) {
+  nameOfClass(/** @type {number} */ number) {
     return number < 0 ? "unknown class" : this.classes[number];
   }
 
@@ -232,8 +230,7 @@ class View {
     };
   }
 
-  /** @param {number} d */
-  partner(d) {
+  partner(/** @type {number} */ d) {
     return this.pair[d] < 0 ? -1 : this.result.pairs.object[this.pair[d]];
   }
 

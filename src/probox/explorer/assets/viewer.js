@@ -125,8 +125,7 @@ function arrange() {
   place.dataset.way = panes.length > 1 && above > 1.05 * beside ? "rows" : "columns";
 }
 
-/** @param {number} r */
-function makePane(r) {
+function makePane(/** @type {number} */ r) {
   const { name } = store.results[r];
   const canvas = h("canvas", {
     tabindex: "-1",
@@ -163,8 +162,7 @@ function makePane(r) {
   return pane;
 }
 
-/** @param {Zoom} next */
-function setZoom(next) {
+function setZoom(/** @type {Zoom} */ next) {
   zoom = next;
   // A finger scrolls a phone's page past the picture, unless there is a part of the picture to go to.
   for (const { canvas } of panes) canvas.style.touchAction = zoom.scale > 1 ? "none" : "pan-y";
@@ -221,8 +219,7 @@ function contextOf(/** @type {Pane} */ pane, /** @type {HTMLCanvasElement} */ ca
   return context;
 }
 
-/** @param {Pane} pane */
-function paint(pane) {
+function paint(/** @type {Pane} */ pane) {
   const state = current();
   const context = contextOf(pane, pane.canvas);
   const { scale, left, top } = fit(pane);
@@ -286,9 +283,7 @@ function paintSamples(/** @type {number} */ step, /** @type {boolean} */ still) 
 /**
  * Return what is brought out: what is hovered or picked, and its partner.
  *
- * @param {Pane} pane
- * @param {View} view
- * @returns {Focus}
+ * @type {(pane: Pane, view: View) => Focus}
  */
 function focusOf(pane, view) {
   const chosen = hover || probox.pickedIn(store, row);
@@ -303,9 +298,7 @@ function focusOf(pane, view) {
 /**
  * Return the smallest thing under a point.
  *
- * @param {Pane} pane
- * @param {PointerEvent} event
- * @returns {Entry | null}
+ * @type {(pane: Pane, event: PointerEvent) => Entry | null}
  */
 function hit(pane, event) {
   if (!geometry) return null;
@@ -347,11 +340,7 @@ function hit(pane, event) {
 const same = (/** @type {Entry | null} */ a, /** @type {Entry | null} */ b) =>
   a && b ? a.kind === b.kind && a.row === b.row && a.r === b.r : a === b;
 
-/**
- * @param {Entry | null} found
- * @param {PointerEvent | null} event
- * @param {Pane} pane
- */
+/** @type {(found: Entry | null, event: PointerEvent | null, pane: Pane) => void} */
 function setHover(found, event, pane) {
   const changed = !same(found, hover);
   hover = found;
