@@ -147,7 +147,7 @@ def from_mmdet(
     names = check_classes(meta.get("classes", meta.get("CLASSES")) if isinstance(meta, Mapping) else meta)
     one = isinstance(outputs, Mapping) or hasattr(outputs, "pred_instances") or _is_mmdet2(outputs)
     results = list_outputs(outputs, one)
-    ids = image_ids_of(image_ids, len(results), [_own_id(result) for result in results])
+    ids = image_ids_of(image_ids, len(results), [_entry(result, "img_id") for result in results])
     given = probs_of(probs, len(results), one)
     images = []
     for result, image, every in zip(results, ids, given, strict=True):
@@ -167,12 +167,10 @@ def _is_mmdet2(result: Any) -> bool:
     )
 
 
-def _own_id(result: Any) -> Any:
-    for holder in (result, entry_of(result, "metainfo")):
-        value = entry_of(holder, "img_id")
-        if value is not None:
-            return value
-    return None
+def _entry(sample: Any, name: str) -> Any:
+    """Return what a sample says of its image itself, or else among its ``metainfo``."""
+    value = entry_of(sample, name)
+    return entry_of(entry_of(sample, "metainfo"), name) if value is None else value
 
 
 def _from_sample(sample: Any, image: int) -> ImageRows:
@@ -184,8 +182,7 @@ def _from_sample(sample: Any, image: int) -> ImageRows:
         image,
         "give what inference_detector or model.test_step returned",
     )
-    shape = entry_of(sample, "ori_shape") or entry_of(entry_of(sample, "metainfo"), "ori_shape")
-    check_within(rows.boxes, shape, image, "give boxes of the original image: rescale=True")
+    check_within(rows.boxes, _entry(sample, "ori_shape"), image, "give boxes of the original image: rescale=True")
     return rows
 
 

@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     import onnxruntime
 
 Feeds = dict[str, Array]
-_ONNX_TYPES = {
-    "tensor(float)": 1, "tensor(uint8)": 2, "tensor(int8)": 3, "tensor(uint16)": 4, "tensor(int16)": 5,
-    "tensor(int32)": 6, "tensor(int64)": 7, "tensor(string)": 8, "tensor(bool)": 9, "tensor(float16)": 10,
-    "tensor(double)": 11, "tensor(uint32)": 12, "tensor(uint64)": 13, "tensor(bfloat16)": 16,
-}  # fmt: skip
 
 
 class MaskedGraph:
@@ -135,17 +130,18 @@ def _broadcast(shape: tuple[int, ...], mask: MaskInput) -> tuple[int, ...]:
 
 def _declare_inputs(after: onnx.ModelProto, between: Sequence[str], before: Any, masks: set[str]) -> None:
     """Let the second part take what the first gives, the inputs of the graph that it reads, and masks."""
-    from onnx import helper
+    from onnx import TensorProto, helper
 
+    types = {f"tensor({name.lower()})": number for name, number in TensorProto.DataType.items()}
     weights = {tensor.name for tensor in after.graph.initializer}
     kept = [tensor for tensor in after.graph.input if tensor.name in masks | weights | set(between)]
     given = before.get_outputs()
-    odd = [tensor for tensor in given if tensor.type not in _ONNX_TYPES]
+    odd = [tensor for tensor in given if tensor.type not in types]
     if odd:
         raise InputError(
             f"{odd[0].name}, which the masked layers need, is a {odd[0].type}", remedy="mask other layers of this graph"
         )
-    new = [helper.make_tensor_value_info(tensor.name, _ONNX_TYPES[tensor.type], None) for tensor in given]
+    new = [helper.make_tensor_value_info(tensor.name, types[tensor.type], None) for tensor in given]
     del after.graph.input[:]
     after.graph.input.extend(kept + new)
 

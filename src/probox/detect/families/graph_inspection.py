@@ -412,17 +412,12 @@ def _reference(graph: Graph, name: str, depth: int = 8) -> tuple[str, float] | N
         if node is None:
             return None
         if node.op_type == "Div" and scale is None:
-            scale = _read_scale(graph, node.input[1])
+            divisor = graph.maker(node.input[1])  # a number, perhaps without its sign
+            value = graph.value(divisor.input[0] if divisor is not None and divisor.op_type == "Abs" else node.input[1])
+            scale = None if value is None or value.size != 1 else abs(float(value.ravel()[0]))
         elif node.op_type in ("Gather", "Slice", "Split"):
             taken = True
         elif node.op_type not in MOVES:
             return (name, scale or SIDE_SCALE) if taken and node.op_type == "Sigmoid" else None
         name = node.input[0]
     return None
-
-
-def _read_scale(graph: Graph, name: str) -> float | None:
-    """Return a number written down in the graph, perhaps without its sign."""
-    node = graph.maker(name)
-    value = graph.value(node.input[0] if node is not None and node.op_type == "Abs" else name)
-    return None if value is None or value.size != 1 else abs(float(value.ravel()[0]))

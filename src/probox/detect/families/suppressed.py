@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -114,7 +115,8 @@ class TensorFlow(Suppressed):
             word: [at for at, tensor in enumerate(signature.outputs) if f"detection_{word}" in tensor.name.lower()]
             for word in ("boxes", "scores", "classes")
         }
-        picked = [next((at for at in found if not _is_raw(signature.outputs[at])), None) for found in named.values()]
+        raw = [at for at, one in enumerate(signature.outputs) if re.search("raw|multiclass", one.name.lower())]
+        picked = [next((at for at in found if at not in raw), None) for found in named.values()]
         if None not in picked:
             return tuple(at for at in picked if at is not None)
         ranks = [len(tensor.shape) for tensor in signature.outputs]
@@ -257,10 +259,6 @@ def _boxes_labels_scores(signature: Signature, rank: int) -> tuple[int, ...] | N
 def normalises(signature: Signature, graph: Graph | None) -> bool:
     """Return whether the graph subtracts a mean from the image before anything else."""
     return first_step(graph, signature.inputs[0].name) in ("Sub", "Div")
-
-
-def _is_raw(tensor: Tensor) -> bool:
-    return "raw" in tensor.name.lower() or "multiclass" in tensor.name.lower()
 
 
 def _is_integer(tensor: Tensor) -> bool:
