@@ -34,7 +34,7 @@ Image = npt.NDArray[np.uint8]
 
 
 class BlobDetector:
-    """Regions of a known colour. It has all that `probox.detect.Runner` asks for, and no base class."""
+    """Detect regions of known colours, with the attributes that `probox.detect` requires."""
 
     def __init__(self, *, batch: int = 1, dropout: Dropout | None = None) -> None:
         self.batch = batch
@@ -43,15 +43,15 @@ class BlobDetector:
 
     @property
     def fingerprint(self) -> str:
-        """A network would name its weights. This one is made of these numbers, and of its code's version."""
+        """Identify the detector by its constants and version; a network would hash its weights."""
         return hashlib.sha256(repr((1, COLOURS, LEVELS, NOISE, self.seed)).encode()).hexdigest()
 
     def candidates(self, images: Sequence[Image]) -> list[Candidates]:
-        """Each image's boxes before suppression, in pixels of the image, with a probability for every class."""
+        """Return the boxes of each image before suppression, in pixels, with a probability per class."""
         return [_blobs(image.astype(np.float64)) for image in images]
 
     def sample(self, images: Sequence[Image], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
-        """The same several times with noise on the pixels: drawn by image and pass, so that any order is the same."""
+        """Return candidates of several passes with noise, seeded by image and pass."""
         found = []
         for image, image_id in zip(images, image_ids, strict=True):
             draws = [np.random.default_rng((self.seed, image_id, number)) for number in range(passes)]

@@ -29,7 +29,7 @@ MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("Files", ("formats", "formats/coco", "formats/rvc1", "formats/label-files", "formats/parquet", "formats/results")),
-    ("Detectors", ("detect", "families", "own-detector", "dropout", "fusion")),
+    ("Detectors", ("detect", "families", "own-detector", "fusion")),
     ("Studies", ("experiments", "beyond", "informative", "table1", "mutants")),
     (
         "Reference",
@@ -64,6 +64,7 @@ CHILDREN = {
 """The pages below an index, by patterns, in the order of their names; an index that lists pages itself sets theirs."""
 
 REDIRECTS = {
+    "dropout": "detect",
     "uncertainty": "measures/index",
 }
 """Former addresses of pages, and the pages that took their place."""

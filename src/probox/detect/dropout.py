@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MASKS = ("channels", "elements")
 """What one random number may decide about."""
 DEFAULT_RATE = 0.05
-"""The rate for networks that were not trained with dropout: what they stand, see docs/dropout.md."""
+"""The rate for networks that were not trained with dropout: docs/detect.md has the measurements."""
 DEFAULT_MASKS = "elements"
 """What is masked in such networks."""
 
