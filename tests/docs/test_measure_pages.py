@@ -144,7 +144,7 @@ def test_the_index_lists_every_measure() -> None:
 
 def test_the_guide_says_of_every_measure_what_it_cannot_see() -> None:
     guide = (DOCS / "which-measure.md").read_text(encoding="utf-8")
-    table = guide.split("## What each cannot see\n")[1].split("\n## ")[0]
+    table = guide.split("## Limitations\n")[1].split("\n## ")[0]
     assert re.findall(r"^\| \[[^\]]+\]\(measures/([\w-]+)\.md\) \| .+ \|$", table, flags=re.M) == NAMES
     asked = re.findall(r"^\| \[[^\]]+\]\(#([\w-]+)\) \|", guide, flags=re.M)
     headings = re.findall(r"^## (.+)$", guide, flags=re.M)
