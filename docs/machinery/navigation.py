@@ -35,7 +35,7 @@ MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Reference",
         (
             "api/",
-            "glossary",
+            "concepts",
             "faq",
             "eight-d-eces",
             "parity",
@@ -65,6 +65,7 @@ CHILDREN = {
 
 REDIRECTS = {
     "dropout": "detect",
+    "glossary": "concepts",
     "uncertainty": "measures/index",
 }
 """Former addresses of pages, and the pages that took their place."""
