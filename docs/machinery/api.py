@@ -182,7 +182,7 @@ PAGES: dict[str, Page] = {
     "api/adapters": Page(
         "Adapters of frameworks",
         "What detectors of other frameworks return, as tables, and callbacks for their trainings. "
-        "[I have ... → do this](../i-have.md) shows each in a few lines.",
+        "[I have ... → do this](../load-data.md) shows each in a few lines.",
         modules=("probox.adapters",),
         elsewhere=("PDQ",),
         first=("from_ultralytics", "from_transformers", "from_torchvision", "from_detectron2", "UltralyticsPDQ"),

@@ -8,7 +8,7 @@ MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Start",
         (
-            "i-have",
+            "load-data",
             "which-measure",
         ),
     ),
@@ -66,6 +66,7 @@ CHILDREN = {
 REDIRECTS = {
     "dropout": "detect",
     "glossary": "concepts",
+    "i-have": "load-data",
     "uncertainty": "measures/index",
 }
 """Former addresses of pages, and the pages that took their place."""

@@ -13,7 +13,7 @@ from tests.docs.holding import sections
 
 __all__ = ["PAGE", "SECTIONS", "SNIPPETS", "WITH_FRAMEWORKS", "run_section"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "i-have.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "load-data.md"
 SECTION = re.compile(r'^## (?P<title>.+)\n<a id="(?P<slug>[\w-]+)"></a>\n(?P<text>(?:(?!^## ).*\n)*)', re.M)
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```", re.M | re.S)
 SECTIONS = {match["slug"]: match["text"] for match in SECTION.finditer(PAGE.read_text(encoding="utf-8"))}

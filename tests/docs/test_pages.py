@@ -11,7 +11,7 @@ from tests.docs.pages import DOCS, RUN, blocks_of, run_page
 
 ROOT = DOCS.parent
 OWN = {
-    "i-have.md": "tests/docs/test_i_have.py",
+    "load-data.md": "tests/docs/test_load_data.py",
     "cluster.md": "tests/docs/test_cluster_page.py",
     "training.md": "tests/docs/test_training.py",
 }

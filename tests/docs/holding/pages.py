@@ -41,19 +41,14 @@ def hold(page: str, folder: Path) -> dict[str, Any]:
         place = folder / OF_A_CLONE[name]
         place.parent.mkdir(exist_ok=True)
         place.symlink_to(ROOT / OF_A_CLONE[name])
-    more = {"detect": detect, "dropout": dropout, "families": families, "fusion": fusion, "pictures": pictures}
+    more = {"detect": detect, "families": families, "fusion": fusion, "pictures": pictures}
     return more[name](folder) if name in more else {}
 
 
 def detect(folder: Path) -> dict[str, Any]:
     small_yolox(folder / "yolox_nano.onnx")
     small_photos(folder / "photos", {139: (64, 48), 285: (40, 60)})
-    return {}
-
-
-def dropout(folder: Path) -> dict[str, Any]:
     small_ssd_of_coco(folder / "ssd.onnx")
-    small_photos(folder / "photos", {139: (64, 48), 285: (40, 60)})
     return {}
 
 
@@ -95,4 +90,4 @@ def pictures(folder: Path) -> dict[str, Any]:
     found = probox.read_detections(folder / "detections.json", truth)
     with Image.open(folder / "val2017" / "000000000139.jpg") as image:
         photo = np.asarray(image)
-    return {"truth": truth, "found": found, "photo": photo, "figure": Figure()}
+    return {"truth": truth, "detections": found, "photo": photo, "figure": Figure()}

@@ -46,9 +46,9 @@ def arrays(folder: Path) -> dict[str, Any]:
         "scores": found.scores,
         "labels": found.labels,
         "image_ids": found.image_ids,
-        "sigmas": np.full((len(found), 4), 2.0),
+        "std": np.full((len(found), 4), 2.0),
         "all_scores": found.label_probs,
-        "check": lambda space: np.testing.assert_array_equal(space["found"].covariances, found.covariances),
+        "check": lambda space: np.testing.assert_array_equal(space["detections"].covariances, found.covariances),
     }
 
 
@@ -78,7 +78,7 @@ def detectron2(folder: Path) -> dict[str, Any]:
 
 
 def _check_detectron2(space: dict[str, Any], found: probox.Detections) -> None:
-    assert space["found"].boxes.tolist() == found.boxes.tolist()
+    assert space["detections"].boxes.tolist() == found.boxes.tolist()
 
 
 def kitti(folder: Path) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def mmdet(folder: Path) -> dict[str, Any]:
 
 
 def _check_mmdet(space: dict[str, Any], found: probox.Detections) -> None:
-    assert space["found"].image_ids.tolist() == sorted(found.image_ids.tolist())
+    assert space["detections"].image_ids.tolist() == sorted(found.image_ids.tolist())
 
 
 def open_images(folder: Path) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def _coco_truth(truth: probox.GroundTruth) -> dict[str, Any]:
 
 
 def _check_probdet(space: dict[str, Any]) -> None:
-    found = space["found"]
+    found = space["detections"]
     assert found.covariances[0].tolist() == [[[4, 0], [0, 4]], [[9, 0], [0, 9]]]
     assert found.notes == ()
 
@@ -196,20 +196,20 @@ def supervision(folder: Path) -> dict[str, Any]:
     detections = library.Detections(
         xyxy=np.array([[10.0, 20, 50, 60]]), confidence=np.array([0.8]), class_id=np.array([1])
     )
-    unsure = probox.Detections.from_scores(
+    probabilistic = probox.Detections.from_scores(
         [[30, 30, 90, 70]], [0.8], ["dog"], classes=["cup", "dog"], image_ids=7, std=4
     )
     return {
-        "detections": detections,
+        "sv_detections": detections,
         "classes": ["cup", "dog"],
         "image": np.zeros((100, 120, 3), np.uint8),
-        "unsure": unsure,
+        "probabilistic": probabilistic,
         "check": _check_supervision,
     }
 
 
 def _check_supervision(space: dict[str, Any]) -> None:
-    assert space["found"].labels.tolist() == [1]
+    assert space["detections"].labels.tolist() == [1]
     lit = space["scene"].any(axis=2)
     assert lit[70 - 12, 90]  # 3 sigma above the corner
     assert not lit[70 - 20, 90 + 3]
@@ -230,9 +230,9 @@ def tables(folder: Path) -> dict[str, Any]:
         assert len(space["missed"]) <= result.fn
         assert (space["doubtful"]["sigma_x1"] > 3).all()
         with open(folder / "tables" / "detections.csv", newline="") as file:
-            assert len(list(csv.DictReader(file))) == len(space["detections"])
+            assert len(list(csv.DictReader(file))) == len(space["frame"])
 
-    return {"probox": probox, "truth": truth, "found": found, "check": check}
+    return {"probox": probox, "truth": truth, "detections": found, "check": check}
 
 
 def _write_truth(path: Path, truth: probox.GroundTruth) -> None:
@@ -280,7 +280,7 @@ def torchvision(folder: Path) -> dict[str, Any]:
 
 def _check_torchvision(space: dict[str, Any], truth: probox.GroundTruth) -> None:
     assert space["truth"].labels.tolist() == truth.labels.tolist()
-    assert probox.evaluate(space["truth"], space["found"]).summary()["mAP"] > 0.3
+    assert probox.evaluate(space["truth"], space["detections"]).summary()["mAP"] > 0.3
 
 
 def training_loop(folder: Path) -> dict[str, Any]:
@@ -341,7 +341,7 @@ def transformers(folder: Path) -> dict[str, Any]:
         "outputs": outputs,
         "image_ids": [7, 9],
         "truth": truth,
-        "check": lambda space: _check_transformers(space["found"]),
+        "check": lambda space: _check_transformers(space["detections"]),
     }
 
 
@@ -386,7 +386,7 @@ def ultralytics_model(folder: Path) -> dict[str, Any]:
     truth = probox.GroundTruth.from_boxes(classes, {139: (64, 48), 285: (64, 48)}, [139, 285], boxes, [0, 1])
 
     def check(space: dict[str, Any]) -> None:
-        found = probox.read_detections(folder / "found.json", truth)
+        found = probox.read_detections(folder / "detections.json", truth)
         assert len(found) == len(space["run"].found)
         assert space["run"].images == 2
 
@@ -414,8 +414,8 @@ def ultralytics_results(folder: Path) -> dict[str, Any]:
         )
 
     def check(space: dict[str, Any]) -> None:
-        np.testing.assert_array_equal(space["found"].boxes, found.boxes)
-        np.testing.assert_array_equal(space["found"].image_ids, found.image_ids)
+        np.testing.assert_array_equal(space["detections"].boxes, found.boxes)
+        np.testing.assert_array_equal(space["detections"].image_ids, found.image_ids)
 
     return {"truth": truth, "results": results, "check": check}
 
@@ -428,6 +428,6 @@ def yolo_folder(folder: Path) -> dict[str, Any]:
     shutil.copytree(found, folder / "runs" / "detect" / "predict" / "labels")
 
     def check(space: dict[str, Any]) -> None:
-        assert space["probox"].evaluate(space["truth"], space["found"]).pdq == label_pdq(scene, folder)
+        assert space["probox"].evaluate(space["truth"], space["detections"]).pdq == label_pdq(scene, folder)
 
     return {"check": check}
