@@ -62,6 +62,12 @@ def beside(left: Path, right: Path, target: Path, gap: int = 12) -> None:
         both.save(target)
 
 
+def close_up(source: Path, target: Path) -> None:
+    """Cut two objects out of a picture of scene 6, and enlarge them."""
+    with Image.open(source) as image:
+        image.crop((395, 575, 835, 900)).resize((792, 585), Image.Resampling.LANCZOS).save(target)
+
+
 def window(profile: Path, width: int, height: int, *, dark: bool, scale: float) -> Any:
     """Open a Chromium window."""
     from selenium import webdriver
@@ -148,6 +154,10 @@ def main() -> None:
         probox("draw", results / "unsure", *photos, "--out", work / "arrows", *options)
         beside(work / "sure" / "scene-06.png", work / "unsure" / "scene-06.png", work / "two.png")
         keep(work / "two.png", "two-detectors.jpg", 1600)
+        for detector in ("sure", "unsure"):
+            close_up(work / detector / "scene-06.png", work / f"{detector}.png")
+        beside(work / "sure.png", work / "unsure.png", work / "close-ups.png")
+        keep(work / "close-ups.png", "close-ups.jpg", 1600)
         beside(work / "heat" / "scene-09.png", work / "arrows" / "scene-09.png", work / "ways.png")
         keep(work / "ways.png", "ways.jpg", 1600)
         probox("plot", results, "--out", work / "plots")

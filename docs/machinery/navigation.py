@@ -8,6 +8,8 @@ MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Start",
         (
+            "installation",
+            "concepts",
             "load-data",
             "which-measure",
         ),
@@ -35,7 +37,6 @@ MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Reference",
         (
             "api/",
-            "concepts",
             "faq",
             "eight-d-eces",
             "parity",

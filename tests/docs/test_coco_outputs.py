@@ -29,12 +29,6 @@ def nanodet(coco_dir: Path, truth: probox.GroundTruth) -> probox.Evaluation:
     return probox.evaluate(truth, found)
 
 
-def test_the_row_of_the_readme(nanodet: probox.Evaluation) -> None:
-    numbers = " ".join(str(nanodet).split())
-    (row,) = shown("README.md", "mAP")
-    assert row in numbers
-
-
 @pytest.mark.slow
 def test_the_verdict_of_the_diagnosis(nanodet: probox.Evaluation) -> None:
     said = " ".join(str(nanodet.diagnose()).split())
