@@ -84,12 +84,14 @@ PAGES: dict[str, Page] = {
     ),
     "api/results": Page(
         "Results",
-        "What `probox.evaluate` gives: numbers, and tables of who was matched with whom. Nobody makes these by hand: "
+        "What `probox.evaluate` gives: numbers, and tables of who was matched with whom. "
         "`result.detections`, `result.objects` and `result.pairs` are the tables, `result.matched_pairs` the pairs of "
         "[matched pairs](../measures/index.md#matched-pairs), `result.per_class()` and `result.per_image()` the "
         "groups.",
         (
             *_probox("Evaluation"),
+            "probox.notes.Note",
+            "probox.tables.flat.NumberTable",
             "probox.tables.results.DetectionTable",
             "probox.tables.results.ObjectTable",
             "probox.tables.results.PairTable",
