@@ -43,9 +43,9 @@ def _distributions_of(requirement: str, found: set[tuple[str, str]] | None = Non
     return {name for name, _ in found}
 
 
-def hide_all_but(requirement: str, folder: Path) -> dict[str, str]:
-    """Return an environment in which Python imports no package but those that a requirement brings."""
-    kept = _distributions_of(requirement)
+def hide_all_but(*requirements: str, folder: Path) -> dict[str, str]:
+    """Return an environment in which Python imports no package but those that requirements bring."""
+    kept = set().union(*map(_distributions_of, requirements))
     owners = importlib.metadata.packages_distributions()
     names = {module for module, these in owners.items() if not kept & set(map(canonicalize_name, these))}
     (folder / "sitecustomize.py").write_text(HIDING.format(names=names), encoding="utf-8")

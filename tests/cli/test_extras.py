@@ -34,7 +34,7 @@ def run_with(requirement: str, command: str, demo: Path, here: Path) -> subproce
     (here / "hiding").mkdir()
     return subprocess.run(
         [sys.executable, "-m", "probox", *(word.format(demo=demo, here=here) for word in command.split())],
-        capture_output=True, text=True, env=hide_all_but(requirement, here / "hiding"), check=False, timeout=120,
+        capture_output=True, text=True, env=hide_all_but(requirement, folder=here / "hiding"), check=False, timeout=120,
     )  # fmt: skip
 
 

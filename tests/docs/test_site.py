@@ -44,7 +44,7 @@ UNREAD = {"Token.Text.Whitespace"}
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the built site. Warnings of Sphinx are errors, and so is what the link checker finds.
 
-    It is built with what ``probox[docs]`` installs and nothing else that is here: docs/build.sh has no more.
+    It is built with what ``probox[docs]`` and the experiments install, like docs/build.sh.
     """
     for package in ("sphinx", "myst_parser", "furo", "latex2mathml"):
         pytest.importorskip(package)
@@ -54,7 +54,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
         text=True,
         check=False,
-        env=hide_all_but("probox[docs]", tmp_path_factory.mktemp("hiding")),
+        env=hide_all_but("probox[docs]", "probox-experiments", folder=tmp_path_factory.mktemp("hiding")),
     )
     assert run.returncode == 0, run.stdout + run.stderr
     return folder
@@ -130,7 +130,7 @@ def test_every_public_name_has_an_entry_in_the_site(site: Path) -> None:
 
 def test_the_reference_is_also_markdown(site: Path) -> None:
     text = (site / "api" / "evaluating.md").read_text("utf-8")
-    assert "## `probox.evaluate`\n\n```python\nevaluate(truth: GroundTruth | Paths, found" in text
+    assert "## `probox.evaluate`\n\n```python\nevaluate(truth: GroundTruth | Paths, detections" in text
     assert (
         0
         < text.index("## `probox.Evaluator`")
