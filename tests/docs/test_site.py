@@ -130,7 +130,7 @@ def test_every_public_name_has_an_entry_in_the_site(site: Path) -> None:
 
 def test_the_reference_is_also_markdown(site: Path) -> None:
     text = (site / "api" / "evaluating.md").read_text("utf-8")
-    assert "## `probox.evaluate`\n\n```python\nevaluate(truth: GroundTruth | Paths, detections" in text
+    assert "## `probox.evaluate`\n\n```python\nevaluate(truth: SharedTruth | Paths, detections" in text
     assert (
         0
         < text.index("## `probox.Evaluator`")
