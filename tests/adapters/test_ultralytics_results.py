@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace as Of
 from typing import Any
@@ -188,6 +189,18 @@ def test_columns_of_results_stay_in_their_order() -> None:
         "metrics/precision(B)", "metrics/mAP50(B)", "metrics/PDQ", "metrics/label", "val/box_loss", "val/cls_loss"
     ]  # fmt: skip
     UltralyticsPDQ().on_pretrain_routine_end(Of(metrics=None))  # a process that writes nothing
+
+
+def test_a_validators_methods_may_be_of_any_kind() -> None:
+    """Others may have put partial functions there, which are no callbacks of ours."""
+    validator = Of(postprocess=partial(int, "7"), update_metrics=list, gather_stats=list, get_stats=partial(dict, a=1))
+    first, second = UltralyticsPDQ(), UltralyticsPDQ(score_threshold=0.5)
+    for _ in range(3):  # epochs
+        for callback in (first, second):
+            callback.on_val_start(validator)
+    around = validator.get_stats
+    assert (around.watched_by, around.original.watched_by) == (second, first)
+    assert around.original.original() == {"a": 1}
 
 
 def test_a_lightning_callback_needs_lightning() -> None:

@@ -6,7 +6,7 @@ import copy
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import PurePath
 from typing import Any, Literal, TypeVar
@@ -266,8 +266,8 @@ class UltralyticsPDQ:
             ("get_stats", self._around_stats),
         ):
             original = getattr(validator, name)
-            if not _is_around(self, original):
-                setattr(validator, name, partial(around, validator, original))
+            if not _watches(self, original):
+                setattr(validator, name, _Watched(self, around, validator, original))
 
     def _around_postprocess(self, validator: Any, original: Any, preds: Any, *rest: Any, **named: Any) -> Any:
         self._candidates = preds if self._from_head else None
@@ -345,12 +345,25 @@ class UltralyticsPDQ:
         ]
 
 
-def _is_around(callback: UltralyticsPDQ, method: Any) -> bool:
+class _Watched:
+    """A validator's method, and what happens around it."""
+
+    def __init__(self, watched_by: UltralyticsPDQ, around: Any, validator: Any, original: Any) -> None:
+        self.watched_by = watched_by
+        self._around = around
+        self._validator = validator
+        self.original = original
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return self._around(self._validator, self.original, *given, **named)
+
+
+def _watches(callback: UltralyticsPDQ, method: Any) -> bool:
     """Return whether this callback is among those around a method: a model may have several."""
-    while isinstance(method, partial):
-        if method.func.__self__ is callback:  # type: ignore[attr-defined]
+    while isinstance(method, _Watched):
+        if method.watched_by is callback:
             return True
-        method = method.args[1]
+        method = method.original
     return False
 
 
