@@ -341,6 +341,14 @@ def test_numbers_that_are_no_class_are_left_out() -> None:
     assert_equal(result, tables)
     with pytest.raises(InputError, match="an object is of N/A, which is no class"):
         PDQ(categories).update([found], [target | {"labels": [2]}])
+    most = from_torchvision(found | {"labels": [2, 2]}, classes=categories, image_ids=7)
+    assert (len(most), most.notes) == (0, (Note("nameless-detections", 2, name="N/A"),))
+
+
+def test_images_without_an_id_get_unused_numbers() -> None:
+    target = TARGET | {"image_size": (WIDTH, HEIGHT)}
+    result = filled(([FOUND] * 3, [target, target | {"image_id": 7}, target])).result()
+    assert result.dataset.image_ids.tolist() == [7, 8, 9]
 
 
 @pytest.mark.parametrize("name", ["label_probs", "covariances"])

@@ -377,6 +377,7 @@ def test_channels_of_a_graph_s_own_dropout() -> None:
     for shape, axis in (((1, 40, 3, 5), 1), ((2, 6, 40), 2)):
         model = model_of([helper.make_node("Dropout", ["x"], ["y"], "drop")], {"x": shape}, {"y": shape})
         masked = _masked(model, Dropout(masks="channels"))
+        assert [mask.axes for mask in masked.masks] == [len(shape)]
         _, (drawn,) = masked.sample({"x": np.ones(shape, np.float32)}, ["y"], 1, 0)
         by_channel = np.moveaxis(drawn, axis, 0).reshape(40, -1)
         assert (by_channel == by_channel[:, :1]).all()
