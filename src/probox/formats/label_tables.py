@@ -381,6 +381,7 @@ def truth_of(
     *,
     notes: Sequence[Note],
     rounding: Sequence[float] = (),
+    stems: Sequence[str] | None = None,
     **others: Any,
 ) -> GroundTruth:
     """Return the table of objects; those without a polygon have the pixels of their box, as in COCO's files.
@@ -390,17 +391,21 @@ def truth_of(
     rows : LabelRows
         The objects; those without an image are left out.
     names, sizes
-        Of each image: its file name, which tells its id, and width and height.
+        Of each image: its file name, and width and height.
     problems : Problems
         Where they go.
     notes : sequence of Note
         What to say of the table, besides objects without masks.
     rounding : sequence of float
         That of `_restore_corners`, for boxes that were written as fractions of the image.
+    stems : sequence of str, optional
+        What tells the id of each image. Default: its file name without folder and ending.
     **others
         Further columns of the data set, such as its classes.
     """
-    ids = ids_of_names([os.path.splitext(os.path.basename(name))[0] for name in names])
+    if stems is None:
+        stems = [os.path.splitext(os.path.basename(name))[0] for name in names]
+    ids = ids_of_names(stems)
     order = np.argsort(ids, kind="stable")
     row_of = np.append(np.argsort(order), -1)
     shapes = np.array(sizes, np.int32).reshape(-1, 2)[order]

@@ -196,7 +196,17 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
     shapes = [sizes[name] for name in names]
     _to_pixels(rows, shapes)
     rounding = rounding_of(written)  # of each line: several tools made these files
-    return truth_of(rows, names, shapes, problems, notes=notes, rounding=rounding, classes=classes, source=source.name)
+    return truth_of(
+        rows,
+        names,
+        shapes,
+        problems,
+        notes=notes,
+        rounding=rounding,
+        stems=[os.path.splitext(name)[0] for name in names],  # an ImageID with a folder is no number
+        classes=classes,
+        source=source.name,
+    )
 
 
 def _to_pixels(rows: LabelRows, sizes: npt.ArrayLike) -> None:

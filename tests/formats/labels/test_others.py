@@ -197,6 +197,16 @@ def test_open_images_names_and_sizes(tmp_path: Path) -> None:
     assert "sizes.csv: expected width and height of '000047', but got nothing" in said(lambda: read_truth(truth_file))
 
 
+def test_open_images_in_folders(tmp_path: Path) -> None:
+    box = "cup,1,0.1,0.5,0.2,0.6,0"
+    heading = "ImageID,LabelName,Confidence,XMin,XMax,YMin,YMax,IsGroupOf"
+    file = put(tmp_path / "boxes.csv", f"{heading}\ntrain/0007,{box}\ntrain/0003,{box}\n")
+    put(tmp_path / "sizes.csv", "ImageID,Width,Height\ntrain/0007,64,48\ntrain/0003,64,48\n")
+    truth = read_truth(file)
+    assert truth.dataset.file_names == ("train/0003.jpg", "train/0007.jpg")
+    assert truth.image_ids.tolist() == [1, 2]  # a path is no number
+
+
 def test_open_images_prediction_strings(tmp_path: Path) -> None:
     truth_file, found_file = world.open_images(SCENE, tmp_path)
     truth = read_truth(truth_file)
