@@ -393,8 +393,9 @@ class _HeatmapFiles:
         self.number_of = np.zeros(len(chosen), np.int64)
         numbers: dict[Path, int] = {}
         stem = file.name.removesuffix(".gz").removesuffix(".json")
-        for at, row in enumerate(chosen.tolist()):
-            heatmap = None if found.heatmaps is None else found.heatmaps[row]
+        heatmaps = found.heatmaps or ()
+        for at, row in enumerate(chosen.tolist() if heatmaps else ()):
+            heatmap = heatmaps[row]
             if heatmap is None:
                 continue
             path = file.with_name(f"{stem}.{found.image_ids[row]}.{heatmap.dtype.name}.npy")
