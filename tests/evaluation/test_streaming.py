@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tracemalloc
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.evaluation.equal import assert_equal
 from tests.strategies import random_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
+from probox.evaluation.inputs import TablePieces
 from probox.formats import read_detections, read_truth, write_parquet
 from probox.formats.parquet import writing as parquet_writing
 from probox.notes import Note
@@ -44,6 +46,22 @@ def written(folder: Path, truth: GroundTruth, found: Detections, group_bytes: in
 def in_memory(truth: Path, found: Path, *, repair: bool = False, **options: Any) -> Evaluation:
     table = read_truth(truth)
     return evaluate(table, read_detections(found, table, repair=repair), **options)
+
+
+def test_pieces_of_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image is never cut, however many detections it has; none is left out."""
+    monkeypatch.setattr("probox.evaluation.inputs.AT_ONCE", 2)
+    sizes = dict.fromkeys([1, 2, 3, 4, 5], (64, 48))
+    truth = GroundTruth.from_boxes(["cup"], sizes, [], np.zeros((0, 4)), [])
+    ids = np.array([5, 2, 4, 2, 5, 2])
+    found = Detections(classes=["cup"], image_ids=ids, boxes=np.tile([1, 2, 3, 4], (6, 1)), label_probs=np.ones((6, 1)))
+    pieces = islice(TablePieces(truth, found, repair=False).pieces(truth.image_ids, whole=False), 9)
+    assert [(part.image_ids.tolist(), some.image_ids.tolist()) for part, some in pieces] == [
+        ([1], []),
+        ([2], [2, 2, 2]),
+        ([3, 4], [4]),
+        ([5], [5, 5]),
+    ]
 
 
 @given(

@@ -44,6 +44,7 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], str]] = {
     "a pair before the first": ("pairs.object", at(0, -1), r"pairs.object\[0\]: no such row"),
     "a pair across images": ("pairs.detection", at(0, 3), r"pairs.detection\[0\]: expected a detection in the image"),
     "pairs out of order": ("pairs.object", at(0, 1), r"pairs.object\[1\]: expected each pair once"),
+    "a pair twice": ("pairs.detection", at(1, 0), r"pairs.object\[1\]: expected each pair once"),
     "image ids that fall": ("images.id", at(0, 99), "image 9: dataset: image ids must be distinct and ascending"),
     "an image without pixels": ("images.width", at(1, 0), "image 9: dataset: expected a size of 1 to 1,000,000 pixels"),
     "an image too wide": ("images.width", at(1, 2**31 - 1), "image 9: .* 1,000,000 pixels .* got 2147483647 x"),

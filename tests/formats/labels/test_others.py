@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import probox
@@ -16,7 +17,10 @@ from probox import InputError, read_detections, read_truth
 from probox.analysis.validation import validate
 from probox.cli import main
 from probox.files.reading import Source
+from probox.formats.kitti import KITTI_TRUTH
+from probox.formats.label_tables import LabelRows, refuse_twins
 from probox.formats.open_images import class_descriptions
+from probox.formats.problems import Problems
 from probox.formats.registry import detection_formats, format_of_detections, format_of_truth, truth_formats
 from probox.notes import Note
 
@@ -24,6 +28,7 @@ from . import world
 from .world import header, make_scene, put
 
 SCENE = make_scene(images=3, empty=False)
+REGIONS = "regions-not-labelled"
 
 
 def changed(path: Path, old: str, new: str) -> Path:
@@ -38,6 +43,27 @@ def said(call: Callable[[], object]) -> str:
         call()
     assert caught.value.remedy
     return str(caught.value)
+
+
+# --- all of them ---
+
+
+def test_each_row_has_one_problem() -> None:
+    rows = LabelRows()
+    for number, side in enumerate([1.0, np.inf, -np.inf, np.nan, -1.0], start=1):
+        rows.add("found.txt", number, (0.0, 0.0, side, 1.0), score=0.5)
+    problems = Problems(lenient=True)
+    assert rows.usable(problems, scored=True).tolist() == [0]
+    assert {finding.kind: finding.count for finding in problems.findings} == {"non-finite box": 3, "inverted box": 1}
+
+
+def test_two_names_of_the_first_image() -> None:
+    rows, problems = np.array([0, -1, 1, 0, -1]), Problems(lenient=True)
+    names, ids = ["7", "8", "9", "07", "08"], np.array([7, 9])
+    assert refuse_twins(rows, names, ids, "found.csv", problems, lambda at: None, "keep one").tolist() == [3]
+    assert rows.tolist() == [0, -1, 1, -1, -1]
+    (finding,) = problems.findings
+    assert (finding.kind, finding.count, finding.examples[0].image) == ("duplicate id", 1, 7)
 
 
 # --- Pascal VOC ---
@@ -74,7 +100,9 @@ def test_voc_sizes_of_0(tmp_path: Path) -> None:
 def test_voc_that_counts_from_0(tmp_path: Path) -> None:
     root, _ = world.voc(SCENE, tmp_path)
     (x, y, *_), file = SCENE.objects[0][2], root / "Annotations" / "000040.xml"
-    changed(file, f"<xmin>{x + 1}</xmin>", "<xmin>0</xmin>")
+    changed(file, f"<xmin>{x + 1}</xmin>", "<xmin>1</xmin>")
+    assert "boxes-before-first-pixel" not in {note.code for note in read_truth(root).notes}
+    changed(file, "<xmin>1</xmin>", "<xmin>0</xmin>")
     truth = read_truth(root)
     assert truth.boxes[0, :2].tolist() == [-1, y]
     assert any(
@@ -158,6 +186,20 @@ def test_kitti_places(tmp_path: Path) -> None:
     assert "image_2/000047.png: has labels, but no image; put the image there" in said(lambda: read_truth(root))
     (root / "image_2").rename(root / "pictures")
     assert f"for their sizes: {root / 'image_2'} is not there" in said(lambda: read_truth(root))
+
+
+def test_kitti_regions_of_no_image(tmp_path: Path) -> None:
+    root, _ = world.kitti(SCENE, tmp_path)
+    for stem in ("000040", "000047"):
+        put(root / "label_2" / f"{stem}.txt", "DontCare 0 0 0 1 2 3 4 0 0 0 0 0 0 0\n")
+    before = Problems(lenient=True)
+    regions = [note.count for note in KITTI_TRUTH.read(Source(root), before).notes if note.code == REGIONS]
+    (root / "image_2" / "000047.png").unlink()
+    after = Problems(lenient=True)
+    fewer = [note.count for note in KITTI_TRUTH.read(Source(root), after).notes if note.code == REGIONS]
+    assert not before.findings
+    assert [finding.kind for finding in after.findings] == ["unusable image"]
+    assert fewer == [regions[0] - 1]
 
 
 def test_wrong_kitti(tmp_path: Path) -> None:
