@@ -164,6 +164,20 @@ class TestMessages:
             )
         )
 
+    def test_boxes_too_unsure_to_measure_have_no_gain(self) -> None:
+        """Boxes that are off by 1,000 pixels: with the stds that they need, their heatmaps would be too large."""
+        boxes = np.tile([[2000.0, 2000.0, 18000.0, 18000.0]], (6, 1))
+        truth = GroundTruth.from_boxes(["cup"], dict.fromkeys(range(6), (20000, 20000)), range(6), boxes, [0] * 6)
+        covariances = np.tile(25.0 * np.eye(2), (6, 2, 1, 1))
+        sure = Detections(
+            classes=["cup"], image_ids=range(6), boxes=boxes + 1000.0, label_probs=[[0.9]] * 6, covariances=covariances
+        )
+        for method in ("scale", "constant"):
+            fitted = fit(truth, sure, method=method, target="nll", folds=2)
+            assert fitted.gain is None
+            assert fitted.notes[-1].code == "no-gain-of-folds"
+            assert "its heatmap would need" in str(fitted.notes[-1])
+
     def test_few_images_make_few_folds(self, truth: GroundTruth, found: Detections) -> None:
         fitted = fit(truth.select_images(truth.image_ids[:3]), found)
         assert fitted.gain.folds == 3

@@ -204,10 +204,11 @@ def fit(
             task.calibrate([fit_to(name, fold_of_image != fold) for fold in range(parts)], fold_of_image)
             for name in methods
         ]
-    except InputError as error:  # the whole suffices for a fit, but not its parts
+        after, *constant = [task.measure(held_out) for held_out in (calibrated, *control)]
+    except InputError as error:  # the whole suffices for a fit; its parts do not, or what they give cannot be measured
         notes.append(Note("no-gain-of-folds", problem=error.problem))
         return CalibrationFit(calibration=calibration, gain=None, notes=tuple(notes))
-    before, after = task.measure(found), task.measure(calibrated)
+    before = task.measure(found)
 
     def compare_with(first: Numbers) -> dict[str, Change]:
         return compare(*first.beside(after), telling, resamples=resamples, seed=seed)
@@ -219,7 +220,7 @@ def fit(
         notes += notes_on_threshold(found.select(here), calibrated.select(here), chosen.fixed_threshold)
     gain = Gain(
         changes=compare_with(before),
-        over_constant=compare_with(task.measure(control[0])) if control else {},
+        over_constant=compare_with(*constant) if constant else {},
         columns=telling,
         folds=parts,
         images=images,
