@@ -391,6 +391,11 @@ def test_the_sum_of_qualities_is_not_their_mean() -> None:
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
+    apart = table_of({"PDQ": {"none": [0.5] * 2, "confidences x 0.8": [0.4] * 2}}).rows()
+    rows = [row for row in apart if (row["perturbation"] == "none") == (row["repeat"] == 0)]
+    without_pairs = ResultTable.from_rows(rows, ["perturbation", "repeat"])
+    (about,) = (claim for claim in claims_of_notice(without_pairs) if claim.claim.startswith("PDQ under confidences"))
+    assert about.holds is None
     about_pdq = "PDQ notices every change"
     assert judged(presets=())[about_pdq] is None
     assert judged(presets=("PDQ_paper",))[about_pdq] is True

@@ -332,7 +332,7 @@ def _root_of_confidence(matrix: Matrix, *, sums: bool) -> Claim:
 
     return judge_presets(
         f"{what} under confidences x {CONFIDENCE:g} is sqrt({CONFIDENCE:g}) of what it was",
-        matrix.table if LESS_SURE in matrix.perturbations and matrix.repeats else ResultTable({}),
+        matrix.table if len(matrix.values("repeat", LESS_SURE)[0]) else ResultTable({}),
         required,
         judge,
         key="pPDQ" if sums else "PDQ",
