@@ -16,6 +16,7 @@ import probox
 from probox import Detections, Evaluation, GroundTruth
 from probox.measures.measure import Measure
 from probox.measures.scoring import calibration_metrics, score_definition, score_rows
+from probox.measures.scoring.detection_measures import LA_IOUS
 from probox.measures.scoring.scores import entropies, log_determinants
 
 EVERY = pytest.mark.parametrize("measure", OURS, ids=lambda measure: measure.name)
@@ -101,6 +102,31 @@ def test_other_uncertainties_tell_hits_apart(golden: Evaluation) -> None:
     by = {"_entropy": entropies(table.label_probs), "_logdet": log_determinants(table.covariances)}
     for part, uncertainties in by.items():
         assert numbers[f"MUE@50{part}"] == pytest.approx(score_definition.mue(uncertainties.tolist(), hits.tolist()))
+
+
+@examples(40)
+@given(st.integers(0, 2**32 - 1))
+def test_numbers_of_scores_are_those_of_their_definitions(seed: int) -> None:
+    truth, found = random_world(seed, heatmaps=False, max_images=9)
+    result = probox.evaluate(truth, found, measures=["d-ece", "laece", "laace", "qgc"])
+    expected = dict.fromkeys(result.summary(), math.nan)
+    for iou, name in zip(LA_IOUS, ("50", "0"), strict=True):
+        judged = score_rows.outcomes(result, iou)
+        rows, objects = judged.detections, result.objects.labels[judged.objects]
+        scores, labels = result.detections.scores[rows], result.detections.labels[rows]
+        missed = int((~judged.found).sum())
+        if name == "50" and len(rows):
+            lists = scores.tolist(), judged.hits.tolist()
+            expected |= {f"D-ECE@50/{n}w": score_definition.d_ece(*lists, n) for n in (10, 15, 25)}
+            expected |= {f"D-ECE@50/{n}m": score_definition.d_ece(*lists, n, "mass") for n in (10, 15)}
+        if name == "50" and len(rows) + missed:
+            expected["QGC@50"] = score_definition.qgc(scores.tolist(), judged.hits.tolist(), missed)
+        kept = np.isin(labels, objects)
+        if kept.any():
+            of_classes = scores[kept].tolist(), judged.ious[kept].tolist(), labels[kept].tolist()
+            expected[f"LaECE@{name}/25w"] = score_definition.laece(*of_classes, 25)
+            expected[f"LaACE@{name}"] = score_definition.laace(*of_classes)
+    assert result.summary() == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.5, 2.0])
