@@ -49,6 +49,23 @@ def test_what_the_kernel_hands_out_is_read_only() -> None:
     assert not any(column.flags.writeable for column in score(columns()))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "ends"),
+    [
+        ([], [5]),
+        ([4, 6], [7]),
+        ([4, 6, 1, 20, 3, 7, 1], [7, 8, 9, 11, 12]),
+        ([20, 0], [6, 7]),
+        ([20, 20], [6, 7]),
+    ],
+)
+def test_heatmaps_are_taken_as_many_as_fit_or_alone(
+    sizes: list[int], ends: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "_MAP_BYTES", 10)
+    assert kernel._split(5, sizes) == ends
+
+
 CASES = [(table, name) for table, fields in columns().items() for name in fields]
 
 

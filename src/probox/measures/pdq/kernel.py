@@ -213,11 +213,11 @@ def _place_of(found: Detections, row: int) -> dict[str, Any]:
 
 def _split(first: int, sizes: list[int]) -> list[int]:
     """Return the ends of runs of what follows `first` that fit into memory, or stand alone."""
-    ends, total, start = [], 0, first
+    ends, total = [], 0
     for place, size in enumerate(sizes, first):
-        if total + size > _MAP_BYTES and place > start:
+        if total + size > _MAP_BYTES and place > first:
             ends.append(place)
-            total, start = 0, place
+            total = 0
         total += size
     return [*ends, first + len(sizes)]
 
