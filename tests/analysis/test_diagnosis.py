@@ -90,6 +90,17 @@ def test_a_scale_of_two_is_found_and_said(too_sure):
     assert diagnosis.to_dict()["error_factor"]["value"] == factor.factor.value
 
 
+def test_no_scale_calibrates_boxes_without_error():
+    """The factor is 0 then, and would take the std away."""
+    truth = boxes_truth(4)
+    right = simulated(truth).replace(boxes=truth.boxes, extents=truth.boxes[:, 2:] - truth.boxes[:, :2])
+    diagnosis = evaluate(truth, right).diagnose(replicates=10)
+    assert diagnosis.error_factor.factor.value == 0.0
+    answers = {answer.key for answer in diagnosis.what_if}
+    assert "best_scale" in answers
+    assert "calibrating_scale" not in answers
+
+
 def test_one_outlier_is_named_and_does_not_move_the_factor():
     truth = boxes_truth(30)
     found = simulated(truth, sigma=3.0, reported=3.0)

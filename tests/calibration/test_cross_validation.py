@@ -99,6 +99,19 @@ def test_parts_of_pdq_add_up(seed: int, threshold: float | None, preset: str) ->
             assert parts == pytest.approx(each)
 
 
+def test_the_probability_of_background_costs_nothing() -> None:
+    """Of four detections of one object two are looked at, and the others cost what they say of a class."""
+    truth = probox.GroundTruth.from_boxes(["cup"], {1: (60, 60)}, [1], [[10, 10, 40, 40]], [0])
+    found = probox.Detections(
+        classes=["cup", "background"], image_ids=[1] * 4, boxes=[[10, 10, 40 - gone, 40] for gone in (0, 3, 9, 15)],
+        label_probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.2, 0.8]], covariances=np.tile(np.eye(2), (4, 2, 1, 1)),
+    )  # fmt: skip
+    convention = probox.Convention.preset("challenge")
+    counted = PdqCurve(truth, found, convention).parts(Scale(1.0))[0, 1]
+    expected = pdq_parts(truth, found, convention)[0, 1]
+    assert counted == pytest.approx(expected) == pytest.approx(1 + 0.8 + 0.3 + 0.2)
+
+
 def test_a_search_finds_what_a_grid_finds() -> None:
     truth = boxes_truth(10)
     found = simulated(truth, false_per_image=5)

@@ -48,7 +48,7 @@ CORNERS: list[CornerMap] = [
 LABELS: list[LabelMap] = [
     NoLabelMap(),
     Temperature(1.25),
-    ScoreCurves(CURVE, (("cup", MonotoneCurve((0.0,), (1.0,))),)),
+    ScoreCurves(CURVE, (("cup", MonotoneCurve((0.0, 0.5), (0.0, 1.0))),)),
 ]
 
 

@@ -228,6 +228,14 @@ def test_reductions_and_weights(loss: Any) -> None:
 
 
 @each_loss
+def test_an_edge_may_be_certain(loss: Any) -> None:
+    """A variance of 0 is one, and counts as the least that there is."""
+    boxes, truth = torch.tensor([[10.0, 10, 50, 40]]), torch.tensor([[11.0, 10, 50, 42]])
+    covariance = torch.diag(torch.tensor([4.0, 0.0])).expand(1, 2, 2, 2)
+    assert bool(torch.isfinite(loss(boxes, covariance=covariance, truth_boxes=truth)))
+
+
+@each_loss
 def test_no_boxes_have_no_loss(loss: Any) -> None:
     boxes = torch.zeros(0, 4, requires_grad=True)
     log_std = torch.zeros(0, 4, requires_grad=True)
