@@ -87,7 +87,7 @@ def test_an_unknown_name_lists_the_known_ones(
 def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     few = ("images=6", "boxes=30", "objects=3", "blob_count=2", "true_variances=1,10", "fine_steps=0", "halvings=1")
     small = [word for text in (*few, "shifts=-0.1,0,0.1", "sizes=0.81,1,1.21") for word in ("--set", text)]
-    options = ("run", "all", "--images", 25, "--repeats", 1, "--seed", 3, *small, "--json", "--out")
+    options = ("run", "all", "--max-images", 25, "--repeats", 1, "--seed", 3, *small, "--json", "--out")
     status, out, _ = run(capsys, *options, tmp_path / "one")
     assert status == 0
     answer = json.loads(out)
@@ -109,18 +109,19 @@ def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFi
     before = contents(tmp_path / "one")
     spatial = ("--set", "true_variances=1,10", "--set", "fine_steps=0")
     for name, own in {"spatial-uncertainty": spatial, "missed-coco": (), "precision-recall": ()}.items():
-        run(capsys, "run", name, "--images", 25, "--repeats", 1, "--seed", 3, *own, "--out", tmp_path / "two")
+        run(capsys, "run", name, "--max-images", 25, "--repeats", 1, "--seed", 3, *own, "--out", tmp_path / "two")
         for ending in ("csv", "json", "png", "svg"):
             assert (tmp_path / "two" / f"{name}.{ending}").read_bytes() == before[f"{name}.{ending}"], name
 
 
 def test_rows_and_where_they_come_from(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    options = ("run", "missed-coco", "duplicates", "--images", 12, "--repeats", 2, "--seed", 4, "--set", "rates=0,0.5")
-    status, out, _ = run(capsys, *options, "--set", "times=1,2", "--threads", 2, "--out", tmp_path, "--json")
+    options = ("run", "missed-coco", "duplicates", "--max-images", 12, "--repeats", 2, "--seed", 4)
+    small = ("--set", "rates=0,0.5", "--set", "times=1,2")
+    status, out, _ = run(capsys, *options, *small, "--threads", 2, "--out", tmp_path, "--json")
     assert status == 0
     missed, duplicates = json.loads(out)["experiments"]
     made = missed["provenance"]
-    assert made["command"] == "probox experiment run missed-coco --images 12 --repeats 2 --seed 4 --set rates=0,0.5"
+    assert made["command"] == "probox experiment run missed-coco --max-images 12 --repeats 2 --seed 4 --set rates=0,0.5"
     assert duplicates["provenance"]["command"] == "probox experiment run duplicates --set times=1,2"
     assert (made["probox"], made["seed"]) == (__version__, 4)
     assert duplicates["provenance"]["seed"] == 0  # as its command says, which no draws depend on
@@ -143,7 +144,7 @@ def test_commands_can_be_typed_as_they_are(
 ) -> None:
     truth = tmp_path / "my truth.json"
     truth.write_bytes((golden_dir / "mixed" / "ground_truth.json").read_bytes())
-    options = ["run", "missed-coco", "--truth", truth, "--images", "2", "--repeats", "1", "--set", "rates = 0, 0.5"]
+    options = ["run", "missed-coco", "--truth", truth, "--max-images", "2", "--repeats", "1", "--set", "rates = 0, 0.5"]
     (missed,) = json.loads(run(capsys, *options, "--out", tmp_path / "one", "--json")[1])["experiments"]
     typed = shlex.split(missed["provenance"]["command"])
     assert typed[:2] == ["probox", "experiment"]
@@ -170,7 +171,7 @@ def test_strict_tells_by_its_status(capsys: pytest.CaptureFixture[str], tmp_path
     assert "does not hold" in out
     assert (tmp_path / "label-uncertainty.json").exists()
     assert run(capsys, *denied)[0] == 0
-    few = ("--images", 3, "--repeats", 1, "--set", "true_variances=1,10", "--set", "fine_steps=0")
+    few = ("--max-images", 3, "--repeats", 1, "--set", "true_variances=1,10", "--set", "fine_steps=0")
     status, out, _ = run(capsys, "run", "spatial-uncertainty", *few, "--strict", "--out", tmp_path)
     assert (status, out.count("not measured")) == (0, 6)  # a single repeat says nothing about leads
 
@@ -230,7 +231,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_a_truth_can_be_given(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
     truth = golden_dir / "mixed" / "ground_truth.json"
-    status, out, _ = run(capsys, "run", "missed-coco", "--truth", truth, "--images", 2, "--out", tmp_path, "--json")
+    status, out, _ = run(capsys, "run", "missed-coco", "--truth", truth, "--max-images", 2, "--out", tmp_path, "--json")
     assert status == 0
     assert json.loads(out)["ran_on"].startswith("2 images of ground_truth.json with ")
     status, _, err = run(capsys, "run", "plane", "--truth", truth, "--out", tmp_path)
@@ -267,12 +268,12 @@ def test_figures_need_matplotlib(
 def test_images_that_are_too_few_for_one_experiment_stop_no_other(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    options = ("run", "constant-sigma", "duplicates", "--images", 2, "--out", tmp_path)
+    options = ("run", "constant-sigma", "duplicates", "--max-images", 2, "--out", tmp_path)
     status, _, err = run(capsys, *options)
     assert status == 0
     assert "constant-sigma: left out: expected at least 4 images" in " ".join(err.split())
     assert (tmp_path / "duplicates.csv").exists()
-    status, _, err = run(capsys, "run", "constant-sigma", "--images", 2, "--out", tmp_path / "none")
+    status, _, err = run(capsys, "run", "constant-sigma", "--max-images", 2, "--out", tmp_path / "none")
     assert status == 1
     assert "expected at least 4 images" in err
 
@@ -280,7 +281,7 @@ def test_images_that_are_too_few_for_one_experiment_stop_no_other(
 @pytest.mark.slow
 def test_images_are_those_that_an_experiment_looks_at(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     small = ("--repeats", 1, "--set", "crowds=1", "--out", tmp_path, "--json")
-    for options, count in (((), 40), (("--images", 5), 5), (("--images", 5, "--set", "images=3"), 3)):
+    for options, count in (((), 40), (("--max-images", 5), 5), (("--max-images", 5, "--set", "images=3"), 3)):
         _, out, _ = run(capsys, "run", "assignment", *small, *options)
         (told,) = json.loads(out)["experiments"]
         data = told["provenance"]["data"]
@@ -304,7 +305,7 @@ def test_a_command_names_what_its_numbers_depend_on() -> None:
     assert command("duplicates", presets=("paper", "challenge")).endswith("--preset paper --preset challenge")
     assert command("plane", seed=3, images=7, repeats=2) == "probox experiment run plane"
     asked = command("missed-coco", seed=3, images=7, repeats=2)
-    assert asked == "probox experiment run missed-coco --images 7 --repeats 2 --seed 3"
+    assert asked == "probox experiment run missed-coco --max-images 7 --repeats 2 --seed 3"
 
 
 def test_experiments_with_presets_of_their_own_claim_no_others() -> None:

@@ -100,7 +100,9 @@ def list_command(as_json: bool) -> None:
     help="Your detections of it, for the experiments on detectors; repeat for more.",
 )
 @click.option("--repeats", type=click.IntRange(min=1), metavar="N", help="Repeat random draws N times.")
-@click.option("--images", type=click.IntRange(min=1), metavar="N", help="Use the first N images of the truth.")
+@click.option(
+    "--max-images", "images", type=click.IntRange(min=1), metavar="N", help="Use the first N images of the truth."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where random draws start.")
 @click.option(
     "--preset",

@@ -99,7 +99,7 @@ class Setting:
         return first_images(self.objects, given["images"]) if alone else self.objects
 
     def _own_settings(self, experiment: Experiment) -> dict[str, Any]:
-        """Return the settings that somebody chose; --images goes for an experiment's own number of images, too."""
+        """Return the settings that somebody chose; --max-images goes for an experiment's own number of images, too."""
         asked = {"images": self.images} if self.images is not None and "images" in settable(experiment) else {}
         return asked | self.changes.for_experiment(experiment)
 
@@ -123,7 +123,7 @@ class Setting:
         takes, words = experiment.takes, [f"probox experiment run {experiment.name}"]
         if "truth" in takes:
             words += [] if self.truth is None else [f"--truth {shlex.quote(Path(self.truth.source).name)}"]
-            words += [] if self.images is None else [f"--images {self.images}"]
+            words += [] if self.images is None else [f"--max-images {self.images}"]
         if "detectors" in takes and self.detectors is not None:
             named = [f"{name}={Path(table.source).name}" for name, table in self.detectors.items()]
             words += [f"--detections {shlex.quote(text)}" for text in named]
