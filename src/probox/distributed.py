@@ -217,6 +217,10 @@ def _absolute(path: Any) -> str:
 # --- detection ---
 
 
+OPTIONS = frozenset({"family", "dropout", "batch", "threads", "size", "device"})
+"""Options of `open_detector` that hold in every process, beside classes and weights."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Model:
     """What a detector is opened by, in any process that sees the same files: what `open_detector` is given.
@@ -234,6 +238,9 @@ class Model:
         """Return the model that `open_detector` would open here; one's own are told of threads only if it is asked."""
         from probox.detect.factory import split_model
 
+        unknown = sorted(choices.keys() - OPTIONS)
+        if unknown:  # here, and not in a worker; `workers` is set for each of them
+            raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
         kind, rest = split_model(model)
         file, _, function = rest.rpartition(":") if kind == "python" else (rest, "", "")
         if kind != "python":

@@ -213,3 +213,9 @@ def test_a_changed_model_is_opened_anew(client: Any, place: Path) -> None:
     over.detect_images(MODEL, find_images("photos"), "two.json", OPTIONS, client=client)
     alone("here.json")
     assert Path("two.json").read_bytes() == Path("here.json").read_bytes() != Path("one.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["workers", "dropuot"])
+def test_an_unknown_option_is_refused_before_any_work(name: str, place: Path) -> None:
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        Model.from_name(f"python:{place / 'own.py'}:make", **{name: 2})

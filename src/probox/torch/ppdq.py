@@ -122,11 +122,14 @@ def background(boxes: Tensor, *, log: bool = False, leak: float = 0.0, reach: fl
     return (value if log else value.exp()).to(boxes.dtype)
 
 
+_ARGUMENTS = tuple(inspect.signature(pairs_of).parameters)[1:]
+"""Names of what describes pairs; read once, since losses are computed at every step of a training."""
+
+
 def _given(boxes: Tensor, given: dict[str, Any]) -> Pairs:
-    known = list(inspect.signature(pairs_of).parameters)[1:]
     for name in given:
-        if name not in known:
-            raise InputError(f"unknown argument {name!r:.40}", remedy=f"choose from {', '.join(known)}")
+        if name not in _ARGUMENTS:
+            raise InputError(f"unknown argument {name!r:.40}", remedy=f"choose from {', '.join(_ARGUMENTS)}")
     return pairs_of(boxes, **given)
 
 
