@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from probox.errors import InputError
-from probox_experiments import EXPERIMENTS, ResultTable, Run, background_costs, running, table_1, tell_stories
+from probox_experiments import EXPERIMENTS, ResultTable, Run, background_costs, evaluate_examples, running, table_1
 from probox_experiments.paper.closed_form import agrees
-from probox_experiments.paper.stories import SCENES, Story, scene_truth
+from probox_experiments.paper.examples import SCENES, ExampleCase, scene_truth
 from probox_experiments.paper.table1 import ROWS
 
 JUDGES = {experiment.name: experiment.judge for experiment in EXPERIMENTS}
 SMALL: dict[str, Callable[[Run], ResultTable]] = {
     "background-region": lambda run: background_costs(pixels=(100,), run=run),
     "table-1": lambda run: table_1(share=0.0005, run=run),
-    "stories": lambda run: tell_stories(run=run),
+    "stories": lambda run: evaluate_examples(run=run),
 }
 
 
@@ -27,11 +27,11 @@ def tables() -> dict[str, ResultTable]:
 
 
 def test_told_detections_are_what_they_are_said_to_be() -> None:
-    told = Story("a", "b", "square", (2, -3, 4, 0), (1, 2, 3, 4), (0.5, 0.0))
+    told = ExampleCase("a", "b", "square", (2, -3, 4, 0), (1, 2, 3, 4), (0.5, 0.0))
     assert told.box.tolist() == [38, 43, 103, 99]
     assert told.covariances.tolist() == [[[1, 1], [1, 4]], [[9, 0], [0, 16]]]
     assert told.overlap == pytest.approx(60 * 57 / (66 * 57 + 60 * 60 - 60 * 57))
-    assert Story("a", "b", "square", (0, 0, 0, 0)).probability_map().sum() == SCENES["square"]().sum() == 3600
+    assert ExampleCase("a", "b", "square", (0, 0, 0, 0)).probability_map().sum() == SCENES["square"]().sum() == 3600
     for name, scene in SCENES.items():
         assert scene_truth(name).masks.pixels.tolist() == [scene().sum()]
 
@@ -75,7 +75,7 @@ def test_exchanged_covariances_are_noticed(
             truth, found.replace(covariances=change(found.covariances)), *rest
         ),
     )  # fmt: skip
-    claims = JUDGES["stories"](tell_stories())
+    claims = JUDGES["stories"](evaluate_examples())
     denied = [claim.claim for claim in claims if claim.holds is False]
     assert any("by hand" in claim for claim in denied)
     assert any("edge" in claim or "orrelation" in claim for claim in denied)
@@ -99,9 +99,9 @@ def test_the_printed_table_is_whole() -> None:
     [
         (lambda: table_1(share=1e-5), "share between 0.0001 and 1"),
         (lambda: background_costs(pixels=(1_000_000,)), "pixels outside of the box, but got 1,000,000"),
-        (lambda: tell_stories(sure=0.0), "sure above 0"),
-        (lambda: tell_stories(error=60.0), "error above 0 and at most 40"),
-        (lambda: tell_stories(correlation=1.0), "correlation between 0 and 1"),
+        (lambda: evaluate_examples(sure=0.0), "sure above 0"),
+        (lambda: evaluate_examples(error=60.0), "error above 0 and at most 40"),
+        (lambda: evaluate_examples(correlation=1.0), "correlation between 0 and 1"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(run: Callable[[], object], words: str) -> None:
@@ -110,7 +110,7 @@ def test_settings_that_mean_nothing_are_refused(run: Callable[[], object], words
 
 
 def test_other_settings_are_judged_too() -> None:
-    claims = JUDGES["stories"](tell_stories(sure=2.0, error=12.0, correlation=0.5))
+    claims = JUDGES["stories"](evaluate_examples(sure=2.0, error=12.0, correlation=0.5))
     assert [claim for claim in claims if claim.holds is None] == []
     assert claims[0].holds
     without = background_costs(pixels=(), inside=0.5, outside=0.25)

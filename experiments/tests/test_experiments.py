@@ -306,7 +306,7 @@ CHANGES: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
 
 ALWAYS = {
     "PDQ is a number whatever is done",  # see test_a_pdq_that_is_nothing_throughout_is_denied
-    "Every change is noticed by a measure other than PDQ and PMB-NLL",  # see test_notice.py
+    "Every change is noticed by a measure other than PDQ and PMB-NLL",  # see test_sensitivity.py
     "The more uncertain the box, the more lenient is PDQ",  # see below
 }
 

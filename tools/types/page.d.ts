@@ -858,7 +858,7 @@ interface Probox {
   confusion(store: Store, view: View): Uint32Array[];
   mostConfused(counts: Uint32Array[], most: number): number[];
 
-  // diagnosis.js, why.js, plots.js
+  // diagnosis.js, diagnosis_cards.js, plots.js
   diagnosis: Diagnosis;
   why: {
     counted(n: number, what: string): string;

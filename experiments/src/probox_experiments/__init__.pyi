@@ -1,7 +1,7 @@
 from .beyond.constant_sigma import constant_sigma as constant_sigma
-from .beyond.notice import which_notices_what as which_notices_what
 from .beyond.proper import proper as proper
 from .beyond.segmentation import segmentation as segmentation
+from .beyond.sensitivity import which_notices_what as which_notices_what
 from .claims import Claim as Claim
 from .claims import ResultTable as ResultTable
 from .experiment import Experiment as Experiment
@@ -11,6 +11,7 @@ from .paper.duplicates import duplicates_coco as duplicates_coco
 from .paper.duplicates import duplicates_coco_100 as duplicates_coco_100
 from .paper.duplicates import duplicates_lower_coco as duplicates_lower_coco
 from .paper.duplicates import duplicates_order as duplicates_order
+from .paper.examples import evaluate_examples as evaluate_examples
 from .paper.matching_rule import matching_rule as matching_rule
 from .paper.matching_rule import precision_recall as precision_recall
 from .paper.misalignment import scaling as scaling
@@ -27,7 +28,6 @@ from .paper.perfect_boxes import label_uncertainty as label_uncertainty
 from .paper.pixel_regions import background_costs as background_costs
 from .paper.pixel_regions import plane as plane
 from .paper.spatial import spatial_uncertainty as spatial_uncertainty
-from .paper.stories import tell_stories as tell_stories
 from .paper.table1 import table_1 as table_1
 from .registry import EXPERIMENTS as EXPERIMENTS
 from .running import Run as Run

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from probox_experiments.beyond.constant_sigma import CONSTANT_SIGMA
-from probox_experiments.beyond.notice import WHICH_NOTICES_WHAT
 from probox_experiments.beyond.proper import PROPER
 from probox_experiments.beyond.segmentation import SEGMENTATION
+from probox_experiments.beyond.sensitivity import WHICH_NOTICES_WHAT
 from probox_experiments.experiment import Experiment
 from probox_experiments.paper.assignment import ASSIGNMENT
 from probox_experiments.paper.duplicates import (
@@ -15,13 +15,13 @@ from probox_experiments.paper.duplicates import (
     DUPLICATES_LOWER_COCO,
     DUPLICATES_ORDER,
 )
+from probox_experiments.paper.examples import EXAMPLES
 from probox_experiments.paper.matching_rule import MATCHING_RULE, PRECISION_RECALL
 from probox_experiments.paper.misalignment import SCALING, TRANSLATION
 from probox_experiments.paper.misses import FALSE_POSITIONS, FALSE_SMALL, LOWER_CONFIDENCE, MISSED_COCO, MISSED_SMALL
 from probox_experiments.paper.perfect_boxes import BOX_PROBABILITY, CORNER_VARIANCE, LABEL_COCO, LABEL_UNCERTAINTY
 from probox_experiments.paper.pixel_regions import BACKGROUND_REGION, PLANE
 from probox_experiments.paper.spatial import SPATIAL_UNCERTAINTY
-from probox_experiments.paper.stories import STORIES
 from probox_experiments.paper.table1 import TABLE_1
 from probox_experiments.training.comparison import TRAINING, TRAINING_SCENES
 
@@ -32,7 +32,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     SPATIAL_UNCERTAINTY,
     LABEL_UNCERTAINTY,
     TABLE_1,
-    STORIES,
+    EXAMPLES,
     BOX_PROBABILITY,
     CORNER_VARIANCE,
     TRANSLATION,

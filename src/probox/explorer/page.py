@@ -114,7 +114,7 @@ def constants() -> dict[str, Any]:
 SCRIPTS = (
     "dom", "store", "boxes", "diagnosis", "state", "geometry", "heatmap", "paint", "labels", "axes", "gestures",
     "charts", "bars", "selection", "filters", "tags", "exports", "tables", "resampling", "comparing", "versus",
-    "confusion", "plots", "why", "sigmas", "items", "gallery", "viewer", "app",
+    "confusion", "plots", "diagnosis_cards", "sigmas", "items", "gallery", "viewer", "app",
 )  # fmt: skip
 """``NAME.js``, in the order in which they need each other; what follows from a change is done in this order too."""
 

@@ -116,7 +116,7 @@ class CalibratedDetector:
         nothing = round(len(rows) * b / a) if len(rows) else 0
         existence = np.concatenate([rng.beta(a + 1, b, len(rows)), rng.beta(a, b + 1, nothing)])
         images = np.concatenate([truth.image_rows[rows], rng.integers(0, len(truth.image_ids), nothing)])
-        places = np.concatenate([boxes[rows], boxes_of_nothing(rng, truth, images[len(rows) :])])
+        places = np.concatenate([boxes[rows], false_positive_boxes(rng, truth, images[len(rows) :])])
         labels = np.concatenate([truth.labels[rows], truth.labels[rng.integers(0, max(len(truth), 1), nothing)]])
         probs = _label_probs(rng, labels, existence, len(truth.classes))
         sigmas = self._sigmas(rng, places)
@@ -196,7 +196,7 @@ def _label_probs(rng: np.random.Generator, labels: Rows, existence: Floats, clas
     return label_rows(top, second, existence, certainty, classes)
 
 
-def boxes_of_nothing(rng: np.random.Generator, truth: GroundTruth, images: Rows) -> Floats:
+def false_positive_boxes(rng: np.random.Generator, truth: GroundTruth, images: Rows) -> Floats:
     """Return inclusive pixel boxes in these images, as large as objects are, where no object is."""
     whole = pixel_aligned(truth)
     sizes = whole.boxes[:, 2:] - whole.boxes[:, :2] if len(whole) else np.array([[20.0, 20.0]])
@@ -342,7 +342,7 @@ def _with_false(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator, *, c
     """Add a fifth more detections, of nothing, at one confidence."""
     count, classes = round(FALSE * int((~drawn.wide).sum())), len(truth.classes)
     images = rng.integers(0, len(truth.image_ids), count)
-    boxes = boxes_of_nothing(rng, truth, images)
+    boxes = false_positive_boxes(rng, truth, images)
     first = rng.integers(0, classes, count)
     second = (first + rng.integers(1, max(classes, 2), count)) % classes
     existence = np.full(count, confidence if classes == 1 else confidence / FALSE_CERTAINTY)

@@ -50,7 +50,7 @@ PALEST = 0.25
 """How much of its colour a cell has that has just been noticed."""
 
 
-def draw_notice(table: ResultTable) -> Figure:
+def draw_sensitivity(table: ResultTable) -> Figure:
     """Draw a row for each change and a column for each measure: z in each cell, coloured where it is noticed."""
     matrix = Matrix(table)
     rows, columns = matrix.perturbations, matrix.measures
@@ -217,7 +217,7 @@ def _numbers(table: ResultTable) -> Claim:
     return judge_presets(words, table, "none", judge, shown="not a number: {}", between=", ")
 
 
-def claims_of_notice(table: ResultTable) -> list[Claim]:
+def claims_of_sensitivity(table: ResultTable) -> list[Claim]:
     """Judge what follows from the definitions of the measures, and what was hoped for."""
     matrix = Matrix(table)
     boxes, sigmas, counts = ([one.name for one in group] for group in (BOXES, SIGMAS, COUNTS))
@@ -401,6 +401,6 @@ WHICH_NOTICES_WHAT = Experiment(
     varied="one thing at a time of an honest detector, in twenty ways, for all measures",
     claim="what each measure can see and what it cannot, as its definition says",
     function=which_notices_what,
-    judge=claims_of_notice,
-    draw=draw_notice,
+    judge=claims_of_sensitivity,
+    draw=draw_sensitivity,
 )

@@ -46,7 +46,7 @@ CLASSES = ("thing", "another thing")
 
 
 @dataclasses.dataclass(frozen=True)
-class Story:
+class ExampleCase:
     """A detection of a story, said by how it differs from the box around its object.
 
     Parameters
@@ -97,30 +97,30 @@ class Story:
         return box_map(self.box, self.covariances, width, height)
 
 
-def list_stories(sure: float, error: float, correlation: float) -> list[Story]:
-    """Return all stories; the settings are those of `tell_stories`."""
+def list_examples(sure: float, error: float, correlation: float) -> list[ExampleCase]:
+    """Return all stories; the settings are those of `evaluate_examples`."""
     # The arm to the left is missed, the box ends below the feet.
     general = (-14.0, 0.0, 0.0, 12.0)
     told = [
-        Story("general", "little uncertainty", "person", general, (1, 1, 1, 1)),
-        Story("general", "on the right edges", "person", general, (14, 1, 1, 12)),
-        Story("general", "x and y exchanged", "person", general, (1, 14, 12, 1)),
-        Story("general", "corners exchanged", "person", general, (1, 12, 14, 1)),
-        Story("over-confident", "sure of the wrong edge", "person", (2, 2, 2, -100), (6, 6, 6, sure)),
-        Story("over-confident", "unsure of it, too", "person", (2, 2, 2, -100), (6, 6, 6, 100)),
-        Story("under-confident", "good box, unsure edge", "laptop", (0, 0, 1, 1), (1, 1, 40, 1)),
-        Story("under-confident", "poorer box, honest", "person", (3, -4, -4, 3), (3, 4, 4, 3)),
-        Story("chair", "surer label", "chair", (8, 2, 12, 4), probability=0.95),
-        Story("chair", "better box", "chair", (0, 0, 1, 0), probability=0.7),
-        Story("pizza", "surer label", "pizza", (5, 2, 9, 2), probability=0.95),
-        Story("pizza", "better box", "pizza", (2, 0, 2, 1), probability=0.7),
+        ExampleCase("general", "little uncertainty", "person", general, (1, 1, 1, 1)),
+        ExampleCase("general", "on the right edges", "person", general, (14, 1, 1, 12)),
+        ExampleCase("general", "x and y exchanged", "person", general, (1, 14, 12, 1)),
+        ExampleCase("general", "corners exchanged", "person", general, (1, 12, 14, 1)),
+        ExampleCase("over-confident", "sure of the wrong edge", "person", (2, 2, 2, -100), (6, 6, 6, sure)),
+        ExampleCase("over-confident", "unsure of it, too", "person", (2, 2, 2, -100), (6, 6, 6, 100)),
+        ExampleCase("under-confident", "good box, unsure edge", "laptop", (0, 0, 1, 1), (1, 1, 40, 1)),
+        ExampleCase("under-confident", "poorer box, honest", "person", (3, -4, -4, 3), (3, 4, 4, 3)),
+        ExampleCase("chair", "surer label", "chair", (8, 2, 12, 4), probability=0.95),
+        ExampleCase("chair", "better box", "chair", (0, 0, 1, 0), probability=0.7),
+        ExampleCase("pizza", "surer label", "pizza", (5, 2, 9, 2), probability=0.95),
+        ExampleCase("pizza", "better box", "pizza", (2, 0, 2, 1), probability=0.7),
     ]
     for story, sign in (("edge too near", -1.0), ("edge too far", 1.0)):
         for wrong, name in enumerate(EDGES):
             for unsure, other in enumerate(EDGES):
                 off, sigmas = [0.0] * 4, [sure] * 4
                 off[wrong], sigmas[unsure] = sign * error, error
-                told.append(Story(story, f"{name} wrong, {other} unsure", "square", off, sigmas))
+                told.append(ExampleCase(story, f"{name} wrong, {other} unsure", "square", off, sigmas))
     for story, sign in (("corner too near", -1.0), ("corner too far", 1.0)):
         for corner, name in enumerate(("top left", "bottom right")):
             for rho in (correlation, -correlation):
@@ -129,11 +129,11 @@ def list_stories(sure: float, error: float, correlation: float) -> list[Story]:
                 sigmas[2 * corner : 2 * corner + 2] = [error] * 2
                 correlations[corner] = rho
                 detection = f"{name}, correlation {rho:+g}"
-                told.append(Story(story, detection, "small square", off, sigmas, correlations))
+                told.append(ExampleCase(story, detection, "small square", off, sigmas, correlations))
     return told
 
 
-def detections(told: Sequence[Story]) -> Detections:
+def detections(told: Sequence[ExampleCase]) -> Detections:
     """Return the detections of one image as a table."""
     return Detections(
         classes=CLASSES,
@@ -247,7 +247,7 @@ BANDS: Sequence[Sequence[tuple[str, str, Sequence[str]]]] = (
 GRIDS = {"edge too near": "One edge too near", "edge too far": "One edge too far"}
 
 
-def draw_stories(table: ResultTable) -> Figure:
+def draw_examples(table: ResultTable) -> Figure:
     """Draw every story, and below them a table of wrong and unsure edges."""
     figure = new_figure(7.4, 12.2)
     figure.suptitle("Made-up detections and their spatial quality", x=0.005, ha="left", fontsize=12.5)
@@ -277,7 +277,7 @@ def _draw_panel(axes: Axes, table: ResultTable, story: str, detection: str) -> N
     if not len(told):
         return
     (row,) = told.rows()
-    scenes = {(one.story, one.detection): one.scene for one in list_stories(1, 1, 0.5)}
+    scenes = {(one.story, one.detection): one.scene for one in list_examples(1, 1, 0.5)}
     scene = scenes.get((story, detection), "small square")
     mask = SCENES[scene]()
     height, width = mask.shape
@@ -360,7 +360,7 @@ SNAPPED = 1e-8
 """The spatial quality from which on preset `reference` sees none."""
 
 
-def tell_stories(
+def evaluate_examples(
     *, sure: float = 0.5, error: float = 6.0, correlation: float = 0.8, run: Run | None = None
 ) -> ResultTable:
     """Measure detections that are unsure where they err, elsewhere, or nowhere (A.2), and such with labels (A.4).
@@ -390,7 +390,7 @@ def tell_stories(
     if not 0.0 < correlation < 1.0:
         raise InputError(f"expected correlation between 0 and 1, but got {correlation:g}")
     run = run or Run()
-    each_told = list_stories(sure, error, correlation)
+    each_told = list_examples(sure, error, correlation)
     told = {(one.story, one.detection): [one] for one in each_told}
     told |= {(story, BOTH): [one for one in each_told if one.story == story] for story in TOLD_OF_LABELS}
 
@@ -405,7 +405,7 @@ def tell_stories(
     return run.table("stories", points, point, sure=sure, error=error, correlation=correlation)
 
 
-def _describe(told: Sequence[Story], run: Run) -> tuple[dict[str, float], dict[str, float]]:
+def _describe(told: Sequence[ExampleCase], run: Run) -> tuple[dict[str, float], dict[str, float]]:
     """Return what the detection is, nothing if it is two at once, and its qualities under `paper`, by hand."""
     from probox.measures.boxes import average_precision
 
@@ -424,7 +424,7 @@ def _describe(told: Sequence[Story], run: Run) -> tuple[dict[str, float], dict[s
     return described, {f"by_hand_{name}_paper": value for name, value in zip(NUMBERS[:2], by_hand, strict=True)}
 
 
-def claims_of_stories(table: ResultTable) -> list[Claim]:
+def claims_of_examples(table: ResultTable) -> list[Claim]:
     """Judge every story, and all numbers under `paper` by those that were worked out by hand."""
     if len(table) < TOLD:
         return [not_measured("Every story comes out as it is told", f"all {TOLD} detections of the stories")]
@@ -685,12 +685,12 @@ def _corners(table: ResultTable, story: str, sign: int) -> Claim:
     )
 
 
-STORIES = Experiment(
+EXAMPLES = Experiment(
     name="stories",
     section="A.2, A.4",
     varied="where made-up detections are unsure, beside where they are wrong, and how sure they are of labels",
     claim="uncertainty pays on the edge that is wrong, and nowhere else; a better box outweighs a surer label",
-    function=tell_stories,
-    judge=claims_of_stories,
-    draw=draw_stories,
+    function=evaluate_examples,
+    judge=claims_of_examples,
+    draw=draw_examples,
 )

@@ -11,8 +11,7 @@ import pytest
 from probox import GroundTruth, InputError
 from probox.measures.registry import MEASURES
 from probox_experiments import ResultTable, Run, synthetic_truth, which_notices_what
-from probox_experiments.beyond import notice
-from probox_experiments.beyond.notice import claims_of_notice, draw_notice
+from probox_experiments.beyond import sensitivity
 from probox_experiments.beyond.perturbations import (
     BOXES,
     CLEAR,
@@ -25,9 +24,10 @@ from probox_experiments.beyond.perturbations import (
     CalibratedDetector,
     Drawn,
     Matrix,
-    boxes_of_nothing,
+    false_positive_boxes,
     label_rows,
 )
+from probox_experiments.beyond.sensitivity import claims_of_sensitivity, draw_sensitivity
 from probox_experiments.synthetic import pixel_aligned
 
 NAMES = [one.name for one in PERTURBATIONS]
@@ -103,7 +103,7 @@ def test_one_wide_point_in_each_image_hits_nothing(truth: GroundTruth, drawn: Dr
 
 def test_where_nothing_is_nothing_is(truth: GroundTruth) -> None:
     images = np.repeat(np.arange(50), 4)
-    boxes = boxes_of_nothing(np.random.default_rng(0), truth, images)
+    boxes = false_positive_boxes(np.random.default_rng(0), truth, images)
     assert (boxes[:, :2] >= 0).all()
     assert (boxes[:, 2:] <= truth.dataset.shapes[images] - 1).all()
     clear = 0
@@ -300,11 +300,11 @@ def foreseen(measure: str, name: str) -> float:
     """Return by how much a number gets worse, if all that was claimed were so."""
     sigmas, counts = [one.name for one in SIGMAS], [one.name for one in COUNTS]
     same = {
-        *((m, s) for m in (*notice.OF_PLAIN_BOXES, *notice.OF_LABELS) for s in sigmas),
-        *((m, s) for m in notice.ORDER for s in (*notice.FACTORS, "correlated")),
-        *((m, c) for m in notice.OF_PAIRS for c in counts),
+        *((m, s) for m in (*sensitivity.OF_PLAIN_BOXES, *sensitivity.OF_LABELS) for s in sigmas),
+        *((m, s) for m in sensitivity.ORDER for s in (*sensitivity.FACTORS, "correlated")),
+        *((m, c) for m in sensitivity.OF_PAIRS for c in counts),
         *((m, "false, unsure") for m in ("mAP", "moLRP")),
-        *((m, "confidences x 0.8") for m in ("mAP", "moLRP", "NLL", "CRPS", *notice.HONESTY, *notice.ORDER)),
+        *((m, "confidences x 0.8") for m in ("mAP", "moLRP", "NLL", "CRPS", *sensitivity.HONESTY, *sensitivity.ORDER)),
         ("energy", "confidences x 0.8"),
     }
     better = {
@@ -333,7 +333,7 @@ def judged(effect: Effect = foreseen, presets: tuple[str, ...] = ("PDQ", "PDQ_pa
     for preset in presets:
         columns |= {preset.replace("PDQ", key): columns[preset] for key in ("pPDQ",)}
         columns[preset.replace("PDQ", "TP")] = {name: [10.0] * repeats for name in ["none", *NAMES]}
-    return {claim.claim: claim.holds for claim in claims_of_notice(table_of(columns))}
+    return {claim.claim: claim.holds for claim in claims_of_sensitivity(table_of(columns))}
 
 
 def test_all_claims_hold_where_all_is_as_foreseen() -> None:
@@ -386,7 +386,7 @@ def test_the_sum_of_qualities_is_not_their_mean() -> None:
     root = math.sqrt(0.8)
     numbers = {"PDQ": (0.4, 0.4 * root), "pPDQ": (0.5, 0.25 * root), "TP": (10.0, 20.0)}
     table = table_of({key: {"none": [a] * 3, "confidences x 0.8": [b] * 3} for key, (a, b) in numbers.items()})
-    about = [claim for claim in claims_of_notice(table) if "confidences x 0.8 is sqrt(0.8)" in claim.claim]
+    about = [claim for claim in claims_of_sensitivity(table) if "confidences x 0.8 is sqrt(0.8)" in claim.claim]
     assert [claim.holds for claim in about] == [True, True]
 
 
@@ -394,7 +394,9 @@ def test_what_was_not_measured_is_not_judged() -> None:
     apart = table_of({"PDQ": {"none": [0.5] * 2, "confidences x 0.8": [0.4] * 2}}).rows()
     rows = [row for row in apart if (row["perturbation"] == "none") == (row["repeat"] == 0)]
     without_pairs = ResultTable.from_rows(rows, ["perturbation", "repeat"])
-    (about,) = (claim for claim in claims_of_notice(without_pairs) if claim.claim.startswith("PDQ under confidences"))
+    (about,) = (
+        claim for claim in claims_of_sensitivity(without_pairs) if claim.claim.startswith("PDQ under confidences")
+    )
     assert about.holds is None
     about_pdq = "PDQ notices every change"
     assert judged(presets=())[about_pdq] is None
@@ -409,13 +411,19 @@ def test_what_was_not_measured_is_not_judged() -> None:
         claim for claim in touched if claim.startswith((exact[0], exact[2]))
     }
     few = table_of({"mAP": {"none": [0.5] * 3, "misses": [0.4, 0.41, 0.42]}})
-    assert {claim.holds for claim in claims_of_notice(few)} == {None, False, True}
+    assert {claim.holds for claim in claims_of_sensitivity(few)} == {None, False, True}
 
 
 def test_claims_name_measures_and_changes_that_there_are() -> None:
     keys = {measure.headline.key for measure in MEASURES}
-    assert {*notice.OF_PLAIN_BOXES, *notice.OF_LABELS, *notice.OF_PAIRS, "PDQ", "PMB_NLL"} == keys
-    assert {*notice.FACTORS, notice.SHARPENED, notice.LESS_SURE, notice.UNSURE, notice.SURE} <= set(NAMES)
+    assert {*sensitivity.OF_PLAIN_BOXES, *sensitivity.OF_LABELS, *sensitivity.OF_PAIRS, "PDQ", "PMB_NLL"} == keys
+    assert {
+        *sensitivity.FACTORS,
+        sensitivity.SHARPENED,
+        sensitivity.LESS_SURE,
+        sensitivity.UNSURE,
+        sensitivity.SURE,
+    } <= set(NAMES)
 
 
 def test_the_picture_has_a_number_in_every_cell() -> None:
@@ -427,7 +435,7 @@ def test_the_picture_has_a_number_in_every_cell() -> None:
             "Brier": {"none": [0.5] * 3, "misses": [0.4] * 3, "duplicates": [0.5001, 0.4999, 0.50001]},
         }
     )
-    (axes,) = draw_notice(table).axes
+    (axes,) = draw_sensitivity(table).axes
     assert [text.get_text() for text in axes.texts] == ["16", ".4", "99+", "0", "", ".1"]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["misses", "duplicates"]
     assert abs(Matrix(table)["PDQ", "misses"].z) > LIMIT
