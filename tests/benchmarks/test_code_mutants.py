@@ -34,11 +34,11 @@ def test_modules_are_named_as_they_are_imported() -> None:
 def test_a_mutant_is_noticed_by_tests_that_look_and_survives_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = Path(__file__).resolve().parents[2] / "src" / "probox" / "explorer" / "packing.py"
+    module = Path(__file__).resolve().parents[2] / "src" / "probox" / "explorer" / "payload.py"
     looks, away = tmp_path / "test_looks.py", tmp_path / "test_away.py"
     looks.write_text(
-        "from probox.explorer.payload import number\n\n"
-        "def test_digits():\n    assert number(0.1234567890123456) == 0.123456789012\n"
+        "from probox.explorer.payload import round_number\n\n"
+        "def test_digits():\n    assert round_number(0.1234567890123456) == 0.123456789012\n"
     )
     away.write_text("def test_nothing():\n    import probox.explorer.payload\n")
     numbered = [mutant.change for mutant in mutants_of(module.read_text(encoding="utf-8"))]

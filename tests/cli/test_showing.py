@@ -226,8 +226,9 @@ def test_examples_are_drawn(demo_files: Path, tmp_path: Path) -> None:
     code, _, err = run("draw", source, "--images", tmp_path / "none", "--out", tmp_path / "v", "--examples", 1)
     bare = list(dict.fromkeys(story.image_id for story in expected))
     assert code == 0
-    assert f"note: {len(bare)} images have no photo in {tmp_path / 'none'} (the first: {bare[0]}): plain ground" in err
-    assert err.count("no photo") == 1
+    place = f"{tmp_path / 'none'} (the first: {bare[0]})"
+    assert f"note: {len(bare)} images without a photo in {place}: plain ground" in err
+    assert err.count("without a photo") == 1
 
     code, _, err = run("draw", source, "--out", tmp_path / "t", "--format", "svg", "--examples")
     assert code == 0

@@ -186,7 +186,7 @@ def test_a_large_mask_is_decoded_in_strips(tmp_path: Path) -> None:
     row[100:200, 2] = 1
     status, words = run("evaluate", *challenge(tmp_path, png(8192, 8192, 16, 6, row.tobytes())))
     assert status == 0
-    assert "1 images, 1 objects" in words
+    assert "1 image, 1 object," in words
 
 
 @pytest.mark.slow

@@ -122,6 +122,6 @@ def test_many_empty_gzip_members_take_time_in_proportion(tmp_path: Path) -> None
     """Each of 400,000 members is looked at once: when what follows was copied for each, this took hours."""
     path = tmp_path / "truth.json.gz"
     path.write_bytes(gzip.compress(b"") * 400_000 + gzip.compress(json.dumps(TRUTH).encode()))
-    script = f"import probox; print(len(read_truth({str(path)!r})))"
+    script = f"import probox; print(len(probox.read_truth({str(path)!r})))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LIMIT, check=False)
     assert done.stdout == "3\n", done.stderr

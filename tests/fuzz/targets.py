@@ -224,7 +224,7 @@ def _use_parts(folder: Path) -> None:
     except InputError as error:
         check_error(error)  # about two folders: it names parts
         return
-    if isinstance(whole, Evaluation):
+    if whole.kept is None:
         check_evaluation(whole)
     else:
         check_summary(whole.summary())
