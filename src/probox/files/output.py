@@ -450,7 +450,7 @@ def _make_hidden(parent: Path, name: str) -> tuple[Path, BaseFileLock]:
             lock.acquire()
             (folder / "files").mkdir()
             (folder / "aside").mkdir()
-        except (Timeout, FileNotFoundError):  # a sweeper was faster
+        except (Timeout, FileNotFoundError, FileExistsError):  # `sweep` of another run removed the folder meanwhile
             lock.release(force=True)
         except BaseException:
             _remove_hidden(folder)
