@@ -26,10 +26,10 @@ probox() {
   fi
 }
 
-probox demo | grep '^unsure .* 57\.57'
+probox demo | grep '^probabilistic .* 57\.57'
 probox demo --save demo >/dev/null
 [ -f "$work/demo/truth.json" ] || { echo "what is written in the image is not in the folder" >&2; exit 1; }
-probox evaluate demo/truth.json demo/unsure.json --out results | grep ' 57\.57 '
+probox evaluate demo/truth.json demo/probabilistic.json --out results | grep ' 57\.57 '
 probox plot results --out plots >/dev/null 2>&1
 [ -n "$(ls "$work"/plots/*.png)" ]
 echo "the image of $engine runs probox"

@@ -171,7 +171,7 @@ def test_a_measure(add: Add, run: Run) -> None:
     assert result.summary()["miss_rate"] == 2 / 4
     groups = {name: group["miss_rate"] for name, group in result.per_class().items()}
     assert groups == {"cup": 2 / 3, "dog": 0.0, "car": pytest.approx(np.nan, nan_ok=True)}
-    told = answer(run, "evaluate", "demo/truth.json", "demo/unsure.json")["summary"]
+    told = answer(run, "evaluate", "demo/truth.json", "demo/probabilistic.json")["summary"]
     assert told["miss_rate"] == told["FN"] / (told["TP"] + told["FN"])
 
 
@@ -179,14 +179,16 @@ def test_a_format(add: Add, run: Run, tmp_path: Path) -> None:
     add("A format", "FORMATS")
     run_documented("A format", run)
     truth = probox.read_truth("demo/truth.json")
-    first, again = (probox.read_detections(path, truth) for path in ("demo/unsure.json", "unsure.tsv"))
+    first, again = (probox.read_detections(path, truth) for path in ("demo/probabilistic.json", "probabilistic.tsv"))
     np.testing.assert_array_equal(again.boxes, first.boxes)
     np.testing.assert_array_equal(again.label_probs, first.label_probs)
-    assert run("convert", "demo/sure.json", "sure.tsv", "--truth", "demo/truth.json")[0] == 0
-    told = [answer(run, "evaluate", "demo/truth.json", path) for path in ("sure.tsv", "demo/sure.json")]
+    assert run("convert", "demo/deterministic.json", "deterministic.tsv", "--truth", "demo/truth.json")[0] == 0
+    told = [
+        answer(run, "evaluate", "demo/truth.json", path) for path in ("deterministic.tsv", "demo/deterministic.json")
+    ]
     assert told[0]["summary"] == told[1]["summary"]
 
-    file = tmp_path / "sure.tsv"
+    file = tmp_path / "deterministic.tsv"
     lines = file.read_text().splitlines()
     cells = lines[1].split("\t")
     broken = ["1\t10", "\t".join(["a", *cells[1:]]), "\t".join(["9" * 30, *cells[1:]])]
@@ -198,9 +200,9 @@ def test_a_format(add: Add, run: Run, tmp_path: Path) -> None:
         assert part in out
     assert "unknown image (1)" in out
     status, _, said = run("evaluate", "demo/truth.json", file)
-    assert (status, "sure.tsv" in said, "line 3" in said) == (1, True, True)
+    assert (status, "deterministic.tsv" in said, "line 3" in said) == (1, True, True)
     file.write_text("mine")
-    status, _, said = run("convert", "demo/sure.json", file, "--truth", "demo/truth.json")
+    status, _, said = run("convert", "demo/deterministic.json", file, "--truth", "demo/truth.json")
     assert (status, "does not hold tab-separated detections" in said) == (1, True)
     assert file.read_text() == "mine"
 
@@ -248,7 +250,7 @@ def test_a_plot(add: Add, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Plots, "confidences", add("A plot", "PLOTS").PLOT, raising=False)
     run_documented("A plot", run)
     assert (tmp_path / "plots" / "confidences.png").read_bytes().startswith(b"\x89PNG")
-    result = probox.Evaluation.load(tmp_path / "results" / "unsure")
+    result = probox.Evaluation.load(tmp_path / "results" / "probabilistic")
     axes = result.plot.confidences()
     table = result.detections
     for patch, verdict in zip(axes.patches, (Verdict.TP, Verdict.FP), strict=True):

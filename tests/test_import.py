@@ -54,7 +54,7 @@ NOT_FOR_JSON = HEAVY - {"click"} | {"asyncio", "html", "importlib.metadata", "nu
 
 
 def test_json_loads_nothing_that_is_for_people(demo_files: Path) -> None:
-    files = [str(demo_files / "truth.json"), str(demo_files / "unsure.json")]
+    files = [str(demo_files / "truth.json"), str(demo_files / "probabilistic.json")]
     code = f"import sys; from probox.cli import main\ntry: main({['evaluate', '--json', *files]!r})"
     code += "\nexcept SystemExit as done: print('ended', done.code)\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -134,13 +134,15 @@ def main() -> None:
         work = Path(name)
         demo, results = work / "demo", work / "demo" / "results"
         probox("demo", "--save", demo)
-        probox("evaluate", demo / "truth.json", demo / "sure.json", demo / "unsure.json", "--out", results)
+        probox(
+            "evaluate", demo / "truth.json", demo / "deterministic.json", demo / "probabilistic.json", "--out", results
+        )
         photos = ["--images", demo / "images"]
-        for detector in ("sure", "unsure"):
+        for detector in ("deterministic", "probabilistic"):
             probox("draw", results / detector, *photos, "--out", work / detector, "--image", 6)
         probox(
             "draw",
-            results / "unsure",
+            results / "probabilistic",
             *photos,
             "--out",
             work / "heat",
@@ -151,10 +153,10 @@ def main() -> None:
             "class",
         )
         options = ["--image", 9, "--corners", "arrow", "--colours", "green-red", "--label-text", "class"]
-        probox("draw", results / "unsure", *photos, "--out", work / "arrows", *options)
-        beside(work / "sure" / "scene-06.png", work / "unsure" / "scene-06.png", work / "two.png")
+        probox("draw", results / "probabilistic", *photos, "--out", work / "arrows", *options)
+        beside(work / "deterministic" / "scene-06.png", work / "probabilistic" / "scene-06.png", work / "two.png")
         keep(work / "two.png", "two-detectors.jpg", 1600)
-        for detector in ("sure", "unsure"):
+        for detector in ("deterministic", "probabilistic"):
             close_up(work / detector / "scene-06.png", work / f"{detector}.png")
         beside(work / "sure.png", work / "unsure.png", work / "close-ups.png")
         keep(work / "close-ups.png", "close-ups.jpg", 1600)

@@ -21,8 +21,8 @@ def results() -> dict[str, probox.Evaluation]:
     demo = make_demo()
     found = {**demo.detectors}
     # Half of the plain detector's objects: a base network that is worse in every way.
-    found["worse"] = found["sure"].select(range(0, len(found["sure"]), 2))
-    found["worse unsure"] = found["unsure"].select(range(0, len(found["unsure"]), 2))
+    found["worse"] = found["deterministic"].select(range(0, len(found["deterministic"]), 2))
+    found["worse probabilistic"] = found["probabilistic"].select(range(0, len(found["probabilistic"]), 2))
     return {name: probox.evaluate(demo.truth, each, measures=["pdq", "map", "lrp"]) for name, each in found.items()}
 
 
@@ -35,24 +35,25 @@ def by_words(claims: list[Claim], words: str) -> Claim:
 
 
 def test_probabilistic_boxes_have_more_pdq_and_the_same_map(results: dict[str, probox.Evaluation]) -> None:
-    claims = judged(demo={"plain": results["sure"], "own": results["unsure"]})["1"]
+    claims = judged(demo={"plain": results["deterministic"], "own": results["probabilistic"]})["1"]
     assert all(claim.holds for claim in claims)
     higher = by_words(claims, "PDQ of the probabilistic")
     apart = {
-        f"demo, own ({t:g})": results["unsure"].at_threshold(t).pdq - results["sure"].at_threshold(t).pdq
+        f"demo, own ({t:g})": results["probabilistic"].at_threshold(t).pdq
+        - results["deterministic"].at_threshold(t).pdq
         for t in THRESHOLDS
     }
     assert higher.numbers == pytest.approx(apart, abs=1e-12)
-    turned = judged(demo={"plain": results["unsure"], "own": results["sure"]})["1"]
+    turned = judged(demo={"plain": results["probabilistic"], "own": results["deterministic"]})["1"]
     assert not by_words(turned, "PDQ of the probabilistic").holds
     assert not by_words(turned, "Spatial").holds
 
 
 def test_another_detector_is_not_similar(results: dict[str, probox.Evaluation]) -> None:
-    claims = judged(demo={"plain": results["sure"], "own": results["worse unsure"]})["1"]
+    claims = judged(demo={"plain": results["deterministic"], "own": results["worse probabilistic"]})["1"]
     for words, key in (("similar mAP", "mAP"), ("similar moLRP", "moLRP")):
         claim = by_words(claims, words)
-        ends = [results[name].at_threshold(0.6).summary()[key] for name in ("worse unsure", "sure")]
+        ends = [results[name].at_threshold(0.6).summary()[key] for name in ("worse probabilistic", "deterministic")]
         assert abs(ends[0] - ends[1]) > SIMILAR[key]
         assert not claim.holds
         assert claim.required.startswith({"mAP": "at most 1.9 points", "moLRP": "at most 1.3 points"}[key])
@@ -60,25 +61,25 @@ def test_another_detector_is_not_similar(results: dict[str, probox.Evaluation]) 
 
 
 def test_the_control_is_what_must_be_beaten(results: dict[str, probox.Evaluation]) -> None:
-    variants = {"plain": results["sure"], "own": results["unsure"]}
+    variants = {"plain": results["deterministic"], "own": results["probabilistic"]}
     without = judged(demo=variants)["1"]
     assert not any("constant" in claim.claim for claim in without)
-    beaten = judged(demo={**variants, "constant": results["sure"]})["1"]
+    beaten = judged(demo={**variants, "constant": results["deterministic"]})["1"]
     assert by_words(beaten, "constant").holds
-    equal = judged(demo={**variants, "constant": results["unsure"]})["1"]
+    equal = judged(demo={**variants, "constant": results["probabilistic"]})["1"]
     assert not by_words(equal, "constant").holds
     assert by_words(equal, "constant").numbers["demo, own (0.6)"] == 0.0
 
 
 def test_the_better_base_need_not_lead(results: dict[str, probox.Evaluation]) -> None:
-    good = {"plain": results["sure"], "own": results["unsure"]}
-    bad = {"plain": results["worse"], "own": results["worse unsure"]}
+    good = {"plain": results["deterministic"], "own": results["probabilistic"]}
+    bad = {"plain": results["worse"], "own": results["worse probabilistic"]}
     words = "more accurate base network"
     claim = by_words(judged(good=good, bad=bad)["1"], words)
     assert claim.holds
     assert claim.numbers == {"agree": 2, "pairs": 2}
     swapped = by_words(
-        judged(good={**good, "own": results["worse"]}, bad={**bad, "own": results["unsure"]})["1"], words
+        judged(good={**good, "own": results["worse"]}, bad={**bad, "own": results["probabilistic"]})["1"], words
     )
     assert not swapped.holds
     assert "bad, own" in swapped.measured.split(" leads ")[0]
@@ -86,40 +87,40 @@ def test_the_better_base_need_not_lead(results: dict[str, probox.Evaluation]) ->
 
 
 def test_best_labels_and_worst_places(results: dict[str, probox.Evaluation]) -> None:
-    plain = {name: {"plain": results[name]} for name in ("sure", "unsure")}
+    plain = {name: {"plain": results[name]} for name in ("deterministic", "probabilistic")}
     (claim,) = judged(**plain)["2"]
     labels, places = ({n: results[n].at_threshold(0.6).summary()[k] for n in plain} for k in ("label", "spatial"))
     best, worst = max(labels, key=labels.__getitem__), min(places, key=places.__getitem__)
     assert claim.holds == (best == worst)
     assert f"the best labels are {best}'s" in claim.measured
     assert f"the worst places {worst}'s" in claim.measured
-    assert judged(sure=plain["sure"])["2"] == []
+    assert judged(deterministic=plain["deterministic"])["2"] == []
 
 
 def test_weak_places(results: dict[str, probox.Evaluation]) -> None:
-    below, weak = judged(demo={"plain": results["sure"]})["3"]
+    below, weak = judged(demo={"plain": results["deterministic"]})["3"]
     assert below.holds
     assert not weak.holds  # 31.6 % here
     assert weak.numbers["highest spatial"] > 0.176
 
 
 def test_a_lower_threshold(results: dict[str, probox.Evaluation]) -> None:
-    claims = judged(demo={"plain": results["sure"], "own": results["unsure"]})["4"]
+    claims = judged(demo={"plain": results["deterministic"], "own": results["probabilistic"]})["4"]
     assert by_words(claims, "PDQ falls").holds
     own = by_words(claims, "PDQ falls").numbers["demo, own"]
-    ends = [results["unsure"].at_threshold(threshold).pdq for threshold in THRESHOLDS]
+    ends = [results["probabilistic"].at_threshold(threshold).pdq for threshold in THRESHOLDS]
     assert own == pytest.approx(ends[1] - ends[0], abs=1e-12)
     assert own < 0
     assert by_words(claims, "false positives multiply").numbers["least"] > 1
     change = by_words(claims, "moLRP").numbers["demo, own"]
     assert by_words(claims, "moLRP").holds == (abs(change) <= UNAFFECTED)
-    rising = judge_insights({"demo": {"plain": results["sure"]}}, thresholds=(0.3, 0.6), replicates=100)["4"]
+    rising = judge_insights({"demo": {"plain": results["deterministic"]}}, thresholds=(0.3, 0.6), replicates=100)["4"]
     assert not by_words(rising, "PDQ falls").holds
 
 
 def test_what_is_plain_must_be_named(results: dict[str, probox.Evaluation]) -> None:
     with pytest.raises(probox.InputError, match="expected a result called 'plain' of demo"):
-        judged(demo={"own": results["sure"]})
+        judged(demo={"own": results["deterministic"]})
 
 
 def test_limits_are_the_papers_own() -> None:
@@ -138,9 +139,9 @@ def test_one_row_against_it_is_enough() -> None:
     def change(value: float, low: float, high: float) -> dict:
         return {"PDQ": SimpleNamespace(difference=SimpleNamespace(value=value, low=low, high=high))}
 
-    sure, unsure = change(0.02, 0.01, 0.03), change(0.02, -0.01, 0.05)
-    assert insights._above("higher", {"a": sure}, "PDQ").holds
-    assert not insights._above("higher", {"a": sure, "b": unsure}, "PDQ").holds
+    deterministic, probabilistic = change(0.02, 0.01, 0.03), change(0.02, -0.01, 0.05)
+    assert insights._above("higher", {"a": deterministic}, "PDQ").holds
+    assert not insights._above("higher", {"a": deterministic, "b": probabilistic}, "PDQ").holds
     assert insights._above("lower", {"a": change(-0.02, -0.03, -0.01)}, "PDQ", sign=-1).holds
     assert not insights._above("lower", {"a": change(-0.02, -0.05, 0.01)}, "PDQ", sign=-1).holds
     weak, strong = (

@@ -105,10 +105,10 @@ def test_p_is_the_share_of_swaps() -> None:
 def test_intervals_are_those_of_the_bootstrap(results: dict[str, Evaluation]) -> None:
     found = compare(results, replicates=60, seed=5)
     (pair,) = found.pairs
-    assert (pair.first, pair.second) == ("sure", "unsure")
-    for key, interval in bootstrap(results["sure"], replicates=60, seed=5).items():
+    assert (pair.first, pair.second) == ("deterministic", "probabilistic")
+    for key, interval in bootstrap(results["deterministic"], replicates=60, seed=5).items():
         assert pair.columns[key].first == interval
-    for key, interval in bootstrap(results["unsure"], replicates=60, seed=5).items():
+    for key, interval in bootstrap(results["probabilistic"], replicates=60, seed=5).items():
         assert pair.columns[key].second == interval
     pdq = pair.columns["PDQ"]
     assert pdq.difference.value == pdq.first.value - pdq.second.value
@@ -120,7 +120,9 @@ def test_intervals_are_those_of_the_bootstrap(results: dict[str, Evaluation]) ->
 
 
 def test_the_same_result_twice_is_equal(results: dict[str, Evaluation]) -> None:
-    (pair,) = compare({"A": results["sure"], "B": results["sure"]}, replicates=30, per_class=True).pairs
+    (pair,) = compare(
+        {"A": results["deterministic"], "B": results["deterministic"]}, replicates=30, per_class=True
+    ).pairs
     for found in [*pair.columns.values(), *pair.classes["PDQ"].values()]:
         assert (found.difference.value, found.difference.low, found.difference.high, found.p) == (0, 0, 0, 1)
         assert not found.claimed
@@ -128,7 +130,11 @@ def test_the_same_result_twice_is_equal(results: dict[str, Evaluation]) -> None:
 
 
 def test_pairs(results: dict[str, Evaluation]) -> None:
-    three = {"a": results["sure"], "b": results["unsure"], "c": results["sure"].at_threshold(0.6)}
+    three = {
+        "a": results["deterministic"],
+        "b": results["probabilistic"],
+        "c": results["deterministic"].at_threshold(0.6),
+    }
     found = compare(three, ["pdq"], replicates=50)
     assert [(pair.first, pair.second) for pair in found.pairs] == [("a", "b"), ("a", "c")]
     assert "Holm's correction for 2 pairs" in found.pairs[0].conclusion
@@ -144,7 +150,7 @@ def test_pairs(results: dict[str, Evaluation]) -> None:
 def test_classes_have_holms_correction(results: dict[str, Evaluation]) -> None:
     (pair,) = compare(results, replicates=200, per_class=True).pairs
     assert list(pair.classes) == ["PDQ", "mAP", "moLRP"]
-    table = results["unsure"].per_class()
+    table = results["probabilistic"].per_class()
     for key, classes in pair.classes.items():
         assert list(classes) == [name for name in table if not math.isnan(table[name][key])]
         for name, found in classes.items():
@@ -201,7 +207,7 @@ def test_holm(p: list[float]) -> None:
 
 
 def test_other_truths_are_refused(results: dict[str, Evaluation]) -> None:
-    a = results["sure"]
+    a = results["deterministic"]
     ids = a.dataset.image_ids
     objects = a.objects
     moved = objects.replace(boxes=objects.boxes + 1.0)
@@ -245,10 +251,10 @@ def test_another_number_of_objects_is_refused() -> None:
 
 def test_wrong_arguments(results: dict[str, Evaluation]) -> None:
     with pytest.raises(InputError, match="expected two results or more to compare, but got 1"):
-        compare({"A": results["sure"]})
+        compare({"A": results["deterministic"]})
     with pytest.raises(InputError, match="expected results to be evaluations by name"):
-        compare([results["sure"], results["unsure"]])
-    by_measures = {name: dataclasses.replace(results["sure"], measures=(name,)) for name in ("pdq", "map")}
+        compare([results["deterministic"], results["probabilistic"]])
+    by_measures = {name: dataclasses.replace(results["deterministic"], measures=(name,)) for name in ("pdq", "map")}
     with pytest.raises(InputError, match="the results hold no measure in common"):
         compare(by_measures)
 
@@ -430,8 +436,8 @@ def test_the_sentence_agrees_with_an_interval_that_excludes_0(p: float, adjusted
 
 def test_permutations_follow_the_number_of_pairs(results: dict[str, Evaluation]) -> None:
     """Twelve results make 66 pairs: with 1,000 permutations the least adjusted p would be 66 / 1001 = 0.066."""
-    unsure = results["unsure"]
-    many = {f"{n}": unsure.at_threshold(0.01 * n) for n in range(1, 12)} | {"sure": results["sure"]}
+    unsure = results["probabilistic"]
+    many = {f"{n}": unsure.at_threshold(0.01 * n) for n in range(1, 12)} | {"deterministic": results["deterministic"]}
     found = compare(many, ["pdq"], all_pairs=True)
     assert (len(found.pairs), found.permutations) == (66, 2640)
     assert found.to_dict()["permutations"] == 2640
@@ -461,15 +467,17 @@ def test_many_classes_are_swapped_often_enough_to_be_claimed(results: dict[str, 
 def test_a_claim_needs_both_the_test_and_the_interval(results: dict[str, Evaluation]) -> None:
     sampler = {name: Sampler(result, RESAMPLED[:1], False) for name, result in results.items()}
     place = ("", "PDQ")
-    apart = {"sure": {place: np.array([0.1, 0.2])}, "unsure": {place: np.array([0.5, 0.7])}}
-    across = {"sure": {place: np.array([0.1, 0.9])}, "unsure": {place: np.array([0.5, 0.4])}}
+    apart = {"deterministic": {place: np.array([0.1, 0.2])}, "probabilistic": {place: np.array([0.5, 0.7])}}
+    across = {"deterministic": {place: np.array([0.1, 0.9])}, "probabilistic": {place: np.array([0.5, 0.4])}}
     for drawn, adjusted, claimed in ((apart, 0.05, True), (apart, 0.051, False), (across, 0.01, False)):
-        found = comparison._compare_numbers(place, ("sure", "unsure"), sampler, drawn, 0.01, adjusted, 40, 0.95)
+        found = comparison._compare_numbers(
+            place, ("deterministic", "probabilistic"), sampler, drawn, 0.01, adjusted, 40, 0.95
+        )
         assert found.claimed is claimed
 
 
 def test_tables(results: dict[str, Evaluation]) -> None:
-    compared = compare({"a_b": results["sure"], "c": results["unsure"]}, replicates=50, per_class=True)
+    compared = compare({"a_b": results["deterministic"], "c": results["probabilistic"]}, replicates=50, per_class=True)
     (pair,) = compared.pairs
     header, first, *_ = comparison_table(compared, pair).splitlines()
     assert header.split() == ["a_b", "c", "a_b", "-", "c", "p"]

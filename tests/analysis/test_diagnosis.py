@@ -321,7 +321,7 @@ def test_sentences_are_those_of_the_diagnosis_to_the_letter(
         assert short.budget == compute_budget(evaluation)
         assert set(short.notes) <= set(evaluation.diagnose(replicates=2).notes)
     # The demo's boxes name their last pixel: what seems too sure is in part that.
-    assert summarize_for_page(results["unsure"])[0].notes == (Note("last-pixels"),)
+    assert summarize_for_page(results["probabilistic"])[0].notes == (Note("last-pixels"),)
     assert summarize_for_page(too_sure, replicates=20)[0].notes == ()
 
 

@@ -51,7 +51,7 @@ def error_of(distance: float, sigma: float) -> list[float]:
 
 
 def test_boxes_that_name_their_last_pixel_are_said_to(results: dict[str, Evaluation]) -> None:
-    assert Note("last-pixels") in example_detections(results["unsure"]).notes
+    assert Note("last-pixels") in example_detections(results["probabilistic"]).notes
     cases = [{"sigma": 1.0, "error": [0.1 * (k % 3 - 1)] * 4} for k in range(9)]
     assert not example_detections(result_of(*cases)).notes
     short = [{**case, "error": np.add(case["error"], [0, 0, 1, 1])} for case in cases]
@@ -197,6 +197,6 @@ def test_boxes_with_sigmas_are_not_called_plain_where_none_is_matched() -> None:
 def test_wrong_arguments_are_said(results: dict[str, Evaluation]) -> None:
     for n in (0, True, 1.5):
         with pytest.raises(probox.InputError, match="whole number"):
-            probox.example_detections(results["unsure"], n)
+            probox.example_detections(results["probabilistic"], n)
     with pytest.raises(probox.InputError, match="Evaluation"):
         probox.example_detections("results")

@@ -199,7 +199,7 @@ def test_wrong_arguments_are_told(arguments: dict[str, Any], words: str) -> None
 
 @pytest.mark.parametrize("choice", list(CHOICES))
 def test_the_first_images_of_every_choice(results: dict[str, Evaluation], choice: str) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     columns = result.per_image().columns
     rows = [{name: values[row].item() for name, values in columns.items()} for row in range(len(result.dataset))]
     key = {
@@ -215,7 +215,7 @@ def test_the_first_images_of_every_choice(results: dict[str, Evaluation], choice
 
 
 def test_lost_points_of_all_images_are_what_pdq_lacks(results: dict[str, Evaluation]) -> None:
-    result = results["sure"]
+    result = results["deterministic"]
     counted = result.tp + result.fp + result.fn
     assert compute_lost_points(result).sum() / counted == pytest.approx(1 - result.pdq)
 
@@ -261,7 +261,7 @@ def test_images_without_pdq_have_no_order() -> None:
 
 
 def test_images_go_by_id_or_name(results: dict[str, Evaluation]) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     name = result.dataset.file_names[2]
     assert find_images(result, [str(result.dataset.image_ids[5]), name]) == result.dataset.image_ids[[5, 2]].tolist()
     with pytest.raises(InputError):

@@ -144,7 +144,7 @@ def world(images: int, found: int | None = None) -> Evaluation:
 
 
 def test_every_number_has_its_interval(results: dict[str, Evaluation]) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     found = bootstrap(result, replicates=200)
     assert {key: interval.value for key, interval in found.items()} == result.summary()
     for key, interval in found.items():
@@ -159,7 +159,7 @@ def test_every_number_has_its_interval(results: dict[str, Evaluation]) -> None:
 
 
 def test_the_same_for_a_seed_and_any_memory(results: dict[str, Evaluation], monkeypatch: pytest.MonkeyPatch) -> None:
-    result = results["sure"]
+    result = results["deterministic"]
     once = bootstrap(result, ["pdq"], replicates=50, seed=3)
     assert once.columns == bootstrap(result, ["pdq"], replicates=50, seed=3).columns
     assert once.columns != bootstrap(result, ["pdq"], replicates=50, seed=4).columns
@@ -280,7 +280,7 @@ def test_one_image_has_no_interval() -> None:
 )
 def test_wrong_options(results: dict[str, Evaluation], options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        bootstrap(results["sure"], **options)
+        bootstrap(results["deterministic"], **options)
 
 
 def test_measures_that_the_result_does_not_hold() -> None:

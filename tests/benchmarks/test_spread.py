@@ -17,13 +17,13 @@ from probox.demo import Demo
 @pytest.mark.slow
 def test_rows_are_what_the_library_says(demo: Demo, demo_files: Path) -> None:
     truth = demo.truth.select_images(demo.truth.image_ids[:8])
-    got = measured(truth, demo_files / "unsure.json", 0.3, seed=0)
+    got = measured(truth, demo_files / "probabilistic.json", 0.3, seed=0)
     assert [row[0] for row in got["table"]] == [
         "plain", "own", "constant", "calibrated", "learned from the box", "learned",
         "learned - own", "learned - constant", "learned - calibrated", "learned - learned from the box",
     ]  # fmt: skip
     values = {row: {key: number["value"] for key, number in of.items()} for row, of in got["numbers"].items()}
-    found = probox.read_detections(demo_files / "unsure.json", truth)
+    found = probox.read_detections(demo_files / "probabilistic.json", truth)
     found = found.select(found.label_probs.max(axis=1) > 0.3)
     for row, method, table in (
         ("learned", "learned", found),
@@ -43,12 +43,12 @@ def test_rows_are_what_the_library_says(demo: Demo, demo_files: Path) -> None:
 @pytest.mark.slow
 def test_plain_boxes_have_fewer_rows(demo_files: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    main([str(demo_files / "truth.json"), str(demo_files / "sure.json"), "--json", str(out)])
+    main([str(demo_files / "truth.json"), str(demo_files / "deterministic.json"), "--json", str(out)])
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["detections", *HEADINGS]
     assert [line[1] for line in lines[2:6]] == ["plain", "constant", "learned", "learned - constant"]
     assert lines[2][3] == lines[2][5] == lines[2][6] == "", "nothing that needs a sigma"
-    assert lines[7] == ["claim", "sure"]
+    assert lines[7] == ["claim", "deterministic"]
     assert len(lines) == 12
     (kept,) = json.loads(out.read_text())
     assert [claim for claim, _ in kept["claims"]] == [line[0] for line in lines[9:]]

@@ -17,11 +17,11 @@ from probox.demo import Demo
 @pytest.mark.slow
 def test_rows_are_what_the_library_says(demo: Demo, demo_files: Path) -> None:
     truth = demo.truth.select_images(demo.truth.image_ids[:5])
-    got = measured(truth, demo_files / "unsure.json", 0.6, seed=0)
+    got = measured(truth, demo_files / "probabilistic.json", 0.6, seed=0)
     assert [row[0] for row in got["table"]] == ["plain", "best constant", "own", "own, calibrated"]
     values = {name: {key: number["value"] for key, number in of.items()} for name, of in got["numbers"].items()}
 
-    found = probox.read_detections(demo_files / "unsure.json", truth)
+    found = probox.read_detections(demo_files / "probabilistic.json", truth)
     result = probox.evaluate(truth, found, measures=("pdq", "nll", "energy")).at_threshold(0.6)
     pdq, nll, energy = (result.summary()[key] for key in ("PDQ", "NLL", "energy"))
     assert [values["own"][key] for key in ("PDQ", "NLL", "energy")] == pytest.approx([pdq, nll, energy])
@@ -48,19 +48,19 @@ def test_plain_boxes_have_two_rows_and_no_skill(
     demo_files: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out.json"
-    main([str(demo_files / "truth.json"), str(demo_files / "sure.json"), "--json", str(out)])
+    main([str(demo_files / "truth.json"), str(demo_files / "deterministic.json"), "--json", str(out)])
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["detections", *HEADINGS]
     assert [line[1] for line in lines[2:]] == ["plain", "best constant"]
     assert all(line[3] == line[6] == "" for line in lines[2:])
     assert [lines[2][column] for column in (4, 7, 8, 9)] == [""] * 4, "nothing that needs a sigma"
     (kept,) = json.loads(out.read_text())
-    assert lines[2][0] == f"sure ({kept['detections']}, {kept['pairs']['plain']} pairs)"
+    assert lines[2][0] == f"deterministic ({kept['detections']}, {kept['pairs']['plain']} pairs)"
 
 
 def test_boxes_that_meet_nothing_are_said(demo_files: Path) -> None:
     with pytest.raises(probox.InputError, match="nothing to fit a sigma to"):
-        main([str(demo_files / "truth.json"), str(demo_files / "unsure.json"), "--threshold", "0.9999"])
+        main([str(demo_files / "truth.json"), str(demo_files / "probabilistic.json"), "--threshold", "0.9999"])
 
 
 def test_a_folder_is_its_files_by_name(tmp_path: Path) -> None:

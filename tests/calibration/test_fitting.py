@@ -71,19 +71,19 @@ def test_each_method_on_each_target(demo: Demo) -> None:
     truth = demo.truth.select_images(demo.truth.image_ids[:4])
     for method in ("scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal"):
         for target in ("pdq", "nll", "coverage") if method != "conformal" else (None,):
-            fitted = fit(truth, demo.detectors["unsure"], method=method, target=target, folds=2, resamples=20)
+            fitted = fit(truth, demo.detectors["probabilistic"], method=method, target=target, folds=2, resamples=20)
             assert fitted.calibration.corners.method == method
             assert fitted.calibration.target == (target or "coverage")
             assert repr(fitted.calibration) == f"Calibration({method} for {target or 'coverage'}, labels none)"
 
 
 def test_labels_are_calibrated_beside_corners(demo: Demo) -> None:
-    fitted = fit(demo.truth, demo.detectors["unsure"], target="nll", label_method="isotonic")
+    fitted = fit(demo.truth, demo.detectors["probabilistic"], target="nll", label_method="isotonic")
     assert fitted.gain.changes["ignorance"].low > 0
-    assert "ignorance" not in fit(demo.truth, demo.detectors["unsure"], target="nll").gain.changes
+    assert "ignorance" not in fit(demo.truth, demo.detectors["probabilistic"], target="nll").gain.changes
     words = str(fitted.calibration)
     assert words == "sigmas times 1.11; scores become precisions, by a curve of its own for 1 class"
-    warmer = fit(demo.truth, demo.detectors["unsure"], target="nll", label_method="temperature").calibration
+    warmer = fit(demo.truth, demo.detectors["probabilistic"], target="nll", label_method="temperature").calibration
     assert isinstance(warmer.labels, Temperature)
 
 

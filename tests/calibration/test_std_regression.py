@@ -473,7 +473,7 @@ class TestRefusals:
 
 def test_the_command_fits_and_applies(demo: Demo, demo_files: Path, tmp_path: Path) -> None:
     runner = CliRunner()
-    for name, features in (("unsure", 5), ("sure", 3)):
+    for name, features in (("probabilistic", 5), ("deterministic", 3)):
         out, new = tmp_path / f"{name}.cal.json", tmp_path / f"{name}.json"
         words = ["calibrate", "fit", str(demo_files / "truth.json"), str(demo_files / f"{name}.json")]
         done = runner.invoke(cli, [*words, "--method", "learned", "--target", "nll", "--out", str(out)])
@@ -495,7 +495,14 @@ def test_the_command_fits_and_applies(demo: Demo, demo_files: Path, tmp_path: Pa
 
 
 def test_the_command_refuses_few_pairs(demo_files: Path, tmp_path: Path) -> None:
-    words = ["calibrate", "fit", str(demo_files / "truth.json"), str(demo_files / "sure.json"), "--method", "learned"]
+    words = [
+        "calibrate",
+        "fit",
+        str(demo_files / "truth.json"),
+        str(demo_files / "deterministic.json"),
+        "--method",
+        "learned",
+    ]
     done = CliRunner().invoke(cli, [*words, "--image-ids", "1", "--out", str(tmp_path / "c.json")])
     assert done.exit_code == 1
     assert "to learn sigmas from, fewer than 30; fit on more images, or use" in str(done.exception or done.output)

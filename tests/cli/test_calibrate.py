@@ -24,7 +24,7 @@ def run(*words: object) -> tuple[int, str, str]:
 
 def test_fit_prints_held_out_numbers(demo_files: Path, tmp_path: Path) -> None:
     out = tmp_path / "cal.json"
-    status, shown, said = run("fit", demo_files / "truth.json", demo_files / "unsure.json", "--out", out)
+    status, shown, said = run("fit", demo_files / "truth.json", demo_files / "probabilistic.json", "--out", out)
     assert status == 0
     lines = shown.splitlines()
     assert lines[0].split("  ")[0] == "held out"
@@ -39,7 +39,7 @@ def test_fit_prints_held_out_numbers(demo_files: Path, tmp_path: Path) -> None:
     calibration = Calibration.load(out)
     assert isinstance(calibration.corners, Scale)
     truth = probox.read_truth(demo_files / "truth.json")
-    found = probox.read_detections(demo_files / "unsure.json", truth)
+    found = probox.read_detections(demo_files / "probabilistic.json", truth)
     inside = probox.evaluate(truth, calibration.apply(found, truth), measures=["pdq"]).pdq
     gain = probox.calibration.fit(truth, found).gain
     assert gain is not None
@@ -52,9 +52,9 @@ def test_fit_prints_held_out_numbers(demo_files: Path, tmp_path: Path) -> None:
 
 
 def test_detections_can_be_held_out(demo_files: Path, tmp_path: Path) -> None:
-    truth, unsure = demo_files / "truth.json", demo_files / "unsure.json"
+    truth, probabilistic = demo_files / "truth.json", demo_files / "probabilistic.json"
     cal, kept = tmp_path / "cal.json", tmp_path / "kept.coco.json"
-    status, shown, said = run("fit", truth, unsure, "--out", cal, "--held-out", kept, "--json")
+    status, shown, said = run("fit", truth, probabilistic, "--out", cal, "--held-out", kept, "--json")
     assert status == 0, said
     told = json.loads(shown)
     assert told["held_out_file"] == str(kept)
@@ -63,9 +63,9 @@ def test_detections_can_be_held_out(demo_files: Path, tmp_path: Path) -> None:
         told["held_out"]["gain"]["PDQ"]["after"], abs=1e-9
     )
     before = kept.read_bytes()
-    for other in (unsure, truth, cal):
-        assert run("fit", truth, unsure, "--out", cal, "--held-out", other)[0] == 1
-    status, _, said = run("fit", truth, unsure, "--image-ids", "1", "--out", cal, "--held-out", kept)
+    for other in (probabilistic, truth, cal):
+        assert run("fit", truth, probabilistic, "--out", cal, "--held-out", other)[0] == 1
+    status, _, said = run("fit", truth, probabilistic, "--image-ids", "1", "--out", cal, "--held-out", kept)
     assert status == 1
     assert "of one image none can be held out" in said
     assert kept.read_bytes() == before
@@ -75,7 +75,7 @@ def test_fit_as_json(demo_files: Path, tmp_path: Path) -> None:
     words = (
         "fit",
         demo_files / "truth.json",
-        demo_files / "sure.json",
+        demo_files / "deterministic.json",
         "--method",
         "constant",
         "--label-method",
@@ -94,15 +94,23 @@ def test_fit_as_json(demo_files: Path, tmp_path: Path) -> None:
 
 
 def test_plain_boxes_are_told_what_to_do(demo_files: Path, tmp_path: Path) -> None:
-    sure = demo_files / "sure.json"
-    status, shown, said = run("fit", demo_files / "truth.json", sure, "--out", tmp_path / "c.json")
+    deterministic = demo_files / "deterministic.json"
+    status, shown, said = run("fit", demo_files / "truth.json", deterministic, "--out", tmp_path / "c.json")
     assert (status, shown) == (1, "")
-    assert said == f"probox: {sure}: has no covariances; use --method constant or --method learned\n"
+    assert said == f"probox: {deterministic}: has no covariances; use --method constant or --method learned\n"
     assert not (tmp_path / "c.json").exists()
 
 
 def test_conformal_is_for_coverage(demo_files: Path, tmp_path: Path) -> None:
-    words = ("fit", demo_files / "truth.json", demo_files / "unsure.json", "--method", "conformal", "--target", "pdq")
+    words = (
+        "fit",
+        demo_files / "truth.json",
+        demo_files / "probabilistic.json",
+        "--method",
+        "conformal",
+        "--target",
+        "pdq",
+    )
     status, _, said = run(*words, "--out", tmp_path / "c.json")
     assert status == 1
     assert said == (
@@ -111,28 +119,31 @@ def test_conformal_is_for_coverage(demo_files: Path, tmp_path: Path) -> None:
 
 
 def test_own_files_stay(demo_files: Path, tmp_path: Path) -> None:
-    for name in ("truth.json", "unsure.json"):
+    for name in ("truth.json", "probabilistic.json"):
         shutil.copy(demo_files / name, tmp_path)
-    truth, unsure, cal = tmp_path / "truth.json", tmp_path / "unsure.json", tmp_path / "cal.json"
-    assert "does not hold a calibration" in run("fit", truth, unsure, "--out", truth)[2]
-    assert "the folder of this file does not exist" in run("fit", truth, unsure, "--out", tmp_path / "no" / "c.json")[2]
+    truth, probabilistic, cal = tmp_path / "truth.json", tmp_path / "probabilistic.json", tmp_path / "cal.json"
+    assert "does not hold a calibration" in run("fit", truth, probabilistic, "--out", truth)[2]
+    assert (
+        "the folder of this file does not exist"
+        in run("fit", truth, probabilistic, "--out", tmp_path / "no" / "c.json")[2]
+    )
     Calibration(corners=Scale(2.0)).save(cal)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    for out in (cal, unsure, truth):
-        status, _, said = run("apply", cal, unsure, "--truth", truth, "--out", out)
+    for out in (cal, probabilistic, truth):
+        status, _, said = run("apply", cal, probabilistic, "--truth", truth, "--out", out)
         assert status == 1
         assert "would replace what it is made from" in said
     (tmp_path / "mine.json").write_text('{"mine": 1}')
-    assert "does not hold detections" in run("apply", cal, unsure, "--out", tmp_path / "mine.json")[2]
+    assert "does not hold detections" in run("apply", cal, probabilistic, "--out", tmp_path / "mine.json")[2]
     (tmp_path / "mine.json").unlink()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @pytest.fixture
 def formats(demo_files: Path, tmp_path: Path) -> dict[str, Path]:
-    """Return the unsure detector's file in each format."""
-    files = {"coco": demo_files / "unsure.json"}
-    for form, name in (("rvc1", "unsure.rvc1.json"), ("parquet", "unsure.parquet")):
+    """Return the probabilistic detector's file in each format."""
+    files = {"coco": demo_files / "probabilistic.json"}
+    for form, name in (("rvc1", "probabilistic.rvc1.json"), ("parquet", "probabilistic.parquet")):
         files[form] = tmp_path / name
         words = ["convert", str(files["coco"]), str(files[form]), "--truth", str(demo_files / "truth.json")]
         assert CliRunner().invoke(cli, words).exit_code == 0
@@ -212,9 +223,13 @@ def test_help_names_every_choice() -> None:
 
 
 def test_a_missing_or_damaged_file_is_one_line(demo_files: Path, tmp_path: Path) -> None:
-    status, _, said = run("apply", tmp_path / "no.json", demo_files / "unsure.json", "--out", tmp_path / "o.json")
+    status, _, said = run(
+        "apply", tmp_path / "no.json", demo_files / "probabilistic.json", "--out", tmp_path / "o.json"
+    )
     assert (status, said.count("\n")) == (1, 1)
-    status, _, said = run("apply", demo_files / "truth.json", demo_files / "unsure.json", "--out", tmp_path / "o.json")
+    status, _, said = run(
+        "apply", demo_files / "truth.json", demo_files / "probabilistic.json", "--out", tmp_path / "o.json"
+    )
     assert (status, said.count("\n")) == (1, 1)
     assert 'expected a calibration with "format"' in said
 

@@ -20,7 +20,7 @@ def test_says_what_may_be_concluded(demo_files: Path) -> None:
     status, out, err = run("compare", demo_files / "results", *QUICK)
     assert status == 0
     header, *rows, conclusion = out.splitlines()
-    assert header.split() == ["sure", "unsure", "sure", "-", "unsure", "p"]
+    assert header.split() == ["deterministic", "probabilistic", "deterministic", "-", "probabilistic", "p"]
     assert [row.split()[0] for row in rows] == [
         "mAP",
         "1-moLRP",
@@ -36,14 +36,14 @@ def test_says_what_may_be_concluded(demo_files: Path) -> None:
     ]
     assert rows[2].startswith("PDQ [%]      30.5 [")
     assert rows[2].endswith("0.020*")
-    assert conclusion.startswith("unsure is better than sure in PDQ by 27.0 points (95 % interval ")
+    assert conclusion.startswith("probabilistic is better than deterministic in PDQ by 27.0 points (95 % interval ")
     assert conclusion.endswith("p = 0.020, 12 images); in mAP and 1-moLRP they are equal.")
     assert "lower is better: FP, FN; [95 % intervals] and p: 50 draws and swaps of 12 images, seed 0; * differs" in err
     assert "note: 12 images are few" in err
 
 
 def test_order_and_options(demo_files: Path) -> None:
-    folders = [demo_files / "results" / name for name in ("unsure", "sure")]
+    folders = [demo_files / "results" / name for name in ("probabilistic", "deterministic")]
     status, out, _ = run(
         "compare",
         *folders,
@@ -60,7 +60,7 @@ def test_order_and_options(demo_files: Path) -> None:
     assert status == 0
     found = json.loads(out)
     (pair,) = found["pairs"]
-    assert (pair["first"], pair["second"]) == ("unsure", "sure")
+    assert (pair["first"], pair["second"]) == ("probabilistic", "deterministic")
     assert (found["seed"], found["level"], found["replicates"], found["images"]) == (3, 0.8, 50, 12)
     assert next(iter(pair["columns"])) == "PDQ"
     assert "mAP" not in pair["columns"]
@@ -71,7 +71,7 @@ def test_order_and_options(demo_files: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("style", "start"), [("markdown", "|  | sure |"), ("latex", "\\begin{tabular}"), ("csv", "column,")]
+    ("style", "start"), [("markdown", "|  | deterministic |"), ("latex", "\\begin{tabular}"), ("csv", "column,")]
 )
 def test_formats(demo_files: Path, style: str, start: str) -> None:
     status, out, err = run("compare", demo_files / "results", *QUICK, "--format", style, "--per-class")
@@ -79,7 +79,7 @@ def test_formats(demo_files: Path, style: str, start: str) -> None:
     assert out.startswith(start)
     assert "star" in out
     assert "better than" not in out
-    assert "unsure is better than sure in PDQ" in err
+    assert "probabilistic is better than deterministic in PDQ" in err
 
 
 def test_all_pairs(
@@ -87,13 +87,22 @@ def test_all_pairs(
     tmp_path: Path,
     results: dict[str, Evaluation],
 ) -> None:
-    results["unsure"].at_threshold(0.6).save(tmp_path / "third")
+    results["probabilistic"].at_threshold(0.6).save(tmp_path / "third")
     folders = (demo_files / "results", tmp_path / "third")
     status, out, err = run("compare", *folders, *QUICK, "--measures", "pdq", "--all-pairs")
     assert status == 0
     assert out.count("Holm's correction for 3 pairs") == 3
     assert (
-        str(Note("settings-differ", first="note: sure", setting="label", a="threshold none", second="third", b=0.6))
+        str(
+            Note(
+                "settings-differ",
+                first="note: deterministic",
+                setting="label",
+                a="threshold none",
+                second="third",
+                b=0.6,
+            )
+        )
         in err
     )
 
@@ -103,19 +112,19 @@ def test_what_cannot_be_compared(
     tmp_path: Path,
     results: dict[str, Evaluation],
 ) -> None:
-    sure = demo_files / "results" / "sure"
-    status, out, err = run("compare", sure)
+    deterministic = demo_files / "results" / "deterministic"
+    status, out, err = run("compare", deterministic)
     assert (status, out) == (1, "")
-    assert err == f"probox: {sure}: there is only one result; name two or more to compare\n"
+    assert err == f"probox: {deterministic}: there is only one result; name two or more to compare\n"
 
-    result = results["unsure"]
+    result = results["probabilistic"]
     result.select_images(result.dataset.image_ids[:4]).save(tmp_path / "few")
-    status, out, err = run("compare", sure, tmp_path / "few")
+    status, out, err = run("compare", deterministic, tmp_path / "few")
     assert (status, out) == (1, "")
-    assert err.startswith("probox: few cannot be compared with sure: image ")
-    assert err.endswith("and 7 more of sure are not in few; evaluate both on the same truth alike\n")
+    assert err.startswith("probox: few cannot be compared with deterministic: image ")
+    assert err.endswith("and 7 more of deterministic are not in few; evaluate both on the same truth alike\n")
 
-    assert run("compare", tmp_path / "nothing", sure)[0] == 1
+    assert run("compare", tmp_path / "nothing", deterministic)[0] == 1
 
 
 def test_all_measures(demo_files: Path) -> None:
@@ -128,7 +137,7 @@ def test_all_measures(demo_files: Path) -> None:
 
 
 def test_evaluate_with_intervals(demo_files: Path) -> None:
-    files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
+    files = [demo_files / name for name in ("truth.json", "deterministic.json", "probabilistic.json")]
     status, out, err = run("evaluate", *files[:2], "--intervals")
     assert status == 0
     _, _, numbers, limits, _ = out.splitlines()
@@ -147,7 +156,7 @@ def test_evaluate_with_intervals(demo_files: Path) -> None:
 
 
 def test_one_image_has_numbers_but_no_intervals(demo_files: Path) -> None:
-    files = [demo_files / name for name in ("truth.json", "sure.json")]
+    files = [demo_files / name for name in ("truth.json", "deterministic.json")]
     first = json.loads((demo_files / "truth.json").read_text())["images"][0]["id"]
     status, out, err = run("evaluate", *files, "--image-ids", first, "--intervals")
     assert status == 0
@@ -158,11 +167,11 @@ def test_one_image_has_numbers_but_no_intervals(demo_files: Path) -> None:
 
 
 def test_table_with_intervals(demo_files: Path) -> None:
-    files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
+    files = [demo_files / name for name in ("truth.json", "deterministic.json", "probabilistic.json")]
     rows = json.loads(run("table", *files, "--thresholds", "0.3", "0.6", "--intervals", "--json")[1])["rows"]
     assert len({row["intervals"]["columns"]["PDQ"]["low"] for row in rows}) == 4
     text = run("table", *files, "--intervals")[1].splitlines()
-    assert [line.split()[0] for line in (text[2], text[4])] == ["sure", "unsure"]
+    assert [line.split()[0] for line in (text[2], text[4])] == ["deterministic", "probabilistic"]
     assert text[3].strip().startswith("[")
     assert " [" in run("table", *files, "--intervals", "--format", "markdown")[1]
     table = list(csv.DictReader(io.StringIO(run("table", *files, "--intervals", "--format", "csv")[1])))
@@ -196,7 +205,9 @@ def test_results_against_masks_and_boxes_are_not_compared(
         boxed = ("--box-truth",) if how == "box truth" and truth == "boxes" else ()
         file = two_truths / ("masks.json" if boxed else f"{truth}.json")
         out = ("--out", tmp_path / name, "--keep", keep)
-        status, printed, _ = run("evaluate", file, f"{name}={demo_files / 'unsure.json'}", *measures, *boxed, *out)
+        status, printed, _ = run(
+            "evaluate", file, f"{name}={demo_files / 'probabilistic.json'}", *measures, *boxed, *out
+        )
         assert status == 0
         assert printed.endswith(f"; scored against {truth}\n")
     status, _, err = run("compare", *(tmp_path / name / name for name in "abc"), *QUICK)
@@ -210,21 +221,21 @@ def test_a_report_warns_of_results_against_masks_and_boxes(
     two_truths: Path,
 ) -> None:
     for truth in ("masks", "boxes"):
-        run("evaluate", two_truths / f"{truth}.json", demo_files / "sure.json", "--out", tmp_path / truth)
-    folders = [f"{truth}={tmp_path / truth / 'sure'}" for truth in ("masks", "boxes")]
+        run("evaluate", two_truths / f"{truth}.json", demo_files / "deterministic.json", "--out", tmp_path / truth)
+    folders = [f"{truth}={tmp_path / truth / 'deterministic'}" for truth in ("masks", "boxes")]
     status, _, err = run("report", *folders, "--out", tmp_path / "report")
     assert status == 0
     assert "warning: masks was scored against masks, boxes against boxes: PDQ is not comparable\n" in err
-    files = (two_truths / "masks.json", demo_files / "sure.json")
+    files = (two_truths / "masks.json", demo_files / "deterministic.json")
     run("evaluate", *files, "--background", "mask", "--out", tmp_path / "other")
-    folders[1] = f"other={tmp_path / 'other' / 'sure'}"
+    folders[1] = f"other={tmp_path / 'other' / 'deterministic'}"
     _, _, err = run("report", *folders, "--out", tmp_path / "report")
     assert "warning: masks was measured with background box, other with mask: their numbers are not comparable\n" in err
 
 
 @pytest.mark.parametrize("truth", ["masks", "boxes"])
 def test_tables_say_what_detections_were_scored_against(demo_files: Path, two_truths: Path, truth: str) -> None:
-    _, _, err = run("table", two_truths / f"{truth}.json", demo_files / "sure.json")
+    _, _, err = run("table", two_truths / f"{truth}.json", demo_files / "deterministic.json")
     assert f"convention: reference; scored against {truth}; 12 images" in err
-    _, _, err = run("table", two_truths / f"{truth}.json", demo_files / "sure.json", "--measures", "map")
+    _, _, err = run("table", two_truths / f"{truth}.json", demo_files / "deterministic.json", "--measures", "map")
     assert "scored against" not in err

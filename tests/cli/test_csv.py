@@ -41,16 +41,16 @@ def files(golden_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a truth and the detections of two detectors, which are the same."""
     folder = tmp_path_factory.mktemp("files")
     shutil.copy(golden_dir / "mixed" / "ground_truth.json", folder / "truth.json")
-    for name in ("sure", "unsure"):
+    for name in ("deterministic", "probabilistic"):
         shutil.copy(golden_dir / "mixed" / "detections.json", folder / f"{name}.json")
     return folder
 
 
 def test_every_number_is_there_in_full(files: Path, tmp_path: Path) -> None:
-    assert run("evaluate", files / "truth.json", files / "unsure.json", "--csv", tmp_path / "t")[0] == 0
+    assert run("evaluate", files / "truth.json", files / "probabilistic.json", "--csv", tmp_path / "t")[0] == 0
     assert files_in(tmp_path / "t") == TABLES
     truth = probox.read_truth(files / "truth.json")
-    result = probox.evaluate(truth, probox.read_detections(files / "unsure.json", truth))
+    result = probox.evaluate(truth, probox.read_detections(files / "probabilistic.json", truth))
     tables = {
         "detections": result.detections, "objects": result.objects,
         "per_class": result.per_class(), "per_size": result.per_size(), "per_image": result.per_image(),
@@ -63,7 +63,7 @@ def test_every_number_is_there_in_full(files: Path, tmp_path: Path) -> None:
         for column, values in flat.columns.items():
             assert all(same(row[column], value) for row, value in zip(rows, values.tolist(), strict=True)), column
     (summary,) = rows_of(tmp_path / "t" / "summary.csv")
-    words = {"name": "unsure", "convention": "reference", "images": "40", "objects": "130", "detections": "160"}
+    words = {"name": "probabilistic", "convention": "reference", "images": "40", "objects": "130", "detections": "160"}
     assert list(summary) == [*words, *result.summary()]
     assert summary.items() >= words.items()
     assert all(same(summary[key], value) for key, value in result.summary().items())
@@ -71,12 +71,15 @@ def test_every_number_is_there_in_full(files: Path, tmp_path: Path) -> None:
 
 def test_parts_of_parquet_files_have_the_same_tables(files: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    truth, found = files / "truth.json", files / "unsure.json"
+    truth, found = files / "truth.json", files / "probabilistic.json"
     assert run("convert", truth, tmp_path / "truth.parquet")[0] == 0
-    assert run("convert", found, tmp_path / "unsure.parquet", "--truth", truth)[0] == 0
+    assert run("convert", found, tmp_path / "probabilistic.parquet", "--truth", truth)[0] == 0
     assert run("evaluate", truth, found, "--csv", tmp_path / "json")[0] == 0
     assert (
-        run("evaluate", tmp_path / "truth.parquet", tmp_path / "unsure.parquet", "--csv", tmp_path / "parquet")[0] == 0
+        run("evaluate", tmp_path / "truth.parquet", tmp_path / "probabilistic.parquet", "--csv", tmp_path / "parquet")[
+            0
+        ]
+        == 0
     )
     for name in TABLES:
         assert (tmp_path / "json" / name).read_bytes() == (tmp_path / "parquet" / name).read_bytes(), name
@@ -101,26 +104,31 @@ def test_names_come_back_whatever_they_hold(tmp_path: Path) -> None:
 
 
 def test_several_files_have_a_folder_each(files: Path, tmp_path: Path) -> None:
-    truth, sure, unsure = (files / f"{name}.json" for name in ("truth", "sure", "unsure"))
+    truth, deterministic, probabilistic = (
+        files / f"{name}.json" for name in ("truth", "deterministic", "probabilistic")
+    )
     folder = tmp_path / "t"
-    status, _, err = run("evaluate", truth, sure, unsure, "--csv", folder)
+    status, _, err = run("evaluate", truth, deterministic, probabilistic, "--csv", folder)
     assert status == 0
-    assert f"tables in {folder / 'sure'}, {folder / 'unsure'}" in err.replace("\n", "")
-    assert files_in(folder) == [f"{name}/{table}" for name in ("sure", "unsure") for table in TABLES]
-    assert [rows_of(folder / name / "summary.csv")[0]["name"] for name in ("sure", "unsure")] == ["sure", "unsure"]
-    assert run("evaluate", truth, sure, unsure, "--csv", folder)[0] == 0  # a run of its own is replaced
-    status, _, err = run("evaluate", truth, sure, "--csv", folder)
+    assert f"tables in {folder / 'deterministic'}, {folder / 'probabilistic'}" in err.replace("\n", "")
+    assert files_in(folder) == [f"{name}/{table}" for name in ("deterministic", "probabilistic") for table in TABLES]
+    assert [rows_of(folder / name / "summary.csv")[0]["name"] for name in ("deterministic", "probabilistic")] == [
+        "deterministic",
+        "probabilistic",
+    ]
+    assert run("evaluate", truth, deterministic, probabilistic, "--csv", folder)[0] == 0  # a run of its own is replaced
+    status, _, err = run("evaluate", truth, deterministic, "--csv", folder)
     assert status == 1
     assert "holds tables of several files" in err
-    assert run("evaluate", truth, sure, "--csv", tmp_path / "one")[0] == 0
-    status, _, err = run("evaluate", truth, sure, unsure, "--csv", tmp_path / "one")
+    assert run("evaluate", truth, deterministic, "--csv", tmp_path / "one")[0] == 0
+    status, _, err = run("evaluate", truth, deterministic, probabilistic, "--csv", tmp_path / "one")
     assert status == 1
     assert "holds tables of one file" in err
     assert files_in(tmp_path / "one") == TABLES
 
 
 def test_files_of_others_stay_and_nothing_is_written_beside_them(files: Path, tmp_path: Path) -> None:
-    truth, found = files / "truth.json", files / "unsure.json"
+    truth, found = files / "truth.json", files / "probabilistic.json"
     (tmp_path / "objects.csv").write_text("mine")
     (tmp_path / "notes.txt").write_text("mine too")
     status, out, err = run("evaluate", truth, found, "--csv", tmp_path)
@@ -141,7 +149,7 @@ def test_files_of_others_stay_and_nothing_is_written_beside_them(files: Path, tm
 
 
 def test_json_holds_the_groups(files: Path, tmp_path: Path) -> None:
-    args = (files / "truth.json", files / "unsure.json", "--per-class", "--per-size", "--json")
+    args = (files / "truth.json", files / "probabilistic.json", "--per-class", "--per-size", "--json")
     status, out, err = run("evaluate", *args, "--csv", tmp_path / "t")
     assert (status, err) == (0, "")
     told = json.loads(out)

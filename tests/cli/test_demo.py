@@ -30,33 +30,33 @@ def test_prints_the_papers_table_and_one_sentence(capsys: pytest.CaptureFixture[
     assert run(["demo"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["mAP", "1-moLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
-    assert lines[2].split()[0] == "sure"
-    assert lines[3].split()[0] == "unsure"
+    assert lines[2].split()[0] == "deterministic"
+    assert lines[3].split()[0] == "probabilistic"
     assert "same boxes" in lines[5]
 
 
 def test_json_is_one_object_and_the_unsure_detector_wins_by_its_corners(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    sure, unsure = (row["summary"] for row in answer["results"])
-    assert unsure["mAP"] == sure["mAP"]
-    assert unsure["PDQ"] > 1.3 * sure["PDQ"]
-    assert unsure["spatial"] > 1.5 * sure["spatial"]
-    assert abs(unsure["label"] - sure["label"]) < 0.02
+    deterministic, probabilistic = (row["summary"] for row in answer["results"])
+    assert probabilistic["mAP"] == deterministic["mAP"]
+    assert probabilistic["PDQ"] > 1.3 * deterministic["PDQ"]
+    assert probabilistic["spatial"] > 1.5 * deterministic["spatial"]
+    assert abs(probabilistic["label"] - deterministic["label"]) < 0.02
 
 
 def test_both_detectors_name_the_same_boxes_and_labels(demo: Demo) -> None:
-    sure, unsure = demo.detectors.values()
-    np.testing.assert_array_equal(sure.boxes, unsure.boxes)
-    np.testing.assert_array_equal(sure.label_probs, unsure.label_probs)
-    assert sure.covariances is None
-    assert unsure.covariances is not None
+    deterministic, probabilistic = demo.detectors.values()
+    np.testing.assert_array_equal(deterministic.boxes, probabilistic.boxes)
+    np.testing.assert_array_equal(deterministic.label_probs, probabilistic.label_probs)
+    assert deterministic.covariances is None
+    assert probabilistic.covariances is not None
 
 
 def test_covariances_match_the_real_errors() -> None:
     """Over many scenes the squared Mahalanobis distance of a corner's error is 2 on average, as it must be."""
     many = make_demo(images=60, seed=11)
-    found = many.detectors["unsure"]
+    found = many.detectors["probabilistic"]
     result = probox.evaluate(many.truth, found)
     table = result.detections
     hit = np.flatnonzero((table.partners >= 0) & (table.quality("label") > 0.5))
@@ -85,14 +85,14 @@ def test_the_scene_has_variety(demo: Demo) -> None:
     image = int(truth.image_rows[row])
     mask = truth.masks.to_array(row, int(truth.dataset.heights[image]), int(truth.dataset.widths[image]))
     assert not mask[(y0 + y1) // 2, (x0 + x1) // 2]  # a ring has a hole
-    verdicts = probox.evaluate(truth, demo.detectors["unsure"]).summary()
+    verdicts = probox.evaluate(truth, demo.detectors["probabilistic"]).summary()
     assert min(verdicts["TP"], verdicts["FP"], verdicts["FN"]) > 5
 
 
 def test_same_seed_same_demo_another_seed_another(demo: Demo) -> None:
     again, other = make_demo(), make_demo(seed=5)
     np.testing.assert_array_equal(demo.truth.masks.runs, again.truth.masks.runs)
-    np.testing.assert_array_equal(demo.detectors["sure"].boxes, again.detectors["sure"].boxes)
+    np.testing.assert_array_equal(demo.detectors["deterministic"].boxes, again.detectors["deterministic"].boxes)
     assert len(other.truth) != len(demo.truth) or not np.array_equal(other.truth.boxes, demo.truth.boxes)
 
 
@@ -122,10 +122,10 @@ def test_saved_files_hold_what_was_scored(demo: Demo, tmp_path: Path, capsys: py
         height, width = int(demo.truth.dataset.heights[image]), int(demo.truth.dataset.widths[image])
         mask = demo.truth.masks.to_array(row, height, width)
         np.testing.assert_array_equal(coco.annToMask(annotation).astype(bool), mask)
-    unsure = json.loads((folder / "unsure.json").read_text())
-    found = demo.detectors["unsure"]
-    assert len(unsure) == len(found)
-    np.testing.assert_array_equal([entry["covars"] for entry in unsure], found.covariances)
+    probabilistic = json.loads((folder / "probabilistic.json").read_text())
+    found = demo.detectors["probabilistic"]
+    assert len(probabilistic) == len(found)
+    np.testing.assert_array_equal([entry["covars"] for entry in probabilistic], found.covariances)
 
 
 def test_loads_nothing_that_it_does_not_need() -> None:

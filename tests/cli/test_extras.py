@@ -11,21 +11,21 @@ from tests.amounts import others_slow
 from tests.hiding import hide_all_but
 
 COMMANDS = [
-    ("report", "draw {demo}/results/sure --images {demo}/images --out {here}/pictures"),
-    ("parquet", "convert {demo}/sure.json {here}/sure.parquet --truth {demo}/truth.json"),
-    ("report", "plot {demo}/results/sure --out {here}/plots"),
-    ("report", "report {demo}/results/sure --images {demo}/images --out {here}/report"),
-    ("distributed", "evaluate {demo}/truth.json {demo}/sure.json --dask local:1 --out {here}/shared"),
+    ("report", "draw {demo}/results/deterministic --images {demo}/images --out {here}/pictures"),
+    ("parquet", "convert {demo}/deterministic.json {here}/deterministic.parquet --truth {demo}/truth.json"),
+    ("report", "plot {demo}/results/deterministic --out {here}/plots"),
+    ("report", "report {demo}/results/deterministic --images {demo}/images --out {here}/report"),
+    ("distributed", "evaluate {demo}/truth.json {demo}/deterministic.json --dask local:1 --out {here}/shared"),
 ]
 BASE = [
     "demo",
-    "evaluate {demo}/truth.json {demo}/sure.json --measures all --intervals",
-    "diagnose {demo}/results/sure",
-    "validate {demo}/truth.json {demo}/sure.json",
-    "calibrate fit {demo}/truth.json {demo}/unsure.json --out {here}/calibration.json",
-    "fuse {demo}/truth.json {demo}/sure.json {demo}/unsure.json --out {here}/fused.json",
-    "rank {demo}/unsure.json",
-    "convert {demo}/sure.json {here}/sure.rvc1.json --truth {demo}/truth.json",
+    "evaluate {demo}/truth.json {demo}/deterministic.json --measures all --intervals",
+    "diagnose {demo}/results/deterministic",
+    "validate {demo}/truth.json {demo}/deterministic.json",
+    "calibrate fit {demo}/truth.json {demo}/probabilistic.json --out {here}/calibration.json",
+    "fuse {demo}/truth.json {demo}/deterministic.json {demo}/probabilistic.json --out {here}/fused.json",
+    "rank {demo}/probabilistic.json",
+    "convert {demo}/deterministic.json {here}/deterministic.rvc1.json --truth {demo}/truth.json",
 ]
 
 
@@ -55,7 +55,11 @@ def test_a_command_says_which_extra_it_lacks(extra: str, command: str, demo_file
 def test_the_demo_is_saved_without_pictures(tmp_path: Path) -> None:
     done = run_with("probox", "demo --save {here}/demo", tmp_path, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (tmp_path / "demo").glob("[!.]*")) == ["sure.json", "truth.json", "unsure.json"]
+    assert sorted(path.name for path in (tmp_path / "demo").glob("[!.]*")) == [
+        "deterministic.json",
+        "probabilistic.json",
+        "truth.json",
+    ]
     said = " ".join(done.stderr.split())
     assert "note: no pictures were written, which need Pillow; install it with: " in said
     assert "'probox[report]'" in said

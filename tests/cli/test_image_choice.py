@@ -22,8 +22,8 @@ def files(demo_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "files"
     shutil.copytree(demo_files, folder, ignore=shutil.ignore_patterns("results"))
     truth = read_truth(folder / "truth.json")
-    sure = read_detections(folder / "sure.json", truth)
-    write_coco_results(folder / "xyxy.json", corners_as_sizes(truth, sure), truth)
+    deterministic = read_detections(folder / "deterministic.json", truth)
+    write_coco_results(folder / "xyxy.json", corners_as_sizes(truth, deterministic), truth)
     return folder
 
 
@@ -38,17 +38,23 @@ def test_warnings_are_printed_and_in_json(files: Path) -> None:
     assert "write x2 - x1 and y2 - y1 as width and height\n" in done.stderr
     answer = json.loads(probox("evaluate", "truth.json", "xyxy.json", "--json", cwd=files).stdout)
     assert [warning["code"] for warning in answer["warnings"]] == ["corners-as-width-and-height"]
-    assert json.loads(probox("evaluate", "truth.json", "sure.json", "--json", cwd=files).stdout)["warnings"] == []
+    assert (
+        json.loads(probox("evaluate", "truth.json", "deterministic.json", "--json", cwd=files).stdout)["warnings"] == []
+    )
 
 
 def test_a_table_warns_too(files: Path) -> None:
-    done = probox("table", "truth.json", "a=sure.json", "b=xyxy.json", cwd=files)
+    done = probox("table", "truth.json", "a=deterministic.json", "b=xyxy.json", cwd=files)
     assert "b: warning: boxes look like" in done.stderr
     assert "a: warning" not in done.stderr
     assert "convention: reference; scored against masks; 12 images" in done.stderr
-    rows = json.loads(probox("table", "truth.json", "a=sure.json", "b=xyxy.json", "--json", cwd=files).stdout)["rows"]
+    rows = json.loads(probox("table", "truth.json", "a=deterministic.json", "b=xyxy.json", "--json", cwd=files).stdout)[
+        "rows"
+    ]
     assert [len(row["warnings"]) for row in rows] == [0, 1]
-    summary = probox("evaluate", "truth.json", "a=sure.json", "b=xyxy.json", "--format", "github", cwd=files).stdout
+    summary = probox(
+        "evaluate", "truth.json", "a=deterministic.json", "b=xyxy.json", "--format", "github", cwd=files
+    ).stdout
     assert "\n\n> [!WARNING]\n> b: boxes look like" in summary
     assert "> a: " not in summary
 
@@ -70,7 +76,7 @@ def test_advice_is_given_in_flags(golden_dir: Path, files: Path, tmp_path: Path)
 
 
 def test_changes_of_a_convention_are_said(files: Path) -> None:
-    done = probox("evaluate", "truth.json", "sure.json", "--label-threshold", 0.5, "--box-truth", cwd=files)
+    done = probox("evaluate", "truth.json", "deterministic.json", "--label-threshold", 0.5, "--box-truth", cwd=files)
     assert done.stdout.splitlines()[-1].endswith(
         "convention: reference, box truth, label threshold 0.5; scored against boxes"
     )
@@ -84,24 +90,26 @@ def test_ways_to_name_images(files: Path, tmp_path: Path) -> None:
     (tmp_path / "ids.json").write_text(json.dumps(ids))
     (tmp_path / "ids.txt").write_text("\n".join(map(str, ids)) + "\n")
     truth = read_truth(files / "truth.json").select_images(ids)
-    alone = evaluate(truth, read_detections(files / "unsure.json", read_truth(files / "truth.json")))
+    alone = evaluate(truth, read_detections(files / "probabilistic.json", read_truth(files / "truth.json")))
     for given in (tmp_path / "ids.json", tmp_path / "ids.txt", ",".join(map(str, ids))):
-        done = probox("evaluate", "truth.json", "unsure.json", "--image-ids", given, "--json", cwd=files)
+        done = probox("evaluate", "truth.json", "probabilistic.json", "--image-ids", given, "--json", cwd=files)
         answer = json.loads(done.stdout)
         assert answer["counts"]["images"] == 3
         assert answer["summary"] == pytest.approx(alone.summary())
         assert answer["notes"] == [Note("restricted", 3, total=12).to_dict()]
-    rows = json.loads(probox("table", "truth.json", "unsure.json", "--image-ids", given, "--json", cwd=files).stdout)
+    rows = json.loads(
+        probox("table", "truth.json", "probabilistic.json", "--image-ids", given, "--json", cwd=files).stdout
+    )
     assert rows["rows"][0]["summary"] == pytest.approx(alone.summary())
 
 
 def test_every_format_can_be_cut(files: Path, tmp_path: Path) -> None:
     """RVC1 files go by position: they may have a list for each image of the truth, or of the part."""
     truth = read_truth(files / "truth.json")
-    found = read_detections(files / "unsure.json", truth)
+    found = read_detections(files / "probabilistic.json", truth)
     ids = truth.image_ids[2:9:2]
     part = truth.select_images(ids)
-    write_rvc1(tmp_path / "part.json", read_detections(files / "unsure.json", truth).select(
+    write_rvc1(tmp_path / "part.json", read_detections(files / "probabilistic.json", truth).select(
         [row for row, image in enumerate(found.image_ids) if image in ids]), part)  # fmt: skip
     write_coco_results(tmp_path / "coco.json", found, truth)
     write_parquet(tmp_path / "found.parquet", found)
@@ -109,7 +117,7 @@ def test_every_format_can_be_cut(files: Path, tmp_path: Path) -> None:
     given = ",".join(map(str, ids.tolist()))
     expected = evaluate(truth, found).select_images(ids).summary()
     for there, path in (
-        (files / "truth.json", files / "unsure.json"), (files / "truth.json", tmp_path / "part.json"),
+        (files / "truth.json", files / "probabilistic.json"), (files / "truth.json", tmp_path / "part.json"),
         (files / "truth.json", tmp_path / "coco.json"), (files / "truth.json", tmp_path / "found.parquet"),
         (tmp_path / "truth.parquet", tmp_path / "found.parquet"), (tmp_path / "truth.parquet", tmp_path / "part.json"),
     ):  # fmt: skip
@@ -131,7 +139,7 @@ def test_every_format_can_be_cut(files: Path, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_wrong_images(files: Path, given: str, words: str) -> None:
     for command in ("evaluate", "table"):
-        done = probox(command, "truth.json", "sure.json", "--image-ids", given, cwd=files)
+        done = probox(command, "truth.json", "deterministic.json", "--image-ids", given, cwd=files)
         assert done.returncode == 1
         assert words in done.stderr
         assert done.stderr.count("\n") == 1
@@ -159,12 +167,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_one_layout_for_one_file_or_many(files: Path, tmp_path: Path) -> None:
-    status, said = keep(files, tmp_path / "a" / "r", "sure.json")
+    status, said = keep(files, tmp_path / "a" / "r", "deterministic.json")
     assert status == 0
-    assert f"kept in {tmp_path / 'a' / 'r' / 'sure'}" in said
-    assert keep(files, tmp_path / "a" / "r", "unsure.json", "sure.json")[0] == 0
+    assert f"kept in {tmp_path / 'a' / 'r' / 'deterministic'}" in said
+    assert keep(files, tmp_path / "a" / "r", "probabilistic.json", "deterministic.json")[0] == 0
     assert sorted(contents(tmp_path / "a" / "r")) == [
-        "sure/evaluation.json", "sure/tables.npz", "unsure/evaluation.json", "unsure/tables.npz",
+        "deterministic/evaluation.json", "deterministic/tables.npz",
+        "probabilistic/evaluation.json", "probabilistic/tables.npz",
     ]  # fmt: skip
 
 
@@ -177,53 +186,55 @@ def test_one_layout_for_one_file_or_many(files: Path, tmp_path: Path) -> None:
     ],
 )
 def test_runs_are_not_mixed(files: Path, tmp_path: Path, options: list[str], words: str) -> None:
-    keep(files, tmp_path / "r", "sure.json", "unsure.json")
+    keep(files, tmp_path / "r", "deterministic.json", "probabilistic.json")
     before = contents(tmp_path / "r")
-    status, said = keep(files, tmp_path / "r", "sure.json", *options)
+    status, said = keep(files, tmp_path / "r", "deterministic.json", *options)
     assert status == 1
-    assert f"{tmp_path / 'r' / 'unsure'}: holds a result that was measured {words}" in said
+    assert f"{tmp_path / 'r' / 'probabilistic'}: holds a result that was measured {words}" in said
     assert "keep this run in another folder" in said
     assert contents(tmp_path / "r") == before
-    assert keep(files, tmp_path / "r", "sure.json", "unsure.json", *options)[0] == 0  # all of them are replaced
+    assert (
+        keep(files, tmp_path / "r", "deterministic.json", "probabilistic.json", *options)[0] == 0
+    )  # all of them are replaced
 
 
 def test_a_failed_run_leaves_everything_as_it_was(files: Path, tmp_path: Path) -> None:
-    keep(files, tmp_path / "r", "sure.json")
+    keep(files, tmp_path / "r", "deterministic.json")
     before = contents(tmp_path / "r")
     (tmp_path / "bad.json").write_text("[{")
-    assert keep(files, tmp_path / "r", "sure.json", tmp_path / "bad.json")[0] == 1
+    assert keep(files, tmp_path / "r", "deterministic.json", tmp_path / "bad.json")[0] == 1
     assert contents(tmp_path / "r") == before
-    (tmp_path / "r" / "unsure").write_text("mine")  # where a folder is to be made
+    (tmp_path / "r" / "probabilistic").write_text("mine")  # where a folder is to be made
     before = contents(tmp_path / "r")
-    status, said = keep(files, tmp_path / "r", "sure.json", "unsure.json")
+    status, said = keep(files, tmp_path / "r", "deterministic.json", "probabilistic.json")
     assert status == 1
-    assert f"{tmp_path / 'r' / 'unsure'}: is a file" in said
+    assert f"{tmp_path / 'r' / 'probabilistic'}: is a file" in said
     assert contents(tmp_path / "r") == before
 
 
 def test_the_old_layout_is_not_hidden(files: Path, tmp_path: Path) -> None:
     truth = read_truth(files / "truth.json")
-    evaluate(truth, read_detections(files / "sure.json", truth)).save(tmp_path / "old")
-    status, said = keep(files, tmp_path / "old", "sure.json")
+    evaluate(truth, read_detections(files / "deterministic.json", truth)).save(tmp_path / "old")
+    status, said = keep(files, tmp_path / "old", "deterministic.json")
     assert status == 1
     assert f"{tmp_path / 'old'}: holds a result itself" in said
     assert probox("draw", tmp_path / "old", "--out", tmp_path / "pictures", "--worst", 1).returncode == 0
 
 
 def test_draw_takes_the_only_result(files: Path, tmp_path: Path) -> None:
-    assert probox("evaluate", "truth.json", "sure.json", "--out", tmp_path / "r", cwd=files).returncode == 0
+    assert probox("evaluate", "truth.json", "deterministic.json", "--out", tmp_path / "r", cwd=files).returncode == 0
     done = probox("draw", tmp_path / "r", "--out", tmp_path / "pictures", "--worst", 1)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "pictures").glob("*.png"))) == 1
-    assert probox("evaluate", "truth.json", "unsure.json", "--out", tmp_path / "r", cwd=files).returncode == 0
+    assert probox("evaluate", "truth.json", "probabilistic.json", "--out", tmp_path / "r", cwd=files).returncode == 0
     done = probox("draw", tmp_path / "r", "--out", tmp_path / "more", "--worst", 1)
     assert done.returncode == 1
-    assert "holds 2 results (sure, unsure); name one, say" in done.stderr
+    assert "holds 2 results (deterministic, probabilistic); name one, say" in done.stderr
     assert not (tmp_path / "more").exists()
 
 
 def test_names_that_are_no_names(files: Path, tmp_path: Path) -> None:
-    (tmp_path / "..json").write_bytes((files / "sure.json").read_bytes())
+    (tmp_path / "..json").write_bytes((files / "deterministic.json").read_bytes())
     assert keep(files, tmp_path / "r", tmp_path / "..json")[0] == 0
     assert Evaluation.load(tmp_path / "r" / "detections").measures == ("map",)
 

@@ -50,35 +50,45 @@ def test_names_that_are_given_stay_and_others_give_way() -> None:
 
 
 def test_every_command_with_several_files_takes_names(demo_files: Path, tmp_path: Path) -> None:
-    truth, sure, unsure = (demo_files / f"{name}.json" for name in ("truth", "sure", "unsure"))
+    truth, deterministic, probabilistic = (
+        demo_files / f"{name}.json" for name in ("truth", "deterministic", "probabilistic")
+    )
     kept = tmp_path / "kept"
-    code, out, err = run("evaluate", truth, f"A b={sure}", unsure, "--out", kept)
+    code, out, err = run("evaluate", truth, f"A b={deterministic}", probabilistic, "--out", kept)
     assert code == 0, err
-    assert [line.split("  ")[0] for line in out.splitlines()[2:4]] == ["A b", "unsure"]
-    assert sorted(folder.name for folder in kept.iterdir()) == ["A b", "unsure"]
-    one = json.loads(run("evaluate", truth, f"B={sure}", "--json")[1])
-    assert (one["name"], one["detections"]) == ("B", str(sure))
-    rows = json.loads(run("table", truth, sure, f"C={unsure}", "--json")[1])["rows"]
-    assert [row["name"] for row in rows] == ["sure", "C"]
+    assert [line.split("  ")[0] for line in out.splitlines()[2:4]] == ["A b", "probabilistic"]
+    assert sorted(folder.name for folder in kept.iterdir()) == ["A b", "probabilistic"]
+    one = json.loads(run("evaluate", truth, f"B={deterministic}", "--json")[1])
+    assert (one["name"], one["detections"]) == ("B", str(deterministic))
+    rows = json.loads(run("table", truth, deterministic, f"C={probabilistic}", "--json")[1])["rows"]
+    assert [row["name"] for row in rows] == ["deterministic", "C"]
     results = demo_files / "results"
-    named = [f"one={results / 'sure'}", f"two={kept / 'unsure'}"]
+    named = [f"one={results / 'deterministic'}", f"two={kept / 'probabilistic'}"]
     told = json.loads(run("compare", *named, "--measures", "pdq", "--replicates", 10, "--json")[1])
     assert (told["pairs"][0]["first"], told["pairs"][0]["second"]) == ("one", "two")
     told = json.loads(run("diagnose", named[0], "--replicates", 10, "--json")[1])
     assert [entry["name"] for entry in told["results"]] == ["one"]
     told = json.loads(run("report", *named, "--out", tmp_path / "page", "--json")[1])
     assert told["results"] == ["one", "two"]
-    fused = json.loads(run("fuse", truth, f"S={sure}", unsure, "--out", tmp_path / "f.json", "--json")[1])
-    assert (fused["names"], fused["members"]) == (["S", "unsure"], [str(sure), str(unsure)])
+    fused = json.loads(
+        run("fuse", truth, f"S={deterministic}", probabilistic, "--out", tmp_path / "f.json", "--json")[1]
+    )
+    assert (fused["names"], fused["members"]) == (["S", "probabilistic"], [str(deterministic), str(probabilistic)])
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["A={}"], "holds 2 results (sure, unsure), which cannot all be called A; name one of them, say A="),
-        (["unsure={}/sure", "{}/unsure"], "is called unsure, as another is; give it another name, NAME=DIR"),
-        (["A={}/sure", "B={}/sure"], "is given twice"),
-        (["A=nowhere", "B={}/sure"], "nowhere"),
+        (
+            ["A={}"],
+            "holds 2 results (deterministic, probabilistic), which cannot all be called A; name one of them, say A=",
+        ),
+        (
+            ["probabilistic={}/deterministic", "{}/probabilistic"],
+            "is called probabilistic, as another is; give it another name, NAME=DIR",
+        ),
+        (["A={}/deterministic", "B={}/deterministic"], "is given twice"),
+        (["A=nowhere", "B={}/deterministic"], "nowhere"),
     ],
 )
 def test_names_of_results_that_clash(demo_files: Path, given: list[str], words: str) -> None:
@@ -104,7 +114,7 @@ def test_every_argument_that_is_repeated_takes_names() -> None:
 
 def evaluate_into(folder: Path, demo_files: Path, *names: str, options: tuple[str, ...] = ()) -> None:
     """Evaluate one file under some names, in this order, and keep the results in a folder."""
-    given = [f"{name}={demo_files / 'unsure.json'}" for name in names]
+    given = [f"{name}={demo_files / 'probabilistic.json'}" for name in names]
     assert probox("evaluate", demo_files / "truth.json", *given, "--out", folder, *options).returncode == 0
 
 
@@ -142,7 +152,7 @@ def test_joined_parts_keep_the_order_as_given(tmp_path: Path, demo_files: Path) 
 
 
 def test_results_without_a_position_are_ordered_by_name(tmp_path: Path, demo_files: Path) -> None:
-    assert order_of(demo_files / "results") == ["sure", "unsure"]  # saved by Python
+    assert order_of(demo_files / "results") == ["deterministic", "probabilistic"]  # saved by Python
     evaluate_into(tmp_path, demo_files, "b", "a")
     (tmp_path / "a" / "evaluation.json").write_text("{}")  # what cannot be read is named when it is loaded
     assert order_of(tmp_path) == ["a", "b"]

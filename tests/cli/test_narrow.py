@@ -23,15 +23,17 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def commands(files: Path, tmp_path: Path) -> dict[str, list[object]]:
-    truth, sure, unsure = (files / f"{name}.json" for name in ("truth", "sure", "unsure"))
-    long = f"faster r-cnn, resnet 50, dropout={unsure}"
+    truth, deterministic, probabilistic = (
+        files / f"{name}.json" for name in ("truth", "deterministic", "probabilistic")
+    )
+    long = f"faster r-cnn, resnet 50, dropout={probabilistic}"
     return {
         "demo": ["demo"],
-        "evaluate": ["evaluate", truth, sure, unsure, "--per-size"],
-        "table": ["table", truth, sure, long, "--thresholds", "0.5", "0.75"],
+        "evaluate": ["evaluate", truth, deterministic, probabilistic, "--per-size"],
+        "table": ["table", truth, deterministic, long, "--thresholds", "0.5", "0.75"],
         "compare": ["compare", files / "results", "--per-class", "--replicates", "50"],
-        "diagnose": ["diagnose", files / "results" / "unsure", "--replicates", "50"],
-        "calibrate": ["calibrate", "fit", truth, unsure, "--out", tmp_path / "calibration.json"],
+        "diagnose": ["diagnose", files / "results" / "probabilistic", "--replicates", "50"],
+        "calibrate": ["calibrate", "fit", truth, probabilistic, "--out", tmp_path / "calibration.json"],
     }
 
 
@@ -94,7 +96,12 @@ def test_a_real_terminal_says_how_wide_it_is(demo_files: Path) -> None:
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 60, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     program = "from probox.cli import main; main()"
-    arguments = ["evaluate", demo_files / "truth.json", demo_files / "sure.json", demo_files / "unsure.json"]
+    arguments = [
+        "evaluate",
+        demo_files / "truth.json",
+        demo_files / "deterministic.json",
+        demo_files / "probabilistic.json",
+    ]
     subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)],
         check=True, stdout=theirs, stderr=subprocess.DEVNULL, env={**environment, "TERM": "xterm"},
@@ -102,7 +109,7 @@ def test_a_real_terminal_says_how_wide_it_is(demo_files: Path) -> None:
     os.close(theirs)
     shown = os.read(ours, 100_000).decode().replace("\r\n", "\n")
     os.close(ours)
-    assert shown.splitlines()[0].split() == ["metric", "unit", "better", "sure", "unsure"]
+    assert shown.splitlines()[0].split() == ["metric", "unit", "better", "deterministic", "probabilistic"]
     assert max(map(len, shown.splitlines()[:-1])) <= 60
 
 
@@ -138,7 +145,7 @@ def test_progress_reaches_its_end(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     with pytest.raises(SystemExit):
-        main([*options, str(demo_files / "results" / "unsure"), "--out", str(tmp_path / "out")])
+        main([*options, str(demo_files / "results" / "probabilistic"), "--out", str(tmp_path / "out")])
     counts = re.findall(r"([0-9]+)/([0-9]+)", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err))
     assert counts
     assert counts[-1][0] == counts[-1][1]

@@ -97,13 +97,15 @@ def sets(demo_files: Path, tmp_path: Path) -> Path:
     """A folder with the demo's truth and a detector's output, in three files each."""
     truth = demo_files / "truth.json"
     assert run("convert", truth, tmp_path / "truth", "--shards", 3)[0] == 0
-    status, _, err = run("convert", demo_files / "unsure.json", tmp_path / "found", "--truth", truth, "--shards", 3)
+    status, _, err = run(
+        "convert", demo_files / "probabilistic.json", tmp_path / "found", "--truth", truth, "--shards", 3
+    )
     assert (status, "found (Parquet)" in err) == (0, True)
     return tmp_path
 
 
 def test_sets_go_where_files_go(sets: Path, demo_files: Path) -> None:
-    truth, found = demo_files / "truth.json", demo_files / "unsure.json"
+    truth, found = demo_files / "truth.json", demo_files / "probabilistic.json"
     assert open_truth(sets / "truth").image_ids.tolist() == read_truth(truth).image_ids.tolist()
     assert open_detections(sets / "found").shards == 3
     expected = summary(truth, found)
@@ -124,7 +126,7 @@ def test_sets_there_and_back(sets: Path, demo_files: Path) -> None:
     assert (status, json.loads(out)["detections"]) == (0, len(read_parquet(sets / "found")))
     status, _, err = run("convert", sets / "more", sets / "back.json", "--truth", sets / "truth", "--to", "rvc1")
     assert status == 0, err
-    first = by_image(read_detections(demo_files / "unsure.json", truth))
+    first = by_image(read_detections(demo_files / "probabilistic.json", truth))
     last = read_detections(sets / "back.json", truth)
     for name in ("image_ids", "boxes", "label_probs", "covariances"):
         assert getattr(first, name).tolist() == getattr(last, name).tolist()
@@ -166,7 +168,7 @@ def test_urls_arrive_unharmed(sets: Path, demo_files: Path) -> None:
     pytest.importorskip("fsspec")
     truth = demo_files / "truth.json"
     url = f"file://{sets}"
-    expected = summary(truth, demo_files / "unsure.json")
+    expected = summary(truth, demo_files / "probabilistic.json")
     assert summary(f"{url}/truth", f"{url}/found") == expected
     assert run("convert", f"{url}/found", f"{url}/camera=left", "--shards", 2)[0] == 0
     assert summary(truth, f"{url}/camera=left") == expected

@@ -22,7 +22,7 @@ def parts(demo_files: Path, tmp_path: Path) -> list[Path]:
     """Three parts of two detectors."""
     folders = [tmp_path / "parts" / str(number) for number in (1, 2, 3)]
     for number, folder in enumerate(folders, 1):
-        files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
+        files = [demo_files / name for name in ("truth.json", "deterministic.json", "probabilistic.json")]
         status, _, err = run("evaluate", *files, "--part", f"{number}/3", "--out", folder)
         assert status == 0, err
         assert f"detections; part {number} of 3" in err
@@ -31,15 +31,15 @@ def parts(demo_files: Path, tmp_path: Path) -> list[Path]:
 
 def test_parts_of_several_files_are_joined_by_name(parts: list[Path], demo_files: Path, tmp_path: Path) -> None:
     status, out, err = run("merge", *reversed(parts), "--out", tmp_path / "R")
-    assert (status, "unsure: 3 parts, 12 images; kept in" in err) == (0, True)
-    _, whole, _ = run("evaluate", *(demo_files / n for n in ("truth.json", "sure.json", "unsure.json")))
+    assert (status, "probabilistic: 3 parts, 12 images; kept in" in err) == (0, True)
+    _, whole, _ = run("evaluate", *(demo_files / n for n in ("truth.json", "deterministic.json", "probabilistic.json")))
     assert out == whole
-    files = demo_files / "truth.json", demo_files / "unsure.json"
-    assert probox.load(tmp_path / "R" / "unsure").summary() == probox.evaluate(*files).summary()
+    files = demo_files / "truth.json", demo_files / "probabilistic.json"
+    assert probox.load(tmp_path / "R" / "probabilistic").summary() == probox.evaluate(*files).summary()
 
 
 def test_json_says_what_was_joined(parts: list[Path], tmp_path: Path) -> None:
-    folders = [folder / "unsure" for folder in parts]
+    folders = [folder / "probabilistic" for folder in parts]
     status, out, _ = run("merge", *folders, "--out", tmp_path / "R", "--json")
     said = json.loads(out)
     assert (status, said["parts"], said["part"], said["counts"]["images"]) == (0, 3, None, 12)
@@ -61,7 +61,7 @@ def test_what_cannot_be_joined(parts: list[Path], tmp_path: Path) -> None:
     for given, message in {
         (parts[0], tmp_path / "none"): "none: no such folder",
         (parts[0], tmp_path / "empty"): "empty: holds no result; evaluate this part again",
-        (parts[0], parts[1] / "sure"): "is a result itself, but",
+        (parts[0], parts[1] / "deterministic"): "is a result itself, but",
         (parts[0], parts[0]): "is part 1 of 3, as",
     }.items():
         status, _, err = run("merge", *given, "--out", tmp_path / "R")
@@ -75,12 +75,13 @@ def test_parts_are_not_replaced(parts: list[Path]) -> None:
 
 
 def test_a_joined_result_hides_no_others(parts: list[Path], tmp_path: Path) -> None:
-    folders = [folder / "unsure" for folder in parts]
+    folders = [folder / "probabilistic" for folder in parts]
     assert run("merge", *parts, "--out", tmp_path / "R")[0] == 0
     status, _, err = run("merge", *folders, "--out", tmp_path / "R")
     assert (status, err) == (
         1,
-        f"probox: {tmp_path / 'R' / 'sure'}: is in this --out, and would be hidden by a result there; choose another",
+        f"probox: {tmp_path / 'R' / 'deterministic'}: is in this --out, and would be hidden by a result there; choose "
+        "another",
     )
     assert not (tmp_path / "R" / "evaluation.json").exists()
     for _ in range(2):  # a result of the same kind is replaced
@@ -89,7 +90,7 @@ def test_a_joined_result_hides_no_others(parts: list[Path], tmp_path: Path) -> N
 
 def test_results_are_not_kept_at_urls(demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    files = demo_files / "truth.json", demo_files / "unsure.json"
+    files = demo_files / "truth.json", demo_files / "probabilistic.json"
     status, _, err = run("evaluate", *files, "--out", "s3://bucket/R")
     assert (status, "results are kept in folders, not at URLs; name a folder" in err) == (1, True)
     for keep in KEEP:
@@ -100,7 +101,7 @@ def test_results_are_not_kept_at_urls(demo_files: Path, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("keep", ["matches", "summary"])
 def test_what_is_kept_has_the_same_numbers(demo_files: Path, tmp_path: Path, keep: str) -> None:
-    files = demo_files / "truth.json", demo_files / "unsure.json"
+    files = demo_files / "truth.json", demo_files / "probabilistic.json"
     _, out, _ = run("evaluate", *files, "--json", "--per-class", "--per-size")
     whole = json.loads(out)
     status, out, err = run(
@@ -123,7 +124,7 @@ def test_what_is_kept_has_the_same_numbers(demo_files: Path, tmp_path: Path, kee
         for name, numbers in kept[groups].items():
             assert numbers.items() <= whole[groups][name].items()
     assert set(kept["intervals"]["columns"]) == set(kept["summary"])
-    assert probox.load(tmp_path / "unsure").keep == keep
-    status, _, err = run("diagnose", tmp_path / "unsure")
+    assert probox.load(tmp_path / "probabilistic").keep == keep
+    status, _, err = run("diagnose", tmp_path / "probabilistic")
     assert status == 1
     assert f"holds the {keep} of an evaluation, not its tables; evaluate anew with --keep all" in err

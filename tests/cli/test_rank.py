@@ -28,10 +28,10 @@ def ranked(*arguments: object) -> dict[str, list[dict[str, object]]]:
 
 @pytest.mark.parametrize("by", ["entropy", "spread", "margin"])
 def test_the_same_as_in_python(demo_files: Path, truth: GroundTruth, by: str) -> None:
-    found = probox.read_detections(demo_files / "unsure.json", truth)
+    found = probox.read_detections(demo_files / "probabilistic.json", truth)
     expected = probox.rank(found, by, aggregate="mean", label_threshold=0.4)
     options = ("--by", by, "--aggregate", "mean", "--label-threshold", 0.4)
-    rows = ranked(demo_files / "unsure.json", *options)["images"]
+    rows = ranked(demo_files / "probabilistic.json", *options)["images"]
     assert [row["image_id"] for row in rows] == expected.image_ids.tolist()
     assert [row["value"] for row in rows] == pytest.approx(expected.values.tolist())
     assert [row["detections"] for row in rows] == expected.detections.tolist()
@@ -39,25 +39,27 @@ def test_the_same_as_in_python(demo_files: Path, truth: GroundTruth, by: str) ->
 
 def test_ids_are_what_evaluate_takes(demo_files: Path, tmp_path: Path) -> None:
     ids = tmp_path / "next.json"
-    code, out, err = run("rank", demo_files / "unsure.json", "--top", 3, "--out", ids)
+    code, out, err = run("rank", demo_files / "probabilistic.json", "--top", 3, "--out", ids)
     assert (code, err) == (0, f"3 image ids written to {ids}\n")
     heading, *lines = out.splitlines()
     assert heading.split() == ["image", "entropy", "detections"]
     assert [int(line.split()[0]) for line in lines] == json.loads(ids.read_text())
-    code, out, _ = run("evaluate", demo_files / "truth.json", demo_files / "unsure.json", "--image-ids", ids, "--json")
+    code, out, _ = run(
+        "evaluate", demo_files / "truth.json", demo_files / "probabilistic.json", "--image-ids", ids, "--json"
+    )
     assert code == 0
     # Its own list is replaced, and chosen from.
-    code, _, err = run("rank", demo_files / "unsure.json", "--by", "margin", "--top", 2, "--out", ids)
+    code, _, err = run("rank", demo_files / "probabilistic.json", "--by", "margin", "--top", 2, "--out", ids)
     assert code == 0
     assert err.startswith("2 image ids")
-    assert len(ranked(demo_files / "unsure.json", "--image-ids", ids)["images"]) == 2
+    assert len(ranked(demo_files / "probabilistic.json", "--image-ids", ids)["images"]) == 2
 
 
 def test_other_files_are_not_replaced(demo_files: Path, tmp_path: Path) -> None:
     notes = tmp_path / "notes.json"
     for mine in ('{"mine": 1}', "[1, 2]", "[\n 1,\n 2\n]\n"):  # a list of ids, too
         notes.write_text(mine)
-        code, _, err = run("rank", demo_files / "unsure.json", "--out", notes)
+        code, _, err = run("rank", demo_files / "probabilistic.json", "--out", notes)
         assert code == 1
         assert err.endswith(
             "is there already and does not hold image ids that `probox rank` wrote; choose another name, or move it "
@@ -66,13 +68,13 @@ def test_other_files_are_not_replaced(demo_files: Path, tmp_path: Path) -> None:
         assert notes.read_text() == mine
     ids = tmp_path / "ids.json"
     ids.write_text("[1, 2]")
-    code, _, err = run("rank", demo_files / "unsure.json", "--image-ids", ids, "--out", ids)
+    code, _, err = run("rank", demo_files / "probabilistic.json", "--image-ids", ids, "--out", ids)
     assert code == 1
     assert "would replace what it is made from" in err
 
 
 def test_truth_tells_names_and_images_without_detections(demo_files: Path, tmp_path: Path, truth: GroundTruth) -> None:
-    everything = json.loads((demo_files / "unsure.json").read_text())
+    everything = json.loads((demo_files / "probabilistic.json").read_text())
     some = tmp_path / "some.json"
     if isinstance(everything, list):
         first = truth.image_ids[0]
@@ -95,7 +97,7 @@ def test_truth_tells_names_and_images_without_detections(demo_files: Path, tmp_p
 
 
 def test_every_format_without_truth(demo_files: Path, tmp_path: Path, truth: GroundTruth) -> None:
-    source = demo_files / "unsure.json"
+    source = demo_files / "probabilistic.json"
     values = {}
     for name in ("a.coco.json", "a.rvc1.json", "a.parquet"):
         code, _, err = run("convert", source, tmp_path / name, "--truth", demo_files / "truth.json")
@@ -120,13 +122,16 @@ def test_coco_results_with_a_score_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("sure.json", "--by", "spread"), "sure.json: all boxes are plain: they have no spread to rank by; rank by"),
+        (
+            ("deterministic.json", "--by", "spread"),
+            "deterministic.json: all boxes are plain: they have no spread to rank by; rank by",
+        ),
         (("empty.json",), "empty.json: holds no detections: there is nothing to rank"),
         (("nowhere.json",), "nowhere.json"),
-        (("unsure.json", "--image-ids", "x"), "expected image ids, but got 'x'"),
-        (("unsure.json", "--out", "nowhere/ids.json"), "the folder of this file does not exist"),
+        (("probabilistic.json", "--image-ids", "x"), "expected image ids, but got 'x'"),
+        (("probabilistic.json", "--out", "nowhere/ids.json"), "the folder of this file does not exist"),
         (
-            ("unsure.json", "--image-ids", "123456", "--truth", "truth.json"),
+            ("probabilistic.json", "--image-ids", "123456", "--truth", "truth.json"),
             "--image-ids: image 123456: the ground truth does not have this image",
         ),
     ],
@@ -138,7 +143,7 @@ def test_wrong_input_is_one_line(
     arguments: tuple[str, ...],
     words: str,
 ) -> None:
-    for name in ("sure.json", "unsure.json", "truth.json"):
+    for name in ("deterministic.json", "probabilistic.json", "truth.json"):
         (tmp_path / name).write_bytes((demo_files / name).read_bytes())
     (tmp_path / "empty.json").write_text("[]")
     monkeypatch.chdir(tmp_path)

@@ -43,7 +43,7 @@ def ids(answer: dict[str, object]) -> list[int]:
 
 @pytest.mark.parametrize("ending", others_slow(["png", "svg", "pdf"]))
 def test_draws_one_image_in_every_format(demo_files: Path, tmp_path: Path, ending: str) -> None:
-    source, photos = demo_files / "results" / "unsure", demo_files / "images"
+    source, photos = demo_files / "results" / "probabilistic", demo_files / "images"
     answer = draw(source, "--images", photos, "--out", tmp_path, "--image", "scene-05.jpg", "--format", ending)
     assert ids(answer) == [5]
     data = (tmp_path / f"scene-05.{ending}").read_bytes()
@@ -61,8 +61,8 @@ def test_chooses_images(
     choice: str, column: str,
 ) -> None:  # fmt: skip
     options = ["--show-above", 0, "--label-text", "none"]
-    answer = draw(demo_files / "results" / "unsure", "--out", tmp_path, f"--{choice}", 2, *options)
-    table = results["unsure"].per_image().columns
+    answer = draw(demo_files / "results" / "probabilistic", "--out", tmp_path, f"--{choice}", 2, *options)
+    table = results["probabilistic"].per_image().columns
     lost = table["TP"] + table["FP"] + table["FN"] - table["sum_pPDQ"]
     order = np.lexsort((table["image_id"], -(lost if column == "lost" else table[column])))[:2]
     assert ids(answer) == table["image_id"][order].tolist()
@@ -101,7 +101,7 @@ def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(tmp_path: Pat
 
 
 def test_draws_detections_alone_and_judged(demo_files: Path, tmp_path: Path) -> None:
-    photos, found = demo_files / "images", demo_files / "unsure.json"
+    photos, found = demo_files / "images", demo_files / "probabilistic.json"
     alone = draw(found, "--images", photos, "--out", tmp_path / "alone", "--image", 3)
     assert ids(alone) == [3]
     assert (tmp_path / "alone" / "scene-03.png").is_file()
@@ -116,7 +116,7 @@ def test_at_most_so_many_pictures_and_the_rest_is_said(
     demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("probox.cli.draw.LIMIT", 2)
-    plain = [demo_files / "results" / "unsure", "--label-text", "none", "--corners", "none", "--show-above", 0]
+    plain = [demo_files / "results" / "probabilistic", "--label-text", "none", "--corners", "none", "--show-above", 0]
     few = draw(*plain, "--out", tmp_path / "few")
     assert ids(few) == [1, 2]
     assert messages(few) == [
@@ -126,7 +126,7 @@ def test_at_most_so_many_pictures_and_the_rest_is_said(
     everything = draw(*plain, "--out", tmp_path / "all", "--all", "--threads", 1)
     assert len(ids(everything)) == 12
     assert messages(everything) == []
-    alone = draw(demo_files / "unsure.json", "--label-text", "none", "--out", tmp_path / "alone")
+    alone = draw(demo_files / "probabilistic.json", "--label-text", "none", "--out", tmp_path / "alone")
     assert ids(alone) == [1, 2]
     assert "the first 2 of 12" in messages(alone)[-1]
     code, _, err = run("draw", *plain, "--out", tmp_path, "--all", "--limit", 3)
@@ -211,7 +211,7 @@ def test_images_that_the_detector_never_saw_are_passed_over(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_examples_are_drawn(demo_files: Path, tmp_path: Path) -> None:
-    source = demo_files / "results" / "unsure"
+    source = demo_files / "results" / "probabilistic"
     answer = draw(source, "--images", demo_files / "images", "--out", tmp_path / "s", "--examples", 1)
     told = answer["examples"]
     expected = list(probox.example_detections(Evaluation.load(source), 1))
@@ -281,7 +281,7 @@ def test_missing_and_damaged_photos_are_no_end(
     photos = tmp_path / "photos"
     photos.mkdir()
     (photos / "scene-01.jpg").write_bytes(b"\xff\xd8\xff not a photo")
-    source = demo_files / "results" / "unsure"
+    source = demo_files / "results" / "probabilistic"
     two = ["--image", 1, "--image", 2, "--show-above", 0]
     answer = draw(source, "--images", photos, "--out", tmp_path / "p", *two)
     assert ids(answer) == [1, 2]
@@ -300,7 +300,7 @@ def test_plots_all(demo_files: Path, tmp_path: Path) -> None:
     for name in PLOTS:
         corner = pixels(tmp_path / f"{name}.png")[2, 2]
         assert corner.max() < 60
-    code, _, err = run("plot", demo_files / "results" / "sure", "--out", tmp_path, "--format", "svg")
+    code, _, err = run("plot", demo_files / "results" / "deterministic", "--out", tmp_path, "--format", "svg")
     assert code == 0
     assert f"{len(PLOTS) - 1} plots" in err
     assert "left out" not in err  # one result has no differences
@@ -320,7 +320,7 @@ def test_plots_in_pdf_have_fonts_that_publishers_take(
     demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep_plots(monkeypatch, "thresholds", "confusion", "pit")
-    code, _, _ = run("plot", demo_files / "results" / "unsure", "--out", tmp_path, "--format", "pdf")
+    code, _, _ = run("plot", demo_files / "results" / "probabilistic", "--out", tmp_path, "--format", "pdf")
     assert code == 0
     written = list(tmp_path.glob("*.pdf"))
     assert len(written) == 3
@@ -335,12 +335,12 @@ def test_plots_that_are_left_out_are_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     keep_plots(monkeypatch, "thresholds", "difference")
-    results["unsure"].select_images(results["unsure"].dataset.image_ids[1:]).save(tmp_path / "few")
-    both = (demo_files / "results" / "sure", tmp_path / "few")
+    results["probabilistic"].select_images(results["probabilistic"].dataset.image_ids[1:]).save(tmp_path / "few")
+    both = (demo_files / "results" / "deterministic", tmp_path / "few")
     code, _, err = run("plot", *both, "--out", tmp_path / "plots")
     assert code == 0
     (line,) = [line for line in err.splitlines() if "left out" in line]
-    assert line.startswith("note: difference left out: few cannot be compared with sure: image ")
+    assert line.startswith("note: difference left out: few cannot be compared with deterministic: image ")
     code, out, _ = run("plot", *both, "--out", tmp_path / "plots", "--json")
     assert [plot["name"] for plot in json.loads(out)["left_out"]] == ["difference"]
 
@@ -350,7 +350,7 @@ def test_report_goes_into_a_new_folder_or_that_of_an_earlier_one(demo_files: Pat
     code, text, _ = run("report", source, "--images", demo_files / "images", "--out", out, "--json")
     assert code == 0
     answer = json.loads(text)
-    assert answer["results"] == ["sure", "unsure"]
+    assert answer["results"] == ["deterministic", "probabilistic"]
     assert answer["bytes"] == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     assert len(list((out / "photos").iterdir())) == 12
     code, _, _ = run("report", source, "--out", out)
@@ -365,7 +365,7 @@ def test_report_goes_into_a_new_folder_or_that_of_an_earlier_one(demo_files: Pat
 
 
 def test_report_shows_the_truths_masks_where_boxes_were_scored(demo_files: Path, tmp_path: Path) -> None:
-    truth, found = demo_files / "truth.json", demo_files / "sure.json"
+    truth, found = demo_files / "truth.json", demo_files / "deterministic.json"
     assert run("evaluate", truth, found, "--box-truth", "--out", tmp_path / "boxes")[0] == 0
     assert run("report", tmp_path / "boxes", "--out", tmp_path / "a")[0] == 0
     assert run("report", tmp_path / "boxes", "--truth", truth, "--out", tmp_path / "b")[0] == 0
@@ -377,7 +377,7 @@ def test_results_of_different_truths_do_not_share_a_page(demo_files: Path, golde
     truth = probox.read_truth(golden_dir / "bbox" / "ground_truth.json")
     found = probox.read_detections(golden_dir / "bbox" / "detections.json", truth)
     probox.evaluate(truth, found).save(tmp_path / "other")
-    code, _, err = run("report", demo_files / "results" / "sure", tmp_path / "other", "--out", tmp_path / "r")
+    code, _, err = run("report", demo_files / "results" / "deterministic", tmp_path / "other", "--out", tmp_path / "r")
     assert code == 1
     assert "different truths" in err
     assert not (tmp_path / "r").exists()
@@ -397,13 +397,13 @@ def test_wrong_folders_are_said_in_one_line(tmp_path: Path, command: str) -> Non
 
 
 def test_an_image_that_is_not_there(demo_files: Path, tmp_path: Path) -> None:
-    code, _, err = run("draw", demo_files / "results" / "sure", "--out", tmp_path, "--image", "77")
+    code, _, err = run("draw", demo_files / "results" / "deterministic", "--out", tmp_path, "--image", "77")
     assert code == 1
     assert "'77'" in err
 
 
 def test_a_folder_without_any_photo_replaces_no_report(demo_files: Path, tmp_path: Path) -> None:
-    source = demo_files / "results" / "unsure"
+    source = demo_files / "results" / "probabilistic"
     assert run("report", source, "--images", demo_files / "images", "--out", tmp_path / "r")[0] == 0
     before = sorted(path.name for path in (tmp_path / "r").rglob("*"))
     (tmp_path / "empty").mkdir()

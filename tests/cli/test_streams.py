@@ -28,7 +28,7 @@ def shell(folder: Path, command: str, streams: str) -> subprocess.CompletedProce
 
 @pytest.mark.parametrize("streams", others_slow([">&-", "2>&-", ">&- 2>&- <&-", "<&-"]))
 def test_closed_streams(scene: Path, streams: str) -> None:
-    done = shell(scene, "evaluate truth.json unsure.json", streams)
+    done = shell(scene, "evaluate truth.json probabilistic.json", streams)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
     assert ("PDQ" in done.stdout) != streams.startswith(">&-")
 
@@ -40,7 +40,9 @@ def test_closed_streams_and_wrong_input(scene: Path, streams: str) -> None:
     assert shell(scene, "evaluate", streams).returncode == 2
 
 
-@pytest.mark.parametrize("command", others_slow(["rank unsure.json", "evaluate truth.json unsure.json --json"]))
+@pytest.mark.parametrize(
+    "command", others_slow(["rank probabilistic.json", "evaluate truth.json probabilistic.json --json"])
+)
 def test_a_reader_that_goes_away(scene: Path, command: str) -> None:
     done = shell(scene, command, "| true; exit ${PIPESTATUS[0]}")
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
@@ -54,5 +56,5 @@ def test_a_reader_of_help_that_goes_away(tmp_path: Path, option: str) -> None:
 
 @pytest.mark.slow
 def test_words_that_nobody_reads(scene: Path) -> None:
-    done = shell(scene, "evaluate truth.json unsure.json", "2> >(true)")
+    done = shell(scene, "evaluate truth.json probabilistic.json", "2> >(true)")
     assert (done.returncode, "PDQ" in done.stdout) == (0, True)

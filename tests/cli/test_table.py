@@ -57,14 +57,20 @@ def test_table_is_evaluate_with_a_format(files):
 
 
 def test_a_job_summary(demo_files):
-    given = ("evaluate", demo_files / "truth.json", demo_files / "sure.json", demo_files / "unsure.json", "--per-size")
+    given = (
+        "evaluate",
+        demo_files / "truth.json",
+        demo_files / "deterministic.json",
+        demo_files / "probabilistic.json",
+        "--per-size",
+    )
     done = probox(*given, "--format", "github")
     assert done.returncode == 0, done.stderr
     title, table, reading, sizes, *_ = done.stdout.split("\n\n")
     assert title == "### Evaluation"
     assert probox(*given, "--format", "markdown").stdout.split("\n\n")[0] == table
     assert reading.startswith("<sub>lower is better: FP, FN; convention: reference")
-    assert sizes.startswith("| Size (sure) |")
+    assert sizes.startswith("| Size (deterministic) |")
 
 
 def test_titles_of_files():

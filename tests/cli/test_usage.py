@@ -53,8 +53,8 @@ WRONG = [
     (f"{COMPARE} --seed -1", "-1 is not in the range"),
     (f"{COMPARE} --format x", "'x' is not one of"),
     ("validate one", "Missing argument"),
-    ("draw RESULTS/sure --out p --worst 1 --image 2", "choose images by --image, by --limit"),
-    ("draw RESULTS/sure --out p --preset paper", "--preset says how to judge a file of detections by --truth, but a"),
+    ("draw RESULTS/deterministic --out p --worst 1 --image 2", "choose images by --image, by --limit"),
+    ("draw RESULTS/deterministic --out p --preset paper", "--preset says how to judge a file of detections"),
     ("draw FOUND --out p --fixed-variance 3", "of detections by --truth, but without --truth none is judged"),
     ("draw FOUND --out p --worst 1", "--worst needs a truth: give --truth, or a folder of results"),
     ("draw FOUND --out p --examples", "--examples needs a truth: give --truth, or a folder of results"),
@@ -68,7 +68,7 @@ def test_wrong_usage(
     demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    places = {"TRUTH": "truth.json", "FOUND": "unsure.json", "RESULTS": "results"}
+    places = {"TRUTH": "truth.json", "FOUND": "probabilistic.json", "RESULTS": "results"}
     for name, path in places.items():
         line = line.replace(name, shlex.quote(str(demo_files / path)))
     status, out, err = run(*shlex.split(line))

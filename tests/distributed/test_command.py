@@ -46,7 +46,7 @@ def test_the_same_as_without(
 
 
 def test_several_files_and_formats(address: str, demo_files: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
+    files = [demo_files / name for name in ("truth.json", "deterministic.json", "probabilistic.json")]
     _, alone, _ = run(capfd, *files)
     status, shared, err = run(capfd, *files, "--dask", address, "--keep", "all")
     assert (status, shared) == (0, alone)
@@ -89,7 +89,7 @@ def test_what_a_failed_run_kept_is_said_and_taken_up(
 def test_options_that_do_not_go_together(
     demo_files: Path, capfd: pytest.CaptureFixture[str], options: list[str], problem: str
 ) -> None:
-    status, out, err = run(capfd, demo_files / "truth.json", demo_files / "unsure.json", *options)
+    status, out, err = run(capfd, demo_files / "truth.json", demo_files / "probabilistic.json", *options)
     assert (status, out) == (2, "")
     assert problem in err
 
@@ -98,7 +98,7 @@ def test_no_scheduler_is_one_line(
     demo_files: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("probox.support.dask_cluster.PATIENCE", 0.5)
-    status, out, err = run(capfd, demo_files / "truth.json", demo_files / "unsure.json", "--dask", "127.0.0.1:1")
+    status, out, err = run(capfd, demo_files / "truth.json", demo_files / "probabilistic.json", "--dask", "127.0.0.1:1")
     assert (status, out) == (1, "")
     assert err.startswith("probox: no Dask scheduler answers at 127.0.0.1:1 (")
     assert err.count("\n") == 1

@@ -48,7 +48,7 @@ def test_sets_of_shards(client: Any, sets: Path, keep: Any, parts: int | None) -
 
 
 def test_files_that_workers_read_whole(client: Any, demo_files: Path) -> None:
-    truth, found = demo_files / "truth.json", demo_files / "unsure.json"
+    truth, found = demo_files / "truth.json", demo_files / "probabilistic.json"
     shared = check_same(client, truth, found, 5)
     mixed = probox.distributed.evaluate(probox.read_truth(truth), found, client=client, parts=5)
     assert mixed.to_bytes() == shared.to_bytes()
@@ -57,7 +57,7 @@ def test_files_that_workers_read_whole(client: Any, demo_files: Path) -> None:
 def test_workers_with_another_current_folder_find_relative_paths(
     client: Any, sets: Path, demo_files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder, truth, found in ((sets, "truth/", "found/"), (demo_files, "truth.json", "unsure.json")):
+    for folder, truth, found in ((sets, "truth/", "found/"), (demo_files, "truth.json", "probabilistic.json")):
         monkeypatch.chdir(folder)
         check_same(client, truth, found, 3)  # what results call their files does not tell where workers found them
 
@@ -80,7 +80,7 @@ def test_some_images_alone(client: Any, tables: Tables, sets: Path, demo_files: 
     wanted = tables[0].image_ids[[3, 4, 11, 20, 29]]
     check_same(client, *tables, 2, image_ids=wanted)
     check_same(client, sets / "truth", sets / "found", 2, image_ids=wanted)
-    whole = demo_files / "truth.json", demo_files / "unsure.json"
+    whole = demo_files / "truth.json", demo_files / "probabilistic.json"
     check_same(client, *whole, 2, image_ids=probox.read_truth(whole[0]).image_ids[1::3])
 
 

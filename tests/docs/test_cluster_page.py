@@ -34,8 +34,10 @@ def played(lines: str) -> str:
 def test_lines_for_the_shell_and_for_python(tmp_path: Path) -> None:
     run = run_line(f"{NO_PIP}{played(SHELL)}kill $(jobs -p)", tmp_path)
     assert run.returncode == 0, run.stderr
-    expected = probox.evaluate(str(tmp_path / "demo" / "truth.json"), str(tmp_path / "demo" / "unsure.json")).summary()
-    for folder in ("results/found", "joined/found", "small/unsure"):
+    expected = probox.evaluate(
+        str(tmp_path / "demo" / "truth.json"), str(tmp_path / "demo" / "probabilistic.json")
+    ).summary()
+    for folder in ("results/found", "joined/found", "small/probabilistic"):
         assert probox.load(tmp_path / folder).summary() == expected, folder
     assert not (tmp_path / "results.partial").exists()
     for number, code in enumerate(code for language, code in BLOCKS if language == "python"):

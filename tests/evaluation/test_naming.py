@@ -17,12 +17,12 @@ from probox.plots import Plots
 
 @pytest.fixture(scope="module")
 def ways(demo: Demo) -> dict[str, Evaluation]:
-    found = demo.detectors["unsure"]
+    found = demo.detectors["probabilistic"]
     whole = evaluate(demo.truth, found)
     paper = Convention.preset("paper", label_weight=0.25)
     return {
         "plain": whole,
-        "sure": whole.at_threshold(0.5),
+        "deterministic": whole.at_threshold(0.5),
         "paper": evaluate(demo.truth, found, convention=paper),
         "map": evaluate(demo.truth, found, measures=("map",)),
         "first": whole.select_images(demo.truth.image_ids[:3]),
@@ -34,15 +34,15 @@ def ways(demo: Demo) -> dict[str, Evaluation]:
     ("names", "expected"),
     [
         (["plain"], ["plain"]),
-        (["plain", "sure"], ["plain (all labels)", "sure (> 0.5)"]),
+        (["plain", "deterministic"], ["plain (all labels)", "deterministic (> 0.5)"]),
         (["plain", "paper"], ["plain (reference)", "paper (paper, label weight 0.25)"]),
         (["plain", "map"], ["plain (pdq and map and lrp)", "map (map)"]),
         (["plain", "first"], ["plain (12 images)", "first (3 images)"]),
         (["first", "last"], ["first (3 images from 1 to 3)", "last (3 images from 10 to 12)"]),
         (
-            ["sure", "paper", "first"],
+            ["deterministic", "paper", "first"],
             [
-                "sure (reference, > 0.5, 12 images)",
+                "deterministic (reference, > 0.5, 12 images)",
                 "paper (paper, label weight 0.25, all labels, 12 images)",
                 "first (reference, all labels, 3 images)",
             ],
@@ -54,7 +54,7 @@ def test_labels(ways: dict[str, Evaluation], names: list[str], expected: list[st
 
 
 def test_plots_carry_labels(ways: dict[str, Evaluation]) -> None:
-    axes = Plots({"ssd": ways["plain"], "yolo": ways["sure"]}).thresholds()
+    axes = Plots({"ssd": ways["plain"], "yolo": ways["deterministic"]}).thresholds()
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ssd (all labels)", "yolo (> 0.5)"]
 
 
@@ -69,6 +69,6 @@ def test_the_page_carries_labels(ways: dict[str, Evaluation], tmp_path: Path) ->
 
 
 def test_what_is_odd_is_on_the_page(ways: dict[str, Evaluation], demo: Demo) -> None:
-    nothing = evaluate(demo.truth, demo.detectors["sure"].select([]))
+    nothing = evaluate(demo.truth, demo.detectors["deterministic"].select([]))
     (result,) = index_payload({"none": nothing}, [""] * 12, 50, [""] * 12)["results"]
     assert "there is not one detection to be scored" in result["about"]

@@ -28,7 +28,7 @@ NAME = '<img src=x onerror=alert(1)> "a", b'
 
 @pytest.fixture(scope="module")
 def result(results: dict[str, Evaluation]) -> Evaluation:
-    return results["unsure"]
+    return results["probabilistic"]
 
 
 # --- rows ---
@@ -78,7 +78,7 @@ def test_a_detection_that_names_no_class_has_none(demo: Demo) -> None:
 
 
 def test_nobody_is_judged_where_nobody_matched(demo: Demo) -> None:
-    boxes = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["map"])
+    boxes = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures=["map"])
     for table in (boxes.detections.flat(), boxes.objects.flat()):
         assert set(table["verdict"].tolist()) == set(table["partner"].tolist()) == {None}
     assert list(boxes.per_class().flat().columns) == ["class", "objects", "detections", "mAP", "AP50", "AP75"]
@@ -99,7 +99,7 @@ def test_ids_and_names_go_with_every_evaluation(demo: Demo, result: Evaluation, 
     loaded = Evaluation.load(tmp_path / "kept")
     assert_equal(result, loaded)
     evaluator = Evaluator(demo.truth.classes)
-    found = demo.detectors["unsure"]
+    found = demo.detectors["probabilistic"]
     for part in (ids[6:], ids[:6]):
         evaluator.update(demo.truth.select_images(part), found.select(np.isin(found.image_ids, part)))
     joined = evaluator.result()
@@ -248,7 +248,7 @@ def test_groups_are_frames(result: Evaluation) -> None:
 
 
 def test_every_measure_is_in_frames(demo: Demo) -> None:
-    everything = probox.evaluate(demo.truth, demo.detectors["unsure"], measures="all")
+    everything = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures="all")
     for table in (everything.per_class(), everything.per_size()):
         assert list(table.flat().columns)[1:] == list(next(iter(table.values())))
         assert len(table._repr_html_()) < 60_000
@@ -308,7 +308,7 @@ def test_a_result_shows_its_numbers_and_what_is_odd(result: Evaluation, demo: De
     shown = result._repr_html_()
     for text in ("57.57", "62.45", "12 images, 164 objects, 167 detections", "convention: reference", "mean pairwise"):
         assert text in shown
-    found = demo.detectors["unsure"]
+    found = demo.detectors["probabilistic"]
     swapped = found.replace(boxes=found.boxes[:, [1, 0, 3, 2]], extents=None, covariances=None)
     odd = probox.evaluate(demo.truth, swapped)
     assert odd.warnings
@@ -327,6 +327,6 @@ def test_notebooks_show_units_and_one_row_per_metric_of_many(result: Evaluation,
     assert ">PDQ [%]</th>" in result._repr_html_()
     assert "lower is better: FP, FN; convention: reference; scored against masks" in result._repr_html_()
     assert ">PDQ [%]</th>" in result.per_class()._repr_html_()
-    many = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["nll", "nees"])._repr_html_()
+    many = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures=["nll", "nees"])._repr_html_()
     assert [f">{name}</th>" in many for name in ("metric", "value", "better", "meaning")] == [True] * 4
     assert [f">{cell}</td>" in many for cell in ("NLL [nats]", "lower", "NEES", "near 4")] == [True] * 4

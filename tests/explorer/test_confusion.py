@@ -83,17 +83,17 @@ def test_shares_of_the_rows(browser: Browser, page: Path, results: dict[str, Eva
     browser.click("#confusion-shares")
     browser.wait(lambda: browser.js("return probox.resting"))
     assert "shares=yes" in browser.js("return location.hash")
-    shares = results["unsure"].confusion().shares()
+    shares = results["probabilistic"].confusion().shares()
     np.testing.assert_allclose(matrix(browser)[1], shares)
     assert browser.text('#confusion-table td[data-cell="0>0"]') == f"{100 * shares[0, 0]:.1f}"
     text = browser.js("return probox.exported('confusion-table', 'csv')")
-    assert "unsure; shares of the rows" in text.split("\r\n")[0]
+    assert "probabilistic; shares of the rows" in text.split("\r\n")[0]
 
 
 def test_a_cell_chooses_its_images_by_hand_and_by_key(
     browser: Browser, page: Path, results: dict[str, Evaluation]
 ) -> None:
-    counted = results["unsure"].confusion()
+    counted = results["probabilistic"].confusion()
     classes = len(counted.classes)
     mixed = [(int(t), int(p)) for t, p in np.argwhere(counted.matrix[:classes, :classes]) if t != p]
     cells = {
@@ -126,12 +126,12 @@ def test_the_matrix_is_a_table_for_screen_readers_and_spreadsheets(
 ) -> None:
     browser.open(page, "detector=1&t=0.5")
     assert browser.count("#confusion-table caption") == 1
-    assert browser.count('#confusion-table thead th[scope="col"]') == len(results["unsure"].classes) + 2
-    assert browser.count('#confusion-table tbody th[scope="row"]') == len(results["unsure"].classes) + 1
+    assert browser.count('#confusion-table thead th[scope="col"]') == len(results["probabilistic"].classes) + 2
+    assert browser.count('#confusion-table tbody th[scope="row"]') == len(results["probabilistic"].classes) + 1
     lines = browser.js("return probox.exported('confusion-table', 'csv')").strip().split("\r\n")
     assert "label threshold 0.5" in lines[0]
-    assert "unsure; counts" in lines[0]
-    counted = results["unsure"].at_threshold(0.5).confusion()
+    assert "probabilistic; counts" in lines[0]
+    counted = results["probabilistic"].at_threshold(0.5).confusion()
     values = [[int(cell or 0) for cell in line.split(",")[1:]] for line in lines[2:]]
     assert values == counted.matrix.tolist()
 
@@ -140,7 +140,7 @@ def test_arrows_go_from_cell_to_cell(browser: Browser, page: Path, results: dict
     browser.open(page, "detector=1")
     assert browser.count('#confusion-table button[tabindex="0"]') == 1
     browser.js("document.querySelector('#confusion-table button[tabindex=\"0\"]').focus()")
-    matrix = results["unsure"].confusion().matrix
+    matrix = results["probabilistic"].confusion().matrix
     here = lambda: browser.js("return document.activeElement.dataset.key")  # noqa: E731
     assert here() == "0>0"
     right = next(column for column in range(1, len(matrix)) if matrix[0, column])

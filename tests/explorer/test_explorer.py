@@ -67,9 +67,9 @@ def test_a_measure_of_the_registry_has_its_column(
     path, _ = write_report(results, tmp_path / "report")
     browser.open(path)
     assert browser.texts("#summary thead th")[-2:] == ["FN", "Hit"]
-    assert summary_cell(browser, 0, "hit_score") == f"{results['sure'].summary()['hit_score']:.4f}"
+    assert summary_cell(browser, 0, "hit_score") == f"{results['deterministic'].summary()['hit_score']:.4f}"
     best = "return document.querySelector('#summary td.best[data-column=hit_score]').parentElement.dataset.result"
-    assert results["sure"].summary()["hit_score"] < results["unsure"].summary()["hit_score"]
+    assert results["deterministic"].summary()["hit_score"] < results["probabilistic"].summary()["hit_score"]
     assert browser.js(best) == "0"  # the toy's low numbers are the better ones
     assert browser.js("return document.querySelector('#summary [data-key=hit_score]').title") == (
         "mean score of true positives, of all detections; lower is better"
@@ -84,13 +84,13 @@ def test_a_measure_of_the_registry_has_its_column(
 def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page)
     names = lambda: browser.texts("#summary tbody th")  # noqa: E731
-    assert names() == ["sure", "unsure"]  # as given
+    assert names() == ["deterministic", "probabilistic"]  # as given
     browser.click('#summary [data-key="PDQ"]')
-    assert names() == ["unsure", "sure"]
+    assert names() == ["probabilistic", "deterministic"]
     browser.click('#summary [data-key="number"]')
-    assert names() == ["sure", "unsure"]
+    assert names() == ["deterministic", "probabilistic"]
     browser.click('#summary [data-key="number"]')
-    assert names() == ["unsure", "sure"]
+    assert names() == ["probabilistic", "deterministic"]
     assert browser.js("return document.querySelector('#summary th[aria-sort=descending]').textContent") == "detector"
     for key in ("label", "FN", "foreground"):
         browser.click(f'#summary [data-key="{key}"]')
@@ -104,13 +104,13 @@ def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dic
     markdown = browser.wait(lambda: browser.js("return probox.copied"))
     lines = markdown.splitlines()
     assert lines[0] == "| detector | mAP | 1-moLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
-    assert lines[2].startswith("| unsure | ")
-    assert f"**{percent(results['unsure'].pdq)}**" in lines[2]
+    assert lines[2].startswith("| probabilistic | ")
+    assert f"**{percent(results['probabilistic'].pdq)}**" in lines[2]
     browser.click("#summary-latex")
     browser.wait(lambda: browser.js("return probox.copied") != markdown)
     latex = browser.js("return probox.copied")
     assert latex.startswith("\\begin{tabular}{lrrrrrrrrrrr}\n")
-    assert f"\\textbf{{{percent(results['unsure'].pdq)}}}" in latex
+    assert f"\\textbf{{{percent(results['probabilistic'].pdq)}}}" in latex
 
 
 def test_bars_of_sizes_follow_the_slider_too(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
@@ -124,9 +124,9 @@ def test_bars_of_sizes_follow_the_slider_too(browser: Browser, page: Path, resul
 
 def test_a_click_on_a_class_filters_the_gallery(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page, "detector=1")
-    key = results["unsure"].classes.index("leaf")
+    key = results["probabilistic"].classes.index("leaf")
     browser.click(f'#classes [data-key="row-{key}"]')
-    table, objects = results["unsure"].detections, results["unsure"].objects
+    table, objects = results["probabilistic"].detections, results["probabilistic"].objects
     with_leaf = set(objects.image_rows[objects.labels == key].tolist())
     with_leaf |= set(table.image_rows[(table.labels == key) & (table.verdicts == Verdict.FP)].tolist())
     browser.wait(lambda: browser.text("#found").startswith(f"{len(with_leaf)} images"))
@@ -140,7 +140,7 @@ def test_a_click_on_a_class_filters_the_gallery(browser: Browser, page: Path, re
 
 def test_filters_by_quality_range_and_name(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page, "detector=1&quality=spatial&from=0&to=0.3")
-    table = results["unsure"].detections
+    table = results["probabilistic"].detections
     poor = table.image_rows[(table.verdicts == Verdict.TP) & (table.quality("spatial") <= 0.3)]
     browser.wait(lambda: browser.text("#found").startswith(f"{len(set(poor.tolist()))} image"))
     browser.open(page)
@@ -154,7 +154,7 @@ def test_sorts_the_gallery(browser: Browser, page: Path, results: dict[str, Eval
     browser.open(page, "detector=1")
     browser.choose("#sort", sort)
     order = browser.js("return probox.order")
-    per_image = results["unsure"].per_image().columns
+    per_image = results["probabilistic"].per_image().columns
     lost = per_image["TP"] + per_image["FP"] + per_image["FN"] - per_image["sum_pPDQ"]
     key = {"worst": -lost, "best": -per_image["PDQ"], "missed": -per_image["FN"], "wrong": -per_image["FP"]}
     assert order == np.lexsort((np.arange(12), key[sort])).tolist()
@@ -291,8 +291,8 @@ SEVEN = (
 @pytest.fixture(scope="module")
 def seven(demo: Demo, results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of seven detectors with long names: six are equal, the second has no detections."""
-    empty = probox.evaluate(demo.truth, demo.detectors["sure"].select(np.zeros(0, int)))
-    named = {name: empty if name == SEVEN[1] else results["sure"] for name in SEVEN}
+    empty = probox.evaluate(demo.truth, demo.detectors["deterministic"].select(np.zeros(0, int)))
+    named = {name: empty if name == SEVEN[1] else results["deterministic"] for name in SEVEN}
     return write_report(named, tmp_path_factory.mktemp("seven") / "r")[0]
 
 
@@ -348,7 +348,7 @@ def test_one_click_leads_to_the_gallery(browser: Browser, page: Path) -> None:
 
 
 def test_tables_name_their_detector(browser: Browser, results: dict[str, Evaluation], tmp_path: Path) -> None:
-    browser.open(write_report({"only one": results["unsure"]}, tmp_path / "r")[0])
+    browser.open(write_report({"only one": results["probabilistic"]}, tmp_path / "r")[0])
     browser.wait(lambda: browser.count("#sizes thead th"))
     assert browser.texts("#classes thead th")[2] == browser.texts("#sizes thead th")[2] == "PDQ only one"
     assert browser.texts(".groups .whose") == ["columns after PDQ: only one"] * 2

@@ -33,7 +33,7 @@ def rows_of(browser: Browser, table: str) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def at(results: dict[str, Evaluation]) -> Evaluation:
-    return results["unsure"].at_threshold(AT)
+    return results["probabilistic"].at_threshold(AT)
 
 
 def test_classes_and_sizes_have_cocos_numbers_at_the_threshold(browser: Browser, page: Path, at: Evaluation) -> None:
@@ -72,7 +72,7 @@ def test_the_curve_is_that_of_the_chosen_class_at_the_threshold(browser: Browser
     chosen = precision[:, at.classes.index(name)]
     np.testing.assert_allclose(browser.js(curves), chosen, rtol=1e-9)
     assert browser.text("#h-recall") == f"Precision and recall: {name}"
-    assert f"unsure {100 * chosen.mean():.1f}" in browser.text("#of-recall")
+    assert f"probabilistic {100 * chosen.mean():.1f}" in browser.text("#of-recall")
     assert f"label threshold {AT}" in browser.text("#of-recall")
 
 
@@ -85,7 +85,11 @@ def test_every_exported_table_says_what_made_it(browser: Browser, page: Path) ->
     read = "document.querySelector('[data-caption=summary]').textContent"
     assert browser.js(f"probox.update({{t: {AT}}}); return {read}") == f"label threshold {AT}; {made}"
     settle(browser)
-    for table, more in (("summary", "below PDQ, its"), ("classes", "columns after PDQ: sure"), ("sizes", "columns")):
+    for table, more in (
+        ("summary", "below PDQ, its"),
+        ("classes", "columns after PDQ: deterministic"),
+        ("sizes", "columns"),
+    ):
         line = browser.text(f'[data-caption="{table}"]')
         assert line.startswith(f"label threshold {AT}; {made}; {more}")
         for form, at in (("markdown", -1), ("latex", -1), ("csv", 0)):
@@ -110,7 +114,7 @@ def test_csv_has_all_digits_in_the_order_shown(browser: Browser, page: Path, at:
     classes = at.per_class()
     for row in rows:
         summary = classes[row["class"]]
-        for heading, value in (("AP", summary["mAP"]), ("PDQ unsure", summary["PDQ"]), ("TP", summary["TP"])):
+        for heading, value in (("AP", summary["mAP"]), ("PDQ probabilistic", summary["PDQ"]), ("TP", summary["TP"])):
             assert float(row[heading]) == pytest.approx(value, rel=1e-12)
         assert (row["1-LRP"] == "") == bool(np.isnan(summary["moLRP"]))
 
@@ -161,7 +165,9 @@ def test_intervals_are_shown_and_exported(browser: Browser, page: Path) -> None:
     assert browser.count("#summary .interval") == 2
     browser.click("#summary-csv")
     rows = list(csv.DictReader(io.StringIO(browser.js("return probox.downloaded.text").split("\r\n", 1)[1])))
-    assert [(row["PDQ low"], row["PDQ high"]) for row in rows if row["detector"] == "sure"] == [("0.1", "0.123456")]
+    assert [(row["PDQ low"], row["PDQ high"]) for row in rows if row["detector"] == "deterministic"] == [
+        ("0.1", "0.123456")
+    ]
     assert "(10.00\u201312.35)" in browser.js("return probox.exported('summary', 'markdown')")
     assert "(10.00--12.35)" in browser.js("return probox.exported('summary', 'latex')")
     browser.choose("#threshold", "0.5")

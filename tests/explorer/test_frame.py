@@ -212,7 +212,7 @@ def test_a_slider_that_moves_is_not_talked_over(browser: Browser, page: Path) ->
     told = browser.wait(lambda: browser.js("return told"))
     assert len(told) == 1
     assert "threshold 0.45" in told[0]
-    assert "unsure PDQ" in told[0]
+    assert "probabilistic PDQ" in told[0]
     assert browser.count("#bar [aria-live], #gallery [aria-live]") == 0
     browser.choose("#verdict", "FN")
     browser.wait(lambda: browser.text("#found") == browser.text("#spoken"))

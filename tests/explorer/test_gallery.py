@@ -23,7 +23,7 @@ from probox.tables.results import Verdict
 
 pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
 
-A, B = "sure", "unsure"
+A, B = "deterministic", "probabilistic"
 
 
 @pytest.fixture(scope="module")
@@ -133,11 +133,11 @@ def test_sorts_by_the_difference_of_two_detectors_and_opens_both(
     number = np.arange(12)
     order = np.lexsort((number, mine - others))
     assert browser.js("return probox.order") == order.tolist()
-    assert browser.texts('#sort option[value="behind"]') == ["unsure better than sure"]
+    assert browser.texts('#sort option[value="behind"]') == ["probabilistic better than deterministic"]
     row = order[0]
     difference = 100 * (mine[row] - others[row])
     assert difference < 0
-    shown = f"\N{MINUS SIGN}{abs(difference):.1f} against {100 * others[row]:.1f} of unsure"
+    shown = f"\N{MINUS SIGN}{abs(difference):.1f} against {100 * others[row]:.1f} of probabilistic"
     assert browser.text('.tile[data-number="0"] .against') == shown
     assert label(browser).endswith(f"; difference {shown}")
     browser.click('.tile[data-number="0"]')
@@ -154,7 +154,10 @@ def test_what_one_found_and_the_other_did_not(browser: Browser, pair: Path, uneq
     browser.open(pair, "t=0.4")
     assert browser.js("return document.getElementById('duel').closest('label').hidden")
     browser.choose("#rival", "1")
-    assert browser.texts("#duel option")[1:3] == ["found by sure, missed by unsure", "missed by sure, found by unsure"]
+    assert browser.texts("#duel option")[1:3] == [
+        "found by deterministic, missed by probabilistic",
+        "missed by deterministic, found by probabilistic",
+    ]
     both = [items_of(unequal[name], 0.4) for name in (A, B)]
     found = [{item[2] for item in items if verdict_of(item) == "TP"} for items in both]
     for duel, wanted in (("won", found[0] - found[1]), ("lost", found[1] - found[0])):

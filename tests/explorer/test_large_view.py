@@ -145,7 +145,7 @@ def test_two_detectors_have_two_lists_and_either_can_be_picked_from(
     browser: Browser, page: Path, results: dict[str, Evaluation]
 ) -> None:
     open_image(browser, page, "image=3&detector=0&beside=1")
-    assert browser.texts("#items h3") == ["sure", "unsure"]
+    assert browser.texts("#items h3") == ["deterministic", "probabilistic"]
     for r, result in enumerate(results.values()):
         rows = np.flatnonzero(result.detections.image_rows == 2)
         missed = np.flatnonzero((result.objects.image_rows == 2) & (result.objects.verdicts == Verdict.FN))
@@ -157,8 +157,8 @@ def test_two_detectors_have_two_lists_and_either_can_be_picked_from(
     assert browser.count('.item[aria-pressed="true"]') == 1
     card = browser.text("#picked")
     number = int(code[1:].split(".")[0])
-    row = int(np.flatnonzero(results["unsure"].detections.image_rows == 2)[number])
-    assert f"{100 * results['unsure'].detections.quality('pPDQ')[row]:.2f}" in card
+    row = int(np.flatnonzero(results["probabilistic"].detections.image_rows == 2)[number])
+    assert f"{100 * results['probabilistic'].detections.quality('pPDQ')[row]:.2f}" in card
     link = browser.js("return location.href")
     browser.driver.get("about:blank")
     browser.driver.get(link)
@@ -175,7 +175,7 @@ def test_a_detection_of_the_pane_beside_can_be_picked_with_the_pointer(
     browser: Browser, page: Path, results: dict[str, Evaluation]
 ) -> None:
     open_image(browser, page, "image=1&detector=0&beside=1&layers=b")
-    table = results["unsure"].detections
+    table = results["probabilistic"].detections
     row = int(np.flatnonzero((table.image_rows == 0) & (table.verdicts == Verdict.TP))[0])
     x1, y1, x2, y2 = table.boxes[row]
     browser.wait(lambda: browser.js("return document.querySelectorAll('.stage canvas')[3].clientWidth > 100"))

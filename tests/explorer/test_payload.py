@@ -84,10 +84,10 @@ def test_chunks_hold_every_row_once(seed: int) -> None:
 def test_index_is_plain_json(results: dict[str, Evaluation]) -> None:
     index = index_payload(results, [""] * 12, 50, [f"{n}.jpg" for n in range(12)])
     told = json.loads(to_script_json(index))
-    assert [result["name"] for result in told["results"]] == ["sure", "unsure"]
-    assert told["results"][1]["whole"]["mAP"] == round(results["unsure"].summary()["mAP"], 12)
+    assert [result["name"] for result in told["results"]] == ["deterministic", "probabilistic"]
+    assert told["results"][1]["whole"]["mAP"] == round(results["probabilistic"].summary()["mAP"], 12)
     confidence = np.frombuffer(base64.b64decode(told["results"][0]["detections"]["confidence"][1]), "<f4")
-    np.testing.assert_array_equal(confidence, results["sure"].detections.confidences)
+    np.testing.assert_array_equal(confidence, results["deterministic"].detections.confidences)
 
 
 def test_every_result_tells_its_convention() -> None:

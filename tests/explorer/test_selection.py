@@ -213,7 +213,8 @@ def test_filters_say_what_passes(results: dict[str, Evaluation]) -> None:
     ]  # fmt: skip
     name = next(iter(results.values())).classes[1]
     expected = [
-        "", name, f"small {name}, missed", "spatial 12.5 to 50 %", "missed by sure, found by unsure", "",
+        "", name, f"small {name}, missed", "spatial 12.5 to 50 %",
+        "missed by deterministic, found by probabilistic", "",
     ]  # fmt: skip
     answers = select(results, states)
     assert [told["words"] for told in answers] == expected
@@ -235,10 +236,10 @@ def with_unseen(demo: Demo) -> dict[str, Evaluation]:
 
 
 def test_the_rival_is_measured_by_the_same_objects(with_unseen: dict[str, Evaluation]) -> None:
-    sure, unsure = with_unseen.values()
+    deterministic, probabilistic = with_unseen.values()
     duels = [{"rival": 1, "duel": duel, "t": 0.6} for duel in ("won", "lost", "neither", "alone")]
     won, lost, neither, alone = select(with_unseen, duels)
-    both = [items_of(evaluation, 0.6) for evaluation in (sure, unsure)]
+    both = [items_of(evaluation, 0.6) for evaluation in (deterministic, probabilistic)]
     found = [{item[2] for item in items if verdict_of(item) == "TP"} for items in both]
     missed = [{item[2] for item in items if verdict_of(item) == "FN"} for items in both]
     assert sum(won["sums"]["TP"]) == sum(won["rivals"]["FN"]) == len(found[0] & missed[1]) > 0
@@ -412,7 +413,7 @@ def test_crops_show_the_boxes_with_a_rim_and_stay_in_the_image() -> None:
 
 
 def test_histograms_count_true_positives_at_the_threshold(results: dict[str, Evaluation]) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     index = index_payload({"one": result}, [""] * len(result.dataset), 50, result.dataset.file_names)
     script = (
         "const store = new probox.Store(input.index);"

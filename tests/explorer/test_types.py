@@ -43,16 +43,16 @@ def check(told: dict[str, Any], interface: str, *more: str) -> None:
 
 
 def test_types_name_what_python_tells(results: dict[str, Evaluation]) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     nothing = [""] * len(result.dataset)
-    index = index_payload({"unsure": result}, nothing, 50, nothing)
+    index = index_payload({"probabilistic": result}, nothing, 50, nothing)
     check(index, "Index")
     check(index["columns"][0], "Column")
     (told,) = index["results"]
     check(told, "PackedResult")
     check(told["boxes"], "PackedBoxes", "PackedOutcomes")
     check(told["why"], "Why")
-    check(next(iter(chunk_payloads({"unsure": result}, result.masks, 50)))[0], "PackedImage")
+    check(next(iter(chunk_payloads({"probabilistic": result}, result.masks, 50)))[0], "PackedImage")
     check(constants(), "Constants")
     # Of a convention the page names only what it needs.
     assert keys_of("Convention")[0] <= set(told["convention"])
@@ -73,7 +73,7 @@ def columns(told: Any) -> Iterator[tuple[str, str]]:
 
 
 def test_types_name_the_kinds_of_columns(results: dict[str, Evaluation]) -> None:
-    nothing = [""] * len(results["unsure"].dataset)
+    nothing = [""] * len(results["probabilistic"].dataset)
     told = set(columns(index_payload(results, nothing, 50, nothing)))
     typed = set(re.findall(r'(\w+)\??: Packed<"(\w+)">', TYPES.read_text(encoding="utf-8")))
     # Costs are told where a convention weighs false positives.

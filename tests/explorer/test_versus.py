@@ -81,7 +81,7 @@ def test_without_a_threshold_map_and_lrp_have_intervals_too(
 def test_intervals_of_map_are_left_out_where_they_take_long(
     results: dict[str, Evaluation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     assert set(box_intervals(result)) == {"mAP", "moLRP"}
     assert box_intervals(result.select_images(result.dataset.image_ids[:1])) == {}  # one image cannot be drawn anew
     monkeypatch.setattr(payload, "MOST_DRAWN", len(result.detections))
@@ -129,7 +129,7 @@ def test_two_detectors_with_intervals_and_tests(
     summaries = [result.summary()["mAP"] for result in both.values()]
     assert cells(browser, "mAP")[3:] == [points(summaries[0] - summaries[1]), DASH, DASH]
     assert "12 images are few" in browser.text("#versus-method")
-    check_classes(browser, pair, list(results["sure"].classes))
+    check_classes(browser, pair, list(results["deterministic"].classes))
 
 
 def check_classes(browser: Browser, pair: Any, classes: list[str]) -> None:
@@ -160,7 +160,7 @@ def test_classes_sort_by_the_difference_and_exports_have_its_interval(browser: B
     assert values == sorted(values, reverse=True)
     assert len(values) > 3
     lines = browser.js("return probox.exported('classes', 'csv')").split("\r\n")
-    assert {f"PDQ {MINUS} sure{end}" for end in ("", " low", " high")} <= set(lines[1].split(","))
+    assert {f"PDQ {MINUS} deterministic{end}" for end in ("", " low", " high")} <= set(lines[1].split(","))
     browser.click("#versus-table-csv")
     name, text = browser.js("return [probox.downloaded.name, probox.downloaded.text]")
     assert name == "versus.csv"

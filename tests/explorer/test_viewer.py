@@ -52,7 +52,7 @@ def a_lonely_match(result: Evaluation, image_id: int) -> int:
 def test_hovering_a_detection_shows_its_partner_and_five_qualities(
     browser: Browser, page: Path, results: dict[str, Evaluation]
 ) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     open_image(browser, page, "image=1&detector=1")
     row = a_lonely_match(result, 1)
     x1, y1, x2, y2 = result.detections.boxes[row]
@@ -68,7 +68,7 @@ def test_hovering_a_detection_shows_its_partner_and_five_qualities(
 
 
 def test_hovering_a_missed_object_says_so(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     missed = int(np.flatnonzero(result.objects.verdicts == Verdict.FN)[0])
     image = int(result.objects.image_rows[missed])
     open_image(browser, page, f"image={result.dataset.image_ids[image]}&detector=1&layers=m")
@@ -153,7 +153,7 @@ def test_one_file_holds_it_all(
     assert [entry.name for entry in tmp_path.iterdir()] == ["one file.html"]
     browser.open(path, "image=2&detector=1")
     browser.wait(lambda: browser.count("#items .item"))
-    assert summary_cell(browser, 1, "PDQ") == percent(results["unsure"].pdq)
+    assert summary_cell(browser, 1, "PDQ") == percent(results["probabilistic"].pdq)
     # The photo is there: its colours are on the canvas where nothing is drawn over them.
     browser.js("probox.update({layers: 'p'})")
     _, x, y = on_screen(browser, 320, 465)

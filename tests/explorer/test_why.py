@@ -105,7 +105,7 @@ def test_coverage_of_one_edge_is_kept_in_the_address(
     browser: Browser, page: Path, results: dict[str, Evaluation]
 ) -> None:
     opened(browser, page, "edge=y2")
-    pairs = results["unsure"].matched_pairs
+    pairs = results["probabilistic"].matched_pairs
     sigmas, present = sigmas_of_edges(pairs)
     levels = edge_levels(pairs.residuals[present[:, 3], 3], sigmas[present[:, 3], 3])
     assert cells(browser, "coverage")[1][1] == percent(coverage(levels, 0.68), 1)

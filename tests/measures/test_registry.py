@@ -36,7 +36,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Measure:
 
 @pytest.fixture
 def result(toy: Measure, demo: Demo) -> Evaluation:
-    return probox.evaluate(demo.truth, demo.detectors["unsure"])
+    return probox.evaluate(demo.truth, demo.detectors["probabilistic"])
 
 
 def expected(result: Evaluation) -> float:
@@ -60,7 +60,7 @@ def test_a_summary_has_the_columns_in_their_order(
     measure: Measure, demo: Demo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "MEASURES", (measure,))
-    result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=[measure.name])
+    result = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures=[measure.name])
     keys = [column.key for column in measure.columns]
     assert list(result.summary()) == list(measure.nothing()) == keys
     for groups, has_them in ((result.per_class(), measure.per_class), (result.per_size(), measure.per_size)):
@@ -72,7 +72,7 @@ def test_a_measure_reads_what_it_needs_and_nothing_else(
     measure: Measure, demo: Demo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "MEASURES", (measure,))
-    result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=[measure.name])
+    result = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures=[measure.name])
     result.summary()
     read = {"pairs": len(result.pairs) > 0, "boxes": "box_matches" in vars(result)}
     assert {name for name, true in read.items() if true} == measure.needs - {"labels"}  # which are there anyway
@@ -111,7 +111,7 @@ def test_an_error_is_shown_as_a_quality(column: Column, number: float, better: s
 
 
 def test_of_what_was_not_asked_for_groups_have_nothing(demo: Demo) -> None:
-    result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["map"])
+    result = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures=["map"])
     for groups in (result.per_class(), result.per_size()):
         for group in groups.values():
             pdq, lrp = ([c.key for c in measure.columns] for measure in registry.measures_called(["pdq", "lrp"]))
@@ -140,7 +140,7 @@ def test_a_new_measure_is_in_an_evaluation(result: Evaluation, demo: Demo) -> No
 
 
 def test_a_new_measure_alone_has_its_pixels_looked_at(result: Evaluation, demo: Demo) -> None:
-    alone = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["toy"])
+    alone = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures=["toy"])
     assert alone.summary() == {key: result.summary()[key] for key in ("hit_score", "top_score")}
     for change in (lambda e: e.at_threshold(0.5), lambda e: e.select_images(demo.truth.image_ids[:5])):
         assert change(alone).summary()["hit_score"] == change(result).summary()["hit_score"]
@@ -150,7 +150,9 @@ def test_a_new_measure_alone_has_its_pixels_looked_at(result: Evaluation, demo: 
 
 
 def test_a_new_measure_is_kept(result: Evaluation, demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number, kept in enumerate((result, probox.evaluate(demo.truth, demo.detectors["sure"], measures=["toy"]))):
+    for number, kept in enumerate(
+        (result, probox.evaluate(demo.truth, demo.detectors["deterministic"], measures=["toy"]))
+    ):
         kept.save(tmp_path / str(number))
         again = Evaluation.load(tmp_path / str(number))
         assert again.measures == kept.measures
@@ -163,7 +165,7 @@ def test_a_new_measure_is_kept(result: Evaluation, demo: Demo, tmp_path: Path, m
 def test_a_new_measure_is_on_the_command_line(
     result: Evaluation, demo_files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = demo_files / "truth.json", demo_files / "unsure.json"
+    files = demo_files / "truth.json", demo_files / "probabilistic.json"
     told = json.loads(run(capsys, "evaluate", *files, "--measures", "toy,map", "--json"))
     assert told["summary"] == {name: result.summary()[name] for name in ("mAP", "AP50", "AP75", *TOY.nothing())}
     for chosen in ((), ("--measures", "pdq,toy")):
@@ -178,9 +180,15 @@ def test_a_new_measure_is_on_the_command_line(
 def test_a_new_measure_is_in_tables(
     toy: Measure, demo: Demo, demo_files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    values = [expected(probox.evaluate(demo.truth, demo.detectors[name])) for name in ("unsure", "sure")]
+    values = [
+        expected(probox.evaluate(demo.truth, demo.detectors[name])) for name in ("probabilistic", "deterministic")
+    ]
     assert values[0] > values[1]  # so that the second is the better one
-    words = ["table", *(demo_files / f"{name}.json" for name in ("truth", "unsure", "sure")), "--format"]
+    words = [
+        "table",
+        *(demo_files / f"{name}.json" for name in ("truth", "probabilistic", "deterministic")),
+        "--format",
+    ]
     rows = json.loads(run(capsys, *words[:-1], "--json"))["rows"]
     assert [row["summary"]["hit_score"] for row in rows] == values
     lines = run(capsys, *words, "markdown").splitlines()
@@ -189,7 +197,7 @@ def test_a_new_measure_is_in_tables(
 
 
 def test_a_new_measure_is_told_to_the_explorer(result: Evaluation) -> None:
-    told = index_payload({"unsure": result}, [""] * len(result.dataset), 50, [""] * len(result.dataset))
+    told = index_payload({"probabilistic": result}, [""] * len(result.dataset), 50, [""] * len(result.dataset))
     assert told["columns"][-1] == {
         "key": "hit_score",
         "heading": "Hit",

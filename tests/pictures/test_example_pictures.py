@@ -15,7 +15,7 @@ from probox.tables.results import Verdict
 
 
 def test_a_view_has_the_two_that_the_example_is_about(results: dict[str, Evaluation]) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     told = list(probox.example_detections(result, 3))
     assert told
     for example in told:
@@ -29,7 +29,7 @@ def test_a_view_has_the_two_that_the_example_is_about(results: dict[str, Evaluat
 
 
 def test_a_pair_that_pdq_does_not_match_is_none_in_the_view(results: dict[str, Evaluation]) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     (example, *_) = probox.example_detections(result, 1)
     there = result.objects.image_rows == result.objects.image_rows[example.object]
     other = next(row for row in np.flatnonzero(there).tolist() if row != example.object)
@@ -37,7 +37,7 @@ def test_a_pair_that_pdq_does_not_match_is_none_in_the_view(results: dict[str, E
 
 
 def test_the_part_that_is_shown_holds_two_sigmas_and_stays_in_the_image(results: dict[str, Evaluation]) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     (example, *_) = probox.example_detections(result, 1)
     view = view_of_example(result, example)
     for sigma in (1.0, 60.0, 5000.0):
@@ -58,8 +58,8 @@ def test_the_part_that_is_shown_holds_two_sigmas_and_stays_in_the_image(results:
 @pytest.fixture(scope="module")
 def window(chromium: Browser, results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Browser:
     folder = tmp_path_factory.mktemp("page")
-    (example, *_) = probox.example_detections(results["unsure"], 1)
-    draw_example(view_of_example(results["unsure"], example), caption=example.caption).figure.savefig(
+    (example, *_) = probox.example_detections(results["probabilistic"], 1)
+    draw_example(view_of_example(results["probabilistic"], example), caption=example.caption).figure.savefig(
         folder / "one.png"
     )
     (folder / "index.html").write_bytes(example_page([(example, "one.png")], "Examples", []))

@@ -20,7 +20,7 @@ LOOK = {"label_text": "class", "corners": "ellipse"}
 @pytest.fixture(scope="module")
 def tasks(results: dict[str, Evaluation], demo_files: Path) -> list[Task]:
     photos = demo_files / "images"
-    views = [view_of_image(results["unsure"], image_id) for image_id in (1, 2, 3)]
+    views = [view_of_image(results["probabilistic"], image_id) for image_id in (1, 2, 3)]
     return [
         Task(view, photos / view.file_name, LOOK, ending)
         for view, ending in zip(views, ("png", "svg", "pdf"), strict=True)
@@ -81,7 +81,7 @@ def test_a_script_without_a_main_guard_can_draw(demo_files: Path, tmp_path: Path
         "from probox.cli import main\n"
         "print('once')\n"
         "batch._EACH = 1\n"
-        f"main(['draw', {str(demo_files / 'results' / 'unsure')!r}, '--out', 'pictures', '--limit', '2', "
+        f"main(['draw', {str(demo_files / 'results' / 'probabilistic')!r}, '--out', 'pictures', '--limit', '2', "
         "'--threads', '2', '--label-text', 'none', '--corners', 'none', '--json'])\n"
     )
     done = subprocess.run(

@@ -97,7 +97,7 @@ def test_arrows_reach_two_deviations_along_both_axes() -> None:
 
 @pytest.mark.parametrize("colours", list(PALETTES))
 def test_right_is_one_colour_and_wrong_the_other(results: dict[str, Evaluation], colours: str) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     right, wrong = PALETTES[colours].right, PALETTES[colours].wrong
     axes = probox.draw(result, 2, colours=colours, show_above=0)
     for start, table, others in (
@@ -163,15 +163,15 @@ def test_mask_is_filled_on_its_own_pixels_only() -> None:
 def test_heatmap_is_the_kernels(results: dict[str, Evaluation]) -> None:
     from probox.pictures.view import view_of_image
 
-    view = view_of_image(results["unsure"], 1)
-    axes = probox.draw(results["unsure"], 1, heatmap=True, show_above=0)
+    view = view_of_image(results["probabilistic"], 1)
+    axes = probox.draw(results["probabilistic"], 1, heatmap=True, show_above=0)
     highest = np.max([view.heatmap(row) for row in range(len(view.detections))], axis=0)
     np.testing.assert_allclose(heat(axes).get_array(), highest, atol=1e-12)
     assert highest.max() > 0.99
 
 
 def test_heatmap_has_a_scale_and_keeps_what_tells_the_verdict(results: dict[str, Evaluation]) -> None:
-    axes = probox.draw(results["unsure"], 1, heatmap=True)
+    axes = probox.draw(results["probabilistic"], 1, heatmap=True)
     (ramp,) = [image for image in axes.images if image.get_gid() == "heat-ramp"]
     colours = np.asarray(ramp.to_rgba(ramp.get_array()))[0]
     assert (np.diff(colours[:, 3]) >= 0).all()  # the surer the denser
@@ -294,16 +294,18 @@ def test_a_missed_objects_label_away_from_its_pixels_is_led_to_them() -> None:
 
 
 def test_labels_say_class_and_qualities(results: dict[str, Evaluation]) -> None:
-    words = {text.get_text() for text in probox.draw(results["unsure"], 1).texts}
-    table = results["unsure"].detections
+    words = {text.get_text() for text in probox.draw(results["probabilistic"], 1).texts}
+    table = results["probabilistic"].detections
     row = int(np.flatnonzero((table.image_rows == 0) & (table.verdicts == Verdict.TP))[0])
     overall, spatial, label = (100 * table.quality(name)[row] for name in ("pPDQ", "spatial", "label"))
     full = f"pPDQ {overall:.0f}  Sp {spatial:.0f}  Lbl {label:.0f}"
     assert full in words
-    short = {text.get_text() for text in probox.draw(results["unsure"], 1, label_text="class", show_above=0).texts}
-    names = results["unsure"].classes
+    short = {
+        text.get_text() for text in probox.draw(results["probabilistic"], 1, label_text="class", show_above=0).texts
+    }
+    names = results["probabilistic"].classes
     assert {text.split(" (truth: ")[0] for text in short} <= {*names, *(f"missed {name}" for name in names)}
-    assert not probox.draw(results["unsure"], 1, label_text="none").texts
+    assert not probox.draw(results["probabilistic"], 1, label_text="none").texts
 
 
 def test_class_names_are_text_whatever_is_in_them() -> None:
@@ -353,7 +355,7 @@ def test_fixed_variance_and_clipping_are_shown_as_they_were_scored() -> None:
 
 
 def test_detections_alone_are_blue_and_the_size_comes_from_the_photo(demo: Demo) -> None:
-    axes = probox.draw(demo.detectors["unsure"], 5, image=demo.picture(5))
+    axes = probox.draw(demo.detectors["probabilistic"], 5, image=demo.picture(5))
     assert axes.get_xlim() == (-0.5, 479.5)
     assert axes.get_ylim() == (639.5, -0.5)
     assert {box.colour for box in tagged(axes, "box-").values()} == {BLUE}
@@ -373,21 +375,21 @@ def test_probabilistic_segmentation_is_drawn_from_its_maps(golden_dir: Path) -> 
 
 def test_draws_into_given_axes(results: dict[str, Evaluation]) -> None:
     _, (left, right) = plt.subplots(1, 2)
-    assert probox.draw(results["sure"], 1, ax=left) is left
-    assert probox.draw(results["unsure"], 1, ax=right) is right
+    assert probox.draw(results["deterministic"], 1, ax=left) is left
+    assert probox.draw(results["probabilistic"], 1, ax=right) is right
 
 
 def test_wrong_arguments_are_said_in_one_line(results: dict[str, Evaluation]) -> None:
     with pytest.raises(probox.InputError, match="image 999"):
-        probox.draw(results["sure"], 999)
+        probox.draw(results["deterministic"], 999)
     with pytest.raises(probox.InputError, match="corners"):
-        probox.draw(results["sure"], 1, corners="blob")
+        probox.draw(results["deterministic"], 1, corners="blob")
     with pytest.raises(probox.InputError, match="colours"):
-        probox.draw(results["sure"], 1, colours="pink")
+        probox.draw(results["deterministic"], 1, colours="pink")
     with pytest.raises(probox.InputError, match="Evaluation or Detections"):
         probox.draw("results", 1)  # type: ignore[arg-type]
     with pytest.raises(probox.InputError, match="H x W x 3"):
-        probox.draw(results["sure"], 1, image=np.zeros(4))
+        probox.draw(results["deterministic"], 1, image=np.zeros(4))
 
 
 def test_photos_are_found_by_name_or_number_and_never_outside_their_folder(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def saved(figure: matplotlib.figure.Figure, ending: str) -> bytes:
 
 @pytest.fixture
 def figure(results: dict[str, Evaluation]) -> Iterator[TextFigure]:
-    drawn = probox.draw(results["unsure"], 1).get_figure()
+    drawn = probox.draw(results["probabilistic"], 1).get_figure()
     assert isinstance(drawn, TextFigure)
     yield drawn
     plt.close(drawn)
@@ -151,9 +151,9 @@ def test_pictures_lie_where_images_lie(interpolation: str) -> None:
 
 
 def test_svg_has_an_element_for_each_thing(results: dict[str, Evaluation]) -> None:
-    axes = probox.draw(results["unsure"], 2, heatmap=True, show_above=0, corners="ellipses")
+    axes = probox.draw(results["probabilistic"], 2, heatmap=True, show_above=0, corners="ellipses")
     svg = file_content(axes.get_figure(), "svg").decode()
-    here = np.flatnonzero(results["unsure"].detections.image_rows == 1)
+    here = np.flatnonzero(results["probabilistic"].detections.image_rows == 1)
     named = set(re.findall(r'id="((?:box|corner|mask|heat)-[^"]*)"', svg))
     for row in range(len(here)):
         assert {f"box-{row}", f"corner-{row}-0-1", f"corner-{row}-1-3"} <= named

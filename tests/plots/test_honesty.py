@@ -60,15 +60,15 @@ def simulated(n: int, *, scale: float = 1.0, seed: int = 0, relative: float | No
 
 
 @pytest.fixture(scope="module")
-def unsure(results: dict[str, Evaluation]) -> Evaluation:
-    return results["unsure"]
+def probabilistic(results: dict[str, Evaluation]) -> Evaluation:
+    return results["probabilistic"]
 
 
-def test_coverage_is_that_of_the_measure(unsure: Evaluation) -> None:
-    axes = unsure.plot.coverage()
+def test_coverage_is_that_of_the_measure(probabilistic: Evaluation) -> None:
+    axes = probabilistic.plot.coverage()
     edges, boxes, diagonal = axes.lines
     assert diagonal.get_xydata().tolist() == [[0, 0], [100, 100]]
-    measured = numbers(unsure, "coverage")
+    measured = numbers(probabilistic, "coverage")
     for share in (50, 68, 90, 95):
         at = int(np.flatnonzero(np.isclose(SHARES, share / 100))[0])
         assert edges.get_xdata()[at] == pytest.approx(share)
@@ -77,9 +77,9 @@ def test_coverage_is_that_of_the_measure(unsure: Evaluation) -> None:
     assert legend(axes) == ["edges", "boxes (all four edges)"]
 
 
-def test_pit_has_the_bins_of_each_edge(unsure: Evaluation) -> None:
-    panels = unsure.plot.pit()
-    pairs = unsure.matched_pairs
+def test_pit_has_the_bins_of_each_edge(probabilistic: Evaluation) -> None:
+    panels = probabilistic.plot.pit()
+    pairs = probabilistic.matched_pairs
     for column, axes in enumerate(panels):
         kept = (pairs.variances[:, column] > 0) & ~pairs.truncated[:, column]
         z = pairs.residuals[kept, column] / np.sqrt(pairs.variances[kept, column])
@@ -103,21 +103,21 @@ def test_the_band_holds_95_per_cent_of_bins() -> None:
     assert np.mean((shares >= low) & (shares <= high)) == pytest.approx(0.95, abs=0.012)
 
 
-def test_reliability_has_precision_mean_score_and_counts(unsure: Evaluation) -> None:
-    axes = unsure.plot.reliability()
+def test_reliability_has_precision_mean_score_and_counts(probabilistic: Evaluation) -> None:
+    axes = probabilistic.plot.reliability()
     line, lower = axes.lines[0], axes.figure.axes[1]
-    n, hits, sums = bin_scores(unsure)
+    n, hits, sums = bin_scores(probabilistic)
     there = n > 0
     np.testing.assert_allclose(line.get_xdata(), sums[there] / n[there])
     np.testing.assert_allclose(line.get_ydata(), 100 * hits[there] / n[there])
     np.testing.assert_allclose(lower.patches[0].get_data().values, n)
     # Each detection once, in the bin of its score, as a plain loop has it.
-    matches, table = unsure.box_matches, np.zeros((SCORE_BINS.number, 2))
+    matches, table = probabilistic.box_matches, np.zeros((SCORE_BINS.number, 2))
     for score, hit, left_out in zip(matches.scores, matches.matched[:, 0] & 1, matches.ignored[:, 0] & 1, strict=True):
         if not left_out:
             table[min(int(score * SCORE_BINS.number), SCORE_BINS.number - 1)] += 1, hit
     np.testing.assert_array_equal(table.T, [n, hits])
-    measured = numbers(unsure, "d-ece")["D-ECE@50/10w"]
+    measured = numbers(probabilistic, "d-ece")["D-ECE@50/10w"]
     assert legend(axes) == [f"D-ECE {100 * measured:.1f} %"]
     assert "D-ECE is D-ECE@50/10w: detections matched by COCO's rule at IoU 0.5" in texts(axes.figure)
 
@@ -129,10 +129,10 @@ def relative_edges(evaluation: Evaluation) -> tuple[np.ndarray, np.ndarray]:
     return (np.sqrt(pairs.variances) / sides)[kept], (np.abs(pairs.residuals) / sides)[kept]
 
 
-def test_sparsification_takes_the_most_unsure_away(unsure: Evaluation) -> None:
-    axes = unsure.plot.sparsification()
+def test_sparsification_takes_the_most_unsure_away(probabilistic: Evaluation) -> None:
+    axes = probabilistic.plot.sparsification()
     own, best, chance = axes.lines
-    sigma, error = relative_edges(unsure)
+    sigma, error = relative_edges(probabilistic)
     n = len(sigma)
     for line, order in ((own, sigma), (best, error)):
         ranked = 100 * error[np.argsort(-order, kind="stable")]
@@ -141,12 +141,12 @@ def test_sparsification_takes_the_most_unsure_away(unsure: Evaluation) -> None:
     assert own.get_xdata()[0] == 0
     assert 97 < own.get_xdata()[-1] <= 99
     np.testing.assert_allclose(chance.get_ydata(), 100 * error.mean())
-    assert legend(axes)[0] == f"AUSE {numbers(unsure, 'ause')['AUSE']:.2f}"
+    assert legend(axes)[0] == f"AUSE {numbers(probabilistic, 'ause')['AUSE']:.2f}"
 
 
-def test_sigma_against_error_has_every_edge(unsure: Evaluation) -> None:
-    axes = unsure.plot.sigma_error()
-    sigma, error = relative_edges(unsure)
+def test_sigma_against_error_has_every_edge(probabilistic: Evaluation) -> None:
+    axes = probabilistic.plot.sigma_error()
+    sigma, error = relative_edges(probabilistic)
     points = np.asarray(axes.collections[0].get_offsets())
     np.testing.assert_allclose(points, 100 * np.stack([sigma, np.maximum(error, LEAST)], axis=1))
     line, diagonal = axes.lines
@@ -156,7 +156,7 @@ def test_sigma_against_error_has_every_edge(unsure: Evaluation) -> None:
     assert across[0] == pytest.approx(math.sqrt(np.square(inside).mean()), rel=0.02)
     assert diagonal.get_xdata().tolist() == diagonal.get_ydata().tolist()
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert legend(axes) == [f"Spearman {numbers(unsure, 'spearman')['Spearman']:.2f}", "RMS error = sigma"]
+    assert legend(axes) == [f"Spearman {numbers(probabilistic, 'spearman')['Spearman']:.2f}", "RMS error = sigma"]
 
 
 def test_sigmas_that_are_right_lie_on_the_diagonals() -> None:
@@ -183,24 +183,24 @@ def test_a_constant_sigma_is_a_vertical_line() -> None:
 
 @pytest.mark.parametrize("name", OF_SIGMAS)
 def test_plain_boxes_are_told_in_words(results: dict[str, Evaluation], name: str) -> None:
-    axes = np.ravel(getattr(results["sure"].plot, name)())
+    axes = np.ravel(getattr(results["deterministic"].plot, name)())
     for one in axes:
         assert not one.lines
         assert not one.collections
         assert "plain boxes: no sigma to judge" in " ".join(text.get_text() for text in one.texts).replace("\n", " ")
     both = np.ravel(getattr(Plots(results), name)())[0].figure
-    assert "sure: plain boxes: no sigma to judge" in texts(both)
+    assert "deterministic: plain boxes: no sigma to judge" in texts(both)
 
 
 @pytest.mark.parametrize("name", OF_SIGMAS)
-def test_captions_count_pairs_and_what_is_left_out(unsure: Evaluation, name: str) -> None:
-    pairs = unsure.matched_pairs
-    said = texts(np.ravel(getattr(unsure.plot, name)())[0].figure)
+def test_captions_count_pairs_and_what_is_left_out(probabilistic: Evaluation, name: str) -> None:
+    pairs = probabilistic.matched_pairs
+    said = texts(np.ravel(getattr(probabilistic.plot, name)())[0].figure)
     edges = int(pairs.truncated.sum())
     assert f"{len(pairs)} pairs, {edges} edges on the image's border left out" in said
     assert "COCO IoU 0.5, which cuts off large errors" in said
     assert "say little" not in said
-    few = unsure.select_images(unsure.dataset.image_ids[:1].tolist())
+    few = probabilistic.select_images(probabilistic.dataset.image_ids[:1].tolist())
     said = texts(np.ravel(getattr(few.plot, name)())[0].figure)
     assert f"{with_count(len(few.matched_pairs), 'pair')} (fewer than 30 say little)" in said
 
@@ -248,7 +248,7 @@ def test_what_if_bars_and_the_present(results: dict[str, Evaluation]) -> None:
 
 @pytest.mark.parametrize("name", ["coverage", "reliability", "sparsification", "sigma_error", "budget"])
 def test_legends_lie_beside_the_data(results: dict[str, Evaluation], name: str) -> None:
-    axes = getattr(Plots({"first": results["unsure"], "second": results["unsure"]}), name)()
+    axes = getattr(Plots({"first": results["probabilistic"], "second": results["probabilistic"]}), name)()
     axes.figure.canvas.draw()
     box, frame = axes.get_window_extent(), axes.get_legend().get_window_extent()
     assert frame.x0 >= box.x1
@@ -261,14 +261,16 @@ def test_legends_lie_beside_the_data(results: dict[str, Evaluation], name: str) 
 
 
 def test_the_legend_above_panels_has_those_that_are_drawn(results: dict[str, Evaluation]) -> None:
-    panels = Plots({"plain": results["sure"], "first": results["unsure"], "second": results["unsure"]}).pit()
+    panels = Plots(
+        {"plain": results["deterministic"], "first": results["probabilistic"], "second": results["probabilistic"]}
+    ).pit()
     (above,) = panels[0].figure.legends
     assert [text.get_text() for text in above.get_texts()] == ["first", "second"]
     assert [line.get_color() for line in above.get_lines()] == list(LIGHT.lines[1:3])
 
 
-def test_names_that_begin_with_an_underscore_are_in_legends(unsure: Evaluation) -> None:
-    assert legend(Plots({"_a": unsure, "b": unsure}).coverage())[:2] == [" _a", "b"]
+def test_names_that_begin_with_an_underscore_are_in_legends(probabilistic: Evaluation) -> None:
+    assert legend(Plots({"_a": probabilistic, "b": probabilistic}).coverage())[:2] == [" _a", "b"]
 
 
 def test_nothing_to_judge_is_said() -> None:

@@ -29,8 +29,12 @@ LONG = "faster r-cnn, resnet 50, {} passes of dropout, seed 1"
 @pytest.mark.parametrize("dark", others_slow([False, True]))
 def test_every_plot_in_both_themes(results: dict[str, Evaluation], name: str, dark: bool) -> None:
     theme = DARK if dark else LIGHT
-    several = {LONG.format(20): results["sure"], LONG.format(40): results["unsure"], "_c": results["unsure"]}
-    for source in (results["unsure"], several if dark else results):
+    several = {
+        LONG.format(20): results["deterministic"],
+        LONG.format(40): results["probabilistic"],
+        "_c": results["probabilistic"],
+    }
+    for source in (results["probabilistic"], several if dark else results):
         if not PLOTS[name].fits(Plots(source).results):
             continue
         axes = np.ravel(getattr(Plots(source), PLOTS[name].method)(dark=dark))
@@ -69,7 +73,7 @@ def check_ticks(figure: Any) -> None:
 
 @pytest.mark.parametrize("plot", ["thresholds", "qualities", "classes"])
 def test_legends_of_many_results_find_room(results: dict[str, Evaluation], plot: str) -> None:
-    many = {LONG.format(n): results["unsure" if n % 2 else "sure"] for n in range(6)}
+    many = {LONG.format(n): results["probabilistic" if n % 2 else "deterministic"] for n in range(6)}
     figure = np.ravel(getattr(Plots(many), plot)())[0].figure
     figure.canvas.draw()
     check_legends(figure)
@@ -97,7 +101,7 @@ def test_numbers_are_no_formulas_whatever_the_users_settings(results: dict[str, 
     with matplotlib.rc_context({"axes.formatter.use_mathtext": True}):
         _, given = plt.subplots()
         for axes in (None, given):
-            figure = getattr(results["unsure"].plot, plot)(ax=axes).figure
+            figure = getattr(results["probabilistic"].plot, plot)(ax=axes).figure
             figure.canvas.draw()
             check_ticks(figure)
 
@@ -106,19 +110,19 @@ def test_style_does_not_leak(results: dict[str, Evaluation]) -> None:
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    results["sure"].plot.sizes(dark=True)
+    results["deterministic"].plot.sizes(dark=True)
     assert dict(matplotlib.rcParams) == before
 
 
 def test_threshold_curve_is_that_of_evaluating_anew(results: dict[str, Evaluation]) -> None:
-    axes = results["unsure"].plot.thresholds()
+    axes = results["probabilistic"].plot.thresholds()
     x, y = axes.lines[0].get_data()
     at = int(np.flatnonzero(np.isclose(x, 0.6))[0])
-    assert y[at] == pytest.approx(100 * results["unsure"].at_threshold(0.6).pdq)
+    assert y[at] == pytest.approx(100 * results["probabilistic"].at_threshold(0.6).pdq)
 
 
 def test_scatter_has_every_true_positive(results: dict[str, Evaluation]) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     hit = result.detections.verdicts == Verdict.TP
     for axes, x, y in (
         (result.plot.spatial_label(), "label", "spatial"),
@@ -130,7 +134,7 @@ def test_scatter_has_every_true_positive(results: dict[str, Evaluation]) -> None
 
 
 def test_bars_are_the_classes_and_sizes(results: dict[str, Evaluation]) -> None:
-    result = results["unsure"]
+    result = results["probabilistic"]
     axes = result.plot.classes()
     names = [label.get_text() for label in axes.get_yticklabels()]
     table = result.per_class()
@@ -140,16 +144,16 @@ def test_bars_are_the_classes_and_sizes(results: dict[str, Evaluation]) -> None:
 
 
 def test_precision_recall_has_the_area_of_ap50(results: dict[str, Evaluation]) -> None:
-    axes = results["unsure"].plot.precision_recall()
+    axes = results["probabilistic"].plot.precision_recall()
     _, precision = axes.lines[0].get_data()
-    assert np.mean(precision) == pytest.approx(results["unsure"].summary()["AP50"])
+    assert np.mean(precision) == pytest.approx(results["probabilistic"].summary()["AP50"])
 
 
 def test_draws_into_given_axes(results: dict[str, Evaluation]) -> None:
     import matplotlib.pyplot as plt
 
     _, axes = plt.subplots()
-    assert results["sure"].plot.sizes(ax=axes) is axes
+    assert results["deterministic"].plot.sizes(ax=axes) is axes
 
 
 def test_an_evaluation_of_nothing_can_be_plotted() -> None:
@@ -170,7 +174,7 @@ def test_class_names_are_text_whatever_is_in_them() -> None:
 
 @pytest.mark.parametrize("plot", PLOTS.values(), ids=list(PLOTS))
 def test_every_plot_is_a_method_with_its_words(results: dict[str, Evaluation], plot: Plot) -> None:
-    plots = results["sure"].plot
+    plots = results["deterministic"].plot
     plots = plots if plot.fits(plots.results) else Plots(results)
     method = getattr(plots, plot.method)
     assert plot.method in dir(plots)
@@ -198,13 +202,16 @@ def test_points_and_lines_are_differences_and_intervals(results: dict[str, Evalu
     np.testing.assert_allclose(dot.get_xdata(), [100 * pdq.value])
     assert dot.get_markerfacecolor() == LIGHT.lines[1]
     assert drawn[1].get_markerfacecolor() == LIGHT.ground  # mAP is the same
-    assert axes.get_xlabel() == "sure minus unsure: points, 95 % intervals\nfilled dots: the interval does not hold 0"
+    assert (
+        axes.get_xlabel()
+        == "deterministic minus probabilistic: points, 95 % intervals\nfilled dots: the interval does not hold 0"
+    )
     assert axes.get_legend() is None
 
 
 def test_a_quality_that_is_shown_for_an_error_points_the_right_way(results: dict[str, Evaluation]) -> None:
-    few = results["sure"].at_threshold(0.9)  # fewer found: a higher moLRP, a lower 1-moLRP
-    axes = Plots({"a": results["sure"], "b": few}).difference(replicates=50)
+    few = results["deterministic"].at_threshold(0.9)  # fewer found: a higher moLRP, a lower 1-moLRP
+    axes = Plots({"a": results["deterministic"], "b": few}).difference(replicates=50)
     assert axes.lines[4].get_xdata()[0] > 0
 
 
@@ -226,20 +233,21 @@ def test_as_many_replicates_as_the_comparison() -> None:
 
 
 def test_several_have_a_legend_beside_the_plot(results: dict[str, Evaluation]) -> None:
-    three = {**results, "third": results["sure"]}
+    three = {**results, "third": results["deterministic"]}
     axes = Plots(three).difference(replicates=20)
     legend = axes.get_legend()
     axes.figure.canvas.draw()
-    assert [text.get_text() for text in legend.get_texts()] == ["unsure", "third"]
+    assert [text.get_text() for text in legend.get_texts()] == ["probabilistic", "third"]
     assert legend.get_window_extent().x0 >= axes.get_window_extent().x1
     assert (
-        axes.get_xlabel() == "sure minus each other: points, 95 % intervals\nfilled dots: the interval does not hold 0"
+        axes.get_xlabel()
+        == "deterministic minus each other: points, 95 % intervals\nfilled dots: the interval does not hold 0"
     )
 
 
 def test_drawn_only_of_results_that_can_be_compared(results: dict[str, Evaluation]) -> None:
     with pytest.raises(InputError, match="a difference needs two results; write Plots"):
-        results["sure"].plot.difference()
+        results["deterministic"].plot.difference()
     a, b = results.values()
     ids = a.dataset.image_ids
     assert DIFFERENCE.fits({"a": a, "b": b})
@@ -273,8 +281,8 @@ def cells(axes: Axes) -> dict[tuple[int, int], str]:
 
 
 def test_cells_are_counts_and_colours_shares_of_rows(results: dict[str, Evaluation]) -> None:
-    counted = results["unsure"].confusion()
-    (axes,) = results["unsure"].plot.confusion()
+    counted = results["probabilistic"].confusion()
+    (axes,) = results["probabilistic"].plot.confusion()
     shown = [label.get_text() for label in axes.get_yticklabels()]
     assert shown == [*counted.classes, "background"] == [label.get_text() for label in axes.get_xticklabels()]
     last = len(counted.classes)
@@ -285,7 +293,7 @@ def test_cells_are_counts_and_colours_shares_of_rows(results: dict[str, Evaluati
 
 
 def test_each_result_has_a_panel_with_the_same_classes(results: dict[str, Evaluation]) -> None:
-    four = {name: results["sure" if number % 2 else "unsure"] for number, name in enumerate("abcd")}
+    four = {name: results["deterministic" if number % 2 else "probabilistic"] for number, name in enumerate("abcd")}
     panels = Plots(four).confusion()
     assert [axes.get_title(loc="left") for axes in panels] == list("abcd")
     assert len({tuple(label.get_text() for label in axes.get_yticklabels()) for axes in panels}) == 1
@@ -294,7 +302,7 @@ def test_each_result_has_a_panel_with_the_same_classes(results: dict[str, Evalua
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_counts_can_be_read_on_their_cells(results: dict[str, Evaluation], dark: bool) -> None:
-    (axes,) = results["unsure"].plot.confusion(dark=dark)
+    (axes,) = results["probabilistic"].plot.confusion(dark=dark)
     theme, image = (DARK if dark else LIGHT), axes.images[0]
     inks = set()
     for text in axes.texts:

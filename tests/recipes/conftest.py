@@ -20,10 +20,10 @@ def files(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ((language, line),) = BEFORE
     run = run_line(line, folder)
     assert (language, run.returncode) == ("sh", 0), run.stderr
-    told = json.loads((folder / "demo" / "unsure.json").read_text())
+    told = json.loads((folder / "demo" / "probabilistic.json").read_text())
     fewer = [entry for entry in told if entry["image_id"] != demo.truth.image_ids[4]]
     assert 0 < len(fewer) < len(told)
-    (folder / "demo" / "unsure.json").write_text(json.dumps(fewer))
+    (folder / "demo" / "probabilistic.json").write_text(json.dumps(fewer))
     broken = [*fewer[:-1], fewer[-1] | {"bbox": [1, 2, "wide", 4]}]
     (folder / "demo" / "broken.json").write_text(json.dumps(broken))
     return folder
@@ -32,7 +32,7 @@ def files(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def alone(files: Path) -> probox.Evaluation:
     """Return what one process makes of the files."""
-    return probox.evaluate(files / "demo" / "truth.json", files / "demo" / "unsure.json")
+    return probox.evaluate(files / "demo" / "truth.json", files / "demo" / "probabilistic.json")
 
 
 @pytest.fixture

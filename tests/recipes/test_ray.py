@@ -37,7 +37,7 @@ def test_workers_say_what_one_process_does(
 
 
 def test_a_task_that_fails_leaves_no_result(here: Path, short: str) -> None:
-    line = BY_PARTS.replace("unsure.json", "broken.json").replace("--out R", "--out broken")
+    line = BY_PARTS.replace("probabilistic.json", "broken.json").replace("--out R", "--out broken")
     run = run_line(line, here, RAY_TMPDIR=short)
     assert run.returncode != 0
     assert run.stdout == ""

@@ -69,7 +69,7 @@ def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Eval
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith(table(alone))
     assert sorted(path.name for path in (here / "R.parts").iterdir()) == list("123456")
-    assert_equal(probox.load(here / "R" / "unsure"), alone)
+    assert_equal(probox.load(here / "R" / "probabilistic"), alone)
 
     shutil.rmtree(here / "R")
     for part in "35":
@@ -85,18 +85,20 @@ def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Eval
     after = times(here / "R.parts")
     assert after.keys() - before.keys() == {"3", "5"}
     assert {name: after[name] for name in before} == before  # these were not evaluated again
-    assert_equal(probox.load(here / "R" / "unsure"), alone)
+    assert_equal(probox.load(here / "R" / "probabilistic"), alone)
 
 
 @pytest.mark.slow
 def test_xargs_takes_no_old_parts_for_new_ones(here: Path) -> None:
     assert run_line(XARGS.replace("PARTS=6", "PARTS=2"), here).returncode == 0
-    other = XARGS.replace("unsure.json", "sure.json").replace("PARTS=6", "PARTS=2")
+    other = XARGS.replace("probabilistic.json", "deterministic.json").replace("PARTS=6", "PARTS=2")
     run = run_line(other, here)
     assert run.returncode == 1
     assert run.stdout == ""
     assert "remove R.parts" in run.stderr
-    run = run_line(f"rm -r R.parts/2 && ONLY=2 {other.replace('demo/sure', 'unsure=demo/sure')}", here)
+    run = run_line(
+        f"rm -r R.parts/2 && ONLY=2 {other.replace('demo/deterministic', 'probabilistic=demo/deterministic')}", here
+    )
     assert run.returncode == 1
     assert run.stdout == ""
     assert "of other ground truth or detections" in run.stderr
@@ -104,7 +106,7 @@ def test_xargs_takes_no_old_parts_for_new_ones(here: Path) -> None:
 
 @pytest.mark.slow
 def test_xargs_says_why_parts_failed(here: Path) -> None:
-    run = run_line(XARGS.replace("unsure.json", "broken.json").replace("PARTS=6", "PARTS=2"), here)
+    run = run_line(XARGS.replace("probabilistic.json", "broken.json").replace("PARTS=6", "PARTS=2"), here)
     assert run.returncode != 0
     assert run.stdout == ""
     assert "broken.json: image" in run.stderr
@@ -116,10 +118,10 @@ def test_slurm(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
     line = SLURM.removesuffix("R") + "'my result' --label-threshold 0.6"
     run = run_line(line, here, first=slurm)
     assert run.returncode == 0, run.stderr
-    sure = alone.at_threshold(0.6)
-    assert sure.pdq != alone.pdq
-    assert run.stdout.startswith(table(sure))
-    assert_equal(probox.load(here / "my result" / "unsure"), sure)
+    deterministic = alone.at_threshold(0.6)
+    assert deterministic.pdq != alone.pdq
+    assert run.stdout.startswith(table(deterministic))
+    assert_equal(probox.load(here / "my result" / "probabilistic"), deterministic)
     tasks, join = (here / "sbatch.log").read_text().splitlines()
     assert tasks == "--parsable examples/slurm_array.sh"
     assert join.startswith("--dependency=afterany:4711 ")
@@ -140,7 +142,7 @@ def test_tasks_of_slurm_that_failed_are_named_and_run_again(here: Path, alone: p
     (join,) = re.findall(r"`(probox merge [^`]+)`", RECIPES["slurm"])
     run = run_line(f"{again} && {join}", here, first=slurm)
     assert run.returncode == 0, run.stderr
-    assert_equal(probox.load(here / "R" / "unsure"), alone)
+    assert_equal(probox.load(here / "R" / "probabilistic"), alone)
 
 
 def table(result: probox.Evaluation) -> str:

@@ -32,7 +32,7 @@ def test_tasks_say_what_one_process_does(here: Path, alone: probox.Evaluation, t
 
 
 def test_a_task_that_fails_leaves_no_result(here: Path, tmp_path: Path) -> None:
-    line = LINE.replace("unsure.json", "broken.json").replace("--out R", "--out broken")
+    line = LINE.replace("probabilistic.json", "broken.json").replace("--out R", "--out broken")
     run = run_line(line, here, SPARK_LOCAL_DIRS=str(tmp_path), **QUICK)
     assert run.returncode != 0
     assert run.stdout == ""

@@ -27,7 +27,9 @@ def test_two_processes_say_what_one_does(line: str, out: str, here: Path, alone:
 
 @pytest.mark.slow
 def test_a_process_that_fails_leaves_no_result(here: Path) -> None:
-    run = run_line(BY_FILES.replace("unsure.json", "broken.json").replace("--out R", "--out broken"), here, **QUIET)
+    run = run_line(
+        BY_FILES.replace("probabilistic.json", "broken.json").replace("--out R", "--out broken"), here, **QUIET
+    )
     assert run.returncode != 0
     assert run.stdout == ""
     assert "demo/broken.json: image" in run.stderr

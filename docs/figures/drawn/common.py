@@ -60,13 +60,13 @@ def demo() -> Any:
 
 def evaluate(found: Any = None, *measures: str) -> Any:
     """Return the evaluation of detections in the demo's scene; default: of the detector that knows its errors."""
-    found = demo().detectors["unsure"] if found is None else found
+    found = demo().detectors["probabilistic"] if found is None else found
     return probox.evaluate(demo().truth, found, measures=measures or ("nll",))
 
 
 def changed(**columns: Any) -> Any:
     """Return the demo's second detector with other columns."""
-    return dataclasses.replace(demo().detectors["unsure"], **columns)
+    return dataclasses.replace(demo().detectors["probabilistic"], **columns)
 
 
 def blocks(sigmas: Any) -> Any:

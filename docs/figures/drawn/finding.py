@@ -13,7 +13,7 @@ from probox.measures.boxes.optimal_lrp import lrp_curve
 
 @figure("pdq")
 def draw_pdq() -> Any:
-    own = demo().detectors["unsure"].covariances
+    own = demo().detectors["probabilistic"].covariances
     factors, typical = np.geomspace(0.1, 10.0, 41), 3.44
     constant = np.broadcast_to(np.eye(2), own.shape)
     fig, axes = panels()
@@ -23,7 +23,7 @@ def draw_pdq() -> Any:
         score = [100 * evaluate(changed(covariances=make(f)), "pdq").pdq for f in factors]
         axes.plot(factors, score, color=COLOURS[number], label=label)
         mark_least(axes, factors, score, COLOURS[number], most=True)
-    plain = 100 * evaluate(demo().detectors["sure"], "pdq").pdq
+    plain = 100 * evaluate(demo().detectors["deterministic"], "pdq").pdq
     axes.axhline(plain, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="plain boxes, no sigma")
     axes.set(xscale="log", xlabel="sigmas times", ylabel="PDQ, %", title="PDQ rewards a fitting spread", ylim=(0, None))
     axes.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
@@ -35,10 +35,10 @@ def draw_pdq() -> Any:
 @figure("map")
 def draw_map() -> Any:
     random = np.random.default_rng(7)
-    noise = random.normal(size=(len(demo().detectors["unsure"]), 4))
+    noise = random.normal(size=(len(demo().detectors["probabilistic"]), 4))
     fig, axes = panels()
     for number, spread in enumerate((0.0, 2.0, 5.0)):
-        boxes = demo().detectors["unsure"].boxes + spread * noise
+        boxes = demo().detectors["probabilistic"].boxes + spread * noise
         boxes[:, 2:] = np.maximum(boxes[:, 2:], boxes[:, :2] + 1.0)
         measured = evaluate(changed(boxes=boxes, extents=None), "map").average_precision
         curve = 100 * measured.precision[..., 0].mean(axis=(1, 2))

@@ -43,7 +43,7 @@ def draw_mue() -> Any:
 
 @figure("ause")
 def draw_ause() -> Any:
-    found = demo().detectors["unsure"]
+    found = demo().detectors["probabilistic"]
     sides = np.concatenate([found.extents, found.extents], axis=1)
     results = {
         "its own sigmas": evaluate(found, "ause"),

@@ -97,7 +97,7 @@ def draw_ignorance() -> Any:
 
 @figure("pmb-nll")
 def draw_pmb() -> Any:
-    found = demo().detectors["unsure"]
+    found = demo().detectors["probabilistic"]
     ways = {
         "as it is": found,
         "sigmas halved": changed(covariances=found.covariances / 4.0),

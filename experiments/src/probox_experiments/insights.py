@@ -5,7 +5,7 @@ Each is a set of statements with a limit that was taken from the paper's own tab
 >>> from probox import evaluate
 >>> from probox.demo import make_demo
 >>> demo = make_demo()
->>> sure, unsure = (evaluate(demo.truth, demo.detectors[name]) for name in ("sure", "unsure"))
+>>> sure, unsure = (evaluate(demo.truth, demo.detectors[name]) for name in ("deterministic", "probabilistic"))
 >>> judged = judge_insights({"demo": {"plain": sure, "probabilistic": unsure}}, thresholds=(0.5, 0.3), replicates=100)
 >>> judged["3"][0].holds, judged["3"][0].measured
 (True, 'spatial 31.6 to 31.6 %, label 80.3 to 80.3 %')

@@ -203,7 +203,7 @@ def compare(
     >>> demo = make_demo()
     >>> results = {name: probox.evaluate(demo.truth, found) for name, found in demo.detectors.items()}
     >>> print(probox.compare(results, measures=["pdq"]).pairs[0].conclusion)
-    unsure is better than sure in PDQ by 27.0 points (95 % interval 22.9 to 31.8, p = 0.001, 12 images).
+    probabilistic is better than deterministic in PDQ by 27.0 points (95 % interval 22.9 to 31.8, p = 0.001, 12 images).
     """
     check_numbers(replicates, seed, level)
     if not isinstance(results, Mapping) or not all(isinstance(result, Evaluation) for result in results.values()):

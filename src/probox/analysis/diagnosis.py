@@ -176,7 +176,7 @@ def diagnose(
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> diagnosis = probox.evaluate(demo.truth, demo.detectors["unsure"]).diagnose()
+    >>> diagnosis = probox.evaluate(demo.truth, demo.detectors["probabilistic"]).diagnose()
     >>> round(diagnosis.budget.pdq + diagnosis.budget.lost, 12)
     1.0
     """
@@ -312,7 +312,7 @@ def summarize_for_page(
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> evaluation = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> evaluation = probox.evaluate(demo.truth, demo.detectors["probabilistic"])
     >>> diagnosis, _ = summarize_for_page(evaluation)
     >>> diagnosis.verdict[0] == evaluation.diagnose().verdict[0]
     True

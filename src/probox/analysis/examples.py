@@ -118,7 +118,7 @@ def example_detections(result: Evaluation, n: int = 3) -> Examples:
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> result = probox.evaluate(demo.truth, demo.detectors["probabilistic"])
     >>> for example in probox.example_detections(result, 1):
     ...     print(example.caption)  # doctest: +ELLIPSIS
     overconfident: ...

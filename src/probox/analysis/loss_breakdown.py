@@ -80,7 +80,7 @@ def compute_budget(evaluation: Judged) -> Budget:
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> budget = compute_budget(probox.evaluate(demo.truth, demo.detectors["sure"]))
+    >>> budget = compute_budget(probox.evaluate(demo.truth, demo.detectors["deterministic"]))
     >>> abs(budget.pdq + budget.lost - 1) < 1e-12
     True
     """

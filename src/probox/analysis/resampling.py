@@ -297,7 +297,7 @@ def bootstrap(
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> result = probox.evaluate(demo.truth, demo.detectors["probabilistic"])
     >>> pdq = result.intervals()["PDQ"]
     >>> pdq.low < result.pdq < pdq.high
     True

@@ -95,7 +95,7 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> best = best_threshold(probox.evaluate(demo.truth, demo.detectors["unsure"]))
+    >>> best = best_threshold(probox.evaluate(demo.truth, demo.detectors["probabilistic"]))
     >>> best.value >= best.now
     True
     """

@@ -3,10 +3,10 @@
 >>> from probox.calibration import fit
 >>> from probox.demo import make_demo
 >>> demo = make_demo()
->>> fitted = fit(demo.truth, demo.detectors["unsure"], method="constant", target="nll")
+>>> fitted = fit(demo.truth, demo.detectors["probabilistic"], method="constant", target="nll")
 >>> fitted.calibration
 Calibration(constant for nll, labels none)
->>> calibrated = fitted.calibration.apply(demo.detectors["sure"])  # plain boxes before
+>>> calibrated = fitted.calibration.apply(demo.detectors["deterministic"])  # plain boxes before
 >>> calibrated
 Detections(167 detections in 12 images, 7 classes, 167 probabilistic)
 """

@@ -148,7 +148,7 @@ def fit(
     >>> from probox.calibration import fit
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> fitted = fit(demo.truth, demo.detectors["unsure"], method="scale", target="nll")
+    >>> fitted = fit(demo.truth, demo.detectors["probabilistic"], method="scale", target="nll")
     >>> print(fitted.calibration)
     sigmas times 1.11
     """

@@ -93,7 +93,7 @@ class StdRegressor:
     >>> from probox.calibration import StdRegressor
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> plain = demo.detectors["sure"]
+    >>> plain = demo.detectors["deterministic"]
     >>> regressor = StdRegressor().fit(plain, demo.truth)
     >>> regressor.predict(plain).shape
     (167, 4)

@@ -1,4 +1,4 @@
-"""`probox demo`: two detectors with the same boxes, scored on a built-in scene."""
+"""`probox demo`: evaluate two synthetic detectors with equal boxes."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from probox.support.formatting import printable
 from probox.support.optional import check_installed
 
 WHAT_TO_SEE = (
-    "Both detectors give the same boxes and labels, so mAP cannot tell them apart; the second also says how unsure "
-    "each corner is, which makes its spatial quality (Sp) {ratio:.1f} times as high, and PDQ follows."
+    "Both detectors predict the same boxes and labels, so mAP is equal. The second also predicts a covariance for each "
+    "corner: its spatial quality (Sp) is {ratio:.1f} times as high, which raises PDQ."
 )
 
 
-# No options of scoring: the scene was made to show one thing under the usual convention, and the sentence says it.
+# No scoring options: WHAT_TO_SEE holds under the default convention only.
 @click.command("demo")
 @click.option(
     "--save",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Write ground truth, detections and, if Pillow is installed, pictures.",
+    help="Write ground truth, detections and, with Pillow, pictures to DIR.",
 )
 @json_option
 def command(save: str | None, as_json: bool) -> None:
-    """Score two detectors on a small built-in scene; needs no files.
+    """Evaluate two synthetic detectors; needs no files.
 
     \b
     probox demo
-    probox demo --save demo    # truth, detections and pictures, to try every other command on
+    probox demo --save demo    # ground truth, detections and pictures for the other commands
     """
     from probox.demo import make_demo
     from probox.evaluation.evaluate import evaluate
@@ -40,8 +40,8 @@ def command(save: str | None, as_json: bool) -> None:
     demo = make_demo()
     evaluations = {name: evaluate(demo.truth, found) for name, found in demo.detectors.items()}
     summaries = {name: evaluation.summary() for name, evaluation in evaluations.items()}
-    sure, unsure = summaries.values()
-    sentence = WHAT_TO_SEE.format(ratio=unsure["spatial"] / sure["spatial"])
+    deterministic, probabilistic = summaries.values()
+    sentence = WHAT_TO_SEE.format(ratio=probabilistic["spatial"] / deterministic["spatial"])
     written = demo.save(save) if save else []
     notes = []
     try:
@@ -50,13 +50,13 @@ def command(save: str | None, as_json: bool) -> None:
         notes.append(str(error))
 
     if as_json:
-        convention = evaluations["sure"].convention.to_dict()
+        convention = evaluations["deterministic"].convention.to_dict()
         described = [{"detections": name, "summary": summary} for name, summary in summaries.items()]
         files = [str(path) for path in written]
-        told = {"results": described, "convention": convention, "what_to_see": sentence, "files": files}
-        print_json(told | {"notes": as_notes(notes)})
+        answer = {"results": described, "convention": convention, "what_to_see": sentence, "files": files}
+        print_json(answer | {"notes": as_notes(notes)})
         return
-    first = evaluations["sure"]
+    first = evaluations["deterministic"]
     text = summary_text(list(summaries.items()), first.convention, against=first.scored_against, width=table_width())
     print_text(text)
     results().print(sentence, markup=False)
@@ -71,12 +71,12 @@ def _try_next(folder: str) -> list[str]:
     import shlex
     from pathlib import Path
 
-    truth, sure, unsure, images, out = (
+    truth, deterministic, probabilistic, images, out = (
         shlex.quote(str(Path(folder) / name))
-        for name in ("truth.json", "sure.json", "unsure.json", "images", "results")
+        for name in ("truth.json", "deterministic.json", "probabilistic.json", "images", "results")
     )
     return [
-        f"probox evaluate {truth} {sure} {unsure} --out {out}",
-        f"probox draw {out}/unsure --images {images} --out pictures",
-        f"probox report {out}/sure {out}/unsure --images {images} --out report",
+        f"probox evaluate {truth} {deterministic} {probabilistic} --out {out}",
+        f"probox draw {out}/probabilistic --images {images} --out pictures",
+        f"probox report {out}/deterministic {out}/probabilistic --images {images} --out report",
     ]

@@ -157,7 +157,7 @@ def command(
     probox evaluate truth.json ssd.json YOLO=results/17.json --label-threshold 0.5 --out results
     probox evaluate truth.json ssd.json --label-threshold auto
     probox evaluate truth.json ssd.json yolo.json --thresholds 0.5 0.05 --format latex
-    probox evaluate truth.json unsure.json --measures nll,energy,coverage --per-class
+    probox evaluate truth.json probabilistic.json --measures nll,energy,coverage --per-class
     probox evaluate instances_val2017.json detections.json --image-ids ids.json
     probox evaluate truth.parquet found.parquet --part 3/16 --keep matches --out parts/3
     probox evaluate truth/ found/ --dask tcp://head:8786 --out results

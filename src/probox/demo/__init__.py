@@ -1,4 +1,4 @@
-"""A small built-in data set, made by code: scenes of odd shapes, their truth, and two detectors to compare.
+"""A small synthetic data set: scenes of irregular shapes, their ground truth and two detectors.
 
 >>> from probox.demo import make_demo
 >>> demo = make_demo()
@@ -28,16 +28,16 @@ __all__ = ["Demo", "make_demo"]
 
 @dataclasses.dataclass(frozen=True)
 class Demo:
-    """What `make_demo` returns: the truth of some scenes, and what two detectors say of them.
+    """Ground truth of synthetic scenes and the detections of two detectors, from `make_demo`.
 
     Parameters
     ----------
     truth : GroundTruth
         With masks.
     detectors : dict of str to Detections
-        ``sure``, plain boxes, and ``unsure``, the same with covariances.
+        ``deterministic``, plain boxes, and ``probabilistic``, the same with covariances.
     scenes : tuple of Scene
-        What pictures are drawn from.
+        Shapes and lighting, from which pictures are drawn.
     """
 
     truth: GroundTruth
@@ -51,10 +51,10 @@ class Demo:
         return render(self.scenes[int(np.flatnonzero(self.truth.image_ids == image_id)[0])])
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write ``truth.json`` (COCO), a file of COCO results per detector, and the pictures; return the paths.
+        """Write ``truth.json`` (COCO), COCO results per detector and the pictures; return their paths.
 
-        Without Pillow there are no pictures. All files appear together. Those of an earlier demo are replaced, others
-        of the same name are refused.
+        Pictures need Pillow. All files are moved into place together. Files of an earlier demo are replaced; other
+        files of the same name are an error.
         """
         from probox.files.output import output_folder
         from probox.formats.coco import coco_results_text
@@ -77,27 +77,27 @@ class Demo:
 
 
 def make_demo(images: int = 12, seed: int = 4) -> Demo:
-    """Return the demo's scenes, always the same for the same arguments.
+    """Create the demo data set; equal arguments give equal data.
 
     Parameters
     ----------
     images : int
-        How many scenes.
+        Number of scenes.
     seed : int
-        Another number makes other scenes.
+        Random seed of scenes and detections.
 
     Examples
     --------
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> round(probox.evaluate(demo.truth, demo.detectors["unsure"]).pdq, 4)
+    >>> round(probox.evaluate(demo.truth, demo.detectors["probabilistic"]).pdq, 4)
     0.5757
     """
     scenes = make_scenes(images, seed)
     truth, visible = ground_truth(scenes)
-    sure, unsure = detect(truth, visible, scenes, seed)
-    return Demo(truth, {"sure": sure, "unsure": unsure}, tuple(scenes))
+    detectors = detect(truth, visible, scenes, seed)
+    return Demo(truth, detectors, tuple(scenes))
 
 
 def _coco_truth(truth: GroundTruth) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _coco_truth(truth: GroundTruth) -> dict[str, Any]:
 
 
 def _coco_runs(masks: Masks, row: int, height: int, width: int) -> dict[str, Any]:
-    """Return COCO's run lengths: column by column, beginning with the pixels that are not the object's."""
+    """Return uncompressed COCO run lengths: column-major, starting with background pixels."""
     flat = masks.to_array(row, height, width).ravel(order="F")
     changes = np.flatnonzero(np.diff(flat)) + 1
     edges = np.concatenate([[0] if not flat[0] else [0, 0], changes, [flat.size]])

@@ -1,4 +1,4 @@
-"""The demo's two detectors: the same boxes and labels, but one of them says how unsure its boxes are."""
+"""Two synthetic detectors with equal boxes and labels; the second also predicts corner covariances."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CONFUSED_WITH = {
 }
 
 
-def detect(truth: GroundTruth, visible: Floats, scenes: list[DemoScene], seed: int) -> tuple[Detections, Detections]:
-    """Return what a detector sure of its boxes says, and what one that knows its own errors says.
+def detect(truth: GroundTruth, visible: Floats, scenes: list[DemoScene], seed: int) -> dict[str, Detections]:
+    """Return the detections of `deterministic` and `probabilistic`.
 
-    Corners miss by Gaussian errors that grow in the shade and with how much of a thing is covered. The
-    first detector reports the corners alone, the second also the covariances the errors were drawn from.
+    Corner errors are Gaussian; their variance grows with shade and occlusion. `probabilistic` reports the covariances
+    from which its errors were drawn.
     """
     random = np.random.default_rng(seed)
     rows: list[tuple[int, Floats, Floats, Floats]] = []  # image id, box, covariances, label probabilities
@@ -39,13 +39,18 @@ def detect(truth: GroundTruth, visible: Floats, scenes: list[DemoScene], seed: i
         covariances = _covariances(tight, trouble, random)
         box, covariances = _observe(tight, covariances, scene, random)
         rows.append((scene.image_id, box, covariances, _labels(truth, row, trouble, random)))
-        if random.uniform() < 0.04 + 0.1 * trouble:  # the same thing a second time, as something else
-            again, spread = _observe(tight, 2.5 * covariances, scene, random)
+        if random.uniform() < 0.04 + 0.1 * trouble:  # a duplicate of another class
+            duplicate, covariances = _observe(tight, 2.5 * covariances, scene, random)
             rows.append(
-                (scene.image_id, again, spread, _labels(truth, row, 1.0, random, top=random.uniform(0.3, 0.75)))
+                (
+                    scene.image_id,
+                    duplicate,
+                    covariances,
+                    _labels(truth, row, 1.0, random, top=random.uniform(0.3, 0.75)),
+                )
             )
     for scene in scenes:
-        for _ in range(int(random.integers(0, 3))):  # things that are not there
+        for _ in range(int(random.integers(0, 3))):  # false positives
             centre = random.uniform(0.15, 0.85, 2) * (scene.width, scene.height)
             reach = random.uniform(18, 60, 2)
             box = np.concatenate([centre - reach, centre + reach])
@@ -55,23 +60,27 @@ def detect(truth: GroundTruth, visible: Floats, scenes: list[DemoScene], seed: i
                 (scene.image_id, box, covariances, _labels(truth, thing, 1.0, random, top=random.uniform(0.3, 0.7)))
             )
 
-    sure = Detections(
+    deterministic = Detections(
         classes=truth.classes,
         image_ids=np.array([image_id for image_id, _, _, _ in rows]),
         boxes=np.round([box for _, box, _, _ in rows], 2),
         label_probs=np.round([labels for _, _, _, labels in rows], 4).astype(np.float32),
     )
-    return sure, dataclasses.replace(sure, covariances=np.round([spread for _, _, spread, _ in rows], 3))
+    covariances = np.round([covariance for _, _, covariance, _ in rows], 3)
+    return {
+        "deterministic": deterministic,
+        "probabilistic": dataclasses.replace(deterministic, covariances=covariances),
+    }
 
 
 def _trouble(scene: DemoScene, box: Floats, visible: float) -> float:
-    """Return how hard a thing is to see, 0 to 1."""
+    """Return the difficulty of an object from shade and occlusion, 0 to 1."""
     shade = float(scene.shade((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
     return min(1.0, 0.08 + 0.5 * shade + 0.6 * (1.0 - min(visible, 1.0)))
 
 
 def _covariances(box: Floats, trouble: float, random: np.random.Generator) -> Floats:
-    """Return covariances of both corners: longer along one direction, larger for larger and harder things."""
+    """Return anisotropic covariances of both corners that grow with the size and difficulty of the object."""
     size = np.sqrt(max(box[2] - box[0], 8.0) * max(box[3] - box[1], 8.0))
     covariances = np.zeros((2, 2, 2))
     for corner in range(2):
@@ -86,7 +95,7 @@ def _covariances(box: Floats, trouble: float, random: np.random.Generator) -> Fl
 def _observe(box: Floats, covariances: Floats, scene: DemoScene, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Return the box with errors drawn from the covariances, and the covariances.
 
-    Where the thing is cut by the image's border, that edge of the box is known almost exactly.
+    Edges at the image border get a small error and variance.
     """
     seen, spread = np.empty(4), covariances.copy()
     last = np.array([scene.width, scene.height]) - 1.0
@@ -101,7 +110,7 @@ def _observe(box: Floats, covariances: Floats, scene: DemoScene, random: np.rand
             spread[corner, axis, :] = 0.0
             spread[corner, :, axis] = 0.0
             spread[corner, axis, axis] = 0.25
-    # A detector does not look beyond the image, and its left edge lies left of its right one.
+    # Clip to the image; keep at least 4 pixels between opposite edges.
     low, high = np.minimum(seen[:2], seen[2:] - 4.0), np.maximum(seen[2:], seen[:2] + 4.0)
     return np.concatenate([np.clip(low, 0.0, last), np.clip(high, 0.0, last)]), spread
 
@@ -109,14 +118,14 @@ def _observe(box: Floats, covariances: Floats, scene: DemoScene, random: np.rand
 def _labels(
     truth: GroundTruth, row: int, trouble: float, random: np.random.Generator, top: float | None = None
 ) -> Floats:
-    """Return label probabilities: mostly the true class, some on the one it is often taken for."""
+    """Return label probabilities: most on the true class, some on the class it is often confused with."""
     own = int(truth.labels[row])
     other = truth.classes.index(_CONFUSED_WITH[truth.classes[own]])
-    sure = top if top is not None else float(np.clip(random.normal(0.96 - 0.3 * trouble, 0.08), 0.4, 0.99))
+    top = top if top is not None else float(np.clip(random.normal(0.96 - 0.3 * trouble, 0.08), 0.4, 0.99))
     if random.uniform() < 0.05 + 0.1 * trouble:
         own, other = other, own
     rest = np.full(len(truth.classes), 0.3 / (len(truth.classes) - 2))
     rest[own], rest[other] = 0.0, 0.7
-    probabilities = (1.0 - sure) * rest
-    probabilities[own] = sure
+    probabilities = (1.0 - top) * rest
+    probabilities[own] = top
     return np.asarray(probabilities)

@@ -142,7 +142,7 @@ def evaluate(
 
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> truth, detections = demo.truth, demo.detectors["unsure"]
+    >>> truth, detections = demo.truth, demo.detectors["probabilistic"]
     >>> parts = [probox.evaluate(truth, detections, part=f"{number}/3") for number in (3, 1, 2)]
     >>> probox.merge(parts).summary() == probox.evaluate(truth, detections).summary()
     True

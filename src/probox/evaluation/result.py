@@ -94,7 +94,7 @@ class Evaluation:
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> result = probox.evaluate(demo.truth, demo.detectors["probabilistic"])
     >>> round(result.pdq, 4), round(result.summary()["mAP"], 4), result.tp, result.fp, result.fn
     (0.5757, 0.6245, 145, 22, 19)
     >>> missed = result.objects.verdicts == probox.tables.results.Verdict.FN
@@ -234,7 +234,7 @@ class Evaluation:
         >>> import probox
         >>> from probox.demo import make_demo
         >>> demo = make_demo()
-        >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+        >>> result = probox.evaluate(demo.truth, demo.detectors["probabilistic"])
         >>> pdq = result.intervals()["PDQ"]
         >>> pdq.low < result.pdq < pdq.high
         True

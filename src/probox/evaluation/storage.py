@@ -135,7 +135,7 @@ def from_bytes(data: bytes) -> Evaluation:
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> result = probox.evaluate(demo.truth, demo.detectors["probabilistic"])
     >>> probox.from_bytes(result.to_bytes()).pdq == result.pdq
     True
     """

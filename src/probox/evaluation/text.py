@@ -391,7 +391,7 @@ def label_results(results: Mapping[str, Evaluation]) -> dict[str, Evaluation]:
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> result = probox.evaluate(demo.truth, demo.detectors["sure"])
+    >>> result = probox.evaluate(demo.truth, demo.detectors["deterministic"])
     >>> list(label_results({"ssd": result, "ssd-2": result.at_threshold(0.5)}))
     ['ssd (all labels)', 'ssd-2 (> 0.5)']
     """

@@ -75,7 +75,7 @@ class MatchedPairs(Table):
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> pairs = probox.evaluate(demo.truth, demo.detectors["unsure"]).matched_pairs
+    >>> pairs = probox.evaluate(demo.truth, demo.detectors["probabilistic"]).matched_pairs
     >>> len(pairs), pairs.residuals.mean(axis=0).round(2).tolist()  # right and bottom edges end a pixel too early
     (134, [-0.33, -0.26, 0.88, 1.0])
     """

@@ -92,7 +92,7 @@ def draw(
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> result = probox.evaluate(demo.truth, demo.detectors["probabilistic"])
     >>> axes = probox.draw(result, 2, image=demo.picture(2))
     """
     if isinstance(source, Evaluation):

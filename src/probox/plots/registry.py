@@ -44,9 +44,9 @@ class Plots:
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> result = probox.evaluate(demo.truth, demo.detectors["probabilistic"])
     >>> axes = result.plot.thresholds()
-    >>> axes = Plots({"unsure": result}).classes(dark=True)
+    >>> axes = Plots({"probabilistic": result}).classes(dark=True)
     """
 
     qualities = QUALITY_HISTOGRAMS

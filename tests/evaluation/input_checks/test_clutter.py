@@ -56,7 +56,7 @@ def test_warns_from_more_false_positives_than_objects_on(false, warned):
     assert bool(warnings(result)) == warned
 
 
-@pytest.mark.parametrize("name", ["sure", "unsure"])
+@pytest.mark.parametrize("name", ["deterministic", "probabilistic"])
 def test_is_silent_where_few_detections_are_wrong(name):
     demo = make_demo()
     assert not warnings(probox.evaluate(demo.truth, demo.detectors[name]))

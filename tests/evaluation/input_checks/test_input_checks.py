@@ -391,7 +391,7 @@ def test_objects_of_few_pixels_are_silent(largest: int) -> None:
         assert kinds(evaluate(truth, found)) == []
 
 
-@pytest.mark.parametrize("name", ["sure", "unsure"])
+@pytest.mark.parametrize("name", ["deterministic", "probabilistic"])
 def test_the_demo_is_silent(name: str) -> None:
     demo = make_demo()
     assert kinds(evaluate(demo.truth, demo.detectors[name])) == []

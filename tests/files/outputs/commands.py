@@ -38,23 +38,23 @@ class Command:
         return [word.replace("OUT", out).replace("IN", str(inputs)) for word in shlex.split(given)]
 
 
-_EVALUATE = "evaluate IN/truth.json IN/sure.json"
+_EVALUATE = "evaluate IN/truth.json IN/deterministic.json"
 _LESS = "--label-threshold 0.5"
-_CALIBRATE = "calibrate fit IN/truth.json IN/unsure.json --target nll --label-method isotonic --method isotonic"
-_DRAW = "draw IN/results/sure --images IN/images --label-text none --worst 1 --out OUT"
+_CALIBRATE = "calibrate fit IN/truth.json IN/probabilistic.json --target nll --label-method isotonic --method isotonic"
+_DRAW = "draw IN/results/deterministic --images IN/images --label-text none --worst 1 --out OUT"
 _REPORT = "report IN/results --images IN/images --out OUT"
 _EARLIER_DEMO = "-c \"from probox.demo import make_demo; make_demo(images=2, seed=5).save('OUT')\""
 _EXPERIMENT = "experiment run duplicates plane --out OUT"
 _DETECT = "detect IN/ssd.onnx --classes IN/names.txt --images IN/photos --out OUT"
-_CONVERT = "convert IN/unsure.json OUT --truth IN/truth.json"
-_APPLY = "calibrate apply IN/calibration.json IN/unsure.json --out OUT"
-_EARLIER_MERGE = "merge IN/parts/1/unsure IN/parts/2/unsure --out OUT"
-_EARLIER_RESULTS = f"{_EVALUATE} IN/unsure.json {_LESS} --out OUT"
+_CONVERT = "convert IN/probabilistic.json OUT --truth IN/truth.json"
+_APPLY = "calibrate apply IN/calibration.json IN/probabilistic.json --out OUT"
+_EARLIER_MERGE = "merge IN/parts/1/probabilistic IN/parts/2/probabilistic --out OUT"
+_EARLIER_RESULTS = f"{_EVALUATE} IN/probabilistic.json {_LESS} --out OUT"
 _DIAGNOSE = "diagnose IN/results --replicates 5 --out OUT"
 
 COMMANDS = [
     Command("draw", "pictures", _DRAW, "--colours green-red", inside="pictures"),
-    Command("plot", "plots", "plot IN/results/sure --out OUT", "--dark", inside="plots"),
+    Command("plot", "plots", "plot IN/results/deterministic --out OUT", "--dark", inside="plots"),
     Command("report", "report", _REPORT, "--title Earlier", inside="report"),
     Command("report --embed", "page.html", f"{_REPORT} --embed", "--title Earlier"),
     Command("demo", "demo", "demo --save OUT", other=_EARLIER_DEMO, inside="demo"),
@@ -64,15 +64,17 @@ COMMANDS = [
     Command("convert to Parquet", "a.parquet", "convert IN/truth.json OUT", other="convert IN/other/truth.json OUT"),
     Command("convert to shards", "set", "convert IN/truth.json OUT --shards 2",
             other="convert IN/other/truth.json OUT --shards 1"),
-    Command("fuse", "fused.json", "fuse IN/truth.json IN/sure.json IN/unsure.json --out OUT", "--min-std 3"),
+    Command("fuse", "fused.json", "fuse IN/truth.json IN/deterministic.json IN/probabilistic.json --out OUT",
+            "--min-std 3"),
     Command("calibrate", "calibration.json", f"{_CALIBRATE} --out OUT", "--method constant"),
-    Command("calibrate apply", "calibrated.json", _APPLY, other="convert IN/sure.json OUT"),
-    Command("rank", "next.json", "rank IN/unsure.json --out OUT", "--top 1"),
-    Command("evaluate", "results", f"{_EVALUATE} --out OUT", _LESS, inside="results/sure"),
-    Command("evaluate two files", "results", f"{_EVALUATE} IN/unsure.json --out OUT", _LESS,
-            inside="results results/sure"),
+    Command("calibrate apply", "calibrated.json", _APPLY, other="convert IN/deterministic.json OUT"),
+    Command("rank", "next.json", "rank IN/probabilistic.json --out OUT", "--top 1"),
+    Command("evaluate", "results", f"{_EVALUATE} --out OUT", _LESS, inside="results/deterministic"),
+    Command("evaluate two files", "results", f"{_EVALUATE} IN/probabilistic.json --out OUT", _LESS,
+            inside="results results/deterministic"),
     Command("evaluate --csv", "tables", f"{_EVALUATE} --csv OUT", _LESS, inside="tables"),
-    Command("join", "joined", "merge IN/parts/1/sure IN/parts/2/sure --out OUT", other=_EARLIER_MERGE, inside="joined"),
+    Command("join", "joined", "merge IN/parts/1/deterministic IN/parts/2/deterministic --out OUT",
+            other=_EARLIER_MERGE, inside="joined"),
     Command("join two results", "joined", "merge IN/parts/1 IN/parts/2 --out OUT", other=_EARLIER_RESULTS,
             inside="joined"),
     Command("diagnose", "why", _DIAGNOSE, "--dark --seed 1", inside="why"),

@@ -26,7 +26,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         probox.evaluate(demo.truth, found).save(folder / "results" / name)
         for part in (1, 2):
             probox.evaluate(demo.truth, found, part=(part, 2)).save(folder / "parts" / str(part) / name)
-    fitted = fit(demo.truth, demo.detectors["unsure"], method="constant", target="nll", folds=2)
+    fitted = fit(demo.truth, demo.detectors["probabilistic"], method="constant", target="nll", folds=2)
     fitted.calibration.save(folder / "calibration.json")
     pytest.importorskip("onnx")
     path = Path(__file__).resolve().parents[2] / "detect" / "graphs.py"

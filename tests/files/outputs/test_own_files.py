@@ -141,7 +141,17 @@ def test_photos_are_not_drawn_over(run: Run, refused: Refused, inputs: Path, tmp
     for path in (inputs / "images").iterdir():
         Image.open(path).save(photos / f"{path.stem}.png")
     before = tree(tmp_path)
-    words = ("draw", inputs / "results" / "sure", "--images", photos, "--worst", 1, "--label-text", "none", "--out")
+    words = (
+        "draw",
+        inputs / "results" / "deterministic",
+        "--images",
+        photos,
+        "--worst",
+        1,
+        "--label-text",
+        "none",
+        "--out",
+    )
     said = refused(*words, photos)
     assert "did not write it; choose another folder" in said
     assert tree(tmp_path) == before
@@ -160,7 +170,16 @@ def test_commands_do_not_replace_each_others_files(run: Run, refused: Refused, i
 
 def test_a_second_picture_joins_the_first(run: Run, inputs: Path, tmp_path: Path) -> None:
     for image in (1, 2):
-        words = ("draw", inputs / "results" / "sure", "--image", image, "--label-text", "none", "--out", tmp_path)
+        words = (
+            "draw",
+            inputs / "results" / "deterministic",
+            "--image",
+            image,
+            "--label-text",
+            "none",
+            "--out",
+            tmp_path,
+        )
         assert run(*words)[0] == 0
     assert set(tree(tmp_path)) == {"scene-01.png", "scene-02.png", ".probox.json"}
 
@@ -169,14 +188,14 @@ def test_a_second_picture_joins_the_first(run: Run, inputs: Path, tmp_path: Path
 def test_evaluations_replace_nothing_else(
     run: Run, refused: Refused, inputs: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = tmp_path / "sure" / name
+    mine = tmp_path / "deterministic" / name
     mine.parent.mkdir()
     mine.write_text("mine")
-    words = ("evaluate", inputs / "truth.json", inputs / "sure.json", "--out", tmp_path)
+    words = ("evaluate", inputs / "truth.json", inputs / "deterministic.json", "--out", tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr("probox.cli.scoring.Scoring.evaluate", None)  # it is refused before any work is done
         assert f"{name}: is there already and does not hold an evaluation" in refused(*words)
-    assert tree(tmp_path) == {f"sure/{name}": b"mine"}
+    assert tree(tmp_path) == {f"deterministic/{name}": b"mine"}
     mine.unlink()
     assert run(*words)[0] == 0
     assert run(*words)[0] == 0
@@ -201,15 +220,23 @@ class TestResults:
     """Folders of results are replaced as a whole, or file by file where something else is in them, which stays."""
 
     def words(self, inputs: Path, out: Path, *more: object) -> tuple[object, ...]:
-        return ("evaluate", inputs / "truth.json", inputs / "sure.json", inputs / "unsure.json", "--out", out, *more)
+        return (
+            "evaluate",
+            inputs / "truth.json",
+            inputs / "deterministic.json",
+            inputs / "probabilistic.json",
+            "--out",
+            out,
+            *more,
+        )
 
     def test_other_files_are_the_same_files(self, run: Run, inputs: Path, tmp_path: Path) -> None:
         out = tmp_path / "results"
         assert run(*self.words(inputs, out))[0] == 0
-        shutil.copytree(out / "sure", out / "earlier")
+        shutil.copytree(out / "deterministic", out / "earlier")
         (out / "earlier").chmod(0o750)
         os.utime(out / "earlier", (1e9, 1e9))
-        for path in (out / "mine.txt", out / "sure" / "mine.txt"):
+        for path in (out / "mine.txt", out / "deterministic" / "mine.txt"):
             path.write_text("mine")
         (out / "link").symlink_to("mine.txt")
         (out / "folder").symlink_to(tmp_path)
@@ -222,7 +249,7 @@ class TestResults:
         assert run(*self.words(inputs, out))[0] == 0
         after = found()
         assert before.keys() == after.keys()
-        for name in ("mine.txt", "sure/mine.txt", "earlier/tables.npz", "link", "folder"):
+        for name in ("mine.txt", "deterministic/mine.txt", "earlier/tables.npz", "link", "folder"):
             assert before[f"{out}/{name}"] == after[f"{out}/{name}"]
         assert (out / "folder").readlink() == tmp_path
         assert [oct((out / name).stat().st_mode)[-3:] for name in ("", "earlier")] == ["770", "750"]
@@ -254,7 +281,7 @@ class TestResults:
     def test_links_and_pipes_in_place_of_a_file_stay(
         self, refused: Refused, inputs: Path, tmp_path: Path, kind: str
     ) -> None:
-        place = tmp_path / "results" / "sure" / "tables.npz"
+        place = tmp_path / "results" / "deterministic" / "tables.npz"
         place.parent.mkdir(parents=True)
         (tmp_path / "mine.txt").write_text("mine")
         if kind == "pipe":
@@ -302,10 +329,10 @@ class TestResults:
         out = tmp_path / "results"
         out.mkdir()
         (tmp_path / "elsewhere").mkdir()
-        (out / "sure").symlink_to("../elsewhere")
+        (out / "deterministic").symlink_to("../elsewhere")
         (tmp_path / "link").symlink_to("results")
         assert run(*self.words(inputs, tmp_path / "link"))[0] == 0
-        assert (out / "sure").is_symlink()
+        assert (out / "deterministic").is_symlink()
         assert (tmp_path / "link").is_symlink()
         assert set(tree(tmp_path / "elsewhere")) == {"evaluation.json", "tables.npz"}
 
@@ -320,7 +347,7 @@ def test_a_list_that_is_no_file_is_not_waited_for(inputs: Path, tmp_path: Path, 
         os.mknod(out / ".probox.json", stat.S_IFCHR | 0o600, os.makedev(1, 5))  # as /dev/zero, which never ends
     else:
         pytest.skip("only root can make a device")
-    words = ["evaluate", str(inputs / "truth.json"), str(inputs / "sure.json"), "--csv", str(out)]
+    words = ["evaluate", str(inputs / "truth.json"), str(inputs / "deterministic.json"), "--csv", str(out)]
     done = subprocess.run([sys.executable, "-c", MAIN, *words], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
@@ -329,14 +356,16 @@ def test_a_list_that_is_no_file_is_not_waited_for(inputs: Path, tmp_path: Path, 
 
 class TestNamedFiles:
     def test_inputs_are_never_replaced(self, refused: Refused, inputs: Path, tmp_path: Path) -> None:
-        for name in ("truth.json", "sure.json", "unsure.json", "ssd.onnx", "names.txt"):
+        for name in ("truth.json", "deterministic.json", "probabilistic.json", "ssd.onnx", "names.txt"):
             shutil.copy(inputs / name, tmp_path)
         before = tree(tmp_path)
-        truth, sure, unsure = (tmp_path / f"{name}.json" for name in ("truth", "sure", "unsure"))
-        os.link(sure, tmp_path / "same.json")
-        for out in (truth, sure, tmp_path / "same.json"):
-            refused("convert", sure, out, "--truth", truth)
-            refused("fuse", truth, sure, unsure, "--out", out)
+        truth, deterministic, probabilistic = (
+            tmp_path / f"{name}.json" for name in ("truth", "deterministic", "probabilistic")
+        )
+        os.link(deterministic, tmp_path / "same.json")
+        for out in (truth, deterministic, tmp_path / "same.json"):
+            refused("convert", deterministic, out, "--truth", truth)
+            refused("fuse", truth, deterministic, probabilistic, "--out", out)
         detect = ("detect", tmp_path / "ssd.onnx", "--images", inputs / "photos", "--classes", tmp_path / "names.txt")
         masks = ("--uncertainty", "mc-dropout", "--passes", 1, "--dropout-layers", "box")
         assert "would replace" in refused(*detect, *masks, "--out", tmp_path / "x.json", "--save-graph",
@@ -349,7 +378,14 @@ class TestNamedFiles:
         self, run: Run, refused: Refused, inputs: Path, tmp_path: Path, name: str
     ) -> None:
         out = tmp_path / name
-        words = ("fuse", inputs / "truth.json", inputs / "sure.json", inputs / "unsure.json", "--out", out)
+        words = (
+            "fuse",
+            inputs / "truth.json",
+            inputs / "deterministic.json",
+            inputs / "probabilistic.json",
+            "--out",
+            out,
+        )
         for content in (b'{"images": [], "annotations": []}', b"my words", b"PAR1 not really PAR1", b'[{"name": 1}]'):
             out.write_bytes(content)
             assert "is there already and does not hold detections" in refused(*words)
@@ -368,7 +404,7 @@ class TestNamedFiles:
         assert run("convert", inputs / "truth.json", out)[0] == 0
         assert run("convert", inputs / "truth.json", out)[0] == 0
         before = out.read_bytes()
-        words = ("convert", inputs / "sure.json", out, "--truth", inputs / "truth.json")
+        words = ("convert", inputs / "deterministic.json", out, "--truth", inputs / "truth.json")
         assert "does not hold detections in Parquet" in refused(*words)
         assert out.read_bytes() == before
 
@@ -377,7 +413,7 @@ class TestNamedFiles:
         (tmp_path / "link.json").symlink_to("real.json")
         os.mkfifo(tmp_path / "pipe.json")
         for name, reason in (("link.json", "is a link"), ("pipe.json", "no ordinary file")):
-            words = ("convert", inputs / "sure.json", tmp_path / name, "--truth", inputs / "truth.json")
+            words = ("convert", inputs / "deterministic.json", tmp_path / name, "--truth", inputs / "truth.json")
             assert reason in refused(*words)
         assert (tmp_path / "real.json").read_text() == "[]"
         assert (tmp_path / "pipe.json").is_fifo()

@@ -169,12 +169,16 @@ def lines_of(boxes: str, scores: str, outside: float, n: int = 400) -> np.ndarra
     stray = rng.permutation(n) < outside * n
     c[stray, 0] = rng.choice([0.0, 1.0], stray.sum())
     drawn = rng.uniform(0, 1, (n, 1))
-    spread = {"sure": 0.8 + 0.19 * drawn, "above a quarter": 0.25 + 0.72 * drawn, "all": 0.001 + 0.9 * drawn**8}
+    spread = {
+        "deterministic": 0.8 + 0.19 * drawn,
+        "above a quarter": 0.25 + 0.72 * drawn,
+        "all": 0.001 + 0.9 * drawn**8,
+    }
     return np.concatenate([c, w, spread[scores]], axis=1)
 
 
 @pytest.mark.parametrize("outside", [0.0, 0.01, 0.05])
-@pytest.mark.parametrize("scores", ["sure", "above a quarter", "all"])
+@pytest.mark.parametrize("scores", ["deterministic", "above a quarter", "all"])
 @pytest.mark.parametrize("boxes", ["small", "any", "large"])
 def test_boxes_outside_do_not_decide(boxes: str, scores: str, outside: float) -> None:
     last = lines_of(boxes, scores, outside)

@@ -210,7 +210,7 @@ def test_crowds_are_no_objects(tmp_path: Path) -> None:
 
 
 def test_results_without_labels_have_none(demo: Demo) -> None:
-    result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["pmb-nll"])
+    result = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures=["pmb-nll"])
     older = dataclasses.replace(result, detections=result.detections.replace(label_probs=None))
     nothing = older.summary()
     assert math.isnan(nothing["PMB_NLL_floored"])
@@ -230,7 +230,7 @@ def drawn(result: Evaluation, replicates: int) -> np.ndarray:
 
 
 def test_resampled_numbers_are_those_of_the_images(demo: Demo) -> None:
-    result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["pmb-nll"])
+    result = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures=["pmb-nll"])
     ids = result.dataset.image_ids
     weights = np.stack([np.ones(len(ids), np.int64), np.arange(len(ids)) % 2, (np.arange(len(ids)) < 3).astype(int)])
     replicates = PMB_NLL.resampled(result, weights)

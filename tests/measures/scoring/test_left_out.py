@@ -186,7 +186,15 @@ def test_those_beyond_the_best_hundred_are_left_out_and_counted() -> None:
 
 def test_the_command_line_says_what_plain_boxes_lack(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as done:
-        main(["evaluate", str(demo_files / "truth.json"), str(demo_files / "sure.json"), "--measures", "nll,d-ece"])
+        main(
+            [
+                "evaluate",
+                str(demo_files / "truth.json"),
+                str(demo_files / "deterministic.json"),
+                "--measures",
+                "nll,d-ece",
+            ]
+        )
     out, words = capsys.readouterr()
     assert done.value.code == 0
     rows = [line.split() for line in out.splitlines()]
