@@ -49,7 +49,7 @@ def test_names_in_the_documents_exist():
         name
         for document in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
         for text in CODE.findall(document.read_text(encoding="utf-8"))
-        if not re.match(r"```python\n# [\w/]+\.py\n", text)  # what CONTRIBUTING.md adds to probox is not there
+        if not re.match(r"```python\n# [\w/]+\.py\n", text)  # modules that docs/extending.md adds
         for name in re.findall(r"(?<![\w./])probox(?:_experiments)?(?:\.[A-Za-z_]\w*)+", text)
     }
     assert {"probox.evaluate", "probox.measures.pdq.definition"} <= named

@@ -116,7 +116,7 @@ def test_type_checkers_see_misspelled_names(tmp_path: Path) -> None:
     assert [line.rsplit("[", 1)[1] for line in errors] == [f"{code}]" for code in MISTAKES.values()]
 
 
-def test_rooms_are_loaded_when_asked_for() -> None:
+def test_packages_are_imported_on_first_use() -> None:
     code = "import probox; assert probox.explorer.write_report"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert probox.plots is import_module("probox.plots")

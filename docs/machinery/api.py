@@ -226,7 +226,7 @@ PAGES: dict[str, Page] = {
             ),
             (
                 "A family of one's own",
-                "For whoever adds a kind of graph: [how](../../CONTRIBUTING.md#a-detector-family).",
+                "Base classes for a [new detector family](../extending.md#a-detector-family).",
                 ("probox.detect.families.base.Family", "probox.detect.families.base.Signature"),
             ),
         ),

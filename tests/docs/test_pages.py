@@ -13,9 +13,10 @@ ROOT = DOCS.parent
 OWN = {
     "load-data.md": "tests/docs/test_load_data.py",
     "cluster.md": "tests/docs/test_cluster_page.py",
+    "extending.md": "tests/test_extending.py",
     "training.md": "tests/docs/test_training.py",
 }
-"""Pages whose snippets a test of their own runs; so do tests/docs/test_readme.py and tests/test_contributing.py."""
+"""Pages whose snippets a test of their own runs; so does tests/docs/test_readme.py."""
 
 EVERY_PAGE = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 MARKS = {page: {block.mark for block in blocks_of(DOCS / page) if block.runs} for page in EVERY_PAGE}

@@ -1,4 +1,4 @@
-"""The plan of the house: a room knows those below it, never those above it or beside it."""
+"""Layers of the package: a module imports only from its own layer's package and from lower layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import probox
 
 ROOT = Path(probox.__file__).parent
 
-FLOORS: tuple[tuple[str, ...], ...] = (
+LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "support", "version"),
     ("notes",),
     ("_core", "convention"),
@@ -33,23 +33,23 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("__init__", "__main__"),
 )
-"""From the ground up. CONTRIBUTING.md says what lives in each room."""
+"""Lowest first. CONTRIBUTING.md lists the content of each layer."""
 
 UPWARD = {
     "evaluation/kept.py": {"analysis"},
     "evaluation/result.py": {"analysis", "plots"},
 }
-"""Methods of results that call higher rooms: these modules import them for types, and when a method is called."""
+"""Methods of results that call higher layers: these modules import them for types, and when a method is called."""
 
-FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+LEVEL_OF = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 
 
 def imported(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the room of every import of probox in a module, wherever in it the import stands."""
-    yield from rooms_among(ast.walk(ast.parse(source)))
+    """Yield line and package of every import of probox, including those inside functions."""
+    yield from packages_among(ast.walk(ast.parse(source)))
 
 
-def rooms_among(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+def packages_among(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     for node in nodes:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -65,25 +65,25 @@ def rooms_among(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
                 yield node.lineno, [*name.split("."), "__init__"][1]
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py").removesuffix(".pyi")
 
 
 MODULES = sorted(path for path in ROOT.rglob("*.py"))
 
 
-def test_every_room_is_on_the_plan() -> None:
-    assert {room_of(path) for path in MODULES} | {"_core"} == set(FLOOR_OF)
+def test_every_package_has_a_layer() -> None:
+    assert {package_of(path) for path in MODULES} | {"_core"} == set(LEVEL_OF)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_room_knows_a_higher_one(path: Path) -> None:
-    own = room_of(path)
+def test_no_layer_imports_a_higher_one(path: Path) -> None:
+    own = package_of(path)
     wrong = [
-        f"line {line}: {room}"
-        for line, room in imported(path.read_text(encoding="utf-8"))
-        if room not in {own, *UPWARD.get(path.relative_to(ROOT).as_posix(), ())}
-        and not (FLOOR_OF.get(room, len(FLOORS)) < FLOOR_OF[own] or FLOOR_OF[own] == 0 == FLOOR_OF[room])
+        f"line {line}: {package}"
+        for line, package in imported(path.read_text(encoding="utf-8"))
+        if package not in {own, *UPWARD.get(path.relative_to(ROOT).as_posix(), ())}
+        and not (LEVEL_OF.get(package, len(LAYERS)) < LEVEL_OF[own] or LEVEL_OF[own] == 0 == LEVEL_OF[package])
     ]
     assert wrong == []
 
@@ -91,16 +91,16 @@ def test_no_room_knows_a_higher_one(path: Path) -> None:
 @pytest.mark.parametrize("name", UPWARD)
 def test_upward_imports_wait_for_a_call(name: str) -> None:
     tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
-    assert not UPWARD[name] & {room for _, room in rooms_among(tree.body)}
-    assert UPWARD[name] <= {room for _, room in rooms_among(ast.walk(tree))}
+    assert not UPWARD[name] & {package for _, package in packages_among(tree.body)}
+    assert UPWARD[name] <= {package for _, package in packages_among(ast.walk(tree))}
 
 
-def test_an_upward_import_would_be_seen() -> None:
+def test_an_upward_import_is_found() -> None:
     source = "def f():\n    from probox.cli import main\n    import probox.plots.style\nfrom probox import evaluate\n"
     assert list(imported(source)) == [(4, "evaluate"), (2, "cli"), (3, "plots")]
 
 
-def test_probox_knows_nothing_of_distributions_that_add_to_it() -> None:
+def test_probox_imports_no_plug_in() -> None:
     imports = re.compile(r"^\s*(?:from|import) (probox_\w+)", re.M)
     assert [path for path in MODULES if imports.search(path.read_text(encoding="utf-8"))] == []
     assert imports.search("def f():\n    from probox_experiments import claims\n")

@@ -1,4 +1,4 @@
-"""The worked examples of CONTRIBUTING.md: pasted, registered as it says, and seen where it says."""
+"""The worked examples of docs/extending.md, and files and layers that CONTRIBUTING.md names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.test_rooms import FLOORS
+from tests.test_layers import LAYERS
 
 import probox
 from probox.cli import main
@@ -29,7 +29,8 @@ from probox_experiments import running
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOTS = (ROOT / "src" / "probox", ROOT / "experiments" / "src")
-TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
@@ -51,8 +52,8 @@ def read_example(section: str) -> Example:
     return Example(title, dict(blocks))
 
 
-EXAMPLE_PART, PLUGIN_PART = TEXT.split("\n## How to work here")[0].split("\n## Parts of other")
-SECTIONS = re.split(r"^### ", EXAMPLE_PART, flags=re.M)[1:]
+EXAMPLE_PART, PLUGIN_PART = TEXT.split("\n## Parts of other")
+SECTIONS = re.split(r"^## ", EXAMPLE_PART, flags=re.M)[1:]
 EXAMPLES = {example.title: example for example in map(read_example, SECTIONS)}
 PLUGIN = read_example(PLUGIN_PART)
 
@@ -74,7 +75,7 @@ def changed(source: str, change: str) -> str:
 
 def executed(name: str, code: str) -> types.ModuleType:
     module = types.ModuleType(name)
-    exec(compile(code, f"CONTRIBUTING.md: {name}", "exec"), module.__dict__)
+    exec(compile(code, f"docs/extending.md: {name}", "exec"), module.__dict__)
     return module
 
 
@@ -93,7 +94,7 @@ def add(monkeypatch: pytest.MonkeyPatch) -> Add:
         monkeypatch.setitem(sys.modules, name, module)
         package, _, own = name.rpartition(".")
         monkeypatch.setattr(importlib.import_module(package), own, module, raising=False)
-        exec(compile(code, f"CONTRIBUTING.md: {name}", "exec"), module.__dict__)
+        exec(compile(code, f"docs/extending.md: {name}", "exec"), module.__dict__)
 
         path, change = example.file("diff"), example.blocks["diff"].split("\n", 1)[1]
         source = (ROOT / path).read_text(encoding="utf-8")
@@ -155,10 +156,10 @@ def answer(run: Run, *words: object) -> Any:
 # --- the examples ---
 
 
-def test_a_measure(add: Add, run: Run) -> None:
-    add("A measure", "MEASURES")
-    run_documented("A measure", run)
-    seen = doctest.DocTestParser().get_doctest(EXAMPLES["A measure"].blocks["pycon"], {}, "A measure", None, 0)
+def test_a_metric(add: Add, run: Run) -> None:
+    add("A metric", "MEASURES")
+    run_documented("A metric", run)
+    seen = doctest.DocTestParser().get_doctest(EXAMPLES["A metric"].blocks["pycon"], {}, "A metric", None, 0)
     assert len(seen.examples) == 4
     assert doctest.DocTestRunner().run(seen).failed == 0
 
@@ -286,7 +287,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (source / "probox_mine" / "__init__.py").touch()
     (source / "pyproject.toml").write_text(PLUGIN.blocks["toml"], encoding="utf-8")
     (source / PLUGIN.file("python")).write_text(PLUGIN.blocks["python"], encoding="utf-8")
-    for title in ("A measure", "A format", "A detector family"):
+    for title in ("A metric", "A format", "A detector family"):
         name = Path(EXAMPLES[title].file("python")).name
         (source / "probox_mine" / name).write_text(EXAMPLES[title].blocks["python"], encoding="utf-8")
     options = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
@@ -335,16 +336,16 @@ def test_a_change_that_does_not_fit_is_seen() -> None:
         changed("a\nb\n", " b\n+c\n c\n")
 
 
-def test_the_map_has_every_room() -> None:
-    rows = re.findall(r"^\| (`.*?) \| .*\|$", TEXT.split("Methods of results such as")[0], re.M)
-    rooms = [{name.removesuffix("/").removesuffix(".py") for name in re.findall(r"`(.+?)`", row)} for row in rows]
-    assert rooms == [set(floor) for floor in FLOORS]
+def test_the_map_has_every_layer() -> None:
+    rows = re.findall(r"^\| (`.*?) \| .*\|$", CONTRIBUTING.split("Methods of results, such as")[0], re.M)
+    layers = [{name.removesuffix("/").removesuffix(".py") for name in re.findall(r"`(.+?)`", row)} for row in rows]
+    assert layers == [set(layer) for layer in LAYERS]
     for folder in filter(Path.is_dir, (ROOT / "cpp").iterdir()):
-        assert f"\n| `{folder.name}/` |" in TEXT
+        assert f"\n| `{folder.name}/` |" in CONTRIBUTING
 
 
 def test_files_that_are_named_are_there() -> None:
-    prose = BLOCK.sub("", TEXT)
+    prose = BLOCK.sub("", CONTRIBUTING + TEXT)
     named = re.findall(r"`([\w/]+\.(?:py|pyi|hpp|js|sh))`", prose)
     assert len(named) > 30
     for name in named:
