@@ -1,4 +1,4 @@
-"""Makes the figures of docs/measures, what each measure responds to, and that of docs/eight-d-eces.md.
+"""Makes the figures of docs/measures, what each measure responds to.
 
 python docs/figures/measures.py            # all of them; needs probox[report]
 python docs/figures/measures.py nll crps   # some

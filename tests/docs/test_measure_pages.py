@@ -103,7 +103,7 @@ def test_a_page_has_its_figure_and_says_how_it_is_made(name: str) -> None:
 
 def test_figures_are_small_and_each_has_a_page() -> None:
     paths = sorted(FIGURES.glob("*"))
-    assert [path.name for path in paths] == sorted(f"{name}.png" for name in [*NAMES, "eight-d-eces"])
+    assert [path.name for path in paths] == sorted(f"{name}.png" for name in NAMES)
     assert sum(path.stat().st_size for path in paths) < ALL_TOGETHER
 
 
@@ -117,7 +117,7 @@ def test_references_are_papers_with_a_year(name: str) -> None:
     assert re.search(r"https://(arxiv\.org/abs/|doi\.org/)", sections(name)["References"])
 
 
-@pytest.mark.parametrize("page", [*(f"measures/{name}" for name in NAMES), "eight-d-eces", "which-measure"])
+@pytest.mark.parametrize("page", [*(f"measures/{name}" for name in NAMES), "which-measure"])
 def test_math_survives_markdown(page: str) -> None:
     # A backslash before punctuation is an escape of Markdown, and gone before anybody sees an equation.
     text = without_code((DOCS / f"{page}.md").read_text(encoding="utf-8"))

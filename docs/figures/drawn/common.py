@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from probox.measures.scoring.score_rows import outcomes
 from probox.pictures.style import LIGHT
 from probox.plots.base import subplots
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "forty-detections"
 COLOURS, INK = LIGHT.lines, LIGHT.ink
 
 FIGURES: dict[str, Callable[[], Any]] = {}

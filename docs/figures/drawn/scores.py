@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-import probox
-from drawn.common import COLOURS, DATA, INK, beside, demo, evaluate, figure, in_order_of_score, mark_least, panels
-from probox.measures.boxes.box_definition import overlaps
+from drawn.common import COLOURS, INK, beside, demo, evaluate, figure, in_order_of_score, mark_least, panels
 from probox.measures.scoring import score_definition
 from probox.measures.scoring.calibration_metrics import (
     UNIT,
@@ -16,9 +14,7 @@ from probox.measures.scoring.calibration_metrics import (
     SortedColumns,
     object_brier_scores,
 )
-from probox.measures.scoring.score_rows import outcomes
 from probox.plots import Plots
-from probox.plots.base import subplots
 
 
 @figure("d-ece")
@@ -113,44 +109,4 @@ def draw_qgc() -> Any:
     mark_least(axes, levels, parts.sum(axis=0), INK)
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score threshold", ylabel="QGC", title="QGC at every threshold")
     beside(axes)
-    return fig
-
-
-def forty_detections() -> tuple[Any, Any, Any]:
-    """Return the scores of docs/data, which are right by COCO's rule, and which overlap an object of their class."""
-    truth = probox.read_truth(DATA / "truth.json")
-    result = probox.evaluate(truth, probox.read_detections(DATA / "found.json", truth), measures="d-ece")
-    table, objects, judged = result.detections, result.objects, outcomes(result)
-    alone = []
-    for row in judged.detections.tolist():
-        same = (objects.image_rows == table.image_rows[row]) & (objects.labels == table.labels[row])
-        mine = np.concatenate([table.boxes[row, :2], table.extents[row]])[None]
-        theirs = np.concatenate([objects.boxes[same, :2], objects.extents[same]], axis=1)
-        alone.append(overlaps(mine, theirs, np.zeros(len(theirs), bool)).max(initial=0.0) > 0.5)
-    return table.scores[judged.detections], judged.hits, np.array(alone)
-
-
-@figure("eight-d-eces")
-def draw_eight() -> Any:
-    scores, hits, alone = forty_detections()
-    least, most = float(scores.min()), float(scores.max())
-    ways = [
-        ("10 of equal mass", Bins(10, "mass"), UNIT, hits), ("10, 0 to 1", Bins(10), UNIT, hits),
-        ("10, least to 1", Bins(10), (least, 1.0), hits), ("15 of equal mass", Bins(15, "mass"), UNIT, hits),
-        ("15, 0 to 1", Bins(15), UNIT, hits), ("25, 0 to 1", Bins(25), UNIT, hits),
-        ("25, least to most", Bins(25), (least, most), hits), ("the same, each alone", Bins(25), (least, most), alone),
-    ]  # fmt: skip
-    fig, grid = subplots(2, 4, (10.4, 5.6), sharex=True, sharey=True)
-    for axes, (words, bins, ends, right) in zip(grid.ravel(), ways, strict=True):
-        n, outcome, sums = (c[0] for c in SortedColumns(scores, [right.astype(float), scores], ends).sums(bins))
-        x, y = sums[n > 0] / n[n > 0], outcome[n > 0] / n[n > 0]
-        axes.plot([0, 1], [0, 1], color=INK, linewidth=1.0, alpha=0.6)
-        axes.vlines(x, x, y, color=COLOURS[1], linewidth=2.5, alpha=0.7)
-        axes.scatter(x, y, s=12 * n[n > 0], color=COLOURS[0], zorder=3)
-        axes.set_title(f"{np.abs(outcome - sums).sum() / n.sum():.3f}\n{words}", fontsize=11)
-        axes.set(xlim=(0, 1), ylim=(-0.08, 1.08))
-    for axes in grid[1]:
-        axes.set_xlabel("score")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("precision")
     return fig

@@ -26,7 +26,7 @@ FILES = {
 NEEDS = {"tutorials_a_cluster": ("distributed",), "tutorials_train_with_ppdq": ("torch",),
          "tutorials_make_mc_dropout_work": ("onnx", "onnxruntime")}  # fmt: skip
 """Packages without which the test of a page is skipped."""
-OF_A_CLONE = {"own_detector": "examples", "tutorials_make_mc_dropout_work": "examples", "eight_d_eces": "docs/data"}
+OF_A_CLONE = {"own_detector": "examples", "tutorials_make_mc_dropout_work": "examples"}
 """Folders of the repository."""
 
 
