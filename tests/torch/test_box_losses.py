@@ -367,7 +367,7 @@ def test_moment_matching_learns_the_median_of_squares() -> None:
         ({"boxes": torch.full((2, 4), math.nan)}, "row 0: expected boxes to be finite"),
         ({"log_std": torch.zeros(3, 4)}, r"log_std of shape \(2, 4\)"),
         ({"log_std": torch.full((2, 4), math.inf)}, "log_std to be finite"),
-        ({"log_std": torch.full((2, 4), 20.0, requires_grad=True)}, "below 1e6 pixels, but log_std says 4.85e"),
+        ({"log_std": torch.full((2, 4), 20.0, requires_grad=True)}, "below 1e6 pixels, but log_std gives 4.85e"),
         ({"log_std": None}, "expected one of log_std, cholesky and covariance, but got none"),
         ({"cholesky": torch.zeros(2, 2, 2, 2)}, "log_std and cholesky"),
         ({"log_std": None, "cholesky": torch.ones(2, 2, 2, 2)}, "lower triangles"),

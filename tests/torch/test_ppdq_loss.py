@@ -384,7 +384,7 @@ def test_the_plain_form_goes_on_along_its_tangent() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"log_std": torch.full((1, 4), 10.0)}, "box 0: expected boxes to reach over at most 100,000 pixels"),
+        ({"log_std": torch.full((1, 4), 10.0)}, "box 0: expected boxes to extend over at most 100,000 pixels"),
         ({"truth_boxes": torch.tensor([[50.0, 0, 55, 5]]), "image_size": (20, 20)}, "with pixels in the image"),
         ({"truth_boxes": None, "truth_masks": torch.ones(2, 20, 20)}, "expected truth_masks of shape (1, H, W)"),
         ({"truth_boxes": None, "truth_masks": torch.ones(1, 20, 20), "image_size": (20, 21)}, "of the image's size"),

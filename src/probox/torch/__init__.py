@@ -1,4 +1,4 @@
-"""Training detectors that know what they don't know: pPDQ and the field's losses for PyTorch.
+"""PyTorch losses for probabilistic detectors: pPDQ, NLL, energy score, CRPS, moment matching and PMB-NLL.
 
 >>> import torch
 >>> from probox.torch import ppdq_loss

@@ -1,12 +1,12 @@
-"""What every loss takes: Gaussian corners, labels and the truth, checked and in one shape.
+"""Arguments shared by all losses: Gaussian corners, labels and ground truth, checked and in one shape.
 
 Corners are given by exactly one of
 
-- ``log_std`` (N, 4): logarithms of the standard deviations of x1, y1, x2, y2; nothing is correlated;
+- ``log_std`` (N, 4): log standard deviations of x1, y1, x2, y2, without correlation;
 - ``cholesky`` (N, 2, 2, 2): lower triangles L of the two corners' covariances L L', top-left first;
-- ``covariance`` (N, 2, 2, 2): the covariances themselves, as `probox.Detections` has them.
+- ``covariance`` (N, 2, 2, 2): the covariances themselves, as in `probox.Detections`.
 
-The truth of a box is given by exactly one of ``truth_boxes`` (N, 4) and ``truth_masks`` (N, H, W).
+The true boxes are given by exactly one of ``truth_boxes`` (N, 4) and ``truth_masks`` (N, H, W).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 MIN_SIGMA = 1e-3
-"""No standard deviation counts as smaller, in pixels: of a corner without any, nothing could be learned."""
+"""Lower bound of standard deviations, in pixels: the density of a corner without variance has no gradient."""
 
 MAX_CORRELATION = 0.9999
-"""No correlation counts as larger: beyond, a corner is a line, and its density has no bound."""
+"""Upper bound of correlations: at 1 the density of a corner is unbounded."""
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -45,7 +45,7 @@ class Corners:
     sigmas : (N, 4) tensor
         Standard deviations.
     rho : (N, 2) tensor or None
-        Correlation of x and y in either corner; None if there is none and none is to be learned.
+        Correlation of x and y of each corner; None for corners without a learned correlation.
     """
 
     boxes: Tensor
@@ -64,18 +64,18 @@ class Corners:
 
 
 def matrices_of(first: Tensor, second: Tensor, third: Tensor, fourth: Tensor) -> Tensor:
-    """Return matrices (..., 2, 2) of their entries, row by row."""
+    """Return matrices (..., 2, 2) from their entries, row by row."""
     return torch.stack([torch.stack([first, second], -1), torch.stack([third, fourth], -1)], -2)
 
 
 def corners_of(boxes: Tensor, *, log_std: Tensor | None, cholesky: Tensor | None, covariance: Tensor | None) -> Corners:
-    """Return the corners that the arguments of a loss describe."""
+    """Return the corners given by the arguments of a loss."""
     given = {"log_std": log_std, "cholesky": cholesky, "covariance": covariance}
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
         raise InputError(
             f"expected one of log_std, cholesky and covariance, but got {' and '.join(named) or 'none'}",
-            remedy="give the corners' uncertainty once; GaussianCorners makes all three from a layer's output",
+            remedy="pass exactly one of them; GaussianCorners computes all three from the output of a layer",
         )
     means = check_tensor(boxes, "boxes", (None, 4)).double()
     n = len(means)
@@ -103,7 +103,7 @@ def corners_of(boxes: Tensor, *, log_std: Tensor | None, cholesky: Tensor | None
             raise InputError(
                 "expected covariances to be positive semi-definite",
                 entry=f"box {_first(invalid)}",
-                remedy="give cholesky instead, whose product is one whatever a network says",
+                remedy="pass cholesky instead: L L' is always positive semi-definite",
             )
         x, y = _at_least((xx + 1e-300).sqrt()), _at_least((yy + 1e-300).sqrt())
         rho = xy / (x * y)
@@ -120,7 +120,7 @@ def _at_least(sigmas: Tensor) -> Tensor:
 
 
 def _first(flags: Tensor) -> int:
-    """Return the first row with a flag."""
+    """Return the first row that is flagged."""
     return int(flags.nonzero()[0])
 
 
@@ -129,14 +129,14 @@ def _check_sigmas(sigmas: Tensor, name: str) -> None:
     if bool(large.any()):
         row = _first(large)
         raise InputError(
-            f"expected standard deviations below 1e6 pixels, but {name} says {float(sigmas[row].detach().max()):.3g}",
+            f"expected standard deviations below 1e6 pixels, but {name} gives {float(sigmas[row].detach().max()):.3g}",
             entry=f"box {row}",
             remedy="clamp them, as GaussianCorners does",
         )
 
 
 def check_tensor(value: Any, name: str, shape: tuple[int | None, ...]) -> Tensor:
-    """Return a tensor of real, finite numbers of this shape; None stands for any length."""
+    """Return `value` as a tensor of real, finite numbers of this shape; None stands for any length."""
     if not isinstance(value, torch.Tensor):
         raise InputError(f"expected {name} to be a tensor, but got {type(value).__name__}")
     wanted = ", ".join("N" if size is None else str(size) for size in shape)
@@ -158,9 +158,9 @@ def check_tensor(value: Any, name: str, shape: tuple[int | None, ...]) -> Tensor
 
 
 def truth_boxes_of(truth_boxes: Tensor | None, truth_masks: Tensor | None, n: int, *, inclusive: bool = True) -> Tensor:
-    """Return the truth's boxes in double precision, (N, 4): those given, or the tight boxes of masks.
+    """Return the true boxes in double precision, (N, 4): those given, or the tight boxes of masks.
 
-    A mask's box ends with its last pixel if boxes do (`inclusive`), else where that pixel ends.
+    With `inclusive`, x2 and y2 of a mask's box are its last pixel; without, the end of that pixel.
     """
     if (truth_boxes is None) == (truth_masks is None):
         both = "both" if truth_boxes is not None else "none"
@@ -203,7 +203,7 @@ def masks_of(truth_masks: Any, n: int) -> Tensor:
 def label_log_probs(
     label_logits: Tensor | None, truth_labels: Tensor | None, n: int, *, activation: str = "softmax"
 ) -> Tensor | None:
-    """Return the log probabilities of the right classes, (N,), in double precision; None without labels."""
+    """Return the log probabilities of the true classes, (N,), in double precision; None without labels."""
     if (label_logits is None) != (truth_labels is None):
         missing = "truth_labels" if truth_labels is None else "label_logits"
         raise InputError(f"expected label_logits and truth_labels together, but {missing} is missing")
@@ -216,14 +216,14 @@ def label_log_probs(
 
 
 def log_activation(logits: Tensor, activation: str) -> Tensor:
-    """Return the logarithms of the probabilities that logits stand for."""
+    """Return log probabilities of logits."""
     if activation not in ("softmax", "sigmoid"):
         raise InputError(f"expected activation to be softmax or sigmoid, but got {activation!r:.40}")
     return torch.log_softmax(logits, 1) if activation == "softmax" else torch.nn.functional.logsigmoid(logits)
 
 
 def check_whole(value: Any, name: str, size: int | None, meaning: str = "") -> Tensor:
-    """Return a tensor of this many whole numbers; None stands for any number of them, one for each of M objects."""
+    """Return `value` as a 1-D tensor of whole numbers; a size of None allows any length M."""
     if not isinstance(value, torch.Tensor) or value.dim() != 1 or size not in (None, len(value)):
         raise InputError(f"expected {name} to be a tensor of shape ({'M' if size is None else size},){meaning}")
     if value.is_floating_point() or value.dtype == torch.bool:
@@ -232,7 +232,7 @@ def check_whole(value: Any, name: str, size: int | None, meaning: str = "") -> T
 
 
 def check_classes(labels: Tensor, classes: int, remedy: str | None = None) -> None:
-    """Raise unless labels count in the classes."""
+    """Raise an error unless all labels are class indices below `classes`."""
     unknown = (labels < 0) | (labels >= classes)
     if bool(unknown.any()):
         row = _first(unknown)
@@ -241,19 +241,19 @@ def check_classes(labels: Tensor, classes: int, remedy: str | None = None) -> No
 
 
 def check_number(value: Any, name: str, most: float = 1.0) -> None:
-    """Raise unless this is a number from 0 to `most`."""
+    """Raise an error unless `value` is a number from 0 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= most:
         raise InputError(f"expected {name} to be a number from 0 to {most:g}, but got {value!r:.40}")
 
 
 def check_count(value: Any, name: str) -> None:
-    """Raise unless this is a whole number of at least 1."""
+    """Raise an error unless `value` is a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"expected {name} to be a whole number of at least 1, but got {value!r:.40}")
 
 
 def reduce_losses(values: Tensor, weights: Tensor | None, reduction: Reduction, like: Tensor) -> Tensor:
-    """Return the losses of boxes (N,) reduced, in the type of `like`; nothing has a mean of 0.
+    """Return the losses (N,) reduced, in the type of `like`; the mean of no losses is 0.
 
     With weights the mean is sum(w * loss) / sum(w).
     """
@@ -273,26 +273,26 @@ def reduce_losses(values: Tensor, weights: Tensor | None, reduction: Reduction, 
 
 
 EPSILON = PRESETS["paper"].epsilon
-"""What the measure adds to every probability before its logarithm."""
+"""Added to every probability before its logarithm, as PDQ does under preset ``paper``."""
 
 BLOCK = 1 << 17
-"""So many pixels are looked at together on a processor: they stay in its cache."""
+"""Pixels per batch on a CPU, so that a batch stays in its cache."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """Boxes and their objects.
+    """Boxes with their objects.
 
     Parameters
     ----------
     corners : Corners
-        The boxes; x2, y2 is where they end.
+        The boxes; x2, y2 are where they end.
     x, y : Axis
-        Their axes.
+        Their two axes.
     ends : (N, 4) tensor
-        x0, y0, x1, y1 of the objects, from the first pixel's beginning to the last one's end, inside the image.
+        x0, y0, x1, y1 of the objects, from the start of the first pixel to the end of the last one, inside the image.
     crops : (N, h, w) tensor or None
-        Which pixels of their boxes objects have, from the first one on, padded to the largest box; None: all.
+        Object pixels within each box, from its first pixel on, padded to the largest box; None for filled boxes.
     """
 
     corners: Corners
@@ -305,13 +305,13 @@ class Pairs:
         return len(self.ends)
 
     def pixels(self) -> Tensor:
-        """Return |S| (N,); pixels that a box covers in part count in part."""
+        """Return |S|, the pixels of each object, (N,); partly covered pixels count as fractions."""
         if self.crops is not None:
             return self.crops.sum((1, 2)).double()
         return (self.ends[:, 2] - self.ends[:, 0]) * (self.ends[:, 3] - self.ends[:, 1])
 
     def part(self, rows: Tensor, corners: Corners) -> Pairs:
-        """Return some of the pairs, with other corners."""
+        """Return a subset of the pairs, with other corners."""
         size = None if self.x.size is None or self.y.size is None else (self.x.size[rows], self.y.size[rows])
         crops = None if self.crops is None else self.crops[rows]
         return Pairs(corners, *_axes(corners, size), self.ends[rows], crops)
@@ -337,7 +337,7 @@ def pairs_of(
     image_size: tuple[int, int] | Tensor | None = None,
     inclusive: bool = True,
 ) -> Pairs:
-    """Return the pairs that the arguments of `spatial_quality` describe."""
+    """Return the pairs given by the arguments of `spatial_quality`."""
     corners = corners_of(boxes, log_std=log_std, cholesky=cholesky, covariance=covariance)
     n, device = len(corners), corners.boxes.device
     truth = truth_boxes_of(truth_boxes, truth_masks, n, inclusive=inclusive).to(device)
@@ -345,7 +345,7 @@ def pairs_of(
     if masks is not None and image_size is None:
         image_size = (masks.shape[2], masks.shape[1])
     if inclusive:
-        # A box that names its last pixel ends one pixel later.
+        # Inclusive boxes name their last pixel, which ends one pixel later.
         past = torch.tensor([0.0, 0.0, 1.0, 1.0], dtype=torch.float64, device=device)
         corners, truth = dataclasses.replace(corners, boxes=corners.boxes + past), truth + past
     size = _sizes(image_size, n, device)
@@ -357,20 +357,20 @@ def pairs_of(
         if largest != own:
             raise InputError(
                 f"expected masks of the image's size {largest}, but got {own}",
-                remedy="leave image_size out, or give masks of the whole image",
+                remedy="omit image_size, or pass masks of the whole image",
             )
     area = (truth[:, 2] - truth[:, 0]) * (truth[:, 3] - truth[:, 1])
     if bool((area <= 0).any()):
         raise InputError(
-            "expected a true box with pixels in the image",
+            "expected a ground-truth box with pixels in the image",
             entry=f"truth, row {_first(area <= 0)}",
-            remedy="leave out objects that lie outside, or of which nothing is left",
+            remedy="omit objects outside the image and objects without area",
         )
     return Pairs(corners, *_axes(corners, size), truth, None if masks is None else _crop_masks(masks, truth))
 
 
 def _crop_masks(masks: Tensor, ends: Tensor) -> Tensor:
-    """Return the parts of masks in their boxes, each moved to the first row and column."""
+    """Return the parts of masks inside their boxes, each shifted to row 0 and column 0."""
     first, last = ends[:, :2].long(), ends[:, 2:].long()
     width, height = (last - first).amax(0).tolist() if len(ends) else (0, 0)
     columns, rows = (
@@ -397,7 +397,7 @@ def _sizes(given: Any, n: int, device: Any) -> tuple[Tensor, Tensor] | None:
 
 @dataclasses.dataclass(frozen=True)
 class ObjectPixels:
-    """The pixels of objects: columns and rows of their boxes, how much of each is covered, and masks."""
+    """Pixels of objects: columns and rows of their boxes, the covered fraction of each, and masks."""
 
     x: Nodes
     y: Nodes
@@ -407,7 +407,7 @@ class ObjectPixels:
 
     @classmethod
     def of(cls, pairs: Pairs) -> ObjectPixels:
-        """Return those of pairs."""
+        """Return the object pixels of pairs."""
 
         def pixels(low: Tensor, high: Tensor) -> tuple[Nodes, Tensor]:
             every = every_pixel(torch.floor(low), torch.ceil(high))
@@ -417,28 +417,28 @@ class ObjectPixels:
         return cls(x, y, share_x, share_y, pairs.crops)
 
     def in_lines(self) -> tuple[Tensor, Tensor]:
-        """Return how many pixels each column has, and each row."""
+        """Return the number of object pixels in each column, and in each row."""
         if self.crops is None:
             return self.share_x * self.share_y.sum(1, keepdim=True), self.share_y * self.share_x.sum(1, keepdim=True)
         return self.crops.sum(1).double(), self.crops.sum(2).double()
 
     def weights(self, some: Tensor, nx: int, ny: int) -> Tensor:
-        """Return how much of each pixel of some objects is part of them, (n, ny, nx)."""
+        """Return the fraction of each pixel that belongs to the object, (n, ny, nx), for some objects."""
         if self.crops is not None:
             return self.crops[some, :ny, :nx].double()
         return self.share_y[some, :ny, None] * self.share_x[some, None, :nx]
 
 
 def share_of(at: Nodes, low: Tensor, high: Tensor) -> Tensor:
-    """Return how much of each pixel lies between two ends; 0 for padding."""
+    """Return the fraction of each pixel between two ends; 0 for padding."""
     covered = torch.minimum(at.places + 1.0, high[:, None]) - torch.maximum(at.places, low[:, None])
     return covered.clamp(0.0, 1.0) * (at.counts > 0)
 
 
 def batches(areas: Tensor, times: int = 1) -> Iterator[Tensor]:
-    """Yield rows of boxes of about the same number of pixels that are looked at together; those without are left out.
+    """Yield batches of row numbers with about the same number of pixels; boxes without pixels are skipped.
 
-    On a GPU a batch is as large as is kind to its memory.
+    On a GPU the batch size is limited by memory.
     """
     block = (BLOCK if areas.device.type == "cpu" else BLOCK << 7) * times
     order = torch.argsort(areas)

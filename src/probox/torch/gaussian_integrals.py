@@ -1,6 +1,6 @@
-"""Normal distributions with exact tails, and how likely a box covers the pixels of one axis.
+"""Normal distributions with exact tails, and the probability that a box covers the pixels of one axis.
 
-A box begins at X1 ~ N(m1, s1^2) and ends at X2 ~ N(m2, s2^2). Pixel x, from x to x + 1, is covered on this axis with
+A box begins at X1 ~ N(m1, s1^2) and ends at X2 ~ N(m2, s2^2). It covers pixel x, from x to x + 1, on this axis with
 probability
 
     u(x) = Pr(0 <= X1 <= x + 1) Pr(x <= X2 <= size).
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 FAR = 8.7
-"""Beyond so many standard deviations on either axis, the two coordinates of a corner count as independent: what is
-neglected is below the 2e-18 that lie out there."""
+"""Beyond this many standard deviations on either axis, the coordinates of a corner count as independent: the error is
+below 2e-18, the probability beyond."""
 
 
 def normal_cdf(x: Tensor) -> Tensor:
-    """Return Phi(x), exact to the last digits of its smaller values too."""
+    """Return Phi(x), with full relative precision in the lower tail."""
     return 0.5 * torch.special.erfc(x * -math.sqrt(0.5))
 
 
@@ -40,7 +40,7 @@ def normal_density(x: Tensor) -> Tensor:
 
 
 def between(low: Tensor | None, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Phi(high) - Phi(low) and what that leaves of 1, either exact where it is small; None is no bound."""
+    """Return Phi(high) - Phi(low) and its complement, both exact where small; None is an open end."""
     inside, outside = normal_cdf(high), normal_cdf(-high)
     if low is None:
         return inside, outside
@@ -49,9 +49,9 @@ def between(low: Tensor | None, high: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def log_interval(low: Tensor | None, high: Tensor | None) -> Tensor:
-    """Return ln(Phi(high) - Phi(low)) for low < high; None is an end without a bound.
+    """Return ln(Phi(high) - Phi(low)) for low < high; None is an open end.
 
-    Intervals thousands of standard deviations away have a finite logarithm, and a gradient that leads back.
+    Intervals thousands of standard deviations away still have a finite logarithm and a gradient that points back.
     """
     if low is None:
         assert high is not None
@@ -63,11 +63,11 @@ def log_interval(low: Tensor | None, high: Tensor | None) -> Tensor:
 
 
 class _LogInterval(torch.autograd.Function):
-    """The derivative of ln(Phi(b) - Phi(a)) is phi(b) over the difference, taken as an exponential of logarithms."""
+    """ln(Phi(b) - Phi(a)); its derivative, phi(b) over the difference, is the exponential of a difference of logs."""
 
     @staticmethod
     def forward(ctx: Any, low: Tensor, high: Tensor) -> Tensor:
-        # The tail that both ends share is taken away on the side where it is small.
+        # The common tail is subtracted on the side where it is small, to avoid cancellation.
         turned = low > 0
         near, far = torch.where(turned, -low, high), torch.where(turned, -high, low)
         above, below = torch.special.log_ndtr(near), torch.special.log_ndtr(far)
@@ -91,7 +91,7 @@ def correlation_gain(h: Tensor, k: Tensor, rho: Tensor) -> Tensor:
 
         1/(2 pi) * integral from 0 to asin(rho) of exp(-(h^2 - 2 h k sin(t) + k^2) / (2 cos(t)^2)) dt,
 
-    by Gauss and Legendre. The gradient is exact and needs no integral: with s = sqrt(1 - rho^2),
+    by Gauss-Legendre quadrature. The gradient is exact and needs no integral: with s = sqrt(1 - rho^2),
 
         d/dh = phi(h) (Phi((k - rho h)/s) - Phi(k)),    d/drho = phi(h, k; rho).
     """
@@ -100,7 +100,7 @@ def correlation_gain(h: Tensor, k: Tensor, rho: Tensor) -> Tensor:
 
 
 class _CorrelationGain(torch.autograd.Function):
-    """Arguments are broadcast here and not before: rows and columns of pixels stay short for as long as they can."""
+    """Broadcasts its arguments late, so that rows and columns of pixels stay short as long as possible."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, k: Tensor, rho: Tensor) -> Tensor:
@@ -138,38 +138,38 @@ def _rule(number: int) -> tuple[tuple[float, float], ...]:
 
 
 def _nodes(rho: float) -> tuple[tuple[float, float], ...]:
-    """Return places in 0..1 and weights; a higher correlation has a sharper integrand."""
+    """Return nodes in 0..1 and weights; a higher correlation has a sharper integrand and needs more of them."""
     return _rule(16 if rho <= 0.5 else 28 if rho <= 0.9 else 72 if rho <= 0.99 else 400)
 
 
 MOST_PIXELS = 100_000
-"""No axis is looked at farther: that is no image, but a sigma or a box that has run away."""
+"""Limit of pixels per axis: beyond, a std or a box has diverged."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Nodes:
-    """Pixels of an axis that stand for a range of them, padded to the longest range.
+    """Pixels of an axis, each representing a range of pixels, padded to the longest range.
 
     Parameters
     ----------
     places : (N, n) tensor
         The pixels' numbers.
     counts : (N, n) tensor
-        How many pixels each stands for; 0 for padding.
+        Pixels that each represents; 0 for padding.
     """
 
     places: Tensor
     counts: Tensor
 
     def numbers(self) -> Tensor:
-        """Return how many nodes each box has, (N,)."""
+        """Return the number of nodes of each box, (N,)."""
         return (self.counts > 0).sum(1)
 
 
 def nodes(first: Tensor, hole: Tensor, hole_end: Tensor, end: Tensor, *, keep_hole: bool) -> Nodes:
-    """Return nodes for the pixels from `first` to before `end`, all (N,) whole numbers in float64.
+    """Return nodes for the pixels from `first` up to, not including, `end`, all (N,) whole numbers in float64.
 
-    Pixels from `hole` to before `hole_end` are left out, or with `keep_hole` all stand as one.
+    Pixels from `hole` up to `hole_end` are skipped, or with `keep_hole` represented by one.
     """
     end = torch.maximum(first, end)
     hole = torch.minimum(torch.maximum(hole, first), end)
@@ -185,9 +185,9 @@ def nodes(first: Tensor, hole: Tensor, hole_end: Tensor, end: Tensor, *, keep_ho
 
 
 def every_pixel(first: Tensor, end: Tensor) -> Nodes:
-    """Return all pixels from `first` to before `end`, each by itself.
+    """Return all pixels from `first` up to, not including, `end`, one node each.
 
-    Padding repeats the first: beyond the image there is no logarithm, and 0 times its gradient is not 0.
+    Padding repeats the first pixel: outside the image the logarithm is undefined, and 0 times its gradient is NaN.
     """
     at = _places(end - first)
     counts = (at < (end - first)[:, None]).to(first.dtype)
@@ -195,20 +195,20 @@ def every_pixel(first: Tensor, end: Tensor) -> Nodes:
 
 
 def _places(lengths: Tensor) -> Tensor:
-    """Return 0, 1, 2 ... up to the longest of some lists, as a row."""
+    """Return 0, 1, 2 ... up to the longest of the lengths, as a row."""
     longest = max(int(lengths.amax()), 0) if len(lengths) else 0
     if longest > MOST_PIXELS:
         raise InputError(
-            f"expected boxes to reach over at most {MOST_PIXELS:,} pixels, but one takes {longest:,}",
+            f"expected boxes to extend over at most {MOST_PIXELS:,} pixels, but one covers {longest:,}",
             entry=f"box {int(lengths.argmax())}",
-            remedy="give image_size, or bound sigmas as GaussianCorners does",
+            remedy="pass image_size, or bound the standard deviations as GaussianCorners does",
         )
     return torch.arange(longest, device=lengths.device, dtype=lengths.dtype)[None, :]
 
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """The two ends of boxes on one axis, (N,) each, and the image's size there (None: it has no end)."""
+    """The two ends of boxes on one axis, (N,) each, and the image's size there; None for an unbounded image."""
 
     mean1: Tensor
     sigma1: Tensor
@@ -217,12 +217,12 @@ class Axis:
     size: Tensor | None
 
     def begins(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return how far, in sigmas, pixels (N, n) end after the box begins, and the image's border before it."""
+        """Return how far pixels (N, n) end after the box begins, in standard deviations, and the same of the border."""
         border = None if self.size is None else -self.mean1[:, None] / self.sigma1[:, None]
         return (places + 1.0 - self.mean1[:, None]) / self.sigma1[:, None], border
 
     def ends(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return how far, in sigmas, pixels (N, n) begin before the box ends, and the image's border after it."""
+        """Return how far pixels (N, n) begin before the box ends, in standard deviations, and the same of the border."""
         border = None if self.size is None else (self.mean2 - self.size)[:, None] / self.sigma2[:, None]
         return (self.mean2[:, None] - places) / self.sigma2[:, None], border
 
@@ -232,13 +232,13 @@ class Axis:
         return log_interval(low, first) + log_interval(-second, None if high is None else -high)
 
     def cover(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Return u and 1 - u of pixels (N, n), either exact where it is small."""
+        """Return u and 1 - u of pixels (N, n), both exact where small."""
         (first, low), (second, high) = self.begins(places), self.ends(places)
         (begun, not_begun), (ends, ended) = between(low, first), between(high, second)
         return begun * ends, not_begun + begun * ended
 
     def window(self, reach: float) -> tuple[Tensor, Tensor]:
-        """Return the pixels that may be covered, from a first one to before an end."""
+        """Return the range of pixels, first and end, that the box may cover."""
         with torch.no_grad():
             first = torch.floor(self.mean1 - reach * self.sigma1) - 1.0
             end = torch.ceil(self.mean2 + reach * self.sigma2) + 1.0
@@ -247,7 +247,7 @@ class Axis:
             return first, torch.maximum(first, end)
 
     def plateau(self, reach: float) -> tuple[Tensor, Tensor]:
-        """Return the pixels between both ends that all have the same u, from a first one to before an end."""
+        """Return the range of pixels, first and end, between both edges, where u is constant."""
         with torch.no_grad():
             first = torch.ceil(self.mean1 + reach * self.sigma1 - 1.0)
             end = torch.floor(self.mean2 - reach * self.sigma2) + 1.0

@@ -1,4 +1,4 @@
-"""A head that tells how sure a detector is of its boxes: two Gaussian corners for each, from the features it has."""
+"""A head that predicts two Gaussian corners per box from the features of a detector."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MAX_CORRELATION = 0.99
-"""Correlations are learned up to this: nearer to 1 a corner is a line, and rounding decides about its density."""
+"""Upper bound of correlations: at 1 a corner is a line, and rounding dominates its density."""
 
 START_SHARE, START_PIXELS = 0.1, 5.0
-"""Where standard deviations start: as a share of the box's sides, or in pixels."""
+"""Initial standard deviations: as a fraction of the box's sides, or in pixels."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CornerSpread:
-    """How uncertain corners are, in all the ways in which losses take it.
+    """Uncertainty of box corners, in every form that losses take.
 
-    Rows are chosen as of a tensor, e.g. those of matched boxes: ``spread[matched]``.
+    Index it like a tensor, for example to select matched boxes: ``spread[matched]``.
 
     Parameters
     ----------
     log_std : (..., 4) tensor
-        Logarithms of the standard deviations of x1, y1, x2, y2, in pixels.
+        Log standard deviations of x1, y1, x2, y2, in pixels.
     rho : (..., 2) tensor or None
-        Correlation of x and y in either corner; None if corners have none.
+        Correlation of x and y of each corner; None for no correlation.
     """
 
     log_std: Tensor
@@ -42,7 +42,7 @@ class CornerSpread:
         return CornerSpread(self.log_std[rows], None if self.rho is None else self.rho[rows])
 
     def arguments(self) -> dict[str, Tensor]:
-        """Return what a loss is given: ``nll_loss(boxes, **spread.arguments(), ...)``."""
+        """Return keyword arguments for a loss: ``nll_loss(boxes, **spread.arguments(), ...)``."""
         return {"log_std": self.log_std} if self.rho is None else {"cholesky": self.cholesky}
 
     @property
@@ -52,14 +52,14 @@ class CornerSpread:
 
     @property
     def cholesky(self) -> Tensor:
-        """Return lower triangles whose products L L' are the covariances, (..., 2, 2, 2)."""
+        """Return lower triangles L with covariances L L', (..., 2, 2, 2), in pixels."""
         x, y, rho = self._parts()
         across, down = y * rho, y * torch.sqrt(1.0 - rho**2)
         return matrices_of(x, torch.zeros_like(x), across, down)
 
     @property
     def covariance(self) -> Tensor:
-        """Return the covariances of the top-left and the bottom-right corner, (..., 2, 2, 2)."""
+        """Return the covariances of the top-left and the bottom-right corner, (..., 2, 2, 2), in square pixels."""
         x, y, rho = self._parts()
         across = rho * x * y
         return matrices_of(x**2, across, across, y**2)
@@ -70,33 +70,33 @@ class CornerSpread:
 
 
 class GaussianCorners(torch.nn.Module):
-    """One layer from a detector's features to the uncertainty of its boxes' corners.
+    """A layer that maps features of a detector to the uncertainty of box corners.
 
         sigma = a + s R / (s + R),   s = softplus(u) * side,   R = b - a
         rho = 0.99 tanh(v)
 
-    u (four for each box) and v (two, if `full`) are the layer's outputs, a and b are `min_sigma` and `max_sigma`, and
-    side is the box's width for x and height for y, without gradient, or 1 pixel. So sigma rises smoothly from a to b,
-    about as s between them; there is no clamp, and no u without a gradient. Small boxes of less than a pixel count as
-    one pixel wide.
+    u (four per box) and v (two per box, with `full`) are the layer's outputs; a and b are `min_sigma` and `max_sigma`.
+    side is the box's width for x and its height for y, without gradient, and at least 1 pixel; without
+    `relative_to_size` it is 1 pixel. sigma increases smoothly from a to b and is close to s in between. Because nothing
+    is clamped, every u has a gradient.
 
     Parameters
     ----------
     in_features : int
-        Length of a box's features; channels, with `kernel_size`.
+        Length of a box's features; the number of channels with `kernel_size`.
     full : bool
-        Whether x and y of a corner are correlated.
+        Predict the correlation of x and y of each corner.
     min_sigma, max_sigma : float
-        The bounds of standard deviations, in pixels.
+        Bounds of the standard deviations, in pixels.
     start_sigma : float, optional
-        Where they start, before the bounds: as a share of the box's sides if `relative_to_size`, else in pixels.
-        Default: 0.1 or 5.
+        Initial s: a fraction of the box's sides with `relative_to_size`, else pixels. Default: 0.1 or 5.
     relative_to_size : bool
-        Whether s is a share of the box's sides. Large boxes are found with larger errors.
+        Scale s with the box's sides, because large boxes have larger errors.
     kernel_size : int, optional
-        Makes the layer a convolution with this odd kernel, for detectors that predict boxes at every place of a map.
+        Make the layer a convolution with a kernel of this size, an odd number, for detectors that predict boxes at
+        every position of a feature map.
     anchors : int
-        How many boxes there are at each place.
+        Boxes per position of the feature map.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class GaussianCorners(torch.nn.Module):
     >>> spread.covariance.shape
     torch.Size([8, 2, 2, 2])
 
-    At every place of a map, here two images with three anchors, of which some are matched:
+    On a feature map, here two images with three anchors, of which some are matched:
 
     >>> head = GaussianCorners(64, full=True, kernel_size=3, anchors=3)
     >>> spread = head(torch.randn(2, 64, 10, 12), torch.rand(2, 10 * 12 * 3, 4))
@@ -140,7 +140,7 @@ class GaussianCorners(torch.nn.Module):
         if kernel_size is not None and kernel_size % 2 == 0:
             raise InputError(f"expected an odd kernel_size, but got {kernel_size}")
         if kernel_size is None and anchors != 1:
-            raise InputError("anchors are for maps", remedy="give kernel_size, too")
+            raise InputError("anchors are for feature maps", remedy="pass kernel_size, too")
         self.in_features, self.full, self.anchors = in_features, full, anchors
         self.min_sigma, self.max_sigma, self.relative_to_size = float(min_sigma), float(max_sigma), relative_to_size
         outputs = anchors * self.outputs
@@ -152,7 +152,7 @@ class GaussianCorners(torch.nn.Module):
 
     @property
     def outputs(self) -> int:
-        """Return how many numbers the layer has for a box: 4, or 6 with correlations."""
+        """Return the layer's outputs per box: 4, or 6 with correlations."""
         return 6 if self.full else 4
 
     def _start(self, start_sigma: float | None) -> None:
@@ -165,22 +165,27 @@ class GaussianCorners(torch.nn.Module):
                 )
             start = (start - self.min_sigma) * room / (room - (start - self.min_sigma))
         elif not 0.0 < start < math.inf:
-            raise InputError(f"expected start_sigma to be a share above 0, but got {start!r:.40}")
+            raise InputError(f"expected start_sigma to be a fraction above 0, but got {start!r:.40}")
         torch.nn.init.normal_(self.layer.weight, std=0.01)
         torch.nn.init.zeros_(self.layer.bias)
         with torch.no_grad():
-            # The inverse of softplus.
+            # The inverse of softplus: the layer starts with constant outputs.
             self.layer.bias.view(self.anchors, -1)[:, :4] = start + math.log(-math.expm1(-start))
 
     def forward(self, features: Tensor, boxes: Tensor) -> CornerSpread:
-        """Return how uncertain the corners of boxes are.
+        """Return the uncertainty of the corners of boxes.
 
         Parameters
         ----------
         features : (..., in_features) tensor, or (B, in_features, H, W) with `kernel_size`
-            What the detector knows of each box, or of each place.
+            Features of each box, or of each position.
         boxes : (..., 4) tensor, or (B, H * W * anchors, 4) with `kernel_size`
-            x1, y1, x2, y2 in pixels. Those of a map are in the order of its rows, columns and anchors.
+            x1, y1, x2, y2 in pixels. Boxes of a feature map are ordered by row, column and anchor.
+
+        Returns
+        -------
+        CornerSpread
+            Standard deviations and correlations of the boxes.
         """
         axis = -1 if isinstance(self.layer, torch.nn.Linear) else 1
         wanted = f"(..., {self.in_features})" if axis == -1 else f"(B, {self.in_features}, H, W)"
@@ -192,7 +197,7 @@ class GaussianCorners(torch.nn.Module):
         return self.spread(raw, boxes)
 
     def spread(self, raw: Tensor, boxes: Tensor) -> CornerSpread:
-        """Return what outputs of this layer or of another one mean: (..., 4), or (..., 6) with correlations."""
+        """Convert raw outputs, of this layer or another one, (..., 4), or (..., 6) with correlations."""
         if raw.dim() < 1 or raw.shape[-1] != self.outputs or boxes.shape != (*raw.shape[:-1], 4):
             shape = tuple(raw.shape[:-1])
             raise InputError(
@@ -211,5 +216,5 @@ class GaussianCorners(torch.nn.Module):
         return CornerSpread(torch.log(sigmas), rho)
 
     def extra_repr(self) -> str:
-        """Return what `print` tells of the head besides its layer."""
+        """Return the settings that `print` shows beside the layer."""
         return f"full={self.full}, sigma from {self.min_sigma:g} to {self.max_sigma:g}"

@@ -1,18 +1,19 @@
-"""Losses of matched boxes (NLL, energy score, CRPS, moment matching), and of whole images (PMB-NLL).
+"""Training losses for matched boxes (NLL, energy score, CRPS, moment matching) and for whole images (PMB-NLL).
 
-For a box with mean mu and covariance Sigma, its truth y, r = y - mu and z = r / sigma of each coordinate:
+For a box with mean mu and covariance Sigma and its true box y, with residuals r = y - mu and z = r / sigma for each
+coordinate:
 
     NLL    = 1/2 r' Sigma^-1 r + 1/2 ln det(2 pi Sigma)
     energy = E|Z - y| - 1/2 E|Z - Z'|,   Z, Z' ~ N(mu, Sigma)
     CRPS   = sum over coordinates of sigma [z (2 Phi(z) - 1) + 2 phi(z) - pi^-1/2]
     DMM    = sum over coordinates of h(r) + sum over entries of h(Sigma - r r'),   h the smooth L1
 
-Sigma has two blocks of 2 x 2, one for each corner. NLL, energy and CRPS are proper: nothing has a lower expected loss
-than the distribution that the truth is drawn from. CRPS sees one coordinate at a time; DMM is not proper.
+Sigma has two 2 x 2 blocks, one per corner. NLL, energy score and CRPS are proper: the expected loss is smallest for the
+distribution from which the true boxes are drawn. CRPS scores each coordinate alone; DMM is not proper.
 
-These four take the same arguments, and those of `ppdq_loss`, so that one may stand in another's place. All are computed
-in double precision and returned in that of `boxes`, and are finite, with finite gradients, from 0.05 to 200 pixels of
-standard deviation and up to 10,000 pixels of residual.
+These four functions take the same arguments as each other and as `ppdq_loss`, so they are interchangeable. All compute
+in double precision and return the type of `boxes`. Values and gradients are finite for standard deviations from 0.05 to
+200 pixels and residuals up to 10,000 pixels.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STEP = 0.2
-"""The length of a step in t = ln s. The energy score is off by about exp(-pi^2 / (2 * STEP)), 2e-11 of itself."""
+"""Step size in t = ln s. The relative error of the energy score is about exp(-pi^2 / (2 * STEP)), 2e-11."""
 FIRST, LAST = -45, 62
-"""The first and the last step. Beyond, the integrand is e^t and e^-t to 1e-11, and the steps are a geometric series."""
+"""First and last step. Beyond, the integrand equals e^t and e^-t to 1e-11, and the steps form a geometric series."""
 
 
 def nll_loss(
@@ -67,41 +68,44 @@ def nll_loss(
     weights: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Return the negative log likelihood of matched boxes, in nats.
+    """Return the negative log likelihood of matched boxes, in nats; lower is better.
 
         loss = 1/2 r' Sigma^-1 r + 1/2 ln det(2 pi Sigma) - label_weight * ln p(class)
 
-    With `beta` above 0 it is the beta-NLL, in which boxes that are thought to be uncertain don't lose their say about
-    the mean: each coordinate's 1/2 z^2 + ln sigma + 1/2 ln 2 pi is multiplied by sigma^(2 beta), whose gradient is not
-    taken. 0.5 is what its authors advise; with 1 the means are learned as by the squared error.
+    With `beta` above 0 this is the beta-NLL. It multiplies each coordinate's term 1/2 z^2 + ln sigma + 1/2 ln 2 pi by
+    sigma^(2 beta), without a gradient through the factor. Uncertain boxes then keep their influence on the means. The
+    authors recommend 0.5; with 1 the means have the gradient of the squared error.
 
     Parameters
     ----------
     boxes : (N, 4) tensor
-        Means of x1, y1, x2, y2 in pixels, each matched with an object.
+        Means of x1, y1, x2, y2 in pixels. Each row is matched with the object of the same row.
     log_std, cholesky, covariance : tensors, one of them
-        How uncertain the corners are: logarithms of the standard deviations (N, 4); lower triangles (N, 2, 2, 2) of the
-        top-left and the bottom-right corner; or the covariances themselves (N, 2, 2, 2).
+        Uncertainty of the corners: log standard deviations (N, 4), lower triangles (N, 2, 2, 2) of the top-left and the
+        bottom-right corner, or covariances (N, 2, 2, 2). In pixels.
     label_logits, truth_labels : (N, C) and (N,) tensors, optional
-        What the classifier says and the right classes. With them, `label_weight` times the cross-entropy of the right
-        class, -ln p(class), is added.
+        Class logits and true classes. With them the loss includes `label_weight` times the cross-entropy -ln p(class).
     truth_boxes, truth_masks : (N, 4) or (N, H, W) tensor, one of them
-        What is there. Of masks the tight boxes are taken.
+        Ground truth. Masks are reduced to their tight boxes.
     image_size : optional
-        Not looked at: it is here because `ppdq_loss` has it.
+        Ignored; accepted because `ppdq_loss` takes it.
     activation : "softmax" or "sigmoid"
-        What makes probabilities of logits.
+        Function that turns logits into probabilities.
     label_weight : float
-        How much the label counts.
+        Weight of the label term, at least 0.
     inclusive : bool
-        Whether boxes end with their last pixel, or where it ends. Decides about the boxes of masks only.
+        True if x2, y2 are the last pixel, False if they are where it ends. Affects boxes of masks only.
     beta : float
-        From 0, the likelihood itself, to 1. For corners given by `log_std`.
+        From 0, the likelihood, to 1. Requires `log_std`.
     weights : (N,) tensor, optional
-        How much each box counts.
+        Weight of each box, at least 0.
     reduction : "mean", "sum" or "none"
-        What becomes of the N losses. The mean is sum(weights * loss) / sum(weights).
+        How the N losses are combined. The mean is sum(weights * loss) / sum(weights).
 
+    Returns
+    -------
+    tensor
+        A scalar, or (N,) with ``reduction="none"``, in the type of `boxes`.
     Notes
     -----
     A. Kendall, Y. Gal: *What Uncertainties Do We Need in Bayesian Deep Learning for Computer Vision?*, NeurIPS 2017.
@@ -117,15 +121,15 @@ def nll_loss(
     >>> round(loss.item(), 4)
     6.6758
     >>> loss.backward()
-    >>> log_std.grad  # x1 and y1 are as uncertain as they should be, x2 is surer and y2 not as sure
+    >>> log_std.grad  # x1, y1: error of one std; x2: no error, decrease std; y2: two std, increase it
     tensor([[ 0.,  0.,  1., -3.]])
     """
     if not 0.0 <= beta <= 1.0:
         raise InputError(f"expected beta from 0 to 1, but got {beta!r:.40}")
     if beta and log_std is None:
         raise InputError(
-            "beta weighs coordinates one by one, so it is for corners without correlation",
-            remedy="give log_std, or leave beta at 0",
+            "beta weighs each coordinate separately and requires corners without correlation",
+            remedy="pass log_std, or leave beta at 0",
         )
     corners, residuals = _check_matched(boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, inclusive)
     each = nll_terms(residuals, corners)
@@ -152,25 +156,25 @@ def energy_score_loss(
     weights: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Return the energy score of matched boxes, in pixels.
+    """Return the energy score of matched boxes, in pixels; lower is better.
 
         loss = E|Z - y| - 1/2 E|Z - Z'| - label_weight * ln p(class),   Z, Z' ~ N(mu, Sigma)
 
-    |.| is the length of a vector of four coordinates. The score is exact to 1e-9 of itself, without the noise of drawn
-    samples: for X ~ N(m, Sigma)
+    |.| is the Euclidean length of the four coordinates. The score is computed without sampling, with a relative error
+    of 1e-9: for X ~ N(m, Sigma)
 
         E|X| = pi^-1/2 * integral over s > 0 of [1 - det(A)^-1/2 exp(-s^2 m' A^-1 m)] s^-2 ds,   A = I + 2 s^2 Sigma,
 
-    by equal steps in ln s. Far from the truth it grows as the distance does, and not as its square: single bad boxes
-    don't decide about the rest as they do in NLL.
+    by the trapezoidal rule in ln s. For large residuals the score grows linearly, NLL quadratically: outliers dominate
+    it less.
 
-    Parameters are those of `nll_loss`, without `beta`.
+    Parameters and return value are those of `nll_loss`, without `beta`.
 
     Notes
     -----
     T. Gneiting, A. E. Raftery: *Strictly Proper Scoring Rules, Prediction, and Estimation*, JASA 102, 2007.
     A. Harakeh, S. L. Waslander: *Estimating and Evaluating Regression Predictive Uncertainty in Deep Object Detectors*,
-    ICLR 2021, who train detectors with it, by samples.
+    ICLR 2021, who train detectors with a sampled estimate of it.
 
     Examples
     --------
@@ -203,13 +207,13 @@ def crps_loss(
     weights: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Return the continuous ranked probability score of matched boxes, in pixels, summed over the four coordinates.
+    """Return the continuous ranked probability score of matched boxes, in pixels, summed over coordinates.
 
         loss = sum over coordinates of sigma [z (2 Phi(z) - 1) + 2 phi(z) - pi^-1/2] - label_weight * ln p(class)
 
-    Each coordinate is judged by itself: the correlation of x and y does not matter, and is not learned.
+    Lower is better. The score treats coordinates independently: correlation of x and y has no effect and no gradient.
 
-    Parameters are those of `nll_loss`, without `beta`.
+    Parameters and return value are those of `nll_loss`, without `beta`.
 
     Notes
     -----
@@ -249,19 +253,19 @@ def dmm_loss(
     weights: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Return the loss of direct moment matching: means are drawn to the truth, covariances to squared residuals.
+    """Return the direct moment matching loss: means fit the ground truth, covariances fit squared residuals.
 
         loss = sum over coordinates of h(r_i) + sum over entries of h(Sigma_ij - r_i r_j) - label_weight * ln p(class)
         h(d) = d^2 / (2 delta) if |d| < delta, else |d| - delta / 2
 
-    The entries are the four variances if corners are given by `log_std`, and the eight numbers of the two 2 x 2 blocks
-    (the covariance of x and y stands there twice) if they are given by `cholesky` or `covariance`. As in the published
-    code of the second paper below, r is not detached in the second sum: means are drawn by both. There, r is measured
-    in scaled offsets from anchors, here in pixels.
+    With `log_std` the entries are the four variances. With `cholesky` or `covariance` they are the eight numbers of the
+    two 2 x 2 blocks, so the covariance of x and y counts twice. As in the published code of the second paper below, r
+    is not detached in the second sum, so both sums contribute to the gradient of the means. That code measures r in
+    scaled anchor offsets, this function in pixels.
 
-    It is no proper score. Where residuals exceed `delta` by far, h is the distance, which the median of r^2 makes least
-    and not its mean: of Gaussian residuals, sigma is learned as 0.67 times what it is. With a `delta` far above r^2,
-    sigma is learned right, but outliers decide about it.
+    The loss is not a proper score. Where squared residuals exceed `delta` by far, h is the absolute difference, whose
+    minimum is the median of r^2 instead of its mean: for Gaussian residuals the learned std is 0.67 times
+    the true one. A `delta` far above r^2 removes this bias, but then outliers dominate.
 
     Parameters
     ----------
@@ -270,8 +274,8 @@ def dmm_loss(
     label_weight, inclusive, weights, reduction
         As in `nll_loss`.
     delta : float
-        Where h turns from a square into a distance, in pixels in the first sum and square pixels in the second. With 0
-        it is the distance.
+        Where h changes from quadratic to linear, in pixels in the first sum and square pixels in the second. With 0
+        it is linear everywhere.
 
     Notes
     -----
@@ -309,7 +313,7 @@ def _check_matched(
     truth_masks: Tensor | None,
     inclusive: bool,
 ) -> tuple[Corners, Tensor]:
-    """Return the corners and the residuals y - mu, (N, 4)."""
+    """Return the corners and the residuals y - mu, (N, 4), from checked arguments."""
     corners = corners_of(boxes, log_std=log_std, cholesky=cholesky, covariance=covariance)
     truth = truth_boxes_of(truth_boxes, truth_masks, len(corners), inclusive=inclusive).to(corners.boxes.device)
     return corners, truth - corners.boxes
@@ -318,7 +322,7 @@ def _check_matched(
 def _with_labels(
     values: Tensor, label_logits: Tensor | None, truth_labels: Tensor | None, activation: str, weight: float
 ) -> Tensor:
-    """Return losses (N,) with the weighted cross-entropy of labels, if there are any."""
+    """Return losses (N,) plus the weighted cross-entropy of the labels, if labels are given."""
     log_probs = label_log_probs(label_logits, truth_labels, len(values), activation=activation)
     if not (math.isfinite(weight) and weight >= 0):
         raise InputError(f"expected label_weight to be a number of at least 0, but got {weight!r:.40}")
@@ -326,7 +330,7 @@ def _with_labels(
 
 
 def nll_terms(residuals: Tensor, corners: Corners) -> Tensor:
-    """Return terms (N, 4) whose sum is -ln N(r; 0, Sigma): those of x as it is, and of y as it is given x."""
+    """Return terms (N, 4) that sum to -ln N(r; 0, Sigma): for each corner of x, then of y conditional on x."""
     z, logs = residuals / corners.sigmas, torch.log(corners.sigmas)
     if corners.rho is not None:
         x, y = z[:, 0::2], z[:, 1::2]
@@ -347,11 +351,11 @@ def _smooth_l1(gaps: Tensor, delta: float) -> Tensor:
 def _mean_lengths(means: Tensor | None, corners: Corners) -> Tensor:
     """Return E|X| of X ~ N(m, Sigma), (N,), for means m of (N, 4), or 0.
 
-    Of a corner's block, det(I + 2 s^2 Sigma) = 1 + 2 s^2 tr Sigma + 4 s^4 det Sigma =: d, and
-    m' (I + 2 s^2 Sigma)^-1 m = (|m|^2 + 2 s^2 det(Sigma) m' Sigma^-1 m) / d. So it does without eigenvalues, which have
-    no gradient where two are equal.
+    For each 2 x 2 block, det(I + 2 s^2 Sigma) = 1 + 2 s^2 tr Sigma + 4 s^4 det Sigma =: d, and
+    m' (I + 2 s^2 Sigma)^-1 m = (|m|^2 + 2 s^2 det(Sigma) m' Sigma^-1 m) / d. This avoids eigenvalues, whose gradient is
+    undefined where two are equal.
 
-    Lengths are measured in a unit near E|X|. The integral does not depend on it, so it has no gradient.
+    Lengths are scaled by a unit close to E|X|. The integral does not depend on the unit, which needs no gradient.
     """
     with torch.no_grad():
         squares = corners.sigmas**2 if means is None else corners.sigmas**2 + means**2
@@ -376,16 +380,16 @@ def _mean_lengths(means: Tensor | None, corners: Corners) -> Tensor:
     return unit[:, 0] * (inside + beyond) * (STEP / math.sqrt(math.pi))
 
 
-# --- PMB-NLL: how likely the objects of an image are, given all of its detections, however these are paired ---
+# --- PMB-NLL: negative log likelihood of an image's objects, summed over assignments of detections to objects ---
 
-# The number is that of `probox.measures.pmb_definition`, to the last choice. Which assignments are the most likely ones
-# is asked of the kernel, without gradients; their likelihoods are then summed with them.
+# Equals `probox.measures.pmb_definition`, including the ranking of assignments. The kernel enumerates the most likely
+# assignments without gradients; their likelihoods are then summed with gradients.
 
 DEFAULT_SIZE = (1000, 1000)
-"""Width and height of images whose size is not told: they decide about the floor only."""
+"""Width and height assumed for images without a size; affects the default floor only."""
 
 MOST_IMAGES = 10_000
-"""An index beyond is an image's id, and not its place in a batch."""
+"""Larger indices are taken for image ids passed in place of positions within the batch."""
 
 
 def pmb_nll_loss(
@@ -409,51 +413,56 @@ def pmb_nll_loss(
     weights: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Return the negative log likelihood of images' objects, in nats: nothing has to be matched before.
+    """Return the negative log likelihood of the objects of images, in nats; detections need not be matched.
 
         loss = integral of lambda - sum over i of ln p_i(background) - ln sum over assignments of
             [product over pairs of p_i(c_j) N(y_j; mu_i, Sigma_i) / p_i(background)]
             [product over unmatched objects of lambda(y_j, c_j)]
 
-    Detections i are those whose highest class probability is above 0.1. The others are clutter: together they make the
+    Lower is better. Detections i are those with a highest class probability above 0.1. The others are clutter with the
     intensity lambda(y, c) = sum over them of max p * s(c) * N(y; mu, Sigma), s(c) = p(c) / sum of p, whose integral is
-    the sum of their max p. Probabilities p(c), p(background) and s(c) are clamped to [1e-6, 1 - 1e-6], beyond which
-    they have no gradient. The sum is over the 25 most likely assignments.
+    the sum of their max p. Probabilities p(c), p(background) and s(c) are clamped to [1e-6, 1 - 1e-6] and have no
+    gradient beyond. The sum covers the `assignments` most likely assignments.
 
     Parameters
     ----------
     boxes : (N, 4) tensor
-        Means of x1, y1, x2, y2 in pixels: all detections of all images.
+        Means of x1, y1, x2, y2 in pixels, for all detections of all images.
     log_std, cholesky, covariance : tensors, one of them
-        How uncertain the corners are, as in `probox.torch.nll_loss`.
+        Uncertainty of the corners, as in `probox.torch.nll_loss`.
     label_logits : (N, C + 1) or (N, C) tensor
-        With softmax the **last column is the background**. With sigmoid there is none: background has what the classes
-        leave of 1.
+        With softmax the **last column is the background**. With sigmoid there is no such column: p(background) is 1
+        minus the sum of the class probabilities.
     truth_labels : (M,) tensor
         The objects' classes, below C.
     truth_boxes, truth_masks : (M, 4) or (M, H, W) tensor, one of them
-        The objects. Of masks the tight boxes are taken.
+        Ground truth. Masks are reduced to their tight boxes.
     image_index, truth_image_index : (N,) and (M,) tensors, optional
-        Which image each detection and each object belongs to, counted from 0. Default: all are in one.
+        Image of each detection and of each object within the batch, from 0. Default: a single image.
     images : int, optional
-        How many images there are. Default: as many as the highest index says; images after it, which have neither
-        objects nor detections and a loss of 0, would count in the mean.
+        Number of images. Default: the highest index plus 1. Pass it if the last images have neither objects nor
+        detections: their loss of 0 counts in the mean.
     image_size : (int, int) or (images, 2) tensor, optional
         Width and height, for `log_floor`. Default: those of masks; 1000 x 1000 for boxes.
     activation : "softmax" or "sigmoid"
-        What makes probabilities of logits.
+        Function that turns logits into probabilities.
     inclusive : bool
-        Whether boxes end with their last pixel, or where it ends. Decides about the boxes of masks only.
+        True if x2, y2 are the last pixel, False if they are where it ends. Affects boxes of masks only.
     log_floor : float, optional
-        The least ln lambda(y, c), which keeps the loss finite where nothing explains an object. Default: that of
-        evaluations, ln[1e-6 / (C * W^2 / 2 * H^2 / 2)], a millionth of an object spread evenly over the boxes of the
-        image and the classes. An object at the floor has no gradient but that of pairing it.
+        Lower bound of ln lambda(y, c), which keeps the loss finite for objects that no detection explains. Default: as
+        in evaluations, ln[1e-6 / (C * W^2 / 2 * H^2 / 2)], a millionth of an object spread evenly over all boxes and
+        classes. An object at the floor has a gradient only through assignments that match it.
     assignments : int
-        How many of the most likely assignments are summed.
+        Number of most likely assignments in the sum, at least 1.
     weights : (images,) tensor, optional
-        How much each image counts.
+        Weight of each image, at least 0.
     reduction : "mean", "sum" or "none"
-        What becomes of the losses of images.
+        How the losses of images are combined.
+
+    Returns
+    -------
+    tensor
+        A scalar, or (images,) with ``reduction="none"``, in the type of `boxes`.
 
     Notes
     -----
@@ -461,7 +470,7 @@ def pmb_nll_loss(
 
     Examples
     --------
-    Two images: in the first a cup (class 0) was found, in the second nothing is there and nothing was found.
+    Two images: a cup (class 0) that is detected, and an image without objects and detections.
 
     >>> import torch
     >>> loss = pmb_nll_loss(
@@ -474,27 +483,27 @@ def pmb_nll_loss(
     corners = corners_of(boxes, log_std=log_std, cholesky=cholesky, covariance=covariance)
     labels = check_whole(truth_labels, "truth_labels", None, ", one class for each object").to(corners.boxes.device)
     truth = truth_boxes_of(truth_boxes, truth_masks, len(labels), inclusive=inclusive).to(corners.boxes.device)
-    claims = _Claims(label_logits, len(corners), activation)
+    label_logs = _LabelLogs(label_logits, len(corners), activation)
     background = "the last column of logits is the background" if activation == "softmax" else None
-    check_classes(labels, claims.classes, remedy=background)
+    check_classes(labels, label_logs.classes, remedy=background)
     check_count(assignments, "assignments")
     found_in, there_in, number = _images(image_index, truth_image_index, images, len(corners), len(labels))
     if image_size is None and truth_masks is not None:
         image_size = (truth_masks.shape[2], truth_masks.shape[1])
-    floors = _floors(log_floor, image_size, claims.classes, number)
+    floors = _floors(log_floor, image_size, label_logs.classes, number)
 
     rows = [[torch.from_numpy(np.flatnonzero(of == k)) for of in (found_in, there_in)] for k in range(number)]
     log_densities = _log_densities(corners, truth, rows)
     values = [
-        _nll_of_image(claims, found.to(truth.device), labels[there.to(truth.device)], log_n, floor, assignments)
+        _nll_of_image(label_logs, found.to(truth.device), labels[there.to(truth.device)], log_n, floor, assignments)
         for (found, there), log_n, floor in zip(rows, log_densities, floors, strict=True)
     ]
     stacked = torch.stack(values) if values else corners.boxes.sum() * corners.boxes.new_zeros(0)
     return reduce_losses(stacked, weights, reduction, boxes)
 
 
-class _Claims:
-    """What detections say of classes, in logarithms.
+class _LabelLogs:
+    """Class log probabilities of detections.
 
     Parameters
     ----------
@@ -510,7 +519,7 @@ class _Claims:
         if logits.shape[1] < 1 + background:
             raise InputError(
                 f"expected label_logits of at least {1 + background} columns, but got {logits.shape[1]}",
-                remedy="the last column is the background" if background else None,
+                remedy="with softmax the last column is the background" if background else None,
             )
         self.log_probs = log_activation(logits, activation)
         if background:
@@ -529,21 +538,21 @@ def _clamp(logs: Tensor) -> Tensor:
 
 
 def _nll_of_image(
-    claims: _Claims, rows: Tensor, labels: Tensor, log_densities: Tensor, floor: float, assignments: int
+    label_logs: _LabelLogs, rows: Tensor, labels: Tensor, log_densities: Tensor, floor: float, assignments: int
 ) -> Tensor:
-    """Return the loss of one image, with its detections' rows, its objects' classes and ln N of all pairs."""
-    clutter = claims.clutter[rows]
-    sure, others = rows[~clutter], rows[clutter]
-    unmatched = claims.log_background[sure]
-    matched = _clamp(claims.log_probs[sure][:, labels]) + log_densities[~clutter] - unmatched[:, None]
+    """Return the loss of one image from its detections' rows, its objects' classes and ln N of all pairs."""
+    clutter = label_logs.clutter[rows]
+    kept, others = rows[~clutter], rows[clutter]
+    unmatched = label_logs.log_background[kept]
+    matched = _clamp(label_logs.log_probs[kept][:, labels]) + log_densities[~clutter] - unmatched[:, None]
     missed = log_densities.new_full((len(labels),), floor)
-    expected = claims.log_highest[others].exp().sum()
+    expected = label_logs.log_highest[others].exp().sum()
     if len(others):
-        weighted = claims.log_highest[others][:, None] + _clamp(claims.log_shares[others][:, labels])
+        weighted = label_logs.log_highest[others][:, None] + _clamp(label_logs.log_shares[others][:, labels])
         missed = torch.maximum(torch.logsumexp(weighted + log_densities[clutter], 0), missed)
     costs, alone = (-part.detach().cpu().numpy() for part in (matched.T, missed))
     chosen, _ = _core.k_best_assignments(np.ascontiguousarray(costs), np.ascontiguousarray(alone), assignments)
-    # The last row is what is chosen by -1.
+    # Index -1, an unmatched object, selects this last row.
     table = torch.cat([matched, missed[None]])
     columns = torch.arange(len(labels), device=table.device)
     likelihoods = table[torch.tensor(chosen, dtype=torch.int64, device=table.device), columns].sum(1)
@@ -565,7 +574,7 @@ def _log_densities(corners: Corners, truth: Tensor, rows: list[list[Tensor]]) ->
 def _images(
     image_index: Tensor | None, truth_image_index: Tensor | None, images: int | None, n: int, m: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the image of each detection and each object, and how many images there are."""
+    """Return the image of each detection and of each object, and the number of images."""
     if (image_index is None) != (truth_image_index is None):
         missing = "image_index" if image_index is None else "truth_image_index"
         raise InputError(f"expected image_index and truth_image_index together, but {missing} is missing")
@@ -578,22 +587,22 @@ def _images(
     everywhere = np.concatenate(rows)
     if images is None and everywhere.max(initial=0) >= MOST_IMAGES:
         raise InputError(
-            f"expected images to be counted from 0, but one is {int(everywhere.max())}",
-            remedy="count them within the batch, or say with images how many there are",
+            f"expected images to be counted from 0 within the batch, but one is {int(everywhere.max())}",
+            remedy="pass positions in the batch instead of image ids, or pass images, the number of images",
         )
     number = (int(everywhere.max(initial=-1)) + 1 if image_index is not None else 1) if images is None else images
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise InputError(f"expected images to be a whole number, but got {number!r:.40}")
     if ((everywhere < 0) | (everywhere >= number)).any():
         name = "image_index" if ((rows[0] < 0) | (rows[0] >= number)).any() else "truth_image_index"
-        raise InputError(f"expected {name} from 0 on and below {number}, which is how many images there are")
+        raise InputError(f"expected {name} from 0 on and below {number}, the number of images")
     return rows[0], rows[1], number
 
 
 def _floors(
     log_floor: float | None, image_size: tuple[int, int] | Tensor | None, classes: int, images: int
 ) -> list[float]:
-    """Return the least ln lambda in each image."""
+    """Return the lower bound of ln lambda for each image."""
     if log_floor is not None:
         if not math.isfinite(log_floor):
             raise InputError(f"expected log_floor to be finite, but got {log_floor!r:.40}")

@@ -1,10 +1,9 @@
-"""Foreground and background of boxes, without and with correlation of x and y within a corner.
+"""Sums over foreground and background pixels, without and with correlation of x and y within a corner.
 
-Without correlation P(x, y) = u(x) v(y). What a correlation changes is summed pixel by pixel, near that corner only:
-with P = (p1 + g1)(p2 + g2), p1 and p2 being the maps of the corners as if uncorrelated and g1, g2 what the correlation
-adds to them (`correlation_gain`), the sums differ from those of uncorrelated corners only where g1 or g2 is not 0:
-within `FAR` sigmas of a corner on both axes, and in whole rows and columns where the corner comes so near to the
-image's border.
+Without correlation P(x, y) = u(x) v(y). The effect of a correlation is summed pixel by pixel near its corner: with
+P = (p1 + g1)(p2 + g2), where p1 and p2 are the maps of uncorrelated corners and g1 and g2 the gains due to correlation
+(`correlation_gain`), the sums change only where g1 or g2 is not 0: within `FAR` standard deviations of a corner on
+both axes, and in whole rows and columns for corners that are this close to the image's border.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ if TYPE_CHECKING:
 
 
 SEPARABLE = 1e-8
-"""Where every P of an object is at least this, e is a correction of first order: what is left of it is below 1e-12."""
+"""If every P of an object is at least this, e is a first-order correction with an error below 1e-12."""
 
 NO_FLOOR = 1e-3
-"""Where every P of a mask is at least this, e is left out: what it adds is below 1e-11."""
+"""If every P of a mask is at least this, e is neglected: its effect is below 1e-11."""
 
 SMALL = 0.1
-"""Where u v is below this, ln(1 - u v) is its series to `TERMS` terms, within 1e-16."""
+"""Where u v is below this, ln(1 - u v) is a series of `TERMS` terms, exact to 1e-16."""
 
 SMALL_REACH = 1.2816
-"""So many sigmas beyond the ends of a box u is below `SMALL`."""
+"""Beyond the ends of a box by this many standard deviations, u is below `SMALL`."""
 
 TERMS = 15
 
 FEW_PIXELS = 1 << 17
-"""Batches of boxes with fewer pixels around them are looked at pixel by pixel."""
+"""Batches with fewer pixels than this around their boxes are summed pixel by pixel."""
 
 LEAKY = 1e-4
-"""Where 1 - P is at least this, its leak is below 1e-10 and left out."""
+"""Where 1 - P is at least this, its leak is below 1e-10 and neglected."""
 
 
 def foreground_sums(pairs: Pairs, leak: float) -> Tensor:
@@ -69,7 +68,7 @@ def foreground_sums(pairs: Pairs, leak: float) -> Tensor:
 
 
 class _Sum(torch.autograd.Function):
-    """A number for each box; gradients by the first arguments are made on the way, and saved."""
+    """Base of sums, one per box, whose gradients are computed in the forward pass and saved."""
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -79,7 +78,7 @@ class _Sum(torch.autograd.Function):
 
 
 class _Floor(_Sum):
-    """The sum of ln(1 + e / (u v)) over the pixels of some objects, given ln u and ln v; 0 for others."""
+    """The sum of ln(1 + e / (u v)) over the pixels of selected objects, from ln u and ln v; 0 for others."""
 
     @staticmethod
     def forward(ctx: Any, log_u: Tensor, log_v: Tensor, pixels: ObjectPixels, rows: Tensor) -> Tensor:
@@ -100,9 +99,8 @@ def background_sums(pairs: Pairs, leak: float, reach: float) -> Tensor:
     """Return the sum outside B of (1 - leak) ln(1 - P + e) + leak ln(1 - P), in the leak 1 - P not below Phi(-reach).
 
     Where u or v is below `SMALL`, ln(1 - u v) is a short series whose terms are products of a sum over columns and one
-    over rows. What is left, where the box may well be, are all pixels of the columns that B does not fill, and of those
-    that it fills the ones in rows that it does not fill: two blocks, looked at pixel by pixel. Pixels so few that all
-    this takes longer are simply looked at.
+    over rows. The remaining pixels form two blocks that are summed pixel by pixel: all pixels of columns outside B, and
+    in columns of B the pixels of rows outside B. Small batches are summed pixel by pixel throughout, which is faster.
     """
     least = 0.5 * math.erfc(reach / math.sqrt(2.0))
     if _few_pixels(pairs, reach):
@@ -130,7 +128,7 @@ def _few_pixels(pairs: Pairs, reach: float) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class _List:
-    """Pixels of one axis: how likely the box covers them, what that leaves of 1, and how much of them is in B."""
+    """Pixels of one axis: probability that the box covers them, its complement, and the fraction of each in B."""
 
     at: Nodes
     cover: Tensor
@@ -147,16 +145,16 @@ class _List:
         return int(self.at.places.shape[1])
 
     def weights(self, sign: float) -> Tensor:
-        """Return two lists (N, n, 2) whose products, added up, are counts (1 - share of B)."""
+        """Return two lists (N, n, 2) whose products sum to counts (1 - fraction in B)."""
         return torch.stack([self.at.counts, sign * self.at.counts * self.share], 2)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Lists:
-    """The lists of pixels of an axis.
+    """Lists of pixels of an axis.
 
-    `core` is where u may be above `SMALL`; of it B fills `filled`, and does not fill `outside`. `tail` is the rest of
-    `every` pixel within reach. Those that surely lie in both box and B stand as one.
+    `core` holds the pixels where u may exceed `SMALL`, split into `filled`, inside B, and `outside`. `tail` holds the
+    rest of `every`, all pixels within reach. Pixels well inside both the box and B are represented by one.
     """
 
     core: _List
@@ -184,7 +182,7 @@ class _Lists:
 
 
 class _Series(_Sum):
-    """The sum over pixels of w ln(1 - u v) by powers of u v, all below `SMALL`."""
+    """The sum over pixels of w ln(1 - u v) as a power series in u v, where u v is below `SMALL`."""
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, v: Tensor, columns: _List, rows: _List) -> Tensor:
@@ -216,7 +214,7 @@ def _slope(cover: Tensor, weights: Tensor, others: Tensor) -> Tensor:
 class _Outside(_Sum):
     """The sum over pixels of w f(1 - u v), f(q) = ln(q + e) - leak ln(1 + e / q).
 
-    In the leak q is at least `least`: of pixels that stand as one, no more is known.
+    In the leak q is at least `least`, because a pixel that represents several has no exact q.
     """
 
     @staticmethod
@@ -228,7 +226,7 @@ class _Outside(_Sum):
             nx, ny = int(numbers_x[some].amax()), int(numbers_y[some].amax())
             left, right = all_left[some, :nx], all_right[some, :ny]
             mine, other = u[some, :nx], v[some, :ny]
-            # 1 - u v, without losing what is left near 0
+            # 1 - u v = (1 - u) + u (1 - v): no cancellation near 0
             q = torch.addcmul(columns.rest[some, :nx, None], mine[:, :, None], rows.rest[some, None, :ny])
             value, slope = torch.log(q + EPSILON), torch.reciprocal(q + EPSILON)
             if leak > 0:
@@ -246,7 +244,7 @@ class _Outside(_Sum):
 
 
 def correlation_sums(pairs: Pairs, reach: float, *, foreground: bool, background: bool) -> Tensor:
-    """Return what correlations add to the sums over S of ln(P + e) and outside B of ln(1 - P + e), or to one, (N,)."""
+    """Return the change of the sums over S of ln(P + e) and outside B of ln(1 - P + e), or of one, (N,)."""
     corners = pairs.corners
     assert corners.rho is not None
     result: Tensor = _Gain.apply(
@@ -256,7 +254,7 @@ def correlation_sums(pairs: Pairs, reach: float, *, foreground: bool, background
 
 
 class _Gain(_Sum):
-    """A few boxes at a time: the graph of their pixels is made, used for the gradient, and forgotten."""
+    """Correlation gains of a few boxes at a time, whose graph is freed after its gradient, to limit memory."""
 
     @staticmethod
     def forward(ctx: Any, boxes: Tensor, sigmas: Tensor, rho: Tensor, pairs: Pairs, far: float, *which: bool) -> Tensor:
@@ -267,7 +265,7 @@ class _Gain(_Sum):
             (x0, x1), (y0, y1) = near[corner]
             for some in batches((x1 - x0) * (y1 - y0)):
                 at_x, at_y = (every_pixel(first[some], end[some]) for first, end in near[corner])
-                # Pixels near both corners are counted with the first one.
+                # Pixels near both corners are counted with the first one only.
                 skip = [(first[some], end[some]) for first, end in near[0]] if corner else None
                 with torch.enable_grad():
                     given = torch.cat([boxes[some], sigmas[some], rho[some]], 1).detach().requires_grad_(needs)
@@ -281,24 +279,24 @@ class _Gain(_Sum):
 
 
 def _near(pairs: Pairs, axis: int, end: int, far: float) -> tuple[Tensor, Tensor]:
-    """Return the pixels of an axis where a corner's map has a gain, from a first one to before an end."""
+    """Return the range of pixels of an axis, first and end, where a corner's map has a gain."""
     with torch.no_grad():
         line = (pairs.x, pairs.y)[axis]
         mean, sigma = (line.mean2, line.sigma2) if end else (line.mean1, line.sigma1)
         low, high = torch.floor(mean - far * sigma) - 1.0, torch.ceil(mean + far * sigma) + 1.0
         if line.size is None:
             return low, high
-        # What is taken away beyond the border is so in all rows, or columns, after it.
+        # The mass removed beyond the border is removed in all later rows or columns, too.
         beyond = (line.size - mean) if end else mean
         at_border = beyond < far * sigma
-        first, last = line.window(far)  # where the other corner leaves nothing, no gain is seen
+        first, last = line.window(far)  # outside, the other corner's map is 0 and hides the gain
         low = torch.where(at_border, first, torch.maximum(low, first))
         high = torch.where(at_border, last, torch.minimum(high, last))
         return low, torch.maximum(low, high)
 
 
 class _Corner(NamedTuple):
-    """A corner's map (N, m, n): as if uncorrelated, what that leaves of 1, and what the correlation adds."""
+    """A corner's map (N, m, n): without correlation, its complement, and the gain due to correlation."""
 
     plain: Tensor
     rest: Tensor
@@ -308,11 +306,11 @@ class _Corner(NamedTuple):
 def _pixel_sums(
     pairs: Pairs, at_x: Nodes, at_y: Nodes, skip: list[tuple[Tensor, Tensor]] | None, foreground: bool, background: bool
 ) -> Tensor:
-    """Return the gain of pairs at the crossings of two lists of pixels."""
+    """Return the gain of pairs over the pixels of two axes."""
     rho = pairs.corners.rho
     assert rho is not None
     first = _corner(*pairs.x.begins(at_x.places), *pairs.y.begins(at_y.places), rho[:, 0])
-    # The bottom-right corner, turned by half a turn, is a top-left one with the same correlation.
+    # Rotated by 180 degrees, the bottom-right corner is a top-left one with the same correlation.
     second = _corner(*pairs.x.ends(at_x.places), *pairs.y.ends(at_y.places), rho[:, 1])
     plain, rest = first.plain * second.plain, first.rest + first.plain * second.rest
     gain = first.plain * second.gain + first.gain * second.plain + first.gain * second.gain

@@ -1,28 +1,28 @@
-"""pPDQ as a loss, and the spatial quality it is made of, with a gradient: the measure under preset ``paper``.
+"""pPDQ as a differentiable loss, with its spatial quality, under preset ``paper``.
 
 With the object's pixels S, its box B and e = 1e-14,
 
     foreground = sum over S of ln(P + e),    background = sum outside B of ln(1 - P + e),
     FG = exp(foreground / |S|),   BG = exp(background / |S|),   Q_S = FG BG,
 
-P being the probability that a pixel is part of the detected box (`probox.measures.pdq.definition`).
+P is the probability that a pixel belongs to the detected box (`probox.measures.pdq.definition`).
 
-**Cost.** If corners are uncorrelated, P(x, y) = u(x) v(y). The foreground is then separable: ln(P + e) = ln u + ln v
-but for pixels with P below 1e-8, and only boxes that have such pixels are looked at pixel by pixel. The background is
-looked at within `reach` sigmas of the box; farther out P counts as 0. Where u or v is below 0.1 it is a short
-series of separable terms, and pixels that surely lie between both edges are all alike and stand as one. So a box costs
-O(W + H), and pixel by pixel only where it is likely to lie outside its object, which is a seam of about a sigma around
-a box that fits. A correlation within a corner is looked at pixel by pixel near that corner.
+**Cost.** For uncorrelated corners, P(x, y) = u(x) v(y). The foreground is then separable: ln(P + e) = ln u + ln v
+except for pixels with P below 1e-8, and only boxes with such pixels are summed pixel by pixel. The background is summed
+within `reach` standard deviations of the box; beyond, P counts as 0. Where u or v is below 0.1, ln(1 - P) is a short
+series of separable terms. Pixels well inside both edges all have the same P and are represented by one. A box
+therefore costs O(W + H), plus the pixels where it is likely to extend beyond its object: a seam of about one standard
+deviation around a box that fits. A correlation within a corner is summed pixel by pixel near that corner.
 
-**Where there is something to learn.** e makes ln(P + e) level where P is far below it: a box that misses its object
-would get no gradient at all. With `leak` > 0 each pixel's ln(P + e) becomes
+**Gradient leak.** e makes ln(P + e) flat where P is far below it: a box that misses its object would have no gradient.
+With `leak` > 0 each pixel's ln(P + e) becomes
 
     (1 - leak) ln(P + e) + leak ln(P),
 
-which is the same but for leak e / P wherever P is well above e, and goes on falling by leak ln(P) below, so that the
-gradient leads back from any distance; ln(1 - P + e) likewise, in whose leak 1 - P is at least Phi(-reach), 8e-24.
-ln(P) is never taken of a number: it is made of logarithms of tails. Of correlated corners, the leak is that of the same
-corners without the correlation.
+which differs by leak e / P where P is well above e. Below, it continues to fall as leak ln(P), so that the gradient
+points back from any distance. ln(1 - P + e) is treated likewise; in its leak 1 - P is at least Phi(-reach), 8e-24.
+ln(P) is computed from logarithms of tails, because P itself underflows. For correlated corners the leak is that of the
+same corners without correlation.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 
 REACH = 10.0
-"""The region: pixels farther than this many sigmas outside the box have P < 1e-23, and count as 0; those as far inside
-have 1 - P < 1e-23, which is nothing beside e."""
+"""Limit of the summed region: pixels more than this many standard deviations outside the box have P < 1e-23, which
+counts as 0; those as far inside have 1 - P < 1e-23, negligible beside e."""
 
 
 def spatial_quality(
@@ -60,31 +60,38 @@ def spatial_quality(
     leak: float = 0.0,
     reach: float = REACH,
 ) -> Tensor:
-    """Return Q_S of each box with its object, (N,): FG times BG, under preset ``paper``.
+    """Return the spatial quality Q_S = FG BG of each box with its object, (N,), under preset ``paper``.
+
+    Q_S is a probability: 1 is best.
 
     Parameters
     ----------
     boxes : (N, 4) tensor
         Means of x1, y1, x2, y2 in pixels.
-    log_std, cholesky, covariance : tensor
-        How uncertain the corners are, one of them: logarithms of standard deviations (N, 4), lower triangles
-        (N, 2, 2, 2), or covariances (N, 2, 2, 2), in pixels.
+    log_std, cholesky, covariance : tensor, one of them
+        Uncertainty of the corners: log standard deviations (N, 4), lower triangles (N, 2, 2, 2), or covariances
+        (N, 2, 2, 2), in pixels.
     truth_boxes : (N, 4) tensor
-        The objects' boxes, if they fill them. Pixels that such a box covers in part count in part.
+        True boxes of objects that fill them. Partly covered pixels count as fractions.
     truth_masks : (N, H, W) tensor
-        The objects' pixels. Background is what lies outside their boxes.
+        The objects' pixels. The background is everything outside their tight boxes.
     image_size : (int, int) or (N, 2) tensor, optional
-        Width and height: what a corner has beyond is taken away, as the measure does. Default: those of masks; none
-        for boxes.
+        Width and height. Probability mass of corners outside the image is removed, as in PDQ. Default: the size of
+        masks; for boxes no border.
     inclusive : bool
-        x2, y2 name the last pixel of boxes, as everywhere in probox; False: where it ends, as in torchvision. It holds
-        for the truth's boxes, too.
+        True if x2, y2 are the last pixel, as everywhere in probox; False if they are where it ends, as in torchvision.
+        Applies to true boxes, too.
     log : bool
         Return the logarithm, which does not underflow.
     leak : float
-        From 0 to 1: as for `ppdq_loss`. With 0 it is the measure, to the last digits.
+        From 0 to 1, as in `ppdq_loss`. With 0 the result is PDQ's spatial quality, up to rounding.
     reach : float
-        The region in sigmas; 6 takes a third less time, and is off by about 1e-7.
+        Limit of the summed region in standard deviations; 6 takes a third less time, with an error of about 1e-7.
+
+    Returns
+    -------
+    tensor
+        (N,), in the type of `boxes`.
 
     Examples
     --------
@@ -111,19 +118,19 @@ def spatial_quality(
 
 
 def foreground(boxes: Tensor, *, log: bool = False, leak: float = 0.0, reach: float = REACH, **given: Any) -> Tensor:
-    """Return FG of each box with its object, (N,); arguments are those of `spatial_quality`."""
+    """Return FG, the foreground quality of each box with its object, (N,); arguments as in `spatial_quality`."""
     value = log_quality(_given(boxes, given), leak=leak, reach=reach, background=False)
     return (value if log else value.exp()).to(boxes.dtype)
 
 
 def background(boxes: Tensor, *, log: bool = False, leak: float = 0.0, reach: float = REACH, **given: Any) -> Tensor:
-    """Return BG of each box with its object, (N,); arguments are those of `spatial_quality`."""
+    """Return BG, the background quality of each box with its object, (N,); arguments as in `spatial_quality`."""
     value = log_quality(_given(boxes, given), leak=leak, reach=reach, foreground=False)
     return (value if log else value.exp()).to(boxes.dtype)
 
 
 _ARGUMENTS = tuple(inspect.signature(pairs_of).parameters)[1:]
-"""Names of what describes pairs; read once, since losses are computed at every step of a training."""
+"""Names of arguments that describe pairs; read once, because losses run at every training step."""
 
 
 def _given(boxes: Tensor, given: dict[str, Any]) -> Pairs:
@@ -150,7 +157,7 @@ def log_quality(pairs: Pairs, *, leak: float, reach: float, foreground: bool = T
 
 
 LEAK = 1e-2
-"""How much of a gradient is kept where the measure itself is level."""
+"""Fraction of the gradient that is kept where PDQ itself is flat."""
 
 
 def ppdq_loss(
@@ -173,16 +180,16 @@ def ppdq_loss(
     weights: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Return -ln pPDQ, or 1 - pPDQ, of boxes that were assigned to objects.
+    """Return -ln pPDQ, or 1 - pPDQ, of boxes matched with objects; lower is better.
 
-        pPDQ = Q_S^(1 - w) Q_L^w,    w = label_weight, one half by default: the geometric mean of the paper,
+        pPDQ = Q_S^(1 - w) Q_L^w,    w = label_weight; the default 0.5 is the geometric mean of the paper
 
-    Q_S being the spatial quality (`probox.torch.spatial_quality`) and Q_L the probability of the right class. Without
-    labels Q_L is left out, and the loss is that of Q_S.
+    Q_S is the spatial quality (`probox.torch.spatial_quality`), Q_L the probability of the true class. Without labels
+    the loss is that of Q_S alone.
 
-    ``form="log"`` is -ln pPDQ: -(1 - w) ln Q_S - w ln Q_L, of which the last part is the usual cross-entropy. It is
-    robust to any start, and weighs bad boxes most. ``form="plain"`` is 1 - pPDQ: what PDQ adds up, so that boxes that
-    can still be won weigh most. Where pPDQ is below `leak` it goes on along its tangent in -ln pPDQ,
+    ``form="log"`` is -ln pPDQ = -(1 - w) ln Q_S - w ln Q_L, whose last term is the usual cross-entropy. It trains from
+    any initial state and has the largest gradients for bad boxes. ``form="plain"`` is 1 - pPDQ, the quantity that PDQ
+    sums. Where pPDQ is below `leak`, it continues along its tangent in -ln pPDQ,
 
         1 - leak + leak (-ln pPDQ + ln leak),
 
@@ -191,24 +198,29 @@ def ppdq_loss(
     Parameters
     ----------
     boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, image_size, inclusive, reach
-        As for `probox.torch.spatial_quality`.
+        As in `probox.torch.spatial_quality`.
     label_logits : (N, C) tensor, optional
-        Logits of the labels.
+        Class logits.
     truth_labels : (N,) tensor, optional
-        The right classes.
+        The true classes.
     activation : {"softmax", "sigmoid"}
-        What turns logits into probabilities.
+        Function that turns logits into probabilities.
     label_weight : float
         w, from 0 to 1.
     form : {"log", "plain"}
-        See above.
+        Which of both losses to compute.
     leak : float
-        From 0 to 1: how much of a gradient is kept where the measure is level (``docs/training.md``). With 0 the
-        loss is the measure's own.
+        Fraction of the gradient that is kept where pPDQ is flat, from 0 to 1 (``docs/training.md``). With 0 the loss is
+        exactly that of pPDQ.
     weights : (N,) tensor, optional
-        Of the boxes, say their scores or overlaps.
+        Weight of each box, at least 0; for example scores or overlaps.
     reduction : {"mean", "sum", "none"}
-        "none" gives the losses of boxes.
+        How the N losses are combined.
+
+    Returns
+    -------
+    tensor
+        A scalar, or (N,) with ``reduction="none"``, in the type of `boxes`.
 
     Examples
     --------
@@ -221,7 +233,7 @@ def ppdq_loss(
     >>> round(loss.item(), 3)
     0.217
     >>> loss.backward()
-    >>> [round(value, 3) for value in boxes.grad[0].tolist()]  # y1 should be lower down, x2 farther left
+    >>> [round(value, 3) for value in boxes.grad[0].tolist()]  # descent increases y1 and decreases x2
     [0.01, -0.062, 0.044, 0.02]
     """
     if form not in ("log", "plain"):
@@ -247,7 +259,7 @@ def ppdq_loss(
 
 
 def plain_form(loss: Tensor, leak: float) -> Tensor:
-    """Return 1 - exp(-loss), and beyond exp(-loss) = leak its tangent."""
+    """Return 1 - exp(-loss), continued along its tangent where exp(-loss) is below leak."""
     if leak <= 0:
         return -torch.expm1(-loss)
     bend = -math.log(leak)
