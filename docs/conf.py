@@ -1,4 +1,4 @@
-"""Sphinx's settings for the site; docs/build.sh builds it. What Sphinx cannot do itself is in docs/machinery."""
+"""Sphinx settings of the site; docs/build.sh builds it. docs/machinery extends Sphinx."""
 
 import sys
 from pathlib import Path
@@ -24,8 +24,7 @@ extensions = [
 ]
 exclude_patterns = ["machinery"]
 nitpicky = True
-# Types of other packages, and aliases, are not on this site; what is probox's own must be,
-# but for what only passes from one part of it to another.
+# Names of other packages and aliases have no page here; names of probox must have one, except internal types.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!probox\.).*"),
     ("py:.*", r"probox\..*\.(Self|Some\w+|Rows|Heatmaps|Passes|NumberColumn|Mapper|ImageState)"),
@@ -45,7 +44,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 6
 html_math_renderer = "mathml"
 
-# A site must not depend on what is installed where it is built: torch is never imported, even where it is there.
+# torch is never imported, so the site does not depend on whether it is installed.
 autodoc_mock_imports = ["torch"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"

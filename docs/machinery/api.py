@@ -1,4 +1,4 @@
-"""The pages of the API reference: which names stand on which page. What is said of them is in their docstrings."""
+"""Pages of the API reference and the names on each. Their text comes from docstrings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 __all__ = ["PAGES", "Page", "index_page"]
 
-ROOMS = (
+PACKAGES = (
     "probox.adapters",
     "probox.calibration",
     "probox.detect",
@@ -14,25 +14,25 @@ ROOMS = (
     "probox.fusion",
     "probox.torch",
 )
-"""Packages that are documented whole: every name of their ``__all__``."""
+"""Packages of which every name of ``__all__`` is documented."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its title, what it is about, single names, and modules of which every public name is shown."""
+    """A page: title, introduction, single names, and modules with all public names."""
 
     title: str
     about: str
     names: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
-    """Constants, which have no docstring that Python could find at run time."""
+    """Constants; they have no docstring at run time."""
     elsewhere: tuple[str, ...] = ()
-    """Names of the modules that stand on another page."""
+    """Names of the modules that are on another page."""
     further: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
-    """Sections after all that: a heading, what is to be said, and names; those in capitals are constants."""
+    """Further sections: a heading, an introduction, and names; upper-case names are constants."""
     first: tuple[str, ...] = ()
-    """What the index names of a page of modules."""
+    """Names that the index lists for a page of modules."""
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -56,14 +56,14 @@ class Page:
 
 
 def _directives(names: tuple[str, ...]) -> list[str]:
-    """Return the lines that fetch what is said of single names."""
+    """Return autodoc directives of single names."""
     fetched = [f".. auto{_kind_of(name)}:: {name}" for name in names]
     fetched = [f"{one}\n   :no-value:" if "autodata" in one else one for one in fetched]
     return ["```{eval-rst}", "\n\n".join(fetched), "```", ""] if names else []
 
 
 def _kind_of(name: str) -> str:
-    """Return which directive fetches a name, as they must be told: a capital begins a class."""
+    """Return the autodoc directive of a name: class names start with a capital letter."""
     last = name.rsplit(".", 1)[-1]
     if (last.isupper() and len(last) > 3) or last.startswith("__"):
         return "data"
@@ -79,15 +79,14 @@ def _probox(*names: str) -> tuple[str, ...]:
 PAGES: dict[str, Page] = {
     "api/evaluating": Page(
         "Evaluating",
-        "From two files or tables to a result. `probox.evaluate` is where nearly everything begins.",
+        "Evaluate two files or tables with `probox.evaluate`; use `Evaluator` or `PDQ` in loops.",
         _probox("evaluate", "Evaluator", "PDQ", "Convention"),
     ),
     "api/results": Page(
         "Results",
-        "What `probox.evaluate` gives: numbers, and tables of who was matched with whom. "
-        "`result.detections`, `result.objects` and `result.pairs` are the tables, `result.matched_pairs` the pairs of "
-        "[matched pairs](../measures/index.md#matched-pairs), `result.per_class()` and `result.per_image()` the "
-        "groups.",
+        "`probox.evaluate` returns an `Evaluation`: metrics, and tables of detections, objects and pairs. "
+        "`result.matched_pairs` has the [matched pairs](../measures/index.md#matched-pairs) at IoU 0.5, "
+        "`result.per_class()` and `result.per_image()` have metrics per group.",
         (
             *_probox("Evaluation"),
             "probox.notes.Note",
@@ -106,9 +105,8 @@ PAGES: dict[str, Page] = {
     ),
     "api/reading": Page(
         "Reading and writing files",
-        "`probox.read_truth` and `probox.read_detections` tell formats by their content, or take their names; "
-        "`probox.write_parquet`, `probox.formats.write_coco_results` and `probox.formats.write_rvc1` "
-        "write. [Formats](../formats.md) says what the files look like.",
+        "`probox.read_truth` and `probox.read_detections` detect the format from the content, or take its name. "
+        "[File formats](../formats.md) specifies each format.",
         _probox(
             "read_truth",
             "read_detections",
@@ -119,13 +117,13 @@ PAGES: dict[str, Page] = {
     ),
     "api/tables": Page(
         "Tables",
-        "What is evaluated, as frozen tables of plain arrays: read from files, or made of what you hold by "
+        "Ground truth and detections as read-only tables of arrays. Read them from files, or create them with "
         "`probox.Detections.from_scores` and `probox.GroundTruth.from_boxes`.",
         _probox("Detections", "GroundTruth", "Dataset", "Masks"),
     ),
     "api/analysing": Page(
         "Analysing and comparing",
-        "Why a result has its numbers, how sure they are, which of two is better, and what to annotate next.",
+        "Diagnosis, confidence intervals, comparison, label thresholds, and ranking of images for annotation.",
         (
             *_probox("diagnose", "best_threshold", "compare", "example_detections", "rank", "Ranking"),
             "probox.analysis.loss_breakdown.confusion",
@@ -149,7 +147,7 @@ PAGES: dict[str, Page] = {
     ),
     "api/boxes": Page(
         "mAP and LRP",
-        "COCO's mean average precision and LRP by themselves; `probox.evaluate` has them beside PDQ.",
+        "COCO's mean average precision and LRP without PDQ; `probox.evaluate` computes them beside PDQ.",
         (
             *_probox("average_precision", "AveragePrecisionResult", "lrp", "LRPResult"),
             "probox.measures.boxes.mean_ap.PrecisionRecallCurve",
@@ -158,14 +156,14 @@ PAGES: dict[str, Page] = {
     ),
     "api/parts": Page(
         "Parts",
-        "Parts of an evaluation, from `probox.evaluate(part=...)` on several machines or one after the other, and the "
-        "whole, bit-identical to that of one machine. [Cluster](../cluster.md) shows how.",
+        "Merge parts of an evaluation, made with `probox.evaluate(part=...)`. The merged result is bit-identical to a "
+        "single run ([scaling out](../cluster.md)).",
         _probox("merge", "load", "from_bytes"),
     ),
     "api/drawing": Page(
         "Drawing",
-        "Pictures of images, plots of results, and the explorer's page; [Pictures and plots](../pictures.md) and "
-        "[The explorer](../explorer.md) show them. Needs the extra `report`.",
+        "Images, plots and the HTML report; see [pictures and plots](../pictures.md) and the "
+        "[HTML report](../explorer.md). Needs the extra `report`.",
         (
             *_probox("draw"),
             "probox.plots.Plots",
@@ -175,57 +173,53 @@ PAGES: dict[str, Page] = {
     ),
     "api/errors": Page(
         "Errors and version",
-        "What probox raises on purpose is a `probox.ProboxError`; what is wrong with an input or an argument, a "
-        "`probox.InputError` of one line. Every function may raise it. `probox.__version__` is the version as text, "
-        "such as `0.1.0`.",
+        "All exceptions of probox are `probox.ProboxError`. Invalid input or arguments raise `probox.InputError` with "
+        "a one-line message. `probox.__version__` is the version, such as `0.1.0`.",
         _probox("ProboxError", "InputError"),
         data=_probox("__version__"),
     ),
     "api/adapters": Page(
         "Adapters of frameworks",
-        "What detectors of other frameworks return, as tables, and callbacks for their trainings. "
-        "[I have ... → do this](../load-data.md) shows each in a few lines.",
+        "Convert objects of detector frameworks to tables, and evaluate during training. "
+        "[Load your data](../load-data.md) has an example of each.",
         modules=("probox.adapters",),
         elsewhere=("PDQ",),
         first=("from_ultralytics", "from_transformers", "from_torchvision", "from_detectron2", "UltralyticsPDQ"),
     ),
     "api/torch": Page(
         "Losses for training",
-        "For PyTorch. Needs the extra `torch`. [Training](../training.md) shows how.",
+        "Losses and a regression head for PyTorch ([guide](../training.md)). Needs the extra `torch`.",
         modules=("probox.torch",),
-        further=(
-            ("What the head returns", "Nobody makes it by hand: the head does.", ("probox.torch.head.CornerSpread",)),
-        ),
+        further=(("Output of the head", "Returned by `GaussianCorners`.", ("probox.torch.head.CornerSpread",)),),
         first=("GaussianCorners", "ppdq_loss", "nll_loss", "energy_score_loss"),
     ),
     "api/calibration": Page(
         "Calibration",
-        "Sigmas and scores put right. [The guide](../calibration.md) shows how.",
+        "Fit and apply calibrations of standard deviations and scores ([guide](../calibration.md)).",
         modules=("probox.calibration",),
         first=("fit", "Calibration", "StdRegressor"),
     ),
     "api/fusion": Page(
         "Fusion",
-        "Passes, members of an ensemble, or candidates, as one probabilistic detection each. "
-        "[The guide](../fusion.md) shows how.",
+        "Merge dropout passes, members of an ensemble or NMS candidates into probabilistic detections "
+        "([guide](../fusion.md)).",
         modules=("probox.fusion",),
         first=("fuse_samples", "fuse_candidates", "fuse_detections", "convert_boxes", "from_edge_distributions"),
     ),
     "api/detect": Page(
         "Running detectors",
-        "`probox.detect.Detector` opens an ONNX file, `probox.detect.detect_images` runs it over photos, "
-        "`probox.detect.detect` over arrays. `probox.detect.open_detector` opens any model by its name, and "
-        "`probox.adapters.UltralyticsDetector` holds one of Ultralytics. "
-        "[The guide](../detect.md) shows how.",
+        "`probox.detect.Detector` opens an ONNX file and `probox.detect.open_detector` any supported model. "
+        "`probox.detect.detect_images` runs it on image files, `probox.detect.detect` on arrays "
+        "([guide](../detect.md)).",
         modules=("probox.detect",),
         further=(
             (
                 "Choices by name",
-                "What `--family` and `--uncertainty` take.",
+                "Values of `--family` and `--uncertainty`.",
                 ("probox.detect.families.FAMILIES", "probox.detect.uncertainty.UNCERTAINTIES"),
             ),
             (
-                "A family of one's own",
+                "Custom families",
                 "Base classes for a [new detector family](../extending.md#a-detector-family).",
                 ("probox.detect.families.base.Family", "probox.detect.families.base.Signature"),
             ),
@@ -233,15 +227,15 @@ PAGES: dict[str, Page] = {
         first=("Detector", "Options", "Dropout", "detect_images", "detect"),
     ),
     "api/distributed": Page(
-        "Many machines",
-        "The same work over a Dask cluster. [The guide](../cluster.md) shows how.",
+        "Clusters",
+        "Evaluate and detect on a Dask cluster ([guide](../cluster.md)).",
         modules=("probox.distributed",),
         first=("open_client", "evaluate", "detect_images", "map_tasks"),
     ),
     "api/measures": Page(
-        "Measures and their definitions",
-        "The registry that says which measures there are, and each measure as plain NumPy that reads like its "
-        "equations. The fast code is tested against these definitions.",
+        "Metrics and their definitions",
+        "The registry of metrics, and each metric as plain NumPy that reads like its equation. The fast code is tested "
+        "against these definitions.",
         modules=(
             "probox.measures.registry",
             "probox.measures.measure",
@@ -253,9 +247,9 @@ PAGES: dict[str, Page] = {
         ),
         further=(
             (
-                "What became of detections",
-                "Of all detections, matched or not: examples on the [pages of the measures](../measures/index.md) "
-                "begin with it. Those of matched pairs begin with `probox.measures.matched.MatchedPairs`.",
+                "Outcomes of detections",
+                "Outcomes of all detections, matched or not. Examples of the [metrics](../measures/index.md) use them; "
+                "`probox.measures.matched.MatchedPairs` has the matched pairs.",
                 (
                     "probox.measures.scoring.score_rows.outcomes",
                     "probox.measures.scoring.score_rows.Outcomes",
@@ -266,7 +260,7 @@ PAGES: dict[str, Page] = {
     ),
     "api/demo": Page(
         "Demo and simulated detectors",
-        "Scenes to try things on.",
+        "The synthetic demo data and simulated detectors.",
         (
             "probox.demo.make_demo",
             "probox.demo.Demo",
@@ -276,8 +270,8 @@ PAGES: dict[str, Page] = {
         further=(
             (
                 "Experiments",
-                "[The experiments](../experiments.md) are functions of `probox_experiments`. Each returns a table, by "
-                "which its claims are judged.",
+                "The [experiments](../experiments.md) are functions of `probox_experiments`. Each returns a table from "
+                "which its claims are checked.",
                 (
                     "probox_experiments.Experiment",
                     "probox_experiments.ResultTable",
@@ -287,24 +281,23 @@ PAGES: dict[str, Page] = {
         ),
     ),
 }
-"""The pages by their names, in the menu's order."""
+"""Pages by name, in the order of the menu."""
 
 
 def index_page() -> str:
-    """Return the index of the reference, as plain Markdown."""
+    """Return the index of the API reference as Markdown."""
     lines = [
         "# API reference",
         "",
-        "Everything that a program may call, from the docstrings. The names of `probox` itself load when they are "
-        "first used; `help(probox.evaluate)` says the same as these pages. Commands have `--help` instead. "
-        "[What stays](../stability.md) says what you may build on.",
+        "The public Python interface, generated from docstrings. `help(probox.evaluate)` prints the same text. "
+        "[API stability](../stability.md) defines which changes later versions may make.",
         "",
-        "| page | what it has |",
+        "| page | names |",
         "| --- | --- |",
     ]
     for name, page in PAGES.items():
         full = [f"{page.modules[0]}.{one}" for one in page.first] or list(page.listed)
-        own = [one for one in full if one.count(".") == 1] if len(full) > 5 else []  # of probox itself, where many are
+        own = [one for one in full if one.count(".") == 1] if len(full) > 5 else []  # prefer names of probox itself
         names = ", ".join(
             f"`{one.removeprefix('probox.') if one.count('.') == 1 else one}`" for one in (own or full)[:5]
         )

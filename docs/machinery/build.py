@@ -21,15 +21,15 @@ from staging import stage_site  # noqa: E402
 __all__ = ["MARK", "build_site"]
 
 MARK = ".probox-site"
-"""The file that says that a folder was made here, and may be replaced."""
+"""The file that marks a folder as a built site, which may be replaced."""
 
 
 def build_site(folder: Path) -> list[str]:
-    """Write the site into a folder, which stays as it was if anything is wrong; return what is wrong."""
+    """Write the site into a folder and return problems; with problems, the folder keeps its former content."""
     from sphinx.cmd.build import build_main
 
     if folder.exists() and not (folder / MARK).is_file() and any(folder.iterdir()):
-        return [f"{folder} has files that this site did not bring; name another folder, or empty it"]
+        return [f"{folder} has files of other programs; name another folder, or empty it"]
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".docs-") as made:
         staged, doctrees, html = (Path(made) / name for name in ("pages", "doctrees", "html"))
@@ -50,7 +50,7 @@ def build_site(folder: Path) -> list[str]:
 
 
 def write_redirects(html: Path) -> None:
-    """Write a page at each former address that leads to the page in its place."""
+    """Write a redirect page at each former address."""
     for old, new in REDIRECTS.items():
         target = os.path.relpath(f"{new}.html", Path(old).parent)
         page = html / f"{old}.html"

@@ -1,4 +1,4 @@
-"""Docstrings in NumPy's style as reStructuredText, for Sphinx, and as Markdown, for the pages' plain form."""
+"""Convert numpydoc docstrings to reStructuredText for Sphinx, and to Markdown."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 __all__ = ["markdown_of", "with_literal_blocks"]
 
 FIELDS = ("Parameters", "Other Parameters", "Returns", "Yields", "Raises", "Attributes", "Warns")
-"""Sections whose lines are names, with what is said of each indented below."""
+"""Sections of names with an indented description of each."""
 PROSE = ("Examples", "Notes", "References", "See Also", "Warnings")
 INDENTED = re.compile(r" {2,}\S")
 FLAG = re.compile(r"\s*# doctest: .*$")
-"""What an example says to the tests alone; Sphinx leaves it out by itself."""
+"""Doctest flags, which Sphinx removes itself."""
 
 
 def _sections(lines: list[str]) -> list[tuple[str, list[str]]]:
-    """Split a docstring at its underlined headings; what stands before them has no name."""
+    """Split a docstring at its underlined headings; text before the first has no name."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for line, after in zip(lines, [*lines[1:], ""][: len(lines)], strict=True):
         if line in (*FIELDS, *PROSE) and re.fullmatch("-{3,}", after.strip()):
@@ -26,7 +26,7 @@ def _sections(lines: list[str]) -> list[tuple[str, list[str]]]:
 
 
 def with_literal_blocks(lines: list[str]) -> list[str]:
-    """Return a docstring in which indented blocks, equations mostly, are shown as they stand."""
+    """Return a docstring with indented blocks, mostly equations, as literal blocks."""
     made: list[str] = []
     for name, body in _sections(lines):
         if name:
@@ -46,13 +46,13 @@ def with_literal_blocks(lines: list[str]) -> list[str]:
 
 
 def _escaped(line: str) -> str:
-    """Return a line in which bars are bars: between two of them reStructuredText expects the name of something."""
+    """Return a line with escaped bars: reStructuredText takes text between two bars for a substitution."""
     pieces = re.split(r"(`[^`]*`)", line)
     return "".join(piece if number % 2 else piece.replace("|", "\\|") for number, piece in enumerate(pieces))
 
 
 def _in_list(lines: list[str]) -> bool:
-    """Return whether what comes next goes on with an item of a list, or with a block that was announced."""
+    """Return whether the next line continues a list item or a literal block."""
     for line in reversed(lines):
         if line.strip() and not line.startswith("  "):
             return line.startswith(("- ", "* ", ">>>", ".. ")) or bool(re.match(r"\d+\. ", line)) or line.endswith("::")

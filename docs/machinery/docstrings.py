@@ -1,4 +1,4 @@
-"""Docstrings on their way into the site: kept as they were written, and handed on as Sphinx wants them."""
+"""Keep docstrings as written for the Markdown pages, and convert them to reStructuredText for Sphinx."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Entry", "entries", "setup"]
 
 @dataclass
 class Entry:
-    """A documented object: of which kind, its full name, its signature and the lines of its docstring."""
+    """A documented object: kind, full name, signature and lines of the docstring."""
 
     kind: str
     name: str
@@ -25,17 +25,17 @@ class Entry:
 
 
 entries: dict[str, list[Entry]] = defaultdict(list)
-"""What autodoc put on each page, in the page's order."""
+"""Entries of each page, in the order of autodoc."""
 
 
-# What types of NumPy are called where people write them: Sphinx is told what they consist of.
+# Short names of NumPy types; Sphinx expands their aliases.
 ALIASES = (
     (r"~?(?:\w+\.)*_Buffer \| .*?_NestedSequence\[complex \| bytes \| str\]", "ArrayLike"),
     (r"type\[[~\w.]*Any\] \| .*?_DTypeDict \| str", "DTypeLike"),
     (r"~?(?:numpy\.)?ndarray\[tuple\[[~\w.]*Any, \.\.\.\], ~?(?:numpy\.)?dtype\[([~\w.]+)\]\]", r"NDArray[\1]"),
-    (r"<[^<>]*(?:<[^<>]*>)?[^<>]*>", "..."),  # what has no short form, such as a function: no Python, so no signature
+    (r"<[^<>]*(?:<[^<>]*>)?[^<>]*>", "..."),  # objects without a Python literal, such as functions
 )
-UNTOLD = (
+SKIPPED = (
     "adopts",
     "chosen_rows",
     "columns_at",
@@ -45,13 +45,13 @@ UNTOLD = (
     "offsets",
     "rematched",
 )
-"""Members that parts of probox use among themselves, or that frameworks ask for."""
+"""Members for internal use, or required by frameworks."""
 
 
 def note_signature(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
-    """Keep the signature of an object whose docstring comes next, and return it in the words of its source."""
+    """Keep the signature of the object of the next docstring, and return it as written in the source."""
     if what == "class" and signature and signature.startswith("(*args"):
         signature = _own_signature(obj)
     signature, returns = _named(signature), _named(returns)
@@ -61,7 +61,7 @@ def note_signature(
 
 
 def _own_signature(kind: Any) -> str | None:
-    """Return what a class takes whose base hides it: torch, which is not imported; None for a protocol."""
+    """Return the signature of a class with a mocked base class (torch is not imported); None for a protocol."""
     if getattr(kind, "_is_protocol", False) or "__init__" not in vars(kind):
         return None
     taken = list(inspect.signature(kind.__init__).parameters.values())[1:]
@@ -75,26 +75,26 @@ def _named(text: str | None) -> str | None:
 
 
 def note_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Keep a docstring as it was written, and make it reStructuredText."""
+    """Keep a docstring as written, and convert it to reStructuredText."""
     page = entries[app.env.docname]
     if not page or page[-1].name != name:
         page.append(Entry(what, name, "", []))
     if what == "data" and inspect.cleandoc("\n".join(lines)) == inspect.getdoc(type(obj)):
-        lines.clear()  # what a text or a number is, everybody knows
+        lines.clear()  # docstrings of str and int
     page[-1].lines = list(lines)
     lines[:] = with_literal_blocks(lines)
 
 
 def mend_attribute(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Bring back a docstring in whose first line the words before a colon were taken for a type."""
+    """Restore a first line in which napoleon took the words before a colon for a type."""
     if what in ("attribute", "property", "data"):
         lines[:] = with_literal_blocks(entries[app.env.docname][-1].lines)
 
 
 def skip_member(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out what is no use to those who read: machinery, and fields of named tuples, which the signature has."""
-    untold = name in UNTOLD or (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
-    return True if untold else None
+    """Skip internal members, and fields of named tuples, which the signature lists."""
+    skipped = name in SKIPPED or (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
+    return True if skipped else None
 
 
 def _short(text: str) -> str:
@@ -102,7 +102,7 @@ def _short(text: str) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    """Listen to autodoc, before the extension that reads NumPy's sections, and after it."""
+    """Connect to autodoc, before and after the extension that parses NumPy sections."""
     app.connect("autodoc-process-signature", note_signature)
     app.connect("autodoc-process-docstring", note_docstring, priority=100)
     app.connect("autodoc-process-docstring", mend_attribute, priority=900)

@@ -1,4 +1,4 @@
-"""Look through a built site: dead links and anchors, what would be fetched from elsewhere, lonely pages, missing twins.
+"""Check a built site: dead links and anchors, external resources, pages outside the menu, missing Markdown.
 
 python docs/machinery/links.py FOLDER
 """
@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 __all__ = ["problems_of"]
 
 LOADED = {"img": "src", "script": "src", "source": "src", "iframe": "src", "video": "src", "use": "href"}
-"""What a browser fetches with a page; of <link> elements, those of the kinds below."""
+"""Elements that a browser loads with a page; for <link>, only the kinds below."""
 LOADED_LINKS = ("stylesheet", "icon", "preload", "prefetch", "modulepreload", "preconnect", "dns-prefetch")
 MADE_BY_SPHINX = ("genindex.html", "py-modindex.html", "search.html")
 MARKDOWN_CODE = re.compile(r"^(```+|~~~+).*?^\1[ \t]*$|`+[^`\n]+`+", re.M | re.S)
@@ -23,7 +23,7 @@ STYLE_URL = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 
 
 class _Page(HTMLParser):
-    """What a page has, names and fetches."""
+    """Anchors, links and loaded resources of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class _Page(HTMLParser):
 
 
 def problems_of(site: Path) -> list[str]:
-    """Return what is wrong with a built site, one line each.
+    """Return the problems of a built site, one line each.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def problems_of(site: Path) -> list[str]:
         for link in (one or other for one, other in STYLE_URL.findall(path.read_text(encoding="utf-8"))):
             if _is_elsewhere(link) and not link.startswith("data:"):
                 wrong.append(f"{path.relative_to(site).as_posix()}: fetches {link}")
-    return wrong + _lonely_pages(site, pages) + _twin_problems(site, pages)
+    return wrong + _unlisted_pages(site, pages) + _twin_problems(site, pages)
 
 
 def _is_elsewhere(link: str) -> bool:
@@ -97,8 +97,8 @@ def _is_own(name: str) -> bool:
     return name not in MADE_BY_SPHINX and not name.startswith("_modules/")
 
 
-def _lonely_pages(site: Path, pages: dict[Path, _Page]) -> list[str]:
-    """Return the pages that the menu does not lead to."""
+def _unlisted_pages(site: Path, pages: dict[Path, _Page]) -> list[str]:
+    """Return pages that are not in the menu."""
     start = (site / "index.html").resolve()
     listed = {start, *((start.parent / unquote(urlsplit(link).path)).resolve() for link in pages[start].menu)}
     names = (path.relative_to(site).as_posix() for path in pages if path.resolve() not in listed)
@@ -106,7 +106,7 @@ def _lonely_pages(site: Path, pages: dict[Path, _Page]) -> list[str]:
 
 
 def _twin_problems(site: Path, pages: dict[Path, _Page]) -> list[str]:
-    """Return the pages without Markdown, or with Markdown whose links are dead or lead to HTML."""
+    """Return pages without Markdown, and Markdown links that are dead or lead to HTML."""
     wrong = []
     for path, page in pages.items():
         name, twin = path.relative_to(site).as_posix(), path.with_suffix(".md")

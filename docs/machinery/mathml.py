@@ -1,4 +1,4 @@
-"""Equations as MathML, which browsers draw themselves: no script, no font, no network."""
+"""Render equations as MathML, which browsers draw without scripts, fonts or network."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["setup", "to_mathml"]
 
 LOG = logging.getLogger(__name__)
 KNOWN_AS = {"{aligned}": "{split}", "\\arg\\max": "\\operatorname*{argmax}", "\\arg\\min": "\\operatorname*{argmin}"}
-"""What the converter does not know, and what it knows that looks the same."""
+"""Commands that the converter does not support, and equivalent ones that it does."""
 UPRIGHT = re.compile(r"<mi>(&#x000(?:[46][1-9A-F]|[57][0-9A]);)</mi>")
-"""One letter as in \\mathrm{E}, which the converter writes by its number and forgets to keep upright."""
+"""A single letter in \\mathrm{E}: the converter writes its number and loses the upright style."""
 
 
 def to_mathml(latex: str, display: str) -> str:
@@ -33,7 +33,7 @@ def to_mathml(latex: str, display: str) -> str:
     """
     for name, known in KNOWN_AS.items():
         latex = latex.replace(name, known)
-    # A double bar alone would grow as high as the whole line.
+    # An unpaired double bar would stretch to the height of the line.
     made = convert(latex, display=display).replace("<mo>&#x02016;</mo>", '<mo stretchy="false">&#x02016;</mo>')
     made = UPRIGHT.sub(r'<mi mathvariant="normal">\1</mi>', made)
     if "<mi>\\" in made or "<mi>&</mi>" in made:
@@ -44,18 +44,18 @@ def to_mathml(latex: str, display: str) -> str:
 def _put(translator: Any, node: nodes.Node, display: str) -> None:
     try:
         translator.body.append(to_mathml(node.astext(), display))
-    except Exception as error:  # whatever the converter raises, it is about this equation
+    except Exception as error:  # the converter raises many types
         LOG.warning("not understood: %s (%s)", node.astext(), error, location=node)
     raise nodes.SkipNode
 
 
 def put_inline(translator: Any, node: nodes.Node) -> None:
-    """Write an equation in a line of text."""
+    """Write an inline equation."""
     _put(translator, node, "inline")
 
 
 def put_block(translator: Any, node: nodes.Node) -> None:
-    """Write an equation in lines of its own, which scrolls by itself if it is too wide."""
+    """Write a display equation, which scrolls if it is too wide."""
     translator.body.append(translator.starttag(node, "div", CLASS="math"))
     try:
         _put(translator, node, "block")
@@ -64,5 +64,5 @@ def put_block(translator: Any, node: nodes.Node) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Make this the renderer called ``mathml``."""
+    """Register the renderer ``mathml``."""
     app.add_html_math_renderer("mathml", (put_inline, None), (put_block, None))

@@ -1,73 +1,114 @@
-"""What the site's menu shows, in which order. A page that is listed must exist, and every page must be listed."""
+"""The site's menu: six sections and their pages. Listed pages must exist, and every page must be listed."""
 
 from __future__ import annotations
 
-__all__ = ["CHILDREN", "MENU", "REDIRECTS"]
+from typing import NamedTuple
 
-MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "Start",
+__all__ = ["CHILDREN", "REDIRECTS", "SECTIONS", "Section"]
+
+
+class Section(NamedTuple):
+    """A top entry of the menu: its index page and the pages below, each with its content in a few words."""
+
+    title: str
+    index: str
+    about: str = ""
+    pages: tuple[tuple[str, str], ...] = ()
+
+
+SECTIONS = (
+    Section(
+        "Get started",
+        "get-started",
+        "Install probox and learn its terms. The [start page](index.md) has a quick start.",
         (
-            "installation",
-            "concepts",
-            "load-data",
-            "which-measure",
+            ("installation", "requirements, extras, offline installation"),
+            ("concepts", "terms, and the columns of tables"),
         ),
     ),
-    ("Learn", ("tutorials/", "measures/", "measure", "boxes")),
-    (
-        "Guides",
+    Section("Tutorials", "tutorials/index"),
+    Section(
+        "How-to guides",
+        "how-to",
+        "Each guide answers one question with commands and code that run.",
         (
-            "calibration",
-            "diagnosis",
-            "comparing",
-            "pictures",
-            "explorer",
-            "ranking",
-            "mistakes",
-            "spread",
-            "training",
-            "cluster",
+            ("load-data", "arrays, frameworks, files and training loops"),
+            ("which-measure", "from a question to a metric and a command"),
+            ("diagnosis", "loss breakdown, calibration, possible gains"),
+            ("comparing", "differences with confidence intervals and p-values"),
+            ("pictures", "images, plots and notebooks"),
+            ("explorer", "the interactive page of `probox report`"),
+            ("calibration", "which method first, and how to validate it"),
+            ("detect", "uncertainty methods for existing detectors"),
+            ("own-detector", "run a detector of your own"),
+            ("fusion", "merge the detections of several detectors"),
+            ("training", "losses and a regression head"),
+            ("ranking", "which images to annotate next"),
+            ("cluster", "parts, Dask, Slurm, Ray and Spark"),
+            ("faq", "common questions and mistakes"),
         ),
     ),
-    ("Files", ("formats", "formats/coco", "formats/rvc1", "formats/label-files", "formats/parquet", "formats/results")),
-    ("Detectors", ("detect", "families", "own-detector", "fusion")),
-    ("Studies", ("experiments", "beyond", "informative", "table1", "mutants")),
-    (
+    Section(
         "Reference",
+        "reference",
+        "Definitions, formats and interfaces.",
         (
-            "api/",
-            "faq",
-            "eight-d-eces",
-            "parity",
-            "speed",
-            "design",
+            ("measure", "PDQ with every constant, and the presets"),
+            ("boxes", "mAP and LRP"),
+            ("measures/index", "one page per metric"),
+            ("formats", "COCO, RVC1, label files, Parquet, results"),
+            ("families", "supported detectors and their outputs"),
+            ("cli", "help of every command"),
+            ("api/index", "Python API"),
+            ("parity", "agreement with other programs"),
+            ("speed", "time and memory beside other programs"),
+            ("stability", "what later versions keep"),
         ),
     ),
-    (
-        "Project",
+    Section(
+        "Studies",
+        "studies",
+        "Experiments with predictions, intervals and limits. Each number names its command.",
         (
-            "examples/",
-            "contributing",
-            "stability",
-            "changelog",
+            ("experiments", "the paper's experiments and its Table 1"),
+            ("informative", "covariances against a constant variance"),
+            ("beyond", "what metrics react to, and proper scores"),
+            ("training-study", "losses in a controlled experiment"),
+        ),
+    ),
+    Section(
+        "Project",
+        "project",
+        "For contributors.",
+        (
+            ("design", "layers, definitions and the kernel"),
+            ("contributing", "map of the code, setup and rules"),
+            ("extending", "add a metric, format, detector family, plot or experiment"),
+            ("examples/index", "example programs"),
+            ("changelog", "changes per version"),
         ),
     ),
 )
-"""Headings and the pages under each. ``folder/`` is the folder's index, if there is one; its pages stand below it."""
 
 CHILDREN = {
     "tutorials/index": ("tutorials/*",),
     "measures/index": ("measures/*",),
+    "formats": ("formats/*",),
     "api/index": ("api/*",),
     "examples/index": ("examples/*", "files/*"),
 }
-"""The pages below an index, by patterns, in the order of their names; an index that lists pages itself sets theirs."""
+"""Patterns of the pages below an index, sorted by name; links on the index page set another order."""
 
 REDIRECTS = {
     "dropout": "detect",
+    "eight-d-eces": "measures/d-ece",
     "glossary": "concepts",
     "i-have": "load-data",
+    "mistakes": "faq",
+    "mutants": "beyond",
+    "spread": "informative",
+    "table1": "experiments",
+    "tutorials/a-cluster": "cluster",
     "uncertainty": "measures/index",
 }
 """Former addresses of pages, and the pages that took their place."""

@@ -1,4 +1,4 @@
-"""What pages that are written for GitHub need in Sphinx: the menu, anchors, and links from names to the reference."""
+"""Additions to pages written for GitHub: the menu, anchors, and links from names to the API reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from api import PAGES
 from docutils import nodes
-from navigation import CHILDREN, MENU
+from navigation import CHILDREN, SECTIONS
 from sphinx.application import Sphinx
 from sphinx.util.nodes import make_refnode
 
@@ -16,19 +16,18 @@ __all__ = ["setup"]
 
 ANCHOR = re.compile(r'^(#{1,6} [^\n]*)\n<a id="([\w-]+)"></a>$', re.M)
 named: dict[str, list[str]] = {}
-"""The anchors of each page."""
+"""Anchors of each page."""
 NAME = re.compile(r"(?:probox\.)?[A-Za-z_][\w.]*")
 
 
 def add_menu(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Append its part of the menu to the start page and to the index of a folder."""
+    """Append the menu to the start page, its part to the index of a section, and the pages below to other indexes."""
     found = app.env.found_docs
+    pages = {section.index: [name for name, _ in section.pages] for section in SECTIONS}
     if docname == "index":
-        for caption, entries in MENU:
-            names = [f"{entry}index" if entry.endswith("/") else entry for entry in entries]
-            listed = [name for name, entry in zip(names, entries, strict=True) if name in found or entry[-1] != "/"]
-            if listed:
-                source[0] += _toctree(listed, caption)
+        source[0] += _toctree(list(pages))
+    elif pages.get(docname):
+        source[0] += _toctree(pages[docname])
     elif docname in CHILDREN:
         listed = sorted(
             name
@@ -42,31 +41,31 @@ def add_menu(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] += _toctree(sorted(listed, key=lambda name: order.get(name, len(order) + len(mentioned))))
 
 
-def _toctree(pages: list[str], caption: str = "") -> str:
-    lines = ["", "", "```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), ""]
+def _toctree(pages: list[str]) -> str:
+    lines = ["", "", "```{toctree}", ":hidden:", ""]
     return "\n".join([*lines, *(f"/{page}" for page in pages), "```", ""])
 
 
 def name_anchors(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Make HTML's anchors below headings into MyST's above them, so that links to them are followed."""
+    """Turn HTML anchors below headings into MyST targets above them."""
     named[docname] = [anchor for _, anchor in ANCHOR.findall(source[0])]
     source[0] = ANCHOR.sub(r"(\2)=\n\1", source[0])
 
 
 def keep_anchors(app: Sphinx, doctree: nodes.document) -> None:
-    """Make anchors known to links from other pages."""
+    """Register anchors as targets of links from other pages."""
     slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
     slugs |= {anchor: (0, anchor, anchor) for anchor in named.get(app.env.docname, ())}
 
 
 def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Make names in prose, such as ``probox.evaluate``, links to their place in the reference."""
+    """Link names in prose, such as ``probox.evaluate``, to the API reference."""
     domain = app.env.domains["py"]
     for literal in list(doctree.findall(nodes.literal)):
         if _is_within(literal, (nodes.reference, nodes.title, nodes.raw)) or "code-block" in literal["classes"]:
             continue
-        rooms = PAGES[docname].modules if docname in PAGES else ()
-        target = _target_of(literal.astext(), domain.data["objects"], rooms, in_reference=docname.startswith("api/"))
+        modules = PAGES[docname].modules if docname in PAGES else ()
+        target = _target_of(literal.astext(), domain.data["objects"], modules, in_reference=docname.startswith("api/"))
         if target is None:
             continue
         name, entry = target
@@ -76,15 +75,15 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         literal.replace_self(link)
 
 
-def _target_of(text: str, objects: Any, rooms: tuple[str, ...], *, in_reference: bool) -> tuple[str, Any] | None:
+def _target_of(text: str, objects: Any, modules: tuple[str, ...], *, in_reference: bool) -> tuple[str, Any] | None:
     name = text.partition("(")[0]
     if not NAME.fullmatch(name):
         return None
     if name in objects and "." in name:
         return name, objects[name]
-    # In prose, a name alone may also be a word, or a measure; classes are not. A page of a package speaks of its own
-    # names first, but for single words, which are as often parameters, or names of `probox` itself.
-    owners = [*rooms, "probox"] if name[0].isupper() or "_" in name else ["probox"]
+    # A lower-case name without a dot may be an ordinary word or a metric, so only classes and names with an underscore
+    # are looked up in the modules of the page.
+    owners = [*modules, "probox"] if name[0].isupper() or "_" in name else ["probox"]
     for full in (f"{owner}.{name}" for owner in owners):
         is_class = name[0].isupper() and not name.isupper()
         if full in objects and objects[full].objtype != "module" and (in_reference or is_class):
@@ -101,7 +100,7 @@ def _is_within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
 
 
 def setup(app: Sphinx) -> None:
-    """Listen to Sphinx."""
+    """Connect to Sphinx."""
     app.connect("source-read", add_menu)
     app.connect("source-read", name_anchors)
     app.connect("doctree-read", keep_anchors)

@@ -1,4 +1,4 @@
-"""Every page a second time as plain Markdown beside it, and an index of all of them: ``llms.txt``."""
+"""Write every page as plain Markdown beside its HTML, and an index of all pages: ``llms.txt``."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from api import PAGES
 from docstring_text import markdown_of
 from docstrings import Entry, entries
 from docutils import nodes
-from navigation import CHILDREN, MENU
 from sphinx.application import Sphinx
 
 __all__ = ["setup"]
 
 TOP = ("function", "class", "exception", "data")
-"""Kinds of objects that belong to a module, not to a class."""
-ABOUT = "Measure, make and show probabilistic object detections: PDQ, mAP, moLRP and measures of uncertainty."
+"""Kinds of objects at the top level of a module."""
+ABOUT = "Evaluate probabilistic object detectors: PDQ, mAP, moLRP and metrics of uncertainty."
 
 
 def name_twin(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Tell a page's template where its Markdown is."""
+    """Pass the address of the Markdown to the template."""
     if doctree is not None:
         context["markdown_twin"] = pagename.rsplit("/", 1)[-1] + ".md"
 
 
 def write_twins(app: Sphinx, error: Exception | None) -> None:
-    """Write the Markdown of all pages, with the figures that they show, and the index."""
+    """Write the Markdown of all pages, their figures, and the index."""
     if error is not None:
         return
     source, out = Path(app.srcdir), Path(app.outdir)
@@ -47,7 +46,7 @@ def write_twins(app: Sphinx, error: Exception | None) -> None:
 
 
 def _reference(docname: str, text: str) -> str:
-    """Return a page of the reference with docstrings in place of the directives that fetch them."""
+    """Return an API page with docstrings in place of autodoc directives."""
     given = _in_page_order(entries[docname])
     asked = re.findall(r"^\.\. auto\w+:: (\S+)", text, re.M)
     made = []
@@ -67,12 +66,12 @@ def _reference(docname: str, text: str) -> str:
                 made.append(f"```python\n{entry.name.rsplit('.', 1)[-1]}{entry.signature}\n```\n\n")
             made.append(markdown_of(entry.lines) + "\n")
     if given:
-        raise RuntimeError(f"{docname}: {given[0].name} has no place in the Markdown")
+        raise RuntimeError(f"{docname}: no directive matches {given[0].name}")
     return re.sub(r"\n{3,}", "\n\n", "".join(made))
 
 
 def _in_page_order(found: list[Entry]) -> list[Entry]:
-    """Return entries with the members of a class right after it, whenever autodoc came upon them."""
+    """Return entries with the members of each class right after it."""
     names = {entry.name for entry in found if entry.kind == "class"}
     members: dict[str, list[Entry]] = defaultdict(list)
     rest = []
@@ -83,7 +82,7 @@ def _in_page_order(found: list[Entry]) -> list[Entry]:
 
 
 def _asked_as(entry: Entry, asked: list[str]) -> str:
-    """Return the directive's name that fetched an entry: its own, its class's or its module's."""
+    """Return the name in the directive of an entry: its own, its class's or its module's."""
     fits = [name for name in asked if entry.name == name or entry.name.startswith(f"{name}.")]
     return max(fits, key=len, default="")
 
@@ -91,24 +90,22 @@ def _asked_as(entry: Entry, asked: list[str]) -> str:
 def _index(app: Sphinx) -> str:
     lines = [f"# {app.config.project} {app.config.version}", "", f"> {ABOUT}", ""]
     lines += ["Every page of this documentation as plain Markdown.", "", "- [Start](index.md)"]
-    for caption, listed in MENU:
-        lines += ["", f"## {caption}", ""]
-        for entry in listed:
-            name = f"{entry}index" if entry.endswith("/") else entry
-            if name in app.env.found_docs:
-                lines.append(_line(app, name))
-            if name in CHILDREN and name in app.env.found_docs:
-                below = app.env.toctree_includes.get(name, [])
-                lines += [f"  {_line(app, child)}" for child in below]
+    for section in app.env.toctree_includes.get("index", []):
+        lines += ["", f"## {_title(app, section)}", "", *_lines(app, section)]
     return "\n".join(lines) + "\n"
 
 
-def _line(app: Sphinx, docname: str) -> str:
-    title = app.env.titles.get(docname, nodes.title("", docname)).astext()
-    return f"- [{title}]({docname}.md)"
+def _lines(app: Sphinx, docname: str, indent: str = "") -> list[str]:
+    """Return a list item for a page and for each page below it."""
+    below = [line for child in app.env.toctree_includes.get(docname, []) for line in _lines(app, child, indent + "  ")]
+    return [f"{indent}- [{_title(app, docname)}]({docname}.md)", *below]
+
+
+def _title(app: Sphinx, docname: str) -> str:
+    return app.env.titles.get(docname, nodes.title("", docname)).astext()
 
 
 def setup(app: Sphinx) -> None:
-    """Listen to Sphinx."""
+    """Connect to Sphinx."""
     app.connect("html-page-context", name_twin)
     app.connect("build-finished", write_twins)

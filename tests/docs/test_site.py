@@ -78,15 +78,15 @@ def test_every_public_name_is_on_a_page_and_has_a_docstring() -> None:
         assert name.startswith("__") or getattr(probox, name).__doc__, f"probox.{name} has no docstring"
 
 
-def test_every_public_name_of_the_rooms_for_users_is_on_a_page() -> None:
+def test_every_public_name_of_the_packages_is_on_a_page() -> None:
     shown = {module for page in api.PAGES.values() for module in page.modules}
-    assert set(api.ROOMS) <= shown
-    for room in api.ROOMS:
-        if room == "probox.torch":  # may not be here: its page is made without importing torch
+    assert set(api.PACKAGES) <= shown
+    for package in api.PACKAGES:
+        if package == "probox.torch":  # may not be here: its page is made without importing torch
             continue
-        module = importlib.import_module(room)
+        module = importlib.import_module(package)
         for name in module.__all__:
-            assert getattr(module, name).__doc__, f"{room}.{name} has no docstring"
+            assert getattr(module, name).__doc__, f"{package}.{name} has no docstring"
 
 
 def described(text: str) -> list[str]:
@@ -98,8 +98,8 @@ def described(text: str) -> list[str]:
 
 def test_docstrings_describe_the_parameters_that_there_are() -> None:
     named = {name for page in api.PAGES.values() for name in page.listed if not name.startswith("probox.torch")}
-    for room in set(api.ROOMS) - {"probox.torch"}:
-        named |= {f"{room}.{name}" for name in importlib.import_module(room).__all__}
+    for package in set(api.PACKAGES) - {"probox.torch"}:
+        named |= {f"{package}.{name}" for name in importlib.import_module(package).__all__}
     for name in sorted(named):
         owner, _, last = name.rpartition(".")
         thing = getattr(importlib.import_module(owner), last)
@@ -117,15 +117,15 @@ def test_docstrings_describe_the_parameters_that_there_are() -> None:
 def test_every_public_name_has_an_entry_in_the_site(site: Path) -> None:
     entries = entries_of(site)
     assert {f"probox.{name}" for name in probox.__all__} <= entries
-    for room in api.ROOMS:
-        place = Path(probox.__file__).parent / room.removeprefix("probox.")
+    for package in api.PACKAGES:
+        place = Path(probox.__file__).parent / package.removeprefix("probox.")
         source = (place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text("utf-8")
         listed = re.search(r"^__all__ = \[(.*?)\]", source, re.M | re.S)
-        assert listed, room
+        assert listed, package
         for name in re.findall(r'"(\w+)"', listed[1]):
             # Constants are documented where they are set, and the metric stands once, beside evaluate.
             once = [entry for entry in entries if name.isupper() and entry.endswith(f".{name}")]
-            assert f"{room}.{name}" in entries or once, f"{room}.{name}"
+            assert f"{package}.{name}" in entries or once, f"{package}.{name}"
 
 
 def test_the_reference_is_also_markdown(site: Path) -> None:
@@ -184,7 +184,7 @@ def test_there_is_an_index_for_programs(site: Path) -> None:
 
 def test_every_page_tells_its_title_in_the_menu(site: Path) -> None:
     start = (site / "index.html").read_text("utf-8")
-    for title in ("Load your data", "API reference", "Numerical parity", "Key concepts"):
+    for title in ("How-to guides", "Load your data", "API reference", "Numerical parity", "Key concepts"):
         assert title in unescape(start)
 
 
@@ -318,7 +318,7 @@ def test_a_failed_build_leaves_the_site_that_was_there(tmp_path: Path, monkeypat
     (folder / build.MARK).unlink()  # somebody's own folder
     (folder / "index.html").write_text("mine")
     (said,) = build.build_site(folder)
-    assert "did not bring" in said
+    assert "files of other programs" in said
     assert (folder / "index.html").read_text() == "mine"
     shutil.rmtree(folder)
 
