@@ -27,7 +27,7 @@ from probox_experiments.beyond.proper_claims import (
     report_sigma,
 )
 from probox_experiments.claims import peak_of
-from probox_experiments.training.comparison import claim_list, read_table
+from probox_experiments.training.comparison import read_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -144,5 +144,5 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
 
 def test_the_page_says_what_the_command_said() -> None:
     claims = claims_of_errors(read_table(ROOT / "docs" / "figures" / "experiments" / "proper.csv"))
-    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
-    assert f"\n\n{claim_list(claims)}\n\n" in page
+    page = " ".join((ROOT / "docs" / "training-study.md").read_text(encoding="utf-8").split())
+    assert f"Of its {len(claims)} claims, {sum(bool(claim.holds) for claim in claims)} hold" in page
