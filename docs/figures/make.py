@@ -1,7 +1,7 @@
-"""Makes the figures of the documentation from the built-in demo scene, with the commands that it describes.
+"""Make the figures of the documentation from the demo, with the commands that the pages show.
 
 python docs/figures/make.py    # needs probox[report], selenium, and Debian's chromium and chromium-driver
-python docs/figures/make.py --experiments FOLDER    # those that `probox experiment run ... --out FOLDER` has made
+python docs/figures/make.py --experiments FOLDER    # from the output of `probox experiment run`
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from PIL import Image
 
 HERE = Path(__file__).resolve().parent
 WIDTHS = {"training": 1920, "training-scenes": 1344}
-"""Of figures of experiments; others are 1,600 pixels wide, or as they are."""
+"""Widths of figures of experiments in pixels; others are at most 1,600 pixels wide."""
 
 
 def probox(*arguments: object) -> None:
@@ -29,7 +29,7 @@ def probox(*arguments: object) -> None:
 
 
 def keep(source: Path, name: str, width: int, *, colours: int | None = 128) -> None:
-    """Save a picture at a width that suits a page; photographs as JPEG, drawings as PNG of few colours."""
+    """Save a picture at a width for pages; photographs as JPEG, drawings as PNG with few colours."""
     with Image.open(source) as image:
         shown = image.convert("RGB")
         size = (width, round(shown.height * width / shown.width))
@@ -43,10 +43,10 @@ def keep(source: Path, name: str, width: int, *, colours: int | None = 128) -> N
 
 
 def experiments(run: Path) -> None:
-    """Keep the figures of a folder that `probox experiment run` wrote, and the rows that pages link to."""
+    """Keep figures of an output folder of `probox experiment run` that pages show, and tables that pages link to."""
     for source in sorted(run.glob("*.png")):
         folder = "training" if source.stem.startswith("training") else "experiments"
-        colours = None if source.stem == "training-scenes" else 128  # it shows pictures
+        colours = None if source.stem == "training-scenes" else 128  # it contains pictures
         keep(source, f"{folder}/{source.name}", WIDTHS.get(source.stem, 1600), colours=colours)
         rows = HERE / folder / f"{source.stem}.csv"
         if rows.exists():
@@ -63,7 +63,7 @@ def beside(left: Path, right: Path, target: Path, gap: int = 12) -> None:
 
 
 def close_up(source: Path, target: Path) -> None:
-    """Cut two objects out of a picture of scene 6, and enlarge them."""
+    """Crop and enlarge two objects of a picture of scene 6."""
     with Image.open(source) as image:
         image.crop((395, 575, 835, 900)).resize((792, 585), Image.Resampling.LANCZOS).save(target)
 
@@ -87,7 +87,7 @@ def window(profile: Path, width: int, height: int, *, dark: bool, scale: float) 
 
 
 def screenshots(page: Path, work: Path) -> None:
-    """Photograph the explorer: the page, its diagnosis, the gallery, one image of two detectors."""
+    """Take screenshots of the report: page, diagnosis, gallery, and one image of two detectors."""
     address = page.resolve().as_uri()
     driver = window(work / "light", 1280, 820, dark=False, scale=1.25)
     driver.get(address + "#t=0.5&detector=1")
@@ -123,9 +123,9 @@ def screenshots(page: Path, work: Path) -> None:
 
 
 def main() -> None:
-    """Make them all, or those of experiments."""
+    """Make all figures of the demo, or those of experiments."""
     words = argparse.ArgumentParser(description="Make the figures of the documentation.")
-    words.add_argument("--experiments", type=Path, metavar="FOLDER", help="what probox experiment run wrote")
+    words.add_argument("--experiments", type=Path, metavar="FOLDER", help="output of probox experiment run")
     run = words.parse_args().experiments
     if run is not None:
         experiments(run)
@@ -158,7 +158,7 @@ def main() -> None:
         keep(work / "two.png", "two-detectors.jpg", 1600)
         for detector in ("deterministic", "probabilistic"):
             close_up(work / detector / "scene-06.png", work / f"{detector}.png")
-        beside(work / "sure.png", work / "unsure.png", work / "close-ups.png")
+        beside(work / "deterministic.png", work / "probabilistic.png", work / "close-ups.png")
         keep(work / "close-ups.png", "close-ups.jpg", 1600)
         beside(work / "heat" / "scene-09.png", work / "arrows" / "scene-09.png", work / "ways.png")
         keep(work / "ways.png", "ways.jpg", 1600)
@@ -166,7 +166,7 @@ def main() -> None:
         widths = {"qualities": 1400, "thresholds": 800, "spatial-label": 700, "budget": 900, "sigma-error": 850}
         for plot, width in widths.items():
             keep(work / "plots" / f"{plot}.png", f"{plot}.png", width)
-        probox("report", results, *photos, "--out", work / "my report", "--title", "Odd things on a table")
+        probox("report", results, *photos, "--out", work / "my report", "--title", "Objects on a table")
         screenshots(work / "my report" / "index.html", work)
     for path in sorted(HERE.glob("*.[jp][pn]g")):
         print(f"{path.name}: {path.stat().st_size // 1024} kB")

@@ -1,4 +1,4 @@
-"""Makes the figures of docs/measures, what each measure responds to.
+"""Draw the figures of docs/measures: how each metric responds to changes.
 
 python docs/figures/measures.py            # all of them; needs probox[report]
 python docs/figures/measures.py nll crps   # some
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from drawn import finding, honest, informative, proper, scores  # noqa: F401  they fill the list
+from drawn import calibration, finding, informative, proper, scores  # noqa: F401  they register figures
 from drawn.common import FIGURES
 from PIL import Image
 
@@ -20,11 +20,11 @@ from probox.plots.base import set_style
 
 HERE = Path(__file__).resolve().parent / "measures"
 WIDTH = 860
-"""Pixels of a figure as pages show it."""
+"""Width of a figure in pixels."""
 
 
 def save(fig: Any, path: Path) -> None:
-    """Write a figure as PNG of few colours, at the width of a page."""
+    """Write a figure as PNG with 128 colours at `WIDTH`."""
     raw = io.BytesIO()
     fig.savefig(raw, format="png")
     with Image.open(raw) as image:
@@ -34,7 +34,7 @@ def save(fig: Any, path: Path) -> None:
 
 
 def make(names: Sequence[str], folder: Path) -> list[Path]:
-    """Draw some figures into a folder; return their paths."""
+    """Draw figures into a folder and return their paths."""
     import matplotlib.pyplot as plt
 
     paths = []
@@ -48,14 +48,14 @@ def make(names: Sequence[str], folder: Path) -> list[Path]:
 
 
 def main() -> None:
-    """Draw the figures that are named, or all."""
+    """Draw the named figures, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     parser.add_argument("--out", type=Path, default=HERE)
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in FIGURES]
     if unknown:
-        parser.error(f"there is no figure {unknown[0]!r}; there are {', '.join(FIGURES)}")
+        parser.error(f"unknown figure {unknown[0]!r}, expected one of {', '.join(FIGURES)}")
     given.out.mkdir(parents=True, exist_ok=True)
     for path in make(given.names or list(FIGURES), given.out):
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} KB")

@@ -1,1 +1,1 @@
-"""How the figures of docs/measures are drawn: a function each, under the name of its measure."""
+"""Figures of docs/measures: one function per metric."""

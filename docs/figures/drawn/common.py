@@ -1,4 +1,4 @@
-"""What figures of measures share: the demo, made-up errors, axes, and the list of figures."""
+"""Shared parts of the figures: the demo, synthetic errors, axes, and the registry of figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Axes = Any
 
 
 def figure(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """Register what draws the figure of a measure; it returns the matplotlib figure."""
+    """Register a function that returns the matplotlib figure of a metric."""
 
     def register(draw: Callable[[], Any]) -> Callable[[], Any]:
         FIGURES[name] = draw
@@ -32,12 +32,12 @@ def figure(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
 
 
 def panels(columns: int = 1, size: tuple[float, float] = (6.6, 3.5), **options: Any) -> tuple[Any, Any]:
-    """Return a figure and its axes, side by side."""
+    """Return a figure and its axes in one row."""
     return subplots(1, columns, size, **options)
 
 
 def mark_least(axes: Axes, x: Any, y: Any, colour: str, *, most: bool = False) -> None:
-    """Mark the best point of a curve."""
+    """Mark the minimum of a curve, or its maximum with `most`."""
     best = int(np.argmax(y) if most else np.argmin(y))
     axes.plot(x[best], y[best], "o", color=colour, markersize=7, markeredgecolor="white", zorder=5)
 
@@ -47,47 +47,47 @@ def beside(axes: Axes) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 
 
-# --- what is measured ---
+# --- data ---
 
 
 @cache
 def demo() -> Any:
-    """Return the built-in scene."""
+    """Return the demo data set."""
     return make_demo()
 
 
 def evaluate(found: Any = None, *measures: str) -> Any:
-    """Return the evaluation of detections in the demo's scene; default: of the detector that knows its errors."""
+    """Evaluate detections on the demo; default: those of `probabilistic`."""
     found = demo().detectors["probabilistic"] if found is None else found
     return probox.evaluate(demo().truth, found, measures=measures or ("nll",))
 
 
 def changed(**columns: Any) -> Any:
-    """Return the demo's second detector with other columns."""
+    """Return the detections of `probabilistic` with other columns."""
     return dataclasses.replace(demo().detectors["probabilistic"], **columns)
 
 
 def blocks(sigmas: Any) -> Any:
-    """Return corner covariances (K, 2, 2, 2) of edges' sigmas (K, 4), without correlations."""
+    """Return diagonal corner covariances (K, 2, 2, 2) of standard deviations of edges (K, 4)."""
     return np.square(sigmas).reshape(-1, 2, 2)[..., None] * np.eye(2)
 
 
 @cache
 def simulated(n: int = 4000) -> tuple[Any, Any]:
-    """Return errors and the sigmas that they were drawn from, (n, 4) each: 2 to 5 pixels, mostly."""
+    """Return Gaussian errors and their standard deviations, (n, 4) each, mostly 2 to 5 pixels."""
     random = np.random.default_rng(7)
     sigmas = np.exp(random.normal(1.1, 0.5, (n, 4)))
     return random.normal(size=(n, 4)) * sigmas, sigmas
 
 
 def in_order_of_score(found: Any = None) -> tuple[Any, Any, Any, Any]:
-    """Return score, hit, IoU and class of the demo's detections, and how many objects there are."""
+    """Return score, hit, IoU and class of detections of the demo."""
     result = evaluate(found)
-    judged = outcomes(result)
+    matched = outcomes(result)
     table = result.detections
-    return table.scores[judged.detections], judged.hits, judged.ious, table.labels[judged.detections]
+    return table.scores[matched.detections], matched.hits, matched.ious, table.labels[matched.detections]
 
 
-def constant_sigma(errors: Any) -> Any:
-    """Return one sigma for all edges, the best one."""
+def constant_std(errors: Any) -> Any:
+    """Return the constant standard deviation with the highest likelihood."""
     return np.full_like(errors, np.sqrt(np.square(errors).mean()))

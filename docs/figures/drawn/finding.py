@@ -1,4 +1,4 @@
-"""Figures of measures that ask whether things are found: PDQ, mAP, LRP."""
+"""Figures of detection quality: PDQ, mAP, LRP."""
 
 from __future__ import annotations
 
@@ -18,14 +18,20 @@ def draw_pdq() -> Any:
     constant = np.broadcast_to(np.eye(2), own.shape)
     fig, axes = panels()
     for number, (label, make) in enumerate(
-        {"its own sigmas": lambda f: own * f**2, "one constant sigma": lambda f: constant * (f * typical) ** 2}.items()
+        {"predicted std": lambda f: own * f**2, "constant std": lambda f: constant * (f * typical) ** 2}.items()
     ):
         score = [100 * evaluate(changed(covariances=make(f)), "pdq").pdq for f in factors]
         axes.plot(factors, score, color=COLOURS[number], label=label)
         mark_least(axes, factors, score, COLOURS[number], most=True)
     plain = 100 * evaluate(demo().detectors["deterministic"], "pdq").pdq
-    axes.axhline(plain, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="plain boxes, no sigma")
-    axes.set(xscale="log", xlabel="sigmas times", ylabel="PDQ, %", title="PDQ rewards a fitting spread", ylim=(0, None))
+    axes.axhline(plain, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="boxes without covariance")
+    axes.set(
+        xscale="log",
+        xlabel="factor of the std",
+        ylabel="PDQ [%]",
+        title="PDQ against the scale of the std",
+        ylim=(0, None),
+    )
     axes.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
     axes.minorticks_off()
     beside(axes)
@@ -42,10 +48,10 @@ def draw_map() -> Any:
         boxes[:, 2:] = np.maximum(boxes[:, 2:], boxes[:, :2] + 1.0)
         measured = evaluate(changed(boxes=boxes, extents=None), "map").average_precision
         curve = 100 * measured.precision[..., 0].mean(axis=(1, 2))
-        label = f"edges off by {spread:g} px more" if spread else "boxes as they are"
+        label = f"edges with {spread:g} px noise" if spread else "original boxes"
         axes.plot(IOU_THRESHOLDS, curve, "-o", color=COLOURS[number], label=f"{label}\nmAP {100 * measured.map:.1f}")
-    axes.set(xlabel="IoU from which a box counts as right", ylabel="AP, mean of classes, %", ylim=(0, 100))
-    axes.set_title("mAP is the mean of ten")
+    axes.set(xlabel="IoU threshold", ylabel="AP, mean over classes [%]", ylim=(0, 100))
+    axes.set_title("mAP is the mean over ten thresholds")
     beside(axes)
     return fig
 
@@ -60,12 +66,12 @@ def draw_lrp() -> Any:
     placed = curve.lrp - missed - wrong
     fig, axes = panels()
     colours = COLOURS[2], COLOURS[1], COLOURS[0]
-    words = "right, but badly placed", "false positives", "missed objects"
+    words = "localisation", "false positives", "missed objects"
     axes.stackplot(curve.score, placed, wrong, missed, colors=colours, labels=words, alpha=0.55)
     axes.plot(curve.score, curve.lrp, color=INK, label="LRP(s)")
     mark_least(axes, curve.score, curve.lrp, INK)
     axes.set(
-        xlim=(0, 1), ylim=(0, 1), xlabel="score threshold s", ylabel="LRP", title=f'LRP of "{name}", and its best s'
+        xlim=(0, 1), ylim=(0, 1), xlabel="score threshold s", ylabel="LRP", title=f'LRP of "{name}" and its minimum'
     )
     beside(axes)
     return fig

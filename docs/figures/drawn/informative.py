@@ -1,4 +1,4 @@
-"""Figures of measures that ask whether uncertainty is informative: MUE, AUSE, Spearman."""
+"""Figures of informativeness: MUE, AUSE, Spearman."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def draw_mue() -> Any:
     lost = np.array([(u[hits] > limit).mean() for limit in d])
     kept = np.array([(u[~hits] <= limit).mean() for limit in d])
     fig, axes = panels()
-    axes.plot(d, 100 * lost, color=COLOURS[0], label="hits turned away")
-    axes.plot(d, 100 * kept, color=COLOURS[1], label="others let in")
-    axes.plot(d, 50 * (lost + kept), color=INK, label="half of each")
+    axes.plot(d, 100 * lost, color=COLOURS[0], label="hits rejected")
+    axes.plot(d, 100 * kept, color=COLOURS[1], label="false positives accepted")
+    axes.plot(d, 50 * (lost + kept), color=INK, label="mean of both")
     mark_least(axes, d, 50 * (lost + kept), INK)
-    axes.set(xlim=(0, 0.8), ylim=(0, 100), xlabel="limit d of the uncertainty 1 - s", ylabel="%")
-    axes.set_title(f"MUE {50 * (lost + kept).min():.1f} %: the best limit")
+    axes.set(xlim=(0, 0.8), ylim=(0, 100), xlabel="limit d of the uncertainty 1 - s", ylabel="detections [%]")
+    axes.set_title(f"MUE {50 * (lost + kept).min():.1f}%: the minimum")
     beside(axes)
     return fig
 
@@ -46,8 +46,8 @@ def draw_ause() -> Any:
     found = demo().detectors["probabilistic"]
     sides = np.concatenate([found.extents, found.extents], axis=1)
     results = {
-        "its own sigmas": evaluate(found, "ause"),
-        "5 % of the side": evaluate(changed(covariances=blocks(0.05 * sides)), "ause"),
+        "predicted std": evaluate(found, "ause"),
+        "constant: 5% of the side": evaluate(changed(covariances=blocks(0.05 * sides)), "ause"),
     }
     return Plots(results).sparsification().figure
 
@@ -64,7 +64,7 @@ def draw_spearman() -> Any:
     fig, axes = panels()
     axes.plot(spreads, rank, color=COLOURS[0], label="Spearman")
     axes.plot(spreads, area, color=COLOURS[1], label="AUSE")
-    axes.set(xlabel="how much sigmas differ: standard deviation of ln sigma", ylim=(0, 1.02), xlim=(0, 2))
-    axes.set_title("Perfect sigmas reach neither 1 nor 0")
+    axes.set(xlabel="standard deviation of ln(std)", ylim=(0, 1.02), xlim=(0, 2))
+    axes.set_title("Perfect std reach neither 1 nor 0")
     beside(axes)
     return fig

@@ -17,15 +17,15 @@ def draw_nll() -> Any:
     factors = np.geomspace(0.3, 5.0, 60)
     fig, axes = panels()
     for number, (label, residuals) in enumerate(
-        {"Gaussian errors": errors, "one box in 50\nten times as far": wild}.items()
+        {"Gaussian errors": errors, "2% of boxes with\nten times the error": wild}.items()
     ):
         score = [negative_log_likelihoods(residuals, blocks(f * sigmas)).mean() for f in factors]
         axes.plot(factors, score, color=COLOURS[number], label=label)
         mark_least(axes, factors, score, COLOURS[number])
-    axes.set(xscale="log", ylim=(9, 24), xlabel="claimed sigma / true sigma", ylabel="NLL, nats")
+    axes.set(xscale="log", ylim=(9, 24), xlabel="predicted std / true std", ylabel="NLL [nats]")
     axes.set_xticks([0.3, 0.5, 1, 2, 5], ["0.3", "0.5", "1", "2", "5"])
     axes.minorticks_off()
-    axes.set_title("NLL: too sure is worse than too unsure")
+    axes.set_title("NLL penalises overconfidence more")
     beside(axes)
     return fig
 
@@ -38,10 +38,10 @@ def draw_energy() -> Any:
     for number, sigma in enumerate((1.0, 2.0, 4.0)):
         spread = blocks(np.full((len(errors), 4), sigma))
         left.plot(errors, negative_log_likelihoods(residuals, spread), color=COLOURS[number])
-        right.plot(errors, energy_scores(residuals, spread), color=COLOURS[number], label=f"sigma {sigma:g} px")
-    right.plot(errors, 2 * errors, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="plain box: |r|")
-    left.set(xlabel="error of every edge, px", ylabel="NLL, nats", ylim=(0, 100), title="NLL grows with r²")
-    right.set(xlabel="error of every edge, px", ylabel="energy score, px", ylim=(0, 25), title="energy with |r|")
+        right.plot(errors, energy_scores(residuals, spread), color=COLOURS[number], label=f"std {sigma:g} px")
+    right.plot(errors, 2 * errors, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="no covariance: |r|")
+    left.set(xlabel="error of each edge [px]", ylabel="NLL [nats]", ylim=(0, 100), title="NLL grows with r²")
+    right.set(xlabel="error of each edge [px]", ylabel="energy score [px]", ylim=(0, 25), title="energy grows with |r|")
     right.legend(loc="upper left")
     return fig
 
@@ -49,19 +49,19 @@ def draw_energy() -> Any:
 @figure("crps")
 def draw_crps() -> Any:
     fig, (left, right) = panels(2, (7.2, 3.5))
-    y, truth = np.linspace(-8, 10, 400), 3.0
-    claimed, step = normal_cdf(y / 2.0), (y >= truth).astype(float)
-    left.plot(y, claimed, color=COLOURS[0], label="claimed: N(0, 2²)")
-    left.plot(y, step, color=COLOURS[1], label="truth: 3")
-    left.fill_between(y, np.square(claimed - step), color=INK, alpha=0.2, linewidth=0, label="(F - step)²")
-    left.set(xlabel="edge, px", ylabel="cumulative probability", title="CRPS is the grey area", ylim=(0, 1.45))
+    y, observed = np.linspace(-8, 10, 400), 3.0
+    predicted, step = normal_cdf(y / 2.0), (y >= observed).astype(float)
+    left.plot(y, predicted, color=COLOURS[0], label="predicted: N(0, 2²)")
+    left.plot(y, step, color=COLOURS[1], label="ground truth: 3")
+    left.fill_between(y, np.square(predicted - step), color=INK, alpha=0.2, linewidth=0, label="(F - step)²")
+    left.set(xlabel="edge [px]", ylabel="cumulative probability", title="CRPS is the grey area", ylim=(0, 1.45))
     left.legend(loc="upper left")
     sigmas, true = np.linspace(0.0, 8.0, 81), 2.0
     errors = np.random.default_rng(7).normal(0.0, true, 20000)
     score = [crps(errors, np.full_like(errors, sigma)).mean() for sigma in sigmas]
     right.plot(sigmas, score, color=COLOURS[0])
     mark_least(right, sigmas, score, COLOURS[0])
-    right.set(xlabel="claimed sigma, px", ylabel="mean CRPS, px", title="least at the true sigma, 2", ylim=(0, None))
+    right.set(xlabel="predicted std [px]", ylabel="mean CRPS [px]", title="minimum at the true std, 2", ylim=(0, None))
     return fig
 
 
@@ -73,24 +73,24 @@ def draw_brier() -> Any:
     for number, (label, more) in enumerate(others.items()):
         axes.plot(p, np.square(1.0 - p) * (1.0 + more), color=COLOURS[number], label=label)
     axes.set(xlabel="probability of the true class", ylabel="Brier score", title="Brier score of one label")
-    axes.legend(title="the rest of 1 is", title_fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    axes.legend(title="remaining probability", title_fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return fig
 
 
 @figure("ignorance")
 def draw_ignorance() -> Any:
-    said, true = np.linspace(0.005, 0.995, 199), 0.7
+    stated, true = np.linspace(0.005, 0.995, 199), 0.7
     fig, axes = panels()
     curves = {
-        "ignorance, nats": -true * np.log(said) - (1 - true) * np.log(1 - said),
-        "Brier score": true * 2 * np.square(1 - said) + (1 - true) * 2 * np.square(said),
+        "ignorance [nats]": -true * np.log(stated) - (1 - true) * np.log(1 - stated),
+        "Brier score": true * 2 * np.square(1 - stated) + (1 - true) * 2 * np.square(stated),
     }
     for number, (label, score) in enumerate(curves.items()):
-        axes.plot(said, score, color=COLOURS[number], label=label)
-        mark_least(axes, said, score, COLOURS[number])
+        axes.plot(stated, score, color=COLOURS[number], label=label)
+        mark_least(axes, stated, score, COLOURS[number])
     axes.axvline(true, color=INK, linewidth=1.0, alpha=0.6)
-    axes.set(xlim=(0, 1), ylim=(0, 2.5), xlabel="stated probability that the cup is a cup", ylabel="expected score")
-    axes.set_title("Both are least at what is true, 0.7")
+    axes.set(xlim=(0, 1), ylim=(0, 2.5), xlabel="stated probability of the true class", ylabel="expected score")
+    axes.set_title("Both have their minimum at 0.7, the true value")
     beside(axes)
     return fig
 
@@ -99,14 +99,14 @@ def draw_ignorance() -> Any:
 def draw_pmb() -> Any:
     found = demo().detectors["probabilistic"]
     ways = {
-        "as it is": found,
-        "sigmas halved": changed(covariances=found.covariances / 4.0),
+        "original": found,
+        "std halved": changed(covariances=found.covariances / 4.0),
         "scores above 0.5": found.select(found.label_probs.max(axis=1) > 0.5),
-        "10 % left for\nbackground": changed(label_probs=np.float32(0.9) * found.label_probs, scores=None),
+        "10% left for\nbackground": changed(label_probs=np.float32(0.9) * found.label_probs, scores=None),
     }
     parts = {
         "PMB_box": "boxes", "PMB_label": "labels", "PMB_unmatched": "unmatched detections",
-        "PMB_missed": "objects without any", "PMB_clutter": "clutter",
+        "PMB_missed": "missed objects", "PMB_clutter": "clutter",
     }  # fmt: skip
     numbers = [evaluate(one, "pmb-nll").summary() for one in ways.values()]
     fig, axes = panels(1, (7.2, 3.6))
@@ -119,7 +119,7 @@ def draw_pmb() -> Any:
         axes.text(total + 3, row, f"{total:.0f}", va="center", fontsize=9)
     axes.set_yticks(range(len(ways)), list(ways))
     axes.invert_yaxis()
-    axes.set(xlabel="nats in an image, best assignment", title="Parts of PMB-NLL (with the floor)", xlim=(0, 330))
+    axes.set(xlabel="nats per image, best assignment", title="Parts of PMB-NLL (with the floor)", xlim=(0, 330))
     axes.grid(axis="y", visible=False)
     beside(axes)
     return fig

@@ -1,4 +1,4 @@
-"""Figures of measures that ask whether scores and labels are honest: D-ECE in many ways, LaECE, LaACE, OCE, QGC."""
+"""Figures of the calibration of scores and labels: D-ECE, LaECE, LaACE, OCE, QGC."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def draw_laece() -> Any:
     axes.plot(scores[own], ious[own], "o", color=COLOURS[0], markersize=4, alpha=0.5, label="detections")
     x, y = mean_score[some] / n[some], mean_iou[some] / n[some]
     axes.vlines(x, x, y, color=COLOURS[1], linewidth=2, alpha=0.7)
-    axes.plot(x, y, "D", color=COLOURS[1], markersize=5, label="means of 25 bins,\nand their gaps")
+    axes.plot(x, y, "D", color=COLOURS[1], markersize=5, label="means of 25 bins\nand their gaps")
     error = np.abs(mean_iou - mean_score).sum() / n.sum()
-    axes.set(xlim=(0, 1), ylim=(-0.03, 1), xlabel="score", ylabel="IoU (0 if wrong)", aspect="equal")
-    axes.set_title(f'"{name}": LaECE {100 * error:.1f} %')
+    axes.set(xlim=(0, 1), ylim=(-0.03, 1), xlabel="score", ylabel="IoU (0 without match)", aspect="equal")
+    axes.set_title(f'"{name}": LaECE {100 * error:.1f}%')
     beside(axes)
     return fig
 
@@ -48,8 +48,8 @@ def draw_laace() -> Any:
     ious = np.where(random.random(600) < 0.25, 0.0, random.beta(12, 3, 600))
     labels = np.zeros(600, np.int64)
     cases = {
-        "one score for all": np.full(600, ious.mean()),
-        "scores that know": np.clip(ious + random.normal(0, 0.06, 600), 0, 1),
+        "constant score": np.full(600, ious.mean()),
+        "informative scores": np.clip(ious + random.normal(0, 0.06, 600), 0, 1),
     }
     fig, row = panels(2, (7.2, 3.7), sharey=True)
     for number, (axes, (label, scores)) in enumerate(zip(row, cases.items(), strict=True)):
@@ -57,9 +57,9 @@ def draw_laace() -> Any:
         axes.plot(scores, ious, "o", color=COLOURS[number], markersize=3, alpha=0.35)
         lists = scores.tolist(), ious.tolist(), labels.tolist()
         few, alone = score_definition.laece(*lists, 25), score_definition.laace(*lists)
-        axes.set_title(f"{label}\nLaECE {100 * few:.1f} %, LaACE {100 * alone:.1f} %", fontsize=10)
+        axes.set_title(f"{label}\nLaECE {100 * few:.1f}%, LaACE {100 * alone:.1f}%", fontsize=10)
         axes.set(xlim=(-0.03, 1), ylim=(-0.03, 1), xlabel="score")
-    row[0].set_ylabel("IoU (0 if wrong)")
+    row[0].set_ylabel("IoU (0 without match)")
     return fig
 
 
@@ -68,9 +68,9 @@ def draw_oce() -> Any:
     box, classes = np.array([[10.0, 10.0, 50.0, 50.0]]), np.array([0])
     first, counts = np.array([0.9, 0.05, 0.0]), np.arange(0, 9)
     more = {
-        "say another class": [0.05, 0.9, 0.0],
-        "are unsure of it": [0.2, 0.0, 0.0],
-        "say the same": [0.9, 0.05, 0.0],
+        "another class": [0.05, 0.9, 0.0],
+        "low probability": [0.2, 0.0, 0.0],
+        "same label": [0.9, 0.05, 0.0],
     }
     fig, axes = panels()
     for number, (label, p) in enumerate(more.items()):
@@ -79,9 +79,11 @@ def draw_oce() -> Any:
             probs = np.stack([first, *[np.array(p)] * n])
             losses.append(float(object_brier_scores(np.repeat(box, n + 1, axis=0), probs, box, classes)[0, 0]))
         axes.plot(counts, losses, "o-", color=COLOURS[number], markersize=5, label=label)
-    axes.axhline(1.0, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="no detection at all")
+    axes.axhline(1.0, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="no detection")
     axes.set(
-        xlabel="further detections on the same object", ylabel="loss of the object", title="OCE listens to all of them"
+        xlabel="further detections on the same object",
+        ylabel="loss of the object",
+        title="OCE uses all detections on an object",
     )
     axes.set_ylim(bottom=0)
     beside(axes)
@@ -107,6 +109,6 @@ def draw_qgc() -> Any:
     axes.stackplot(levels, parts, colors=(COLOURS[2], COLOURS[1], COLOURS[0]), labels=words, alpha=0.55)
     axes.plot(levels, parts.sum(axis=0), color=INK, label="QGC")
     mark_least(axes, levels, parts.sum(axis=0), INK)
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score threshold", ylabel="QGC", title="QGC at every threshold")
+    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score threshold", ylabel="QGC", title="QGC against the score threshold")
     beside(axes)
     return fig

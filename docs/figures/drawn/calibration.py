@@ -1,4 +1,4 @@
-"""Figures of measures that ask whether sigmas are honest: NEES, coverage, PIT, M-QCE, ENCE, sharpness."""
+"""Figures of calibration metrics: NEES, coverage, PIT, M-QCE, ENCE, sharpness."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from drawn.common import COLOURS, INK, beside, blocks, constant_sigma, evaluate, figure, panels, simulated
+from drawn.common import COLOURS, INK, beside, blocks, constant_std, evaluate, figure, panels, simulated
 from probox.measures.scoring.calibration_metrics import (
     Bins,
     SortedColumns,
@@ -19,7 +19,7 @@ from probox.measures.scoring.calibration_metrics import (
 )
 from probox.measures.scoring.scores import chi2_4_cdf, crps, squared_distances
 
-FORECASTERS = {"right": 1.0, "too sure: sigma halved": 0.5, "too unsure: sigma doubled": 2.0}
+FORECASTERS = {"calibrated": 1.0, "overconfident: std halved": 0.5, "underconfident: std doubled": 2.0}
 
 
 @figure("nees")
@@ -32,12 +32,14 @@ def draw_nees() -> Any:
         shares, words = np.histogram(distances, edges)[0] / len(errors), f"{label}\nNEES {distances.mean():.1f}"
         axes.stairs(100 * shares, edges, color=COLOURS[number], linewidth=1.6, label=words)
     middles = np.sqrt(edges[1:] * edges[:-1])
-    axes.plot(middles, 100 * np.diff(chi2_4_cdf(edges)), color=INK, linestyle=(0, (1, 1.5)), label="chi squared with 4")
+    axes.plot(
+        middles, 100 * np.diff(chi2_4_cdf(edges)), color=INK, linestyle=(0, (1, 1.5)), label="chi-squared, 4 d.o.f."
+    )
     axes.set(
         xscale="log",
-        xlabel="squared distance in sigmas of a box",
-        ylabel="boxes, %",
-        title="NEES is the mean: 4 if right",
+        xlabel="squared Mahalanobis distance of a box",
+        ylabel="boxes [%]",
+        title="NEES is the mean: 4 if calibrated",
     )
     axes.set_xticks([0.1, 1, 4, 10, 100], ["0.1", "1", "4", "10", "100"])
     axes.minorticks_off()
@@ -50,17 +52,17 @@ def draw_coverage() -> Any:
     errors, sigmas = simulated()
     shares = np.linspace(0.0, 1.0, 101)
     fig, axes = panels(1, (6.6, 3.9))
-    claims = {label: factor * sigmas for label, factor in FORECASTERS.items()} | {
-        "one constant sigma": constant_sigma(errors)
+    predictions = {label: factor * sigmas for label, factor in FORECASTERS.items()} | {
+        "constant std": constant_std(errors)
     }
-    for number, (label, claim) in enumerate(claims.items()):
-        levels = edge_levels(errors, claim)
+    for number, (label, predicted) in enumerate(predictions.items()):
+        levels = edge_levels(errors, predicted)
         curve = [100 * coverage(levels, share) for share in shares.tolist()]
         axes.plot(
-            100 * shares, curve, color=COLOURS[number], label=f"{label}\nat 90 %: {100 * coverage(levels, 0.9):.0f} %"
+            100 * shares, curve, color=COLOURS[number], label=f"{label}\nat 90%: {100 * coverage(levels, 0.9):.0f}%"
         )
     axes.axvline(90, color=INK, linewidth=1.0, alpha=0.5)
-    axes.set(xlim=(0, 100), ylim=(0, 100), xlabel="share that intervals should hold, %", ylabel="truths in them, %")
+    axes.set(xlim=(0, 100), ylim=(0, 100), xlabel="nominal coverage [%]", ylabel="observed coverage [%]")
     axes.set(title="Coverage of intervals", aspect="equal")
     beside(axes)
     return fig
@@ -70,18 +72,18 @@ def draw_coverage() -> Any:
 def draw_pit() -> Any:
     errors, sigmas = simulated()
     cases = {
-        "right": (errors, sigmas), "too sure: a valley": (errors, 0.5 * sigmas),
-        "too unsure: a hill": (errors, 2.0 * sigmas), "shifted by 2 px: slanted": (errors + 2.0, sigmas),
+        "calibrated": (errors, sigmas), "overconfident": (errors, 0.5 * sigmas),
+        "underconfident": (errors, 2.0 * sigmas), "biased by 2 px": (errors + 2.0, sigmas),
     }  # fmt: skip
     fig, row = panels(4, (9.6, 2.9), sharey=True)
-    for number, (axes, (label, (residuals, claim))) in enumerate(zip(row, cases.items(), strict=True)):
-        shares = pit_histogram(pit_values(residuals, claim))
+    for number, (axes, (label, (residuals, predicted))) in enumerate(zip(row, cases.items(), strict=True)):
+        shares = pit_histogram(pit_values(residuals, predicted))
         axes.stairs(100 * shares, np.linspace(0, 1, 11), fill=True, color=COLOURS[number], alpha=0.6)
         axes.axhline(10, color=INK, linewidth=1.0, alpha=0.6)
-        axes.set(xlabel=f"PIT {50 * np.abs(shares - 0.1).sum():.1f} %", xlim=(0, 1))
+        axes.set(xlabel=f"PIT {50 * np.abs(shares - 0.1).sum():.1f}%", xlim=(0, 1))
         axes.set_title(label, fontsize=10)
         axes.set_xticks([0, 0.5, 1], ["0", "Φ(z)", "1"])
-    row[0].set_ylabel("edges, %")
+    row[0].set_ylabel("edges [%]")
     return fig
 
 
@@ -94,8 +96,8 @@ def draw_mqce() -> Any:
     axes.plot([0, 1], [0, 1], color=INK, linewidth=1.0, alpha=0.6)
     axes.vlines(levels, levels, reached, color=COLOURS[1], linewidth=4, alpha=0.6, label="|coverage - q|")
     axes.plot(levels, reached, "o-", color=COLOURS[0], markersize=4, label="coverage of boxes")
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="q", ylabel="boxes in their ellipsoid")
-    axes.set_title(f"M-QCE {100 * result.summary()['M-QCE']:.1f} %: the mean gap")
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="nominal coverage q", ylabel="observed coverage of boxes")
+    axes.set_title(f"M-QCE {100 * result.summary()['M-QCE']:.1f}%: the mean gap")
     beside(axes)
     return fig
 
@@ -103,20 +105,26 @@ def draw_mqce() -> Any:
 @figure("ence")
 def draw_ence() -> Any:
     errors, sigmas = (column[:, 0] for column in simulated())
-    timid = np.sqrt(sigmas)
-    timid *= np.sqrt(np.square(errors / timid).mean())  # right on the whole
+    compressed = np.sqrt(sigmas)
+    compressed *= np.sqrt(np.square(errors / compressed).mean())  # calibrated on average
     fig, axes = panels(1, (6.6, 3.9))
-    for number, (label, claim) in enumerate({"right": sigmas, "small too large,\nlarge too small": timid}.items()):
-        sums = SortedColumns(claim, [claim**2, errors**2]).sums(Bins(10, "mass"))
+    for number, (label, predicted) in enumerate(
+        {"calibrated": sigmas, "small std too large,\nlarge std too small": compressed}.items()
+    ):
+        sums = SortedColumns(predicted, [predicted**2, errors**2]).sums(Bins(10, "mass"))
         n, variances, squares = (column[0] for column in sums)
-        z = np.square(errors / claim).mean()
+        z = np.square(errors / predicted).mean()
         words = f"{label}\nENCE {ence_of_sums(*sums)[0]:.2f}, mean z² {z:.2f}"
         axes.plot(np.sqrt(variances / n), np.sqrt(squares / n), "o-", color=COLOURS[number], markersize=5, label=words)
     axes.plot([0, 10], [0, 10], color=INK, linewidth=1.0, alpha=0.6)
     axes.set(
-        xlim=(0, 9), ylim=(0, 9), aspect="equal", xlabel="claimed: RMV of a bin, px", ylabel="seen: RMSE of a bin, px"
+        xlim=(0, 9),
+        ylim=(0, 9),
+        aspect="equal",
+        xlabel="predicted std of a bin (RMV) [px]",
+        ylabel="RMSE of a bin [px]",
     )
-    axes.set_title("Errors against sigmas, in 10 bins")
+    axes.set_title("Error against predicted std, 10 bins")
     beside(axes)
     return fig
 
@@ -124,20 +132,22 @@ def draw_ence() -> Any:
 @figure("sharpness")
 def draw_sharpness() -> Any:
     errors, sigmas = simulated()
-    widest = constant_sigma(errors)
-    claims = {
-        "right, each edge its own": sigmas, "one constant, as large as errors": widest,
-        "too sure": 0.5 * sigmas, "too unsure": 1.7 * sigmas,
+    widest = constant_std(errors)
+    predictions = {
+        "calibrated, one std per edge": sigmas, "calibrated constant std": widest,
+        "overconfident": 0.5 * sigmas, "underconfident": 1.7 * sigmas,
     }  # fmt: skip
     fig, axes = panels()
-    for number, (label, claim) in enumerate(claims.items()):
-        x, y = np.sqrt(np.square(claim).mean()), 100 * coverage(edge_levels(errors, claim), 0.9)
-        score = crps(errors, claim).mean()
+    for number, (label, predicted) in enumerate(predictions.items()):
+        x, y = np.sqrt(np.square(predicted).mean()), 100 * coverage(edge_levels(errors, predicted), 0.9)
+        score = crps(errors, predicted).mean()
         style = {"markersize": 15, "fillstyle": "none", "markeredgewidth": 2} if number == 1 else {"markersize": 9}
         words = f"{label}\nCRPS {score:.2f} px"
         axes.plot(x, y, "os^D"[number], color=COLOURS[number], linestyle="none", label=words, **style)
     axes.axhline(90, color=INK, linewidth=1.0, alpha=0.6)
-    axes.set(xlabel="sharpness, px (smaller claims more)", ylabel="coverage at 90 %, %", ylim=(50, 102), xlim=(0, 8))
-    axes.set_title("Sharp is good only where it is covered")
+    axes.set(
+        xlabel="sharpness [px], lower is sharper", ylabel="coverage of 90% intervals [%]", ylim=(50, 102), xlim=(0, 8)
+    )
+    axes.set_title("Compare sharpness at equal coverage")
     beside(axes)
     return fig
