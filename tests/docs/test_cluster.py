@@ -1,4 +1,4 @@
-"""What the page about clusters shows of its recipes is what they are, and is run."""
+"""The recipes of docs/cluster.md: their excerpts equal the files, and their commands run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FILES = {
     "ray": ("ray_evaluate.py", "test_ray.py"),
     "spark": ("spark_evaluate.py", "test_spark.py"),
 }
-"""The file of each recipe, and the test that runs its lines for the shell."""
+"""The file of each recipe, and the test that runs its shell commands."""
 
 
 def plain(code: str) -> list[str]:
-    """Return the lines of a code, without those that say nothing and without what they are indented by."""
+    """Return the lines of code without indentation, empty lines and comments."""
     return [line.strip() for line in code.splitlines() if line.strip() and not line.strip().startswith("#")]
 
 
@@ -32,12 +32,15 @@ def test_every_recipe_was_found() -> None:
         assert f"[{file}](../examples/{file})" in text
 
 
+def test_recipes_have_excerpts() -> None:
+    excerpts = [slug for slug in FILES if blocks_of(slug, "python") + blocks_of(slug, "bash")]
+    assert excerpts == ["xargs", "slurm", "torchrun"]
+
+
 @pytest.mark.parametrize("slug", FILES)
 def test_lines_of_a_recipe_stand_in_its_file(slug: str) -> None:
     there = plain((ROOT / "examples" / FILES[slug][0]).read_text(encoding="utf-8"))
-    blocks = blocks_of(slug, "python") + blocks_of(slug, "bash")
-    assert blocks
-    for code in blocks:
+    for code in blocks_of(slug, "python") + blocks_of(slug, "bash"):
         lines = plain(code)
         starts = [at for at, line in enumerate(there) if line == lines[0]]
         assert any(there[at : at + len(lines)] == lines for at in starts), code

@@ -23,7 +23,7 @@ FILES = {
     "measures_index": ("truth.json", "detections.json"),
 }
 """Ground truth, and files of detections."""
-NEEDS = {"tutorials_a_cluster": ("distributed",), "tutorials_train_with_ppdq": ("torch",),
+NEEDS = {"tutorials_train_with_ppdq": ("torch",),
          "tutorials_make_mc_dropout_work": ("onnx", "onnxruntime")}  # fmt: skip
 """Packages without which the test of a page is skipped."""
 OF_A_CLONE = {"own_detector": "examples", "tutorials_make_mc_dropout_work": "examples"}
