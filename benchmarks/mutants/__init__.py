@@ -1,11 +1,12 @@
-"""Broken measures, and which claims of the experiments see that they are broken.
+"""Mutation testing of the experiments: which claims detect which defects of the metrics.
 
-    python -m benchmarks.mutants [--mutants NAME...] [--experiments NAME...] [--out docs/mutants.md] [--json FILE]
+    python -m benchmarks.mutants [--mutants NAME...] [--experiments NAME...] [--out FILE] [--json FILE] [--csv FILE]
 
-Each mutant is the measure with one thing wrong. Every experiment of `probox_experiments` is run, small, with the
-measure in plain NumPy (`probox.measures.pdq.definition`, `probox.measures.boxes.box_definition`) in place of the
-compiled kernel, once as it is and once with each mutant. A claim that holds as it is and fails with a mutant sees
-that mutant. A mutant that no claim sees is named, and the command ends with status 1.
+A mutant is a metric with one defect. Each experiment of `probox_experiments` runs, with small data, once with the
+correct metric and once with each mutant, both in plain NumPy (`probox.measures.pdq.definition`,
+`probox.measures.boxes.box_definition`) instead of the compiled kernel. A claim detects a mutant if it holds with the
+correct metric and fails with the mutant. The command names the mutants that no claim detects, and then returns 1.
+The report is written to build/mutants.md, or to the file of --out.
 """
 
 from benchmarks.mutants.mutant import IDENTITY, Mutant, patched
@@ -17,4 +18,4 @@ from benchmarks.mutants.of_space import OF_SPACE
 __all__ = ["IDENTITY", "MUTANTS", "Mutant", "patched"]
 
 MUTANTS: tuple[Mutant, ...] = (*OF_SPACE, *OF_PAIRS, *OF_SCORES, *OF_BOXES)
-"""In the order of the equations: pixels, pairs, the score, then the other measures."""
+"""In the order of the equations: pixels, pairs, PDQ, then mAP and moLRP."""

@@ -1,4 +1,4 @@
-"""The command: which claims see which broken measures."""
+"""The command `python -m benchmarks.mutants`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from probox_experiments import EXPERIMENTS
 __all__ = ["main"]
 
 COMMAND = "python -m benchmarks.mutants"
+OUT = Path("build/mutants.md")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,15 +32,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = {mutant.name: mutant for mutant in (*MUTANTS, IDENTITY)}
     there = {experiment.name: experiment for experiment in EXPERIMENTS}
     usual = [name for name, experiment in there.items() if experiment.in_all]
-    parser.add_argument("--mutants", nargs="+", metavar="NAME", choices=known, help="these alone; default: all")
+    parser.add_argument("--mutants", nargs="+", metavar="NAME", choices=known, help="mutants to try [default: all]")
     parser.add_argument(
-        "--experiments", nargs="+", metavar="NAME", choices=there, help="these alone; default: all that `all` runs"
+        "--experiments",
+        nargs="+",
+        metavar="NAME",
+        choices=there,
+        help="experiments to run [default: all but training]",
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the page here instead of printing it")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also keep everything in this file")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="also keep the table in this file")
-    parser.add_argument("--processes", type=int, default=2, metavar="N", help="mutants at a time (default 2)")
-    parser.add_argument("--list", action="store_true", help="list the mutants, and try none")
+    parser.add_argument("--out", type=Path, metavar="FILE", default=OUT, help=f"Markdown report [default: {OUT}]")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all results as JSON")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="also write the matrix as CSV")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="number of processes [default: 2]")
+    parser.add_argument("--list", action="store_true", help="list the mutants and exit")
     given = parser.parse_args(arguments)
     if given.list:
         print("\n".join(f"{mutant.name:24}{mutant.sentence}" for mutant in MUTANTS))
@@ -59,16 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trials = try_mutants(
         chosen, experiments, truth, processes=given.processes, progress=lambda line: print(line, file=sys.stderr)
     )
-    page = as_markdown(trials, truth, command)
-    if not given.out:
-        print(page, end="")
     texts = {
-        given.out: page,
+        given.out: as_markdown(trials, truth, command),
         given.json: json.dumps(as_json(trials, command), indent=1),
         given.csv: "".join(csv_lines(as_csv(trials))),
     }
     write_files({path: text.encode() for path, text in texts.items() if path is not None})
-    print(f"{len(chosen)} mutants, {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    print(f"{given.out}: {len(chosen)} mutants, {time.perf_counter() - began:.0f} s", file=sys.stderr)
     for mutant in trials.survivors:
         print(f"SURVIVES: {mutant.name}: {mutant.sentence}", file=sys.stderr)
     return 1 if trials.survivors else 0

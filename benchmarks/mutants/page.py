@@ -1,4 +1,4 @@
-"""What was tried as a page of Markdown, as JSON and as CSV."""
+"""The results of mutation testing as Markdown, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -16,31 +16,30 @@ NONE = "."
 
 
 def as_markdown(trials: Trials, truth: GroundTruth, command: str) -> str:
-    """Return the page: who survived, the table, the mutants, the claims and the settings."""
+    """Return the report: surviving mutants, the matrix, the mutants, the claims and the settings."""
     held = sum(len(judged.holding) for judged in trials.true.values())
     width, height = truth.dataset.widths[0], truth.dataset.heights[0]
     lines = [
-        "# Broken measures and the claims that see them",
+        "# Mutation testing of the claims",
         "",
-        "Each row is the measure with one thing wrong, a *mutant*. Every experiment is run with it. A claim that holds",
-        "with the true measure and fails with the broken one sees the mutant. A broken measure that no claim sees",
-        "would pass for a right one.",
+        "A *mutant* is a metric with one defect. Every experiment runs with every mutant. A claim detects a mutant if",
+        "it holds with the correct metric and fails with the mutant.",
         "",
         f"Made by `{command}` with probox {__version__}.",
         "",
-        f"- {len(trials.mutants)} mutants, {len(trials.true)} experiments, {held} claims that hold with the true one.",
-        "- The measures are the plain definitions (`probox.measures.pdq.definition`,",
-        "  `probox.measures.boxes.box_definition`), not the compiled kernel; a test compares the two.",
-        "- PDQ is measured under the presets `reference` and `paper`.",
-        "- Experiments are run small, because the definitions look at every pixel of every map. Those on many images",
-        f"  have {len(truth.image_ids)} images of {width} x {height} pixels with {len(truth)} objects; settings are at",
-        "  the end.",
+        f"- {len(trials.mutants)} mutants, {len(trials.true)} experiments, {held} claims that hold without a mutant.",
+        "- Metrics are computed by the NumPy definitions (`probox.measures.pdq.definition`,",
+        "  `probox.measures.boxes.box_definition`), not by the compiled kernel. A test compares the two.",
+        "- PDQ is computed with the presets `reference` and `paper`.",
+        "- Experiments are small, because the definitions evaluate each pixel. Those on many images have",
+        f"  {len(truth.image_ids)} images of {width} x {height} pixels with {len(truth)} objects.",
+        "- [Settings](#settings) are listed at the end.",
         "",
         *_survivors(trials),
         "",
         "## Mutants by claims",
         "",
-        "The numbers in a cell are those of the claims that fail, as they are listed [below](#claims); `.` for none.",
+        "Cells list the claims that fail, by their number [below](#claims); `.` means none.",
         "",
         *_table(trials),
         "",
@@ -50,8 +49,8 @@ def as_markdown(trials: Trials, truth: GroundTruth, command: str) -> str:
         "",
         "## Claims",
         "",
-        "With each claim stands how many mutants it sees. One that sees none may be about something else, or say too",
-        "little. Those that fail, or are not measured, with the true measure at this size do not count.",
+        "In brackets: the number of mutants that the claim detects. A claim that detects none may concern something",
+        "else, or be too weak. Claims that fail, or are not measured, with the correct metric do not count.",
         "",
         *_claims(trials),
         "",
@@ -67,17 +66,17 @@ def _settings(settings: Mapping[str, Any]) -> str:
         items = value if isinstance(value, tuple | list) else [value]
         return ", ".join(item if isinstance(item, str) else f"{item:g}" for item in items) or "none"
 
-    return "; ".join(f"`{name}` {words(value)}" for name, value in settings.items()) or "as it is"
+    return "; ".join(f"`{name}` {words(value)}" for name, value in settings.items()) or "unchanged"
 
 
 def _claims(trials: Trials) -> list[str]:
-    """Return the claims of every experiment, numbered, with how many mutants each sees."""
+    """Return the numbered claims of each experiment, with the number of mutants that each detects."""
     lines = []
     for name, judged in trials.true.items():
         lines += [f"**`{name}`**", ""]
         for number, (claim, holds) in enumerate(judged.claims, 1):
             seen = sum(claim in trial.failing[name] for trial in trials.mutants)
-            words = {True: f"sees {seen}" if seen else "**sees none**", False: "fails at this size"}
+            words = {True: f"detects {seen}" if seen else "**detects none**", False: "fails at this size"}
             lines.append(f"{number}. {claim} ({words.get(holds, 'not measured at this size')})")
         lines.append("")
     return lines[:-1]
@@ -86,7 +85,7 @@ def _claims(trials: Trials) -> list[str]:
 def _survivors(trials: Trials) -> list[str]:
     if not trials.survivors:
         return [f"**No mutant survives**: each of the {len(trials.mutants)} makes at least one claim fail."]
-    lines = [f"**{len(trials.survivors)} of {len(trials.mutants)} MUTANTS SURVIVE: no claim sees them.**", ""]
+    lines = [f"**{len(trials.survivors)} of {len(trials.mutants)} MUTANTS SURVIVE: no claim detects them.**", ""]
     return lines + [f"- **`{mutant.name}`**: {mutant.sentence}" for mutant in trials.survivors]
 
 
@@ -110,11 +109,11 @@ def _cell(trial: Trial, name: str, claims: list[str]) -> str:
 def _told(trial: Trial) -> Iterable[str]:
     yield f"- **`{trial.mutant.name}`**: {trial.mutant.sentence}"
     for name, error in trial.errors.items():
-        yield f"  - `{name}` stopped, which does not count: {error}"
+        yield f"  - `{name}` stopped with an error, which does not count: {error}"
 
 
 def as_json(trials: Trials, command: str) -> dict[str, Any]:
-    """Return everything as JSON can hold it."""
+    """Return all results for JSON."""
     return {
         "command": command,
         "version": __version__,
@@ -138,7 +137,7 @@ def as_json(trials: Trials, command: str) -> dict[str, Any]:
 
 
 def as_csv(trials: Trials) -> list[list[Any]]:
-    """Return rows of the table: numbers of claims that fail; the first row has those that hold."""
+    """Return the matrix with numbers of failing claims; the first row counts the claims that hold."""
     rows: list[list[Any]] = [["mutant", *trials.true, "total"]]
     held = [len(judged.holding) for judged in trials.true.values()]
     rows.append(["claims that hold", *held, sum(held)])

@@ -21,9 +21,9 @@ from probox_experiments.synthetic import evenly, square_scene
 __all__ = ["SMALL", "measure_small", "small_settings", "small_truth"]
 
 SIDE, IMAGE = 20, 60
-"""Of the square scene, where nothing else is said for an experiment."""
+"""Default size of the square scene in pixels."""
 REPEATS = 3
-"""Of random draws, likewise."""
+"""Default number of random draws."""
 
 
 def small_truth(images: int = 16, seed: int = 0) -> GroundTruth:
@@ -127,5 +127,5 @@ def _small_square(experiment: Experiment) -> Iterator[None]:
 
 
 def _scene(*given: Any, **more: Any) -> GroundTruth:
-    """Return the square scene, small if nobody says how large."""
+    """Return the square scene, small unless a size is given."""
     return square_scene(*given, **more) if given or more else square_scene(SIDE, IMAGE)

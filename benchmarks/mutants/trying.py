@@ -1,4 +1,4 @@
-"""Running the experiments with every mutant, and what the claims say."""
+"""Runs the experiments with every mutant and judges their claims."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Progress = Callable[[str], None]
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """What the claims of an experiment say: each as a sentence and whether it holds; or why there are none."""
+    """Claims of an experiment, each a sentence and whether it holds, or the error that stopped it."""
 
     claims: tuple[tuple[str, bool | None], ...] = ()
     error: str = ""
@@ -36,7 +36,7 @@ class Judged:
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """A mutant, and the claims that see it: those that hold with the true measure and fail with this one."""
+    """A mutant and the claims that detect it: they hold with the correct metric and fail with the mutant."""
 
     mutant: Mutant
     failing: dict[str, list[str]]
@@ -50,7 +50,7 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Trials:
-    """The experiments, what became of their claims with the true measure, by name, and of each mutant."""
+    """The experiments, their claims with the correct metric by name, and a trial per mutant."""
 
     experiments: Sequence[Experiment]
     true: dict[str, Judged]
@@ -58,7 +58,7 @@ class Trials:
 
     @property
     def survivors(self) -> list[Mutant]:
-        """Return the mutants that no claim sees."""
+        """Return the mutants that no claim detects."""
         return [trial.mutant for trial in self.mutants if not trial.total]
 
     def unbroken(self) -> dict[str, list[str]]:
@@ -111,7 +111,7 @@ def try_mutants(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> Trials:
-    """Return which claims of the experiments see which mutants.
+    """Return which claims of the experiments detect which mutants.
 
     Parameters
     ----------

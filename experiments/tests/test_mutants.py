@@ -277,7 +277,7 @@ def test_what_stops_is_no_claim_that_fails(truth: GroundTruth) -> None:
     page = as_markdown(trials, truth, "make it")
     assert "| `no-background` | error | **0: SURVIVES** |" in page
     assert "| `no-foreground` | 2 | 1 |" in page
-    assert "`crossing` stopped, which does not count: ZeroDivisionError" in page
+    assert "`crossing` stopped with an error, which does not count: ZeroDivisionError" in page
 
 
 def test_the_page(truth: GroundTruth) -> None:
@@ -286,9 +286,9 @@ def test_the_page(truth: GroundTruth) -> None:
     assert "Made by `make it`" in page
     assert "**No mutant survives**: each of the 2 makes at least one claim fail." in page
     assert "| `greedy` | 1 | 1 |\n| `no-foreground` | 3 | 1 |" in page
-    assert "1. Both objects are found (sees 1)\n2. What lies beside them costs (**sees none**)\n" in page
+    assert "1. Both objects are found (detects 1)\n2. What lies beside them costs (**detects none**)\n" in page
     assert "4. Nothing (not measured at this size)\n5. A pig can fly (fails at this size)\n" in page
-    assert page.endswith("## Settings\n\n- `crossing`: as it is\n")
+    assert page.endswith("## Settings\n\n- `crossing`: unchanged\n")
     everything = as_json(trials, "make it")
     assert everything["mutants"][0]["failing"] == {"crossing": ["Both objects are found"]}
     assert everything["unbroken"] == {"crossing": ["What lies beside them costs", "It is measured"]}
@@ -300,13 +300,18 @@ def test_the_page(truth: GroundTruth) -> None:
     ]
 
 
-def test_the_command_says_what_survives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_a_report_into_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     what = ["--experiments", "label-uncertainty", "--processes", "1", "--json", str(tmp_path / "all.json")]
     assert main(["--mutants", "label-squared", *what]) == 0
-    printed, said = capsys.readouterr()
-    assert "python -m benchmarks.mutants --mutants label-squared --experiments label-uncertainty`" in printed
-    assert "SURVIVES" not in printed + said
-    assert printed.endswith("- `label-uncertainty`: `probabilities` 0.15, 0.5, 1\n")
+    printed, progress = capsys.readouterr()
+    assert printed == ""
+    page = (tmp_path / "build" / "mutants.md").read_text()
+    assert "python -m benchmarks.mutants --mutants label-squared --experiments label-uncertainty`" in page
+    assert "SURVIVES" not in page + progress
+    assert page.endswith("- `label-uncertainty`: `probabilities` 0.15, 0.5, 1\n")
     assert json.loads((tmp_path / "all.json").read_text())["survivors"] == []
 
 
@@ -317,7 +322,7 @@ def test_the_command_fails_if_one_survives(tmp_path: Path) -> None:
     done = run_process(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "SURVIVES: identity: Nothing is wrong." in done.stderr
-    assert "**1 of 2 MUTANTS SURVIVE: no claim sees them.**" in (tmp_path / "page.md").read_text()
+    assert "**1 of 2 MUTANTS SURVIVE: no claim detects them.**" in (tmp_path / "page.md").read_text()
     rows = list(csv.reader(io.StringIO((tmp_path / "table.csv").read_text())))
     assert [row[0] for row in rows] == ["mutant", "claims that hold", "identity", "label-squared"]
     assert rows[2][1:] == ["0", "0"]
