@@ -184,7 +184,7 @@ def test_another_format_needs_the_truth(formats: dict[str, Path], demo_files: Pa
     status, shown, _ = run(*words, "--truth", demo_files / "truth.json", "--json")
     assert status == 0
     assert json.loads(shown)["format"] == "rvc1"
-    assert "can't tell a format from this file name" in run(*words[:3], "--out", tmp_path / "x.txt")[2]
+    assert "unknown format of this file name" in run(*words[:3], "--out", tmp_path / "x.txt")[2]
 
 
 def test_coco_results_of_other_categories(formats: dict[str, Path], tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_heatmaps(golden_dir: Path, tmp_path: Path) -> None:
     source, truth = golden_dir / "probseg" / "detections.json", golden_dir / "probseg" / "ground_truth.json"
     status, _, err = run(source, tmp_path / "a.json")
     assert status == 1
-    assert "names heatmap files ('100.npy'), which would stay behind; give the ground truth (--truth FILE)" in err
+    assert "names heatmap files ('100.npy'), which would not be copied; give the ground truth (--truth FILE)" in err
     status, _, err = run(source, tmp_path / "a.json", "--truth", truth)
     assert status == 1
     assert "COCO results cannot hold heatmaps; write RVC1 instead (--to rvc1)" in err

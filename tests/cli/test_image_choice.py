@@ -133,7 +133,7 @@ def test_every_format_can_be_cut(files: Path, tmp_path: Path) -> None:
     [
         ("1,x", "'x'"), ("", "there are none"), ("nowhere.json", "nowhere.json: no such file"),
         (".", ".: is a folder, but --image-ids expects image ids"),
-        ("12345", "truth.json: image 12345: there is no such image"), ("9" * 30, "expected image ids"),
+        ("12345", "truth.json: image 12345: unknown image"), ("9" * 30, "expected image ids"),
         ("truth.json", "truth.json: expected a JSON list of image ids"),
     ],
 )  # fmt: skip

@@ -148,11 +148,11 @@ def test_sets_that_are_refused(sets: Path, demo_files: Path) -> None:
         ((found, found, "--shards", 2), "would replace what it is made from"),
         ((found / "part-00000-of-00003.parquet", found, "--shards", 2), "would replace what it is made from"),
         ((found, sets / "truth", "--shards", 2), "truth: is there already and does not hold detections"),
-        ((found, sets, "--shards", 2), "is not empty, and is no set that probox wrote"),
+        ((found, sets, "--shards", 2), "is not empty, and is not a set written by probox"),
         ((found, sets / "x", "--shards", 2, "--to", "coco"), "--shards is for Parquet"),
         ((found, sets / "x", "--shards", 0), "0 is not in the range x>=1"),
         ((found, "s3://bucket/x.coco.json", "--truth", sets / "truth"), "COCO results cannot be written to a URL"),
-        (("nothing://bucket/found", sets / "x.parquet"), "nothing is known of the scheme"),
+        (("nothing://bucket/found", sets / "x.parquet"), "unknown scheme"),
     ):
         status, out, err = run("convert", *args)
         assert status in (1, 2)
@@ -161,7 +161,7 @@ def test_sets_that_are_refused(sets: Path, demo_files: Path) -> None:
     (found / "part-00001-of-00003.parquet").unlink()
     status, _, err = run("evaluate", sets / "truth", found)
     assert status == 1
-    assert "found/part-00001-of-00003.parquet: is missing: the set is not complete" in err
+    assert "found/part-00001-of-00003.parquet: is missing: the set is incomplete" in err
 
 
 def test_urls_arrive_unharmed(sets: Path, demo_files: Path) -> None:

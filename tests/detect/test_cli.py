@@ -184,7 +184,7 @@ def test_a_url(
 def test_what_is_refused_before_any_work(run: Run, ssd: Path, names: Path, photos: Path, tmp_path: Path) -> None:
     line = (ssd, "--images", photos, "--classes", names, "--threads", 1)
     for more, message in (
-        (("--out", photos, "--shards", 2), "is not empty, and is no set that probox wrote"),
+        (("--out", photos, "--shards", 2), "is not empty, and is not a set written by probox"),
         (("--out", photos), "--out is a folder"),
         (("--shards", 2), "--shards needs --out"),
         (("--out", tmp_path / "x", "--shards", 0), "0 is not in the range"),

@@ -70,7 +70,7 @@ def test_a_label_threshold_that_leaves_out_nothing_is_not_noted() -> None:
 def test_unknown_images_are_named() -> None:
     truth, found = world()
     for choose in (truth.select_images, evaluate(truth, found, measures=("map",)).select_images):
-        with pytest.raises(InputError, match=r"image 11: there is no such image \(nor 1 more .*choose among the 60"):
+        with pytest.raises(InputError, match=r"image 11: unknown image \(and 1 more.*choose among its 60"):
             choose([10, 11, 12])
         with pytest.raises(InputError, match="image ids"):
             choose(["a"])
@@ -91,5 +91,5 @@ def test_parquet_of_some_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             result = evaluate(there, tmp_path / "found.parquet", image_ids=ids)
             assert_same(result, anew.without_labels())
             assert result.notes == anew.notes
-    with pytest.raises(InputError, match="image 11: there is no such image"):
+    with pytest.raises(InputError, match="image 11: unknown image"):
         evaluate(truth, tmp_path / "found.parquet", image_ids=[10, 11])

@@ -103,7 +103,7 @@ def test_cut_short(tmp_path: Path, name: str) -> None:
         (b"\0\0\0 ftypisom" + bytes(40), "a video"),
         (b"<html>" + bytes(40), "something else"),
         (b"RIFF\0\0\0\0WAVE" + bytes(40), "something else"),
-        (b"GIF89a" + bytes(40), "this GIF image says 0 x 0"),
+        (b"GIF89a" + bytes(40), "this GIF image is 0 x 0"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 1 << 20, 1 << 20), "1048576 x 1048576"),
         (b"\xff\xd8\xff\xda" + bytes(40), "this JPEG image is damaged"),
     ],

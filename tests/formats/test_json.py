@@ -134,7 +134,7 @@ def test_broken_json_is_refused_exactly_where_python_refuses_it(value: object, a
         (b'{"classes": ["\\x41"]}', "expected an escape"),
         (b'{"classes": [1]}', "expected a string, but got 1"),
         (b'{"classes": "person"}', 'expected a list, but got the string "person"'),
-        (b'{"classes": [], "classes": []}', "the same key stands here twice"),
+        (b'{"classes": [], "classes": []}', "this key occurs twice"),
         (b'{"classes": [], "detections": [[{"bbox": [01,0,0,0]}]]}', "expected no digit after a leading 0"),
         (b'{"classes": [], "detections": [[{"bbox": [1.,0,0,0]}]]}', "expected a digit after the decimal point"),
         (b'{"classes": [], "detections": [[{"bbox": [1e,0,0,0]}]]}', "expected a digit in the exponent"),

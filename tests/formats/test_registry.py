@@ -169,7 +169,7 @@ def test_without_the_line_it_is_unknown(toy: Path, files: tuple[Path, Path], mon
     monkeypatch.setattr(registry, "FORMATS", registry.FORMATS[:-1])
     with pytest.raises(InputError, match="COCO results, RVC1 or Parquet, but the file begins with '#toy"):
         read_detections(toy, read_truth(files[0]))
-    with pytest.raises(InputError, match="can't tell a format from this file name"):
+    with pytest.raises(InputError, match="unknown format of this file name"):
         check_output(toy.with_suffix(".toy"))
 
 

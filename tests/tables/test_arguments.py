@@ -170,7 +170,7 @@ COLUMNS: dict[str, tuple[Callable[[], Any], str]] = {
     "labels of names": (lambda: from_boxes(labels=["cup"]), "expected labels to be numbers"),
     "an unknown image": (
         lambda: from_boxes(object_image=[8]),
-        "image 8: an object lies in an unknown image; name every",
+        "image 8: unknown image of an object; list every",
     ),
     "masks in a dictionary": (
         lambda: GroundTruth.from_masks(["cup"], {1: []}),

@@ -30,7 +30,7 @@ def test_rows_are_found_and_others_are_minus_one() -> None:
 
 def test_chosen_rows_are_each_once_and_ascending() -> None:
     assert dataset().chosen_rows([9, 2, 9]).tolist() == [0, 2]
-    words = r"t\.json: image 3: there is no such image \(nor 1 more .*\); choose among the 3"
+    words = r"t\.json: image 3: unknown image \(and 1 more\); choose among its 3"
     with pytest.raises(InputError, match=words):
         dataset(source="t.json").chosen_rows([4, 3, 2])
 

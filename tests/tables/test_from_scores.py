@@ -231,7 +231,7 @@ MISTAKES = {
     "nan score": ({"scores": [float("nan")]}, "diverged"),
     "labels from 1": ({"labels": [3]}, "subtract 1"),
     "category ids as labels": ({"labels": [18]}, "category_ids"),
-    "unknown category": ({"labels": [4], "category_ids": [1, 2, 3]}, "none of the 3 category ids"),
+    "unknown category": ({"labels": [4], "category_ids": [1, 2, 3]}, "not among the 3 category ids"),
     "two classes of one category": ({"category_ids": [1, 1, 2]}, "several classes"),
     "unknown name": ({"labels": ["unicorn"]}, "'unicorn'"),
     "numbers as text": ({"labels": ["1"]}, "as numbers"),
@@ -262,14 +262,14 @@ MISTAKES = {
         "leave covariance_format out",
     ),
     "format unknown": ({"std": 3, "covariance_format": "xyxyx"}, "covariance_format to be one of"),
-    "format of nothing": ({"covariance_format": "xywh"}, "none is given"),
+    "format of nothing": ({"covariance_format": "xywh"}, "requires one of"),
     "pixels as shares of sigma": (
         {"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": (640, 480), "std": 3.0},
-        "shares of the image",
+        "fractions of the image",
     ),
     "pixels as shares of four sigmas": (
         {"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": (640, 480), "var": [[9.0, 4, 4, 4]]},
-        "shares of the image",
+        "fractions of the image",
     ),
     "pixels as shares of matrices": (
         {"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": (640, 480), "covariances": 9 * np.eye(4)[None]},
@@ -323,7 +323,7 @@ def test_parts_are_put_together_by_names_of_classes() -> None:
     again = Detections(classes=["cup", "cup"], image_ids=[1], boxes=BOX, label_probs=[[0.2, 0.7]])
     np.testing.assert_array_equal(Detections.concatenate([again, again]).label_probs, [again.label_probs[0]] * 2)
     assert Detections.concatenate([again, again]).labels.tolist() == [1, 1]
-    with pytest.raises(InputError, match="two that are called 'cup'"):
+    with pytest.raises(InputError, match="two named 'cup'"):
         Detections.concatenate([cats, again])
     with pytest.raises(InputError, match="got nothing"):
         Detections.concatenate([])

@@ -198,7 +198,7 @@ def test_boxes_come_in_any_order_and_leave_by_image():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (([4], [[0, 0, 1, 1]], [0]), "image 4: an object lies in an unknown image"),
+        (([4], [[0, 0, 1, 1]], [0]), "image 4: unknown image of an object"),
         (([3], [[0, 0, 1, 1]] * 2, [0]), "1 objects, 2 boxes and 1 labels"),
         (([3], [[0, 0, 1, 1]], [0, 0]), "1 objects, 1 boxes and 2 labels"),
         (([3], [[0, 0, np.inf, 1]], [0]), "finite"),

@@ -1,1 +1,1 @@
-"""Input files without surprises, output files all or none: what every reader and writer stands on."""
+"""Robust reading of input files and atomic writing of output files."""

@@ -1,4 +1,4 @@
-"""Finished pieces of a run, kept in a folder beside its output until all are done: the same run goes on from there."""
+"""Finished pieces of a run, kept in a folder beside its output, so that an interrupted run can continue."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _MOST_SETTINGS = 1 << 20
 
 
 class Checkpoint:
-    """A folder of finished pieces, which one run at a time may use; a context manager.
+    """A folder of finished pieces, used by one run at a time; a context manager.
 
     Parameters
     ----------
     folder : path
-        The folder. It is removed once it holds nothing to go on from.
+        The folder. It is removed on exit if it holds no pieces.
     settings : dict
-        Everything that decides the pieces. A folder made with other settings is refused.
+        Everything that determines the pieces. A folder with other settings is refused.
     pattern : str
-        A regular expression that the names of pieces match.
+        Regular expression for the names of pieces.
 
-    Files in the folder may come from anywhere: links, pipes and devices are refused, and so are folders of others.
+    Files in the folder are untrusted: links, pipes and devices are refused, and so are folders that no run created.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any], pattern: str) -> None:
@@ -63,28 +63,28 @@ class Checkpoint:
         self._lock.release(force=True)
 
     def names(self) -> list[str]:
-        """Return the names of the pieces that are kept."""
+        """Return the names of the stored pieces."""
         with suppress(OSError):
             return sorted(name for name in os.listdir(self.folder) if self._pattern.fullmatch(name))
         return []
 
     def read(self, name: str) -> bytes | None:
-        """Return a piece, or None if it is not kept."""
+        """Return a piece, or None if it is missing."""
         path = self.folder / name
         if not os.path.lexists(path):
             return None
         return read_regular(path, remedy="delete it, and run the same command again", follow=False)
 
     def write(self, name: str, data: bytes) -> None:
-        """Keep a piece: whole or not at all, unless the power fails."""
+        """Store a piece atomically; it is not synced to disk."""
         unfinished = self.folder / (name + _UNFINISHED)
         with named_errors(self.folder / name):
-            unfinished.unlink(missing_ok=True)  # of a run that was killed; and a link would be followed
+            unfinished.unlink(missing_ok=True)  # left by a killed run; opening a link would follow it
             put_content(unfinished, data, lasting=False)
             os.replace(unfinished, self.folder / name)
 
     def remove(self) -> None:
-        """Remove what was kept, since the output is written. Anything else stays, and the folder with it."""
+        """Remove the stored pieces after the output is written. Other files stay, and the folder with them."""
         self._removed = True
         with suppress(OSError):
             for path in list(self.folder.iterdir()):
@@ -95,7 +95,7 @@ class Checkpoint:
         remove_if_empty(self.folder)
 
     def _refuse_others(self) -> None:
-        """Raise if there is something of this name that no run made."""
+        """Raise if the folder was not created by a run."""
         if not os.path.lexists(self.folder):
             return
         known = {_LOCK, _SETTINGS + _UNFINISHED}
@@ -115,14 +115,14 @@ class Checkpoint:
                 )
 
     def _take(self) -> None:
-        """Lock the folder for this process, whose end gives it up again."""
+        """Lock the folder for this process; the lock ends with the process."""
         while True:
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
                 self._lock.acquire()
                 return
             except FileNotFoundError:
-                continue  # another run has just ended and removed it
+                continue  # another run has just finished and removed the folder
             except Timeout:
                 raise InputError(
                     "another run is working on this output",
@@ -149,7 +149,7 @@ class Checkpoint:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings of the run that made a checkpoint, none if there is no such run."""
+    """Return the settings of the run that created a checkpoint; empty if there are none."""
     with suppress(InputError, ValueError, TypeError, RecursionError):
         return dict(json.loads(read_regular(folder / _SETTINGS, most=_MOST_SETTINGS, follow=False)))
     return {}

@@ -1,8 +1,8 @@
-"""Output files: made aside, moved into place when all are complete, and never over what probox did not write.
+"""Output files: staged in a hidden folder, moved into place when complete, never over files of others.
 
-A run makes its files in a hidden folder beside their place and locks it. The next run to this place removes hidden
-folders of killed runs. A hidden list in a folder says which files probox wrote, by which command, with digests: a later
-run of the same command replaces exactly these, as long as they are unchanged.
+A run writes its files into a hidden folder beside their target and locks it. The next run with this target removes the
+hidden folders of killed runs. A hidden list in each output folder records the files that probox wrote: command and
+digest. A later run of the same command replaces exactly these files, as long as they are unchanged.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from probox.files.reading import Paths, file_head, pack, read_regular
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
-# filelock itself is imported by what writes: evaluating starts without it.
+# filelock is imported lazily, by the functions that write: evaluating does not need it.
 
 Content = bytes | Callable[[BinaryIO], None]
 
 LISTING = ".probox.json"
-"""The hidden file that lists what was written into a folder."""
+"""Hidden file that lists what probox wrote into a folder."""
 _LONGEST_LIST = 1 << 28
-"""Bytes; a file has about 100."""
+"""Limit in bytes; an entry takes about 100."""
 _MARKER = "made-by-probox"
-"""The file in a hidden folder that its run locks."""
+"""File in a hidden folder that its run locks."""
 _PATIENCE = 60.0
-"""Seconds to wait for another run to move its files, which takes a moment."""
+"""Seconds to wait for another run that is moving its files, which takes milliseconds."""
 GENERATOR = b'name="generator" content="probox'
-"""What a page of the explorer has near its beginning."""
+"""Text near the beginning of every report page."""
 GRAPH_MARK = "probox_dropout"
-"""What the masks in a graph are called after."""
+"""Prefix of the names of mask nodes in a graph."""
 EVALUATION_WORDS = "evaluation.json"
-"""The file of a stored evaluation that says what it is."""
+"""File of a stored evaluation with its format, convention and metrics."""
 
 
 def json_bytes(path: Path, text: bytes) -> bytes:
@@ -56,17 +56,16 @@ def json_bytes(path: Path, text: bytes) -> bytes:
 
 
 def write_files(files: Mapping[Path, Content], *, lasting: bool = True) -> None:
-    """Write files, given as bytes or as a function that writes to an open file, all of them or none.
+    """Write files, all of them or none.
 
-    Links and devices are not written through. Files that are there are replaced: callers check what they are.
+    Links and devices are refused. Existing files are replaced without a check: callers check them first.
 
     Parameters
     ----------
     files : mapping of path to bytes or callable
-        What to write where; at most one folder of each path may be missing, and appears with all of its files.
-    lasting : bool
-        Wait until everything has reached the disk, so that not even a power cut leaves half a file. Not for files that
-        can be made again in a moment.
+        Content of each file: bytes, or a function that writes to an open file. At most one missing folder per path is
+    created; it appears together with its files.
+            Call fsync, so that a power cut cannot leave half a file. Not needed for files that are quick to recreate.
     """
     with ExitStack() as stack:
         stagings: dict[Path, Path] = {}
@@ -122,7 +121,7 @@ class _Entry(NamedTuple):
 
 
 class OutputFolder:
-    """Files of one command on their way into a folder; see `output_folder`."""
+    """Files that a command is writing into a folder; see `output_folder`."""
 
     def __init__(self, target: Path, place: Path, command: str, staging: Path, *, fresh: bool) -> None:
         self.target = target
@@ -130,7 +129,7 @@ class OutputFolder:
         self._digests: dict[str, str] = {}
 
     def write(self, name: str, content: Content) -> Path:
-        """Make a file, given as bytes or as a function that writes to an open file; return where it will be."""
+        """Stage a file, given as bytes or as a function that writes to an open file; return its final path."""
         path = self._staging / "files" / name
         with named_errors(self.target / name):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +146,7 @@ class OutputFolder:
         gone = [name for name in known if name in old and _is_unchanged(place, name, known[name])]
         stays = {name: e for name, e in known.items() if name not in old and os.path.lexists(place / name)}
         put_content(self._staging / "files" / LISTING, _encode_list(stays | new), lasting=False)
-        # A run killed among the moves leaves old and new files; the list knows both, so that the next run mends it.
+        # A run killed between the moves leaves old and new files. The list names both, so the next run can replace all.
         both = {name: _Entry(command, known[name].digests + e.digests) for name, e in new.items() if name in known}
         _put(self._staging, place, [*new, LISTING], gone, first=_encode_list(known | new | both))
 
@@ -156,18 +155,18 @@ class OutputFolder:
 def output_folder(
     target: str | Path, command: str, *, names: Iterable[str] = (), fresh: bool = False
 ) -> Iterator[OutputFolder]:
-    """Give a folder to write files into, which appear in `target` together when the block ends without an error.
+    """Yield a folder to write into; its files appear in `target` together when the block ends without an error.
 
     Parameters
     ----------
     target : path
-        The folder, made with those above it if it is missing. A link to a folder is followed; links in it are not.
+        The folder. Missing parents are created. A link to a folder is followed; links inside it are not.
     command : str
-        The command that writes. A later run may replace what a run of the same command wrote, if it is unchanged.
+        Name of the command. A later run of the same command may replace these files if they are unchanged.
     names : iterable of str
-        Files that will be written, to be refused before any work is done.
+        Names of the files to be written; conflicts raise before any work is done.
     fresh : bool
-        Remove everything that an earlier run wrote, and refuse a folder with other files only.
+        Remove the files of earlier runs; raise if the folder holds other files only.
     """
     shown = Path(target)
     place = _real_folder(shown)
@@ -185,13 +184,13 @@ def output_folder(
 
 
 def check_output_folder(target: str | Path, command: str, names: Iterable[str]) -> None:
-    """Raise if a command could not write files of these names into a folder: before any work is done."""
+    """Raise if a command may not write files of these names into a folder; called before any work is done."""
     place = _real_folder(Path(target))
     _check_names(place, Path(target), names, _read_list(place), command)
 
 
 def list_files_written(folder: Path, command: str) -> list[Path]:
-    """Return the files in a folder that a command wrote there, and the list of them."""
+    """Return the files that a command wrote into a folder, and the list file."""
     names = [name for name, entry in _read_list(folder).items() if entry.command == command]
     return [folder / name for name in (*names, LISTING)]
 
@@ -202,20 +201,20 @@ def _real_folder(target: Path) -> Path:
             problem = "cannot be written: a null character in its name"
             raise InputError(problem, file=str(target), remedy="choose another name")
         if target.is_symlink() and not target.exists():
-            raise InputError("is a link that leads nowhere", file=str(target), remedy="choose another name")
+            raise InputError("is a link to a missing target", file=str(target), remedy="choose another name")
         if os.path.lexists(target) and not target.is_dir():
             raise InputError("is a file, expected a folder to write to", file=str(target), remedy="choose another name")
         return Path(os.path.realpath(target))
 
 
 def _read_list(place: Path) -> dict[str, _Entry]:
-    """Return what was written into a folder, by name."""
+    """Return the listed files of a folder by name."""
     path = place / LISTING
     if not os.path.lexists(path):
         return {}
     try:
         entries: dict[str, Any] = json.loads(read_regular(path, most=_LONGEST_LIST, follow=False))["files"]
-        for name in entries:  # lists may come from elsewhere
+        for name in entries:  # the list may come from an untrusted source
             if name in ("", LISTING) or name.startswith("/") or ".." in name.split("/") or "\0" in name:
                 raise ValueError(name)
         return {name: _Entry(str(e["by"]), tuple(map(str, e["digests"]))) for name, e in entries.items()}
@@ -234,7 +233,7 @@ def _encode_list(entries: Mapping[str, _Entry]) -> bytes:
 
 
 def _check_names(place: Path, shown: Path, names: Iterable[str], known: dict[str, _Entry], command: str) -> None:
-    """Raise if a file may not be written: something that this command did not write is in its way."""
+    """Raise if a file exists that this command did not write, or that was changed since."""
     for name in names:
         path, entry = place / name, known.get(name)
         for parent in list(path.parents)[: len(PurePosixPath(name).parts) - 1]:
@@ -251,7 +250,7 @@ def _check_names(place: Path, shown: Path, names: Iterable[str], known: dict[str
 
 
 def _is_unchanged(place: Path, name: str, entry: _Entry) -> bool:
-    """Return whether a file of the list is in this folder as it was written."""
+    """Return whether a listed file is in this folder, unchanged."""
     path = place / name
     with suppress(OSError):
         inside = path.parent.resolve() == path.parent and stat.S_ISREG(path.lstat().st_mode)
@@ -272,16 +271,16 @@ def _digest_file(path: Path) -> str:
 
 @contextmanager
 def replace_folder(target: str | os.PathLike[str], check: Callable[[], None], *, keep: bool = False) -> Iterator[Path]:
-    """Give a new folder to write into, which takes the place of `target` when the block ends without an error.
+    """Yield a new folder to write into, which replaces `target` when the block ends without an error.
 
     Parameters
     ----------
     target : path
-        The folder, made with those above it if it is missing. A link to a folder is followed.
+        The folder. Missing parents are created. A link to a folder is followed.
     check : callable
-        Raises if what is at the place may not be replaced: called before any work is done, and again at its end.
+        Raises if the existing content may not be replaced. Called before any work is done and again before the move.
     keep : bool
-        Keep files of other names.
+        Keep files with other names.
     """
     shown = Path(target)
     place = _real_folder(shown)
@@ -298,16 +297,16 @@ def replace_folder(target: str | os.PathLike[str], check: Callable[[], None], *,
 
 
 def _put(staging: Path, place: Path, names: list[str], gone: list[str], first: bytes | None = None) -> None:
-    """Put new files into a folder, in one step if it holds nothing else, otherwise one by one in the given order.
+    """Move new files into a folder: in one step if it holds nothing else, otherwise one by one in the given order.
 
     Parameters
     ----------
     staging, place : Path
-        Where the new files are made, and the folder, which may be missing.
+        Folder with the new files, and the target, which may be missing.
     names, gone : list of str
-        The new files, and files of the folder that go.
+        New files, and files of the target to remove.
     first : bytes, optional
-        What the last of `names` holds while files are replaced one by one.
+        Content of the last of `names` while files are replaced one by one.
     """
     if _exchange(staging / "files", place, {*names, *gone}):
         return
@@ -322,9 +321,9 @@ def _put(staging: Path, place: Path, names: list[str], gone: list[str], first: b
 
 
 def _exchange(new: Path, place: Path, replaced: set[str]) -> bool:
-    """Put a new folder in place of an old one in one step; return False, nothing changed, where that is not possible.
+    """Exchange a new folder with an old one in one step; return False, with nothing changed, if that is impossible.
 
-    It is not if the old one holds other files or an empty folder, belongs to others, or is the current folder.
+    It is impossible if the old folder holds other files or an empty folder, has another owner, or is the current one.
     """
     if not place.exists():
         os.rename(new, place)
@@ -337,7 +336,7 @@ def _exchange(new: Path, place: Path, replaced: set[str]) -> bool:
     with hold_signals():
         if not _swap(new, place):
             return False
-        for name in set(_list_files(new)) - replaced:  # a program has just written it
+        for name in set(_list_files(new)) - replaced:  # written by another program since the check
             with suppress(OSError):
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(new / name, place / name)
@@ -345,7 +344,7 @@ def _exchange(new: Path, place: Path, replaced: set[str]) -> bool:
 
 
 def _swap(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; return False where that is not possible."""
+    """Exchange two folders atomically (Linux `renameat2`); return False where the system does not support it."""
     if not sys.platform.startswith("linux") or one.is_relative_to(other):
         return False
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
@@ -354,7 +353,7 @@ def _swap(one: Path, other: Path) -> bool:
 
 
 def _list_files(folder: Path, *, empty: bool = False) -> list[str]:
-    """Return the names of all files and links below a folder, and of `empty` folders; not what probox is making."""
+    """Return the names of all files and links below a folder, optionally of empty folders, without hidden folders."""
     found: list[Path] = []
     for above, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not _is_hidden(name)]
@@ -377,9 +376,9 @@ def _owner(folder: Path) -> tuple[int, int, int]:
 
 
 def _move_all(moves: list[tuple[Path, Path]], aside: Path) -> None:
-    """Move files or whole folders to their places; if one can't go there, all places get back what they had.
+    """Move files or whole folders to their places; if one move fails, undo all of them.
 
-    Folders that are missing on the way to a place are made. A move whose target is in `aside` removes a file.
+    Missing parents of a place are created. A move whose target is in `aside` removes a file.
     """
     with hold_signals(), ExitStack() as undo:
         for number, (source, place) in enumerate(moves):
@@ -408,9 +407,9 @@ def _undo_move(source: Path, place: Path, old: Path | None) -> None:
 
 @contextmanager
 def _stage(near: Path, name: str, beside: Path | None = None) -> Iterator[Path]:
-    """Give a hidden folder for making `name`: with `files` for what is new and `aside` for what it replaces.
+    """Yield a hidden folder for writing `name`, with a folder `files` for new files and `aside` for replaced ones.
 
-    It is made in `near`, and moved to `beside` where the system allows it.
+    It is created in `near`, and moved to `beside` where the system allows it.
     """
     for parent in {near, beside or near}:
         sweep(parent, name)
@@ -428,9 +427,9 @@ def _stage(near: Path, name: str, beside: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def _stage_folder(place: Path, shown: Path) -> Iterator[Path]:
-    """Give a hidden folder beside a folder; in it where that cannot be replaced: it is a mount, or rights are missing.
+    """Yield a hidden folder beside a folder, or in it if the folder is a mount or its parent is not writable.
 
-    It is made in the folder first, so that new files have the group that the folder gives.
+    It is created in the folder first, so that new files inherit the folder's group (setgid).
     """
     with make_folder(place.parent), ExitStack() as stack:
         with named_errors(shown):
@@ -461,7 +460,7 @@ def _make_hidden(parent: Path, name: str) -> tuple[Path, BaseFileLock]:
 
 
 def sweep(parent: Path, name: str | None = None) -> None:
-    """Remove hidden folders that killed runs left while they made `name`, or anything; those in use are locked."""
+    """Remove hidden folders that killed runs left while writing `name` (default: any name); skip locked ones."""
     from filelock import FileLock, Timeout
 
     with suppress(OSError):
@@ -476,13 +475,13 @@ def sweep(parent: Path, name: str | None = None) -> None:
 
 
 def _is_hidden(found: str, name: str | None = None) -> bool:
-    """Return whether a hidden folder for making `name`, or anything, may be called this."""
+    """Return whether a name is that of a hidden folder for writing `name` (default: any name)."""
     middle = r".+" if name is None else re.escape(name[:40])
     return re.fullmatch(rf"\.{middle}\.[0-9a-f]{{8}}\.part", found, re.DOTALL) is not None
 
 
 def drop_hidden(files: Mapping[str, int], folder: str) -> dict[str, int]:
-    """Return the files in a folder but those of runs that write it: hidden folders with a marker, and the lock.
+    """Return the files of a folder without those of runs writing it: marked hidden folders and the lock.
 
     >>> drop_hidden({"a": 1, ".set.0123abcd.part/made-by-probox": 0, ".set.0123abcd.part/files/a": 1}, "set")
     {'a': 1}
@@ -498,14 +497,14 @@ def _lock_name(folder: str) -> str:
 
 
 def _remove_hidden(folder: Path) -> None:
-    """Remove a hidden folder, its marker last: a run killed meanwhile leaves one that is known by it."""
+    """Remove a hidden folder, its marker last, so that an interrupted removal leaves a recognizable folder."""
     for inside in ("files", "aside", ""):
         shutil.rmtree(folder / inside, ignore_errors=True)
 
 
 @contextmanager
 def _turn(staging: Path, place: Path) -> Iterator[None]:
-    """Wait until no other run is moving its files to `place`; not forever, for others may lock it, too."""
+    """Wait until no other run is moving its files to `place`; give up after a minute, as other programs may lock it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(staging.parent / _lock_name(place.name), timeout=_PATIENCE)
@@ -515,7 +514,7 @@ def _turn(staging: Path, place: Path) -> Iterator[None]:
         yield
     finally:
         if lock.is_locked:
-            with suppress(OSError):  # those who wait see that it is gone, and make another
+            with suppress(OSError):  # waiting runs notice the removal and create another lock
                 os.unlink(lock.lock_file)
             lock.release()
 
@@ -525,11 +524,11 @@ def _turn(staging: Path, place: Path) -> Iterator[None]:
 
 @contextmanager
 def hold_signals() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait until the block ends: it moves files, which takes a moment."""
+    """Delay Ctrl-C and SIGTERM until the block ends; it moves files, which takes milliseconds."""
     pending: list[int] = []
     before: dict[int, Any] = {}
     try:
-        if threading.current_thread() is threading.main_thread():  # no other thread runs handlers
+        if threading.current_thread() is threading.main_thread():  # Python runs signal handlers in the main thread only
             for held in (signal.SIGINT, signal.SIGTERM):
                 if signal.getsignal(held) is not None:
                     before[held] = signal.signal(held, lambda number, _: pending.append(number))
@@ -543,7 +542,7 @@ def hold_signals() -> Iterator[None]:
 
 @contextmanager
 def named_errors(path: Path) -> Iterator[None]:
-    """Turn what the system says about writing into one sentence about `path`."""
+    """Turn errors of the operating system into an `InputError` about `path`."""
     try:
         yield
     except OSError as error:
@@ -557,7 +556,7 @@ def named_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def make_folder(folder: Path) -> Iterator[None]:
-    """Make a folder and those above it that are missing; those that are still empty when the block ends go again."""
+    """Create a folder and its missing parents; remove those that are still empty on exit."""
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
         with named_errors(folder):
@@ -569,14 +568,14 @@ def make_folder(folder: Path) -> Iterator[None]:
 
 
 def remove_if_empty(folder: Path) -> None:
-    """Remove a folder unless something is in it."""
+    """Remove a folder if it is empty."""
     with suppress(OSError):
         folder.rmdir()
 
 
 def _sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder have reached the disk."""
-    with suppress(OSError):  # not every system can
+    """Flush the directory entries of a folder to disk."""
+    with suppress(OSError):  # not every system can sync a folder
         opened = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(opened)
@@ -589,7 +588,7 @@ def _sync_folder(folder: Path) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What a file holds, in words, and how to tell from a file that is there."""
+    """Kind of a file's content: its name in messages, and a function that recognizes existing files of it."""
 
     words: str
     recognises: Callable[[Path], bool]
@@ -601,17 +600,17 @@ def check_replaceable(path: Paths, kind: Kind, *, folder: bool = False) -> None:
     Parameters
     ----------
     path : path
-        Where a file is to be written.
+        File to be written.
     kind : Kind
-        What it will hold.
+        Kind of the new content.
     folder : bool
-        Whether its folder must be there.
+        Raise if the parent folder is missing.
     """
     place = Path(path)
     if folder and not Path(os.path.realpath(place)).parent.is_dir():
-        raise InputError("the folder of this file does not exist", file=str(path), remedy="make it first")
+        raise InputError("the folder of this file does not exist", file=str(path), remedy="create it first")
     if not place.is_file() or place.is_symlink():
-        return  # nothing there, or something that writing refuses anyway
+        return  # missing, or refused by the writer itself
     if place.stat().st_size and not kind.recognises(place):
         raise InputError(
             f"is there already and does not hold {kind.words}",
@@ -621,12 +620,12 @@ def check_replaceable(path: Paths, kind: Kind, *, folder: bool = False) -> None:
 
 
 def check_not_input(path: Paths, inputs: Iterable[Paths | None]) -> None:
-    """Raise if `path` is one of the files or folders that are read to make it."""
+    """Raise if `path` is one of the input files or folders."""
     check_none_is_input([path], inputs)
 
 
 def check_none_is_input(paths: Iterable[Paths], inputs: Iterable[Paths | None]) -> None:
-    """Raise if one of many files to write is one of the many files or folders that are read to make them."""
+    """Raise if one of the files to write is one of the input files or folders."""
     known = {sign for given in inputs if given is not None for sign in _signs(given)}
     for path in paths:
         if not known.isdisjoint(_signs(path)):
@@ -634,9 +633,9 @@ def check_none_is_input(paths: Iterable[Paths], inputs: Iterable[Paths | None]) 
 
 
 def _signs(path: Paths) -> list[str | tuple[int, int]]:
-    """Return what two names of one file have in common: where they lead to and, for a file that is there, itself."""
+    """Return identifiers that all names of one file share: the resolved path and, if it exists, device and inode."""
     signs: list[str | tuple[int, int]] = []
-    with suppress(OSError, ValueError):  # it is not there, or cannot be
+    with suppress(OSError, ValueError):  # missing or invalid path
         signs.append(os.path.realpath(path))
         found = os.stat(path)
         signs.append((found.st_dev, found.st_ino))
@@ -651,7 +650,7 @@ def _holds_mask_nodes(path: Path) -> bool:
 
 
 def _is_evaluation(path: Path) -> bool:
-    """Return whether a file is one of the two of an evaluation; beside its words, the archive may be a damaged one."""
+    """Return whether a file belongs to a stored evaluation; a damaged archive is recognized by the JSON beside it."""
     head = file_head(path)
     if head.startswith(b"PK\x03\x04"):
         return _holds_masks(path) or _is_words(file_head(path.with_name(EVALUATION_WORDS)))
@@ -666,7 +665,7 @@ def _holds_masks(path: Path) -> bool:
     try:
         with ZipFile(path) as archive:
             return "masks.boxes.npy" in archive.namelist()
-    except Exception:  # zipfile raises whatever a damaged directory makes it stumble over
+    except Exception:  # zipfile raises various errors for a damaged directory
         return False
 
 

@@ -1,4 +1,4 @@
-"""Photos of images: which file of a folder shows an image, its pixels, and its size from the header alone."""
+"""Photos: the file of an image, its pixels, and its size from the header alone."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from probox.support.optional import require
 from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, is_image_size
 
 UNREADABLE = (OSError, ValueError, SyntaxError, ImportError)
-"""What Pillow raises for a damaged photo. The last is of ultralytics, which puts a function of its own in the place of
-Pillow's `open`: for files that are no images it asks for one more package."""
+"""Errors that Pillow raises for a damaged photo. ImportError comes from ultralytics, which replaces Pillow's `open`:
+for files that are not images it asks for another package."""
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm", ".avif")
 VIDEOS = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv")
 OTHER_PICTURES = (".heic", ".heif", ".jxl")
-"""Pictures that Pillow does not read."""
+"""Image formats that Pillow does not read."""
 EXTRACT_FRAMES = "extract the frames first, for example: ffmpeg -i VIDEO frames/%06d.png"
 
 _ORIENTATION = 0x0112
-"""EXIF's tag."""
+"""EXIF tag of the orientation."""
 _ON_ITS_SIDE = range(5, 9)
-"""EXIF's orientations of photos that are shown with width and height exchanged."""
+"""EXIF orientations whose photos are shown with width and height exchanged."""
 
 _ALL_16_BITS = 65535
 _NEARLY_BLACK = 16
-"""What 12 bits come to that lie in 16, of 255."""
+"""Brightest 8-bit value of 12-bit data stored in 16 bits: 4095 / 257."""
 _FRAMES = frozenset({"GIF", "PNG", "TIFF", "WEBP"})
-"""Formats whose files may hold one picture after another."""
+"""Formats with several frames per file."""
 
 Pixels = npt.NDArray[np.uint8]
 Size = tuple[int, int]
@@ -45,25 +45,25 @@ Size = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Photo:
-    """The pixels of a photo, and what is to be said of how they were read."""
+    """Pixels of a photo, and how they were read."""
 
     pixels: Pixels
     """(H, W, 3), RGB."""
     traits: tuple[str, ...] = ()
-    """Any of ``turned``, ``as stored``, ``other size``, ``frames``, ``dark``."""
+    """Any of ``turned``, ``as stored``, ``other size``, ``frames``, ``dark``; each is reported as a note."""
 
 
 def is_photo_name(path: Path) -> bool:
-    """Return whether a file is called as photos are."""
+    """Return whether a file name has the ending of a photo."""
     return path.suffix.lower() in ENDINGS
 
 
 def find_photo(folder: Path, image_id: int, file_name: str = "") -> Path | None:
-    """Return the file of `folder` that shows an image, or None.
+    """Return the file in `folder` that shows an image, or None.
 
-    Looked for by the truth's file name, with and without its folders, then by the image's number, plain or
-    with leading zeros as COCO writes it; without a file name also by the number that a photo's name ends in.
-    Names that lead out of the folder are not followed; a photo in it may be a link to a file elsewhere.
+    The file name of the ground truth is tried first, with and without its folders, then the image id, with and
+    without COCO's leading zeros. Without a file name, a photo whose name ends in the image id is accepted.
+    Names that lead out of the folder are ignored; a photo may be a link to a file elsewhere.
     """
     names = []
     if file_name:
@@ -79,7 +79,7 @@ def find_photo(folder: Path, image_id: int, file_name: str = "") -> Path | None:
         try:
             if path.is_file() and _is_within(path.parent.resolve(), base):
                 return path
-        except (OSError, ValueError):  # a name that no file system would take
+        except (OSError, ValueError):  # invalid as a file name
             continue
     return None
 
@@ -90,7 +90,7 @@ def _is_within(folder: Path, base: Path) -> bool:
 
 @lru_cache(maxsize=4)
 def _find_numbered(folder: Path) -> dict[int, list[str]]:
-    """Return the photos of a folder whose names end in a number that no other ends in, by that number."""
+    """Return the photos of a folder whose names end in a unique number, by that number."""
     by_number: dict[int, list[str]] = {}
     for path in folder.iterdir():
         digits = re.search(r"(\d{1,18})$", path.stem)
@@ -105,18 +105,18 @@ def load_photo(path: Path, size: Size | None = None) -> Pixels:
 
 
 def read_photo(path: Path, size: Size | None = None) -> Photo:
-    """Return a photo's pixels as people see them, whoever asks: detectors, pictures and pages.
+    """Return the pixels of a photo as viewers show it; used by detectors, pictures and pages alike.
 
-    A photo that its camera marked as lying on its side or upside down (EXIF) is turned upright, unless the truth's
-    `size` fits the stored pixels and not the turned ones. Grey photos of more than 8 bits are scaled, see `to_8_bits`.
-    Transparency is dropped, of several frames the first is taken.
+    A photo that EXIF marks as rotated is turned upright, unless the ground truth's `size` fits the stored pixels
+    and not the turned ones. Grey photos of more than 8 bits are scaled, see `to_8_bits`.
+    Transparency is dropped; of several frames the first is used.
 
     Parameters
     ----------
     path : path
         The photo.
     size : (width, height), optional
-        What the ground truth says.
+        Size of the image in the ground truth.
     """
     pillow = require("PIL.Image", extra="report")
     try:
@@ -145,12 +145,12 @@ def read_photo(path: Path, size: Size | None = None) -> Photo:
 
 
 def photo_size(path: Path) -> Size | None:
-    """Return width and height of a photo as `load_photo` gives it, from its header; None if it can't be read."""
+    """Return width and height of a photo as `load_photo` returns it, from its header; None if it is unreadable."""
     pillow = require("PIL.Image", extra="report")
     try:
         with pillow.open(path) as image:
             width, height = image.size
-            if image.format == "TIFF":  # whose size some releases of Pillow turn when it is opened, and others do not
+            if image.format == "TIFF":  # only some releases of Pillow turn the size of a TIFF when opening it
                 width, height = image.tag_v2[256], image.tag_v2[257]
             on_its_side = orientation_of(image) in _ON_ITS_SIDE
             return (int(height), int(width)) if on_its_side else (int(width), int(height))
@@ -159,16 +159,16 @@ def photo_size(path: Path) -> Size | None:
 
 
 def orientation_of(image: Any) -> int:
-    """Return EXIF's orientation of a Pillow image: 1 for upright, also where it says nothing that can be."""
+    """Return the EXIF orientation of a Pillow image; 1 (upright) if it is missing or invalid."""
     found = image.getexif().get(_ORIENTATION, 1)
     return found if isinstance(found, int) and 1 < found <= 8 else 1
 
 
 def turns(stored: Size, orientation: int, size: Size | None = None) -> bool:
-    """Return whether a photo is to be turned as EXIF says.
+    """Return whether EXIF's orientation is to be applied to a photo.
 
-    It is, unless the truth's size is upright where the stored pixels are and lies where the turned ones lie. A photo
-    that is only upside down or mirrored has the same size either way and is always turned.
+    It is not if the ground truth's size has the same aspect (portrait or landscape) as the stored pixels, but not as
+    the turned ones. Photos that are upside down or mirrored keep their size and are always turned.
 
     >>> turns((640, 480), 6), turns((640, 480), 6, (480, 640)), turns((640, 480), 6, (640, 480))
     (True, True, False)
@@ -180,15 +180,15 @@ def turns(stored: Size, orientation: int, size: Size | None = None) -> bool:
 
 
 def _shape(size: Size) -> int:
-    """Return 1 for a size that lies, -1 for one that stands, 0 for a square."""
+    """Return 1 for landscape, -1 for portrait, 0 for square."""
     return (size[0] > size[1]) - (size[0] < size[1])
 
 
 def turn_upright(image: Any, size: Size | None = None, *, longest: int | None = None) -> Any:
-    """Return a Pillow image as people see it; `size` is the truth's, where it is known.
+    """Return a Pillow image turned upright; `size` is that of the ground truth, if known.
 
-    With `longest` it may be smaller, but no side that was longer becomes shorter than this: JPEG files can be decoded
-    so, much faster. Pillow turns TIFF files itself.
+    With `longest` the image may be decoded smaller, but no side that was longer gets shorter than this: JPEG decodes
+    much faster at reduced size. Pillow turns TIFF files itself.
     """
     as_it_is = image.format == "TIFF" or not turns(image.size, orientation_of(image), size)
     if longest is not None:
@@ -197,7 +197,7 @@ def turn_upright(image: Any, size: Size | None = None, *, longest: int | None = 
 
 
 def to_rgb(image: Any) -> tuple[Any, bool]:
-    """Return a Pillow image in RGB with 8 bits, and whether it has more bits and makes nearly no use of them."""
+    """Return a Pillow image as 8-bit RGB, and whether it is stored with more bits but nearly black."""
     mode = image.mode
     if mode == "F" or mode.startswith("I"):
         grey = to_8_bits(np.asarray(image))
@@ -208,11 +208,11 @@ def to_rgb(image: Any) -> tuple[Any, bool]:
 
 
 def to_8_bits(values: npt.NDArray[Any]) -> Pixels:
-    """Return grey values of more than 8 bits in 0..255.
+    """Scale grey values of more than 8 bits to 0..255.
 
-    Unsigned numbers of 16 bits are divided by 257, so that 65535 is white: the same for every photo, however dark.
-    Other integers are taken for 0..255 or 0..65535, other numbers also for 0..1: the first of these ranges that holds
-    the whole photo. Beyond them, or below 0, its darkest value becomes black and its brightest white.
+    Unsigned 16-bit values are divided by 257, so that 65535 is white in every photo, however dark it is. Other
+    integers are assumed to be in 0..255 or 0..65535, floats also in 0..1: the first range that holds the whole photo.
+    If none does, the darkest value becomes black and the brightest white.
 
     >>> to_8_bits(np.array([0, 257, 65535], np.uint16)).tolist()
     [0, 1, 255]
@@ -237,22 +237,22 @@ def to_8_bits(values: npt.NDArray[Any]) -> Pixels:
 # --- sizes from headers, without an image library ---
 
 _MOST_SEGMENTS = 4096
-"""A header with more parts than this is none."""
+"""Limit on the segments of a header; files with more are treated as broken."""
 
 
 class _BrokenError(Exception):
-    """The file is of a known kind, but its header is damaged or cut short."""
+    """The format is recognized, but the header is damaged or cut short."""
 
 
 def image_size(path: Paths, *, remedy: str | None = None) -> Size:
-    """Return width and height of an image as programs show it: a photo on its side (EXIF) is turned upright.
+    """Return width and height of an image as viewers show it: EXIF orientation is applied.
 
     Parameters
     ----------
     path : path
         The image.
     remedy : str, optional
-        What to do if there is no such file.
+        Fix shown in the error if the file is missing.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def image_size(path: Paths, *, remedy: str | None = None) -> Size:
     raise InputError(
         f"expected a PNG, JPEG, BMP, GIF or WebP image, but got {name_content(start)}",
         file=str(path),
-        remedy="save the image in one of these formats, or write COCO ground truth, which says sizes itself",
+        remedy="save the image in one of these formats, or write COCO ground truth, which contains the sizes",
     )
 
 
@@ -283,7 +283,7 @@ def _check_size(size: Size, name: str, path: Paths) -> Size:
     if not is_image_size(width, height):
         raise InputError(
             f"expected an image of 1 to {MAX_SIDE:,} pixels per side and up to {MAX_PIXELS:,} in all, "
-            f"but this {name} image says {width} x {height}",
+            f"but this {name} image is {width} x {height}",
             file=str(path),
             remedy="check the image, or cut it into smaller ones",
         )
@@ -291,7 +291,7 @@ def _check_size(size: Size, name: str, path: Paths) -> Size:
 
 
 def name_content(start: bytes) -> str:
-    """Return what a file is whose first bytes these are, for a message: a video, say.
+    """Return the kind of a file from its first bytes, as words for a message.
 
     >>> name_content(b"\\0\\0\\0\\x1cftypavif"), name_content(b"\\0\\0\\0\\x1cftypisom")
     ('an AVIF image', 'a video')
@@ -313,7 +313,7 @@ def _png(file: BinaryIO, start: bytes) -> Size:
     file.seek(8)
     for _ in range(_MOST_SEGMENTS):
         head = file.read(8)
-        if len(head) < 8:  # the size is known all the same
+        if len(head) < 8:  # the size is known already
             break
         length, kind = struct.unpack(">I4s", head)
         if kind == b"eXIf":
@@ -330,9 +330,9 @@ def _jpeg(file: BinaryIO, start: bytes) -> Size:
     for _ in range(_MOST_SEGMENTS):
         marker = _next_marker(file)
         if 0xD0 <= marker <= 0xD7 or marker == 0x01:
-            continue  # these stand alone
+            continue  # markers without a body
         if marker in (0xD8, 0xD9, 0xDA):
-            raise _BrokenError  # pixels, or the end, before a size
+            raise _BrokenError  # pixels or end of the image before a size
         (length,) = struct.unpack(">H", file.read(2))
         if length < 2:
             raise _BrokenError
@@ -359,7 +359,7 @@ def _next_marker(file: BinaryIO) -> int:
 
 
 def _turn_size(size: Size, exif: bytes) -> Size:
-    """Return a size with sides exchanged if EXIF says that the image lies on its side; damaged EXIF says nothing."""
+    """Return a size with sides exchanged if EXIF marks the image as lying on its side; damaged EXIF is ignored."""
     try:
         order = {b"II": "<", b"MM": ">"}[exif[:2]]
         (at,) = struct.unpack_from(order + "I", exif, 4)
@@ -381,7 +381,7 @@ def _bmp(file: BinaryIO, start: bytes) -> Size:
         width, height = struct.unpack("<ii", start[18:26])
     else:
         raise _BrokenError
-    return width, abs(height)  # rows from top to bottom are said by a negative height
+    return width, abs(height)  # a negative height means rows from top to bottom
 
 
 def _gif(file: BinaryIO, start: bytes) -> Size:

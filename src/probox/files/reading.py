@@ -1,7 +1,7 @@
-"""The bytes of inputs: files, folders, pipes, gzip, and URLs such as ``s3://bucket/found``, which fsspec reaches.
+"""Bytes of inputs: files, folders, pipes, gzip, and URLs such as ``s3://bucket/found`` (through fsspec).
 
-isal unpacks gzip two to three times as fast as zlib. Errors are zlib's: whatever isal refuses is read again. Files are
-packed by zlib alone, so that their bytes do not depend on what is installed.
+isal decompresses gzip two to three times as fast as zlib. Error messages are always zlib's: data that isal refuses is
+read again. Writing uses zlib only, so that the bytes do not depend on installed packages.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str]
 
 DETECTIONS_EXPAND, TRUTH_EXPANDS = 100, 30
-"""How much larger than a gzip file its content may be. Label probabilities that are all alike shrink to a thirtieth;
-truth shrinks to a fifth, and its polygons take more memory than their text does."""
+"""Largest allowed ratio of content to gzip file. Identical label probabilities compress to a thirtieth. Ground truth
+compresses to a fifth, but its polygons take more memory than their text."""
 _ALWAYS_FINE = 1 << 26
-"""Content up to this size is read whatever the expansion."""
+"""Content up to this size in bytes is read at any ratio."""
 _HEAD = 1 << 16
-"""So many bytes tell what a file is."""
+"""Bytes that are enough for format detection."""
 
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-"""How a file begins that stands for another one, which `git lfs pull` puts in its place."""
+"""First bytes of a Git LFS pointer, which `git lfs pull` replaces by the file itself."""
 
 _NOT_JSON = (
     (b"\xff\xfe", "is UTF-16 text", "save it as UTF-8"),
@@ -55,26 +55,26 @@ _NOT_JSON = (
 
 _GZIP = b"\x1f\x8b"
 _FIRST_PIECE, _LARGEST_PIECE = 1 << 9, 1 << 20
-"""How many bytes of a gzip member are looked at first, and at most at once."""
+"""Bytes of a gzip member in the first piece and in the largest piece."""
 _NO_FLAGS = 0xE0
-"""Bits of a member's flags that must be 0, which isal does not look at."""
+"""Flag bits of a member that must be 0; isal does not check them."""
 _LEVEL = 6
-"""How hard zlib tries to write small files."""
+"""Compression level of zlib."""
 
 
 def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None, follow: bool = True) -> BinaryIO:
-    """Open a file for reading, never waiting for it: pipes, devices and pointers of Git LFS are refused.
+    """Open a file for reading without blocking; refuse pipes, devices and Git LFS pointers.
 
     Parameters
     ----------
     path : path
         The file.
     pipe : bool
-        Accept a pipe too, for a path that the user named: ``<(zcat x.json.gz)``.
+        Also accept a pipe, for a path that the user named: ``<(zcat x.json.gz)``.
     remedy : str, optional
-        What to do if there is no file, or none that can be used, where the user did not choose the path.
+        Fix shown in the error if the file is missing or unusable, for paths that the user did not choose.
     follow : bool
-        Follow a link, if the path is one.
+        Follow links.
     """
     name = str(path)
     try:
@@ -82,7 +82,7 @@ def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None, 
             raise InputError("is a link, which is not followed", file=name, remedy=remedy)
         if pipe and stat.S_ISFIFO(os.stat(path).st_mode):
             return open(path, "rb")
-        # Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
+        # Without O_NONBLOCK, opening a pipe would block until another process writes to it.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
         mode = os.fstat(descriptor).st_mode
@@ -108,7 +108,7 @@ def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None, 
 def read_regular(
     path: Paths, *, most: int | None = None, pipe: bool = False, remedy: str | None = None, follow: bool = True
 ) -> bytes:
-    """Return the bytes of a regular file, at most so many; the other parameters are those of `open_regular`."""
+    """Return the bytes of a regular file, at most `most`; the other parameters are those of `open_regular`."""
     name = str(path)
     with open_regular(path, pipe=pipe, remedy=remedy, follow=follow) as file:
         try:
@@ -126,15 +126,15 @@ def _unreadable(error: OSError | ValueError, name: str) -> InputError:
 
 
 def read_bytes(path: Paths, *, pipe: bool = True, expansion: int = DETECTIONS_EXPAND) -> bytes:
-    """Return the content of a JSON file, decompressed if it is gzip, to at most so many times its size.
+    """Return the content of a JSON file; gzip is decompressed to at most `expansion` times its size.
 
-    Files that were found in a folder, rather than named by the user, are never pipes.
+    Pass ``pipe=False`` for files found in a folder, which the user did not name.
     """
     return decompress(read_regular(path, pipe=pipe), str(path), expansion)
 
 
 def decompress(data: bytes, name: str, expansion: int) -> bytes:
-    """Return the content of a JSON file whose bytes these are; see `read_bytes`."""
+    """Return the content of a JSON file from its raw bytes; see `read_bytes`."""
     if data.startswith(_GZIP):
         data = unpack(data, name, max(_ALWAYS_FINE, expansion * len(data)))
     data = data.removeprefix(BOM_UTF8)
@@ -150,7 +150,7 @@ def decompress(data: bytes, name: str, expansion: int) -> bytes:
 
 
 def file_head(path: Paths) -> bytes:
-    """Return how a regular file begins, decompressed if it is gzip; nothing if it cannot be read."""
+    """Return the first bytes of a regular file, decompressed if it is gzip; empty if it cannot be read."""
     try:
         with open_regular(path) as file:
             return head_of(file.read(_HEAD))
@@ -159,7 +159,7 @@ def file_head(path: Paths) -> bytes:
 
 
 def head_of(data: bytes) -> bytes:
-    """Return how the content of a file begins whose first bytes these are; nothing if they are damaged gzip."""
+    """Return the first bytes of a file's content from its raw bytes; empty for damaged gzip data."""
     try:
         packed = data.startswith(_GZIP)
         head = zlib.decompressobj(wbits=31).decompress(data, _HEAD) if packed else data[:_HEAD]
@@ -169,13 +169,13 @@ def head_of(data: bytes) -> bytes:
 
 
 def first_character(data: bytes) -> str:
-    """Return the first character that is no white space: ``[`` for a list, ``{`` for an object."""
+    """Return the first character that is not white space: ``[`` for a list, ``{`` for an object."""
     found = re.search(rb"[^ \t\r\n]", data)
     return chr(data[found.start()]) if found else ""
 
 
 def is_folder(path: Paths) -> bool:
-    """Return whether `path` is a folder; a path that cannot be looked at is none."""
+    """Return whether `path` is a folder; False if the path is inaccessible or invalid."""
     try:
         return Path(path).is_dir()
     except (OSError, ValueError):
@@ -186,13 +186,13 @@ def is_folder(path: Paths) -> bool:
 
 
 def unpack(data: bytes, name: str, limit: int) -> bytes:
-    """Return the content of all members of a gzip file, which may have up to `limit` bytes."""
+    """Return the content of all members of a gzip file, at most `limit` bytes."""
     fast = _import_isal()
     if fast is not None:
         try:
             return _unpack_members(fast, data, name, limit)
         except (fast.error, zlib.error, InputError):
-            pass  # the two look at headers in another order: what zlib says counts
+            pass  # isal checks headers in another order than zlib; zlib's message is reported
     try:
         return _unpack_members(zlib, data, name, limit)
     except zlib.error as error:
@@ -200,7 +200,7 @@ def unpack(data: bytes, name: str, limit: int) -> bytes:
 
 
 def pack(content: bytes) -> bytes:
-    """Return content in the format of gzip; the same content gives the same bytes."""
+    """Compress content as gzip; equal content gives equal bytes."""
     return gzip.compress(content, _LEVEL, mtime=0)
 
 
@@ -234,9 +234,9 @@ def _unpack_members(library: Any, data: bytes, name: str, limit: int) -> bytes:
 
 
 def _unpack_member(library: Any, data: memoryview, at: int, content: io.BytesIO, limit: int) -> int:
-    """Add the content of the gzip member that starts at `at`, to just beyond `limit`; return where the member ends."""
+    """Append the content of the gzip member at `at`, up to just beyond `limit`; return where the member ends."""
     member = library.decompressobj(wbits=31)
-    size = _FIRST_PIECE  # what follows a member is copied: pieces start small, for there may be many short members
+    size = _FIRST_PIECE  # small first: the rest of a piece is copied after each member, and there may be many
     while not member.eof:
         piece = data[at : at + size]
         if not piece:
@@ -257,7 +257,7 @@ _FLATTENED = re.compile(rf"(?:{_SCHEME}::)*{_SCHEME}:/(?!/)")
 
 
 class Source:
-    """A file, folder or pipe to read, or the URL of a file or folder: a pipe can be read only once."""
+    """A file, folder, pipe or URL to read. The content of a pipe is kept, as it can be read only once."""
 
     def __init__(self, path: Paths) -> None:
         self.path = path
@@ -267,32 +267,32 @@ class Source:
         self.is_folder = is_folder(path)
 
     def content(self, expansion: int = DETECTIONS_EXPAND) -> bytes:
-        """Return the bytes of a text file, decompressed to at most so many times its size."""
+        """Return the bytes of a text file, decompressed to at most `expansion` times its size."""
         if self._piped is not None:
             return decompress(self._piped, self.name, expansion)
         return read_bytes(self.path, expansion=expansion)
 
     @cached_property
     def head(self) -> bytes:
-        """How the file begins, decompressed; nothing of a folder or of what cannot be read."""
+        """First bytes of the file, decompressed; empty for folders and unreadable files."""
         return file_head(self.path) if self._piped is None else head_of(self._piped)
 
     @cached_property
     def first_character(self) -> str:
-        """The first character that is no white space: ``[`` for a list, ``{`` for an object; none for a folder."""
+        """First character that is not white space: ``[`` for a list, ``{`` for an object; empty for a folder."""
         return "" if self.is_folder else first_character(self.head) or first_character(self.content())
 
     @cached_property
     def _piped(self) -> bytes | None:
         try:
             is_pipe = stat.S_ISFIFO(os.stat(self.path).st_mode)
-        except (OSError, ValueError):  # whoever reads it says why
+        except (OSError, ValueError):  # the reader reports the error
             return None
         return read_regular(self.path, pipe=True) if is_pipe else None
 
 
 def is_url(path: object) -> bool:
-    """Return whether a text names something by its URL.
+    """Return whether a text is a URL.
 
     >>> is_url("s3://bucket/found"), is_url("found/part-0.parquet"), is_url("data.yaml:test")
     (True, False, False)
@@ -301,29 +301,29 @@ def is_url(path: object) -> bool:
 
 
 def is_flattened(path: Paths) -> bool:
-    """Return whether this is a URL that was made a `pathlib.Path`, which leaves one of its slashes out."""
+    """Return whether a path is a URL that was turned into a `pathlib.Path`, which drops one of its slashes."""
     return isinstance(path, PurePath) and _FLATTENED.match(path.as_posix()) is not None and not os.path.lexists(path)
 
 
 def check_not_flattened(path: Paths) -> None:
-    """Raise for a URL that was made a `pathlib.Path`."""
+    """Raise for a URL that was turned into a `pathlib.Path`."""
     if is_flattened(path):
         raise InputError("looks like a URL that became a path", file=str(path), remedy="give URLs as text, not as Path")
 
 
 def inside(path: Paths, name: str) -> str:
-    """Return the path or URL of what is called `name` in a folder."""
+    """Return the path or URL of the entry `name` in a folder."""
     return f"{str(path).rstrip('/')}/{name}" if is_url(path) else os.path.join(path, name)
 
 
 def remote_files(url: str) -> dict[str, int] | None:
-    """Return the sizes of all files in a folder and the folders in it, by their names in it.
+    """Return the sizes in bytes of all files below a folder, by their relative names.
 
-    One file is itself under an empty name; None if there is nothing.
+    A single file has an empty name. None if nothing exists there.
     """
     with _catch_driver_errors(url, "read"):
         system, path = _system(url)
-        system.invalidate_cache()  # what was written a moment ago belongs to it
+        system.invalidate_cache()  # the cache may miss files written a moment ago
         try:
             about = system.info(path)
         except FileNotFoundError:
@@ -340,7 +340,7 @@ def remote_files(url: str) -> dict[str, int] | None:
 
 
 def open_remote(url: str) -> BinaryIO:
-    """Open a file for reading at any place in it."""
+    """Open a remote file for random access."""
     with _catch_driver_errors(url, "read"):
         system, path = _system(url)
         file: BinaryIO = system.open(path, "rb")
@@ -348,7 +348,7 @@ def open_remote(url: str) -> BinaryIO:
 
 
 def write_remote(url: str, content: Content) -> None:
-    """Write a file, given as bytes or as a function that writes to an open one; a failure leaves none where it can."""
+    """Write a remote file, given as bytes or as a function that writes to an open file; discard it on failure."""
     with _catch_driver_errors(url, "written"):
         system, path = _system(url)
         parent = path.rsplit("/", 1)[0]
@@ -362,21 +362,21 @@ def write_remote(url: str, content: Content) -> None:
                 content(file)
         except BaseException:
             discard = getattr(file, "discard", None)
-            if discard is not None:  # an upload in parts that nobody ends is no file
+            if discard is not None:  # discarding aborts a multipart upload
                 discard()
             raise
         file.close()
 
 
 def remove_remote(url: str) -> None:
-    """Remove a file."""
+    """Remove a remote file."""
     with _catch_driver_errors(url, "removed"):
         system, path = _system(url)
         system.rm_file(path)
 
 
 def _system(url: str) -> tuple[Any, str]:
-    """Return fsspec's file system of a URL, and the path there."""
+    """Return fsspec's file system of a URL, and the path on it."""
     core = require("fsspec.core", extra="distributed", purpose="URLs need")
     try:
         system, path = core.url_to_fs(url)
@@ -386,7 +386,7 @@ def _system(url: str) -> tuple[Any, str]:
         if "rotocol not known" not in str(error):
             raise
         raise InputError(
-            f"nothing is known of the scheme {_scheme(url)!r}", file=url, remedy="use one of fsspec, such as s3 or gs"
+            f"unknown scheme {_scheme(url)!r}", file=url, remedy="use a scheme of fsspec, such as s3 or gs"
         ) from None
     return system, str(path)
 
@@ -408,7 +408,7 @@ def _without_driver(url: str, reason: str) -> InputError:
 
 @contextmanager
 def _catch_driver_errors(url: str, deed: str) -> Iterator[None]:
-    """Turn whatever drivers raise into one sentence: each has exceptions of its own."""
+    """Turn driver exceptions into an `InputError`; each driver has its own exception classes."""
     try:
         yield
     except InputError:

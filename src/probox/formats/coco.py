@@ -45,18 +45,18 @@ from probox.tables.labels import (
 from probox.tables.table import dataset_of
 
 _MAX_MASK_NUMBERS = 1 << 23
-"""How many coordinates and run lengths one mask may have. The masks of a file may have as many more as it has bytes:
+"""Limit on the coordinates and run lengths of one mask. All masks of a file may have as many more as it has bytes:
 COCO's compressed run lengths take about a byte each."""
 
 _MAX_MASK_CROSSINGS = 1 << 23
-"""How often the edges of one object may cross columns of pixels."""
+"""Limit on the crossings of an object's edges with pixel columns."""
 
 Ids = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
 def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundTruth:
-    """Return the table of a COCO ground-truth file's content; rows with problems are left out if they may be."""
+    """Return the table of a COCO ground-truth file; in lenient mode rows with problems are dropped."""
     columns, found = _core.read_coco_truth(
         data,
         lenient=problems.lenient,
@@ -132,7 +132,7 @@ def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes:
 
 
 def _distinct(ids: Ids, section: str, file: str, problems: Problems) -> tuple[Ids, Ids]:
-    """Return the order that sorts ids, and the sorted ids; a second one of the same id is a problem."""
+    """Return the order that sorts ids, and the sorted ids without duplicates, which are reported."""
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
     second = np.concatenate([[False], ordered[1:] == ordered[:-1]]) if len(ids) else np.zeros(0, bool)
@@ -140,10 +140,10 @@ def _distinct(ids: Ids, section: str, file: str, problems: Problems) -> tuple[Id
     def describe(at: int) -> InputError:
         first = int(order[np.searchsorted(ordered, ordered[at])])
         return InputError(
-            f"id {ordered[at]} is also that of {section}[{first}]",
+            f"id {ordered[at]} is already used by {section}[{first}]",
             file=file,
             entry=f"{section}[{order[at]}]",
-            remedy="give every entry an id of its own",
+            remedy="give every entry a unique id",
         )
 
     problems.add("duplicate id", np.flatnonzero(second).tolist(), describe)
@@ -153,7 +153,7 @@ def _distinct(ids: Ids, section: str, file: str, problems: Problems) -> tuple[Id
 def _rows_of(
     noun: str, wanted: Ids, known: Ids, columns: _core._CocoTruth, file: str, problems: Problems
 ) -> tuple[Ids, Flags]:
-    """Return the row of each annotation's image or category, and whether there is one."""
+    """Return the row of each annotation's image or category, and whether it exists."""
     rows = np.searchsorted(known, wanted).astype(np.int64)
     present = rows < len(known)
     present[present] = known[rows[present]] == wanted[present]
@@ -213,7 +213,7 @@ def _rasterise(
         box_pixels=pixels_of_boxes(np.nan_to_num(_corners(columns["boxes"]), nan=0.0), shapes[:, ::-1]),
         heights=np.ascontiguousarray(shapes[:, 0]),
         widths=np.ascontiguousarray(shapes[:, 1]),
-        # A few bytes can describe a billion runs; masks of photographs have about one run for every four bytes.
+        # A few bytes can describe a billion runs; masks of photos have about one run per four bytes.
         max_runs=(1 << 24) + file_bytes // 2,
         max_crossings=(1 << 27) + 32 * file_bytes,
         max_object_crossings=_MAX_MASK_CROSSINGS,
@@ -221,7 +221,7 @@ def _rasterise(
     masks = Masks(*rasterised)
     if len(masks) < len(order):
         raise InputError(
-            f"the masks up to this one take far more memory than a file of {file_bytes:,} bytes should need",
+            f"the masks up to this one need too much memory for a file of {file_bytes:,} bytes",
             **_place(columns, int(order[len(masks)]), ".segmentation", file),
             remedy="check the size of the image and the mask, or split the file by images",
         )
@@ -229,14 +229,14 @@ def _rasterise(
 
 
 def _corners(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return x1, y1, x2, y2 of boxes x, y, w, h."""
+    """Convert boxes x, y, w, h to x1, y1, x2, y2."""
     return np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
 
 
 def _boxes(
     boxes: npt.NDArray[np.float64], masks: Masks, notes: list[Note]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return corners and sizes of boxes x, y, w, h; those of an annotation without one are its mask's."""
+    """Return corners and sizes of boxes x, y, w, h; annotations without a box get that of their mask."""
     corners = _corners(boxes)
     sizes = boxes[:, 2:].copy()
     without = np.isnan(boxes[:, 0])
@@ -260,14 +260,15 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
 COCO_TRUTH = TruthFormat(
     name="coco",
     title="COCO ground truth",
-    sniff=lambda source: source.first_character in ("{", "["),  # a list is none, which its reader says
+    sniff=lambda source: source.first_character in ("{", "["),  # a list: the reader reports the error
     read=_read_truth,
 )
 
 
 AGREE, MIN_ROWS, HALF = 0.8, 5, 0.5
-"""Probabilities must go with the stated class and score in this share of the rows with at least half of the highest
-score, if there are so many. A class has at least half of its score as its probability."""
+"""Minimum fraction of rows whose probabilities agree with the stated class and score, minimum number of rows, and a
+factor. Only rows with at least half of the highest score count. A class agrees if its probability is at least half of
+its score."""
 
 
 def other_order(
@@ -277,11 +278,11 @@ def other_order(
     rows: npt.NDArray[np.int64],
     key: str,
 ) -> InputWarning | None:
-    """Return a warning if probabilities of too many of these rows do not go with the class and score stated.
+    """Return a warning if the probabilities of too many rows disagree with the stated class and score.
 
-    They do where the stated class has the largest probability, or about its score (of a box that is suppressed class
-    by class, the second best class stays too; a score may be calibrated). Columns count in the classes that the
-    detector was trained on, which nothing in the file names.
+    A row agrees if its stated class has the largest probability, or about its score: class-wise suppression also keeps
+    a box for the second best class, and scores may be calibrated. The columns follow the classes that the detector was
+    trained on, which the file does not name.
 
     >>> probs = np.tile(np.array([[0.1, 0.2, 0.7]], np.float32), (9, 1))
     >>> other_order(probs, np.zeros(9, np.int32), np.full(9, 0.7), np.arange(9), "all_scores").count
@@ -298,7 +299,7 @@ def other_order(
 
 
 def check_coco_results(data: bytes, file: str) -> None:
-    """Raise if the content is no list of results; images and categories may be any."""
+    """Raise if the content is not a list of results; images and categories may be unknown."""
     _columns, found = _core.read_coco_results(
         data, image_ids=None, category_ids=None, lenient=False, max_examples=1, **read_threads()
     )
@@ -306,7 +307,7 @@ def check_coco_results(data: bytes, file: str) -> None:
 
 
 def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: Problems) -> Draft:
-    """Return the draft of a results file's content."""
+    """Return the draft of a results file."""
     read = partial(
         _core.read_coco_results,
         image_ids=dataset.image_ids,
@@ -320,7 +321,7 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
     images, unknown, notes = _images_by_name(columns, dataset, file, problems)
     if images:
         columns, _ = read(data, names=list(images), name_image_ids=np.array(list(images.values()), np.int64))
-    del data  # nobody else may hold it: its memory is free for the label probabilities
+    del data  # frees the memory of the file for the label probabilities
     require_label_matrix(len(columns["image_ids"]), len(dataset.classes), file)
     label_probs = _label_probs(columns, len(dataset.classes))
     label_probs, said = _with_cls_prob(label_probs, columns, file, problems)
@@ -353,10 +354,10 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
 def _images_by_name(
     columns: _core._CocoResults, dataset: Dataset, file: str, problems: Problems
 ) -> tuple[dict[str, int], int, list[Note]]:
-    """Return image ids of names that go before ``image_id``, how many images of names alone are unknown, and notes.
+    """Return image ids for names that replace ``image_id``, the number of images with unknown names, and notes.
 
-    ultralytics writes the stem of the file name as ``image_id``, as a number if it is one, and ``file_name`` beside it.
-    A name that several numbers or names share tells nothing.
+    ultralytics writes the stem of the file name as ``image_id``, as a number if it is numeric, and adds ``file_name``.
+    Ambiguous names are ignored: those with several ids, and several names of one image.
     """
     entries, ids_of = dict[str, int](), dict[str, set[int | None]]()
     for name, entry, number, has_id in zip(
@@ -378,7 +379,7 @@ def _images_by_name(
     numbered = {
         name: number
         for name, (number, *more) in ids_of.items()
-        if number is not None and not more and number_of(name) == str(number)  # other numbers are ids of their own
+        if number is not None and not more and number_of(name) == str(number)  # other numbers are ids
     }
     rows = rows_beside_ids(list(numbered), np.array([*numbered.values()], np.int64), dataset, file, problems, place)
     others = {
@@ -394,7 +395,7 @@ def _images_by_name(
 
 
 def _category_remedy(found: RawProblems, dataset: Dataset) -> str | None:
-    """Return what to do about category ids that seem to count the classes, from 0 or 1."""
+    """Return the fix for category ids that look like class indices, from 0 or 1."""
     unknown = [
         int(values[0]) for kind, _, _, examples in found if kind == "unknown_category" for *_, values in examples
     ]
@@ -426,7 +427,7 @@ def _label_probs(columns: _core._CocoResults, classes: int) -> npt.NDArray[np.fl
 def _with_cls_prob(
     label_probs: npt.NDArray[np.float32], columns: _core._CocoResults, file: str, problems: Problems
 ) -> tuple[npt.NDArray[np.float32], list[Note]]:
-    """Return label probabilities where those of ``cls_prob`` add up to at most 1, and notes on given ones."""
+    """Return label probabilities, with those of ``cls_prob`` limited to a sum of 1, and notes."""
     rows, notes = columns["cls_prob_rows"], list[Note]()
     key = "cls_prob" if len(rows) else "all_scores"
     order = other_order(label_probs, columns["labels"], columns["scores"], columns["all_scores_rows"], key)
@@ -434,7 +435,7 @@ def _with_cls_prob(
         notes.append(order)
         problems.warn_note(order, file)
     above = np.intersect1d(rows, rows_above_one(label_probs)) if len(rows) else rows
-    if len(above):  # detectors with a sigmoid per class (RetinaNet) write what adds up to more
+    if len(above):  # detectors with a sigmoid per class, such as RetinaNet, exceed 1
         label_probs = label_probs.copy()
         label_probs[above] = limit_to_distribution(label_probs[above])
         notes.append(Note("scaled-probabilities", len(above)))
@@ -444,23 +445,23 @@ def _with_cls_prob(
 def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> tuple[Note, ...]:
     """Write COCO results to a ``.json`` or ``.json.gz`` file.
 
-    ``all_scores`` is written where the label probabilities say more than the score, ``covars`` where corners
-    have a covariance. Boxes, scores, label probabilities (of the truth's classes) and covariances come back
-    exactly when the file is read.
+    ``all_scores`` is written if the label probabilities contain more than the score, ``covars`` if corners have a
+    covariance. Reading the file restores boxes, scores, label probabilities (of the ground truth's classes) and
+    covariances bit-identically.
 
     Parameters
     ----------
     path : path
-        The file; its folder is made if it is missing. A file that is there is replaced if it holds detections.
+        Output file; a missing folder is created. An existing file is replaced only if it holds detections.
     found : Detections
-        What to write. Heatmaps cannot be held by this format.
+        Detections to write. The format cannot store heatmaps.
     truth : GroundTruth or Dataset
-        Gives the category ids.
+        Source of the category ids.
 
     Returns
     -------
-    tuple of str
-        What the file cannot hold, one sentence each.
+    tuple of Note
+        Data that the format cannot store.
 
     Examples
     --------
@@ -476,7 +477,7 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Data
 
 
 def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[bytes, tuple[Note, ...]]:
-    """Return COCO results as JSON, and what they cannot hold; `file` is named in errors."""
+    """Return COCO results as JSON, and notes on what the format cannot store; `file` is named in errors."""
     if found.has_heatmap.any():
         raise InputError("COCO results cannot hold heatmaps", file=file, remedy="write RVC1 instead ({option:to=rvc1})")
     notes: list[Note] = []
@@ -500,7 +501,7 @@ def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[b
 def _class_and_score(
     found: Detections, probs: npt.NDArray[np.float32], dataset: Dataset, notes: list[Note]
 ) -> tuple[npt.NDArray[np.int32], Floats]:
-    """Return class and score as stated in the file; a class that it cannot name gives way to the most probable one."""
+    """Return each detection's class and score; a class that the file cannot name becomes the most probable one."""
     if len(found) and not len(dataset.classes):
         raise InputError("the ground truth has no classes", file=dataset.source or None)
     labels, scores = found.named_classes(dataset.classes)
@@ -518,7 +519,7 @@ def _class_and_score(
 
 
 def _sizes_that_add_up(boxes: Floats, sizes: Floats) -> Floats:
-    """Return widths and heights w with x1 + w = x2 to the last bit, the stated ones where they do."""
+    """Return widths and heights w with exactly x1 + w = x2, unchanged where that holds already."""
     start, end = boxes[:, :2], boxes[:, 2:]
     plain = end - start
     best = sizes

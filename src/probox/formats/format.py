@@ -1,4 +1,4 @@
-"""What a file format is: how its files are recognised, read and written, and the draft that readers return."""
+"""File formats: detection, reading and writing, and the draft that readers return."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from probox.tables.groundtruth import GroundTruth
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Draft(DetectionColumns):
-    """Columns that a reader has gathered and nobody has checked, and where in which file each row stands."""
+    """Unchecked columns from a reader, with the file and entry of each row."""
 
     adopts: ClassVar[bool] = True
 
     place: Callable[[int], tuple[str, str]]
-    """The file and the entry of a row, for messages."""
+    """Returns the file and entry of a row, for messages."""
 
     def select(self, rows: npt.NDArray[np.int64]) -> Draft:
-        """Return the draft of these rows alone."""
+        """Return the draft of these rows only."""
         place = self.place
         return self.replace(place=lambda row: place(int(rows[row])), **self.columns_at(rows))
 
     def noting(self, *notes: Note) -> Draft:
-        """Return the draft with more to say about it."""
+        """Return the draft with additional notes."""
         return self.replace(notes=(*self.notes, *notes))
 
     def to_table(self, *, repair: bool = False) -> Detections:
-        """Return the checked table; with `repair`, invalid covariances become the nearest valid ones."""
+        """Return the checked table; with `repair`, invalid covariances are replaced by the nearest valid ones."""
         draft = self.repair() if repair else self
         try:
             return Detections(classes=draft.classes, source=draft.source, notes=draft.notes, **draft.columns())
@@ -52,7 +52,7 @@ class Draft(DetectionColumns):
             raise
 
     def within(self, dataset: Dataset, problems: Problems) -> Draft:
-        """Return the detections in images of the data set; the others are counted in a note and warned of."""
+        """Return the detections in images of the dataset; the others are counted in a note and a warning."""
         known = dataset.rows_of(self.image_ids) >= 0
         if known.all():
             return self
@@ -64,7 +64,7 @@ class Draft(DetectionColumns):
         return self.select(np.flatnonzero(known)).noting(Note("unknown-images", len(elsewhere), images=len(images)))
 
     def repair(self) -> Draft:
-        """Return the draft with valid covariances, and a note if any had to change."""
+        """Return the draft with valid covariances, and a note if any changed."""
         if self.covariances is None:
             return self
         covariances, changed = repair_covariances(self.covariances)
@@ -72,7 +72,7 @@ class Draft(DetectionColumns):
 
 
 def repair_covariances(covariances: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], int]:
-    """Return covariances that are symmetric and positive semi-definite, and how many detections needed it."""
+    """Return covariances made symmetric and positive semi-definite, and the number of detections that changed."""
     finite = np.flatnonzero(np.isfinite(covariances).all(axis=(1, 2, 3)))
     nearest = nearest_covariances(covariances[finite])
     changed = (nearest != covariances[finite]).any(axis=(1, 2, 3))
@@ -86,7 +86,7 @@ def repair_covariances(covariances: npt.NDArray[np.float64]) -> tuple[npt.NDArra
 def join_drafts(
     drafts: Sequence[Draft], label_probs: npt.NDArray[np.float32], classes: tuple[str, ...], source: str
 ) -> Draft:
-    """Return one draft of several files, with label probabilities brought to common classes."""
+    """Concatenate the drafts of several files, with label probabilities of common classes."""
     starts = np.cumsum([0] + [len(draft) for draft in drafts])
 
     def place(row: int) -> tuple[str, str]:
@@ -106,39 +106,39 @@ def join_drafts(
 
 
 Notes = tuple[Note, ...]
-"""What a file cannot hold."""
+"""Data that a format cannot store."""
 
 Copied = tuple[int | None, Notes]
-"""How many rows were copied, where that was counted, and notes."""
+"""Number of copied rows, None if it was not counted, and notes."""
 
 NOTHING = Kind("anything that may be replaced", lambda path: False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Format:
-    """One kind of file, of ground truth or of detections.
+    """A file format of ground truth or of detections.
 
     Parameters
     ----------
     name : str
-        What commands call it; those of ground truth and of detections may share one.
+        Name in commands; a format of ground truth and one of detections may share it.
     title : str
-        What messages call it.
+        Name in messages.
     sniff : callable
-        Whether a file or folder looks like this format, by its content. Which of the two tables is expected is
-        known by then, so a format may take whatever it can say best what is wrong with.
+        Returns whether a file or folder looks like this format, by its content. The expected table is known, so a
+        format may accept a file of the other table to report the mistake.
     suffixes : tuple of str
-        Endings of file names that ask for this format, the usual one first; no two formats share one.
+        File suffixes of the format, the usual one first; unique among formats.
     gzip : bool
-        Whether names may end in ``.gz`` besides.
+        Whether names may end in ``.gz`` too.
     kind : Kind
-        Which files that are there a writer of this format may replace; none unless said.
+        Existing files that a writer of this format may replace; none by default.
     urls : bool
-        Whether its files may be named by URLs.
+        Whether files may be given by URL.
     last : bool
-        Whether it takes any folder, and so is asked only when no other format takes one.
+        Whether the format accepts any folder, so that it is tried last.
     options : tuple of str
-        Keywords of the public readers that its reader takes.
+        Options of the public readers that this format supports.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Format:
     options: tuple[str, ...] = ()
 
     def suffix_in(self, path: Paths) -> str:
-        """Return the longest of the suffixes that a file name ends in; an empty text if there is none."""
+        """Return the longest suffix of the format that a file name ends in; empty if there is none."""
         name = Path(path).name.lower()
         name = name.removesuffix(".gz") if self.gzip else name
         return max((suffix for suffix in self.suffixes if name.endswith(suffix)), key=len, default="")
@@ -165,7 +165,7 @@ class TruthFormat(Format):
     Parameters
     ----------
     read : callable
-        ``read(source, problems, **options)`` returns the table; problems go where they are told.
+        ``read(source, problems, **options)`` returns the table and reports problems to `problems`.
     write : callable, optional
         Writes a table to a path.
     """
@@ -181,22 +181,22 @@ class DetectionFormat(Format):
     Parameters
     ----------
     read : callable
-        ``read(source, dataset, problems, **options)`` returns the draft of detections in images of the data set;
-        problems go where they are told.
+        ``read(source, dataset, problems, **options)`` returns the draft of detections in images of the dataset and
+        reports problems to `problems`.
     write : callable, optional
-        Writes a table, given the data set's images and category ids, to a path.
+        ``write(path, detections, dataset)`` writes a table, with the dataset's images and category ids.
     read_part : callable, optional
-        The same as `read` for a part of the data set, given the whole and the part: where a file may be of either, and
-        leaving out what is not in the part is not enough.
+        Like `read` for a part of the dataset, given the whole and the part. Needed if a file may belong to either and
+        dropping rows outside the part is not enough.
     check : callable, optional
-        Raises unless a file is a complete one of this format, whatever the data set.
+        Raises unless a file is complete and of this format, for any dataset.
     copy : callable, optional
-        Writes a file again, checked and, if asked, with valid covariances, without knowing the data set; returns
-        None, and writes nothing, if that takes the data set.
+        Copies a file after a check, optionally with repaired covariances, without a dataset. Returns None, with
+        nothing written, if a dataset is needed.
     heatmaps : bool
-        Whether its files can hold heatmaps.
+        Whether the format can store heatmaps.
     standalone : bool
-        Whether its files say which images and classes there are, so that `read` takes None for the data set.
+        Whether files contain images and classes, so that `read` accepts None as dataset.
     """
 
     read: Callable[..., Draft]
@@ -212,7 +212,7 @@ def _is_detections(path: Path) -> bool:
     head = file_head(path)
     if re.match(rb"\s*\[", head):
         return b'"image_id"' in head or not head.strip(b"[] \t\r\n")
-    named = b'"classes"' in head and b'"img_names"' in head  # names of many images may fill the beginning
+    named = b'"classes"' in head and b'"img_names"' in head  # names of many images may fill the head of the file
     return bool(re.match(rb"\s*\{", head)) and (b'"detections"' in head or named)
 
 
@@ -221,7 +221,7 @@ JSON_DETECTIONS = Kind("detections", _is_detections)
 
 
 def copier(check: Callable[[bytes, str], None]) -> Callable[[Source, Paths, bool], Copied | None]:
-    """Return what copies a file of detections, with or without compression, once `check` has looked at its content."""
+    """Return a function that copies a detection file, compressed or not, after `check` accepted its content."""
 
     def copy(source: Source, target: Paths, repair: bool) -> Copied | None:
         if repair:
@@ -236,7 +236,7 @@ def copier(check: Callable[[bytes, str], None]) -> Callable[[Source, Paths, bool
 
 
 def covariances_to_write(found: Detections) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
-    """Return covariances as (N, 8) and which rows to write; if all are zero all are written, to say so."""
+    """Return covariances as (N, 8) and which rows to write: all rows if all are zero, to keep the information."""
     if found.covariances is None:
         return np.zeros((0, 8)), np.zeros(len(found), np.uint8)
     flat = found.covariances.reshape(-1, 8)
@@ -245,27 +245,27 @@ def covariances_to_write(found: Detections) -> tuple[npt.NDArray[np.float64], np
 
 
 LEAST_PIECE = 1 << 18
-"""How many bytes are worth a thread, which has read them in half a millisecond."""
+"""Minimum number of bytes per thread, which take half a millisecond to read."""
 
 
 class Sharing(TypedDict):
-    """What the kernel's readers want to know."""
+    """Thread settings of the C++ readers."""
 
     threads: int
     least_piece: int
 
 
 def read_threads() -> Sharing:
-    """Return how a file is read: by all processors, or by as many as `threads_at_most` allows."""
+    """Return the thread settings: all processors, or as many as `threads_at_most` allows."""
     return {"threads": thread_count(None), "least_piece": LEAST_PIECE}
 
 
 def require_sections(
     columns: Mapping[str, Any], keys: Sequence[str], file: str, problems: Problems, remedy: str, others: dict[str, str]
 ) -> None:
-    """Report the sections that the object of a JSON file lacks.
+    """Report missing sections of the object in a JSON file.
 
-    `others` maps keys of other files to what to do about these.
+    `others` maps keys of other kinds of files to the fix for them.
     """
     given = columns["other_keys"]
     for key in keys:

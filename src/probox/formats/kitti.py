@@ -25,22 +25,22 @@ from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 
 COLUMNS = 15
-"""Type, truncated, occluded, alpha, x1, y1, x2, y2, three sizes, three places and a rotation; then a score."""
+"""Type, truncated, occluded, alpha, x1, y1, x2, y2, 3 dimensions, 3 coordinates, rotation; then the score."""
 
 DONT_CARE = "DontCare"
 PHOTOS = (".png", ".jpg", ".jpeg")
 
 
 def _labels_of(folder: Path) -> Path | None:
-    """Return the folder of label files: ``label_2`` in a folder or in its ``training``, or itself; None for none."""
+    """Return the folder of label files: ``label_2`` in a folder or in its ``training``, or itself; None if missing."""
     for place in (folder / "label_2", folder / "training" / "label_2", folder):
         if kind_of_texts(place) == "kitti" or (place.name == "label_2" and kind_of_texts(place) == "yolo"):
-            return place  # files that are all empty could be anybody's
+            return place  # if all files are empty, their format is unknown
     return None
 
 
 def _gather(folder: Path, problems: Problems, *, scored: bool) -> tuple[LabelRows, list[str]]:
-    """Return all lines, and the names of all files, among which their images count."""
+    """Return all lines, and the names of all files, to which image numbers refer."""
     rows, files = LabelRows(), list[str]()
     for name, file, text in readable_texts(folder, files_of(folder, [".txt"]), problems):
         files.append(name[:-4])
@@ -100,13 +100,13 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
 
 
 def _images(place: Path, files: list[str], problems: Problems) -> tuple[dict[int, str], list[tuple[int, int]]]:
-    """Return the file names of images that are there, by the number of their label file, and their sizes."""
+    """Return file names of the existing images, by index of the label file, and their sizes."""
     folder = place.parent / "image_2"
     if not is_folder(folder):
         raise InputError(
-            f"expected images beside the labels, for their sizes: {folder} is not there",
+            f"expected images beside the labels, for their sizes: {folder} is missing",
             file=str(place),
-            remedy="put the images there, or write COCO ground truth, which says sizes itself",
+            remedy="put the images there, or write COCO ground truth, which contains the sizes",
         )
     there = {os.path.splitext(name)[0]: name for name in files_of(folder, PHOTOS)}
     names, sizes = dict[int, str](), list[tuple[int, int]]()
@@ -130,13 +130,13 @@ def _sniff_truth(source: Source) -> bool:
 
 
 def _folder(source: Source) -> Path:
-    """Return where detections are: the folder itself, or ``data`` in it, as the benchmark wants them."""
+    """Return the folder of detections: the folder itself, or ``data`` in it, as the benchmark requires."""
     place = Path(source.path)
     return place / "data" if kind_of_texts(place) == "none" and kind_of_texts(place / "data") == "kitti" else place
 
 
 def _sniff_detections(source: Source) -> bool:
-    return kind_of_texts(_folder(source)) == "kitti" or _sniff_truth(source)  # truth is none, as the reader says
+    return kind_of_texts(_folder(source)) == "kitti" or _sniff_truth(source)  # ground truth: reader raises
 
 
 def _gather_detections(source: Source, problems: Problems) -> tuple[LabelRows, list[str]]:

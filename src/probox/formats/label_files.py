@@ -1,4 +1,4 @@
-"""Text files of labels: folders and lines, and the precision of the numbers written in them."""
+"""Text files of labels: folders, lines, and the precision of the written numbers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from probox.files.reading import Paths, file_head, is_folder, read_regular
 from probox.formats.problems import Problems
 
 MOST_BYTES = 1 << 26
-"""A text file of labels of one image, or a list of images, is smaller than this."""
+"""Size limit in bytes of a text file: labels of one image, or a list of images."""
 
 _LOOKED_AT = 20
-"""So many text files of a folder tell what it holds."""
+"""Number of text files inspected to identify the content of a folder."""
 
 _VOC_RESULTS = re.compile(r"(?:^|_)det_\w+_.+\.txt$")
 _NO_LABELS = {"classes.txt", "requirements.txt"}
@@ -28,20 +28,20 @@ Texts = Literal["yolo", "kitti", "voc", "other", "none"]
 
 
 class LineError(Exception):
-    """What is wrong with a line or a file, before it is known where that stands."""
+    """A problem in a line or file, raised where its location is unknown."""
 
     def __init__(self, kind: str, problem: str, remedy: str | None = None) -> None:
         self.kind, self.problem, self.remedy = kind, problem, remedy
         super().__init__(problem)
 
     def at(self, file: str, line: int | None = None) -> InputError:
-        """Return the error of this file and line."""
+        """Return the error with its file and line."""
         entry = None if line is None else f"line {line}"
         return InputError(self.problem, file=file, entry=entry, remedy=self.remedy)
 
 
 def split_part(path: Paths) -> tuple[Path, str]:
-    """Return a path and the word behind its colon, as in ``data.yaml:test``; no word where the path is there itself.
+    """Split ``data.yaml:test`` into path and word; the word is empty if the whole path exists.
 
     >>> split_part("nowhere.yaml:test")[1]  # there is no nowhere.yaml
     ''
@@ -51,7 +51,7 @@ def split_part(path: Paths) -> tuple[Path, str]:
     try:
         if found and not whole.exists() and Path(found[1]).exists():
             return Path(found[1]), found[2]
-    except (OSError, ValueError):  # whoever reads it says why
+    except (OSError, ValueError):  # the reader reports the error
         pass
     return whole, ""
 
@@ -79,7 +79,7 @@ def decode(data: bytes, file: str) -> str:
 
 
 def readable_texts(folder: Path, names: Iterable[str], problems: Problems) -> Iterator[tuple[str, str, str]]:
-    """Yield name, path and text of files of a folder; those that cannot be read are reported."""
+    """Yield name, path and text of files in a folder; report unreadable ones."""
     for name in names:
         file = str(folder / name)
         try:
@@ -91,7 +91,7 @@ def readable_texts(folder: Path, names: Iterable[str], problems: Problems) -> It
 
 
 def text_lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the words of each line that is not blank."""
+    """Yield number and words of each line that is not blank."""
     for number, line in enumerate(text.split("\n"), start=1):
         words = line.split()
         if words:
@@ -99,7 +99,7 @@ def text_lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def numbers_in(words: Sequence[str]) -> list[float]:
-    """Return words as finite numbers, or raise `LineError`."""
+    """Convert words to finite numbers, or raise `LineError`."""
     try:
         values = [float(word) for word in words]
     except ValueError:
@@ -122,7 +122,7 @@ def _is_number(word: str) -> bool:
 
 
 def files_of(folder: Path, endings: Sequence[str]) -> list[str]:
-    """Return the names of the files in a folder that end in one of these, in any case of letters, sorted."""
+    """Return the sorted names of the files in a folder with one of these endings, in any case."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.name.lower().endswith(tuple(endings)))
@@ -131,7 +131,7 @@ def files_of(folder: Path, endings: Sequence[str]) -> list[str]:
 
 
 def has_sequences(folder: Path) -> bool:
-    """Return whether a folder holds ground truth of the robotic vision challenge: folders with a ``labels.json``."""
+    """Return whether a folder holds ground truth of the Robotic Vision Challenge: folders with a ``labels.json``."""
     try:
         return any(folder.glob("*/labels.json"))
     except OSError:
@@ -139,7 +139,7 @@ def has_sequences(folder: Path) -> bool:
 
 
 def has_json(folder: Path) -> bool:
-    """Return whether a folder holds JSON files, as one of the challenge's detections does."""
+    """Return whether a folder holds JSON files, as detections of the Robotic Vision Challenge do."""
     try:
         return any(folder.glob("*.json")) or any(folder.glob("*.json.gz"))
     except OSError:
@@ -147,7 +147,7 @@ def has_json(folder: Path) -> bool:
 
 
 def kind_of_texts(folder: Path) -> Texts:
-    """Return what the text files of a folder hold, by their first lines; "none" if there are no text files."""
+    """Return the kind of the text files in a folder, from their first lines; "none" if there are no text files."""
     if not is_folder(folder):
         return "none"
     try:
@@ -174,19 +174,19 @@ def kind_of_texts(folder: Path) -> Texts:
 
 
 SINGLE, DOUBLE = 7, 12
-"""Decimals that fractions of single precision have right, and those that calculating with double precision leaves."""
+"""Decimals that are exact in single precision, and decimals that survive arithmetic in double precision."""
 
 SINGLE_DIGITS = 9
-"""Digits that tell a number of single precision from any other."""
+"""Digits that identify a number in single precision."""
 
 COARSE = 3
-"""Fewer decimals are those of numbers that happen to be short, such as 0.5, and are taken as they are."""
+"""Numbers with fewer decimals, such as 0.5, are taken as exact."""
 
 
 def written_digits(words: Sequence[str]) -> tuple[int, bool]:
-    """Return with how many decimals fractions were written, and whether at least half of them have so many.
+    """Return the number of decimals of written fractions, and whether at least half of the fractions have it.
 
-    These are all decimals of 0.062500, and the six digits that ``%g`` keeps of 0.00123457.
+    Counts all decimals of 0.062500, and the six significant digits that ``%g`` keeps of 0.00123457.
 
     >>> written_digits(["0.500000", "0.062500"]), written_digits(["0.123457", "0.00123457", "1e-05", "0.5"])
     ((6, True), (6, True))
@@ -200,22 +200,23 @@ def written_digits(words: Sequence[str]) -> tuple[int, bool]:
 
 
 def _digits(word: str) -> tuple[int, int]:
-    """Return how many decimals a number has, and how many digits from the first that is not 0."""
+    """Return the numbers of decimals and of significant digits."""
     mantissa, _, power = word.replace("_", "").lower().partition("e")
     whole, _, decimals = mantissa.partition(".")
     return len(decimals) - int(power[:6] or 0), len((whole + decimals).lstrip("+-0"))
 
 
 def rounding_of(groups: Sequence[Sequence[str]]) -> list[float]:
-    """Return for each group of numbers how far rounding can have moved a corner of a box, in fractions of the image.
+    """Return for each group of numbers the largest rounding error of a box corner, in fractions of the image.
 
-    A corner is a centre and half a side, so that is 3/4 of the last decimal. A group tells its decimals itself if at
-    least half of its numbers have them; short ones, such as 0.5, may be those of any file, and all groups tell it.
+    A corner is center + side / 2, each with an error of half the last decimal, so the error is 3/4 of the last
+    decimal. A group decides its decimals itself if at least half of its numbers have them; otherwise, and for short
+    numbers such as 0.5, the largest number of decimals of all groups counts.
 
     Parameters
     ----------
     groups : sequence of sequences of str
-        The numbers of a file, or of a line, as they are written: numbers that can be read.
+        Numbers of a file, or of a line, as written; all valid.
 
     Examples
     --------
@@ -236,7 +237,7 @@ def rounding_of(groups: Sequence[Sequence[str]]) -> list[float]:
 
 
 def _is_single(words: Sequence[str]) -> bool:
-    """Return whether all numbers are those of single precision, written with all that double precision shows."""
+    """Return whether all numbers are exact in single precision, although written with digits of double precision."""
     values = np.array([float(word) for word in words])
     with np.errstate(over="ignore"):
         return bool((values.astype(np.float32) == values).all())

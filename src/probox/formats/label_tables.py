@@ -1,4 +1,4 @@
-"""Tables from the labels of YOLO, Pascal VOC, KITTI and Open Images: images by name, classes by name, boxes."""
+"""Tables from labels of YOLO, Pascal VOC, KITTI and Open Images, which identify images and classes by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from probox.tables.row_problems import FARTHEST, RowProblems
 Ids = npt.NDArray[np.int64]
 
 _LONGEST_NUMBER = 18
-"""So many digits fit an image id."""
+"""Largest number of digits of an image id."""
 
 
 def _last_part(name: str) -> str:
@@ -45,17 +45,17 @@ def _folder_and_stem(name: str) -> str:
 
 
 def number_of(name: str) -> str:
-    """Return the number that the stem of a file name is, without leading zeros; nothing if it is none."""
+    """Return the number in a file name such as ``0007.jpg``, without leading zeros; empty if it is not a number."""
     stem = _stem(name)
     return str(int(stem)) if stem.isascii() and stem.isdigit() and len(stem) < 40 else ""
 
 
 _WAYS: tuple[Callable[[str], str], ...] = (str, _last_part, _folder_and_stem, _stem, number_of)
-"""What two names of one image have in common, the strictest first."""
+"""Keys by which two names of an image are compared, the strictest first."""
 
 
 def rows_by_name(names: Sequence[str], file_names: Sequence[str]) -> Ids:
-    """Return the row of each name in `file_names`, -1 for none; folders, endings and leading zeros may differ.
+    """Return the row of each name in `file_names`, -1 if missing; folders, endings and leading zeros may differ.
 
     >>> rows_by_name(["a/7.txt", "9"], ["images/0007.jpg", "8.jpg"]).tolist()
     [-1, -1]
@@ -67,9 +67,9 @@ def rows_by_name(names: Sequence[str], file_names: Sequence[str]) -> Ids:
         place: dict[str, int] = {}
         for row, name in enumerate(file_names):
             key = way(name)
-            place[key] = row if key not in place else -1  # what two images have in common names neither
+            place[key] = row if key not in place else -1  # a key shared by two images identifies neither
         place.pop("", None)
-        taken = set(rows.tolist())  # by a stricter way
+        taken = set(rows.tolist())  # matched by a stricter key
         for at in np.flatnonzero(rows < 0).tolist():
             row = place.get(way(names[at]), -1)
             if row not in taken and _folders_agree(names[at], file_names[row]):
@@ -80,15 +80,15 @@ def rows_by_name(names: Sequence[str], file_names: Sequence[str]) -> Ids:
 
 
 def _folders_agree(one: str, other: str) -> bool:
-    """Return whether two names may lie in the same folder: where both say which, it must have the same name."""
+    """Return whether two names may be in the same folder: one has no folder, or the folders have the same name."""
     folders = [PurePosixPath(name.replace("\\", "/")).parent.name for name in (one, other)]
     return not all(folders) or folders[0] == folders[1]
 
 
 def ids_of_names(stems: Sequence[str]) -> Ids:
-    """Return an id for each image, given its name without folder and ending, in sorted order of their paths.
+    """Return an id for each image from its stem; the stems are sorted by path.
 
-    Names that are all numbers, each another one, are the ids; other images are counted from 1.
+    If all stems are distinct numbers, these are the ids; otherwise images are numbered from 1.
 
     >>> ids_of_names(["000000000139", "000000000285"]).tolist(), ids_of_names(["cat", "dog"]).tolist()
     ([139, 285], [1, 2])
@@ -109,22 +109,22 @@ def rows_of_images(
     *,
     place: Callable[[str], str | None] = lambda name: None,
 ) -> tuple[Ids, tuple[Note, ...]]:
-    """Return the truth's row of each image that a file of detections names, -1 for those it lacks, and notes.
+    """Return the ground truth's row of each image in a detection file, -1 for unknown images, and notes.
 
     Parameters
     ----------
     names : sequence of str
         Distinct names, with or without folder and ending.
     detections : sequence of int
-        How many detections each has.
+        Number of detections of each name.
     dataset : Dataset
-        The truth's images. Without file names, names that are numbers are its image ids.
+        Images of the ground truth. If they have no file names, numeric names are compared with its image ids.
     file : str
-        For messages.
+        File name for messages.
     problems : Problems
-        Where they go.
+        Receives the problems.
     place : callable
-        The entry of the file in which a name stands, for messages.
+        Returns the entry of the file that contains a name, for messages.
     """
     if any(dataset.file_names):
         rows = rows_by_name(names, dataset.file_names)
@@ -139,8 +139,8 @@ def rows_of_images(
     if len(names) and len(unknown) == len(names) and len(dataset) and not len(again):
         there = dataset.file_names[0] or str(dataset.image_ids[0])
         error = InputError(
-            f"none of the {len(names)} images that it names is one of the ground truth "
-            f"(the first is {names[0][:80]!r}, there {there[:80]!r})",
+            f"none of its {len(names)} images is in the ground truth "
+            f"(the first is {names[0][:80]!r}, in the ground truth {there[:80]!r})",
             file=file,
             entry=place(names[0]),
             remedy="check that the detector was run on these images"
@@ -166,11 +166,11 @@ def refuse_twins(
     place: Callable[[int], str | None],
     remedy: str,
 ) -> Ids:
-    """Report names of an image that another name stands for, and take their row away; return which these are."""
+    """Report names of an image that has another name already, and set their rows to -1; return their indices."""
     order = np.argsort(rows, kind="stable")
     again: Ids = order[1:][(rows[order[1:]] == rows[order[:-1]]) & (rows[order[1:]] >= 0)]
     problems.add("duplicate id", again.tolist(), lambda at: InputError(
-        f"{names[at][:80]!r} names an image that another name stands for too",
+        f"{names[at][:80]!r} is a second name of this image",
         file=file, image=int(image_ids[rows[at]]), entry=place(at), remedy=remedy,
     ))  # fmt: skip
     rows[again] = -1
@@ -185,10 +185,10 @@ def rows_beside_ids(
     problems: Problems,
     place: Callable[[str], str | None],
 ) -> Ids:
-    """Return the truth's row of each image that has a name and an id, -1 for none.
+    """Return the ground truth's row of each image that has a name and an id, -1 for unknown images.
 
-    The name decides: ultralytics' ids are the numbers of file names, whatever ids the ground truth has. The id decides
-    where the name is unknown, or stands for images with several ids. Other parameters are those of `rows_of_images`.
+    The name decides, because ultralytics derives ids from file names, whatever ids the ground truth has. The id decides
+    if the name is unknown or belongs to images with several ids. Other parameters are those of `rows_of_images`.
     """
     own = dataset.rows_of(ids)
     if not any(dataset.file_names):
@@ -211,7 +211,7 @@ def _refuse_doubtful(
     problems: Problems,
     place: Callable[[str], str | None],
 ) -> None:
-    """Report names that may mean any of several images: which one is not for us to guess."""
+    """Report names that match several images; guessing could score detections on the wrong image."""
     missing = np.flatnonzero(rows < 0).tolist()
     if not missing:
         return
@@ -237,39 +237,39 @@ def _has_folder(name: str) -> bool:
 
 
 MOST_ROUNDING = 0.02
-"""Pixels: detections whose boxes were rounded by more are not put on edges of pixels, where few of theirs lie."""
+"""In pixels. Boxes with larger rounding errors are not snapped to pixel edges, as few true corners lie on them."""
 
 _MAX_RUNS, _MAX_CROSSINGS, _MAX_OBJECT_CROSSINGS = 1 << 24, 1 << 27, 1 << 23
-"""How many runs of pixels the masks of all polygons may have, and how often edges may cross columns of pixels: far more
-than those of photographs do, whatever the polygons."""
+"""Limits for the masks of all polygons: runs of pixels, and crossings of edges with pixel columns. Both are far above
+the needs of photos; they bound memory and time for malicious polygons."""
 
 Polygon = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass
 class LabelRows:
-    """Boxes as they are gathered, one entry each: columns that grow together."""
+    """Boxes and their attributes while files are read: lists of equal length."""
 
     files: list[str] = dataclasses.field(default_factory=list)
     lines: list[int] = dataclasses.field(default_factory=list)
     images: Any = dataclasses.field(default_factory=list)
-    """The number of the image among those of the files, then its row in the data set; -1 for none."""
+    """Index of the image among those of the files, later its row in the dataset; -1 if it is unknown."""
     classes: list[str] = dataclasses.field(default_factory=list)
-    """As written, where files name classes."""
+    """Class names as written, for formats with class names."""
     labels: list[int] = dataclasses.field(default_factory=list)
     boxes: Any = dataclasses.field(default_factory=list)
-    """Four numbers as written, in the end x, y, width, height in pixels."""
+    """Four numbers as written, later x, y, width, height in pixels."""
     scores: list[float] = dataclasses.field(default_factory=list)
-    """Of detections alone."""
+    """For detections only."""
     crowd: list[bool] = dataclasses.field(default_factory=list)
-    """Of truth alone: a region that mAP and LRP ignore."""
+    """For ground truth only: a region that mAP and LRP ignore."""
     polygons: dict[int, Polygon] = dataclasses.field(default_factory=dict)
-    """By row: x1, y1, x2, y2, ... in pixels, where an object has more than a box."""
+    """Polygons by row: x1, y1, x2, y2, ... in pixels, for objects with more than a box."""
     regions: set[int] = dataclasses.field(default_factory=set)
-    """Rows of regions without an object, which have no pixels."""
+    """Rows of ignored regions, which get no mask."""
 
     entry: str = "line"
-    """What messages call a line."""
+    """Name of a line in messages."""
 
     def add(
         self,
@@ -283,7 +283,7 @@ class LabelRows:
         score: float = 0.0,
         crowd: bool = False,
     ) -> None:
-        """Add a box; `name` is its class as written, `label` the number of the class."""
+        """Add a box; `name` is its class as written, `label` its class index."""
         self.files.append(file)
         self.lines.append(line)
         self.images.append(image)
@@ -298,25 +298,25 @@ class LabelRows:
         return self.files[row], f"{self.entry} {self.lines[row]}"
 
     def shapes(self, sizes: npt.ArrayLike) -> npt.NDArray[np.int32]:
-        """Return width and height of each row's image, given those of all images; of rows without one, any."""
+        """Return width and height of each row's image from the sizes of all images; 1 x 1 for unknown images."""
         known = np.append(np.array(sizes, np.int32).reshape(-1, 2), np.ones((1, 2), np.int32), axis=0)
         return known[np.array(self.images, np.int64)]
 
     def sort_classes(self) -> tuple[str, ...]:
-        """Return the names of classes in alphabetical order, and let labels count in them."""
+        """Return the class names in alphabetical order, and set the labels to their indices."""
         known = sorted(set(self.classes))
         column = {name: at for at, name in enumerate(known)}
         self.labels = [column[name] for name in self.classes]
         return tuple(known)
 
     def match_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
-        """Return the truth's classes and those that it lacks, and let labels count in them."""
+        """Return the ground truth's classes followed by unknown ones, and set the labels to their indices."""
         columns, known = columns_of_names(list(dict.fromkeys(self.classes)), classes)
         self.labels = [columns[name] for name in self.classes]
         return known
 
     def match_images(self, names: Sequence[str], dataset: Dataset, file: str, problems: Problems) -> tuple[Note, ...]:
-        """Let images be rows of the data set instead of numbers among these names; return what to say of others."""
+        """Replace image indices by rows of the dataset; return notes on unknown images."""
         images = np.array(self.images, np.int64)
         counts = np.bincount(images, minlength=len(names)).tolist()
         rows, notes = rows_of_images(names, counts, dataset, file, problems)
@@ -324,11 +324,11 @@ class LabelRows:
         return notes
 
     def usable(self, problems: Problems, *, scored: bool) -> npt.NDArray[np.int64]:
-        """Return the rows that a table can hold, in their order; the others are reported."""
+        """Return the valid rows in order; report the others."""
         boxes = np.array(self.boxes, np.float64).reshape(-1, 4)
         with np.errstate(over="ignore", invalid="ignore"):
             reach = np.concatenate([boxes, boxes[:, :2] + boxes[:, 2:]], axis=1)
-            finite = (np.abs(reach) <= FARTHEST).all(axis=1)  # NaN is not
+            finite = (np.abs(reach) <= FARTHEST).all(axis=1)  # False for NaN
         good = finite & (boxes[:, 2:] >= 0).all(axis=1)
         found = [
             RowProblems(
@@ -368,7 +368,7 @@ class LabelRows:
 
 
 def number_names(names: Sequence[str]) -> tuple[list[str], Ids]:
-    """Return the distinct names, sorted, and the number of each name among them."""
+    """Return the distinct names, sorted, and the index of each name among them."""
     known, which = np.unique(np.array(names, object), return_inverse=True)
     return known.tolist(), which.reshape(-1)
 
@@ -384,24 +384,24 @@ def truth_of(
     stems: Sequence[str] | None = None,
     **others: Any,
 ) -> GroundTruth:
-    """Return the table of objects; those without a polygon have the pixels of their box, as in COCO's files.
+    """Return the table of objects; objects without a polygon get their box as mask, as in COCO files.
 
     Parameters
     ----------
     rows : LabelRows
-        The objects; those without an image are left out.
+        The objects; those without an image are dropped.
     names, sizes
-        Of each image: its file name, and width and height.
+        File name, and width and height, of each image.
     problems : Problems
-        Where they go.
+        Receives the problems.
     notes : sequence of Note
-        What to say of the table, besides objects without masks.
+        Notes of the table; one on objects without masks is added.
     rounding : sequence of float
-        That of `_restore_corners`, for boxes that were written as fractions of the image.
+        Rounding errors for `_restore_corners`, for boxes written as fractions of the image.
     stems : sequence of str, optional
-        What tells the id of each image. Default: its file name without folder and ending.
+        Source of each image's id. Default: its file name without folder and ending.
     **others
-        Further columns of the data set, such as its classes.
+        Further fields of the dataset, such as its classes.
     """
     if stems is None:
         stems = [os.path.splitext(os.path.basename(name))[0] for name in names]
@@ -442,12 +442,12 @@ def truth_of(
 def _restore_corners(
     boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32], rounding: Sequence[float], most: float = math.inf
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return corners and extents of boxes (x, y, width, height), without the effect of rounding on whole pixels.
+    """Return corners and extents of boxes (x, y, width, height), with rounding errors near pixel edges removed.
 
-    A corner that rounding alone keeps from the edge of a pixel is put there, unless nothing of the box would be left:
-    199.9999998 would otherwise begin a pixel before 200 does. `rounding` is how far it may move a corner of each box,
-    in fractions of the image; empty where boxes were written in pixels. Where that is more than `most` pixels, corners
-    stay: most of those near an edge would be there by chance.
+    Without this, a corner at 199.9999998 would cover a pixel more than one at 200. A corner within rounding error of a
+    pixel edge is moved there, unless the box would become empty. `rounding` is the largest error of a corner of each
+    box, in fractions of the image; it is empty for boxes written in pixels. If it exceeds `most` pixels, corners stay,
+    because most of those near an edge would be there by chance.
     """
     corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
     if not len(rounding):
@@ -465,7 +465,7 @@ def _restore_corners(
 def _masks(
     rows: LabelRows, order: npt.NDArray[np.int64], corners: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32]
 ) -> Masks:
-    """Return the masks of these rows, in this order."""
+    """Return the masks of the given rows, in this order."""
     n = len(rows.images)
     pixels = np.tile(np.array([0, 0, -1, -1], np.int32), (n, 1))
     pixels[order] = pixels_of_boxes(corners[order], shapes[order])
@@ -490,7 +490,7 @@ def _masks(
     if len(masks) < len(order):
         file, entry = rows.place(int(order[len(masks)]))
         raise InputError(
-            "the masks up to this one take far more memory than polygons of so many points should need",
+            "the masks up to this one need too much memory for polygons with so few points",
             file=file,
             entry=entry,
             remedy="check the polygon and the size of the image",
@@ -508,9 +508,9 @@ def draft_of(
     notes: Sequence[Note] = (),
     rounding: Sequence[float] = (),
 ) -> Draft:
-    """Return the draft of detections: the stated class has the score, the others share the rest evenly.
+    """Return the draft of detections: the named class gets the score, the others share the rest evenly.
 
-    `rounding` is that of `_restore_corners`, for boxes that were written as fractions of the image.
+    `rounding` is that of `_restore_corners`, for boxes written as fractions of the image.
     """
     kept = rows.usable(problems, scored=True)
     images = np.array(rows.images, np.int64)
@@ -533,10 +533,10 @@ def draft_of(
 
 
 def columns_of_names(names: Sequence[str], classes: Sequence[str]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the column of each name, and all classes: the truth's, then those that it does not have.
+    """Return the column of each name, and all classes: the ground truth's, then unknown ones.
 
-    Names are compared as everywhere (case and synonyms), equal ones first. A class that the truth lacks keeps its
-    detections, which are wrong wherever they are.
+    Names are compared by equality first, then ignoring case and by synonyms. Detections of unknown classes are kept:
+    they count as false positives.
 
     >>> columns_of_names(["Car", "ufo"], ["car", "dog"])
     ({'Car': 0, 'ufo': 2}, ('car', 'dog', 'ufo'))

@@ -1,4 +1,4 @@
-"""Open Images: CSV files of boxes and of detections."""
+"""Open Images: CSV files of ground truth and of detections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MID = ("/m/", "/g/", "/t/", "/j/")
 
 
 def heading_of(head: bytes) -> list[str]:
-    """Return the names of columns in small letters, of a file that begins so; none if that is no text."""
+    """Return the column names in lower case from the head of a file; empty if it is not text."""
     try:
         line = head.split(b"\n", 1)[0].decode()
         return [cell.strip().lower() for cell in next(csv.reader([line]))]
@@ -36,7 +36,7 @@ def heading_of(head: bytes) -> list[str]:
 
 
 class CsvTable:
-    """Rows of a CSV file, their cells by the names of columns in any case of letters."""
+    """Rows of a CSV file, with case-insensitive column names."""
 
     def __init__(self, data: bytes, file: str) -> None:
         self.file = file
@@ -49,17 +49,17 @@ class CsvTable:
                 yield self._reader.line_num, cells
         except csv.Error as error:
             raise InputError(
-                f"is no CSV that can be read ({error})",
+                f"cannot be read as CSV ({error})",
                 file=self.file,
                 entry=f"line {self._reader.line_num}",
                 remedy="write or download it again",
             ) from None
 
     def column(self, *names: str) -> int:
-        """Return where the first of these columns stands, or raise."""
+        """Return the index of the first of these columns that exists, or raise."""
         for name in names:
             if self.heading.count(name.lower()) > 1:
-                raise InputError(f"the column {name} stands there twice", file=self.file, remedy="keep one of them")
+                raise InputError(f"the column {name} occurs twice", file=self.file, remedy="keep one of them")
             if name.lower() in self.heading:
                 return self.heading.index(name.lower())
         raise InputError(
@@ -70,17 +70,17 @@ class CsvTable:
         )
 
     def has(self, name: str) -> bool:
-        """Return whether there is such a column."""
+        """Return whether a column exists."""
         return name.lower() in self.heading
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the line and the cells of each row that is not blank."""
+        """Yield line number and cells of each row that is not blank."""
         for line, cells in self._rows():
             if cells:
                 yield line, cells
 
     def check(self, cells: Sequence[str]) -> None:
-        """Raise `LineError` unless a row has a cell for each column."""
+        """Raise `LineError` unless a row has one cell per column."""
         if len(cells) != len(self.heading):
             raise LineError(
                 "broken line",
@@ -109,7 +109,7 @@ def fractions(words: Sequence[str]) -> tuple[float, float, float, float]:
 
 
 def class_descriptions(*places: Path) -> dict[str, str]:
-    """Return class names by their codes (/m/011k07), from the first file of class descriptions in these folders."""
+    """Return class names by code, such as /m/011k07, from the first file of class descriptions in these folders."""
     for place in places:
         for folder in dict.fromkeys((place, place.parent, place.parent / "metadata")):
             try:
@@ -139,7 +139,7 @@ def _read_descriptions(file: Path) -> dict[str, str]:
 
 
 def stated_sizes(folder: Path, but: str) -> tuple[Path, dict[str, tuple[int, int]]] | None:
-    """Return image sizes from a CSV file with columns ImageID, Width and Height in a folder, and that file."""
+    """Return image sizes from a CSV file in a folder with columns ImageID, Width and Height, and that file."""
     for name in files_of(folder, [".csv"]):
         file = folder / name
         if str(file) == but or not {"imageid", "width", "height"} <= set(heading_of(file_head(file))):
@@ -195,7 +195,7 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
         notes.append(Note("groups-of-objects", sum(rows.crowd)))
     shapes = [sizes[name] for name in names]
     _to_pixels(rows, shapes)
-    rounding = rounding_of(written)  # of each line: several tools made these files
+    rounding = rounding_of(written)  # per line, because several tools contributed to these files
     return truth_of(
         rows,
         names,
@@ -203,20 +203,20 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
         problems,
         notes=notes,
         rounding=rounding,
-        stems=[os.path.splitext(name)[0] for name in names],  # an ImageID with a folder is no number
+        stems=[os.path.splitext(name)[0] for name in names],  # an ImageID with a folder is not a number
         classes=classes,
         source=source.name,
     )
 
 
 def _to_pixels(rows: LabelRows, sizes: npt.ArrayLike) -> None:
-    """Make XMin, XMax, YMin, YMax in fractions of images of these widths and heights x, y, width, height in pixels."""
+    """Convert rows from XMin, XMax, YMin, YMax in fractions to x, y, width, height in pixels."""
     sides = np.array(rows.boxes).reshape(-1, 2, 2) * rows.shapes(sizes)[:, :, None]
     rows.boxes = np.concatenate([sides[:, :, 0], sides[:, :, 1] - sides[:, :, 0]], axis=1)
 
 
 def _classes(folder: Path, rows: LabelRows, notes: list[Note]) -> tuple[str, ...]:
-    """Return the names of classes, and let labels count in them."""
+    """Return class names, and set the labels to their indices."""
     named = class_descriptions(folder)
     present = sorted(set(rows.classes))
     missing = [code for code in present if code not in named]
@@ -233,7 +233,7 @@ def _classes(folder: Path, rows: LabelRows, notes: list[Note]) -> tuple[str, ...
 
 
 def _file_name(image: str) -> str:
-    """Return the file name of an ImageID, which has its ending where globox wrote it."""
+    """Return the file name of an ImageID; globox writes ids with their ending."""
     return image if image.lower().endswith(PHOTOS) else f"{image}.jpg"
 
 
@@ -317,7 +317,7 @@ def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Dr
 
 
 def _gather_detections(source: Source, problems: Problems) -> tuple[LabelRows, list[list[str]], list[str]]:
-    """Return all boxes (XMin, XMax, YMin, YMax) with scores, the same as written, and the image of each."""
+    """Return boxes (XMin, XMax, YMin, YMax) with scores, the numbers as written, and the image of each box."""
     table = CsvTable(source.content(), source.name)
     rows, written, images = LabelRows(), list[list[str]](), list[str]()
 
@@ -350,7 +350,7 @@ def _gather_detections(source: Source, problems: Problems) -> tuple[LabelRows, l
                     add(line, cells[image], label, value, (x1, x2, y1, y2))
             else:
                 if group >= 0 and (cells[group].strip() or not cells[score].strip()):
-                    raise objects  # globox writes detections with the columns of objects: a confidence, but no group
+                    raise objects  # globox writes detections in columns of ground truth: Confidence, but no group
                 label_at, *corners = columns
                 add(line, cells[image], cells[label_at], cells[score], [cells[at] for at in corners])
         except LineError as error:
@@ -369,7 +369,7 @@ def _sixes(words: list[str]) -> list[list[str]]:
 
 
 def _sniff(source: Source) -> bool:
-    """Return whether a file has the columns of either; which of the two it is, its reader says."""
+    """Return whether a file has the columns of ground truth or detections; the reader checks which."""
     if source.is_folder:
         return False
     columns = set(heading_of(source.head))

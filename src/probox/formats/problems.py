@@ -1,4 +1,4 @@
-"""What readers do with problems: raise the first, or gather them all, in sentences."""
+"""Problems found by readers: their messages, and whether the first is raised or all are collected."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from probox.errors import InputError
 from probox.notes import Note
 
 RawProblems = Sequence[tuple[str, bool, int, Sequence[tuple[int, int | None, str, Sequence[str]]]]]
-"""What the readers return: trouble, fatal, count, and examples of (order, image, entry, values)."""
+"""Problems from the C++ readers: name, fatal, count, and examples of (order, image, entry, values)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Wording:
-    """The kind under which a trouble is counted, its sentence with gaps for the values, and what to do about it."""
+    """Message of a problem: the kind under which it is counted, a text with gaps for values, and a fix."""
 
     kind: str
     text: str
@@ -41,7 +41,7 @@ WORDINGS = {
     "number_too_large": Wording(
         "number too large", "expected a number below 1.8e308, but got {}", "leave out values that diverged"
     ),
-    "duplicate_key": Wording("duplicate key", "the same key stands here twice", "keep one of them"),
+    "duplicate_key": Wording("duplicate key", "this key occurs twice", "keep one of them"),
     "missing_key": Wording("missing key", 'expected a key "{}"', "add it to the entry"),
     # COCO ground truth
     "image_side": Wording(
@@ -82,7 +82,7 @@ WORDINGS = {
     ),
     "mask_numbers": Wording(
         "mask size",
-        "the masks up to this one have more numbers than images of this size can need",
+        "the masks up to this one have too many numbers for images of this size",
         "check the mask, or split the file by images",
     ),
     # COCO results
@@ -121,16 +121,16 @@ WORDINGS = {
         "write the first and the last pixel's column and row",
     ),
 }
-"""Every trouble by the name that the kernel gives it (cpp/readers/troubles.hpp)."""
+"""Messages by the names that the C++ readers use (cpp/readers/troubles.hpp)."""
 
 
 MAX_EXAMPLES = 3
-"""How many problems of a kind are kept as examples."""
+"""Number of examples kept per kind."""
 
 
 @dataclasses.dataclass
 class Finding:
-    """One kind of problem: how often it was found, the first examples, and whether it stops an evaluation."""
+    """One kind of problem: its count, the first examples, and whether it is an error."""
 
     kind: str
     count: int
@@ -139,7 +139,7 @@ class Finding:
 
     @property
     def code(self) -> str:
-        """Return the kind as a word for programs.
+        """Return the kind as an identifier for programs.
 
         >>> Finding("label probability outside [0, 1]", 1, []).code
         'label-probability-outside-0-1'
@@ -148,20 +148,20 @@ class Finding:
 
 
 class Problems:
-    """Where readers report what is wrong.
+    """Collector of the problems that readers find.
 
-    Strictly, the first error is raised. Leniently, errors and warnings are gathered by kind, and the reader goes
-    on without the rows that have them.
+    In strict mode the first error is raised. In lenient mode errors and warnings are collected by kind, and the reader
+    continues without the affected rows.
     """
 
     def __init__(self, *, lenient: bool = False) -> None:
         self.lenient = lenient
         self.findings: list[Finding] = []
         self.stopped = False
-        """Whether a file could not be read to its end."""
+        """True if a file could not be read to its end."""
 
     def add(self, kind: str, rows: Sequence[int], describe: Callable[[int], InputError]) -> None:
-        """Report an error of the given rows; `describe` words it for one of them."""
+        """Report an error of the given rows; `describe` returns the error of a row."""
         if len(rows) == 0:
             return
         if not self.lenient:
@@ -169,25 +169,25 @@ class Problems:
         self._gather(kind, len(rows), [describe(int(row)) for row in rows[:MAX_EXAMPLES]], is_error=True)
 
     def warn(self, kind: str, rows: Sequence[int], describe: Callable[[int], InputError]) -> None:
-        """Report a warning, which stops nothing; strict readers pass it over."""
+        """Report a warning about the given rows; strict mode ignores it."""
         if self.lenient and len(rows):
             self._gather(kind, len(rows), [describe(int(row)) for row in rows[:MAX_EXAMPLES]], is_error=False)
 
     def warn_of_all(self, kind: str, count: int, examples: list[InputError]) -> None:
-        """Report a warning about a whole file."""
+        """Report a warning about a whole file; strict mode ignores it."""
         if self.lenient:
             self._gather(kind, count, examples, is_error=False)
 
     def warn_note(self, warning: Note, file: str) -> None:
-        """Report a warning about a whole file, which is a note of its table too."""
+        """Report a warning about a whole file that is also a note of its table."""
         self.warn_of_all(warning.code.replace("-", " "), 1, [InputError(str(warning), file=file)])
 
     def add_raw(
         self, problems: RawProblems, file: str, remedies: Mapping[str, str | None] = MappingProxyType({})
     ) -> bool:
-        """Report what the kernel found; return whether it read the file to its end.
+        """Report the problems of a C++ reader; return whether it read the file to its end.
 
-        `remedies`, by kind, replace the usual ones where they are not None.
+        `remedies` replace the usual fixes of these kinds unless they are None.
         """
         counts: dict[str, int] = {}
         errors: dict[str, list[tuple[int, InputError]]] = {}
@@ -212,13 +212,13 @@ class Problems:
         return complete
 
     def catch(self, error: InputError, kind: str) -> None:
-        """Report an error that was raised; strictly, it is raised again."""
+        """Report an error that was caught; strict mode raises it again."""
         if not self.lenient:
             raise error
         self._gather(kind, 1, [error], is_error=True)
 
     def stop(self, error: InputError, kind: str = "unusable file") -> None:
-        """Report an error after which a file cannot be checked further."""
+        """Report an error that ends the check of a file."""
         self.stopped = True
         self.catch(error, kind)
 

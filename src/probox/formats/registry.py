@@ -1,4 +1,4 @@
-"""The formats that probox knows, and reading and writing whatever the format."""
+"""Registry of formats, and reading and writing with format detection."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ FORMATS: tuple[TruthFormat | DetectionFormat, ...] = (
     PARQUET_DETECTIONS,
     PARQUET_TRUTH,
 )
-"""probox's own, in the order in which they are asked whether a file is theirs: the strictest first."""
+"""probox's own formats, in the order in which they are tried: the strictest first."""
 
 SomeFormat = TypeVar("SomeFormat", bound=Format)
 
 _STARTS_WITH = 30
-"""So many characters of a file that no format takes are shown."""
+"""Number of characters of an unrecognized file shown in the error."""
 
 
 def all_formats() -> tuple[TruthFormat | DetectionFormat, ...]:
-    """Return all formats, those of other distributions last."""
+    """Return all formats; those of plugins come last."""
     return (*FORMATS, *_plugin_formats())
 
 
@@ -66,7 +66,7 @@ def _plugin_formats() -> tuple[TruthFormat | DetectionFormat, ...]:
 
 
 def _names_of(form: Format) -> tuple[str, ...]:
-    """Return what no other format of the same table may have: the name, and endings of file names."""
+    """Return identifiers that must be unique among formats of the same table: name and file suffixes."""
     table = "truth" if isinstance(form, TruthFormat) else "detections"
     return tuple(f"{name} ({table})" for name in (form.name, *form.suffixes))
 
@@ -82,23 +82,23 @@ def detection_formats() -> list[DetectionFormat]:
 
 
 def format_of_truth(source: Source) -> TruthFormat:
-    """Return the format of a file or folder of ground truth."""
+    """Detect the format of a ground-truth file or folder."""
     return _recognise(source, truth_formats())
 
 
 def format_of_detections(source: Source) -> DetectionFormat:
-    """Return the format of a file or folder of detections."""
+    """Detect the format of a detection file or folder."""
     return _recognise(source, detection_formats())
 
 
 def format_of_name(path: Paths) -> DetectionFormat | None:
-    """Return the format of detections that the ending of a file name asks for, the longest that is known."""
+    """Return the format of detections for a file name: the one with the longest matching suffix, or None."""
     known = [form for form in detection_formats() if form.write is not None and form.suffix_in(path)]
     return max(known, key=lambda form: len(form.suffix_in(path)), default=None)
 
 
 def endings_in_words() -> str:
-    """Return which ending of a file name asks for which format of detections.
+    """Return the file suffixes and their formats, as words for messages.
 
     >>> endings_in_words()  # doctest: +ELLIPSIS
     '.coco.json (COCO results), .json (RVC1)...'
@@ -112,17 +112,17 @@ def endings_in_words() -> str:
 
 
 def last_endings() -> list[str]:
-    """Return what names of files may end in: ``.gz``, ``.json`` and so on."""
+    """Return the last parts of all file suffixes: ``.gz``, ``.json`` and so on."""
     endings = [f".{suffix.rsplit('.', 1)[-1]}" for form in all_formats() for suffix in form.suffixes]
     return list(dict.fromkeys([".gz", *endings]))
 
 
 def _recognise(source: Source, formats: Sequence[SomeFormat]) -> SomeFormat:
-    """Return the format that takes a source as its own; those that take any folder are asked last."""
+    """Return the first format that recognizes a source; formats that accept any folder are tried last."""
     for form in sorted(formats, key=lambda form: form.last and source.is_folder):
         if (form.urls or not source.is_url) and form.sniff(source):
             return form
-    start = source.content()[: 4 * _STARTS_WITH].decode(errors="replace").split()  # a file that is none raises here
+    start = source.content()[: 4 * _STARTS_WITH].decode(errors="replace").split()  # an unreadable file raises here
     titles = list(dict.fromkeys(form.title for form in formats))
     raise InputError(
         f"expected {_join_words(titles)}, but the file begins with {' '.join(start)[:_STARTS_WITH]!r}",
@@ -139,19 +139,19 @@ REMEDY = "give the ground truth of these images ({option:truth})"
 
 
 def dataset_alone(source: Source, form: DetectionFormat, categories: Sequence[tuple[str, int]]) -> Dataset:
-    """Return a data set of the images that a file of detections speaks of; their sizes are not known, and are 1 x 1.
+    """Return a dataset of the images that occur in a detection file; sizes are unknown and set to 1 x 1.
 
-    What was read with it can be written in the same format again, and means the same.
+    Detections read with it can be written again in the same format without loss.
 
     Parameters
     ----------
     source, form
         The file and its format.
     categories : sequence of (str, int)
-        Names and category ids, which COCO results do not say.
+        Class names and category ids, which COCO results do not contain.
     """
     if form is RVC1_DETECTIONS and source.is_folder:
-        raise InputError("folders of sequences go with challenge ground truth", file=source.name, remedy=REMEDY)
+        raise InputError("folders of sequences need RVC1 ground truth", file=source.name, remedy=REMEDY)
     if form is RVC1_DETECTIONS:
         return _rvc1(source)
     if form is COCO_RESULTS:
@@ -201,24 +201,24 @@ def _stand_in(image_ids: np.typing.NDArray[np.int64], classes: Sequence[str], na
 def read_truth(
     path: Paths, format: str | None = None, *, split: str | None = None, image_ids: npt.ArrayLike | None = None
 ) -> GroundTruth:
-    """Read ground truth: COCO, Parquet, a challenge folder, YOLO, Pascal VOC, KITTI or Open Images.
+    """Read ground truth: COCO, Parquet, RVC1, YOLO, Pascal VOC, KITTI or Open Images.
 
     Parameters
     ----------
     path : path
-        The file or folder; of Parquet also a URL. A part of a YOLO or Pascal VOC data set may stand behind a colon:
+        File or folder; for Parquet also a URL. The split of a YOLO or Pascal VOC dataset may follow a colon:
         ``data.yaml:test``, ``VOC2007:val``.
     format : {"coco", "parquet", "rvc1", "yolo", "voc", "kitti", "openimages"}, optional
-        The format. Default: told by the content.
+        Default: detected from the content.
     split : str, optional
-        YOLO and Pascal VOC: the part, such as ``"test"``.
+        YOLO and Pascal VOC: the split, such as ``"test"``.
     image_ids : sequence of int, optional
-        Parquet: read these images alone. Row groups without any of them are not read.
+        Parquet: read these images only. Row groups without them are skipped.
 
     Raises
     ------
     InputError
-        What is wrong, and where: file, image and entry.
+        For invalid input. The message names file, image and entry.
 
     Examples
     --------
@@ -248,21 +248,21 @@ def read_detections(
         A ``.json`` or ``.json.gz`` file with a list (COCO results) or an object (RVC1), a Parquet file, a CSV file of
         Open Images, or a folder: of sequences (RVC1), of text files (YOLO, Pascal VOC, KITTI) or of Parquet files.
     truth : GroundTruth or Dataset
-        What the detector was run on: tells images, their order and the classes. Parquet can be read without.
+        Images and classes that the detections refer to. Optional for Parquet.
     format : {"coco", "rvc1", "parquet", "yolo", "voc", "kitti", "openimages"}, optional
-        The format. Default: told by the content.
+        Default: detected from the content.
     repair : bool
-        Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
+        Replace covariances that are not symmetric or not positive semi-definite with the nearest valid ones.
     order : {"score-last", "score-first"}, optional
-        YOLO: whether lines are ``class cx cy w h score``, as ultralytics writes, or ``class score cx cy w h``. Default:
-        told by the boxes.
+        YOLO: columns ``class cx cy w h score``, as ultralytics writes, or ``class score cx cy w h``. Default:
+        detected from the boxes.
     image_ids : sequence of int, optional
-        Parquet: read the detections of these images alone. Row groups without any of them are not read.
+        Parquet: read the detections of these images only. Row groups without them are skipped.
 
     Raises
     ------
     InputError
-        What is wrong, and where: file, image and entry.
+        For invalid input. The message names file, image and entry.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def read_detections(
     form = format_of_detections(source) if format is None else _find_format(format, detection_formats())
     if dataset is None and not form.standalone:
         raise InputError(
-            f"{form.title} need the ground truth, which tells images and classes",
+            f"{form.title} need the ground truth, which defines images and classes",
             file=source.name,
             remedy="read_detections(path, truth)",
         )
@@ -287,7 +287,7 @@ def read_detections(
 
 
 def _find_format(name: str, formats: Sequence[SomeFormat]) -> SomeFormat:
-    """Return the format of a name."""
+    """Return the format with a name."""
     known = {form.name: form for form in formats}
     if name not in known:
         raise InputError(f"unknown format {name!r:.40}", remedy=f"use one of {', '.join(sorted(known))}")
@@ -295,7 +295,7 @@ def _find_format(name: str, formats: Sequence[SomeFormat]) -> SomeFormat:
 
 
 def _options(form: Format, formats: Sequence[Format], **given: object) -> dict[str, Any]:
-    """Return the keywords that were given; raise for one that the format does not have."""
+    """Return the options that were given; raise for one that the format does not support."""
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in form.options:
@@ -305,7 +305,7 @@ def _options(form: Format, formats: Sequence[Format], **given: object) -> dict[s
 
 
 def read_detections_of_part(path: Paths, truth: GroundTruth, part: GroundTruth, *, repair: bool = False) -> Detections:
-    """Read detections in a part of the truth's images, from a file that may be of the whole or of the part."""
+    """Read the detections of a part's images, from a file of the whole dataset or of the part."""
     if part is truth:
         return read_detections(path, truth, repair=repair)
     source = Source(path)
@@ -319,13 +319,13 @@ def read_detections_of_part(path: Paths, truth: GroundTruth, part: GroundTruth, 
 
 
 def load_truth(path: Paths, problems: Problems) -> GroundTruth:
-    """Return the table of a file or folder of ground truth; problems go where they are told."""
+    """Return the table of ground truth; problems are reported to `problems`."""
     source = Source(path)
     return format_of_truth(source).read(source, problems)
 
 
 def load_detections(path: Paths, dataset: Dataset, problems: Problems) -> Draft:
-    """Return the draft of a file or folder of detections; problems go where they are told."""
+    """Return the draft of detections; problems are reported to `problems`."""
     source = Source(path)
     return format_of_detections(source).read(source, dataset, problems)
 
@@ -333,26 +333,26 @@ def load_detections(path: Paths, dataset: Dataset, problems: Problems) -> Draft:
 def write_detections(
     path: Paths, found: Detections, truth: GroundTruth | Dataset, *, shards: int | None = None
 ) -> Notes:
-    """Write detections in the format that the file name asks for.
+    """Write detections in the format of the file name.
 
-    ``*.coco.json`` and ``*.bbox.json`` are COCO results, ``*.parquet`` is Parquet, any other ``*.json`` is RVC1; JSON
-    may end in ``.gz``.
+    ``*.coco.json`` and ``*.bbox.json`` are COCO results, ``*.parquet`` is Parquet, any other ``*.json`` is RVC1. JSON
+    names may end in ``.gz``.
 
     Parameters
     ----------
     path : path
-        The file.
+        Output file.
     found : Detections
-        What to write.
+        Detections to write.
     truth : GroundTruth or Dataset
-        The images and category ids.
+        Source of images and category ids.
     shards : int, optional
-        Write a folder of so many Parquet files instead, as `write_parquet` does.
+        Write a folder of this many Parquet files instead, see `write_parquet`.
 
     Returns
     -------
-    tuple of str
-        What the file cannot hold, one sentence each.
+    tuple of Note
+        Data that the format cannot store.
     """
     write = _asked_for(path, shards).write
     assert write is not None
@@ -360,7 +360,7 @@ def write_detections(
 
 
 def check_output(path: Paths, *, heatmaps: bool = False, shards: int | None = None) -> None:
-    """Raise if `write_detections` could not write this file (or heatmaps with it), before any work is done."""
+    """Raise if `write_detections` could not write this file, or heatmaps in it; called before any work is done."""
     form = _asked_for(path, shards)
     if heatmaps and not form.heatmaps:
         able = " or ".join(f"*{known.suffixes[-1]}" for known in detection_formats() if known.heatmaps)
@@ -369,7 +369,7 @@ def check_output(path: Paths, *, heatmaps: bool = False, shards: int | None = No
 
 
 def check_place(path: Paths, form: DetectionFormat, *, shards: int | None = None) -> None:
-    """Raise if a file or set of this format may not be written to a place, or cannot be."""
+    """Raise if a file or set of this format may not or cannot be written to a path."""
     check_url(path, form)
     if form.name == PARQUET_DETECTIONS.name:
         check_parquet_output(path, "detections", shards=shards, folder=True)
@@ -378,7 +378,7 @@ def check_place(path: Paths, form: DetectionFormat, *, shards: int | None = None
 
 
 def check_url(path: Paths, form: DetectionFormat) -> None:
-    """Raise for a URL if a format writes files alone."""
+    """Raise for a URL if the format supports local files only."""
     if is_url(path) and not form.urls:
         raise InputError(
             f"{form.title} cannot be written to a URL", file=str(path), remedy="write Parquet there, or name a file"
@@ -390,6 +390,6 @@ def _asked_for(path: Paths, shards: int | None) -> DetectionFormat:
         return in_shards(shards)[0]
     form = format_of_name(path)
     if form is None:
-        raise InputError("can't tell a format from this file name", file=str(path), remedy=f"use {endings_in_words()}")
+        raise InputError("unknown format of this file name", file=str(path), remedy=f"use {endings_in_words()}")
     check_url(path, form)
     return form

@@ -40,24 +40,24 @@ Ids = npt.NDArray[np.int64]
 
 
 class ImageCountError(InputError):
-    """A file that goes by position has lists for more or fewer images than the truth has."""
+    """Raised if a file without names has lists for more or fewer images than the ground truth."""
 
 
 def rows_of_lists(
     columns: _core._Rvc1Detections, image_ids: Ids, file_names: Sequence[str], file: str, problems: Problems
 ) -> tuple[Ids, list[Note]]:
-    """Return the row of each list's image, -1 for one that the truth does not have, and what to say of it.
+    """Return the row of each list's image, -1 for unknown images, and notes.
 
     Parameters
     ----------
     columns : dict
-        What the kernel read.
+        Columns returned by the C++ reader.
     image_ids, file_names
-        The truth's images that the file may speak of.
+        Images of the ground truth that the file may refer to.
     file : str
-        For messages.
+        File name for messages.
     problems : Problems
-        Where they go.
+        Receives the problems.
     """
     count, names = int(columns["images"]), columns["image_names"]
     if not columns["has_image_names"]:
@@ -76,8 +76,8 @@ def rows_of_lists(
         if not any(file_names):
             return _in_order(count, len(image_ids), file, problems), [Note("lists-in-order")]
         error = InputError(
-            f"none of the {count} names is an image of the ground truth (the first is {names[0][:80]!r}, "
-            f"there {file_names[0][:80]!r})",
+            f"none of the {count} names is in the ground truth (the first is {names[0][:80]!r}, "
+            f"in the ground truth {file_names[0][:80]!r})",
             file=file,
             entry="img_names",
             remedy="name the images as the ground truth does, or leave img_names out",
@@ -89,7 +89,7 @@ def rows_of_lists(
 
 
 def _in_order(lists: int, images: int, file: str, problems: Problems) -> Ids:
-    """Return one row after the other, if there are as many lists as images."""
+    """Assign lists to rows in order, if there are as many lists as images."""
     if lists != images:
         error = ImageCountError(
             f"expected detections of {images} images, as the ground truth has, but got {lists}",
@@ -114,27 +114,27 @@ def _left_out(rows: Ids, columns: _core._Rvc1Detections, file: str, problems: Pr
 
 
 MIN_LABEL_SUM = 0.5
-"""A challenge submission's detection counts when its label probabilities add up to more than this."""
+"""Challenge rule: detections with a smaller sum of label probabilities are excluded."""
 
 FLOAT_ROUNDING = 1e-6
-"""What a sum of float32 probabilities may be above 1 without being normalised again."""
+"""Tolerance of a sum of float32 probabilities above 1."""
 
 
 def check_rvc1(data: bytes, file: str) -> None:
-    """Raise if the content is no RVC1 file that can stand alone; images may be any."""
+    """Raise if the content is not an RVC1 file without heatmaps; images may be unknown."""
     columns, found = _core.read_rvc1(data, lenient=False, max_examples=1, **read_threads())
     Problems().add_raw(found, file)
     _require_keys(columns, file, Problems())
     if columns["mask_file_names"]:
         raise InputError(
-            f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would stay behind",
+            f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would not be copied",
             file=file,
             remedy="give the ground truth ({option:truth}), to write them too",
         )
 
 
 def rvc1_from_folder(folder: Path, dataset: Dataset, problems: Problems) -> Draft:
-    """Return the draft of a folder with one file per sequence of the challenge truth."""
+    """Return the draft of a folder with one file per sequence of RVC1 ground truth."""
     sequences = sequences_of(dataset)
     if not sequences:
         empty = not any(folder.iterdir())
@@ -143,7 +143,7 @@ def rvc1_from_folder(folder: Path, dataset: Dataset, problems: Problems) -> Draf
             file=str(folder),
             remedy="name the folder of text files that the detector wrote, or a file"
             if empty
-            else "folders are YOLO, KITTI or VOC text files, or sequences of challenge ground truth; name a file in it",
+            else "folders are YOLO, KITTI or VOC text files, or sequences of RVC1 ground truth; name a file in it",
         )
     drafts: list[Draft] = []
     for name, rows in sequences.items():
@@ -163,13 +163,13 @@ def rvc1_from_folder(folder: Path, dataset: Dataset, problems: Problems) -> Draf
     if others:
         draft = draft.noting(Note("files-of-no-sequence", len(others), name=others[0]))
         problems.warn("unknown sequence", range(len(others)), lambda at: InputError(
-            "belongs to no sequence of the ground truth", file=str(folder / others[at])
+            "is not the name of a sequence of the ground truth", file=str(folder / others[at])
         ))  # fmt: skip
     return draft
 
 
 def sequences_of(dataset: Dataset) -> dict[str, slice]:
-    """Return the image rows of each sequence of a challenge data set, which file names ``SEQUENCE/IMAGE`` tell."""
+    """Return the image rows of each sequence, taken from file names ``SEQUENCE/IMAGE``."""
     rows: dict[str, list[int]] = {}
     for row, name in enumerate(dataset.file_names if dataset.rules == "challenge" else ()):
         if "/" in name:
@@ -178,7 +178,7 @@ def sequences_of(dataset: Dataset) -> dict[str, slice]:
 
 
 def _draft(data: bytes, path: Path, dataset: Dataset, image_rows: slice, problems: Problems) -> Draft:
-    """Return the draft of one file, whose images are these of the truth."""
+    """Return the draft of one file, whose images are these rows of the ground truth."""
     file = str(path)
     columns, found = _core.read_rvc1(data, lenient=problems.lenient, max_examples=MAX_EXAMPLES, **read_threads())
     complete = problems.add_raw(found, file)
@@ -192,7 +192,7 @@ def _draft(data: bytes, path: Path, dataset: Dataset, image_rows: slice, problem
     rows, notes = np.arange(columns["images"]), list[Note]()
     if complete and columns["has_detections"]:
         names = dataset.file_names[image_rows]
-        if image_rows != slice(None):  # a sequence, whose name its images need not repeat
+        if image_rows != slice(None):  # in the file of a sequence, names may omit the sequence
             names = tuple(name.split("/", 1)[-1] for name in names)
         rows, notes = rows_of_lists(columns, image_ids, names, file, problems)
     _warn_of_classes(columns, dataset, file, problems)
@@ -254,7 +254,7 @@ def _with_heatmaps(
     *,
     last_pixel: bool,
 ) -> Draft:
-    """Fill in the heatmaps, and the boxes of detections that have only a heatmap: these end where the truth's do."""
+    """Add the heatmaps, and boxes of detections that have only a heatmap, with the ground truth's far edge."""
     heatmaps: list[npt.NDArray[np.generic] | None] = [None] * len(draft)
     boxes: npt.NDArray[np.float64] = draft.boxes.copy()
     for row in np.flatnonzero(columns["mask_files"] >= 0):
@@ -286,11 +286,11 @@ def _by_challenge_rules(drafts: list[Draft], source: str, dataset: Dataset) -> D
             notes.append(Note("challenge-columns-repeated", len(repeated), names=repeated[0]))
     probs = np.concatenate([np.zeros((0, len(dataset.classes)), np.float32), *aligned])
     total = probs.sum(axis=1)
-    above = np.isfinite(total) & (total > 1.0 + FLOAT_ROUNDING)  # what is not finite must stay to be rejected
+    above = np.isfinite(total) & (total > 1.0 + FLOAT_ROUNDING)  # keep non-finite rows to be rejected later
     probs[above] /= total[above, None]
     draft = join_drafts(drafts, probs, dataset.classes, source)
     draft = draft.noting(*dict.fromkeys(notes))
-    left_out = total <= MIN_LABEL_SUM  # not "not above": NaN must stay to be rejected
+    left_out = total <= MIN_LABEL_SUM  # not "total > MIN": NaN must be kept to be rejected later
     if left_out.any():
         draft = draft.select(np.flatnonzero(~left_out))
         count = int(left_out.sum())
@@ -302,27 +302,26 @@ _HEATMAPS = Kind("heatmaps", lambda path: file_head(path).startswith(b"\x93NUMPY
 
 
 def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> tuple[Note, ...]:
-    """Write RVC1 detections to a ``.json`` or ``.json.gz`` file, or to a folder for challenge truth.
+    """Write RVC1 detections to a ``.json`` or ``.json.gz`` file, or to a folder of sequences.
 
-    A name that does not end in ``.json`` or ``.json.gz`` is a folder: one file per sequence of the challenge
-    truth. Heatmaps are written as ``.npy`` files beside the JSON, and ``img_names`` where every image has a file
-    name of its own. Boxes, label probabilities, covariances and
-    heatmaps come back exactly when the file is read, grouped by image.
+    A name without ``.json`` or ``.json.gz`` is a folder with one file per sequence of RVC1 ground truth. Heatmaps are
+    written as ``.npy`` files beside the JSON. ``img_names`` is written if all images have distinct file names. Reading
+    the file restores boxes, label probabilities, covariances and heatmaps bit-identically, sorted by image.
 
     Parameters
     ----------
     path : path
-        The file or folder; its parent is made if it is missing. Files that are there are replaced if they hold
-        detections, but no file that heatmaps of `found` are read from.
+        Output file or folder; a missing parent is created. Existing files are replaced only if they hold detections,
+        and not if heatmaps of `found` are read from them.
     found : Detections
-        What to write; all in images of the truth.
+        Detections to write, all in images of the ground truth.
     truth : GroundTruth or Dataset
-        Gives the images and their order.
+        Images and their order.
 
     Returns
     -------
-    tuple of str
-        What the file cannot hold, one sentence each.
+    tuple of Note
+        Data that the format cannot store.
     """
     target = Path(path)
     dataset = dataset_of(truth, "the order is write_rvc1(path, found, truth)")
@@ -332,7 +331,7 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
         parts = {target / f"{name}.json": rows for name, rows in sequences_of(dataset).items()}
         if not parts:
             raise InputError(
-                "folders of sequences go with challenge ground truth",
+                "folders of sequences need RVC1 ground truth",
                 file=str(target),
                 remedy="name a file that ends in .json or .json.gz",
             )
@@ -357,7 +356,7 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
         )
         described: dict[str, list[str]] = {"classes": list(found.classes)}
         names = dataset.file_names[images]
-        if all(names) and len(set(names)) == len(names) > 0:  # so that the lists find their images in any order
+        if all(names) and len(set(names)) == len(names) > 0:  # lets readers match the lists by name
             described["img_names"] = list(names)
         head = json.dumps(described, ensure_ascii=False)[:-1].encode()
         files[file] = json_bytes(file, head + b', "detections": ' + body + b"}\n")
@@ -385,7 +384,7 @@ def _image_rows(found: Detections, dataset: Dataset, file: str) -> npt.NDArray[n
 
 
 class _HeatmapFiles:
-    """The ``.npy`` files of one JSON file: one per image, and per type where an image mixes them."""
+    """The ``.npy`` files of one JSON file: one per image and dtype."""
 
     def __init__(self, file: Path, found: Detections, chosen: npt.NDArray[np.int64]) -> None:
         self.maps: dict[Path, list[npt.NDArray[np.generic]]] = {}
@@ -408,7 +407,7 @@ class _HeatmapFiles:
 
     @property
     def contents(self) -> dict[Path, Content]:
-        """Return what writes each file."""
+        """Return the content of each file."""
         return {path: partial(_save, maps) for path, maps in self.maps.items()}
 
 
@@ -424,9 +423,9 @@ def _read(source: Source, dataset: Dataset, problems: Problems) -> Draft:
 
 
 def _read_part(source: Source, whole: Dataset, part: Dataset, problems: Problems) -> Draft:
-    """Read a file without names, which pairs lists with images by position, for each image of the whole or of the part.
+    """Read a file whose lists are matched by position, for the images of the whole dataset or of the part.
 
-    A folder of sequences may lack those that the part does not have.
+    In a folder, sequences outside the part may be missing.
     """
     first, second = (part, whole) if source.is_folder else (whole, part)
     try:

@@ -1,4 +1,4 @@
-"""Heatmaps of RVC1 detections: files of maps, read when they are used."""
+"""Heatmaps of RVC1 detections: ``.npy`` files of maps, read lazily."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from probox.files.reading import open_regular
 from probox.tables.table import LazyArray
 
 NO_NUMBER = _core.NO_MASK_ID
-"""What the kernel gives for a ``mask_id`` that is not there."""
+"""Value of the C++ reader for a missing ``mask_id``."""
 
 _FORMAT = "store m x H x W float arrays in [0, 1] or uint8 arrays"
 _HEADER = 1 << 14
-"""The header of a plain array is far shorter than this."""
+"""Limit in bytes; headers of plain arrays are far shorter."""
 _BLOCK = 1 << 24
-"""How many bytes of an array in Fortran's order are read at once."""
+"""Number of bytes of a Fortran-ordered array that are read at a time."""
 
 
 @dataclasses.dataclass(frozen=True)
 class HeatmapFile:
-    """What the header of an ``.npy`` file says of its maps, m x H x W, and where they start."""
+    """Header of an ``.npy`` file with maps m x H x W: shape, dtype and offset."""
 
     path: Path
     shape: tuple[int, int, int]
@@ -40,11 +40,11 @@ class HeatmapFile:
     fortran: bool
     offset: int
     state: tuple[int, int]
-    """Size and time of the last change: the file is read again later, and must be the same then."""
+    """Size and modification time, which must not change before a map is read."""
 
     @classmethod
     def open(cls, path: Path) -> HeatmapFile:
-        """Read the header; a file of one H x W map counts as one of 1 x H x W."""
+        """Read the header; an H x W array counts as 1 x H x W."""
         fail = partial(InputError, file=str(path), remedy=_FORMAT)
         with open_regular(path) as file:
             head = io.BytesIO(file.read(_HEADER))
@@ -53,8 +53,8 @@ class HeatmapFile:
             read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
             shape, fortran, dtype = read[np.lib.format.read_magic(head)](head)
         except KeyError:
-            raise fail("is no plain .npy file") from None
-        except Exception as error:  # NumPy's reader of headers raises whatever a damaged header makes it stumble over
+            raise fail("is not a plain .npy file") from None
+        except Exception as error:  # NumPy's header parser raises various errors for damaged headers
             reason = re.sub(r":? <.* object at \w+>", "", " ".join(str(error).split()))[:120]
             raise fail(f"is not a usable .npy file ({reason})") from None
         if dtype != np.uint8 and not np.issubdtype(dtype, np.floating):
@@ -72,7 +72,7 @@ class HeatmapFile:
         )
 
     def read(self, number: int) -> npt.NDArray[np.generic]:
-        """Return map `number`."""
+        """Read map `number`."""
         count, height, width = self.shape
         with open_regular(self.path) as file:
             status = os.fstat(file.fileno())
@@ -82,7 +82,7 @@ class HeatmapFile:
                 file.seek(self.offset + number * height * width * self.dtype.itemsize)
                 values = self._read(file, height * width)
                 return values.reshape((width, height)).T if self.fortran else values.reshape((height, width))
-            # The maps alternate pixel by pixel, column by column: a few columns of all of them at once.
+            # In Fortran order the maps alternate per pixel, column by column: read a few columns of all maps at a time.
             file.seek(self.offset)
             heatmap = np.empty((height, width), self.dtype)
             step = max(1, _BLOCK // max(1, count * height * self.dtype.itemsize))
@@ -103,7 +103,7 @@ class HeatmapFile:
 
 
 class StoredHeatmap(LazyArray):
-    """One map of a file. It acts as an H x W array that is read when it is used, and not kept."""
+    """A map of a file that acts as an H x W array; it is read on each use and not kept."""
 
     def __init__(self, file: HeatmapFile, number: int) -> None:
         self.file = file
@@ -123,11 +123,11 @@ class StoredHeatmap(LazyArray):
         return f"StoredHeatmap({height} x {width} {self.dtype}, map {self.number} of {self.file.path.name})"
 
     def min(self) -> Any:
-        """Return the smallest value; the file is read for it once."""
+        """Return the smallest value; it is computed once."""
         return self._extremes()[0]
 
     def max(self) -> Any:
-        """Return the largest value; the file is read for it once."""
+        """Return the largest value; it is computed once."""
         return self._extremes()[1]
 
     def _extremes(self) -> tuple[Any, Any]:
@@ -138,7 +138,7 @@ class StoredHeatmap(LazyArray):
 
 
 class HeatmapFiles:
-    """The ``.npy`` files that one detections file names; each header is read once, each map where it is used."""
+    """The ``.npy`` files of a detection file. Headers are read once, maps on use."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self._folder = folder
@@ -147,7 +147,7 @@ class HeatmapFiles:
         self._maps: dict[tuple[int, int], StoredHeatmap] = {}
 
     def heatmap(self, file: int, number: int, shape: npt.NDArray[np.int32]) -> npt.NDArray[np.generic]:
-        """Return map `number` of the file of that number, which must have the image's shape."""
+        """Return map `number` of a file, which must have the shape of the image."""
         if file not in self._open:
             self._open[file] = self._load(self._names[file])
         maps = self._open[file]
@@ -165,14 +165,14 @@ class HeatmapFiles:
             number = 0
         if number == NO_NUMBER:
             raise InputError(
-                f'expected a key "mask_id", for {name} has {count} maps', remedy="say which of its maps is meant"
+                f'expected a key "mask_id", for {name} has {count} maps', remedy="add the index of the map"
             )
         if not 0 <= number < count:
             raise InputError(
                 f"expected mask_id to be one of the {count} maps of {name}, but got {number}",
                 remedy="count maps from 0",
             )
-        # Detections that name the same map share it.
+        # Detections with the same map share it.
         stored = self._maps.setdefault((file, number), StoredHeatmap(maps, number))
         return cast("npt.NDArray[np.generic]", stored)
 
@@ -193,11 +193,11 @@ class HeatmapFiles:
 
 
 def box_of(heatmap: npt.NDArray[Any], *, last_pixel: bool = False) -> list[float]:
-    """Return the box around the pixels with P >= 0.5, or around those with P > 0 if there are none.
+    """Return the box of the pixels with P >= 0.5, or of those with P > 0 if there are none.
 
-    ``x2, y2`` is the far edge of the last pixel, as in COCO's boxes: a map that is 1 on pixel (3, 4) alone has the
-    box ``[3, 4, 4, 5]``; with `last_pixel` it is that pixel itself, as in the challenge's, ``[3, 4, 3, 4]``. A map of
-    zeros has the box ``[0, 0, 0, 0]``.
+    ``x2, y2`` is the far edge of the last pixel, as in COCO boxes: a map that is 1 only at pixel (3, 4) has the box
+    ``[3, 4, 4, 5]``. With `last_pixel` it is the pixel itself, as in RVC1 boxes: ``[3, 4, 3, 4]``. A map of zeros has
+    the box ``[0, 0, 0, 0]``.
     """
     beyond = 0.0 if last_pixel else 1.0
     heatmap = np.asarray(heatmap)

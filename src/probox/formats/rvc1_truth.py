@@ -1,4 +1,4 @@
-"""Ground truth of the robotic vision challenge: folders of sequences with labels and PNG masks."""
+"""Ground truth of the Robotic Vision Challenge: folders of sequences with labels and PNG masks."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 
 _PALETTE = 3
 _MAX_PIXELS = 1 << 28
 _STRIP = 1 << 20
-"""How many bytes of rows are decoded at a time, or as many as one row has."""
+"""Number of bytes of rows decoded at a time; at least one row."""
 _MAX_RUNS, _RUNS_PER_BYTE = 1 << 24, 4
-"""How many runs of pixels the masks of a folder may have, and how many more for each byte of its files: far more than
-those of photographs do."""
+"""Limit on the runs of pixels in the masks of a folder, and additional runs per byte of its files: far above the
+needs of photos."""
 _PIECE = 1 << 16
-"""How many packed bytes are unpacked at a time."""
+"""Number of compressed bytes that are decompressed at a time."""
 
 Pixels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
 
 def decode_png(data: bytes, file: str, choose: Callable[[int], int] | None = None) -> Pixels:
-    """Return the pixels of a PNG as (H, W, channels): grey, grey + alpha, RGB or RGBA; a palette is looked up.
+    """Decode a PNG to (H, W, channels): grey, grey + alpha, RGB or RGBA; palettes are resolved.
 
     Parameters
     ----------
     data : bytes
-        The content of the file.
+        Content of the file.
     file : str
-        Its name, for messages.
+        File name for messages.
     choose : callable, optional
-        Gets the number of channels and returns one of them, which is decoded alone, as (H, W).
+        Maps the number of channels to the one channel that is decoded, as (H, W).
     """
     if not data.startswith(_SIGNATURE):
         raise InputError("expected a PNG image", file=file, remedy="save the mask as PNG")
@@ -84,7 +84,7 @@ def decode_png(data: bytes, file: str, choose: Callable[[int], int] | None = Non
         pixels[first : first + len(rows)] = samples[:, :, chosen]
         first += len(rows)
     if depth < 8 and colors is None:
-        pixels *= np.uint8(255 // ((1 << depth) - 1))  # grey of few bits is spread over 0..255, as image libraries do
+        pixels *= np.uint8(255 // ((1 << depth) - 1))  # few-bit grey is scaled to 0..255, as image libraries do
     return pixels
 
 
@@ -116,14 +116,14 @@ def _wrong_amount(file: str) -> InputError:
 
 
 class _Inflater:
-    """The bytes that some parts hold, unpacked as they are asked for; damaged ones end early."""
+    """Incremental decompression of several parts; damaged data ends early."""
 
     def __init__(self, parts: list[memoryview]) -> None:
         self._pieces = (part[at : at + _PIECE] for part in parts for at in range(0, len(part), _PIECE))
         self._unpack = zlib.decompressobj()
 
     def read(self, size: int) -> bytes:
-        """Return so many bytes, or what is left."""
+        """Return up to `size` bytes."""
         found: list[bytes] = []
         try:
             while size > 0 and not self._unpack.eof:
@@ -168,7 +168,7 @@ def _samples(rows: npt.NDArray[np.uint8], depth: int) -> npt.NDArray[Any]:
 
 def _look_up(indices: npt.NDArray[np.uint8], colors: npt.NDArray[np.uint8], file: str) -> npt.NDArray[np.uint8]:
     if indices.max() >= len(colors):
-        raise InputError("a pixel names a colour that the palette lacks", file=file, remedy="save the mask again")
+        raise InputError("a pixel has a colour index outside the palette", file=file, remedy="save the mask again")
     return colors[indices]
 
 
@@ -177,17 +177,17 @@ CHALLENGE_CLASSES = (
     "potted plant", "mouse", "keyboard", "laptop", "cell phone", "book", "clock", "chair", "dining table", "couch",
     "bed", "toilet", "television", "microwave", "toaster", "refrigerator", "oven", "sink", "person",
 )  # fmt: skip
-"""The classes of the robotic vision challenge; the first means "no object"."""
+"""Classes of the Robotic Vision Challenge; the first means "no object"."""
 
 _SYNONYMS = {"stool": "chair", "cellphone": "cell phone", "wineglass": "wine glass"}
-"""What the challenge calls by two names, besides what means the same everywhere; elsewhere a stool may be no chair."""
+"""Further synonyms of the challenge only; in other datasets a stool may not be a chair."""
 
 _NAMES = {canonical_name(name): name for name in CHALLENGE_CLASSES}
 _COLUMN = {name: column for column, name in enumerate(CHALLENGE_CLASSES)}
 
 
 def challenge_name(name: str) -> str:
-    """Return the challenge's name of a class, or the name itself if it is none of the challenge's.
+    """Return the challenge's name of a class, or the name itself if it is not one of its classes.
 
     >>> challenge_name("Stool"), challenge_name("tv"), challenge_name("bg"), challenge_name("dog")
     ('chair', 'television', 'none', 'dog')
@@ -226,7 +226,7 @@ class _Sequence:
         self.runs_left = runs_left
         self.file = str(folder / "labels.json")
         self.image_names: list[str] = []
-        self.shapes: list[tuple[int, int] | None] = []  # None where no mask tells
+        self.shapes: list[tuple[int, int] | None] = []  # None if no mask gives the size
         self.object_images: list[npt.NDArray[np.int64]] = []
         self.object_classes: list[npt.NDArray[np.int32]] = []
         self.boxes: list[npt.NDArray[np.float64]] = []
@@ -242,7 +242,7 @@ class _Sequence:
         order = _in_order(keys)
         twice = [at for before, at in pairwise(order) if keys[at] == keys[before]]
         problems.add("duplicate id", twice, lambda at: InputError(
-            "the same image stands here twice", file=self.file, image=keys[at], remedy="keep one of them"
+            "this image occurs twice", file=self.file, image=keys[at], remedy="keep one of them"
         ))  # fmt: skip
         objects_end = np.searchsorted(columns["object_images"], np.arange(len(keys)), side="right")
         objects_begin = np.searchsorted(columns["object_images"], np.arange(len(keys)))
@@ -262,7 +262,7 @@ class _Sequence:
             self.shapes.append(None if pixels is None else (pixels.shape[0], pixels.shape[1]))
 
     def _pixels(self, columns: _core._Rvc1Labels, image: int) -> Pixels:
-        """Return the channel of the image's PNG in which its objects are marked."""
+        """Return the channel of the image's PNG that marks its objects."""
         name, channel = columns["mask_names"][image], int(columns["channels"][image])
         fail = partial(InputError, file=self.file, image=columns["images"][image])
         path = self.folder / name
@@ -278,15 +278,15 @@ class _Sequence:
 
         def choose(channels: int) -> int:
             if channels <= 2:
-                return 0  # grey: all colours are the same
+                return 0  # grey: all colours are equal
             if not 0 <= channel < channels:
                 raise fail(f"expected a channel from 0 to {channels - 1}, but got {channel}", entry="mask_channel")
-            return 2 - channel if channel < 3 else 3  # challenge labels count as OpenCV does: blue, green, red, alpha
+            return 2 - channel if channel < 3 else 3  # RVC1 numbers channels as OpenCV: blue, green, red, alpha
 
         return decode_png(data, str(path), choose)
 
     def _add_objects(self, columns: _core._Rvc1Labels, image: int, pixels: Pixels, rows: npt.NDArray[np.int64]) -> None:
-        """Add these objects of the image, which comes next."""
+        """Add objects of the next image."""
         names = [columns["object_classes"][int(row)] for row in rows]
         classes = np.array([_COLUMN.get(challenge_name(label), -1) for label in names], dtype=np.int32)
         known = classes >= 0
@@ -303,29 +303,29 @@ class _Sequence:
         self.masks.append(masks.take(there))
 
     def _masks(self, pixels: Pixels, values: npt.NDArray[np.int64], which: npt.NDArray[np.int64], image: str) -> Masks:
-        """Return the masks of objects, which of the values each has; as many runs as there is room for."""
+        """Return the masks of objects, one per pixel value; raise if they exceed the remaining number of runs."""
         found = _core.label_runs(pixels, values, self.runs_left)
         masks = None if found is None else Masks(*found)
         if masks is not None:
             self.runs_left -= int(np.diff(masks.offsets)[which].sum())
         if masks is None or self.runs_left < 0:
             raise InputError(
-                "the masks up to this one take far more memory than files of their size should need",
+                "the masks up to this one need too much memory for files of this size",
                 file=self.file,
                 image=image,
-                remedy="check the mask (is it a photograph?), or split the folder by sequences",
+                remedy="check that the mask is not a photo, or split the folder by sequences",
             )
         return masks.take(which)
 
 
 def _in_order(keys: list[str]) -> list[int]:
-    """Return the order of images: by number, as the challenge counts them; by name where a name is no number."""
+    """Return the order of images: by number, as in the challenge, or by name if a name is not a number."""
     numbers = all(key.isascii() and key.isdigit() and len(key) < 40 for key in keys)
     return sorted(range(len(keys)), key=lambda at: (int(keys[at]) if numbers else 0, keys[at]))
 
 
 def _known_shapes(sequences: list[_Sequence]) -> npt.NDArray[np.int32]:
-    """Return the sizes of all images; those that nothing tells are that of another image of the sequence, or of any."""
+    """Return the sizes of all images; unknown ones are those of another image of the sequence, or of any."""
     everywhere = [shape for s in sequences for shape in s.shapes if shape is not None]
     shapes: list[tuple[int, int]] = []
     for sequence in sequences:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MOST_BYTES = 1 << 24
-"""An annotation is smaller than this."""
+"""Size limit in bytes of an annotation."""
 
 Box = tuple[float, float, float, float]
 PHOTOS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif")
@@ -91,10 +91,10 @@ def _read_truth(source: Source, problems: Problems, *, split: str | None = None)
 
 
 def _chosen(place: Path, part: str, name: str) -> tuple[list[str], list[Note]]:
-    """Return the names of the images that are wanted, and what to say of the choice."""
+    """Return the names of the images of a split, and notes."""
     lists = place.parent / "ImageSets" / "Main"
     known = [file[:-4] for file in files_of(lists, [".txt"])] if is_folder(lists) else []
-    # Besides the parts, there is a list of each part for each class.
+    # Main also has lists per class, such as val_dog beside val; they are not splits.
     parts = [entry for entry in known if not any(entry != other and entry.endswith(f"_{other}") for other in known)]
     there = [file[:-4] for file in files_of(place, [".xml"])]
     if not part:
@@ -118,7 +118,7 @@ def _chosen(place: Path, part: str, name: str) -> tuple[list[str], list[Note]]:
 
 
 def box_of_pixels(x1: float, y1: float, x2: float, y2: float) -> Box:
-    """Return x, y, width and height of a box whose corners are its first and last pixel, counted from 1.
+    """Convert a box of first and last pixels, counted from 1, to x, y, width and height.
 
     >>> box_of_pixels(1, 1, 10, 20)  # the first 10 x 20 pixels
     (0, 0, 10, 20)
@@ -147,7 +147,7 @@ def _object(found: Element) -> tuple[str, Box, bool]:
 
 
 def _size(root: Element, stem: str, photo: str, file: str) -> tuple[int, int]:
-    """Return width and height of the image as written, or those of its photo."""
+    """Return width and height of the image as written, or read them from its photo."""
     words = [(root.findtext(f"size/{key}") or "0").strip() for key in ("width", "height")]
     try:
         width, height = (int(value) if value.is_integer() else 0 for value in numbers_in(words))
@@ -175,12 +175,12 @@ def _parse(file: str) -> Element:
     if b"\0" in data:
         raise InputError("expected XML in UTF-8, but this is binary or UTF-16", file=file, remedy="save it as UTF-8")
     if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-        # Entities can make a few bytes mean gigabytes, or another file; no tool for labels writes them.
+        # Entities can expand to gigabytes or include other files; label tools do not write them.
         raise InputError("document types and entities are not read", file=file, remedy="leave them out")
     try:
         root = ElementTree.fromstring(data)
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise InputError(f"is no complete XML ({error})", file=file, remedy="write or download it again") from None
+        raise InputError(f"is not complete XML ({error})", file=file, remedy="write or download it again") from None
     if root.tag != "annotation":
         raise InputError(
             f"expected <annotation>, but got <{root.tag[:40]}>", file=file, remedy="give Pascal VOC's XML files"
@@ -192,7 +192,7 @@ _NAME = re.compile(r"(?:^|_)det_(?:test|trainval|train|val|[^_]+)_(.+)\.txt$")
 
 
 def _gather_detections(source: Source, problems: Problems) -> tuple[LabelRows, list[str]]:
-    """Return all lines, and the names of the images among which they count."""
+    """Return all lines, and the names of the images to which their numbers refer."""
     if _sniff_truth(source):
         raise InputError(
             "expected detections, but these are Pascal VOC annotations",
@@ -235,7 +235,7 @@ def _sniff_truth(source: Source) -> bool:
 
 def _sniff_detections(source: Source) -> bool:
     place, _ = split_part(source.path)
-    return kind_of_texts(place) == "voc" or _sniff_truth(source)  # truth is none, as the reader says
+    return kind_of_texts(place) == "voc" or _sniff_truth(source)  # ground truth: the reader reports the error
 
 
 VOC_TRUTH = TruthFormat(

@@ -1,4 +1,4 @@
-"""YOLO: labels in fractions of their images, and predictions with scores, of which one order of numbers is told."""
+"""YOLO: labels in fractions of the image size, and predictions with scores in two possible column orders."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
 
 OVER = 0.01
-"""How far a label may reach outside its image, in fractions of it: labels are rounded."""
+"""Tolerance for labels outside their image, in fractions of the image; labels are rounded."""
 
 
 def _category_ids(classes: tuple[str, ...]) -> npt.NDArray[np.int64]:
-    """Return category ids as results in JSON have them: COCO's own for COCO's classes, others counted from 1."""
+    """Return category ids as in JSON results: COCO's ids for COCO's classes, otherwise 1, 2, 3, ..."""
     return np.array(COCO_CATEGORY_IDS) if classes == COCO_CLASSES else np.arange(1, len(classes) + 1)
 
 
@@ -89,7 +89,7 @@ def _relative(image: str, root: Path) -> str:
 
 
 def _sizes(places: Places, problems: Problems) -> tuple[list[str], list[tuple[int, int]]]:
-    """Return the images whose size can be read, and the sizes."""
+    """Return the images with a readable size, and the sizes."""
     images, sizes = [], []
     for image in places.images:
         try:
@@ -104,7 +104,7 @@ def _sizes(places: Places, problems: Problems) -> tuple[list[str], list[tuple[in
 def _labels(
     images: list[str], sizes: list[tuple[int, int]], places: Places, problems: Problems
 ) -> tuple[LabelRows, list[list[str]], list[Note]]:
-    """Return the objects of all images, the numbers of each image as they are written, and what to say of them."""
+    """Return the objects of all images, each image's numbers as written, and notes."""
     rows = LabelRows()
     written: list[list[str]] = [[] for _ in images]
     known: dict[str, dict[str, str]] = {}
@@ -126,7 +126,7 @@ def _labels(
             problems.catch(error, "unusable file")
     if images and missing == len(images):
         raise InputError(
-            f"none of the {len(images)} images has a label file: {label_file(images[0])} is not there, for one",
+            f"none of the {len(images)} images has a label file: for example, {label_file(images[0])} is missing",
             file=images[0],
             remedy="keep labels beside images: images/val/7.jpg, labels/val/7.txt",
         )
@@ -140,13 +140,13 @@ def _labels(
 
 
 def _text_files(folder: str) -> dict[str, str]:
-    """Return the text files of a folder by their names with the ending in small letters."""
+    """Return the text files of a folder, keyed by name with the ending in lower case."""
     try:
         with os.scandir(folder or ".") as entries:
             names = [entry.name for entry in entries if entry.name.lower().endswith(".txt")]
     except OSError:
         return {}
-    return {f"{name[:-4]}.txt": name for name in sorted(names)}  # of 7.TXT and 7.txt the latter
+    return {f"{name[:-4]}.txt": name for name in sorted(names)}  # 7.txt replaces 7.TXT
 
 
 def _read_labels(
@@ -158,7 +158,7 @@ def _read_labels(
     written: list[str],
     problems: Problems,
 ) -> int:
-    """Add the objects of one image, and their numbers as they are written; return how many lines stand there twice."""
+    """Add the objects of one image, and their numbers as written; return the count of repeated lines."""
     seen: set[tuple[str, ...]] = set()
     copies = 0
     for line, words in text_lines(read_text(file)):
@@ -187,7 +187,7 @@ def _read_labels(
 
 
 def class_number(word: str, classes: int | None) -> int:
-    """Return the class that begins a line, or raise `LineError`; None if nobody knows how many there are."""
+    """Return the class at the start of a line, or raise `LineError`; `classes` is None if their number is unknown."""
     try:
         value = float(word)
         number = int(value)
@@ -236,26 +236,26 @@ Order = Literal["score-last", "score-first"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 
 ROUNDING = 2e-3
-"""How far a box may reach outside its image, in fractions of it, by rounding alone."""
+"""Tolerance for boxes outside their image due to rounding, in fractions of the image."""
 
 CLEARLY = 4
-"""An order is told if so many times more lines fit in it alone than in the other alone."""
+"""Minimum ratio of the lines that fit one order only to those that fit the other only."""
 
 FIRST, LAST = 0.15, 0.1
-"""And if such lines are more than this share of all. They are about a third and more where the score is first, unless
-all scores are about 0.5; boxes that lie outside their images are far fewer, and so decide nothing."""
+"""Minimum fraction of lines that fit one order only, for each order. If the score is first, about a third or more do,
+unless all scores are near 0.5. Boxes outside their images are far rarer, so they do not decide."""
 
 MANY = 5
-"""So many lines at least tell that the score is first, as ultralytics does not write."""
+"""Minimum number of lines to conclude that the score comes first, which ultralytics does not write."""
 
 STEPS = 10
-"""So many steps from line to line, all of them down, tell a score: other columns do not fall so often by chance."""
+"""Minimum number of steps, all downward, to identify the score column; less than 0.1% probability by chance."""
 
 Numbers = npt.NDArray[np.float64]
 
 
 def in_order(numbers: Numbers, order: Order) -> tuple[Numbers, Numbers]:
-    """Return boxes cx, cy, w, h and scores of (N, 5) numbers that stand behind a class.
+    """Return boxes cx, cy, w, h and scores from the (N, 5) numbers after the class.
 
     >>> in_order(np.array([[0.9, 0.5, 0.5, 0.1, 0.2]]), "score-first")[1].tolist()
     [0.9]
@@ -266,7 +266,7 @@ def in_order(numbers: Numbers, order: Order) -> tuple[Numbers, Numbers]:
 
 
 def fitting(numbers: Numbers, order: Order) -> npt.NDArray[np.bool_]:
-    """Return which lines, read in this order, have a box that lies in its image and a score from 0 to 1."""
+    """Return which lines, read in this order, have a box inside the image and a score in [0, 1]."""
     boxes, scores = in_order(numbers, order)
     low, high = boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2
     inside = (low >= -ROUNDING).all(axis=1) & (high <= 1 + ROUNDING).all(axis=1)
@@ -274,18 +274,18 @@ def fitting(numbers: Numbers, order: Order) -> npt.NDArray[np.bool_]:
 
 
 def find_order(numbers: Numbers, files: npt.NDArray[np.int64]) -> Order | None:
-    """Return the order of the numbers behind the class, or None if they do not tell.
+    """Return the order of the numbers after the class, or None if it is ambiguous.
 
-    A detector's boxes lie in their images; read in the wrong order many do not. So the lines that fit in one order
-    alone tell, if they are many and nearly all agree: single boxes outside their images do not. Where they do not
-    tell, the column that falls from line to line in every file is the score, as detectors write their surest first.
+    Read in the wrong order, many boxes reach outside their image. So lines that fit one order only decide, if there
+    are many of them and nearly all agree; single boxes outside their image do not. Otherwise the column that falls
+    from line to line in every file is the score, because detectors write detections by descending score.
 
     Parameters
     ----------
     numbers : (N, 5) array
-        All lines of all files.
+        Lines of all files.
     files : (N,) array
-        The file of each line; lines of a file stand together.
+        File of each line; lines of a file are contiguous.
     """
     fits_last, fits_first = (fitting(numbers, order) for order in ORDERS)
     last, first = int((fits_last & ~fits_first).sum()), int((fits_first & ~fits_last).sum())
@@ -304,23 +304,23 @@ def find_order(numbers: Numbers, files: npt.NDArray[np.int64]) -> Order | None:
 
 
 FAR = 1.0
-"""A box this many images outside its image is not in fractions."""
+"""Boxes that reach further outside than this, in fractions of the image, are not in fractions."""
 
 MANY_ONES = 10
-"""So many scores of exactly 1, and no other, are the number of the first track of each file."""
+"""Scores of exactly 1, in so many lines and no others, are track numbers: each file has one track."""
 
 SAVE_CONF = "run the detector with save_txt=True save_conf=True"
 
 
 def folder_of_predictions(folder: Path) -> Path:
-    """Return where the text files are: the folder itself, or ``labels`` in it, as in a folder of a run."""
+    """Return the folder of the text files: the folder itself, or ``labels`` in the folder of a run."""
     inside = folder / "labels"
     return inside if inside.is_dir() and not any(folder.glob("*.txt")) else folder
 
 
 @dataclasses.dataclass
 class _Line:
-    """The numbers behind the class in a line of a file, both of which are numbered, and as they are written."""
+    """A line: numbers of its file and of itself, its class, and the numbers after the class, as text and values."""
 
     file: int
     number: int
@@ -355,7 +355,7 @@ class _LabelLines:
     @staticmethod
     def _check(values: list[float]) -> None:
         if len(values) == 4:
-            raise LineError("no score", "expected a score beside class cx cy w h, but there is none", SAVE_CONF)
+            raise LineError("no score", "expected a score beside class cx cy w h, but it is missing", SAVE_CONF)
         if len(values) < 4:
             raise LineError(
                 "broken line",
@@ -388,7 +388,7 @@ def _text_files_below(folder: Path) -> list[str]:
 def _gather(
     source: Source, classes: int | None, order: str, problems: Problems
 ) -> tuple[LabelRows, list[str], list[list[str]], list[Note]]:
-    """Return boxes cx, cy, w, h with scores, names of images, the boxes' numbers as each file has them, and notes."""
+    """Return boxes cx, cy, w, h with scores, names of images, each file's box numbers as written, and notes."""
     folder, _ = split_part(source.path)
     lines = _LabelLines(folder_of_predictions(folder), classes, problems)
     _drop_track_ids(lines, problems)
@@ -419,7 +419,7 @@ def _gather(
 
 
 def _drop_track_ids(lines: _LabelLines, problems: Problems) -> None:
-    """Take off the number of a track, which stands last; without one, an odd number of columns lacks the score."""
+    """Remove the track number, which stands last. An even number of values without it means a missing score."""
     odd = [line for line in lines.lines if len(line.values) % 2 == 0]
     if any(line.values[-1] > 1 and line.values[-1].is_integer() for line in odd):
         for line in odd:
@@ -433,7 +433,7 @@ def _drop_track_ids(lines: _LabelLines, problems: Problems) -> None:
 
 
 def _refuse_tracks_as_scores(lines: _LabelLines, order: str) -> None:
-    """Raise if the last of five numbers is that of a track: ultralytics writes it where no score is asked for."""
+    """Raise if the last of five numbers is a track number: ultralytics writes it if scores were not requested."""
     last = [line.values[-1] for line in lines.lines if len(line.values) == 5]
     if order or not last or not all(value.is_integer() and value >= 1 for value in last):
         return
@@ -450,7 +450,7 @@ def _refuse_tracks_as_scores(lines: _LabelLines, order: str) -> None:
 def _chosen_order(
     numbers: npt.NDArray[np.float64], files: npt.NDArray[np.int64], order: str, name: str
 ) -> tuple[Order, list[Note]]:
-    """Return the order of the numbers in lines, and what to say of it unless it was given or is ultralytics'."""
+    """Return the order of the numbers in lines, and notes unless it was given or is ultralytics' own."""
     outside = {known: int((~fitting(numbers, known)).sum()) for known in ORDERS}
     found = find_order(numbers, files)
     most = len(numbers)
@@ -477,11 +477,11 @@ def _chosen_order(
 
 
 _LOOKED_AT = 20
-"""So many folders in a folder are looked into."""
+"""Number of folders inspected in a folder."""
 
 
 def _is_data_set(source: Source) -> bool:
-    """Return whether this is a data.yaml, or a folder of a data set."""
+    """Return whether this is a data.yaml, or the folder of a dataset."""
     place, _ = split_part(source.path)
     if not is_folder(place):
         named = place.suffix.lower() in YAML and place.is_file()
@@ -493,31 +493,31 @@ def _is_data_set(source: Source) -> bool:
     try:
         return yaml_in(place) is not None
     except InputError:
-        return True  # several, which the reader says
+        return True  # several data.yaml files: the reader reports them
 
 
 def _sniff_truth(source: Source) -> bool:
     if _is_data_set(source):
         return True
     place, _ = split_part(source.path)
-    return kind_of_texts(place) == "yolo" and not has_sequences(place)  # labels alone, which the reader says
+    return kind_of_texts(place) == "yolo" and not has_sequences(place)  # labels without images: the reader reports them
 
 
 def _sniff_predictions(source: Source) -> bool:
     place, _ = split_part(source.path)
     if not is_folder(place):
-        return _is_data_set(source)  # which is none, as its reader says
+        return _is_data_set(source)  # a dataset, not predictions: the reader reports it
     if has_sequences(place):
         return False
     kind = kind_of_texts(folder_of_predictions(place))
     if kind == "none" and not _is_data_set(source):
         kinds = [kind_of_texts(entry) for entry in sorted(folder_of_predictions(place).iterdir())[:_LOOKED_AT]]
-        kind = "yolo" if "yolo" in kinds else kind  # a folder of predictions for each folder of images
+        kind = "yolo" if "yolo" in kinds else kind  # one folder of predictions per folder of images
     if kind == "yolo":
         return True
     if kind == "other":
         return not has_json(place)
-    empty = kind == "none" and place.name == "labels" and not any(place.iterdir())  # of a detector that found nothing
+    empty = kind == "none" and place.name == "labels" and not any(place.iterdir())  # of a detector without detections
     return empty or (kind == "none" and _is_data_set(source))
 
 

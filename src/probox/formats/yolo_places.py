@@ -1,4 +1,4 @@
-"""Where a YOLO data set's images and labels are: ``data.yaml`` and folders."""
+"""Locations of the images and labels of a YOLO dataset: ``data.yaml`` and folders."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from probox.support.formatting import some_names
 
 MOST_BYTES = 1 << 20
 MOST_CLASSES, MOST_GAPS = 1 << 14, 1000
-"""A class number beyond this is a mistake, and so are more numbers left out than this."""
+"""Limits on class numbers and on unused class numbers, to detect mistakes."""
 
 MOST_VALUES = 3 * MOST_CLASSES
-"""A name and a number for each class, and some more: PyYAML reads 20,000 to 50,000 in a second."""
+"""Limit on the values of a data.yaml, three per class: PyYAML reads 20,000 to 50,000 per second."""
 
 _KEYS = re.compile(rb"""^["']?(names|nc|train|val|test)["']?[ \t]*:""", re.MULTILINE)
 _NOT_SPLITS = {"path", "names", "nc", "download", "yaml_file", "kpt_shape", "flip_idx", "roboflow", "kpt_names"}
@@ -29,28 +29,28 @@ _NOT_SPLITS = {"path", "names", "nc", "download", "yaml_file", "kpt_shape", "fli
 
 @dataclasses.dataclass(frozen=True)
 class DataYaml:
-    """What a ``data.yaml`` says."""
+    """Content of a ``data.yaml``."""
 
     file: Path
     classes: tuple[str, ...] | None
-    """Class names by number; None where it names none."""
+    """Class names by number; None if the file has none."""
     splits: dict[str, list[str]]
-    """Folders or lists of images, as written, by the name of their part: train, val, test."""
+    """Folders or lists of images, as written, by split: train, val, test."""
     root: str
-    """Its ``path``, as written; empty if there is none."""
+    """The key ``path`` as written; empty if it is missing."""
     keypoints: bool
-    """Whether labels have keypoints behind their boxes."""
+    """True if labels have keypoints after their boxes."""
     notes: tuple[Note, ...]
-    """What was filled in."""
+    """Notes on defaults that were filled in."""
 
 
 def looks_like_data_yaml(head: bytes) -> bool:
-    """Return whether a file that begins so has at least two of a data.yaml's keys."""
+    """Return whether the head of a file has at least two keys of a data.yaml."""
     return len({found.group(1) for found in _KEYS.finditer(head)}) >= 2
 
 
 def read_data_yaml(file: Path) -> DataYaml:
-    """Return what a ``data.yaml`` says."""
+    """Read a ``data.yaml``."""
     content = _parse(file)
     if not isinstance(content, Mapping):
         raise InputError(
@@ -75,7 +75,7 @@ def _parse(file: Path) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Plain values alone: anchors can make a few bytes mean gigabytes, and no data.yaml has them."""
+        """Loader without anchors, which can expand to gigabytes and do not occur in data.yaml files."""
 
         left = MOST_VALUES
 
@@ -94,12 +94,12 @@ def _parse(file: Path) -> Any:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
         raise InputError(
-            f"is no YAML that can be read: {problem}",
+            f"cannot be read as YAML: {problem}",
             file=str(file),
             entry=None if mark is None else f"line {mark.line + 1}",
             remedy="correct it there",
         ) from None
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:  # dates and numbers that are none
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:  # invalid dates and numbers
         raise InputError(
             f"holds a value that cannot be read ({error})", file=str(file), remedy="put it in quotes"
         ) from None
@@ -112,7 +112,7 @@ def _kind(value: Any) -> str:
 
 
 def _paths(value: Any) -> list[str] | None:
-    """Return a part's folders and lists of images; None for what is no such thing."""
+    """Return the folders and image lists of a split; None for other values."""
     if isinstance(value, str):
         return [value] if value else None
     if isinstance(value, list) and value and all(isinstance(entry, str) and entry for entry in value):
@@ -121,7 +121,7 @@ def _paths(value: Any) -> list[str] | None:
 
 
 def class_names(names: Any, count: Any, file: str, notes: list[Note]) -> tuple[str, ...] | None:
-    """Return class names by number, from a list, or a dictionary whose keys are the numbers.
+    """Return class names by number, from a list or from a dictionary with numeric keys.
 
     >>> class_names({"0": "cup", 2: "dog"}, 3, "data.yaml", [])
     ('cup', 'class 1', 'dog')
@@ -149,12 +149,12 @@ def class_names(names: Any, count: Any, file: str, notes: list[Note]) -> tuple[s
     twice = sorted({name for name in classes if classes.count(name) > 1}) if len(set(classes)) < len(classes) else []
     if twice:
         problem = f"the name {twice[0]!r:.60} stands for several classes"
-        raise fail(problem, remedy="give each class a name of its own")
+        raise fail(problem, remedy="give each class a unique name")
     return classes
 
 
 def _list_names(names: Any, file: str) -> dict[int, str]:
-    """Return names by their numbers."""
+    """Return names by number."""
     fail = partial(InputError, file=file, entry="names")
     if not isinstance(names, Mapping | list):
         problem = f"expected a list of names, or a number and a name in each line, but got {_kind(names)}"
@@ -181,44 +181,44 @@ def _list_names(names: Any, file: str) -> dict[int, str]:
 ENDINGS = (
     ".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".dng", ".mpo", ".heic", ".pfm", ".avif",
 )  # fmt: skip
-"""What names of images end in; the size of some of them cannot be read, which is said then."""
+"""Endings of image names; formats whose size cannot be read raise later."""
 
 USUAL, OTHERS = ("val", "valid", "validation"), ("test", "train")
-"""The part of a data set that is used unless another is named, under its names; and the next best ones."""
+"""Names of the split that is used by default, and of the fallbacks."""
 
 MOST_FOLDERS = 1 << 14
-"""Limit of the folders that the images of one part are in."""
+"""Limit on the folders of images of a split."""
 
 YAML = (".yaml", ".yml")
 
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """The images of a part of a data set."""
+    """Images of a split of a dataset."""
 
     root: Path
-    """The folder of the data set, to which file names of images are relative."""
+    """Folder of the dataset; file names of images are relative to it."""
     images: list[str]
-    """Paths of images, sorted."""
+    """Sorted paths of the images."""
     classes: tuple[str, ...] | None
-    """Class names by number, if anything tells them."""
+    """Class names by number, None if they are unknown."""
     keypoints: bool
-    """Whether labels have keypoints behind their boxes."""
+    """True if labels have keypoints after their boxes."""
     notes: tuple[Note, ...]
-    """What was chosen for the user."""
+    """Notes on choices made by default."""
 
 
 def find_places(path: Path, part: str) -> Places:
-    """Return the images of a ``data.yaml``, or of a folder with one, or of a folder with ``images`` and ``labels``.
+    """Return the images of a ``data.yaml``, of a folder with one, or of a folder with ``images`` and ``labels``.
 
-    `part` is train, val, test, or what the file calls it; empty for the usual one.
+    `part` is train, val, test, or another name in the file; empty for the default split.
     """
     own = yaml_in(path) if is_folder(path) else path
     return _of_folder(path, part) if own is None else _of_yaml(read_data_yaml(own), part)
 
 
 def yaml_in(folder: Path) -> Path | None:
-    """Return the data.yaml of a folder, whatever its name; None if there is none."""
+    """Return the data.yaml of a folder, under any name; None if there is none."""
     try:
         names = [name for name in files_of(folder, YAML) if looks_like_data_yaml(file_head(folder / name))]
     except InputError:
@@ -234,7 +234,7 @@ def yaml_in(folder: Path) -> Path | None:
 
 
 def _of_yaml(data: DataYaml, part: str) -> Places:
-    if not data.splits and (data.file.parent / "images").is_dir():  # as supervision writes: classes alone
+    if not data.splits and (data.file.parent / "images").is_dir():  # as supervision writes it: with class names only
         return _of_folder(data.file.parent, part, data)
     name, notes = _part(part, data.splits, str(data.file))
     roots = _roots(data)
@@ -258,7 +258,7 @@ def _of_yaml(data: DataYaml, part: str) -> Places:
 
 
 def _part(wanted: str, splits: Sequence[str] | dict[str, list[str]], file: str) -> tuple[str, list[Note]]:
-    """Return the name of the part that is wanted, or of the usual one, and what to say of that choice."""
+    """Return the name of the requested or default split, and notes on the choice."""
     if wanted:
         names = USUAL if wanted in USUAL else (wanted,)
         found = [name for name in names if name in splits]
@@ -292,11 +292,11 @@ def _roots(data: DataYaml) -> list[Path]:
 
 
 def _first_there(written: str, roots: Sequence[Path], data: DataYaml, part: str) -> tuple[Path, Path]:
-    """Return the root and the place of a folder or list of images that is there."""
+    """Return root and path of the first existing folder or list of images."""
     tried = []
     for root in roots:
         places = [root / Path(written).expanduser()]
-        if written.startswith("../"):  # some exports write paths as seen from a folder further down
+        if written.startswith("../"):  # some exports write paths relative to a subfolder
             places.append(root / written[3:])
         for place in places:
             try:
@@ -314,7 +314,7 @@ def _first_there(written: str, roots: Sequence[Path], data: DataYaml, part: str)
 
 
 def _images_at(place: Path, root: Path, file: str, entry: str) -> list[str]:
-    """Return the images of a folder, or those that a text file lists, or an image itself."""
+    """Return the images of a folder or of a text file that lists them, or a single image."""
     if place.is_dir():
         return _images_below(place, root, file, entry)
     if place.suffix.lower() in ENDINGS:
@@ -335,10 +335,10 @@ def _images_at(place: Path, root: Path, file: str, entry: str) -> list[str]:
 
 
 def _images_below(folder: Path, root: Path, file: str, entry: str | None = None) -> list[str]:
-    """Return the images in a folder and in those below it.
+    """Return the images in a folder and its subfolders.
 
-    Links are followed inside the data set's folder `root`, but not in circles, and none out of it. Where data.yaml
-    names a folder outside it, the folders below that one are left alone.
+    Links are followed inside the dataset's folder `root`, without cycles, but not out of it. If data.yaml names a
+    folder outside `root`, its subfolders are not read.
     """
     home = Path(os.path.realpath(root))
     inside = home != home.parent and (
@@ -376,7 +376,7 @@ def _images_below(folder: Path, root: Path, file: str, entry: str | None = None)
 
 
 def _of_folder(folder: Path, part: str, data: DataYaml | None = None) -> Places:
-    """Return the images of a folder with ``images`` and ``labels``; its data.yaml, if any, names no images."""
+    """Return the images of a folder with ``images`` and ``labels``, whose data.yaml, if any, names no images."""
     place = folder / "images"
     if not place.is_dir() or not (folder / "labels").is_dir():
         raise InputError(
@@ -402,7 +402,7 @@ def _of_folder(folder: Path, part: str, data: DataYaml | None = None) -> Places:
 
 
 def _folder_of_part(folder: Path, inside: Sequence[str], part: str) -> tuple[Path, list[Note]]:
-    """Return the folder of images of a part, such as images/val2017 for val."""
+    """Return the folder of images of a split, such as images/val2017 for val."""
     if part in inside:
         return folder / "images" / part, []
     wanted = (part,) if part else (*USUAL, *OTHERS)
@@ -419,7 +419,7 @@ def _folder_of_part(folder: Path, inside: Sequence[str], part: str) -> tuple[Pat
 
 
 def _listed_classes(folder: Path) -> tuple[str, ...] | None:
-    """Return the class names in a text file, one per line, as tools for drawing labels write it."""
+    """Return class names from a text file with one name per line, as labeling tools write it."""
     for name in ("classes.txt", "labels/classes.txt", "obj.names", "labels/obj.names"):
         if (folder / name).is_file():
             names = [line.strip() for line in read_text(folder / name).splitlines() if line.strip()]
@@ -429,7 +429,7 @@ def _listed_classes(folder: Path) -> tuple[str, ...] | None:
 
 
 def label_file(image: str) -> str:
-    """Return where the labels of an image are: its last folder `images` is `labels`, its ending .txt.
+    """Return the label file of an image: the last folder `images` replaced by `labels`, and the ending by .txt.
 
     >>> label_file("data/images/val/images/7.JPG")
     'data/images/val/labels/7.txt'

@@ -1,4 +1,4 @@
-"""The table that all others refer to: images, their sizes and names, and the classes of a label space."""
+"""Table of images, with sizes and names, and the list of classes, to which all other tables refer."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from probox.support.formatting import with_count
 from probox.tables.table import LONGEST_NAME, Table, check_classes, column, expect, frozen
 
 MAX_SIDE, MAX_PIXELS = 1_000_000, 1 << 30
-"""The most pixels of an image, along a side and in all."""
+"""Limits on the pixels of an image: per side and in total."""
 
 Rules = Literal["coco", "challenge"]
-"""Whose rules hold where a convention leaves it to the data: see `Convention.for_rules`."""
+"""Settings used where a convention leaves the choice to the dataset: see `Convention.for_rules`."""
 
 
 def is_image_size(width: int, height: int, pixels: int = MAX_PIXELS) -> bool:
-    """Return whether an image may have this size, and at most so many pixels."""
+    """Return whether an image size is within the limits, and has at most `pixels` pixels."""
     return 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= pixels
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset(Table):
-    """Images, one row each, and the classes that things in them may have.
+    """Images, one row each, and the classes of a dataset.
 
-    Objects and evaluated detections point at its rows ("image rows"); image ids appear where files are read and
-    written, and this is the one place that turns them into rows.
+    Objects and evaluated detections refer to its rows ("image rows"). Image ids are used in files only;
+    `Dataset.rows_of` converts them to rows.
 
     >>> dataset = Dataset(classes=["cup", "dog"], image_ids=[7, 9], widths=[64, 32], heights=[48, 24])
     >>> dataset.rows_of([9, 8, 7]).tolist()
@@ -41,7 +41,7 @@ class Dataset(Table):
     Parameters
     ----------
     classes : sequence of str
-        Class names; labels count in them.
+        Class names; labels are indices of this list.
     image_ids : (I,) int64
         Distinct image ids in ascending order.
     widths, heights : (I,) int32
@@ -49,12 +49,12 @@ class Dataset(Table):
     file_names : sequence of str, optional
         One per image; empty where unknown.
     category_ids : (C,) int64, optional
-        COCO's number of each class. Default: 1, 2, ...
+        COCO category id of each class. Default: 1, 2, ...
     rules : {"coco", "challenge"}
-        Whose rules hold: in challenge data small objects are ignored unless a convention says otherwise, covariances
-        are plain boxes only if all their numbers are 0, and names of classes and files are the challenge's.
+        Source of the data. With ``challenge``, small objects are ignored unless a convention decides otherwise,
+        only all-zero covariances count as missing, and names of classes and files are the challenge's.
     source : str
-        The file it came from, for messages.
+        File of origin, for messages.
     """
 
     classes: tuple[str, ...]
@@ -67,7 +67,7 @@ class Dataset(Table):
     source: str = ""
 
     def __post_init__(self) -> None:
-        put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
+        put = partial(object.__setattr__, self)  # assignment in a frozen dataclass
         put("classes", check_classes(self.classes, file=self.source or None))
         super().__post_init__()
         categories = np.arange(1, len(self.classes) + 1) if self.category_ids is None else self.category_ids
@@ -97,7 +97,7 @@ class Dataset(Table):
             twice = int(numbers[counts > 1][0])
             raise self._fail(f"the category id {twice} stands for several classes", remedy="give each class its own")
         lengths = [len(name) for name in self.file_names]
-        if lengths and max(lengths) > LONGEST_NAME:  # a column of names is as wide as its longest
+        if lengths and max(lengths) > LONGEST_NAME:  # a column of names is as wide as its longest name
             at = lengths.index(max(lengths))
             problem = f"expected a file name of at most {LONGEST_NAME:,} characters, but got one of {lengths[at]:,}"
             raise self._fail(problem, at, "shorten it, or leave it out")
@@ -118,7 +118,7 @@ class Dataset(Table):
 
     @classmethod
     def from_sizes(cls, classes: Sequence[str], images: Mapping[int, tuple[int, int]], **others: Any) -> Dataset:
-        """Return the data set of images with a width and height each, by their ids in any order.
+        """Create a dataset from image sizes; ids may be in any order.
 
         >>> Dataset.from_sizes(["cup"], {9: (32, 24), 7: (64, 48)}).image_ids.tolist()
         [7, 9]
@@ -126,7 +126,7 @@ class Dataset(Table):
         expect(images, Mapping, "images", "give a dictionary of image id to (width, height)")
         ids = np.sort(frozen(list(images), np.int64, (-1,), "image ids"))
         shapes = frozen([images[int(i)] for i in ids], np.int32, (len(ids), 2), "width and height of images")
-        # The constructor makes a tuple of the classes, or says what is wrong.
+        # The constructor converts the classes to a tuple, or raises.
         return cls(classes=classes, image_ids=ids, widths=shapes[:, 0], heights=shapes[:, 1], **others)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
@@ -144,20 +144,20 @@ class Dataset(Table):
         return np.stack([self.widths, self.heights], axis=1)
 
     def rows_of(self, image_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the row of each image id, -1 for those that are not here."""
+        """Return the row of each image id, -1 for unknown ids."""
         return _rows_of(np.asarray(image_ids, dtype=np.int64), self.image_ids)
 
     def chosen_rows(self, image_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the rows of the wanted images, each once and ascending; all of them must be here."""
+        """Return the rows of the given images, distinct and ascending; raise for unknown ids."""
         return self.rows_of(chosen_ids(image_ids, self.image_ids, file=self.source or None))
 
     def offsets(self, image_rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return where each image's things start in a column of ascending image rows; one more entry than images."""
+        """Return the start of each image's rows in a column of ascending image rows; one more entry than images."""
         return _core.image_offsets(image_rows, len(self))
 
 
 def _rows_of(ids: npt.NDArray[np.int64], known: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where each id stands among the known ones, which ascend; -1 for those that do not."""
+    """Return the position of each id among the ascending known ids, -1 for unknown ids."""
     if len(known) == 0:
         return np.full(len(ids), -1, np.int64)
     row = np.minimum(np.searchsorted(known, ids), len(known) - 1)
@@ -167,15 +167,15 @@ def _rows_of(ids: npt.NDArray[np.int64], known: npt.NDArray[np.int64]) -> npt.ND
 def chosen_ids(
     wanted: npt.ArrayLike, known: npt.NDArray[np.int64], *, file: str | None = None
 ) -> npt.NDArray[np.int64]:
-    """Return the wanted image ids, each once and ascending; all must be among the known ones, which ascend."""
+    """Return the given image ids, distinct and ascending; raise if one is not among the ascending known ids."""
     ids = np.unique(frozen(wanted, np.int64, (-1,), "image ids"))
     unknown = ids[_rows_of(ids, known) < 0]
     if len(unknown):
-        more = f" (nor {len(unknown) - 1:,} more of those that are wanted)" if len(unknown) > 1 else ""
+        more = f" (and {len(unknown) - 1:,} more)" if len(unknown) > 1 else ""
         raise InputError(
-            f"there is no such image{more}",
+            f"unknown image{more}",
             file=file,
             image=int(unknown[0]),
-            remedy=f"choose among the {len(known):,} image ids that there are",
+            remedy=f"choose among its {len(known):,} image ids",
         )
     return ids

@@ -1,4 +1,4 @@
-"""The table of what a detector says: boxes with Gaussian corners and distributions over labels."""
+"""Table of detections: boxes, label probabilities, and optionally covariances of corners or heatmaps."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from probox.tables.table import ColumnSpec, Table, check_classes, column, frozen
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class DetectionColumns(Table):
-    """The columns of detections, whether anybody has looked at their values yet or not.
+    """Columns of detections, checked or not.
 
-    A detector speaks of images and classes by names of its own, before anybody says which data set it is about; so
-    detections hold image ids, and get image rows when they are evaluated.
+    Detection files are read without a dataset and may contain images or classes that the ground truth lacks. So
+    detections hold image ids; an evaluation maps them to image rows.
     """
 
     classes: tuple[str, ...]
@@ -71,30 +71,31 @@ class Detections(DetectionColumns):
     classes : sequence of str
         Class names, one per column of `label_probs`.
     image_ids : (N,) int64
-        The image of each detection.
+        Image of each detection.
     boxes : (N, 4) float64
-        ``x1, y1, x2, y2``; for a probabilistic box the means of its corners.
+        ``x1, y1, x2, y2`` in pixels; the mean corners if there are covariances.
     label_probs : (N, C) float32
-        The probability of each class; a row may add up to less than 1.
+        Probability of each class; a row may add up to less than 1.
     covariances : (N, 2, 2, 2) float64, optional
-        ``[[xx, xy], [xy, yy]]`` of the top-left and of the bottom-right corner. All zero: a plain box.
+        Covariance ``[[xx, xy], [xy, yy]]`` of the top-left and of the bottom-right corner, in pixels squared. All
+        zero: a box without covariance.
     heatmaps : sequence of (H, W) arrays or None, optional
-        Probabilistic segmentation: the probability of every pixel, floats in [0, 1] or uint8 in 0..255.
-        Used instead of the box where it is not None.
+        Probability of each pixel to belong to the object: floats in [0, 1], or uint8 in 0..255.
+        Replaces the box where it is not None.
     extents : (N, 2) float64, optional
-        Width and height as the detector states them, those of `boxes` but for rounding. Default: from `boxes`.
+        Width and height as written by the detector, which may differ from `boxes` by rounding. Default: from `boxes`.
     labels : (N,) int32, optional
-        The class that a detector names. Default: the most probable one.
+        Predicted class of each detection. Default: the most probable one.
     scores : (N,) float64, optional
-        The score of that class, 0 to 1, which mAP and LRP sort by. Default: its probability.
+        Score of that class, 0 to 1, by which mAP and LRP sort. Default: its probability.
     source : str
-        The file it came from, for messages.
+        File of origin, for messages.
     notes : sequence of Note
-        What a reader left out or replaced.
+        Data that a reader excluded or replaced.
     """
 
     def __post_init__(self) -> None:
-        put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
+        put = partial(object.__setattr__, self)  # assignment in a frozen dataclass
         put("classes", check_classes(self.classes, file=self.source or None))
         put("notes", as_notes(self.notes))
         super().__post_init__()
@@ -146,49 +147,48 @@ class Detections(DetectionColumns):
         source: str = "",
         notes: Sequence[Note | str] = (),
     ) -> Detections:
-        """Build a table from what a detector leaves behind: boxes with a score and a label, or with all scores.
+        """Create detections from boxes with one score and label each, or with the scores of all classes.
 
-        All arrays may be lists, arrays of NumPy, or tensors on any device.
+        All arrays may be lists, NumPy arrays, or tensors on any device.
 
         Parameters
         ----------
         boxes : (N, 4)
             Boxes in `box_format`, in pixels unless `normalised`.
         scores : (N,) or (N, C)
-            Between 0 and 1. With `labels`, the score of each; the other classes share the rest evenly, as for COCO
-            results, and the numbers are the same. Without, the scores of all classes.
+            Between 0 and 1. With `labels`, the score of each label; the other classes share the rest evenly, as in COCO
+            results. Without, the scores of all classes.
         labels : (N,), optional
-            Numbers that count in `classes` from 0, names of classes, or `category_ids`.
+            Class indices from 0, class names, or `category_ids`.
         classes : sequence of str
-            Names of all classes that the detector knows: the rest of a score is shared among them.
+            Names of all classes of the detector; the rest of a score is shared among them.
         image_ids : int or (N,)
-            The image of all boxes, or of each.
+            Image of all boxes, or of each box.
         box_format : {"xyxy", "xywh", "cxcywh"}
-            Two corners; the top-left corner and size, as in COCO files; the centre and size.
+            Two corners; top-left corner and size, as in COCO files; center and size.
         normalised : bool
-            Whether boxes (and their uncertainty) are shares of the image, 0 to 1, which takes `image_sizes`.
+            True if boxes and their uncertainty are fractions of the image, 0 to 1; requires `image_sizes`.
         image_sizes : (width, height), mapping of image id to (width, height), Dataset or GroundTruth, optional
-            How large images are.
+            Sizes of the images in pixels.
         covariances, std, var : optional
-            At most one of them: the uncertainty of boxes. `covariances` of the corners (N, 2, 2, 2), or of the four
-            numbers of a box (N, 4, 4), or their variances (N, 4), or one variance for every coordinate. `std`,
-            standard deviations, and `var`, variances: of the four numbers (N, 4), the same for all coordinates of a
-            box (N,), or one number.
+            Uncertainty of the boxes, given as at most one of the three. `covariances` takes corner covariances
+            (N, 2, 2, 2), covariances of the four box coordinates (N, 4, 4), their variances (N, 4), or one variance
+            for all. `std` takes standard deviations and `var` variances: of the four coordinates (N, 4), one per box
+            (N,), or one for all.
         covariance_format : {"xyxy", "xywh", "cxcywh"}, optional
-            Whose four numbers the uncertainty is of; must be said for four numbers where `box_format` is not ``xyxy``.
-            One number without it is that of every coordinate of the corners.
+            Coordinates that the uncertainty refers to. Required for four numbers per box unless `box_format` is
+            ``xyxy``. A single number refers to the corner coordinates by default.
         category_ids : (C,), optional
-            The number that `labels` have for each class, as COCO's category ids.
+            Label numbers of the classes, such as COCO's category ids.
         above_one : {"limit", "normalise", "refuse"}
-            What happens to scores of all classes that add up to more than 1, as a sigmoid per class gives them.
-            ``limit``: in these rows the winner keeps its score and the others share what is left
-            (`probox.fusion.limit_to_distribution`). ``normalise``: every row that is not all 0 is divided by its sum,
-            so that a detector that is sure of nothing becomes sure, and PDQ falls. ``refuse``: it is an error. The
-            score that mAP sorts by stays as given.
+            Treatment of rows whose class scores add up to more than 1, as with one sigmoid per class. ``limit``: the
+            best class keeps its score and the others share the rest (`probox.fusion.limit_to_distribution`).
+            ``normalise``: every nonzero row is divided by its sum, which raises low scores and lowers PDQ. ``refuse``:
+            raise an error. The scores that mAP sorts by stay as given.
         source : str
-            Where it came from, for messages.
+            Origin of the data, for messages.
         notes : sequence of str
-            What was left out or replaced, one sentence each.
+            Data that was excluded or replaced, one note each.
 
         Examples
         --------
@@ -208,7 +208,7 @@ class Detections(DetectionColumns):
             classes=names,
             image_ids=ids,
             boxes=corners,
-            extents=extents,  # type: ignore[arg-type]  # None: the table finds them
+            extents=extents,  # type: ignore[arg-type]  # None: the table derives them
             covariances=corners_from(
                 len(given),
                 covariances=covariances,
@@ -225,10 +225,10 @@ class Detections(DetectionColumns):
 
     @classmethod
     def concatenate(cls, parts: Sequence[Detections]) -> Detections:
-        """Return the rows of all parts, one after the other.
+        """Concatenate detections.
 
-        Classes are those of all parts, by their names, in the order in which they first appear; a part that does not
-        know a class has probability 0 for it. A part without covariances has plain boxes.
+        Classes are merged by name, in order of first appearance; a class that a part lacks gets probability 0 there.
+        Parts without covariances get boxes without covariance.
 
         Examples
         --------
@@ -247,8 +247,8 @@ class Detections(DetectionColumns):
             twice = [part.classes for part in given if len(set(part.classes)) < len(part.classes)]
             if twice:
                 name = next(name for name in twice[0] if twice[0].count(name) > 1)
-                problem = f"classes differ, and one part has two that are called {name!r:.60}"
-                raise InputError(problem, remedy="give classes names of their own")
+                problem = f"classes differ, and one part has two named {name!r:.60}"
+                raise InputError(problem, remedy="give each class a unique name")
         columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in given]) for name in _PLAIN}
         place = {name: number for number, name in enumerate(classes)}
         labels = [
@@ -268,7 +268,7 @@ class Detections(DetectionColumns):
         )
 
     def __getitem__(self, rows: Any) -> Detections:
-        """Return the detections of a slice, a mask, row numbers or one row.
+        """Return the detections selected by a slice, a boolean mask, row numbers or one row.
 
         >>> found = Detections.from_scores(
         ...     [[1, 2, 3, 4], [5, 6, 7, 8]], [0.9, 0.3], [0, 0], classes=["cup"], image_ids=[1, 2])
@@ -291,7 +291,7 @@ class Detections(DetectionColumns):
         return self.take(numbers)
 
     def by_image(self) -> Iterator[tuple[int, Detections]]:
-        """Yield each image's id, ascending, and its detections in their order.
+        """Yield each image id in ascending order, with its detections in table order.
 
         >>> found = Detections.from_scores([[1, 2, 3, 4]] * 3, [0.9] * 3, [0] * 3, classes=["cup"], image_ids=[2, 1, 2])
         >>> [(image_id, len(part)) for image_id, part in found.by_image()]
@@ -303,11 +303,11 @@ class Detections(DetectionColumns):
             yield image_id, self.take(rows)
 
     def take(self, rows: npt.NDArray[Any]) -> Detections:
-        """Return the table of these rows, in this order; rows of a sound table are sound."""
+        """Return the table of these rows, in this order; rows of a valid table are not checked again."""
         return self._with_sound(self.columns_at(rows)) if rows.ndim == 1 else super().take(rows)
 
     def select(self, rows: npt.ArrayLike) -> Detections:
-        """Return the detections of these rows (numbers or a boolean mask), in this order."""
+        """Return the detections of these rows, given by numbers or a boolean mask, in this order."""
         chosen = np.asarray(rows)
         return self.take(chosen if chosen.dtype == bool else chosen.astype(np.int64))
 
@@ -319,7 +319,7 @@ class Detections(DetectionColumns):
         return np.fromiter((heatmap is not None for heatmap in self.heatmaps), np.bool_, len(self))
 
     def numbers_in_image(self) -> npt.NDArray[np.int64]:
-        """Return each detection's number within its image, counting from 0 in the order of the table."""
+        """Return each detection's number within its image, from 0 in table order."""
         order = np.argsort(self.image_ids, kind="stable")
         _, starts, counts = np.unique(self.image_ids[order], return_index=True, return_counts=True)
         numbers = np.empty(len(order), np.int64)
@@ -327,7 +327,7 @@ class Detections(DetectionColumns):
         return numbers
 
     def named_classes(self, classes: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Return the class that each detection names among `classes` (-1: none of them), and its score."""
+        """Return each detection's class among `classes`, -1 if it is not one of them, and its score."""
         return named_classes(self.label_probs, self.classes, classes, self.labels, self.scores)
 
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
@@ -353,7 +353,7 @@ class Detections(DetectionColumns):
         )
 
     def _check(self) -> None:
-        """Raise for the first row that no measure could use; `probox validate` lists them all."""
+        """Raise for the first invalid row; `probox validate` lists all of them."""
         for problem in find_problems(
             self.boxes, self.label_probs, self.covariances, self.heatmaps, self.extents, self.scores
         ):
@@ -366,9 +366,9 @@ class Detections(DetectionColumns):
 
 
 def optional_columns(parts: Sequence[DetectionColumns]) -> dict[str, Any]:
-    """Return covariances and heatmaps of all parts, one after the other, where any part has them.
+    """Concatenate covariances and heatmaps of all parts, if any part has them.
 
-    A part without covariances has plain boxes.
+    Parts without covariances get zeros: boxes without covariance.
     """
     columns: dict[str, Any] = {}
     if any(part.covariances is not None for part in parts):
@@ -380,7 +380,7 @@ def optional_columns(parts: Sequence[DetectionColumns]) -> dict[str, Any]:
 
 
 _PLAIN = ("image_ids", "boxes", "extents", "scores")
-"""Columns that every table has and that mean the same whatever its classes are."""
+"""Columns that every table has and that do not depend on the classes."""
 
 
 def _checked_heatmaps(heatmaps: Sequence[Any], rows: int) -> tuple[npt.NDArray[np.generic] | None, ...]:
@@ -391,7 +391,7 @@ def _checked_heatmaps(heatmaps: Sequence[Any], rows: int) -> tuple[npt.NDArray[n
             remedy="give None for detections without one",
         )
     for row, heatmap in enumerate(given):
-        # Not only arrays of NumPy: heatmaps in files look like them and are read when they are used.
+        # Not only NumPy arrays: heatmaps of files are lazy arrays, decoded when they are used.
         if heatmap is not None and not all(hasattr(heatmap, name) for name in ("__array__", "dtype", "shape")):
             raise InputError(
                 f"expected heatmaps[{row}] to be an array or None, but got {type(heatmap).__name__}",
@@ -401,7 +401,7 @@ def _checked_heatmaps(heatmaps: Sequence[Any], rows: int) -> tuple[npt.NDArray[n
 
 
 def images_of(image_ids: Any, rows: int) -> npt.NDArray[np.int64]:
-    """Return the image of each row, given for each or once for all."""
+    """Return the image id of each row, from one id per row or one for all."""
     ids = to_numpy(image_ids, "image_ids")
     refuse_text(ids)
     if ids.ndim == 0:
@@ -416,7 +416,7 @@ def images_of(image_ids: Any, rows: int) -> npt.NDArray[np.int64]:
 
 
 def refuse_text(ids: npt.NDArray[Any]) -> None:
-    """Raise for image ids that are text."""
+    """Raise for image ids given as text."""
     if ids.dtype.kind in "US" or (ids.dtype.kind == "O" and any(isinstance(entry, str) for entry in ids.flat)):
         raise InputError(
             f"expected image_ids to be whole numbers, but got the text {str(ids.flat[0])!r:.60}",
@@ -427,7 +427,7 @@ def refuse_text(ids: npt.NDArray[Any]) -> None:
 def _label_columns(
     scores: Any, labels: Any, classes: tuple[str, ...], rows: int, category_ids: Any, above_one: AboveOne
 ) -> dict[str, Any]:
-    """Return the columns about labels: from the scores of all classes, or from a label and its score."""
+    """Return the label columns, from the scores of all classes or from a label and its score."""
     values = to_numpy(scores, "scores")
     if values.dtype.kind not in "fiu" and values.size:
         raise InputError(f"expected scores to be numbers, but got {values.dtype}", remedy="give numbers from 0 to 1")
@@ -437,7 +437,7 @@ def _label_columns(
             raise InputError(
                 "expected labels beside one score per box", remedy="give labels=, or the scores of all classes, N x C"
             )
-        wide = values.dtype.kind == "f" and values.dtype.itemsize > 4  # a matrix of single precision stays as small
+        wide = values.dtype.kind == "f" and values.dtype.itemsize > 4  # float32 stays float32, to save memory
         matrix = frozen(values, np.float64 if wide else np.float32, (rows, len(classes)), "scores of all classes")
         return {"label_probs": to_distribution(matrix, above_one), **_winners(matrix)}
     if values.ndim > 1:
@@ -452,7 +452,7 @@ def _label_columns(
 
 
 def _winners(matrix: npt.NDArray[np.floating[Any]]) -> dict[str, Any]:
-    """Return the best class of each row and its score as given, which making a distribution of the row may change."""
+    """Return the best class of each row and its score as given; normalising the row may change the score."""
     if matrix.size == 0:
         return {}
     labels = matrix.argmax(axis=1).astype(np.int32)
@@ -460,11 +460,11 @@ def _winners(matrix: npt.NDArray[np.floating[Any]]) -> dict[str, Any]:
 
 
 def check_scores(values: npt.NDArray[Any], name: str = "scores") -> None:
-    """Raise for scores that are no probabilities, with what they look like."""
+    """Raise for scores outside [0, 1], with the likely cause."""
     if values.size == 0:
         return
     low, high = float(values.min()), float(values.max())
-    if np.isnan(low):  # one NaN makes the smallest NaN
+    if np.isnan(low):  # the minimum is NaN if any value is
         raise InputError(f"expected finite {name}, but got NaN", remedy="leave out detections that diverged")
     if low >= -ROUNDING and high <= 1 + ROUNDING:
         return
@@ -473,22 +473,22 @@ def check_scores(values: npt.NDArray[Any], name: str = "scores") -> None:
         raise InputError(problem, remedy="these look like logits: apply softmax or sigmoid first")
     if high <= 100:
         raise InputError(problem, remedy="divide percentages by 100; of logits take softmax or sigmoid first")
-    raise InputError(problem, remedy="give probabilities: divide them by what stands for certain")
+    raise InputError(problem, remedy="rescale them to probabilities")
 
 
 def label_columns(labels: Any, classes: tuple[str, ...], rows: int, category_ids: Any) -> npt.NDArray[np.int32]:
-    """Return the class of each row as a number that counts in `classes` from 0.
+    """Return the class index of each row.
 
     Parameters
     ----------
     labels : (N,)
-        Numbers that count in `classes` from 0, or names of classes; with `category_ids`, these.
+        Class indices from 0, class names, or `category_ids` if these are given.
     classes : tuple of str
-        Names of the classes.
+        Class names.
     rows : int
-        How many labels there must be.
+        Required number of labels.
     category_ids : (C,), optional
-        The number that stands for each class.
+        Label number of each class.
     """
     values = to_numpy(labels, "labels")
     if values.size and values.dtype.kind in "USO":
@@ -512,7 +512,7 @@ def label_columns(labels: Any, classes: tuple[str, ...], rows: int, category_ids
         known = ids[order][place] == numbers if len(ids) else np.zeros(rows, bool)
         if not known.all():
             raise InputError(
-                f"label {int(numbers[~known][0])} is none of the {len(ids)} category ids",
+                f"label {int(numbers[~known][0])} is not among the {len(ids)} category ids",
                 remedy="leave category_ids out if labels count in classes from 0",
             )
         return order[place].astype(np.int32)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("pandas", "polars")
 
-"""Libraries of data frames, the first one that is installed being taken where nobody says which."""
+"""Libraries of data frames in order of preference."""
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
 
 def missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return where a column has no value."""
+    """Return which values of a column are missing."""
     if values.dtype == object:
         return np.fromiter((value is None for value in values), bool, len(values))
     if np.issubdtype(values.dtype, np.floating):
@@ -58,29 +58,29 @@ def _polars(pl: Any, columns: Columns) -> Any:
 
 SHOWN_ROWS = 10
 
-"""Rows that a notebook shows."""
+"""Number of rows shown in notebooks."""
 
 CHUNK = 10_000
 
-"""Rows that are written at a time."""
+"""Number of rows written at a time."""
 
 
 class Readable:
-    """What people can read as a table: a subclass says which flat columns it has."""
+    """Base class of objects that can be exported as a flat table."""
 
     def flat(self) -> FlatTable:
-        """Return it as columns with a name each."""
+        """Return the object as a table with one number or text per cell."""
         raise NotImplementedError
 
     def to_frame(self, library: str | None = None) -> Any:
-        """Return a data frame of pandas or else of polars, whichever is installed; name one to choose it.
+        """Return a pandas or polars data frame.
 
-        Numbers that are missing are NaN in pandas and null in polars.
+        The default `library` is pandas if installed, otherwise polars. Missing numbers are NaN or null.
         """
         return self.flat().to_frame(library)
 
     def to_arrow(self) -> Any:
-        """Return a ``pyarrow.Table``; numbers that are missing are null."""
+        """Return a ``pyarrow.Table``; missing numbers are null."""
         return self.flat().to_arrow()
 
     def _repr_html_(self) -> str:
@@ -88,9 +88,9 @@ class Readable:
 
 
 class FlatTable:
-    """Columns of equal length by name; each is an array of numbers or of text.
+    """Named columns of equal length, each an array of numbers or of text.
 
-    Missing numbers are NaN, or masked where they are whole; missing text is None.
+    Missing floats are NaN, missing integers are masked, missing text is None.
 
     >>> table = FlatTable({"class": text_column(["cup", "dog"]), "AP50": np.array([0.5, np.nan])})
     >>> print(table)
@@ -115,10 +115,10 @@ class FlatTable:
         return self.columns[name]
 
     def to_frame(self, library: str | None = None) -> Any:
-        """Return a data frame of pandas or else of polars, whichever is installed; name one to choose it.
+        """Return a pandas or polars data frame.
 
-        Texts are object arrays, whole numbers that may be missing masked arrays. NaN, masked numbers and None are
-        missing: nulls, where the library knows them.
+        The default `library` is pandas if installed, otherwise polars. Text becomes object or string columns, integers
+        with missing values nullable integers. Missing values are null where the library supports it.
         """
         if library is not None and library not in LIBRARIES:
             known = " or ".join(map(repr, LIBRARIES))
@@ -136,7 +136,7 @@ class FlatTable:
         raise InputError(f"a data frame needs {problem}", remedy=remedy)
 
     def to_arrow(self) -> Any:
-        """Return a ``pyarrow.Table``; what is missing is null."""
+        """Return a ``pyarrow.Table``; missing values are null."""
         pa = require("pyarrow", extra="parquet", purpose="a table of Arrow needs")
         arrays = {}
         for name, values in self.columns.items():
@@ -147,11 +147,11 @@ class FlatTable:
         return pa.table(arrays)
 
     def row_values(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield rows as plain values; None where a text or a whole number is missing."""
+        """Yield rows as plain Python values; None for missing text and integers."""
         return zip(*(values[start:stop].tolist() for values in self.columns.values()), strict=True)
 
     def csv_chunks(self) -> Iterator[bytes]:
-        """Yield the table as CSV, some rows at a time, after a line with the columns' names."""
+        """Yield the table as CSV with a header line, a number of rows at a time."""
         yield "".join(csv_lines([list(self.columns)])).encode()
         for start in range(0, len(self), CHUNK):
             fields = [_fields(values[start : start + CHUNK]) for values in self.columns.values()]
@@ -183,22 +183,22 @@ class FlatTable:
 
 
 def raise_unknown(what: str, key: object, known: Iterable[object]) -> NoReturn:
-    """Raise that there is no such row or column, naming those that there are."""
+    """Raise for an unknown row or column; the message names the known ones."""
     names = list(map(str, known))
     near = nearest_word(key, names) if isinstance(key, str) else None
     remedy = f"did you mean {near}?" if near else f"choose one of {some_names(names)}"
-    raise UnknownKeyError(f"no {what} {key!r:.60}", remedy=remedy if names else "there are none")
+    raise UnknownKeyError(f"no {what} {key!r:.60}", remedy=remedy if names else "the table is empty")
 
 
 class Row(dict[str, Any]):
-    """Numbers by the names of columns; an unknown name raises an error that lists the known ones."""
+    """Numbers of a row by column name; an unknown name raises an error that lists the known ones."""
 
     def __missing__(self, key: str) -> NoReturn:
         raise_unknown("column", key, self)
 
 
 class NumberTable(Mapping[Any, Row], Readable):
-    """Rows of numbers by a name or id: ``table["cup"]["AP"]``; ``table.columns["AP"]`` has those of all rows.
+    """Table of numbers with named rows: ``table["cup"]["AP"]``; ``table.columns["AP"]`` is the whole column.
 
     >>> table = NumberTable("class", ["cup", "dog"], {"AP": np.array([0.5, 0.25])})
     >>> table["dog"]["AP"], table.columns["AP"].tolist()
@@ -227,7 +227,7 @@ class NumberTable(Mapping[Any, Row], Readable):
         return len(self._rows)
 
     def flat(self) -> FlatTable:
-        """Return the names of rows and the columns."""
+        """Return the table with the names of rows as first column."""
         return FlatTable({self.kind: text_column(map(str, self._rows)), **self.columns})
 
     def __str__(self) -> str:
@@ -238,7 +238,7 @@ class NumberTable(Mapping[Any, Row], Readable):
 
 
 def _fields(values: Array) -> list[str | None]:
-    """Return a column as text that is read back equal, column by column since there may be millions of rows."""
+    """Format a column as text that reads back equal; by columns, as there may be millions of rows."""
     if values.dtype == object:
         return [None if text is None else without_formula(text) for text in values]
     texts = [repr(value) for value in np.ma.getdata(values).tolist()]
@@ -246,7 +246,7 @@ def _fields(values: Array) -> list[str | None]:
 
 
 def text_column(texts: Iterable[str | None]) -> Array:
-    """Return texts as a column; halves of characters, which no other library takes, are written as escapes."""
+    """Return texts as a column; unpaired surrogates, which other libraries refuse, are escaped."""
     values = [None if text is None else text.encode("utf-8", "backslashreplace").decode() for text in texts]
     column = np.empty(len(values), object)
     column[:] = values
@@ -254,7 +254,7 @@ def text_column(texts: Iterable[str | None]) -> Array:
 
 
 def maybe_missing(numbers: npt.NDArray[np.integer[Any]]) -> Array:
-    """Return whole numbers, those below 0 standing for none.
+    """Return integers with negative values masked as missing.
 
     >>> maybe_missing(np.array([3, -1])).tolist()
     [3, None]
@@ -263,7 +263,7 @@ def maybe_missing(numbers: npt.NDArray[np.integer[Any]]) -> Array:
 
 
 def named_once(names: Sequence[str]) -> list[str]:
-    """Return names of columns, with a number behind those that were there before.
+    """Return unique column names by numbering repeated ones.
 
     >>> named_once(["cup", "dog", "cup"])
     ['cup', 'dog', 'cup (2)']
@@ -286,11 +286,11 @@ EDGES = ("x1", "y1", "x2", "y2")
 
 CORNERS = ("tl", "br")
 
-"""Top-left and bottom-right."""
+"""Top-left and bottom-right corner."""
 
 
 def image_columns(dataset: Dataset, rows: npt.NDArray[np.int64]) -> Flat:
-    """Return ids and, if the data set knows any, file names of images by their rows."""
+    """Return image ids and, if any are known, file names of the given image rows."""
     columns: Flat = {"image_id": dataset.image_ids[rows]}
     if any(dataset.file_names):
         columns["file_name"] = text_column([name or None for name in dataset.file_names])[rows]
@@ -298,20 +298,20 @@ def image_columns(dataset: Dataset, rows: npt.NDArray[np.int64]) -> Flat:
 
 
 def class_columns(labels: npt.NDArray[np.int32], classes: Sequence[str], *, optional: bool = False) -> Flat:
-    """Return names of classes, and the numbers that count in them from 0; of those below 0, neither if `optional`."""
-    names = text_column([*classes, None])  # -1 is the last
+    """Return class names and indices; with `optional`, indices below 0 are masked."""
+    names = text_column([*classes, None])  # index -1 selects the last entry
     return {"class": names[labels], "class_index": maybe_missing(labels) if optional else labels}
 
 
 def box_columns(boxes: npt.NDArray[np.float64]) -> Flat:
-    """Return the four edges."""
+    """Return the four edges of boxes."""
     return {name: boxes[:, number] for number, name in enumerate(EDGES)}
 
 
 def corner_columns(covariances: npt.NDArray[np.float64]) -> Flat:
-    """Return the standard deviations of the edges in pixels, then the covariances of each corner in square pixels."""
+    """Return the standard deviations of the edges in pixels, then the corner covariances in pixels squared."""
     variances = np.diagonal(covariances, axis1=2, axis2=3).reshape(-1, 4)
-    # Rounding may leave a variance just below 0, which is none.
+    # Rounding may leave a variance just below 0.
     sigmas = np.sqrt(np.maximum(variances, 0.0))
     columns: Flat = {f"sigma_{name}": sigmas[:, number] for number, name in enumerate(EDGES)}
     for number, corner in enumerate(CORNERS):
@@ -321,7 +321,7 @@ def corner_columns(covariances: npt.NDArray[np.float64]) -> Flat:
 
 
 def probability_columns(classes: Sequence[str], label_probs: npt.NDArray[np.float32] | None) -> Flat:
-    """Return the probability of each class, called ``p_`` and its name."""
+    """Return the probability of each class, in columns named ``p_`` and the class."""
     if label_probs is None:
         raise InputError(
             "the probabilities of all classes were not kept",
@@ -332,7 +332,7 @@ def probability_columns(classes: Sequence[str], label_probs: npt.NDArray[np.floa
 
 
 def plain_columns(columns: dict[str, Any]) -> Flat:
-    """Return columns of a table that has no others for people; those of several numbers are numbered."""
+    """Return the columns of a table as they are; those with several numbers per row are split and numbered."""
     flat: Flat = {}
     for name, values in columns.items():
         if isinstance(values, np.ndarray):

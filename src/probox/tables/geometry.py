@@ -15,16 +15,16 @@ from probox.tables.table import frozen, rows_where_all, to_numpy
 
 
 def extents_of(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return width and height, (N, 2); corners that are no numbers give what they give, and are rejected elsewhere."""
+    """Return width and height, (N, 2), without warnings for invalid corners, which are rejected later."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(boxes[:, 2:] - boxes[:, :2])
 
 
 def pixels_of_boxes(boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return the pixels of boxes ``x1, y1, x2, y2`` in images of these widths and heights, as inclusive boxes.
+    """Return the pixels covered by boxes ``x1, y1, x2, y2``, as inclusive boxes, in images of the given sizes.
 
-    Pixels floor(x1)..ceil(x2) and floor(y1)..ceil(y2), as far as they lie in the image; a box that lies wholly
-    outside has none, which is written ``0, 0, -1, -1``.
+    Pixels floor(x1)..ceil(x2) and floor(y1)..ceil(y2), clipped to the image. A box outside the image gets the empty
+    box ``0, 0, -1, -1``.
     """
     last = shapes.astype(np.float64) - 1.0
     low, high = np.floor(boxes[:, :2]), np.ceil(boxes[:, 2:])
@@ -35,7 +35,7 @@ def pixels_of_boxes(boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32
 
 SYMMETRY = 1e-6
 
-"""How far, as a share of its largest entry, a covariance may be from symmetric and positive semi-definite."""
+"""Tolerance for symmetry and positive semi-definiteness of covariances, as a fraction of their largest entry."""
 
 
 def smallest_eigenvalues(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -46,7 +46,7 @@ def smallest_eigenvalues(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.fl
 
 
 def nearest_covariances(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the nearest symmetric positive semi-definite matrices: negative eigenvalues become 0."""
+    """Return the nearest positive semi-definite matrices: symmetrized, with negative eigenvalues set to 0."""
     symmetric = (matrices + np.swapaxes(matrices, -1, -2)) / 2
     values, vectors = np.linalg.eigh(symmetric)
     nearest: npt.NDArray[np.float64] = (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
@@ -56,10 +56,10 @@ def nearest_covariances(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.flo
 def constant_covariances(
     boxes: npt.NDArray[np.float64], share: float | npt.NDArray[np.float64], *, least_side: float = 1.0
 ) -> npt.NDArray[np.float64]:
-    """Return covariances of one standard deviation per axis, a share of the box's width and height.
+    """Return constant covariances: one standard deviation per axis, as a fraction of the box's width and height.
 
-    It takes nothing from the detector but the box: the control of every uncertainty. A side below `least_side` counts
-    as that: by default a pixel, so that no corner is certain.
+    This is the constant-variance baseline. Sides below `least_side` count as `least_side`, by default one pixel, so
+    that no variance is 0.
 
     >>> constant_covariances(np.array([[0.0, 0.0, 20.0, 10.0]]), 0.1)[0].tolist()
     [[[4.0, 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]]]
@@ -72,7 +72,7 @@ def constant_covariances(
 def corner_covariances(cov: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the corners' 2 x 2 blocks (N, 2, 2, 2) of full covariances (N, 4, 4) of ``x1, y1, x2, y2``.
 
-    PDQ takes a box's two corners as independent: what ties one corner to the other is left out.
+    PDQ assumes independent corners, so covariances between the corners are dropped.
 
     >>> corner_covariances(np.diag([1.0, 4.0, 9.0, 16.0]))[1].tolist()
     [[9.0, 0.0], [0.0, 16.0]]
@@ -85,7 +85,7 @@ def corner_covariances(cov: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 
-"""Two corners; the top-left corner, width and height; the centre, width and height."""
+"""Two corners; top-left corner, width and height; center, width and height."""
 
 CORNERS_OF: dict[str, Floats] = {
     "xyxy": np.eye(4),
@@ -93,15 +93,15 @@ CORNERS_OF: dict[str, Floats] = {
     "cxcywh": np.array([[1, 0, -0.5, 0], [0, 1, 0, -0.5], [1, 0, 0.5, 0], [0, 1, 0, 0.5]]),
 }
 
-"""``x1, y1, x2, y2`` as a matrix times the four numbers of a format; also the Jacobian of corners."""
+"""Matrix that maps the four numbers of a format to ``x1, y1, x2, y2``; also the Jacobian of the corners."""
 
 NORMALISED_REACH = 2.0
 
-"""Boxes in shares of an image rarely reach beyond it; those that reach twice its size are pixels."""
+"""Limit for normalised boxes: they rarely exceed 1, so values above 2 are pixels."""
 
 
 def check_box_format(value: Any, name: str = "box_format") -> None:
-    """Raise unless a value names a layout of boxes."""
+    """Raise unless a value is a box format."""
     if not isinstance(value, str) or value not in get_args(BoxFormat):
         choices = ", ".join(map(repr, get_args(BoxFormat)))
         hints = {"yxyx": "reorder its columns: boxes[:, [1, 0, 3, 2]]", "xyxyn": 'write "xyxy" and normalised=True'}
@@ -112,44 +112,44 @@ def check_box_format(value: Any, name: str = "box_format") -> None:
 
 
 def boxes_from(given: Floats, box_format: BoxFormat, sizes: Floats | None) -> tuple[Floats, Floats | None]:
-    """Return corners (N, 4) in pixels, and widths and heights (N, 2) where the format says them itself.
+    """Return corners (N, 4) in pixels, and widths and heights (N, 2) if the format contains them.
 
     Parameters
     ----------
     given : (N, 4)
         Boxes in `box_format`.
     box_format : {"xyxy", "xywh", "cxcywh"}
-        What the four numbers are.
+        Meaning of the four numbers.
     sizes : (N, 2), optional
-        Width and height of each box's image, for boxes in shares of it; None for boxes in pixels.
+        Width and height of each box's image, for normalised boxes; None for boxes in pixels.
     """
     check_box_format(box_format)
     if box_format != "xyxy" and (given[:, 2:] < 0).any():
         row = int(np.argmax((given[:, 2:] < 0).any(axis=1)))
         problem = f"expected width and height of at least 0 in {box_format}, but box {row} is {given[row].tolist()}"
         raise InputError(problem, remedy="check the order of its numbers")
-    with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected by the table, in words
+    with np.errstate(over="ignore", invalid="ignore"):  # the table rejects such boxes with a message
         boxes = given if sizes is None else given * np.tile(sizes, 2)
         if box_format == "xyxy":
             return boxes, None
-        # Written out: a sum of products with 0 would turn one infinite number into four that are none.
+        # Written out: in a matrix product, 0 times infinity would make four coordinates NaN instead of one infinite.
         low = boxes[:, :2] if box_format == "xywh" else boxes[:, :2] - boxes[:, 2:] / 2
         return np.concatenate([low, low + boxes[:, 2:]], axis=1), boxes[:, 2:]
 
 
 def sizes_of_rows(normalised: Any, image_sizes: Any, image_ids: npt.NDArray[np.int64], given: Floats) -> Floats | None:
-    """Return the width and height of each row's image where boxes are shares of it; None where they are pixels.
+    """Return the width and height of each row's image for normalised boxes; None for boxes in pixels.
 
     Parameters
     ----------
     normalised : bool
-        Whether boxes are shares of their image. Sizes in its place mean yes.
+        Whether boxes are fractions of the image. Image sizes in its place imply True.
     image_sizes : (width, height), mapping of image id to (width, height), Dataset, GroundTruth or None
-        The sizes.
+        Image sizes.
     image_ids : (N,)
-        The image of each row.
+        Image of each row.
     given : (N, 4)
-        The boxes, to see whether they can be what they are said to be.
+        Boxes, checked for values that are not normalised.
     """
     if not isinstance(normalised, bool | np.bool_):
         if image_sizes is not None:
@@ -180,12 +180,12 @@ def sizes_of_rows(normalised: Any, image_sizes: Any, image_ids: npt.NDArray[np.i
 
 
 def known_sizes(image_sizes: Any, image_ids: npt.ArrayLike) -> Floats | None:
-    """Return the width and height of each of these images, where a mapping, a data set or truth tells; None elsewhere.
+    """Return the sizes of images from a mapping, dataset or ground truth; None for other types.
 
     >>> known_sizes({7: (64, 48)}, [7]).tolist()
     [[64.0, 48.0]]
     """
-    dataset = getattr(image_sizes, "dataset", image_sizes)  # of ground truth
+    dataset = getattr(image_sizes, "dataset", image_sizes)  # for ground truth
     if isinstance(dataset, Mapping):
         dataset = Dataset.from_sizes((), dataset)
     if not isinstance(dataset, Dataset):
@@ -215,25 +215,25 @@ def corners_from(
     box_format: BoxFormat = "xyxy",
     sizes: Floats | None = None,
 ) -> Floats | None:
-    """Return covariances of corners (N, 2, 2, 2) in square pixels; None where nothing is given.
+    """Return covariances of corners (N, 2, 2, 2) in pixels squared; None if no uncertainty is given.
 
-    ``Sigma' = S J Sigma J' S`` with the Jacobian ``J`` of corners and the image's width and height in ``S``; what ties
-    one corner to the other is left out.
+    ``Sigma' = S J Sigma J' S`` with the Jacobian ``J`` of the corners and the image's width and height in ``S``.
+    Covariances between the corners are dropped.
 
     Parameters
     ----------
     rows : int
-        How many boxes there are.
+        Number of boxes.
     covariances, std, var
-        At most one of them. Covariances are of corners (N, 2, 2, 2), or of the four numbers of a box: (N, 4, 4), or
-        their variances (N, 4). Standard deviations and variances are of the four numbers (N, 4), or the same for all
-        coordinates of the corners of a box (N,), or of all boxes (one number).
+        At most one of them. Covariances of corners (N, 2, 2, 2) or of the four box coordinates (N, 4, 4), or
+        their variances (N, 4). Standard deviations and variances of the four coordinates (N, 4), or one for all
+        corner coordinates of a box (N,), or one for all boxes.
     covariance_format : {"xyxy", "xywh", "cxcywh"}, optional
-        Whose four numbers these are; must be said where boxes are not ``xyxy``.
+        Coordinates of the uncertainty; required for four numbers per box unless boxes are ``xyxy``.
     box_format : {"xyxy", "xywh", "cxcywh"}
-        What the boxes are.
+        Format of the boxes.
     sizes : (N, 2), optional
-        Width and height of each box's image, for uncertainty in shares of it.
+        Width and height of each box's image, for uncertainty in fractions of the image.
 
     >>> corners_from(1, std=[[1, 1, 2, 2]], covariance_format="xywh")[0, 1].tolist()
     [[5.0, 0.0], [0.0, 5.0]]
@@ -247,7 +247,7 @@ def corners_from(
         )
     if not given:
         if covariance_format is not None:
-            raise InputError("covariance_format says what covariances, std or var are of, but none is given")
+            raise InputError("covariance_format requires one of covariances, std and var")
         return None
     name = given[0]
     array = _numbers(named[name], name)
@@ -274,7 +274,7 @@ def corners_from(
     variances = array**2 if name == "std" else array
     if array.shape == (rows, 4):
         return _from_full(variances[:, :, None] * np.eye(4), _format(covariance_format, box_format), scale)
-    # One number is that of every coordinate of the corners, unless other coordinates are named.
+    # One number is the variance of every corner coordinate, unless another format is given.
     full = np.broadcast_to(variances, rows)[:, None, None] * np.eye(4)
     return _from_full(full, covariance_format or "xyxy", scale)
 
@@ -292,7 +292,7 @@ def _format(covariance_format: BoxFormat | None, box_format: BoxFormat) -> str:
         return covariance_format
     if box_format != "xyxy":
         raise InputError(
-            f"boxes are {box_format}, but whose four numbers the uncertainty is of is not said",
+            f"boxes are {box_format}, but the format of the uncertainty is missing",
             remedy=f'write covariance_format="{box_format}" or "xyxy"',
         )
     return "xyxy"
@@ -300,7 +300,7 @@ def _format(covariance_format: BoxFormat | None, box_format: BoxFormat) -> str:
 
 def _from_full(full: Floats, covariance_format: str, scale: Floats) -> Floats:
     jacobian = CORNERS_OF[covariance_format]
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is rejected by the table, in words
+    with np.errstate(over="ignore", invalid="ignore"):  # the table rejects non-finite values with a message
         corners = jacobian @ full @ jacobian.T if covariance_format != "xyxy" else full
         double = np.tile(scale, 2)
         corners = corners * (double[:, :, None] * double[:, None, :])
@@ -321,17 +321,17 @@ def _symmetric(full: Floats, name: str) -> Floats:
 
 
 def _refuse_pixels(array: Floats, name: str) -> None:
-    """Raise for uncertainty that is larger than the image, where it should be a share of it."""
+    """Raise for uncertainty larger than the image where fractions are expected."""
     largest = np.abs(array[np.isfinite(array)]).max(initial=0.0)
     if largest > 1:
         raise InputError(
-            f"expected {name} in shares of the image, as the boxes are, but got {largest:g}",
+            f"expected {name} in fractions of the image, as the boxes are, but got {largest:g}",
             remedy="divide it by the image's size (squared, for variances), or give boxes in pixels",
         )
 
 
 def _refuse_one_matrix(array: Floats) -> None:
-    """Raise if the variances of four boxes are rather the covariance of one."""
+    """Raise if the variances of four boxes look like one 4 x 4 covariance."""
     if (array == array.T).all() and not (array == array[0, 0]).all():
         raise InputError(
             "four boxes, and a symmetric 4 x 4: one covariance for all of them, or variances of each?",
@@ -343,7 +343,7 @@ def _refuse_negative(array: Floats, name: str) -> None:
     lowest = float(np.nanmin(array)) if not np.isnan(array).all() else float("nan")
     if np.isnan(array).any():
         raise InputError(f"expected {name} to be numbers, but got NaN", remedy="leave out detections that diverged")
-    remedy = "a head that predicts their logarithms needs exp first"
+    remedy = "apply exp first if the model predicts logarithms"
     raise InputError(f"expected {name} to be at least 0, but got {lowest:.6g}", remedy=remedy)
 
 

@@ -1,4 +1,4 @@
-"""The table of what is really there: the objects of a data set, with their masks as run lengths."""
+"""Table of ground truth: the objects of a dataset, with their masks as run lengths."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from probox.tables.table import ColumnSpec, Table, column, expect, frozen, rows_
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Masks:
-    """The pixels of N objects.
+    """Masks of N objects, as run lengths.
 
     Parameters
     ----------
     boxes : (N, 4) int32
-        Tight inclusive pixel boxes ``x0, y0, x1, y1``; ``0, 0, -1, -1`` of a mask without pixels.
+        Tight inclusive pixel boxes ``x0, y0, x1, y1``; ``0, 0, -1, -1`` for an empty mask.
     pixels : (N,) int64
-        How many pixels each mask has.
+        Number of pixels of each mask.
     offsets : (N + 1,) int64
-        Where each object's runs start in `runs`. A mask that fills its box has no runs: the box says it all.
+        Start of each object's runs in `runs`. A mask that fills its box has no runs.
     runs : (R, 3) int32
         ``y, x_begin, x_end`` with `x_end` exclusive, sorted by row, then column, not touching.
     """
@@ -52,7 +52,7 @@ class Masks:
 
     @classmethod
     def from_arrays(cls, masks: Sequence[npt.NDArray[np.bool_]]) -> Masks:
-        """Return the run lengths of (H, W) boolean arrays, none of them empty."""
+        """Return the masks of (H, W) boolean arrays, which must not be empty."""
         boxes = np.zeros((len(masks), 4), np.int32)
         pixels = np.zeros(len(masks), np.int64)
         offsets = np.zeros(len(masks) + 1, np.int64)
@@ -80,7 +80,7 @@ class Masks:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Masks]) -> Masks:
-        """Return the masks of all parts, one after the other."""
+        """Concatenate masks."""
         if not parts:
             return cls.from_boxes(np.zeros((0, 4), np.int32))
         starts = np.cumsum([0] + [len(part.runs) for part in parts])
@@ -93,7 +93,7 @@ class Masks:
         )
 
     def to_array(self, row: int, height: int, width: int) -> npt.NDArray[np.bool_]:
-        """Return object `row`'s mask as an (H, W) boolean array."""
+        """Return the mask of object `row` as an (H, W) boolean array."""
         mask = np.zeros((height, width), dtype=bool)
         begin, end = self.offsets[row], self.offsets[row + 1]
         if begin == end:
@@ -112,7 +112,7 @@ class Masks:
 
 
 def box_pixels(boxes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return how many pixels inclusive boxes ``x0, y0, x1, y1`` hold."""
+    """Return the number of pixels of inclusive boxes ``x0, y0, x1, y1``."""
     wide = boxes.astype(np.int64)
     return (wide[..., 2] - wide[..., 0] + 1) * (wide[..., 3] - wide[..., 1] + 1)
 
@@ -120,9 +120,9 @@ def box_pixels(boxes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
 def unusable_masks(
     boxes: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], runs: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.bool_]:
-    """Return which masks the kernel could not trust: inverted boxes, runs outside, out of order, or a box not tight.
+    """Return which masks are invalid: inverted boxes, runs outside or out of order, or a box that is not tight.
 
-    `offsets` ascend from 0 to the number of runs. A mask without pixels has the box 0, 0, -1, -1 and no runs.
+    `offsets` ascend from 0 to the number of runs. An empty mask has the box 0, 0, -1, -1 and no runs.
     """
     empty = (boxes == [0, 0, -1, -1]).all(axis=1)
     wrong: npt.NDArray[np.bool_] = ~empty & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
@@ -147,37 +147,37 @@ def unusable_masks(
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class GroundTruth(Table):
-    """The objects of a data set, one row each, objects of an image next to each other.
+    """Objects of a dataset, one row each, sorted by image.
 
-    Build it with `GroundTruth.from_masks`, `GroundTruth.from_boxes` or a reader such as
-    `probox.read_truth`; the constructor takes the columns as they are.
+    Create it with `GroundTruth.from_masks`, `GroundTruth.from_boxes` or `probox.read_truth`. The constructor takes
+    complete columns.
 
     Parameters
     ----------
     dataset : Dataset
-        The images and classes.
+        Images and classes.
     image_rows : (N,) int64
         Row of the object's image in `dataset`, ascending.
     labels : (N,) int32
-        The object's class, counted in ``dataset.classes``.
+        Class of each object, as an index of ``dataset.classes``.
     boxes : (N, 4) float64
-        Annotated boxes ``x1, y1, x2, y2``. Where a box ends is the data set's own affair, and detections must end
-        there too: COCO's on the far edge of the last pixel, those of challenge truth and `from_masks` on the last
-        pixel itself.
+        Annotated boxes ``x1, y1, x2, y2`` in pixels. Detections must use the same convention for the far edge: COCO
+        boxes end at the far edge of the last pixel, boxes of RVC1 ground truth and `from_masks` on the last pixel
+        itself.
     masks : Masks
-        The pixels of every object, as run lengths. An object without any is left out of PDQ; mAP and LRP, which
-        go by boxes, count it.
+        Masks of the objects, as run lengths. Objects with an empty mask are excluded from PDQ; mAP and LRP, which use
+        boxes, count them.
     extents : (N, 2) float64, optional
-        Annotated width and height. Kept because ``(x1 + w) - x1`` need not be ``w`` to the last bit
-        and COCO's measures are computed from ``w``. Default: from `boxes`.
+        Annotated width and height. Stored because ``(x1 + w) - x1`` may differ from ``w`` by rounding, and COCO's
+        metrics are computed from ``w``. Default: from `boxes`.
     areas : (N,) float64, optional
-        Annotated area, which COCO's size ranges go by. Default: the number of pixels of the mask.
+        Annotated area in pixels, used for COCO's size ranges. Default: number of pixels of the mask.
     crowd : (N,) bool, optional
-        Regions of many objects: objects like any other in PDQ, ignore regions in mAP and LRP.
+        Regions of many objects: ordinary objects in PDQ, ignore regions in mAP and LRP.
     ids : (N,) int64, optional
         Annotation ids. Default: row numbers.
     notes : sequence of Note
-        What a reader left out or replaced, one sentence each.
+        Data that a reader excluded or replaced.
     """
 
     dataset: Dataset
@@ -218,17 +218,17 @@ class GroundTruth(Table):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the names of the data set's classes."""
+        """Class names of the dataset."""
         return self.dataset.classes
 
     @property
     def image_ids(self) -> npt.NDArray[np.int64]:
-        """Return the ids of the data set's images, ascending."""
+        """Image ids of the dataset, ascending."""
         return self.dataset.image_ids
 
     @property
     def source(self) -> str:
-        """Return the file it came from, for messages."""
+        """File of origin, for messages."""
         return self.dataset.source
 
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
@@ -263,8 +263,8 @@ class GroundTruth(Table):
             )
 
     def _check_objects(self) -> None:
-        """Raise for the first object that no measure could use."""
-        finite = rows_where_all(np.abs(self.boxes) <= FARTHEST)  # NaN is not
+        """Raise for the first invalid object."""
+        finite = rows_where_all(np.abs(self.boxes) <= FARTHEST)  # False for NaN
         ordered = rows_where_all(self.boxes[:, 2:] >= self.boxes[:, :2])
         strange = (self.labels < 0) | (self.labels >= len(self.classes))
         problems = [
@@ -293,7 +293,7 @@ class GroundTruth(Table):
                 "unusable area",
                 np.flatnonzero(~((self.areas >= 0) & (self.areas <= FARTHEST**2))),
                 lambda row: f"expected an area that is finite and at least 0, but got {self.areas[row]:g}",
-                "leave areas out: then the pixels of the mask are counted",
+                "leave areas out to use the pixels of the masks",
             ),
         ]
         for problem in problems:
@@ -312,20 +312,20 @@ class GroundTruth(Table):
 
     @property
     def countable(self) -> npt.NDArray[np.bool_]:
-        """Return which rows are objects: all but regions to ignore, which are crowds without a pixel."""
+        """Which rows are objects: all except crowds with an empty mask, which are ignore regions."""
         return ~self.crowd | (self.masks.pixels > 0)
 
     def select_images(self, image_ids: npt.ArrayLike) -> GroundTruth:
-        """Return the table of these images alone, given by their ids; all of them must be here."""
+        """Return the table of these images only; raise for unknown ids."""
         kept = self.dataset.chosen_rows(image_ids)
         rows = np.flatnonzero(np.isin(self.image_rows, kept))
         columns = self.columns_at(rows) | {"image_rows": np.searchsorted(kept, self.image_rows[rows])}
         return self.replace(dataset=self.dataset.take(kept), **columns)
 
     def as_box_masks(self) -> Masks:
-        """Return masks made of the annotated boxes: pixels floor(x1)..ceil(x2), floor(y1)..ceil(y2), in the image.
+        """Return masks from the annotated boxes: pixels floor(x1)..ceil(x2), floor(y1)..ceil(y2), clipped to the image.
 
-        A crowd without a pixel in its mask is a region to be ignored and no object: it stays without.
+        A crowd with an empty mask is an ignore region and gets no pixels.
         """
         pixels = pixels_of_boxes(self.boxes, self.dataset.shapes[self.image_rows])
         pixels[self.crowd & (self.masks.pixels == 0)] = [0, 0, -1, -1]
@@ -340,22 +340,22 @@ class GroundTruth(Table):
         boxes: npt.ArrayLike,
         labels: Sequence[int],
     ) -> GroundTruth:
-        """Build a table of boxes; the pixels of an object are those of its box.
+        """Create ground truth from boxes; the mask of an object is its box.
 
         Parameters
         ----------
         classes : sequence of str
             Class names.
         images : mapping of image id to (width, height)
-            All images, also those without objects.
+            Sizes of all images in pixels, including those without objects.
         object_image : sequence of int
-            The image id of each object.
+            Image id of each object.
         boxes : (N, 4) array
-            ``x1, y1, x2, y2`` of each object. Its pixels are ``floor(x1)..ceil(x2)`` and ``floor(y1)..ceil(y2)``,
-            both ends included, in the image: for PDQ ``[10, 20, 49, 59]`` is 40 x 40 pixels. mAP and LRP
-            take boxes as they are, so end them where the detections' boxes end.
+            ``x1, y1, x2, y2`` of each object in pixels. Its mask has the pixels ``floor(x1)..ceil(x2)`` and
+            ``floor(y1)..ceil(y2)``, both ends included, clipped to the image: for PDQ ``[10, 20, 49, 59]`` is 40 x 40
+            pixels. mAP and LRP use boxes as given, so use the convention of the detections.
         labels : sequence of int
-            The column of `classes` of each object.
+            Class index of each object.
 
         Examples
         --------
@@ -367,9 +367,9 @@ class GroundTruth(Table):
         unknown = dataset.rows_of(wanted) < 0
         if unknown.any():
             raise InputError(
-                "an object lies in an unknown image",
+                "unknown image of an object",
                 image=int(wanted[unknown][0]),
-                remedy="name every image in `images`, and its id in `object_image`",
+                remedy="list every image in `images`",
             )
         order = np.argsort(wanted, kind="stable")
         corners, columns = frozen(boxes, np.float64, (-1, 4), "boxes"), frozen(labels, np.int32, (-1,), "labels")
@@ -378,7 +378,7 @@ class GroundTruth(Table):
                 f"expected as many boxes and labels as objects, but got {len(wanted)} objects, "
                 f"{len(corners)} boxes and {len(columns)} labels"
             )
-        with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected by the constructor, in words
+        with np.errstate(over="ignore", invalid="ignore"):  # the constructor rejects such boxes with a message
             areas = np.prod(corners[order, 2:] - corners[order, :2], axis=1)
         empty = cls(
             dataset=dataset,
@@ -398,17 +398,17 @@ class GroundTruth(Table):
         *,
         shapes: Mapping[int, tuple[int, int]] | None = None,
     ) -> GroundTruth:
-        """Build a table from boolean arrays.
+        """Create ground truth from boolean masks.
 
         Parameters
         ----------
         classes : sequence of str
             Class names.
         masks : iterable of (image id, list of (H, W) boolean arrays, list of class columns)
-            The objects, image by image; their boxes are the masks', ``x2, y2`` being the last pixel, as in the
-            boxes of challenge detections. A mask without pixels is no object: left out, counted in `notes`.
+            Objects by image. Boxes are those of the masks, with ``x2, y2`` on the last pixel, as in RVC1 detections.
+            Empty masks are excluded and counted in `notes`.
         shapes : dict of image id to (height, width), optional
-            Needed for images without objects; otherwise the masks tell.
+            Required for images without objects; otherwise taken from the masks.
 
         Examples
         --------

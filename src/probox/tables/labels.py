@@ -31,7 +31,7 @@ _UNUSED_IDS = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
 
 COCO_CATEGORY_IDS = tuple(number for number in range(1, 91) if number not in _UNUSED_IDS)
 
-"""Their numbers in COCO's files, 1 to 90 with gaps."""
+"""COCO's category ids of these classes, 1 to 90 with gaps."""
 
 _SYNONYMS = (
     ("background", "__background__", "__bg__", "bg", "none"),
@@ -53,12 +53,12 @@ BACKGROUND_NAMES = frozenset(_SYNONYMS[0])
 
 SUMS_TO_ONE = 1e-4
 
-"""How far a row of label probabilities that leaves no background may be from 1: files round."""
+"""Tolerance for rows of label probabilities that add up to 1: files contain rounded numbers."""
 
 
 @lru_cache(maxsize=4096)
 def canonical_name(name: str) -> str:
-    """Return the name that stands for all of a class's spellings.
+    """Return the common name of all spellings of a class.
 
     >>> canonical_name("TV") == canonical_name("television")
     True
@@ -76,19 +76,18 @@ def background_classes(classes: Sequence[str]) -> npt.NDArray[np.bool_]:
     return _background_classes(tuple(classes))
 
 
-@lru_cache(maxsize=16)  # the same classes come again and again, and there may be thousands
+@lru_cache(maxsize=16)  # called again and again with the same, possibly thousands of, classes
 def _background_classes(classes: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     flags = np.array([canonical_name(name) in BACKGROUND_NAMES for name in classes], bool)
-    flags.flags.writeable = False  # it is handed out more than once
+    flags.flags.writeable = False  # the cached array is shared
     return flags
 
 
 def column_of_each(wanted: Sequence[str], given: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return, for each wanted class, the column of `given` that carries it, or -1.
+    """Return, for each wanted class, its column in `given`, or -1.
 
-    Of several columns of `given` that mean the same class the last one counts, as in the published evaluator
-    (`repeated_classes` lists the others). Where `wanted` itself tells classes apart that mean the same, names must
-    be equal.
+    If several columns of `given` mean the same class, the last one counts, as in the reference implementation of PDQ
+    (`repeated_classes` returns the others). If several classes of `wanted` mean the same, names must be equal.
 
     >>> column_of_each(["cup", "couch", "dog"], ["Sofa", "cup"]).tolist()
     [1, 0, -1]
@@ -104,7 +103,7 @@ def column_of_each(wanted: Sequence[str], given: Sequence[str]) -> npt.NDArray[n
 
 
 def unknown_classes(given: Sequence[str], known: Sequence[str]) -> list[int]:
-    """Return the columns of `given` whose class is none of `known` in any spelling; background is no class to miss.
+    """Return the columns of `given` whose class is unknown in any spelling, except background.
 
     >>> unknown_classes(["cup", "unicorn", "background"], ["cup"])
     [1]
@@ -114,7 +113,7 @@ def unknown_classes(given: Sequence[str], known: Sequence[str]) -> list[int]:
 
 
 def repeated_classes(given: Sequence[str], known: Sequence[str]) -> list[int]:
-    """Return the columns of `given` whose class is known but is carried by another column.
+    """Return the columns of `given` whose class is known but taken from another column.
 
     >>> repeated_classes(["couch", "cup", "Sofa"], ["couch"])
     [0]
@@ -125,14 +124,14 @@ def repeated_classes(given: Sequence[str], known: Sequence[str]) -> list[int]:
 
 
 def best_classes(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
-    """Return the column of the largest probability of each row, the first among equals; 0 where there are none."""
+    """Return the most probable class of each row, the first among equals; 0 without classes."""
     if label_probs.shape[1] == 0:
         return np.zeros(len(label_probs), np.int32)
     return np.asarray(np.argmax(label_probs, axis=1), dtype=np.int32)
 
 
 def probabilities_of(label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-    """Return each row's probability of its class."""
+    """Return the probability of each row's label."""
     if label_probs.shape[1] == 0:
         return np.zeros(len(label_probs), np.float64)
     columns = np.clip(labels, 0, label_probs.shape[1] - 1)
@@ -146,14 +145,14 @@ def named_classes(
     labels: npt.NDArray[np.int32] | None = None,
     scores: npt.NDArray[np.float64] | None = None,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-    """Return the class that each detection names among the wanted ones, and its score.
+    """Return each detection's class among the wanted ones, and its score.
 
-    A class that the detector stated (`labels`, with `scores`) stays, if it is wanted. Otherwise columns are brought to
-    the wanted classes first, and the most probable of them is the one: background and classes that nobody asked for
-    don't count. Among equals the first of `wanted` is taken; -1 where none has any probability.
+    The class stated by the detector (`labels`, with `scores`) is kept if it is wanted. Otherwise the most probable
+    wanted class is used: background and other classes do not count. Ties go to the first of `wanted`; -1 if no wanted
+    class has a probability above 0.
     """
     if tuple(wanted) == tuple(given) and labels is not None and scores is not None:
-        return labels, scores  # the usual case, which need not look at any probability
+        return labels, scores  # the usual case, without reading the probabilities
     usual = best_classes(label_probs)
     stated = usual if labels is None else labels
     score = probabilities_of(label_probs, stated) if scores is None else scores
@@ -174,19 +173,19 @@ def named_classes(
 def scores_alone(
     label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32], classes: Sequence[str]
 ) -> npt.NDArray[np.bool_]:
-    """Return which detections say the score of the class they name, and nothing else.
+    """Return which detections have a score only, without individual probabilities of the other classes.
 
-    Readers of files without label probabilities spread what a score leaves of 1 evenly over the other classes, as PDQ's
-    published evaluator does: nobody claimed these. Of fewer than three classes nobody can tell.
+    For files without label probabilities, readers share 1 - score evenly among the other classes, as the reference
+    implementation of PDQ does. With fewer than three classes this cannot be detected.
 
     Parameters
     ----------
     label_probs : (N, C) float32
-        The probabilities of classes.
+        Label probabilities.
     labels : (N,) int32
-        The class that each detection names; -1 for none.
+        Class of each detection; -1 for none.
     classes : sequence of str
-        The classes; no detection of background has a score of a class.
+        Class names; detections of background are excluded.
 
     >>> probs = np.array([[0.1, 0.8, 0.1], [0.49, 0.49, 0.02], [0.6, 0.1, 0.1]], np.float32)
     >>> scores_alone(probs, np.array([1, 0, 0], np.int32), ["cup", "dog", "cat"]).tolist()
@@ -201,14 +200,14 @@ def scores_alone(
     total = label_probs.sum(axis=1, dtype=np.float64)
     even = (alike == columns - 1) & (other > 0) & (np.abs(total - 1.0) <= SUMS_TO_ONE)
     even &= (labels >= 0) & ~background_classes(classes)[named]
-    # A score of 1 / classes looks like a detector that cannot tell any two classes apart; its neighbours tell which.
+    # A row of equal probabilities may be a score of 1 / classes; other rows of the file decide.
     return np.asarray(even & bool((even & (score != other)).any()))
 
 
 def shared_rest(
     scores: npt.NDArray[np.float64], labels: npt.NDArray[np.int32], classes: int, file: str | None = None
 ) -> npt.NDArray[np.float32]:
-    """Return label probabilities where each class has its score, and all others share the rest evenly.
+    """Return label probabilities: each class has its score, and all others share the rest evenly.
 
     >>> shared_rest(np.array([0.5]), np.array([1], np.int32), 3).tolist()
     [[0.25, 0.5, 0.25]]
@@ -225,9 +224,9 @@ def shared_rest(
 
 
 def require_label_matrix(rows: int, columns: int, file: str | None = None) -> None:
-    """Raise if one probability per detection and class takes more memory than the detections can need."""
-    # 6 kB each, which is 1,536 classes; more for few detections, and never more than 16 GB. A small file can name a
-    # detection for every byte of a matrix of gigabytes.
+    """Raise if the matrix of label probabilities would need unreasonable memory."""
+    # The limit is 6 kB per detection, which is 1,536 classes; at least 256 MB and at most 16 GB. A small file can
+    # describe a matrix of gigabytes.
     most = min(max(1 << 28, 6144 * rows), 1 << 34)
     if 4 * rows * columns > most:
         raise InputError(
@@ -243,8 +242,7 @@ def align_labels(
 ) -> npt.NDArray[np.float32]:
     """Return label probabilities with one column per wanted class.
 
-    A class that `given` lacks has probability 0; one that `wanted` lacks is dropped and its
-    probability is lost.
+    A class missing in `given` has probability 0. A class missing in `wanted` is dropped with its probability.
     """
     if tuple(given) == tuple(wanted):
         return label_probs
@@ -258,11 +256,11 @@ def align_labels(
 
 AboveOne = Literal["limit", "normalise", "refuse"]
 
-"""What to do about rows of scores that add up to more than 1, which one sigmoid per class gives."""
+"""Treatment of rows of scores that add up to more than 1, as with one sigmoid per class."""
 
 ROWS_AT_ONCE = 1 << 16
 
-"""So many rows are made wide at a time: a million of 80 classes would take gigabytes."""
+"""Rows converted to float64 at a time: a million rows of 80 classes would take gigabytes."""
 
 
 def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -277,7 +275,7 @@ def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def check_above_one(value: Any) -> None:
-    """Raise unless a value is one of the choices."""
+    """Raise unless a value is one of the options of `above_one`."""
     if value not in get_args(AboveOne):
         choices = ", ".join(map(repr, get_args(AboveOne)))
         raise InputError(f"expected above_one to be one of {choices}, but got {value!r:.40}")
@@ -291,9 +289,9 @@ def to_distribution(scores: npt.ArrayLike, above_one: AboveOne = "limit") -> npt
     scores : (N, C)
         Between 0 and 1.
     above_one : {"limit", "normalise", "refuse"}
-        ``limit``: only rows above 1 are scaled down, see `limit_to_distribution`. ``normalise``: every row that is not
-        all 0 is divided by its sum, so that a detector that is sure of nothing (0.1) becomes sure of it (0.99): PDQ
-        falls. ``refuse``: rows stay as they are, and one above 1 is an error.
+        ``limit``: only rows above 1 are scaled down, see `limit_to_distribution`. ``normalise``: every nonzero row is
+        divided by its sum, which turns a score of 0.1 into 0.99 if the other scores are near 0, and lowers PDQ.
+        ``refuse``: rows are returned as they are, for the table to reject rows above 1.
 
     >>> to_distribution([[0.9, 0.9], [0.1, 0.0]], "normalise").tolist()
     [[0.5, 0.5], [1.0, 0.0]]
@@ -316,16 +314,16 @@ def rows_above_one(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.int64
     """
     low, high, total = _core.row_ranges(label_probs)
     with np.errstate(invalid="ignore"):
-        return np.flatnonzero((low >= -ROUNDING) & (high <= 1 + ROUNDING) & (total > 1 + ROUNDING))  # NaN is not
+        return np.flatnonzero((low >= -ROUNDING) & (high <= 1 + ROUNDING) & (total > 1 + ROUNDING))  # False for NaN
 
 
 def limit_to_distribution(scores: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Return label probabilities (N, C) that add up to at most 1 from scores in [0, 1], one sigmoid per class.
 
-    A head with a sigmoid per class may give 0.9 to two classes at once, which no distribution can hold. The winning
-    class keeps its score ``s``, the others are scaled down together so that they share what is left, ``1 - s``. So
-    the winner, the order of detections and mAP stay as the detector wants them. Rows that add up to at most 1.001,
-    which the rounding of a softmax explains, are not touched, nor are rows of values outside [0, 1].
+    Sigmoids per class may give 0.9 to two classes at once, which is not a distribution. The best class keeps its score
+    ``s``; the others are scaled by a common factor so that they add up to ``1 - s``. So the best class, the order of
+    detections and mAP do not change. Rows that add up to at most 1.001, which rounding explains, and rows with values
+    outside [0, 1] are returned unchanged.
 
     >>> limit_to_distribution([[0.9, 0.8, 0.2], [0.5, 0.3, 0.1]]).round(3).tolist()
     [[0.8999999761581421, 0.07999999821186066, 0.019999999552965164], [0.5, 0.30000001192092896, 0.10000000149011612]]
@@ -341,7 +339,7 @@ def limit_to_distribution(scores: npt.ArrayLike) -> npt.NDArray[np.float32]:
         total = wide.sum(axis=1)
         winner = wide.argmax(axis=1)
         best = wide[np.arange(len(part)), winner]
-        # A winner of exactly the whole sum leaves nothing to scale.
+        # If the best class has the whole sum, there is nothing to scale; avoid 0 / 0.
         others = np.maximum(total - best, np.finfo(np.float64).tiny)
         limited[part] = (wide * np.minimum(1.0, (1.0 - best) / others)[:, None]).astype(np.float32)
         limited[part, winner] = given[part, winner]

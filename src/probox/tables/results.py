@@ -1,6 +1,6 @@
-"""Tables of results: one row per object, detection and pair of an evaluation, with what became of each.
+"""Result tables of an evaluation: one row per object, detection or pair, with outcome and qualities.
 
-Probox makes them itself, so their columns are taken as they are.
+probox creates them itself, so the columns are not checked.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from probox.tables.flat import (
 from probox.tables.table import Table, column, columns_of
 
 QUALITIES = ("pPDQ", "spatial", "label", "foreground", "background")
-"""The qualities of a pair: columns of `qualities`, in this order."""
+"""Qualities of a pair, in the order of the `qualities` columns."""
 
 
 SomeTable = TypeVar("SomeTable", bound="QualityTable")
 
 
 class Verdict:
-    """What became of an object or a detection; the values of the `verdicts` columns.
+    """Outcome of an object or detection: values of the `verdicts` columns.
 
-    ``Verdict.IGNORED`` is 0, ``Verdict.TP`` 1, ``Verdict.FP`` 2 and ``Verdict.FN`` 3; ``Verdict.NAMES`` has their
-    names in this order, as data frames show them. Detections are TP, FP or ignored, objects TP, FN or ignored.
+    ``Verdict.IGNORED`` is 0, ``Verdict.TP`` 1, ``Verdict.FP`` 2 and ``Verdict.FN`` 3. ``Verdict.NAMES`` has their
+    names in this order, as shown in data frames. Detections are TP, FP or ignored; objects are TP, FN or ignored.
     """
 
     IGNORED, TP, FP, FN = 0, 1, 2, 3
@@ -44,7 +44,7 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class QualityTable(Table):
-    """A table with the qualities of a pair in each row."""
+    """Table with the qualities of a pair in each row."""
 
     adopts: ClassVar[bool] = True
 
@@ -65,16 +65,16 @@ class QualityTable(Table):
         return column
 
     def _quality_columns(self) -> dict[str, Any]:
-        """Return the qualities under names that nobody takes for a place or a label."""
+        """Return the qualities, with ``_quality`` in the names that could be mistaken for a label or position."""
         return {name if name == "pPDQ" else f"{name}_quality": self.quality(name) for name in QUALITIES}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class JudgedTable(QualityTable):
-    """A table of things that may have been matched: with what became of each, and the row of its partner.
+    """Table of objects or detections with outcome and match.
 
-    `image_rows` count in the data set's images, `labels` in its classes. Qualities are those of the match; where a
-    partner is -1, there is none, they are NaN and pPDQ is 0. `dataset` is what they count in; an evaluation sees to it.
+    `image_rows` are rows and `labels` class indices of `dataset`. Without a match, `partners` is -1, qualities are NaN
+    and pPDQ is 0.
     """
 
     dataset: Dataset | None = None
@@ -87,7 +87,7 @@ class JudgedTable(QualityTable):
     extents: npt.NDArray[np.float64] = column(np.float64, 2)
 
     def _of_images(self) -> dict[str, Any]:
-        """Return the row of each thing, which `partner` columns point at, and its image."""
+        """Return row numbers, to which `partner` columns refer, and image columns."""
         known = self.dataset
         images = {"image_row": self.image_rows} if known is None else image_columns(known, self.image_rows)
         return {"row": np.arange(len(self)), **images}
@@ -98,7 +98,7 @@ class JudgedTable(QualityTable):
         return class_columns(self.labels, self.dataset.classes, optional=optional)
 
     def _of_matches(self) -> dict[str, Any]:
-        """Return verdicts in words, partners and qualities; nobody was judged where there is not even a pPDQ."""
+        """Return outcomes by name, matches and qualities; outcomes are missing if PDQ was not computed."""
         names = text_column([*Verdict.NAMES, None])
         judged = ~np.isnan(self.quality("pPDQ"))
         return {
@@ -109,7 +109,7 @@ class JudgedTable(QualityTable):
 
 
 def unmatched_columns(n: int) -> dict[str, Any]:
-    """Return the columns of a `JudgedTable` that are about matches, for n things that nobody has matched."""
+    """Return the match columns of a `JudgedTable` with n unmatched rows."""
     return {
         "verdicts": np.zeros(n, np.uint8),
         "partners": np.full(n, -1, np.int64),
@@ -119,38 +119,38 @@ def unmatched_columns(n: int) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ObjectTable(JudgedTable):
-    """One row per object, by image, then as in the truth; `partners` are rows of the detections.
+    """One row per object, sorted by image; `partners` are rows of the detections.
 
     Parameters
     ----------
     qualities : (N, 5) float64
-        Of the match: pPDQ, spatial, label, foreground and background quality. Without one they are NaN and pPDQ is 0.
+        pPDQ, spatial, label, foreground and background quality of the match. Unmatched: NaN, and pPDQ 0.
     dataset : Dataset, optional
-        The images and classes that `image_rows` and `labels` count in.
+        Images and classes.
     verdicts : (N,) uint8
-        Values of `Verdict`.
+        Outcome, a value of `Verdict`.
     partners : (N,) int64
-        The row of the detection that it was matched with; -1 where there is none.
+        Row of the matched detection; -1 if unmatched.
     image_rows : (N,) int64
-        The row of its image in `dataset`, not its id.
+        Row of the object's image in `dataset`, not its id.
     labels : (N,) int32
-        Its class.
+        Class index.
     boxes : (N, 4) float64
-        The annotated box ``x1, y1, x2, y2``.
+        Annotated box ``x1, y1, x2, y2`` in pixels.
     extents : (N, 2) float64
-        Annotated width and height.
+        Annotated width and height in pixels.
     ids : (N,) int64
-        The annotation's id.
+        Annotation id.
     areas : (N,) float64
-        The annotated area in square pixels, by which objects are small, medium or large.
+        Annotated area in pixels, which decides between small, medium and large.
     crowd : (N,) bool
-        Whether it is a region of many objects.
+        True for a region of many objects.
     pixels : (N,) int64
-        How many pixels its mask has.
+        Number of pixels of the mask.
     mask_boxes : (N, 4) int32
-        The tight box of the mask, last pixels included.
+        Tight box of the mask, last pixels included.
     ignored : (N,) bool
-        Which objects PDQ passes over: small ones where the convention asks for it, and any without pixels.
+        True for objects that PDQ ignores: small ones if the convention ignores them, and those with an empty mask.
     """
 
     ids: npt.NDArray[np.int64] = column(np.int64)
@@ -162,7 +162,7 @@ class ObjectTable(JudgedTable):
 
     @property
     def countable(self) -> npt.NDArray[np.bool_]:
-        """Return which rows are objects: all but regions to ignore, which are crowds without a pixel."""
+        """Which rows are objects: all except crowds with an empty mask, which are ignore regions."""
         return ~self.crowd | (self.pixels > 0)
 
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
@@ -182,40 +182,40 @@ class ObjectTable(JudgedTable):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DetectionTable(JudgedTable):
-    """One row per detection that was scored, by image, then as in the file; `partners` are rows of the objects.
+    """One row per scored detection, sorted by image; `partners` are rows of the objects.
 
     Parameters
     ----------
     qualities : (N, 5) float64
-        Of the match: pPDQ, spatial, label, foreground and background quality. Without one they are NaN and pPDQ is 0.
+        pPDQ, spatial, label, foreground and background quality of the match. Unmatched: NaN, and pPDQ 0.
     dataset : Dataset, optional
-        The images and classes that `image_rows` and `labels` count in.
+        Images and classes.
     verdicts : (N,) uint8
-        Values of `Verdict`.
+        Outcome, a value of `Verdict`.
     partners : (N,) int64
-        The row of the object that it was matched with; -1 where there is none.
+        Row of the matched object; -1 if unmatched.
     image_rows : (N,) int64
-        The row of its image in `dataset`, not its id.
+        Row of the detection's image in `dataset`, not its id.
     labels : (N,) int32
-        The truth's class that it names, stated or most probable; -1 where it names none of them.
+        Class index among the ground truth's classes, stated or most probable; -1 if it has none of them.
     boxes : (N, 4) float64
-        ``x1, y1, x2, y2``; of a probabilistic box the means of its corners.
+        ``x1, y1, x2, y2`` in pixels; the mean corners if there are covariances.
     extents : (N, 2) float64
-        Width and height as the detector states them.
+        Width and height as written by the detector.
     numbers : (N,) int64
-        Its number among the detections of its image in the file, from 0.
+        Number within the detections of its image in the file, from 0.
     scores : (N,) float64
-        The score of the class that it names.
+        Score of the detection's class.
     confidences : (N,) float32
-        The highest label probability, background included: what label thresholds look at.
+        Highest label probability, background included; compared with the label threshold.
     costs : (N,) float32
-        The highest probability of a class that is not background.
+        Highest probability of a class other than background.
     covariances : (N, 2, 2, 2) float64
-        Of the top-left and the bottom-right corner, in square pixels; all 0 where a plain box was scored.
+        Covariances of the top-left and bottom-right corner in pixels squared; 0 for boxes without covariance.
     heatmaps : (N,) bool
-        Whether a given heatmap was scored instead of the box.
+        True if a heatmap was scored instead of the box.
     label_probs : (N, C) float32, optional
-        Of the truth's classes, what a row leaves of 1 being background; None where nobody kept them.
+        Probabilities of the ground truth's classes; the rest to 1 is background. None if they were not kept.
     """
 
     numbers: npt.NDArray[np.int64] = column(np.int64)
@@ -249,14 +249,14 @@ class DetectionTable(JudgedTable):
 class PairTable(QualityTable):
     """One row per pair of a detection and an object with a quality above 0, by image.
 
-    Kept so that matches can be chosen anew, say above another label threshold, without touching pixels.
+    Kept so that matches can be recomputed, for example at another label threshold, without pixel sums.
 
     Parameters
     ----------
     qualities : (P, 5) float64
         pPDQ, spatial, label, foreground and background quality.
     detections, objects : (P,) int64
-        Rows of the evaluation's tables.
+        Rows of the detection table and of the object table.
     """
 
     detections: npt.NDArray[np.int64] = column(np.int64)

@@ -1,4 +1,4 @@
-"""What makes rows of a table unusable: one list of kinds for constructors, which raise, and `validate`, which lists."""
+"""Checks of table rows, shared by constructors, which raise the first problem, and `validate`, which lists all."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from probox.tables.geometry import SYMMETRY, smallest_eigenvalues
 from probox.tables.table import rows_where_all
 
 ROUNDING = 1e-3
-"""How far label probabilities may add up above 1, or leave [0, 1], through rounding in a file."""
+"""Tolerance for label probabilities outside [0, 1], and for sums above 1: files contain rounded numbers."""
 
 FARTHEST = 1e9
-"""Corners beyond this many pixels, and covariances beyond its square, are no measurements any more."""
+"""Limit on corners in pixels, and its square on covariances: larger values come from diverged models."""
 
 SIZE_ROUNDING = 1.5
-"""How many pixels a stated width may be off x2 - x1: all three may have been rounded to whole pixels."""
+"""Tolerance in pixels of a stated width against x2 - x1: all three may be rounded to whole pixels."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RowProblems:
-    """One kind of problem: the rows that have it (at least one), words for each of them, and what to do."""
+    """One kind of problem: the affected rows, a message for each of them, and a fix."""
 
     kind: str
     rows: npt.NDArray[np.int64]
@@ -40,9 +40,9 @@ def find_problems(
     extents: npt.NDArray[np.float64] | None = None,
     scores: npt.NDArray[np.float64] | None = None,
 ) -> list[RowProblems]:
-    """Return what makes rows of these columns unusable, by kind; an empty list if nothing does."""
+    """Return the problems of rows by kind; empty if all rows are valid."""
     diverged = "leave out detections that diverged"
-    finite = rows_where_all(np.abs(boxes) <= FARTHEST)  # NaN is not
+    finite = rows_where_all(np.abs(boxes) <= FARTHEST)  # False for NaN
     inverted = finite & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
     low, high, total = _core.row_ranges(label_probs)
     usable = np.isfinite(total)
@@ -79,18 +79,18 @@ def find_problems(
             "label probabilities above 1 in sum",
             np.flatnonzero(above),
             lambda row: f"expected label probabilities to add up to at most 1, but they make {total[row]:.6g}",
-            "a sigmoid per class is no distribution: probox.fusion.limit_to_distribution(scores) makes one, "
-            'as does Detections.from_scores(..., above_one="limit")',
+            "for one sigmoid per class use probox.fusion.limit_to_distribution(scores)  "
+            'or Detections.from_scores(..., above_one="limit")',
         ),
     ]
     if extents is not None:
         found += extent_problems(boxes, extents, finite & ~inverted)
     if scores is not None:
-        sound = (scores >= -ROUNDING) & (scores <= 1.0 + ROUNDING)  # NaN is not
+        sound = (scores >= -ROUNDING) & (scores <= 1.0 + ROUNDING)  # False for NaN
         found.append(
             RowProblems(
                 "score outside [0, 1]",
-                np.flatnonzero(usable & ~outside & ~sound),  # other label probabilities are reported as such
+                np.flatnonzero(usable & ~outside & ~sound),  # other label probabilities are reported above
                 lambda row: (
                     f"expected a {'score between 0 and 1' if np.isfinite(scores[row]) else 'finite score'}, "
                     f"but got {scores[row]:.6g}"
@@ -108,9 +108,9 @@ def find_problems(
 def extent_problems(
     boxes: npt.NDArray[np.float64], extents: npt.NDArray[np.float64], rows: npt.NDArray[np.bool_]
 ) -> list[RowProblems]:
-    """Return which of some rows, whose boxes are sound, state a width and height that are none or not the box's."""
-    sound = rows_where_all((extents >= 0) & (extents <= 2 * FARTHEST))  # NaN is not
-    with np.errstate(invalid="ignore", over="ignore"):  # such boxes are reported as such
+    """Return which of the given rows with valid boxes have an invalid width and height, or one unlike the box's."""
+    sound = rows_where_all((extents >= 0) & (extents <= 2 * FARTHEST))  # False for NaN
+    with np.errstate(invalid="ignore", over="ignore"):  # such boxes are reported elsewhere
         extent = boxes[:, 2:] - boxes[:, :2]
         allowed = SIZE_ROUNDING + 1e-9 * np.abs(boxes).max(axis=1, initial=0.0, keepdims=True)
         agree = rows_where_all(np.abs(extents - extent) <= allowed)
@@ -165,10 +165,10 @@ def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProble
 
 
 def _all_valid(covariances: npt.NDArray[np.float64]) -> bool:
-    """Return whether all are finite, symmetric and have no negative minor: what is common is found out quickly."""
-    xx, xy, yx, yy = np.ascontiguousarray(covariances.reshape(-1, 4).T)  # columns in one piece are far faster
-    usual = (xx >= 0) & (xx <= FARTHEST**2) & (yy >= 0) & (yy <= FARTHEST**2) & (xy == yx)  # NaN is not
-    with np.errstate(over="ignore"):  # xy may be anything yet; infinity is above every product
+    """Return whether all are finite, symmetric and have nonnegative minors: a fast check of the usual case."""
+    xx, xy, yx, yy = np.ascontiguousarray(covariances.reshape(-1, 4).T)  # contiguous columns are far faster
+    usual = (xx >= 0) & (xx <= FARTHEST**2) & (yy >= 0) & (yy <= FARTHEST**2) & (xy == yx)  # False for NaN
+    with np.errstate(over="ignore"):  # xy may still be anything; infinity exceeds every product
         return bool(usual.all() and (xx * yy >= xy * xy).all())
 
 
@@ -182,7 +182,7 @@ def _heatmap_problems(heatmaps: Sequence[npt.NDArray[np.generic] | None]) -> lis
         if heatmap.ndim != 2 or not (heatmap.dtype == np.uint8 or np.issubdtype(heatmap.dtype, np.floating)):
             wrong_type.append(row)
         elif heatmap.dtype != np.uint8 and not (heatmap.size == 0 or (heatmap.min() >= 0 and heatmap.max() <= 1)):
-            wrong_range.append(row)  # NaN fails both comparisons, so it is caught here too
+            wrong_range.append(row)  # NaN fails both comparisons
 
     def describe(row: int) -> str:
         heatmap = heatmaps[row]

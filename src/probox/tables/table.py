@@ -1,4 +1,4 @@
-"""Base class of tables, with columns declared once with dtype and shape, and checks of arguments and arrays."""
+"""Base class of tables, whose columns have a declared dtype and shape, and checks of arguments and arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def entry_of(holder: Any, name: str) -> Any:
-    """Return an entry of a dictionary, or an attribute of an object; None where there is neither.
+    """Return an entry of a dictionary or an attribute of an object; None if it is missing.
 
     >>> entry_of({"boxes": 3}, "boxes"), entry_of(3, "boxes")
     (3, None)
@@ -28,10 +28,10 @@ def entry_of(holder: Any, name: str) -> Any:
 
 
 def to_numpy(values: Any, name: str = "values") -> npt.NDArray[Any]:
-    """Return numbers as an array of NumPy, whatever holds them; no other library is imported for it.
+    """Convert numbers of any array library to a NumPy array, without importing that library.
 
-    A tensor is taken out of its graph and off its device. Types that NumPy does not have (bfloat16) become float32.
-    Of an object that has ``__dlpack__`` alone, the numbers are copied.
+    Tensors are detached and moved to the CPU. Types unknown to NumPy, such as bfloat16, become float32. The numbers of
+    objects that only have ``__dlpack__`` are copied.
 
     >>> to_numpy([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
@@ -43,7 +43,7 @@ def to_numpy(values: Any, name: str = "values") -> npt.NDArray[Any]:
     if isinstance(values, list | tuple) and any(_holds_tensor(entry) for entry in values):
         return to_numpy([to_numpy(entry, name) for entry in values], name)
     if hasattr(values, "__cuda_array_interface__") and hasattr(values, "get"):
-        return np.asarray(values.get())  # CuPy, which refuses to be converted silently
+        return np.asarray(values.get())  # CuPy refuses implicit conversion
     try:
         return np.asarray(values)
     except (TypeError, ValueError, OverflowError, RuntimeError):
@@ -54,7 +54,7 @@ def to_numpy(values: Any, name: str = "values") -> npt.NDArray[Any]:
 
 
 def _is_tensor(value: Any) -> bool:
-    """Return whether this is a tensor in torch's manner: it has a graph to leave and a device to come from."""
+    """Return whether an object is a torch-like tensor, with `detach` and `cpu`."""
     return not isinstance(value, type) and callable(getattr(value, "detach", None)) and hasattr(value, "cpu")
 
 
@@ -77,33 +77,33 @@ def _tensor_to_numpy(values: Any, name: str) -> npt.NDArray[Any]:
         here = values.detach().cpu()
         try:
             return np.asarray(here.numpy())
-        except TypeError:  # a type that NumPy does not have
+        except TypeError:  # a type unknown to NumPy
             return np.asarray(here.float().numpy())
     except (
         TypeError,
         ValueError,
         RuntimeError,
         BufferError,
-    ) as error:  # also of a tensor without data, on torch's device "meta"
+    ) as error:  # also for tensors without data, on torch's device "meta"
         problem = f"expected {name} to be a tensor that NumPy can take, but got {type(values).__name__} ({error})"
         raise InputError(problem, remedy="give a dense tensor of numbers, or an array of NumPy") from None
 
 
 MAX_CLASSES = 1 << 15
 
-"""The most classes of a data set or a detector: what is kept of each takes a few kB, whether anything has it or not."""
+"""Limit on the classes of a dataset or detector; each takes a few kB, even without objects."""
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
-"""Half of a character: no encoding has it."""
+"""Unpaired surrogates, which cannot be encoded as UTF-8."""
 
 LONGEST_NAME = 1024
 
-"""The most characters of a class name or of an image's file name."""
+"""Limit on the characters of a class name or file name."""
 
 
 def expect(value: Any, kind: type, name: str, remedy: str | None = None) -> None:
-    """Raise unless an argument is of a kind.
+    """Raise unless an argument has the given type.
 
     >>> expect(3, str, "name", "give it in quotes")
     Traceback (most recent call last):
@@ -117,14 +117,14 @@ def expect(value: Any, kind: type, name: str, remedy: str | None = None) -> None
 
 
 def expect_path(value: Any, name: str = "path", remedy: str = "give a file name") -> None:
-    """Raise unless an argument is a path: a number would be taken for an open file."""
+    """Raise unless an argument is a path; integers are refused because `open` would take them as file descriptors."""
     if not isinstance(value, str | os.PathLike):
         problem = f"expected argument `{name}` to be a path, but got {type(value).__name__}"
         raise InputError(problem, remedy=remedy)
 
 
 def check_tables(truth: Any, detections: Any, call: str) -> None:
-    """Raise unless `truth` and `detections` are the tables that ``call(truth, detections)`` takes."""
+    """Raise unless `truth` and `detections` are the tables that ``call(truth, detections)`` expects."""
     from probox.tables.detections import Detections
     from probox.tables.groundtruth import GroundTruth
 
@@ -142,7 +142,7 @@ def check_tables(truth: Any, detections: Any, call: str) -> None:
 
 
 def dataset_of(truth: Any, order: str) -> Dataset:
-    """Return the data set of ground truth, or itself; `order` tells what the arguments are."""
+    """Return the dataset of ground truth, or the dataset itself; `order` names the arguments in messages."""
     from probox.tables.dataset import Dataset
     from probox.tables.groundtruth import GroundTruth
 
@@ -155,7 +155,7 @@ def dataset_of(truth: Any, order: str) -> Dataset:
 
 
 def check_classes(classes: Any, name: str = "classes", *, file: str | None = None) -> tuple[str, ...]:
-    """Return class names as a tuple; one text is not several names. `file` is where they come from, for messages."""
+    """Return class names as a tuple; refuse a single string. `file` is their origin, for messages."""
     names = tuple(classes) if isinstance(classes, Iterable) and not isinstance(classes, str | bytes) else None
     if names is None:
         problem = f"expected argument `{name}` to be a sequence of names, but got {type(classes).__name__}"
@@ -168,7 +168,7 @@ def check_classes(classes: Any, name: str = "classes", *, file: str | None = Non
         raise InputError(problem, remedy=remedy or "give each class a name in text")
     if len(names) > MAX_CLASSES:
         problem = f"expected at most {MAX_CLASSES:,} classes, but got {len(names):,}"
-        raise InputError(problem, file=file, remedy="leave out classes that nothing has")
+        raise InputError(problem, file=file, remedy="leave out unused classes")
     for number, entry in enumerate(names):
         if len(entry) > LONGEST_NAME:
             problem = f"expected a class name of at most {LONGEST_NAME:,} characters, but got one of {len(entry):,}"
@@ -180,7 +180,7 @@ def check_classes(classes: Any, name: str = "classes", *, file: str | None = Non
 
 
 class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """An H x W array that subclasses make in ``__array__``; they also set `shape`, `dtype`, `size` and `nbytes`."""
+    """An H x W array computed on demand in ``__array__``; subclasses also set `shape`, `dtype`, `size` and `nbytes`."""
 
     ndim = 2
     shape: tuple[int, ...]
@@ -200,15 +200,15 @@ SomeTable = TypeVar("SomeTable", bound="Table")
 
 OTHER_KINDS = "bcmM"
 
-"""Flags, complex numbers and times, which NumPy converts to numbers silently."""
+"""dtype kinds that NumPy would silently convert to numbers: booleans, complex numbers and times."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ColumnSpec:
-    """What a column holds: the type of its numbers (object: anything) and the shape of a row.
+    """dtype of a column (object: anything) and shape of a row.
 
-    A text in the shape names a field of the table that has as many entries: ``("classes",)`` is one number per class.
-    An optional column may be left out: it follows from others, or there is none.
+    A name in the shape stands for the length of that field: ``("classes",)`` is one number per class. Optional columns
+    have a default or may be missing.
     """
 
     dtype: np.dtype[Any]
@@ -217,7 +217,7 @@ class ColumnSpec:
 
 
 def column(dtype: npt.DTypeLike, *row: int | str, optional: bool = False) -> Any:
-    """Declare a column of a `Table`; an optional one is None where neither its maker nor the table has values."""
+    """Declare a column of a `Table`; an optional one is None if it is not given and the table has no default."""
     metadata = {"column": ColumnSpec(np.dtype(dtype), row, optional)}
     return dataclasses.field(metadata=metadata, default=None) if optional else dataclasses.field(metadata=metadata)
 
@@ -226,7 +226,7 @@ _DECLARED: dict[Any, dict[str, ColumnSpec]] = {}
 
 
 def columns_of(table: type[Table]) -> dict[str, ColumnSpec]:
-    """Return the columns that a kind of table declares, in their order."""
+    """Return the declared columns of a table class, in order."""
     if table not in _DECLARED:
         fields = dataclasses.fields(table)
         _DECLARED[table] = {field.name: field.metadata["column"] for field in fields if "column" in field.metadata}
@@ -235,14 +235,14 @@ def columns_of(table: type[Table]) -> dict[str, ColumnSpec]:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Table:
-    """Columns of equal length, declared with `column`: checked, completed and frozen when a table is made.
+    """Columns of equal length, declared with `column`: checked, completed with defaults, and read-only.
 
-    The first column says how many rows there are. Other fields of a subclass, such as class names, belong to the
-    table as a whole and stay as they are when rows are taken.
+    The first column determines the number of rows. Other fields of a subclass, such as class names, belong to the
+    whole table and do not change when rows are selected.
     """
 
     adopts: ClassVar[bool] = False
-    """Whether arrays are right and nobody else holds them, so that they are locked instead of checked and copied."""
+    """True if arrays are valid and not shared, so that they are made read-only without a check or copy."""
 
     def __post_init__(self) -> None:
         rows = -1
@@ -255,10 +255,10 @@ class Table:
             values = self._lock(values) if self.adopts else self._check_column(name, declared, values, rows)
             assert rows in (-1, len(values)), (name, rows, len(values))
             rows = len(values)
-            object.__setattr__(self, name, values)  # the dataclass is frozen for everybody else
+            object.__setattr__(self, name, values)  # assignment in a frozen dataclass
 
     def _default(self, name: str) -> Any:
-        """Return the values of an optional column that was not given, which follow from those before it; or None."""
+        """Return the default of an optional column, computed from earlier columns, or None."""
         return None
 
     @staticmethod
@@ -281,7 +281,7 @@ class Table:
         return len(getattr(self, first))
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns that there are, by name."""
+        """Return the columns that are not None, by name."""
         there = {name: getattr(self, name) for name in columns_of(type(self))}
         return {name: values for name, values in there.items() if values is not None}
 
@@ -290,17 +290,17 @@ class Table:
         return self.replace(**self.columns_at(rows))
 
     def columns_at(self, rows: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return these rows, given as an array of numbers or a boolean one, of all columns."""
+        """Return the given rows of all columns; `rows` are numbers or a boolean mask."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         return {name: _taken(values, rows) for name, values in self.columns().items()}
 
     def flat(self, *, label_probs: bool = False) -> FlatTable:
-        """Return the table as people read it: columns of one number or text each, by name.
+        """Return a table with one number or text per cell, for display and export.
 
         Parameters
         ----------
         label_probs : bool
-            A column with the probability of each class too, in tables that have them.
+            Add a column with the probability of each class, for tables that have them.
         """
         from probox.tables.flat import FlatTable
 
@@ -318,40 +318,40 @@ class Table:
             raise InputError(f"{type(self).__name__} has no probabilities of classes", remedy="leave label_probs out")
 
     def to_frame(self, library: str | None = None, *, label_probs: bool = False) -> Any:
-        """Return a data frame of pandas or else of polars, whichever is installed; name one to choose it.
+        """Return a pandas or polars data frame.
 
-        Its columns are those of `flat`. Numbers that are missing are NaN or null.
+        The columns are those of `flat`. Missing numbers are NaN or null.
 
         Parameters
         ----------
         library : {"pandas", "polars"}, optional
-            Which one. Default: pandas where it is installed, else polars.
+            Library of the data frame. Default: pandas if it is installed, otherwise polars.
         label_probs : bool
             As for `flat`.
         """
         return self.flat(label_probs=label_probs).to_frame(library)
 
     def to_arrow(self, *, label_probs: bool = False) -> Any:
-        """Return a ``pyarrow.Table`` with the columns of `flat`; what is missing is null."""
+        """Return a ``pyarrow.Table`` with the columns of `flat`; missing values are null."""
         return self.flat(label_probs=label_probs).to_arrow()
 
     def _repr_html_(self) -> str:
         from probox.tables.flat import SHOWN_ROWS, FlatTable
 
-        first = self.take(np.arange(min(len(self), SHOWN_ROWS)))  # flat columns of millions of rows would take a while
+        first = self.take(np.arange(min(len(self), SHOWN_ROWS)))  # flattening millions of rows would be slow
         return FlatTable(first._flat_columns(False), title=self._title(), rows=len(self))._repr_html_()
 
     def _title(self) -> str:
-        """Return what a notebook says over it: what it says of itself, unless that is names of arrays."""
+        """Return the title in notebooks: the table's own `repr`, or its name and number of rows."""
         own = type(self).__repr__ is not Table.__repr__
         return repr(self) if own else f"{type(self).__name__}, {len(self):,} rows"
 
     def replace(self: SomeTable, **changes: Any) -> SomeTable:
-        """Return the table with some columns or other fields changed, by name; it is checked as a new one is."""
+        """Return the table with some fields changed, by name; the result is checked."""
         return dataclasses.replace(self, **changes)
 
     def _with_sound(self: SomeTable, columns: Mapping[str, Any]) -> SomeTable:
-        """Return the table with columns of its own rows, which need no second look: they are locked, not checked."""
+        """Return the table with other valid columns; they are made read-only, but not checked."""
         other: SomeTable = object.__new__(type(self))
         other.__dict__.update(vars(self))
         other.__dict__.update(columns)
@@ -360,16 +360,16 @@ class Table:
         return other
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Bring a table back from a copy or another process, its columns locked as before."""
+        """Restore a table from a copy or another process, with read-only columns."""
         self.__dict__.update(state)
         for values in state.values():
             self._lock(values)
 
 
 def join_tables(parts: Sequence[SomeTable], order: npt.NDArray[np.int64] | None = None) -> SomeTable:
-    """Return the rows of all parts, one after the other or in the given order.
+    """Concatenate tables, optionally in the given order of rows.
 
-    All else is the first one's: that the parts are alike in it is for the caller to see to.
+    Other fields are those of the first table; callers ensure that they are equal.
     """
     columns = {name: _join_values([getattr(part, name) for part in parts]) for name in parts[0].columns()}
     if order is not None:
@@ -390,7 +390,7 @@ def _taken(values: Any, rows: npt.NDArray[Any]) -> Any:
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], name: str) -> npt.NDArray[Any]:
-    """Return `values` as a read-only contiguous array of the given type, -1 in `shape` standing for any length."""
+    """Return `values` as a read-only contiguous array of the given type; -1 in `shape` accepts any length."""
     array = to_numpy(values, name)
     if array.dtype.kind in "US" and array.size:
         raise InputError(f"expected {name} to be numbers, but got the text {str(array.flat[0])!r:.60}")
@@ -399,7 +399,7 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], 
     try:
         if array.size == 0 and array.ndim < len(shape):
             array = array.reshape(tuple(0 if n < 0 else n for n in shape))
-        with np.errstate(invalid="ignore"):  # numbers that do not fit are rejected below
+        with np.errstate(invalid="ignore"):  # values that do not fit are rejected below
             converted = np.ascontiguousarray(array, dtype=dtype)
     except OverflowError:
         raise InputError(f"expected {name} to be whole numbers that fit {np.dtype(dtype)}") from None
@@ -411,7 +411,7 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], 
         and not np.array_equal(converted, array)
     ):
         raise InputError(f"expected {name} to be whole numbers that fit {converted.dtype}")
-    if array.ndim == 0:  # NumPy makes a column of it
+    if array.ndim == 0:  # NumPy would make it a column
         raise InputError(f"expected {name} to be a list, but got one {array.dtype}", remedy=_about_shape((), shape))
     fits = converted.ndim == len(shape) and all(
         want in (-1, have) for want, have in zip(shape, converted.shape, strict=True)
@@ -423,14 +423,14 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], 
             remedy=_about_shape(converted.shape, shape),
         )
     if converted is array or converted.base is not None:
-        # A view shares memory with its maker, who may write to it; the table must not notice.
+        # A view shares memory that its owner may write to later; the table must not change then.
         converted = converted.copy() if _may_change(array) else converted
     converted.flags.writeable = False
     return converted
 
 
 def _may_change(array: npt.NDArray[Any]) -> bool:
-    """Return whether somebody may write to an array's memory: to the array itself, or to one that it is a view of."""
+    """Return whether an array's memory is writeable, through the array itself or one that it is a view of."""
     owner: Any = array
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
@@ -440,7 +440,7 @@ def _may_change(array: npt.NDArray[Any]) -> bool:
 
 
 def _about_shape(have: tuple[int, ...], want: tuple[int, ...]) -> str | None:
-    """Return what to do about a wrong shape, where it is plain."""
+    """Return the fix for a wrong shape, if it is obvious."""
     if len(want) == 2 and len(have) == 2 and all(w in (-1, h) for w, h in zip(want, have[::-1], strict=True)):
         return "transpose it: one row each"
     if len(have) < len(want):

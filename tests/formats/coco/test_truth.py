@@ -226,9 +226,9 @@ def mask(file: dict[str, Any], at: int) -> Any:
     [
         (lambda t: entry(t, 1).update(image_id=5), "annotations[1].image_id: expected the id of one of the 2 images"),
         (lambda t: entry(t, 1).update(category_id=5), "image 4: annotations[1].category_id: expected the id of one"),
-        (lambda t: t["images"][0].update(id=4), "images[1]: id 4 is also that of images[0]"),
-        (lambda t: t["categories"][0].update(id=3), "categories[1]: id 3 is also that of categories[0]"),
-        (lambda t: entry(t, 2).update(id=50), "annotations[2]: id 50 is also that of annotations[0]"),
+        (lambda t: t["images"][0].update(id=4), "images[1]: id 4 is already used by images[0]"),
+        (lambda t: t["categories"][0].update(id=3), "categories[1]: id 3 is already used by categories[0]"),
+        (lambda t: entry(t, 2).update(id=50), "annotations[2]: id 50 is already used by annotations[0]"),
         (lambda t: entry(t, 2).pop("id"), 'annotations[2]: expected a key "id" as other annotations have'),
         (lambda t: entry(t, 1).pop("bbox"), 'annotations[1]: expected a key "bbox"'),
         (lambda t: entry(t, 1).pop("image_id"), 'annotations[1]: expected a key "image_id"'),

@@ -112,9 +112,9 @@ def test_voc_that_counts_from_0(tmp_path: Path) -> None:
 
 WRONG_XML = {
     ("<annotation>", '<!DOCTYPE a [<!ENTITY b "c">]><annotation>'): "document types and entities are not read",
-    ("<annotation>", "<annotations>"): "is no complete XML (mismatched tag",
-    ("</annotation>", ""): "is no complete XML (no element found",
-    ("<name>", "<nome>"): "is no complete XML",
+    ("<annotation>", "<annotations>"): "is not complete XML (mismatched tag",
+    ("</annotation>", ""): "is not complete XML (no element found",
+    ("<name>", "<nome>"): "is not complete XML",
     ("<xmin>", "<xmin>a"): "object 1: expected a number, but got 'a",
     ("<xmin>", "<xmin>9"): "object 1: expected xmin <= xmax and ymin <= ymax, but got 9",
     ("<xmin>", "<xmin>-inf</xmin><xmin>"): "object 1: expected finite numbers, but got '-inf'",
@@ -185,7 +185,7 @@ def test_kitti_places(tmp_path: Path) -> None:
     (root / "image_2" / "000047.png").unlink()
     assert "image_2/000047.png: has labels, but no image; put the image there" in said(lambda: read_truth(root))
     (root / "image_2").rename(root / "pictures")
-    assert f"for their sizes: {root / 'image_2'} is not there" in said(lambda: read_truth(root))
+    assert f"for their sizes: {root / 'image_2'} is missing" in said(lambda: read_truth(root))
 
 
 def test_kitti_regions_of_no_image(tmp_path: Path) -> None:

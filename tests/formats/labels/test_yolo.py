@@ -286,7 +286,7 @@ def test_wrong_labels(tmp_path: Path, labels: bytes) -> None:
 WRONG_YAMLS = {
     "": "expected keys such as val and names, but got nothing",
     "- a\n- b\n": "expected keys such as val and names, but got list",
-    "val: [": "line 1: is no YAML that can be read: expected the node content, but found '<stream end>'",
+    "val: [": "line 1: cannot be read as YAML: expected the node content, but found '<stream end>'",
     "val:\nmine: images/val\nnames: [cup]\n": "expected val: a folder of images, or a file that lists them; add it, or",
     "val: images/other\nnames: [cup, dog]\n": "val: expected images at 'images/other', but found nothing: looked at",
     "path: ../datasets/x\nval: other\nnames: [cup]\n": "datasets/x/other",
@@ -328,7 +328,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         read_truth(yaml)
     (tmp_path / "images" / "val" / "8.tif").unlink()
     (tmp_path / "labels" / "val" / "7.txt").unlink()
-    with pytest.raises(InputError, match=r"none of the 1 images has a label file: .*7.txt is not there"):
+    with pytest.raises(InputError, match=r"none of the 1 images has a label file: .*7.txt is missing"):
         read_truth(yaml)
     put(tmp_path / "more.yaml", "val: images/val\nnames: [cup]\n")
     (tmp_path / "data.yaml").rename(tmp_path / "other.yaml")

@@ -44,7 +44,7 @@ def test_polygons_and_tracks(truth: GroundTruth, tmp_path: Path) -> None:
 
 
 WRONG_PREDICTIONS = {
-    "1 0.5 0.5 0.25 0.5": "line 1: expected a score beside class cx cy w h, but there is none; run the detector with "
+    "1 0.5 0.5 0.25 0.5": "line 1: expected a score beside class cx cy w h, but it is missing; run the detector with "
     "save_txt=True save_conf=True",
     "1 0.5 0.5": "line 1: expected class cx cy w h score, but got 3 numbers",
     "1 0.1 0.1 0.5 0.1 0.5 0.5": "line 1: expected class cx cy w h score, or class x1 y1 x2 y2 ... score, but got 7",
@@ -101,7 +101,7 @@ def test_images_that_nobody_knows(truth: GroundTruth, tmp_path: Path) -> None:
     assert len(found) == 1
     assert Note("unknown-images", 2, images=1) in found.notes
     (folder / "7.txt").unlink()
-    with pytest.raises(InputError, match=r"none of the 2 images that it names is one of the ground truth .*'8', there"):
+    with pytest.raises(InputError, match=r"none of its 2 images is in the ground truth .*'8', in the ground truth"):
         read_detections(folder, truth)
 
 

@@ -109,5 +109,5 @@ def test_some_images_of_truth_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     write_parquet(tmp_path / "t.parquet", truth)
     for wanted in ([], truth.image_ids[:1], truth.image_ids[1::2], truth.image_ids[[-1, 0, -1]]):
         assert_same(truth.select_images(wanted), read_parquet_truth(tmp_path / "t.parquet", image_ids=wanted))
-    with pytest.raises(InputError, match=r"t\.parquet: image 5000: there is no such image"):
+    with pytest.raises(InputError, match=r"t\.parquet: image 5000: unknown image"):
         read_parquet_truth(tmp_path / "t.parquet", image_ids=[*truth.image_ids[-2:], 5000])

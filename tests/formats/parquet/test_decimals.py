@@ -103,7 +103,7 @@ def test_a_file_with_too_many_digits_is_refused(tmp_path: Path, names: list[str]
     for name in names:
         table = table.set_column(table.schema.get_field_index(name), name, forged(2 * 10**9, 9))
     pq.write_table(table, path)
-    with pytest.raises(InputError, match="more digits than its column says") as raised:
+    with pytest.raises(InputError, match="more digits than its column declares") as raised:
         read_parquet(path)
     assert str(raised.value).startswith(f"{path}: ")
 

@@ -181,7 +181,7 @@ def test_not_a_file_of_probox(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a Parquet file"):
         read_parquet(path)
     pq.write_table(pa.table({"image_id": [1]}), path)
-    with pytest.raises(InputError, match="is a Parquet file, but not one of probox"):
+    with pytest.raises(InputError, match="is a Parquet file, but was not written by probox"):
         read_parquet(path)
     pq.write_table(pa.table({"image_id": [1]}).replace_schema_metadata({"probox": "[1"}), path)
     with pytest.raises(InputError, match="expected JSON under the key 'probox'"):

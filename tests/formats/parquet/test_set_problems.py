@@ -59,7 +59,7 @@ def test_a_shard_more(found: Path) -> None:
 
 def test_a_shard_too_few(found: Path) -> None:
     (found / SHARD).unlink()
-    refused(lambda: read_parquet(found), "is missing: the set is not complete; write the set again", found / SHARD)
+    refused(lambda: read_parquet(found), "is missing: the set is incomplete; write the set again", found / SHARD)
 
 
 def test_a_shard_that_changes_while_the_set_is_read(found: Path) -> None:
@@ -123,7 +123,7 @@ def with_word(name: str, value: Any) -> Callable[[pa.Table, dict[str, Any]], pa.
         (with_word("format", 2), "is of format 2, this probox reads 1"),
         (
             lambda table, words: table.append_column("cov1_xx", [[1.0] * len(table)]),
-            r"is alone in having covariances or none, unlike .*part-00000-of-00003\.parquet",
+            r"differs in having covariances from .*part-00000-of-00003\.parquet",
         ),
         (lambda table, words: table.drop_columns(["image_id"]), "expected a column 'image_id'"),
     ],
@@ -136,8 +136,8 @@ def test_shards_that_differ(found: Path, change: Callable[..., pa.Table], messag
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("category_ids", [5, 6], "numbers its categories otherwise than"),
-        ("filter_small", True, "goes by other rules than"),
+        ("category_ids", [5, 6], "has other category ids than"),
+        ("filter_small", True, "has another filter_small setting than"),
         ("classes", ["dog", "cup"], "has other classes than"),
     ],
 )
@@ -158,14 +158,14 @@ def test_a_shard_without_rows_goes_with_any(found: Path) -> None:
 def test_folders_without_shards(tmp_path: Path, found: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    refused(lambda: read_parquet(empty), "expected Parquet files in this folder, but there are none", empty)
+    refused(lambda: read_parquet(empty), "expected Parquet files in this folder, but found none", empty)
     refused(lambda: read_parquet(tmp_path / "nowhere"), "no such file", tmp_path / "nowhere")
     with pytest.raises(InputError, match="empty: "):
         read_truth(empty)
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     pq.write_table(pa.table({"a": [1]}), foreign / "part-0.parquet")
-    refused(lambda: read_truth(foreign), "is a Parquet file, but not one of probox", foreign / "part-0.parquet")
+    refused(lambda: read_truth(foreign), "is a Parquet file, but was not written by probox", foreign / "part-0.parquet")
     (foreign / "part-0.parquet").write_text("no")
     refused(lambda: read_truth(foreign), "expected a Parquet file", foreign / "part-0.parquet")
     refused(lambda: read_truth(found), "holds detections", found / "part-00000-of-00003.parquet")
@@ -194,5 +194,5 @@ def test_row_groups_of_half_images(tmp_path: Path, found: Path) -> None:
 
 
 def test_wanted_images_that_there_are_not(truth: Path) -> None:
-    refused(lambda: read_parquet_truth(truth, image_ids=[1, 77]), "image 77: there is no such image", truth)
+    refused(lambda: read_parquet_truth(truth, image_ids=[1, 77]), "image 77: unknown image", truth)
     assert len(read_parquet_truth(truth, image_ids=[]).dataset) == 0

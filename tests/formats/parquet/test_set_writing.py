@@ -135,16 +135,16 @@ def test_what_is_not_replaced(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     photos.mkdir()
     (photos / "1.png").write_bytes(b"png")
-    refused("photos: is not empty, and is no set that probox wrote; choose another name", photos)
+    refused("photos: is not empty, and is not a set written by probox; choose another name", photos)
     hand = tmp_path / "hand"
     hand.mkdir()
     write_parquet(hand / "part-0.parquet", some_detections())
-    refused("hand: is not empty, and is no set that probox wrote", hand)
+    refused("hand: is not empty, and is not a set written by probox", hand)
     own = tmp_path / "own"
     write_parquet(own, some_detections(), shards=2)
     refused("own: is there already and does not hold ground truth in Parquet", own, truth)
     (own / "notes.txt").write_text("mine")
-    refused(r"own/notes\.txt: is in the way: it does not belong to the set", own)
+    refused(r"own/notes\.txt: is in the way: not part of the set", own)
     (own / "notes.txt").unlink()
     (own / "part-00000-of-00002.parquet").write_bytes(b"mine")
     refused("own: is there already and does not hold detections in Parquet", own)

@@ -91,7 +91,7 @@ def test_a_shard_that_is_missing_or_damaged(memory: Any) -> None:
     memory.pipe(place, b"\0" * memory.size(place))
     refused(lambda: read_parquet(SET), "expected a Parquet file", f"{SET}/part-00000-of-00003.parquet: ")
     memory.rm_file(place)
-    refused(lambda: read_parquet(SET), "is missing: the set is not", f"{SET}/part-00000-of-00003.parquet: ")
+    refused(lambda: read_parquet(SET), "is missing: the set is incomplete", f"{SET}/part-00000-of-00003.parquet: ")
 
 
 def test_a_set_takes_the_place_of_an_earlier_one(memory: Any) -> None:
@@ -103,7 +103,7 @@ def test_a_set_takes_the_place_of_an_earlier_one(memory: Any) -> None:
     refused(lambda: write_parquet(SET, truth, shards=2), "is there already and does not hold ground truth", SET)
     memory.pipe("/bucket/found/photo.png", b"mine")
     refused(lambda: write_parquet(SET, FOUND, shards=2), "is in the way", f"{SET}/photo.png: ")
-    refused(lambda: write_parquet("memory://bucket", FOUND, shards=2), "is not empty, and is no set", "memory://bucket")
+    refused(lambda: write_parquet("memory://bucket", FOUND, shards=2), "is not empty, and is not a set", "memory://bucket")
     write_parquet("memory://bucket/one.parquet", FOUND)
     refused(lambda: write_parquet("memory://bucket/one.parquet", FOUND, shards=2), "is a file, expected", "memory:")
 
@@ -126,7 +126,7 @@ def test_a_run_that_is_stopped_leaves_a_set_that_says_so(memory: Any, monkeypatc
         patch.setattr(pq.ParquetWriter, "write_table", fail)
         with pytest.raises(KeyboardInterrupt):
             write_parquet(SET, FOUND, shards=3)
-    refused(lambda: read_parquet(SET), "is missing: the set is not complete; write the set again", SET)
+    refused(lambda: read_parquet(SET), "is missing: the set is incomplete; write the set again", SET)
     write_parquet(SET, FOUND, shards=2)
     assert_same(FOUND, read_parquet(SET))
     assert len(files(memory)) == 2
@@ -134,7 +134,7 @@ def test_a_run_that_is_stopped_leaves_a_set_that_says_so(memory: Any, monkeypatc
 
 def test_urls_that_lead_nowhere(memory: Any) -> None:
     refused(lambda: read_truth("memory://nowhere/truth"), "no such file or folder; check the URL", "memory://nowhere")
-    refused(lambda: read_truth("nothing://bucket/truth"), "nothing is known of the scheme 'nothing'", "nothing://")
+    refused(lambda: read_truth("nothing://bucket/truth"), "unknown scheme 'nothing'", "nothing://")
     refused(lambda: read_truth(Path("memory://bucket/truth")), "looks like a URL that became a path", "memory:/bucket")
     refused(lambda: write_parquet(Path("s3://b/x"), FOUND), "give URLs as text", "s3:/b/x")
 

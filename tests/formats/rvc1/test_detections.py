@@ -98,7 +98,7 @@ def test_what_is_wrong_is_named(write: Write, truth: GroundTruth, value: Any, me
 
 
 def test_a_folder_needs_challenge_truth(tmp_path: Path, truth: GroundTruth) -> None:
-    with pytest.raises(InputError, match="or sequences of challenge ground truth"):
+    with pytest.raises(InputError, match="or sequences of RVC1 ground truth"):
         read_detections(tmp_path, truth)
 
 
@@ -302,10 +302,10 @@ def test_images_may_be_left_out_and_others_are_counted(write: Write, truth: Grou
     ("names", "message"),
     [
         (["nine.jpg"], "img_names: expected one name for each of the 2 lists of detections, but got 1"),
-        (["a.jpg", "b.jpg"], "img_names: none of the 2 names is an image of the ground truth (the first is 'a.jpg', "),
+        (["a.jpg", "b.jpg"], "img_names: none of the 2 names is in the ground truth (the first is 'a.jpg', "),
         (
             ["y/nine.jpg", "x/nine.jpg"],
-            "image 9: img_names[1]: 'x/nine.jpg' names an image that another name",
+            "image 9: img_names[1]: 'x/nine.jpg' is a second name of this image",
         ),
         ([1, 2], "img_names[0]: expected a string, but got 1"),
     ],
@@ -384,7 +384,7 @@ def test_images_of_the_same_name_in_other_folders_stay_apart(write: Write, chose
     assert read_rvc1(both, truth.select_images([chosen])).image_ids.tolist() == [chosen] * chosen
     alone = write(named(["a/001.jpg"], [entry()]), "alone.json")
     if chosen == 2:
-        with pytest.raises(InputError, match="none of the 1 names is an image of the ground truth"):
+        with pytest.raises(InputError, match="none of the 1 names is in the ground truth"):
             read_rvc1(alone, truth.select_images([2]))
 
 

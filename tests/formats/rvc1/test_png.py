@@ -116,7 +116,7 @@ good = encode(np.arange(12, dtype=np.uint16).reshape(3, 4, 1), 0, 8, [0, 1, 4])
         (SIGNATURE + chunk(b"IEND", b""), "no header or no pixels"),
         (good.replace(b"IDAT", b"IDAX"), "damaged"),
         (encode(np.zeros((2, 2, 1), np.uint16), 0, 8, [0, 0], interlace=1), "interlaced"),
-        (encode(np.zeros((2, 2, 1), np.uint16), 3, 8, [0, 0]), "the palette lacks"),
+        (encode(np.zeros((2, 2, 1), np.uint16), 3, 8, [0, 0]), "outside the palette"),
         (encode(np.zeros((2, 2, 1), np.uint16), 5, 8, [0, 0]), "colour type 5"),
         (raw(1 << 30, 1 << 30, b""), "per side, but got"),
         (raw(4, 4, b"\0" * 9), "wrong amount of pixels"),

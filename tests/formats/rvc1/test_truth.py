@@ -210,5 +210,5 @@ def test_what_is_wrong_is_named(sequence: Path) -> None:
 def test_the_same_image_twice(sequence: Path) -> None:
     entry = '{"_metadata": {"mask_name": "m.png"}}'
     (sequence / "labels.json").write_text(f'{{"000": {entry}, "000": {entry}}}')
-    with pytest.raises(InputError, match="image 000: the same image stands here twice"):
+    with pytest.raises(InputError, match="image 000: this image occurs twice"):
         read_rvc1_truth(sequence.parent)

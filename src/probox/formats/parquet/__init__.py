@@ -1,1 +1,1 @@
-"""Parquet files of detections and of ground truth, read whole or part by part."""
+"""Parquet files of detections and of ground truth, read whole or in parts."""

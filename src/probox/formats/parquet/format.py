@@ -1,4 +1,4 @@
-"""Parquet of detections and of ground truth: reading, writing single files and sets, and the two formats."""
+"""Parquet formats of detections and ground truth; writing of single files and sets."""
 
 from __future__ import annotations
 
@@ -47,30 +47,30 @@ def _ids(given: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def write_parquet(path: Paths, table: Detections | GroundTruth, *, shards: int | None = None) -> Notes:
-    """Write detections or ground truth to Parquet; reading it gives back every bit.
+    """Write detections or ground truth to Parquet; reading restores all values bit-identically.
 
-    Detections are written by ascending image, those of one image in their order.
+    Detections are written by ascending image id, otherwise in table order.
 
     Parameters
     ----------
     path : path
-        The file, or with `shards` the folder; or the URL of either, given as text.
+        Output file, or with `shards` a folder; or the URL of either, as text.
     table : Detections or GroundTruth
-        What to write. Heatmaps cannot be held by this format.
+        Table to write. The format cannot store heatmaps.
     shards : int, optional
-        Write a folder of so many files of about as many rows each; an image is in one file. A folder that is there is
-        replaced if it holds such a set of the same kind of table and nothing else.
+        Write a folder of this many files with about equally many rows; each image is in one file. An existing folder
+        is replaced only if it holds such a set of the same kind of table and nothing else.
 
     Returns
     -------
-    tuple of str
-        What is to be said of it: that there were fewer images than files wanted.
+    tuple of Note
+        A note if there are fewer images than requested files.
     """
     expect_path(path, remedy="the order is write_parquet(path, table)")
     if not isinstance(table, Detections | GroundTruth):
         raise InputError(
             f"expected argument `table` to be Detections or GroundTruth, but got {type(table).__name__}",
-            remedy="an evaluation is kept with its method save",
+            remedy="save evaluations with Evaluation.save",
         )
     kind = "truth" if isinstance(table, GroundTruth) else "detections"
     if shards is not None:
@@ -85,7 +85,7 @@ def write_parquet(path: Paths, table: Detections | GroundTruth, *, shards: int |
 
 
 def _check_shards(shards: object) -> int:
-    """Return a number of shards; raise unless it is one."""
+    """Return the number of shards as an integer; raise if it is invalid."""
     try:
         number = operator.index(shards)  # type: ignore[arg-type]
     except TypeError:
@@ -96,18 +96,18 @@ def _check_shards(shards: object) -> int:
 
 
 def check_parquet_output(path: Paths, table: str, *, shards: int | None = None, folder: bool = False) -> None:
-    """Raise if there is something at a place that may not be replaced: before any work is done.
+    """Raise if existing data may not be replaced; called before any work is done.
 
     Parameters
     ----------
     path : path
-        The place of a file, or with `shards` of a set.
+        Path of a file, or with `shards` of a set.
     table : {"detections", "truth"}
-        What it will hold.
+        Kind of the new table.
     shards : int, optional
-        How many files the set will have.
+        Number of files of the set.
     folder : bool
-        Whether the folder of a file must be there.
+        Raise if the parent folder is missing.
     """
     check_not_flattened(path)
     if shards is not None:
@@ -125,7 +125,7 @@ def check_parquet_output(path: Paths, table: str, *, shards: int | None = None, 
 
 
 def files_to_replace(path: Paths) -> list[str]:
-    """Return the files in a folder, which go where a set takes its place."""
+    """Return the files in a folder, which a set written there replaces."""
     return [] if is_url(path) or not is_folder(path) else [inside(path, name) for name in all_files(path)]
 
 
@@ -138,23 +138,23 @@ def _in_the_way(path: Paths, kind: Kind) -> InputError:
 
 
 def _check_set(path: Paths, kind: Kind, table: str) -> None:
-    """Raise unless there is nothing at a place, or shards that probox wrote, and nothing else with them."""
+    """Raise unless the folder is missing, empty, or holds only shards written by probox."""
     files = all_files(path) if is_url(path) or is_folder(path) else {}
     if not is_url(path):
-        files = drop_hidden(files, Path(path).resolve().name)  # a run that was killed left them, or this one has them
+        files = drop_hidden(files, Path(path).resolve().name)  # hidden folders of this run or of a killed one
     if "" in files:
         raise InputError("is a file, expected a folder to write to", file=str(path), remedy="choose another name")
     own = [name for name in files if OWN_NAME.fullmatch(name)]
     if files and not own:
         raise InputError(
-            "is not empty, and is no set that probox wrote",
+            "is not empty, and is not a set written by probox",
             file=str(path),
             remedy="choose another name, or move it away",
         )
     for name in files:
         if name not in own:
             raise InputError(
-                "is in the way: it does not belong to the set that probox wrote here",
+                "is in the way: not part of the set written by probox",
                 file=inside(path, name),
                 remedy="move it away, or choose another name for the set",
             )
@@ -185,7 +185,7 @@ def _write_set(path: Paths, table: Detections | GroundTruth, kind: str, shards: 
         for number, (begin, end) in enumerate(borders)
     }
     if is_url(path):
-        # Nothing can be moved into place there: a set without one of its shards says of itself that it is not complete.
+        # No atomic rename here; the names of shards contain their number, so an incomplete set is detected.
         for name in all_files(path):
             remove_remote(inside(path, name))
         for name, part in parts.items():
@@ -200,7 +200,7 @@ def _write_set(path: Paths, table: Detections | GroundTruth, kind: str, shards: 
 
 
 def _images_of(table: Detections | GroundTruth) -> tuple[Ids, Ids]:
-    """Return the images of a table by ascending image, and where the rows of each start; one more entry than images."""
+    """Return the ascending image ids of a table, and the start of each image's rows; one more entry than images."""
     if isinstance(table, GroundTruth):
         return table.image_ids, table.dataset.offsets(table.image_rows)
     images, starts = np.unique(table.image_ids, return_index=True)
@@ -208,9 +208,9 @@ def _images_of(table: Detections | GroundTruth) -> tuple[Ids, Ids]:
 
 
 def _borders(offsets: Ids, shards: int) -> Iterator[tuple[int, int]]:
-    """Yield the first image of each shard and the one after its last: at least one, with a fair share of the rows.
+    """Yield the first image of each shard and the one after its last: at least one, with about equally many rows.
 
-    An image without objects takes a row, too.
+    An image without objects counts as one row.
 
     >>> list(_borders(np.array([0, 1, 2, 10, 11, 12]), 3))
     [(0, 2), (2, 3), (3, 5)]
@@ -219,7 +219,7 @@ def _borders(offsets: Ids, shards: int) -> Iterator[tuple[int, int]]:
     shards = max(1, min(shards, images))
     ends = np.concatenate([[0], np.cumsum(np.maximum(np.diff(offsets), 1))])
     wanted = ends[-1] * np.arange(1, shards) / shards
-    after = np.searchsorted(ends, wanted)  # at least 1, for something is wanted
+    after = np.searchsorted(ends, wanted)  # at least 1, because wanted > 0
     nearest = after - (wanted - ends[after - 1] <= ends[after] - wanted)
     begin = 0
     for number, fair in enumerate(nearest.tolist(), 1):
@@ -280,7 +280,7 @@ PARQUET_TRUTH = TruthFormat(
 
 
 def in_shards(shards: int | None) -> tuple[DetectionFormat, TruthFormat]:
-    """Return the formats of detections and of ground truth that write sets of so many files; None: single files."""
+    """Return the formats that write sets of `shards` files; None: single files."""
     if shards is None:
         return PARQUET_DETECTIONS, PARQUET_TRUTH
     return (

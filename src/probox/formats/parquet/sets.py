@@ -1,4 +1,4 @@
-"""Parquet as one table, read whole, by images or piece by piece: a file, a folder of files, or the URL of either."""
+"""Tables in one or several Parquet files: a file, a folder of files, or the URL of either."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RUNS = ("run_y", "run_begin", "run_end")
 OBJECT_COLUMNS = ("object_id", "class", "area", "crowd", *MASK_BOX, *RUNS)
 
 CONNECTIONS = 16
-"""How many distant shards are opened at a time."""
+"""Number of remote shards that are opened at a time."""
 
 Columns = dict[str, Any]
 Chosen = list[tuple[Shard, list[int]]]
@@ -50,12 +50,12 @@ def open_detections(path: Paths) -> DetectionSet:
 
 
 def probability_names(classes: int) -> list[str]:
-    """Return the columns of label probabilities."""
+    """Return the names of the columns of label probabilities."""
     return [f"prob_{column}" for column in range(classes)]
 
 
 class _Set:
-    """Shards that hold one table together; a single file is a set of one."""
+    """Shards of one table; a single file is a set of one."""
 
     table: str
 
@@ -86,15 +86,15 @@ class _Set:
 
     @property
     def shards(self) -> int:
-        """Return how many files there are."""
+        """Return the number of files."""
         return len(self._shards)
 
     @cached_property
     def _images(self) -> tuple[Ids, Ids, Ids, Ids]:
-        """The images by ascending id, the shard and the row group of each, and how many rows it has there.
+        """All image ids in ascending order, with shard, row group and number of rows of each.
 
-        They are read from the column: statistics may lie, and asking pyarrow for those of a damaged file can end the
-        process (a C++ exception that Python never sees), also in a filter of pyarrow.dataset.
+        They are read from the column, not from its statistics: statistics may be wrong, and reading them from a damaged
+        file can abort the process with a C++ exception, also through a filter of pyarrow.dataset.
         """
         parts = self._pool_map(Shard.read_images, self._shards)
         numbers = np.repeat(np.arange(len(parts)), [len(ids) for ids, _, _ in parts])
@@ -102,7 +102,7 @@ class _Set:
         order = np.lexsort((groups, numbers, ids))
         ids, numbers, groups, rows = ids[order], numbers[order], groups[order], rows[order]
         twice = np.flatnonzero((ids[1:] == ids[:-1]) & (numbers[1:] != numbers[:-1]))
-        if len(twice):  # its rows would be counted twice or torn apart
+        if len(twice):  # its rows would be counted twice, or split
             one, other = (self._shards[int(numbers[twice[0] + step])].path for step in (0, 1))
             raise InputError(
                 f"the image is also in {other}",
@@ -111,12 +111,12 @@ class _Set:
         return ids, numbers, groups, rows
 
     def _pool_map(self, function: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:
-        """Return what a function returns for each value; distant files are waited for together."""
+        """Apply a function to each value; remote files are read concurrently."""
         with ThreadPoolExecutor(self._connections) as pool:
             return list(pool.map(function, values))
 
     def fingerprint(self) -> str:
-        """Return a SHA-256 of the names, sizes and footers of all files, in any order."""
+        """Return a SHA-256 of names, sizes and footers of all files, independent of their order."""
         files = zip(self._names, self._shards, strict=True)
         lines = sorted(f"{name}\0{shard.size}\0{shard.footer_hash}\n" for name, shard in files)
         return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
@@ -127,7 +127,7 @@ class _Set:
         return [(shard, shard.all_groups()) for shard in self._shards]
 
     def _holding(self, image_ids: Ids) -> Chosen:
-        """Return the shards and row groups that hold any of these images, whose ids ascend."""
+        """Return the shards and row groups that hold any of the given ascending image ids."""
         ids, numbers, groups, _ = self._images
         begins, ends = (np.searchsorted(ids, image_ids, side=side) for side in ("left", "right"))
         counts = ends - begins
@@ -138,20 +138,20 @@ class _Set:
         return [(self._shards[number], found) for number, found in chosen.items()]
 
     def _words(self, shard: Shard) -> Mapping[str, Any]:
-        """Return what a shard must have in common with the others; None goes with any."""
+        """Return the properties that all shards must share; None matches any value."""
         raise NotImplementedError
 
 
 DIFFERENCES = {
     "classes": "has other classes than",
-    "category_ids": "numbers its categories otherwise than",
-    "filter_small": "goes by other rules than",
-    "covariances": "is alone in having covariances or none, unlike",
+    "category_ids": "has other category ids than",
+    "filter_small": "has another filter_small setting than",
+    "covariances": "differs in having covariances from",
 }
 
 
 class TruthSet(_Set):
-    """Ground truth in Parquet: one row per object, and one for an image without objects; masks as runs."""
+    """Ground truth in Parquet: one row per object, and one row per image without objects; masks as runs."""
 
     table = "truth"
 
@@ -162,7 +162,7 @@ class TruthSet(_Set):
 
     @property
     def image_ids(self) -> Ids:
-        """Return the ids of all images, ascending; their column alone is read."""
+        """Return the ids of all images, ascending; only this column is read."""
         return np.unique(self._images[0])
 
     def read(self) -> GroundTruth:
@@ -170,7 +170,7 @@ class TruthSet(_Set):
         return self._join(self._all())
 
     def select_images(self, image_ids: Ids) -> GroundTruth:
-        """Return the table of these images alone, as `GroundTruth.select_images` does; all of them must be here."""
+        """Return the table of these images only, as `GroundTruth.select_images` does; raise for unknown ids."""
         wanted = np.unique(image_ids)
         return self._join(self._holding(wanted), wanted)
 
@@ -178,7 +178,7 @@ class TruthSet(_Set):
         return {word: shard.header[word] for word in ("classes", "category_ids", "filter_small")}
 
     def _join(self, chosen: Chosen, wanted: Ids | None = None) -> GroundTruth:
-        """Return one table of the images of some row groups, all or the wanted ones, by ascending image."""
+        """Return one table of some row groups, with all or the wanted images, by ascending image id."""
         parts = [_read_truth(shard, groups) for shard, groups in chosen or [(self._shards[0], [])]]
         if wanted is not None:
             known = np.concatenate([part.image_ids for part in parts])
@@ -259,7 +259,7 @@ def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
             labels=shard.numbers(objects, "class", np.int32),
             boxes=boxes,
             masks=masks,
-            extents=extents,  # type: ignore[arg-type]  # None: the table finds them
+            extents=extents,  # type: ignore[arg-type]  # None: the table derives them
             areas=areas,
             crowd=shard.numbers(objects, "crowd", np.bool_),
             ids=shard.numbers(objects, "object_id", np.int64),
@@ -290,7 +290,7 @@ def _masks(shard: Shard, objects: Any, image_ids: Ids) -> Masks:
 
 
 def _runs(shard: Shard, objects: Any) -> tuple[Ids, list[npt.NDArray[np.int32]]]:
-    """Return how many runs each object has, and the three columns of all runs."""
+    """Return the number of runs of each object, and the three columns of all runs."""
     arrow, _ = pyarrow()
     counts: list[Ids] = []
     columns = []
@@ -318,24 +318,24 @@ class DetectionSet(_Set):
     table = "detections"
 
     def image_counts(self) -> tuple[Ids, Ids]:
-        """Return the images that have detections, ascending, and how many each has; their column alone is read."""
+        """Return the ascending ids of images with detections, and their numbers of detections; reads one column."""
         ids, _, _, rows = self._images
         known, place = np.unique(ids, return_inverse=True)
         return known, np.bincount(place.reshape(-1), rows, len(known)).astype(np.int64)
 
     def read(self) -> Draft:
-        """Return all rows, by ascending image."""
+        """Return all rows by ascending image id."""
         return self._join(self._all())
 
     def read_images(self, image_ids: Ids) -> Draft:
-        """Return the rows of these images, by ascending image. Row groups without any are not read."""
+        """Return the rows of these images by ascending image id; row groups without them are skipped."""
         wanted = np.unique(image_ids)
         return self._join(self._holding(wanted), wanted)
 
     def pieces(self, image_ids: Ids | None = None) -> Iterator[Draft]:
-        """Yield the rows of one row group after the other, shard by shard; of these images alone, if ids are given.
+        """Yield the rows of one row group after the other, optionally of these images only.
 
-        Each image lies in one piece. Row groups without rows that are wanted are not read.
+        Each image is in one piece. Row groups without wanted rows are skipped.
         """
         wanted = None if image_ids is None else np.unique(image_ids)
         for shard, groups in self._all() if wanted is None else self._holding(wanted):
@@ -352,8 +352,8 @@ class DetectionSet(_Set):
         return {"classes": shard.header["classes"], "covariances": _has_covariances(shard) if shard.rows else None}
 
     def _join(self, chosen: Chosen, wanted: Ids | None = None) -> Draft:
-        """Return the rows of some row groups, all or those of wanted images, by ascending image."""
-        # One by one, for together label probabilities would take twice the memory.
+        """Return the rows of some row groups, of all or the wanted images, by ascending image id."""
+        # One by one: reading all row groups at once would double the memory of the label probabilities.
         chosen = [(shard, [group]) for shard, groups in chosen for group in groups] or [(self._shards[0], [])]
         rows = [shard.row_numbers(groups) for shard, groups in chosen]
         starts = np.cumsum([0, *map(len, rows)])
@@ -402,12 +402,12 @@ def _has_covariances(shard: Shard) -> bool:
 
 
 def _default(name: str, part: Columns, label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Return the sizes or scores that follow from the other columns of a shard."""
+    """Return sizes or scores derived from the other columns of a shard."""
     return extents_of(part["boxes"]) if name == "extents" else probabilities_of(label_probs, part["labels"])
 
 
 def _read_rows(shard: Shard, groups: Sequence[int], label_probs: npt.NDArray[np.float32]) -> Columns:
-    """Return the columns of some row groups; label probabilities are written to an array."""
+    """Return the columns of some row groups; label probabilities are written into an array."""
     probs = probability_names(len(shard.classes))
     given = [name for name in probs if name in shard.columns]
     stated = ["score"] if not given or "score" in shard.columns else []

@@ -1,4 +1,4 @@
-"""Parquet files of a set, read through Arrow: headers checked, row groups chosen by image, columns as arrays."""
+"""Single Parquet files of a set, read through Arrow: header checks, row groups by image, columns as arrays."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from probox.support.optional import pip_command, require
 from probox.support.parallel import thread_count
 
 OLDEST_PYARROW = 18
-"""The first one that reads the 32-bit decimals which others write."""
+"""First release that reads 32-bit decimals written by others."""
 OLDEST_WITH_DECIMAL32 = 22
-"""The first one that writes them."""
+"""First release that writes 32-bit decimals."""
 
 FORMAT = 1
 KEY = b"probox"
-"""The key of the file's metadata under which JSON says what the columns mean."""
+"""Metadata key of a JSON text with the meaning of the columns."""
 
 MAGIC = b"PAR1"
 MAX_DIGITS = 9
-"""Decimals of up to nine digits fit Parquet's 32-bit integers."""
+"""Decimals of up to nine digits fit 32-bit integers."""
 
 REMEDY = "write it with probox.write_parquet or `probox convert`"
 
@@ -56,7 +56,7 @@ Ids = npt.NDArray[np.int64]
 
 
 def is_parquet(path: Paths) -> bool:
-    """Return whether a file starts as Parquet files do; pipes are not looked into, for that would use them up."""
+    """Return whether a file starts like a Parquet file; False for pipes, which can be read only once."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
@@ -67,7 +67,7 @@ def is_parquet(path: Paths) -> bool:
 
 
 def footer_of(file: BinaryIO) -> bytes:
-    """Return the footer of a file, which says what is where in it; nothing if it does not end as Parquet files do."""
+    """Return the footer of a file, which locates its content; empty if it does not end like a Parquet file."""
     size = file.seek(0, os.SEEK_END)
     if size < 3 * len(MAGIC):
         return b""
@@ -81,7 +81,7 @@ def footer_of(file: BinaryIO) -> bytes:
 
 
 def arrow_module(name: str) -> Any:
-    """Return a module of pyarrow, which is installed on demand."""
+    """Import a module of pyarrow, or raise with an installation command."""
     return require(name, extra="parquet", purpose="Parquet files need")
 
 
@@ -103,8 +103,8 @@ def _major(arrow: Any) -> int:
 def decimal_array(integers: npt.NDArray[np.int32], scale: int) -> Any:
     """Return an Arrow array of decimals: integers in units of ``10**-scale``.
 
-    In the file they are 32-bit integers either way. In memory, a pyarrow that cannot write small decimals has them in
-    128 bits.
+    In the file they are 32-bit integers in any case. A pyarrow that cannot write 32-bit decimals keeps them in 128 bits
+    in memory.
     """
     arrow, _ = pyarrow()
     if _major(arrow) >= OLDEST_WITH_DECIMAL32:
@@ -112,12 +112,12 @@ def decimal_array(integers: npt.NDArray[np.int32], scale: int) -> Any:
     else:
         kind, words = arrow.decimal128(MAX_DIGITS, scale), np.empty((len(integers), 2), np.int64)
         words[:, 0] = integers
-        words[:, 1] = np.where(integers < 0, -1, 0)  # the upper half of two's complement
+        words[:, 1] = np.where(integers < 0, -1, 0)  # upper half of the two's complement
     return arrow.Array.from_buffers(kind, len(integers), [None, arrow.py_buffer(words)])
 
 
 def are_small_decimals(kind: Any) -> bool:
-    """Return whether an Arrow type is of decimals that `integers_of` gives."""
+    """Return whether `integers_of` supports the decimals of an Arrow type."""
     arrow, _ = pyarrow()
     return bool(
         arrow.types.is_decimal(kind)
@@ -128,7 +128,7 @@ def are_small_decimals(kind: Any) -> bool:
 
 
 def integers_of(chunk: Any) -> npt.NDArray[np.int32]:
-    """Return the integers of an Arrow array of small decimals; those of 32 bits without a copy."""
+    """Return the integers of an Arrow array of small decimals, without a copy if they have 32 bits."""
     if not len(chunk):
         return np.zeros(0, np.int32)
     content = chunk.buffers()[1]
@@ -137,30 +137,30 @@ def integers_of(chunk: Any) -> npt.NDArray[np.int32]:
     low, high = np.frombuffer(content, np.int64, 2 * len(chunk), 16 * chunk.offset).reshape(-1, 2).T
     if ((high != low >> 63) | (low <= -(10**MAX_DIGITS)) | (low >= 10**MAX_DIGITS)).any():
         arrow, _ = pyarrow()
-        raise arrow.ArrowInvalid("a decimal has more digits than its column says")
+        raise arrow.ArrowInvalid("a decimal has more digits than its column declares")
     return np.ascontiguousarray(low, np.int32)
 
 
 def from_integers(integers: npt.NDArray[np.int32], scale: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return decimals as floats: one division, correctly rounded, is the float nearest to the decimal."""
+    """Convert decimals to floats; a single division is correctly rounded, so it gives the nearest float."""
     return np.asarray(integers.astype(dtype) / np.array(10.0**scale, dtype))
 
 
 ALWAYS_FINE = 1 << 28
-"""So many bytes of numbers are read whatever the file's size."""
+"""Numbers of up to this many bytes are read from files of any size."""
 MAX_EXPANSION = 200
-"""How much larger than its file a table may be beyond that."""
+"""Limit beyond that: bytes of numbers per byte of the file."""
 NUMBER_BYTES = 8
 OWN_NAME = re.compile(r"part-(\d{5,})-of-(\d{5,})\.parquet")
-"""The names of shards that probox writes: each says how many there are."""
+"""Names of shards written by probox, which contain the number of shards."""
 ENDING = ".parquet"
 
 
 def is_parquet_source(path: Paths) -> bool:
-    """Return whether this is a Parquet file, a folder that holds Parquet shards, or a URL, which may be either."""
+    """Return whether this is a Parquet file, a folder with Parquet shards, or a URL, which may be either."""
     if is_url(path) or is_parquet(path):
         return True
-    if not is_folder(path) or has_sequences(Path(path)):  # challenge ground truth, with detections beside it
+    if not is_folder(path) or has_sequences(Path(path)):  # RVC1 ground truth, with detections beside it
         return False
     try:
         return any(is_shard_name(name) for name, _ in _walk(Path(path)))
@@ -169,7 +169,7 @@ def is_parquet_source(path: Paths) -> bool:
 
 
 def is_shard_name(name: str) -> bool:
-    """Return whether a file of a set is a shard: no name on the way to it begins with ``_`` or ``.``.
+    """Return whether a file of a set is a shard: no part of its path begins with ``_`` or ``.``.
 
     >>> [is_shard_name(name) for name in ("camera=front/part-0.parquet", "_old.parquet", ".tmp/part-0.parquet")]
     [True, False, False]
@@ -179,7 +179,7 @@ def is_shard_name(name: str) -> bool:
 
 
 def shard_names(path: Paths) -> list[str]:
-    """Return the names of the shards of a set, ascending; a single file has an empty name."""
+    """Return the sorted names of the shards of a set; a single file has an empty name."""
     check_not_flattened(path)
     if not is_url(path) and not is_folder(path):
         return [""]
@@ -190,7 +190,7 @@ def shard_names(path: Paths) -> list[str]:
         return [""]
     names = sorted(filter(is_shard_name, files))
     if not names:
-        raise InputError("expected Parquet files in this folder, but there are none", file=str(path), remedy=REMEDY)
+        raise InputError("expected Parquet files in this folder, but found none", file=str(path), remedy=REMEDY)
     written: dict[tuple[str, str], set[str]] = defaultdict(set)
     for name in names:
         if own := OWN_NAME.fullmatch(PurePosixPath(name).name):
@@ -200,13 +200,13 @@ def shard_names(path: Paths) -> list[str]:
             name = (PurePosixPath(folder) / f"part-{number:05d}-of-{count}.parquet").as_posix()
             if name not in there:
                 raise InputError(
-                    "is missing: the set is not complete", file=inside(path, name), remedy="write the set again"
+                    "is missing: the set is incomplete", file=inside(path, name), remedy="write the set again"
                 )
     return names
 
 
 def all_files(path: Paths) -> dict[str, int]:
-    """Return the sizes of all files in a folder and the folders in it, by their names in it."""
+    """Return the sizes in bytes of all files below a folder, by their relative names."""
     if is_url(path):
         return remote_files(str(path)) or {}
     try:
@@ -220,7 +220,7 @@ def all_files(path: Paths) -> dict[str, int]:
 
 
 def _walk(root: Path) -> Iterator[tuple[str, Path]]:
-    """Yield all files in a folder; linked folders are followed, each once, for no shard may be missed in silence."""
+    """Yield all files below a folder. Linked folders are followed, each once: a missed shard would go unnoticed."""
     seen: set[tuple[int, int]] = set()
 
     def stop(error: OSError) -> None:
@@ -238,14 +238,14 @@ def _walk(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 class Shard:
-    """A Parquet file of probox. It is open only while it is read: a set may have thousands.
+    """A Parquet file written by probox. It is open only while it is read, because a set may have thousands.
 
     Parameters
     ----------
     path : path
-        The file, or its URL.
+        File or URL.
     table : {"detections", "truth"}
-        What it must hold.
+        Table that the file must hold.
     """
 
     def __init__(self, path: Paths, table: str) -> None:
@@ -262,20 +262,20 @@ class Shard:
         self.classes: tuple[str, ...] = tuple(self.header["classes"])
 
     def error(self, problem: str, **where: Any) -> InputError:
-        """Return an error of this file."""
+        """Return an error about this file."""
         return InputError(problem, file=self.path, **where)
 
     @property
     def rows(self) -> int:
-        """Return how many rows the file has."""
+        """Return the number of rows."""
         return int(self.starts[-1])
 
     def all_groups(self) -> list[int]:
-        """Return the row groups that have rows."""
+        """Return the row groups that are not empty."""
         return [int(group) for group in np.flatnonzero(np.diff(self.starts))]
 
     def read(self, columns: Sequence[str], groups: Sequence[int], *, optional: Sequence[str] = ()) -> Any:
-        """Return an Arrow table of these columns, and of optional ones that are there, of some row groups."""
+        """Return an Arrow table of some row groups: required columns, and optional ones that exist."""
         missing = [name for name in columns if name not in self.columns]
         twice = [] if len(set(self.columns)) == len(self.columns) else [n for n in columns if self.columns.count(n) > 1]
         if missing or twice:
@@ -292,14 +292,14 @@ class Shard:
         with self._open(self.path) as file:
             if len(groups):
                 table = file.read_row_groups(list(groups), columns=wanted)
-            else:  # which pyarrow 18 cannot read
+            else:  # pyarrow 18 cannot read zero row groups
                 table = file.schema_arrow.empty_table().select(wanted)
         if len(table) != rows:
             raise self.error(f"declares {rows} rows, but has {len(table)}", remedy="write or download it again")
         return table
 
     def read_images(self) -> tuple[Ids, Ids, Ids]:
-        """Return the images of each row group in turn, the group, and how many rows each has in it."""
+        """Return the image ids of each row group, the group of each, and its number of rows there."""
         image_ids = self.numbers(self.read(["image_id"], range(len(self.starts) - 1)), "image_id", np.int64)
         self.check_order(image_ids)
         found = [np.unique(part, return_counts=True) for part in np.split(image_ids, self.starts[1:-1])]
@@ -307,7 +307,7 @@ class Shard:
         return np.concatenate([ids for ids, _ in found]), groups, np.concatenate([counts for _, counts in found])
 
     def numbers(self, table: Any, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return a column of an Arrow table as an array, which must have no gaps and be of a fitting type."""
+        """Return a column of an Arrow table as an array; raise for missing values and unsuitable types."""
         arrow, _ = pyarrow()
         column = table.column(name)
         if column.null_count:
@@ -333,11 +333,11 @@ class Shard:
         return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
 
     def matrix(self, table: Any, names: Sequence[str], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return columns side by side, one row of numbers per row of the table."""
+        """Return columns as an (N, columns) array."""
         return np.ascontiguousarray(np.stack([self.numbers(table, name, dtype) for name in names]).T)
 
     def fill_rows(self, rows: npt.NDArray[np.float32], table: Any, names: Sequence[str]) -> None:
-        """Write float32 columns side by side into `rows`."""
+        """Write float32 columns into the columns of `rows`."""
         columns = [table.column(name) for name in names]
         kind = columns[0].type
         alike = all(c.type == kind and c.num_chunks == 1 and c.null_count == 0 for c in columns)
@@ -351,12 +351,12 @@ class Shard:
             _core.fill_rows_of_floats(rows, first=0, columns=floats, divisor=1.0, threads=threads)
 
     def box_names(self) -> list[str]:
-        """Return the columns of boxes that the file must have: those it has, made complete."""
+        """Return the required box columns: the pairs that occur in the file, made complete."""
         ends, sizes = (any(name in self.columns for name in pair) for pair in (ENDS, SIZES))
         return [*STARTS, *(ENDS if ends or not sizes else ()), *(SIZES if sizes else ())]
 
     def boxes(self, table: Any, rows: Ids) -> tuple[Doubles, Doubles | None]:
-        """Return boxes, and their stated sizes where these do not follow from them."""
+        """Return boxes, and their stated sizes if the file contains them."""
         given = self.box_names()
         starts = self.matrix(table, STARTS, np.float64)
         sizes = self.matrix(table, SIZES, np.float64) if SIZES[0] in given else None
@@ -364,7 +364,7 @@ class Shard:
             ends = self.matrix(table, ENDS, np.float64)
         else:
             assert sizes is not None
-            with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected later, in words
+            with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected later with a message
                 ends = starts + sizes
         if sizes is not None:
             for name, column in zip(SIZES, sizes.T, strict=True):
@@ -372,7 +372,7 @@ class Shard:
         return np.concatenate([starts, ends], axis=1), sizes
 
     def check_values(self, name: str, values: Doubles, rows: Ids, *, at_least: float = -np.inf) -> None:
-        """Raise for the first value that is not finite or too small; `rows` are the values' rows in the file."""
+        """Raise for the first value that is not finite or below `at_least`; `rows` are row numbers in the file."""
         fine = np.isfinite(values) & (values >= at_least)
         if fine.all():
             return
@@ -385,12 +385,12 @@ class Shard:
         )
 
     def row_numbers(self, groups: Sequence[int]) -> Ids:
-        """Return the number in the file of each row that reading these row groups gives."""
+        """Return the row numbers in the file of the rows in these row groups."""
         spans = [np.arange(self.starts[at], self.starts[at + 1]) for at in groups]
         return np.concatenate([np.zeros(0, np.int64), *spans])
 
     def check_order(self, image_ids: Ids, after: int | None = None) -> None:
-        """Raise unless images ascend and, if given, all come after one."""
+        """Raise unless image ids ascend and, if given, all are larger than `after`."""
         wrong = np.flatnonzero(image_ids[1:] < image_ids[:-1])
         if len(wrong) or (after is not None and len(image_ids) and image_ids[0] <= after):
             image = int(image_ids[wrong[0] + 1]) if len(wrong) else int(image_ids[0])
@@ -402,18 +402,18 @@ class Shard:
 
     @contextmanager
     def _open(self, path: Paths) -> Iterator[Any]:
-        """Open the file, which must be the one that was opened first."""
+        """Open the file and check that it has not changed since it was first opened."""
         _, parquet = pyarrow()
         with open_remote(self.path) if self._remote else open_regular(path) as handle, self._readable():
             if handle.read(len(MAGIC)) != MAGIC:
-                remedy = "only Parquet is read from URLs" if self._remote else "read_detections tells formats apart"
+                remedy = "only Parquet is read from URLs" if self._remote else "read_detections detects the format"
                 raise self.error("expected a Parquet file", remedy=remedy)
             footer = hashlib.sha256(footer_of(handle)).hexdigest()
             if footer != (self.footer_hash or footer):
                 raise self.error("was changed while it was read", remedy="run the command again")
             self.footer_hash, self.size = footer, handle.seek(0, os.SEEK_END)
             handle.seek(0)
-            # Single ranges of a distant file take long: they are asked for together.
+            # Latency of remote files is high: column ranges are requested together.
             yield parquet.ParquetFile(
                 handle if self._remote else self.path,
                 metadata=None if self._remote else _local_metadata(self.path, footer),
@@ -423,7 +423,7 @@ class Shard:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Turn what Arrow raises on damaged files into words."""
+        """Turn errors of Arrow on damaged files into an `InputError`."""
         arrow, _ = pyarrow()
         try:
             yield
@@ -431,7 +431,7 @@ class Shard:
             raise
         except Exception as error:
             ours = (arrow.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError)
-            if not self._remote and not isinstance(error, ours):  # drivers raise whatever they like
+            if not self._remote and not isinstance(error, ours):  # drivers raise exceptions of any type
                 raise
             raise self.error(
                 f"cannot be read as Parquet ({_one_line(error)})", remedy="write or download it again"
@@ -439,10 +439,10 @@ class Shard:
 
     def _parse_header(self, text: bytes | None, table: str) -> dict[str, Any]:
         if text is None:
-            raise self.error("is a Parquet file, but not one of probox", remedy=REMEDY)
+            raise self.error("is a Parquet file, but was not written by probox", remedy=REMEDY)
         try:
             header = json.loads(text)
-        except (ValueError, RecursionError):  # the latter where lists are nested a thousand levels deep
+        except (ValueError, RecursionError):  # RecursionError for deeply nested lists
             header = None
         if not isinstance(header, dict):
             raise self.error("expected JSON under the key 'probox' of the metadata", remedy=REMEDY)
@@ -477,7 +477,7 @@ class Shard:
 
 @lru_cache(maxsize=8)
 def _local_metadata(path: str, footer: str) -> Any:
-    """Return the parsed footer of a file, of which pieces are read one after the other."""
+    """Return the parsed footer of a file, cached because its row groups are read one by one."""
     return pyarrow()[1].read_metadata(path)
 
 

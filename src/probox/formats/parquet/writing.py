@@ -1,4 +1,4 @@
-"""Tables as Parquet files: columns of numbers that take little space, in row groups of whole images."""
+"""Tables as Parquet files: compact columns of numbers, in row groups of whole images."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from probox.tables.labels import probabilities_of
 from probox.version import __version__
 
 GROUP_BYTES = 16 << 20
-"""About how many bytes of a table go into one row group."""
+"""Approximate number of bytes of a row group before compression."""
 ZSTD_LEVEL = 3
 DIGEST = "probox_digest"
-"""The key of the file's metadata with a digest of all row groups."""
+"""Metadata key of a digest of all row groups."""
 MAX_SINGLE = 1 << 24
-"""Integers up to this one are float32 numbers; label probabilities with more digits are no printed decimals."""
+"""Integers up to 2^24 are exact in float32; label probabilities with more digits are not printed decimals."""
 
 
 Floats = npt.NDArray[np.floating[Any]]
 
 
 def says(file: BinaryIO, table: str) -> bool:
-    """Return whether probox has marked a Parquet file as such a table, which is plain in its footer."""
+    """Return whether the footer marks a Parquet file as such a table."""
     return f'"table": "{table}"'.encode() in footer_of(file)
 
 
@@ -67,15 +67,15 @@ TRUTH_FILE = Kind("ground truth in Parquet", _kind_of("truth"))
 
 
 def table_content(table: Detections | GroundTruth, name: str) -> Content:
-    """Return what writes a table to an open file; `name` is what messages call it.
+    """Return a function that writes a table to an open file; `name` is its name in messages.
 
-    Detections are written by ascending image, those of one image in their order.
+    Detections are written by ascending image id, otherwise in table order.
     """
     return _truth_content(table) if isinstance(table, GroundTruth) else _detections_content(table, name)
 
 
 def by_images(found: Detections) -> Detections:
-    """Return detections by ascending image, those of one image in their order."""
+    """Sort detections by image id, keeping the order within an image."""
     order = np.argsort(found.image_ids, kind="stable")
     return found if np.array_equal(order, np.arange(len(order))) else found.select(order)
 
@@ -131,7 +131,7 @@ def _covariance_columns(found: Detections) -> dict[str, Doubles]:
 
 
 def _is_spread(found: Detections) -> bool:
-    """Return whether label probabilities follow from class and score, so that the file need not hold them."""
+    """Return whether label probabilities follow from class and score, so that they need not be stored."""
     if not len(found.classes):
         return True
     piece = 1 << 16
@@ -146,7 +146,7 @@ def _is_spread(found: Detections) -> bool:
 def _truth_content(truth: GroundTruth) -> Content:
     arrow, _ = pyarrow()
     objects = _object_arrays(truth)
-    # An image without objects has one row, in which everything about an object is missing.
+    # An image without objects has one row, whose object columns are null.
     counts = np.diff(truth.dataset.offsets(truth.image_rows))
     image_of_row = np.repeat(np.arange(len(counts)), np.maximum(counts, 1))
     has_object = (counts > 0)[image_of_row]
@@ -206,11 +206,11 @@ def _object_arrays(truth: GroundTruth) -> dict[str, Any]:
 
 
 def _as_columns(columns: Mapping[str, npt.NDArray[Any]], *, alike: bool = False) -> dict[str, Any]:
-    """Return Arrow arrays of columns, decimals where that gives back every bit.
+    """Convert columns to Arrow arrays, as decimals where that is lossless.
 
-    Numbers that were printed with a few digits take half the space as decimals: ``0.01561`` is the integer
-    1561 and the scale 5, and ``float(1561) / float(100000)`` is the nearest float again. With `alike` all columns
-    get the same scale, or none gets one.
+    Numbers printed with a few digits take half the space as decimals: ``0.01561`` is the integer 1561 with scale 5, and
+    ``float(1561) / float(100000)`` is the same float, because the division is correctly rounded. With `alike` all
+    columns get the same scale, or none.
     """
     arrow, _ = pyarrow()
     groups = [list(columns)] if alike else [[name] for name in columns]
@@ -227,7 +227,7 @@ def _as_columns(columns: Mapping[str, npt.NDArray[Any]], *, alike: bool = False)
 
 
 def _decimal_scale(columns: Sequence[npt.NDArray[Any]]) -> int | None:
-    """Return the fewest decimal places that give back all floats to the last bit, if nine digits are enough."""
+    """Return the fewest decimal places that restore all floats bit-identically, None if nine digits are not enough."""
     if not columns or not np.issubdtype(columns[0].dtype, np.floating) or not columns[0].size:
         return None
     samples = [values[:: max(1, len(values) // 100)] for values in columns]
@@ -239,7 +239,7 @@ def _decimal_scale(columns: Sequence[npt.NDArray[Any]]) -> int | None:
 
 def _comes_back(values: Floats, scale: int) -> bool:
     limit = MAX_SINGLE if values.dtype == np.float32 else 10**MAX_DIGITS
-    if not bool((np.abs(values.astype(np.float64)) * 10.0**scale < limit - 1).all()):  # NaN is none either
+    if not bool((np.abs(values.astype(np.float64)) * 10.0**scale < limit - 1).all()):  # False for NaN
         return False
     bits = np.uint32 if values.dtype == np.float32 else np.uint64
     again = from_integers(_as_integers(values, scale), scale, values.dtype)
@@ -251,7 +251,7 @@ def _as_integers(values: Floats, scale: int) -> npt.NDArray[np.int32]:
 
 
 def _box_columns(boxes: Doubles, sizes: Doubles) -> dict[str, Doubles]:
-    """Return the columns of boxes and their stated sizes, without those that follow from the others to the last bit."""
+    """Return the columns of boxes and sizes, without those that follow exactly from the others."""
     low, high = boxes[:, :2], boxes[:, 2:]
     columns = dict(zip((*STARTS, *ENDS, *SIZES), (*low.T, *high.T, *sizes.T), strict=True))
     if _same_bits(high - low, sizes):
@@ -262,12 +262,12 @@ def _box_columns(boxes: Doubles, sizes: Doubles) -> dict[str, Doubles]:
 
 
 def _same_bits(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    """Return whether two arrays of float64 are equal to the last bit, signs of zeros and NaN included."""
+    """Return whether two float64 arrays are bit-identical, including signs of zeros and NaN."""
     return np.array_equal(np.ascontiguousarray(one).view(np.uint64), np.ascontiguousarray(other).view(np.uint64))
 
 
 def _cut_at_images(image_ids: Ids, bytes_per_row: int) -> list[slice]:
-    """Return row ranges of about `GROUP_BYTES` that end where an image ends; `image_ids` ascend."""
+    """Return row ranges of about `GROUP_BYTES` that end at image boundaries; `image_ids` ascend."""
     wanted = max(1, GROUP_BYTES // max(1, bytes_per_row))
     if not len(image_ids):
         return []
@@ -277,7 +277,7 @@ def _cut_at_images(image_ids: Ids, bytes_per_row: int) -> list[slice]:
     while begin < len(image_ids):
         at = int(np.searchsorted(borders, begin + wanted, side="right")) - 1
         end = int(borders[at])
-        if end <= begin:  # one image has more rows than are wanted
+        if end <= begin:  # an image larger than a row group
             end = int(borders[at + 1])
         cuts.append(slice(begin, end))
         begin = end
@@ -285,7 +285,7 @@ def _cut_at_images(image_ids: Ids, bytes_per_row: int) -> list[slice]:
 
 
 def _row_groups(schema: Any, words: Mapping[str, Any], tables: Iterable[Any], dictionaries: Sequence[str]) -> Content:
-    """Return what writes Arrow tables, one row group each, with `words` in the metadata, to an open file."""
+    """Return a function that writes each Arrow table as a row group, with `words` in the metadata."""
     arrow, parquet = pyarrow()
     text = json.dumps({"format": FORMAT, "version": __version__, **words}, ensure_ascii=False)
     full = schema.with_metadata({KEY: text.encode()})
@@ -310,14 +310,14 @@ def _row_groups(schema: Any, words: Mapping[str, Any], tables: Iterable[Any], di
         ) as writer:
             for table in tables:
                 writer.write_table(table.cast(full), row_group_size=max(1, len(table)))
-            # The footer tells files apart by it that are alike in all sizes.
+            # Files of equal sizes differ in this digest, which is part of the footer and so of the fingerprint.
             writer.add_key_value_metadata({DIGEST: hashed.digest()})
 
     return write
 
 
 class _Hashed:
-    """An open file that remembers a digest of what was written."""
+    """A file object that computes a digest of the written bytes."""
 
     closed = False
 
@@ -331,23 +331,23 @@ class _Hashed:
         return self._file.write(data)
 
     def tell(self) -> int:
-        """Return how much was written."""
+        """Return the number of written bytes."""
         return self._file.tell()
 
     def flush(self) -> None:
-        """Pass on what is held back."""
+        """Flush the file."""
         self._file.flush()
 
     def close(self) -> None:
-        """Leave the file open: it is its maker's."""
+        """Keep the file open; the caller closes it."""
 
     def digest(self) -> str:
-        """Return the digest of everything so far."""
+        """Return the digest of all bytes written so far."""
         return self._state.hexdigest()
 
 
 def _encoding(arrow: Any, field: Any) -> Iterator[tuple[str, str]]:
-    """Yield the path of a column and its encoding: bytes of like weight together, or differences of neighbours."""
+    """Yield the path and encoding of a column: split bytes for floats and decimals, deltas for integers."""
     if arrow.types.is_list(field.type):
         yield f"{field.name}.list.element", "DELTA_BINARY_PACKED"
     elif arrow.types.is_decimal(field.type) or arrow.types.is_floating(field.type):
