@@ -199,7 +199,7 @@ def test_a_half_without_detections_fits_nothing():
     assert fit_baseline(result, scene, "scale") is None
     told = result.diagnose(replicates=20)
     assert "pdq" not in told.skill
-    assert any("one half of the images has no detection to fit it on" in text for text in map(str, told.notes))
+    assert any("one half of the images has no match to fit it on" in text for text in map(str, told.notes))
 
 
 def test_a_constant_in_pixels_tells_nothing():

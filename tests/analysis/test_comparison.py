@@ -212,7 +212,7 @@ def test_other_truths_are_refused(results: dict[str, Evaluation]) -> None:
     objects = a.objects
     moved = objects.replace(boxes=objects.boxes + 1.0)
     others = {
-        "B cannot be compared with A: the class star is in the truth of A alone": dataclasses.replace(
+        "B cannot be compared with A: only the ground truth of A has the class star": dataclasses.replace(
             a, dataset=a.dataset.replace(classes=("sun", *a.classes[1:]))
         ),
         f"image {ids[0]} of A is not in B": a.select_images(ids[1:]),
@@ -224,7 +224,7 @@ def test_other_truths_are_refused(results: dict[str, Evaluation]) -> None:
         f"the objects of image {ids[0]} differ in mask boxes": dataclasses.replace(
             a, objects=objects.replace(mask_boxes=objects.mask_boxes + 1)
         ),
-        "A was measured with background box, B with mask": dataclasses.replace(
+        "A was evaluated with background box, B with mask": dataclasses.replace(
             a, convention=Convention.preset("reference", background="mask")
         ),
         "A was measured with confidence_denominator off, B with on": dataclasses.replace(
@@ -235,7 +235,7 @@ def test_other_truths_are_refused(results: dict[str, Evaluation]) -> None:
         with pytest.raises(InputError) as caught:
             compare({"A": a, "B": other})
         assert message in str(caught.value)
-        assert str(caught.value).endswith("; evaluate both on the same truth alike")
+        assert str(caught.value).endswith("; evaluate both on the same ground truth and with the same options")
         assert "\n" not in str(caught.value)
 
 
@@ -255,7 +255,7 @@ def test_wrong_arguments(results: dict[str, Evaluation]) -> None:
     with pytest.raises(InputError, match="expected results to be evaluations by name"):
         compare([results["deterministic"], results["probabilistic"]])
     by_measures = {name: dataclasses.replace(results["deterministic"], measures=(name,)) for name in ("pdq", "map")}
-    with pytest.raises(InputError, match="the results hold no measure in common"):
+    with pytest.raises(InputError, match="the results have no metric in common"):
         compare(by_measures)
 
 
@@ -277,8 +277,8 @@ def nothing_of(images: int, objects: int, detections: int) -> Evaluation:
     ("images", "objects", "found", "conclusion"),
     [
         (0, 0, 0, "Nothing can be concluded about A and B from 0 images."),
-        (3, 0, 0, "In PDQ, mAP and 1-moLRP one of them has no finite number."),
-        (3, 0, 3, "In PDQ they are equal; in mAP and 1-moLRP one of them has no finite number."),
+        (3, 0, 0, "In PDQ, mAP and 1-moLRP one value is not finite."),
+        (3, 0, 3, "In PDQ they are equal; in mAP and 1-moLRP one value is not finite."),
         (3, 3, 0, "In PDQ, mAP and 1-moLRP they are equal."),
     ],
 )
@@ -292,10 +292,10 @@ def test_results_with_little_in_them(images: int, objects: int, found: int, conc
 def test_replicates_without_a_number_are_counted() -> None:
     compared = compare({"A": nothing_of(4, 4, 1), "B": nothing_of(4, 4, 4)}, ["pdq"], replicates=200)
     few, note = tuple(map(str, compared.notes))
-    assert few.startswith("4 images are few")
+    assert few.startswith("only 4 images: ")
     missing = compared.pairs[0].columns["pPDQ"].difference.undefined
     assert missing == pytest.approx(200 * 0.75**4, abs=25)
-    expected = f"no number in {missing} of 200 replicates, which were left out"
+    expected = f"undefined in {missing} of 200 replicates, which were excluded"
     assert note == f"A - B: pPDQ, spatial, label, foreground, background: {expected}"
 
 
@@ -324,7 +324,7 @@ def test_nothing_is_claimed_of_what_is_infinite() -> None:
         assert math.isnan(found.p)
         assert math.isnan(found.difference.low)
         assert not found.claimed
-        assert pair.conclusion == "In ignorance one of them has no finite number."
+        assert pair.conclusion == "In ignorance one value is not finite."
         assert math.isnan(pair.classes["ignorance"]["dog"].p)
         assert "nan" not in str(compared)
     sure = bootstrap(infinite, replicates=50)
@@ -368,28 +368,25 @@ def said(value: float, low: float, high: float, p: float = 0.004, *, claimed: bo
 
 def test_conclusions() -> None:
     assert said(0.013, 0.004, 0.022) == (
-        "A is better than B in X by 1.30 points (95 % interval 0.40 to 2.20, p = 0.004, 206 images)."
+        "A is better than B in X by 1.30 points (95% CI 0.40 to 2.20, p = 0.004, 206 images)."
     )
-    assert said(-0.013, -0.022, -0.004).startswith("B is better than A in X by 1.30 points (95 % interval 0.40 to 2.20")
+    assert said(-0.013, -0.022, -0.004).startswith("B is better than A in X by 1.30 points (95% CI 0.40 to 2.20")
     assert said(-0.013, -0.022, -0.004, better="low").startswith("A is better than B in X by 1.30 points")
     assert said(0.013, 0.004, 0.022, better="low", complement=True).startswith("B is better than A in X by 1.30")
     assert said(-3.25, -4.0, -2.0, better="low", unit="plain", symbol="px").startswith(
-        "A is better than B in X by 3.2 px (95 % interval 2.0 to 4.0,"
+        "A is better than B in X by 3.2 px (95% CI 2.0 to 4.0,"
     )
     assert said(-3.25, -4.0, -2.0, better=None, unit="plain").startswith("A is lower than B in X by 3.2 (")
-    assert said(1200.0, 900.0, 1500.0, unit="count").startswith("A is better than B in X by 1,200 (95 %")
+    assert said(1200.0, 900.0, 1500.0, unit="count").startswith("A is better than B in X by 1,200 (95%")
     assert said(-0.002, -0.009, 0.005, 0.6, claimed=False) == (
-        "In X no difference can be claimed: A minus B is -0.20 points (95 % interval -0.90 to 0.50, p = 0.600, "
-        "206 images)."
+        "In X no difference can be claimed: A minus B is -0.20 points (95% CI -0.90 to 0.50, p = 0.600, 206 images)."
     )
-    assert said(math.nan, math.nan, math.nan, claimed=False) == "In X one of them has no finite number."
-    assert said(math.inf, math.nan, math.nan, claimed=False) == "In X one of them has no finite number."
+    assert said(math.nan, math.nan, math.nan, claimed=False) == "In X one value is not finite."
+    assert said(math.inf, math.nan, math.nan, claimed=False) == "In X one value is not finite."
     assert format_p(0.0001) == "p < 0.001"
-    assert said(0.0013, 0.0004, 0.0022).startswith(
-        "A is better than B in X by 0.130 points (95 % interval 0.040 to 0.220"
-    )
+    assert said(0.0013, 0.0004, 0.0022).startswith("A is better than B in X by 0.130 points (95% CI 0.040 to 0.220")
     assert said(0.01, math.nan, math.nan, math.nan, claimed=False) == (
-        "In X no difference can be claimed: A minus B is 1.00 points (without an interval, 206 images)."
+        "In X no difference can be claimed: A minus B is 1.00 points (no interval, 206 images)."
     )
 
 
@@ -399,19 +396,19 @@ def test_conclusions_of_many_measures() -> None:
 
     claims = [found("P", 0.05, True), found("Q", -0.05, True), found("R", 0.03, True)]
     assert conclude(("A", "B"), claims, 99, 0.9, pairs=2) == (
-        "A is better than B in P by 5.0 points (90 % interval 4.0 to 6.0, p = 0.010, adjusted p = 0.020, 99 images, "
+        "A is better than B in P by 5.0 points (90% CI 4.0 to 6.0, p = 0.010, adjusted p = 0.020, 99 images, "
         "Holm's correction for 2 pairs) and in R by 3.0 points (2.0 to 4.0, p = 0.010, adjusted p = 0.020); "
         "B is better than A in Q by 5.0 points (4.0 to 6.0, p = 0.010, adjusted p = 0.020)."
     )
     mixed = [found("P", 0.002, False), found("Q", 0.05, True)]
     assert conclude(("A", "B"), mixed, 99, 0.9) == (
-        "A is better than B in Q by 5.0 points (90 % interval 4.0 to 6.0, p = 0.020, 99 images); "
+        "A is better than B in Q by 5.0 points (90% CI 4.0 to 6.0, p = 0.020, 99 images); "
         "in P no difference can be claimed: A minus B is 0.2 points (-0.8 to 1.2, p = 0.020)."
     )
     unclaimed = [found(name, 0.002, False) for name in "PQRS"]
     assert conclude(("A", "B"), unclaimed, 99, 0.9) == "In P, Q, R and S no difference can be claimed."
     assert conclude(("A", "B"), unclaimed[:2], 99, 0.9) == (
-        "In P and Q no difference can be claimed: A minus B is 0.2 points (90 % interval -0.8 to 1.2, p = 0.020, "
+        "In P and Q no difference can be claimed: A minus B is 0.2 points (90% CI -0.8 to 1.2, p = 0.020, "
         "99 images) and 0.2 points (-0.8 to 1.2, p = 0.020)."
     )
 
@@ -445,7 +442,7 @@ def test_permutations_follow_the_number_of_pairs(results: dict[str, Evaluation])
     assert best.p < 1 / 1001
     assert best.adjusted == pytest.approx(66 * best.p)
     assert best.claimed
-    assert "1,000 draws and 2,640 swaps" in str(found)
+    assert "1,000 bootstrap replicates and 2,640 permutations" in str(found)
     assert compare(many, ["pdq"], replicates=10).permutations == 440
     assert compare(results, ["pdq"], replicates=10).permutations == 10
 
@@ -502,7 +499,7 @@ def test_tables(results: dict[str, Evaluation]) -> None:
     assert [float(cell) for cell in rows["1-moLRP"][:3]] == [1 - lrp.first.value, 1 - lrp.first.high, 1 - lrp.first.low]
     assert float(rows["PDQ"][6]) == pair.columns["PDQ"].difference.value
     assert str(compared).count(pair.conclusion) == 1
-    assert "50 draws and swaps of 12 images, seed 0; * differs" in str(compared)
+    assert "50 bootstrap replicates and permutations of 12 images, seed 0; * significant difference" in str(compared)
 
 
 def _key(heading: str) -> str:

@@ -73,8 +73,8 @@ def test_a_scale_of_two_is_found_and_said(too_sure):
     ]
     interval = compute_interval(factor.factor.value, np.array(draws), 30, 0.95)
     assert (factor.factor.low, factor.factor.high) == pytest.approx((interval.low, interval.high), abs=0.01)
-    said = f"errors are {factor.factor.value:.2f} [{factor.factor.low:.2f}, {factor.factor.high:.2f}] times"
-    assert diagnosis.verdict[0].startswith(f"Overconfident: {said} the predicted std (68% quantile of |z|)")
+    interval = f"{factor.factor.value:.2f} (95% CI {factor.factor.low:.2f} to {factor.factor.high:.2f})"
+    assert diagnosis.verdict[0].startswith(f"Overconfident by a factor of {interval}")
     assert factor.rms_z == pytest.approx(math.sqrt(np.square(z).mean()))
     assert diagnosis.numbers["RMS_z"] == pytest.approx(factor.rms_z)
     assert diagnosis.numbers["z68"] == factor.factor.value
@@ -105,7 +105,7 @@ def test_one_outlier_is_named_and_does_not_move_the_factor():
     truth = boxes_truth(30)
     found = simulated(truth, sigma=3.0, reported=3.0)
     before = evaluate(truth, found).diagnose(replicates=100)
-    assert before.verdict[0].startswith("Calibrated: errors are ")
+    assert before.verdict[0].startswith("Calibrated: error/std is ")
     assert not any("Outliers" in text for text in before.verdict)
     pairs = evaluate(truth, found).matched_pairs
     covariances = found.covariances.copy()
@@ -220,8 +220,8 @@ def test_plain_boxes():
     assert math.isnan(diagnosis.numbers["NLL"])
     assert math.isnan(diagnosis.skill["energy"].skill.value)
     assert " nan" not in str(diagnosis)
-    assert sum(f"{pairs} of {pairs} pairs" in text for text in map(str, diagnosis.notes)) == 2
-    assert not any("only 0 pairs" in text for text in map(str, diagnosis.notes))
+    assert sum(f"{pairs} of {pairs} matched pairs" in text for text in map(str, diagnosis.notes)) == 2
+    assert not any("only 0 matched pairs" in text for text in map(str, diagnosis.notes))
 
 
 def test_singular_covariances_are_judged_by_their_edges():
@@ -230,7 +230,7 @@ def test_singular_covariances_are_judged_by_their_edges():
     flat = np.zeros_like(found.covariances)
     flat[:, :, 0, 0] = 4.0
     diagnosis = evaluate(truth, found.replace(covariances=flat)).diagnose(replicates=20)
-    assert diagnosis.verdict[0].startswith("Overconfident: errors are ")
+    assert diagnosis.verdict[0].startswith("Overconfident by a factor of ")
     assert diagnosis.error_factor.edges == 2 * diagnosis.pairs
     assert any(note.code == "singular-pairs" for note in diagnosis.notes)
 
@@ -239,14 +239,14 @@ def test_few_pairs_are_said():
     truth = boxes_truth(3, per_image=2)
     diagnosis = evaluate(truth, simulated(truth)).diagnose(replicates=20)
     assert "matched boxes are too few" in diagnosis.verdict[0]
-    assert any("fewer than 30" in text for text in map(str, diagnosis.notes))
+    assert any("unreliable below 30" in text for text in map(str, diagnosis.notes))
 
 
 def test_one_image_has_no_interval():
     truth = boxes_truth(1)
     diagnosis = evaluate(truth, simulated(truth)).diagnose(replicates=20)
-    assert "[" not in " ".join(diagnosis.verdict)
-    assert diagnosis.verdict[0].startswith("Undecided: errors are ")
+    assert "CI" not in " ".join(diagnosis.verdict)
+    assert diagnosis.verdict[0].startswith("Undecided: error/std is ")
     assert "pdq" not in diagnosis.skill
     assert Note("too-few-images-for-intervals", 1) in diagnosis.notes
 
@@ -255,8 +255,8 @@ def test_nothing_found_and_nothing_there():
     truth = boxes_truth(3)
     none = Detections(classes=truth.classes, image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 2)))
     assert evaluate(truth, none).diagnose().verdict == (
-        "No matched boxes: no detection overlaps an object of its class by half",
-        "100 % of the lost points are missed objects",
+        "No matched boxes: no detection reaches IoU 0.5 with an object of its class",
+        "100% of the lost points are missed objects",
     )
     empty = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [], np.zeros((0, 4)), [])
     diagnosis = evaluate(empty, Detections(classes=["cup"], image_ids=[], boxes=np.zeros((0, 4)),
@@ -292,9 +292,9 @@ def test_it_is_deterministic_and_independent_of_threads(too_sure):
 
 def test_text_has_every_table(too_sure):
     text = str(too_sure.diagnose(replicates=50))
-    for title in ("Where the points went", "What if", "Are sigmas honest?", "Are sigmas informative?", "Every measure"):
+    for title in ("Loss breakdown", "What-if analysis", "Calibration of ", "Skill over ", "Uncertainty metrics"):
         assert f"\n{title}" in text
-    assert text.startswith("- Overconfident: errors are ")
+    assert text.startswith("- Overconfident by a factor of ")
     assert "by COCO IoU 0.5" in text
 
 
@@ -342,11 +342,11 @@ def test_sigmas_that_know_their_errors_are_said_to(too_sure: Evaluation) -> None
     knowing = np.stack([np.diag(np.square(error) + 0.5) for error in errors.reshape(-1, 2)]).reshape(-1, 2, 2, 2)
     (said,) = _of_energy(evaluate(truth, found.replace(covariances=knowing)))
     assert said.startswith("Informative: the energy score is ")
-    assert said.endswith("% better than under any constant std")
+    assert said.endswith("% better than with any constant std")
     wild = found.covariances * np.where(np.arange(len(found)) % 2, 400.0, 0.0025)[:, None, None, None]
     (said,) = _of_energy(evaluate(truth, found.replace(covariances=wild)))
     assert said.startswith("Not informative: the energy score is ")
-    assert said.endswith("% worse than under a constant std")
+    assert said.endswith("% worse than with a constant std")
     (said,) = _of_energy(evaluate(truth, found))
     assert said.startswith("Undecided whether informative: the energy score does not differ")
 
@@ -399,29 +399,31 @@ def said(
 @pytest.mark.parametrize(
     ("factor", "low", "high", "words"),
     [
-        (1.84, 1.62, 2.13, "Overconfident: errors are 1.8 [1.6, 2.1]"),
-        (0.62, 0.57, 0.68, "Underconfident: errors are 0.62 [0.57, 0.68]"),
-        (1.03, 0.97, 1.08, "Calibrated: errors are 1.03 [0.97, 1.08]"),
-        (1.049, 1.02, 1.06, "Calibrated: errors are 1.05 [1.02, 1.06]"),  # within the tolerance
-        (1.051, 1.02, 1.06, "Overconfident: errors are 1.05 [1.02, 1.06]"),
-        (0.953, 0.94, 0.98, "Calibrated: errors are 0.95 [0.94, 0.98]"),
-        (0.952, 0.94, 0.98, "Underconfident: errors are 0.95 [0.94, 0.98]"),
-        (1.1, 0.99, 1.24, "Calibrated: errors are 1.10 [0.99, 1.24]"),  # the interval holds 1
-        (0.9, 0.81, 1.01, "Calibrated: errors are 0.90 [0.81, 1.01]"),
-        (1.1, 1.001, 1.24, "Overconfident: errors are 1.100 [1.001, 1.240]"),  # 1.00 would not tell why
-        (1.1, 0.79, 1.24, "Undecided: errors are 1.10 [0.79, 1.24]"),
-        (1.1, 0.81, 1.26, "Undecided: errors are 1.10 [0.81, 1.26]"),
-        (5.42, 0.95, 11.18, "Undecided: errors are 5.4 [0.9, 11.2]"),
-        (2.0, math.nan, math.nan, "Undecided: errors are 2.00"),
+        (1.84, 1.62, 2.13, "Overconfident by a factor of 1.8 (95% CI 1.6 to 2.1)"),
+        (0.62, 0.57, 0.68, "Underconfident by a factor of 1.61 (95% CI 1.47 to 1.75)"),
+        (1.03, 0.97, 1.08, "Calibrated: error/std is 1.03 (95% CI 0.97 to 1.08)"),
+        (1.049, 1.02, 1.06, "Calibrated: error/std is 1.05 (95% CI 1.02 to 1.06)"),  # within the tolerance
+        (1.051, 1.02, 1.06, "Overconfident by a factor of 1.05 (95% CI 1.02 to 1.06)"),
+        (0.953, 0.94, 0.98, "Calibrated: error/std is 0.95 (95% CI 0.94 to 0.98)"),
+        (0.952, 0.94, 0.98, "Underconfident by a factor of 1.05 (95% CI 1.02 to 1.06)"),
+        (1.1, 0.99, 1.24, "Calibrated: error/std is 1.10 (95% CI 0.99 to 1.24)"),  # the interval holds 1
+        (0.9, 0.81, 1.01, "Calibrated: error/std is 0.90 (95% CI 0.81 to 1.01)"),
+        (1.1, 1.001, 1.24, "Overconfident by a factor of 1.100 (95% CI 1.001 to 1.240)"),  # 1.00 would not tell why
+        (1.1, 0.79, 1.24, "Undecided: error/std is 1.10 (95% CI 0.79 to 1.24)"),
+        (1.1, 0.81, 1.26, "Undecided: error/std is 1.10 (95% CI 0.81 to 1.26)"),
+        (5.42, 0.95, 11.18, "Undecided: error/std is 5.4 (95% CI 0.9 to 11.2)"),
+        (2.0, math.nan, math.nan, "Undecided: error/std is 2.00"),
     ],
 )
 def test_what_a_factor_means(factor: float, low: float, high: float, words: str) -> None:
-    assert said(Interval(factor, low, high)) == f"{words} times the predicted std (68% quantile of |z|)"
+    assert said(Interval(factor, low, high)) == words
 
 
 def test_few_pairs_and_the_worst_group() -> None:
     told = said(Interval(1.84, 1.62, 2.13), pairs=29, worst=("class dog", Interval(3.0, 2.5, 3.5)))
-    assert told.endswith("; worst: class dog, 3.0 [2.5, 3.5] times; 29 matched boxes are too few for a reliable factor")
+    assert told.endswith(
+        "; worst: class dog, error/std 3.0 (95% CI 2.5 to 3.5); 29 matched boxes are too few for a reliable factor"
+    )
     assert "too few" not in said(Interval(1.84, 1.62, 2.13), pairs=30)
 
 
@@ -442,12 +444,12 @@ def test_outliers_are_named_with_their_count_and_place() -> None:
     ("deterministic", "constant", "own", "words"),
     [
         (0.3, 0.56, 0.58, "The baseline reaches 93% of the gain over deterministic boxes. "
-         "Own minus baseline is +2.00 [+1.00, +3.00], 4.5% of the 44.00 points between the baseline and 100"),
+         "Own minus baseline is +2.00 (95% CI +1.00 to +3.00), 4.5% of the 44.00 points between the baseline and 100"),
         (0.3, 0.58, 0.56, "The baseline reaches the whole gain over deterministic boxes. "
-         "Own minus baseline is -2.00 [-3.00, -1.00]"),
-        (0.6, 0.58, 0.56, "The own std gains nothing over deterministic boxes. Own minus baseline is -2.00 [-3.00, "),
-        (0.57, 0.56, 0.58, "The baseline gains nothing over deterministic boxes. Own minus baseline is +2.00 [+1.00, "),
-        (0.58, 0.56, 0.58, "The own std gains nothing over deterministic boxes. Own minus baseline is +2.00 [+1.00, "),
+         "Own minus baseline is -2.00 (95% CI -3.00 to -1.00)"),
+        (0.6, 0.58, 0.56, "The own std gains nothing over deterministic boxes. Own minus baseline is -2.00 (95% CI "),
+        (0.57, 0.56, 0.58, "The baseline gains nothing over deterministic boxes. Own minus baseline is +2.00 (95% CI "),
+        (0.58, 0.56, 0.58, "The own std gains nothing over deterministic boxes. Own minus baseline is +2.00 (95% CI "),
     ],
 )  # fmt: skip
 def test_the_baseline_has_both_denominators(deterministic: float, constant: float, own: float, words: str) -> None:
@@ -456,7 +458,7 @@ def test_the_baseline_has_both_denominators(deterministic: float, constant: floa
     told = said(Interval(1.0, 0.9, 1.1), skill=skill)
     assert f"; Constant-variance baseline (std 4.1% of the side): PDQ {100 * constant:.2f}, own std " in told
     assert words in told
-    assert told.count("%") == (4 if deterministic == 0.3 and own > constant else 2)  # no fraction of what is no gain
+    assert told.count("%") == (5 if deterministic == 0.3 and own > constant else 3)  # no fraction of what is no gain
     assert "nan" not in told
 
 
@@ -467,7 +469,7 @@ def test_a_difference_to_the_baseline_that_may_be_0_is_not_claimed() -> None:
         assert told.endswith(": no difference can be claimed") == words
 
 
-@pytest.mark.parametrize(("label", "words"), [(0.12, ", 12 % unsure or wrong labels"), (0.09, "")])
+@pytest.mark.parametrize(("label", "words"), [(0.12, ", 12% wrong or uncertain labels"), (0.09, "")])
 def test_a_second_cause_is_named_from_a_tenth_of_the_loss_on(label: float, words: str) -> None:
     shares = {"missed": 0.9 - label, "false_positives": 0.05, "label": label, "foreground": 0.05, "background": 0.0}
     budget = Budget(pdq=0.0, rounding=0.0, **shares)
@@ -489,5 +491,5 @@ def test_a_second_cause_is_named_from_a_tenth_of_the_loss_on(label: float, words
 def test_boxes_that_lie_aside(group: str, edges: int, bias: float, rmse: float, told: str) -> None:
     row = CalibrationRow(group, "x1", edges, 3.0, 3.0, bias, rmse, 4.0, 0.5, 0.6, 2.0)
     text = said(Interval(3.0, 2.9, 3.1), calibration=(row,))
-    assert ("the truth lies to one side of the boxes" in text) == bool(told)
+    assert ("the ground truth is shifted from the boxes" in text) == bool(told)
     assert told in text

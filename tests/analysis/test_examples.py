@@ -99,16 +99,14 @@ def test_captions_say_why_in_numbers() -> None:
         {"error": [3.0, 3.0, -3.0, 3.0], "sigma": 3.0},
     )
     over, under, well = example_detections(result)
-    assert over.caption.startswith(
-        "overconfident: the bottom edge is 21.0 px off with a std of 3.5 px, 6.0 stds; d² is 36,"
-    )
-    assert under.caption.startswith("underconfident: errors of 1.0 px with stds of 40.0 px; d² is 0.00,")
-    assert well.caption.startswith("calibrated: errors of 3.0 px with stds of 3.0 px; d² is 4.0,")
+    assert over.caption.startswith("overconfident: error of the bottom edge 21.0 px, std 3.5 px, |z| 6.0; d² is 36,")
+    assert under.caption.startswith("underconfident: RMS error 1.0 px, RMS std 40.0 px; d² is 0.00,")
+    assert well.caption.startswith("calibrated: RMS error 3.0 px, RMS std 3.0 px; d² is 4.0,")
     for example in (over, under, well):
         row = example.detection
         spatial = result.detections.quality("spatial")[row]
         assert example.numbers["spatial"] == spatial
-        assert f"spatial {100 * spatial:.0f} %" in example.caption
+        assert f"spatial {100 * spatial:.0f}%" in example.caption
         assert example.caption.endswith(f"(cat, image {example.image_id})")
     assert over.numbers["distance"] == pytest.approx(36.0)
     assert under.numbers["error"] == pytest.approx(1.0)
@@ -163,7 +161,7 @@ def test_labels_that_were_sure_and_wrong() -> None:
     )
     told = [example for example in example_detections(result) if example.kind == "wrong-label"]
     assert [example.image_id for example in told] == [2, 1]
-    assert told[1].caption.startswith("wrong class: dog 0.90, but it is cat, which got 0.04; qualities: ")
+    assert told[1].caption.startswith("wrong class: predicted dog 0.90, true class cat 0.04; qualities: ")
 
 
 def test_plain_boxes_tell_of_overlaps_and_say_so() -> None:
@@ -173,7 +171,7 @@ def test_plain_boxes_tell_of_overlaps_and_say_so() -> None:
     told = example_detections(result, 1)
     assert [(example.kind, example.image_id) for example in told] == [("off", 1), ("close", 4)]
     assert told.notes[0] == Note("overlaps-only")
-    assert "the right edge is 60.0 px off; the overlap" in next(iter(told)).caption
+    assert "error of the right edge 60.0 px; IoU with" in next(iter(told)).caption
     assert np.isnan(next(iter(told)).numbers["sigma"])
     mixed = example_detections(result_of({}, {"error": error_of(50, 4.0), "sigma": 4.0}))
     assert [example.kind for example in mixed] == ["overconfident"]

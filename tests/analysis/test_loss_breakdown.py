@@ -96,7 +96,7 @@ def test_nothing_to_score():
 
 
 def test_without_pdq_there_is_no_budget():
-    with pytest.raises(InputError, match="PDQ was not measured, so no points are lost; evaluate with PDQ"):
+    with pytest.raises(InputError, match="PDQ was not measured; evaluate again with measures="):
         compute_budget(evaluate(*random_world(0), measures=("map",)))
 
 
@@ -229,7 +229,7 @@ def test_detections_that_name_no_class_of_the_truth_are_counted_apart() -> None:
     assert result.detections.labels.tolist() == [0, -1]  # a cup before all that the truth has, and nothing of it
     assert counted.matrix.tolist() == [[1, 0], [0, 0]]
     assert counted.unnamed.tolist() == [0, 1]
-    assert list(counted.flat().row_values()) == [("cup", "cup", 1), ("background", "no class of the truth", 1)]
+    assert list(counted.flat().row_values()) == [("cup", "cup", 1), ("background", "unknown class", 1)]
 
 
 def test_ignored_objects_and_their_matches_are_left_out() -> None:

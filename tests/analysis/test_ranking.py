@@ -161,7 +161,7 @@ def test_what_is_left_out_is_said() -> None:
         Note("no-spread", 1, total=2),
     )
     assert ranking.image_ids.tolist() == [2, 1]
-    with pytest.raises(InputError, match="all boxes are plain: they have no spread to rank by; rank by entropy or"):
+    with pytest.raises(InputError, match="no box has a covariance to rank by; rank by entropy or"):
         rank(found, "spread", image_ids=[1, 3])
 
 

@@ -1,4 +1,4 @@
-"""Random draws and swaps, and intervals by the bootstrap over images."""
+"""Random numbers of bootstrap and permutations, and confidence intervals over images."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_every_number_has_its_interval(results: dict[str, Evaluation]) -> None:
     assert (found.images, found.level, found.replicates, found.seed) == (12, 0.95, 200, 0)
     assert found.notes == (Note("few-images", 12, least=30),)
     assert result.intervals(replicates=200).columns == found.columns
-    assert repr(found).endswith("; 95 %, 12 images)")
+    assert repr(found).endswith("; 95%, 12 images)")
     assert found.limits()["PDQ"] == (found["PDQ"].low, found["PDQ"].high)
     assert found.to_dict()["columns"]["PDQ"]["error"] == found["PDQ"].error
 
@@ -221,8 +221,8 @@ def test_what_is_not_defined_is_counted() -> None:
     (few, note) = bootstrap(world(8, found=1), ["pdq"], replicates=400).notes
     assert few == Note("few-images", 8, least=30)
     assert note.code == "undefined-replicates"
-    assert str(note).startswith("pPDQ, spatial, label, foreground, background: no number in 1")
-    assert str(note).endswith("of 400 replicates, which were left out")
+    assert str(note).startswith("pPDQ, spatial, label, foreground, background: undefined in 1")
+    assert str(note).endswith("of 400 replicates, which were excluded")
 
 
 def simulated_sums(random: np.random.Generator, images: int) -> tuple[np.ndarray, np.ndarray]:
@@ -270,7 +270,7 @@ def test_one_image_has_no_interval() -> None:
         ({"replicates": 1}, "expected replicates to be a whole number of at least 2, got 1"),
         ({"replicates": 2.5}, "expected replicates to be a whole number of at least 2, got 2.5"),
         ({"seed": -1}, "expected seed to be a whole number of at least 0, got -1"),
-        ({"level": 95}, "expected level to be between 0 and 1, got 95; write 0.95 for 95 %"),
+        ({"level": 95}, "expected level to be between 0 and 1, got 95; write 0.95 for 95%"),
         ({"level": True}, "expected level to be between 0 and 1, got True"),
         ({"level": math.nan}, "expected level to be between 0 and 1, got nan"),
         ({"measures": ["iou"]}, "expected measures to be some of pdq, map, lrp.*, got 'iou'"),
@@ -289,5 +289,5 @@ def test_measures_that_the_result_does_not_hold() -> None:
     result = probox.evaluate(truth, found, measures=["map"])
     assert list(bootstrap(result)) == ["mAP", "AP50", "AP75"]
     assert "moLRP" in bootstrap(result, ["lrp"])  # follows from what is there
-    with pytest.raises(InputError, match=r"found.json: pdq needs matches by pixels.*evaluate with pdq among"):
+    with pytest.raises(InputError, match=r"found.json: pdq needs matches by pixels.*evaluate again with measures="):
         bootstrap(result, ["pdq"])

@@ -1,30 +1,30 @@
-"""Constant-variance baselines: predicted covariances against the best constant ones, by PDQ and proper scores.
+"""Constant-variance baseline: predicted covariances against the best constant ones, by PDQ and proper scores.
 
-PDQ alone hardly shows it: the constant-variance baseline, a std of one fraction of the side for all boxes, takes
-nothing from the detector and has most of the gain over deterministic boxes. So every rule is compared with the same
-rule under that control,
+PDQ hardly distinguishes informative covariances from a constant std: a std of one fraction of the side for all boxes
+uses nothing from the detector and reaches most of the gain over deterministic boxes. Every scoring rule S is therefore
+compared with its value under that baseline,
 
     skill = 1 - S(own) / S(constant)       for the energy score and CRPS,
-    skill = S(constant) - S(own)           for the NLL, whose zero means nothing,
+    skill = S(constant) - S(own)           for the NLL, which has no natural zero,
     skill = PDQ(own) - PDQ(constant),
 
-above 0 if the sigmas say more than that large boxes are less sure. The constant's share is the best for the rule on
-the other half of the images. Plain boxes have no sigma that could be worth anything.
+which is above 0 if the predicted std is more informative than the box size. The constant is the best for the rule on
+the other half of the images. Boxes without covariance are excluded.
 
 The difference in PDQ has two denominators, the gain over deterministic boxes (the same boxes without covariances) and
-what remains between the baseline and a perfect score:
+the remainder between the baseline and a perfect score:
 
     gain_fraction      = (PDQ(constant) - PDQ(deterministic)) / (PDQ(own) - PDQ(deterministic)),
     remaining_fraction = (PDQ(own) - PDQ(constant)) / (1 - PDQ(constant)).
 
-Both are defined if deterministic < constant <= own only: a fraction of no gain, or of a loss, means nothing.
+Both are defined only if deterministic < constant <= own, because a fraction of no gain is meaningless.
 
-A sigma of so many pixels for all corners may beat a share of the side and know as little. So the energy score has that
-control, too: only what beats both tells sure corners from unsure ones.
+One std in pixels for all corners may beat a fraction of the side and is just as uninformative. The energy score has
+that baseline, too, and covariances count as informative only if they beat both.
 
-The baseline and the best scale of the detector's own stds are found on one half of the images and applied to the other.
-Both are pinned at the image border (`probox.fusion.keep_inside`) if and only if all detections with a covariance are:
-PDQ takes away the probability that a corner has beyond the border, and one side would win by that alone.
+The baseline, and the best scale of the detector's own std, are fitted on one half of the images and applied to the
+other. Both are pinned at the image border (`probox.fusion.keep_inside`) if and only if all detections with a covariance
+are. PDQ removes the probability beyond the border, so pinning only one side would bias the comparison.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from probox.tables.table import join_tables
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rescorer:
-    """What an evaluation was made of: truth, detections, and a convention under which they give its numbers."""
+    """Ground truth, detections and convention of an evaluation, to score changed detections."""
 
     truth: GroundTruth
     found: Detections
@@ -74,16 +74,16 @@ class Rescorer:
     threads: int | None = None
 
     def score(self, **changes: Any) -> Evaluation:
-        """Return PDQ's evaluation with some columns of the detections changed."""
+        """Return an evaluation of PDQ with some columns of the detections replaced."""
         return self._score(self.truth, self.found.replace(**changes) if changes else self.found)
 
     def _score(self, truth: GroundTruth, found: Detections) -> Evaluation:
         scored = evaluate(truth, found, convention=self.convention, measures=("pdq",), threads=self.threads)
-        # A false positive costs what it did: its label may be of a class that the truth, and so the scene, lacks.
+        # Costs are kept: the class of a false positive may be missing from the ground truth, and so from these tables.
         return dataclasses.replace(scored, detections=scored.detections.replace(costs=self.costs))
 
     def with_right_labels(self) -> Evaluation:
-        """Return the evaluation in which every detection is sure of the class of whatever object it meets."""
+        """Return the evaluation in which each detection has the class of its object with probability 1."""
         dataset = self.truth.dataset.replace(classes=("object",), category_ids=None)
         truth = self.truth.replace(dataset=dataset, labels=np.zeros(len(self.truth), np.int32))
         found = Detections(
@@ -96,38 +96,35 @@ class Rescorer:
         return self._score(truth, found)
 
     def with_rows(self, evaluation: Evaluation, rows: Bools, **changes: Any) -> Evaluation:
-        """Return the evaluation that the scene is of, with some columns of some of its detections changed.
+        """Return the evaluation with some columns of some detections replaced.
 
-        Only these are scored anew; all are matched anew.
+        Only these detections are scored again; matching is repeated for all.
         """
-        anew = self.of(evaluation.dataset.image_ids, rows).score(**changes)
+        scored = self.of(evaluation.dataset.image_ids, rows).score(**changes)
         kept = evaluation.pairs.take(np.flatnonzero(~rows[evaluation.pairs.detections]))
-        pairs = join_tables([anew.pairs.replace(detections=np.flatnonzero(rows)[anew.pairs.detections]), kept])
+        pairs = join_tables([scored.pairs.replace(detections=np.flatnonzero(rows)[scored.pairs.detections]), kept])
         pairs = pairs.take(np.lexsort((pairs.detections, pairs.objects)))
         table = evaluation.detections
         columns = {name: getattr(table, name).copy() for name in ("boxes", "extents", "covariances")}
         for name, values in columns.items():
-            values[rows] = getattr(anew.detections, name)
+            values[rows] = getattr(scored.detections, name)
         changed = dataclasses.replace(evaluation, pairs=pairs, detections=table.replace(**columns), measures=("pdq",))
         return changed.rematch()
 
     def of(self, images: Ints, detections: Bools) -> Rescorer:
-        """Return the scene of some images, given by ids, and of some detections in them."""
+        """Return the rescorer of some images, given by ids, and of some detections in them."""
         rows = detections & np.isin(self.found.image_ids, images)
         truth, found = self.truth.select_images(images), self.found.select(rows)
         return dataclasses.replace(self, truth=truth, found=found, costs=self.costs[rows])
 
 
 def make_rescorer(evaluation: Evaluation, *, threads: int | None = None) -> Rescorer:
-    """Return what an evaluation was made of; raise where it cannot be scored anew."""
+    """Return the rescorer of an evaluation; raise `InputError` if the result does not hold what scoring needs."""
     found, there = evaluation.detections, evaluation.objects
     if not evaluation.has_pairs:
-        raise InputError("PDQ was not measured", remedy="evaluate with PDQ among the measures")
+        raise InputError("PDQ was not measured", remedy="evaluate again with {option:measures=all}")
     if found.label_probs is None:
-        raise InputError(
-            "label probabilities were not kept, so nothing can be scored anew",
-            remedy='evaluate anew, a Parquet file with measures="all"',
-        )
+        raise InputError("label probabilities were not kept", remedy="evaluate again with {option:measures=all}")
     if found.heatmaps.any():
         raise InputError(f"{int(found.heatmaps.sum()):,} detections are heatmaps, which results do not keep")
     truth = GroundTruth(
@@ -148,7 +145,7 @@ def make_rescorer(evaluation: Evaluation, *, threads: int | None = None) -> Resc
         label_probs=found.label_probs,
         covariances=found.covariances,
     )
-    # Masks and covariances are those that were scored, and what a threshold left out is gone.
+    # The tables hold masks and covariances as they were scored, after the label threshold: neither applies again.
     convention = evaluation.convention.replace(box_truth=False, fixed_variance=None, label_threshold=None)
     return Rescorer(truth, detections, found.costs, convention, threads)
 
@@ -160,7 +157,7 @@ def make_pixel_covariances(boxes: Floats, sigma: float | Floats) -> Floats:
 
 
 def minimize_by_golden_section(loss: Callable[[float], float], low: float, high: float, *, steps: int) -> float:
-    """Return where a function with one valley between `low` and `high` is lowest; each step costs one call.
+    """Return the minimum of a unimodal function between `low` and `high`; each step costs one call.
 
     >>> round(minimize_by_golden_section(lambda x: (x - 2.0) ** 2, 0.0, 10.0, steps=40), 6)
     2.0
@@ -181,38 +178,38 @@ def minimize_by_golden_section(loss: Callable[[float], float], low: float, high:
 
 
 SHARES = (0.005, 0.4)
-"""Between these shares of a box's side the best constant sigma is sought."""
+"""Search range of the constant std, as a fraction of the box side."""
 
 SCALES = (0.125, 8.0)
-"""Between these factors the best scale of sigmas is sought."""
+"""Search range of the scale of stds."""
 
 STEPS = 9
-"""Steps of the search: it ends within 5 % of the best, around which PDQ hardly changes."""
+"""Steps of the search, which ends within 5% of the optimum; PDQ hardly changes in that range."""
 
 LEAST = 0.01
-"""Matches of a lower pPDQ are passed over in the search."""
+"""Matches with a lower pPDQ are ignored in the search."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedBaseline:
-    """One number that was fitted on each half of the images, and the evaluation of the other halves under it."""
+    """A value fitted on each half of the images, and the evaluation with each half scored by the other's value."""
 
-    values: tuple[float, float]  # what was used on images of even and of odd row, found on the others
-    evaluation: Evaluation  # all detections, scored and matched anew
+    values: tuple[float, float]  # applied to images of even and odd rows, fitted on the others
+    evaluation: Evaluation  # all detections, scored and matched again
 
     @property
     def value(self) -> float:
-        """Return the two in one: their geometric mean."""
+        """Return the geometric mean of both values."""
         return float(np.sqrt(self.values[0] * self.values[1]))
 
 
 def split_in_halves(images: Ints) -> Ints:
-    """Return the half of each image row, 0 or 1, by turns: neighbours in a sequence of frames are in both."""
+    """Return the half of each image row, 0 or 1, alternating so that sequences of frames are in both halves."""
     return images % 2
 
 
 def pin_edges(evaluation: Evaluation, scene: Rescorer) -> Evaluation:
-    """Return the evaluation of the detections pinned at the image border: itself where they are, or have no std."""
+    """Return the evaluation of detections pinned at the image border; itself if they are pinned or have no std."""
     table = evaluation.detections
     if is_pinned(evaluation, scene) or not table.covariances.any():
         return evaluation
@@ -222,7 +219,7 @@ def pin_edges(evaluation: Evaluation, scene: Rescorer) -> Evaluation:
 
 
 def is_pinned(evaluation: Evaluation, scene: Rescorer) -> bool:
-    """Return whether there are covariances, and pinning changes none of them, but for rounding."""
+    """Return whether there are covariances and pinning changes none of them beyond rounding."""
     table = evaluation.detections
     if not table.covariances.any():
         return False
@@ -231,9 +228,9 @@ def is_pinned(evaluation: Evaluation, scene: Rescorer) -> bool:
 
 
 def fit_baseline(evaluation: Evaluation, scene: Rescorer, control: str) -> FittedBaseline | None:
-    """Return all detections under the best number of a control, in PDQ; None if a half has nothing to fit on.
+    """Return the evaluation under the value of a baseline with the best PDQ; None if a half has no matches.
 
-    ``constant`` is a std of one share of the side for all corners, ``scale`` one factor for all stds.
+    ``constant`` is a std of one fraction of the side for all corners, ``scale`` one factor for all stds.
     """
     even, odd = (_search_on_others(evaluation, scene, control, half) for half in (0, 1))
     return None if even is None or odd is None else apply_baseline(evaluation, scene, control, (even, odd))
@@ -242,14 +239,14 @@ def fit_baseline(evaluation: Evaluation, scene: Rescorer, control: str) -> Fitte
 def apply_baseline(
     evaluation: Evaluation, scene: Rescorer, control: str, values: tuple[float, float]
 ) -> FittedBaseline:
-    """Return all detections under a control's numbers for images of even and of odd row."""
+    """Return the evaluation under a baseline's values for images of even and odd rows."""
     per_row = np.asarray(values)[split_in_halves(evaluation.detections.image_rows)]
     covariances = _controlled_covariances(evaluation, control, per_row)
     return FittedBaseline(values, _score(scene, covariances, is_pinned(evaluation, scene)))
 
 
 def _search_on_others(evaluation: Evaluation, scene: Rescorer, control: str, half: int) -> float | None:
-    """Return the best number for one half of the images, sought on the other; None if that has nothing."""
+    """Return the best value for one half of the images, fitted on the other; None without matches there."""
     chosen = _matched_rows(evaluation) & (split_in_halves(evaluation.detections.image_rows) != half)
     if not chosen.any():
         return None
@@ -272,7 +269,7 @@ def _search_factor(loss: Callable[[float], float], between: tuple[float, float],
 def _controlled_covariances(
     evaluation: Evaluation, control: str, value: float | Floats, rows: Bools | slice = slice(None)
 ) -> Floats:
-    """Return the covariances that some detections have under a control."""
+    """Return the covariances of some detections under a baseline."""
     table = evaluation.detections
     if control == "constant":
         return constant_covariances(table.boxes[rows], value)
@@ -297,30 +294,30 @@ def _clip_boxes(scene: Rescorer, covariances: Floats) -> tuple[Floats, Floats]:
 
 
 def _matched_rows(evaluation: Evaluation) -> Bools:
-    """Return the detections that meet an object now, by pixels or by boxes: the others matter little or not at all.
+    """Return the detections that are matched by pixels or by boxes.
 
-    The search goes by them alone, which is ten times faster where most detections are false; what it finds is then
-    scored with all detections.
+    The search uses only these, which is ten times faster if most detections are false positives. The value found is
+    then scored with all detections.
     """
     found = evaluation.detections
-    matter = np.asarray((found.verdicts == Verdict.TP) & (found.quality("pPDQ") > LEAST))
-    matter[evaluation.matched_pairs.detections] = True
-    return matter
+    matched = np.asarray((found.verdicts == Verdict.TP) & (found.quality("pPDQ") > LEAST))
+    matched[evaluation.matched_pairs.detections] = True
+    return matched
 
 
 PIXELS = (0.05, 200.0)
-"""Between these the best constant sigma in pixels is sought."""
+"""Search range of the constant std in pixels."""
 
 RULE_STEPS = 12
-"""Steps of the search for the best constant: it ends within 2 %."""
+"""Steps of the search for the best constant, which ends within 2% of the optimum."""
 
 RULES = ("nll", "energy", "energy_pixels", "crps")
-"""Rules of which low scores are good; the control of ``energy_pixels`` is a constant in pixels."""
+"""Scoring rules, lower is better; the baseline of ``energy_pixels`` is a constant in pixels."""
 
 
 def _score_pairs(rule: str, pairs: MatchedPairs, covariances: Floats, *, quick: bool = False) -> tuple[Floats, Floats]:
-    """Return the sum of a rule's scores of each pair, and of how many scores it is; `quick` suffices for a search."""
-    if rule == "crps":  # of the edges that are not cut off by the image's border
+    """Return the sum and the number of scores of each pair; `quick` is accurate enough for a search."""
+    if rule == "crps":  # only of edges that the image border does not cut off
         judged = ~pairs.truncated
         scores = crps(pairs.residuals, np.sqrt(edge_variances(covariances)))
         return np.asarray(np.where(judged, scores, 0.0).sum(axis=1)), judged.sum(axis=1).astype(np.float64)
@@ -330,28 +327,28 @@ def _score_pairs(rule: str, pairs: MatchedPairs, covariances: Floats, *, quick: 
 
 
 def _baseline_of_rule(rule: str) -> tuple[Callable[[Floats, float | Floats], Floats], tuple[float, float]]:
-    """Return how a rule's control makes covariances of boxes, and between which constants the best is sought."""
+    """Return the function that makes a rule's baseline covariances, and the search range of its constant."""
     return (make_pixel_covariances, PIXELS) if rule == "energy_pixels" else (constant_covariances, SHARES)
 
 
 @dataclasses.dataclass(frozen=True)
 class Skill:
-    """What a detector's own sigmas are worth in one rule.
+    """Skill of the predicted std over the constant-variance baseline, by one scoring rule.
 
     Parameters
     ----------
     rule : str
         ``nll``, ``energy``, ``energy_pixels``, ``crps`` or ``pdq``.
     own, constant : float
-        The rule's mean over pairs (or PDQ) under the detector's sigmas, and under the constant ones.
+        The rule's mean over pairs, or PDQ, with the predicted std and with the constant one.
     skill : Interval
-        Above 0: the detector's are worth something.
+        Skill, above 0 if the predicted std is informative.
     share : float
-        The constant sigma, as a share of the side (of rule ``energy_pixels``: in pixels).
+        The constant std as a fraction of the side; in pixels for ``energy_pixels``.
     pairs : int
-        How many pairs were scored; for PDQ, detections.
+        Number of scored pairs; of detections for PDQ.
     deterministic : float
-        For PDQ: that of the same boxes without covariances.
+        PDQ of the same boxes without covariances; NaN for other rules.
     """
 
     rule: str
@@ -364,12 +361,12 @@ class Skill:
 
     @property
     def gain_fraction(self) -> float:
-        """Return which fraction of the gain over deterministic boxes the constant-variance baseline has, or NaN."""
+        """Return the baseline's fraction of the gain over deterministic boxes, or NaN."""
         return (self.constant - self.deterministic) / (self.own - self.deterministic) if self._order else math.nan
 
     @property
     def remaining_fraction(self) -> float:
-        """Return the gain over the baseline as a fraction of what remains between it and a PDQ of 1, or NaN."""
+        """Return the gain over the baseline as a fraction of the remainder up to a PDQ of 1, or NaN."""
         return (self.own - self.constant) / (1.0 - self.constant) if self._order and self.constant < 1 else math.nan
 
     @property
@@ -377,8 +374,8 @@ class Skill:
         return self.deterministic < self.constant <= self.own
 
     def to_dict(self) -> dict[str, float | list[float]]:
-        """Return it for JSON."""
-        told: dict[str, float | list[float]] = {
+        """Return a dictionary for JSON."""
+        values: dict[str, float | list[float]] = {
             "skill": self.skill.value,
             "interval": [self.skill.low, self.skill.high],
             "own": self.own,
@@ -387,11 +384,11 @@ class Skill:
             "pairs": self.pairs,
         }
         of_pdq = ("deterministic", "gain_fraction", "remaining_fraction") if self.rule == "pdq" else ()
-        return told | {name: getattr(self, name) for name in of_pdq}
+        return values | {name: getattr(self, name) for name in of_pdq}
 
 
 def measure_skill(evaluation: Evaluation, rule: str, *, replicates: int = 1000, seed: int = 0) -> Skill:
-    """Return what the sigmas of matched pairs are worth in one of `RULES`; NaN where no pair has any."""
+    """Return the skill of the predicted std of matched pairs by one of `RULES`; NaN without covariances."""
     pairs = evaluation.matched_pairs
     pairs = pairs.take(np.flatnonzero(invertible(pairs.covariances)))
     if not len(pairs):
@@ -416,7 +413,7 @@ def measure_skill(evaluation: Evaluation, rule: str, *, replicates: int = 1000, 
 def measure_pdq_skill(
     own: Evaluation, constant: FittedBaseline, deterministic: float = math.nan, *, replicates: int = 1000, seed: int = 0
 ) -> Skill:
-    """Return what the sigmas are worth in PDQ: the difference to the best constant, images drawn alike for both.
+    """Return the difference in PDQ to the constant-variance baseline, with a paired bootstrap over images.
 
     `deterministic` is PDQ of the same boxes without covariances.
     """
@@ -432,7 +429,7 @@ def measure_pdq_skill(
 
 
 def _compute_skill(rule: str, sums: Floats) -> Floats:
-    """Return the skill from sums of the own scores, of the constant's and of pairs, (R, 3)."""
+    """Return the skill from the sums of own scores, of baseline scores and of counts, (R, 3)."""
     own, constant, pairs = sums.T
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((constant - own) / pairs if rule == "nll" else 1.0 - own / constant)

@@ -1,4 +1,4 @@
-"""Sigmas against errors: over all pairs, and per edge, size and class."""
+"""Predicted std against errors: over all matched pairs, and per edge, size and class."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ TOLERANCE = 1.05
 OUTLIER = 5.0
 """Edges with a larger |z| are outliers; of overconfident ones, those with |z| above 5 times their factor."""
 NEAR_BORDER = 20.0
-"""Pixels within which a predicted edge lies near the image's border: there detectors often limit their std."""
+"""Distance in pixels up to which an edge is near the image border, where detectors often limit their std."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CalibrationRow:
-    """How honest the sigmas of some edges are.
+    """Calibration of the predicted std of a group of edges.
 
     Parameters
     ----------
     group : str
         ``all``, ``edge``, ``size`` or ``class``.
     name : str
-        Which of them.
+        Name of the group.
     edges : int
-        How many edges were judged; those of plain boxes and of truncated objects are not.
+        Number of edges. Boxes without covariance, and edges at the image border, are excluded.
     factor : float
         Errors over predicted std, the 68% quantile of \\|z\\|: 1 if calibrated, above 1 if overconfident.
     rms_z : float
-        The root mean square of z = error / std.
+        Root mean square of z = error / std.
     bias : float
-        The mean error in pixels: truth minus mean.
+        Mean error in pixels, ground truth minus predicted mean.
     rmse : float
-        The root mean square error in pixels.
+        Root mean square error in pixels.
     sharpness : float
-        The root mean square sigma in pixels.
+        Root mean square std in pixels.
     coverage_68, coverage_90 : float
-        How many edges lie in the central intervals of 68 and 90 per cent.
+        Fraction of edges in the central 68% and 90% intervals.
     crps : float
-        The mean continuous ranked probability score, in pixels.
+        Mean continuous ranked probability score in pixels, lower is better.
     """
 
     group: str
@@ -76,15 +76,15 @@ class Outliers:
     Parameters
     ----------
     edges, images : int
-        How many edges, and in how many images.
+        Number of outlying edges, and of images with any.
     bound : float
-        Their \\|z\\| is above it.
+        Their \\|z\\| is above this bound.
     largest : float
         The largest \\|z\\|.
     rms_z : float
         RMS z of all other edges.
     places : dict of str to int
-        Where they are: groups with more than half of them, and twice as many as their fraction of all edges.
+        Groups with more than half of the outliers, and at least twice their fraction of all edges.
     """
 
     edges: int
@@ -97,20 +97,20 @@ class Outliers:
 
 @dataclasses.dataclass(frozen=True)
 class ErrorFactor:
-    """How many times the predicted std the errors are, and what this factor hides.
+    """Errors over predicted std of all edges, with outliers and the worst group.
 
     Parameters
     ----------
     factor : Interval
         `probox.measures.scoring.calibration_metrics.error_factor` of all edges.
     edges, pairs, images : int
-        How many edges were judged, of how many pairs, and how many images there are.
+        Number of edges, of their pairs, and of all images.
     rms_z : float
-        The root mean square of z, outliers included.
+        Root mean square of z, outliers included.
     outliers : Outliers, optional
-        None if there are none.
+        Outlying edges; None if there are none.
     worst : tuple of str and Interval, optional
-        The group of edges whose factor is farthest from 1, if its interval is farther than that of all edges.
+        Group with the factor farthest from 1, and its interval; None unless it is farther than that of all edges.
     """
 
     factor: Interval
@@ -122,19 +122,19 @@ class ErrorFactor:
     worst: tuple[str, Interval] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return a dictionary for JSON."""
         worst = None if self.worst is None else {"group": self.worst[0], **self.worst[1].to_dict()}
         outliers = None if self.outliers is None else dataclasses.asdict(self.outliers)
         return {**self.factor.to_dict(), "edges": self.edges, "rms_z": self.rms_z, "outliers": outliers, "worst": worst}
 
 
 def tabulate_calibration(evaluation: Evaluation) -> tuple[CalibrationRow, ...]:
-    """Return the rows; a class without an edge that can be judged has none."""
+    """Return the rows of all groups; a class without usable edges has no row."""
     return tuple(_make_row(*group, evaluation.matched_pairs) for group in _groups(evaluation))
 
 
 def tabulate_edges(evaluation: Evaluation) -> list[CalibrationRow]:
-    """Return the rows of the four edges alone."""
+    """Return only the rows of the four edges."""
     return [_make_row(*group, evaluation.matched_pairs) for group in _groups(evaluation) if group[0] == "edge"]
 
 
@@ -147,10 +147,10 @@ def find_error_factor(evaluation: Evaluation, *, replicates: int = 1000, seed: i
     def interval(chosen: Bools) -> Interval:
         rows, own = pairs.image_rows[np.nonzero(chosen)[0]], z[chosen]
         factor = error_factor(own)
-        if len(np.unique(rows)) < 2:  # resampling a single image shows no spread
+        if len(np.unique(rows)) < 2:  # resampling a single image has no variation
             return Interval(factor)
         draws = [weighted_quantile(weights, rows, own, ONE_STD) for weights in draw_images(images, replicates, seed)]
-        return compute_interval(factor, np.concatenate(draws), images, 0.95, "count")  # like a count, it ends at 0
+        return compute_interval(factor, np.concatenate(draws), images, 0.95, "count")  # at least 0
 
     everything = interval(judged)
     return ErrorFactor(
@@ -167,7 +167,7 @@ def find_error_factor(evaluation: Evaluation, *, replicates: int = 1000, seed: i
 def _worst_group(
     evaluation: Evaluation, z: Floats, everything: Interval, interval: Callable[[Bools], Interval]
 ) -> tuple[str, Interval] | None:
-    """Return the group farthest from calibration, and its factor; None if no interval lies beyond that of all edges."""
+    """Return the group farthest from calibration; None if no interval lies beyond that of all edges."""
     groups = [
         (_distance(error_factor(z[chosen])), group, name, chosen)
         for group, name, chosen in _groups(evaluation)
@@ -212,7 +212,7 @@ def _find_outliers(evaluation: Evaluation, z: Floats, judged: Bools, factor: flo
 
 
 def _groups(evaluation: Evaluation) -> Iterator[tuple[str, str, Bools]]:
-    """Yield the groups of judged edges: kind of group, name, and which edges, (K, 4)."""
+    """Yield the groups of usable edges: kind of group, name, and mask, (K, 4)."""
     pairs = evaluation.matched_pairs
     judged = with_sigma(pairs)
     yield "all", "all", judged
@@ -231,10 +231,10 @@ def _group_words(group: str, name: str) -> str:
 
 
 def find_shifted_edges(rows: Sequence[CalibrationRow]) -> dict[str, float]:
-    """Return the mean errors of those edges that err mostly in one direction, which no sigma can say.
+    """Return the bias of edges whose errors are mostly bias, which no std can express.
 
-    The mean square error of an edge is bias^2 + variance. These have more than half of it from the bias, more than a
-    pixel of it, and enough pairs for it to be no accident.
+    The mean square error of an edge is bias^2 + variance. The returned edges have a bias above one pixel that is more
+    than half of it, and enough pairs.
     """
     return {
         row.name: row.bias
@@ -244,10 +244,10 @@ def find_shifted_edges(rows: Sequence[CalibrationRow]) -> dict[str, float]:
 
 
 def note_last_pixels(rows: Sequence[CalibrationRow]) -> tuple[Note, ...]:
-    """Return a note if right and lower edges lie a pixel short of the truth's and the others do not.
+    """Return a note if only the right and lower edges are one pixel short of the ground truth.
 
-    Truth ends at x + width. A detector whose boxes name the last pixel in them, as PDQ's heatmaps take boxes, ends at
-    x + width - 1. PDQ does not mind, but every rule about boxes takes it for an error.
+    Ground truth ends at x + width. Boxes that end on their last pixel, as PDQ's heatmaps assume, end at x + width - 1.
+    PDQ is not affected, but metrics of box errors count the difference as an error.
     """
     bias = {row.name: (row.bias, row.rmse / math.sqrt(row.edges)) for row in rows if row.group == "edge" and row.edges}
     if len(bias) < len(EDGES):

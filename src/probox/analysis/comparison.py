@@ -1,4 +1,4 @@
-"""Compare results on the same images: differences, intervals, p-values and sentences that follow from them."""
+"""Comparison of results on the same images: differences, confidence intervals, p-values and conclusions."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ Progress = Callable[[int, int], None]
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """One number of two results, and the first minus the second.
+    """A number of two results, and their difference: first minus second.
 
     Parameters
     ----------
     first, second, difference : Interval
-        By the bootstrap; images are the same for both, so what is hard in an image counts on both sides.
+        Values with paired bootstrap intervals: each replicate uses the same images for both results.
     p : float
-        The share of swaps of images between the two that make a difference as great as theirs.
+        p-value of the paired permutation test.
     adjusted : float
-        p by Holm's correction for all that were tested alike: the classes and pairs of one column.
+        p-value after Holm's correction for the classes and pairs of one column.
     images : int
-        How many images hold anything that it is about.
+        Number of images that contribute to the number.
     claimed : bool
-        `adjusted` is at most 1 - level, and the interval of the difference does not hold 0.
+        True if `adjusted` is at most 1 - level and the interval of the difference excludes 0.
     """
 
     first: Interval
@@ -70,7 +70,7 @@ class Difference:
     claimed: bool
 
     def to_dict(self) -> dict[str, object]:
-        """Return it for JSON."""
+        """Return a dictionary for JSON."""
         return {
             "first": self.first.to_dict(),
             "second": self.second.to_dict(),
@@ -84,18 +84,18 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PairOfResults:
-    """Two results and how they differ: an entry of `Comparison.pairs`.
+    """Two results and their differences: an entry of `Comparison.pairs`.
 
     Parameters
     ----------
     first, second : str
-        Their names.
+        Names of the results.
     columns : dict of str to Difference
-        By the keys of the columns, such as ``"PDQ"``.
+        Differences by column key, such as ``"PDQ"``.
     classes : dict of str to dict of str to Difference
-        By key and then class; empty unless `compare` was asked for classes.
+        Differences by column key and class; empty without ``per_class=True``.
     conclusion : str
-        What may be claimed, in one sentence.
+        Conclusion in one sentence.
     """
 
     first: str
@@ -107,24 +107,24 @@ class PairOfResults:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Comparison:
-    """What `compare` returns.
+    """Result of `compare`.
 
     Parameters
     ----------
     pairs : tuple of PairOfResults
-        Each result against the first, or all against all.
+        Each result against the first, or all pairs.
     measures : tuple of Measure
-        What was compared.
+        Compared metrics.
     images : int
-        How many images all of them have.
+        Number of images.
     level : float
-        Of the intervals; 1 - level is the error that claims are allowed.
+        Confidence level; 1 - level is the significance level of claims.
     replicates, seed : int
         Number of bootstrap replicates, and the random seed.
     permutations : int
-        Number of permutations: `replicates`, or more where many pairs are tested. Classes have more still.
+        Number of permutations: `replicates`, or more for many pairs. Classes use still more.
     notes : tuple of Note
-        What was left out, differs or is too little, one sentence each.
+        Excluded data, differences between the evaluations, and too small samples.
     """
 
     pairs: tuple[PairOfResults, ...]
@@ -137,7 +137,7 @@ class Comparison:
     notes: tuple[Note, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """Return it for JSON."""
+        """Return a dictionary for JSON."""
         return {
             "pairs": [
                 {
@@ -176,25 +176,29 @@ def compare(
     swaps: bool = True,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Say what may be concluded from results of the same truth.
+    """Compare two or more results on the same ground truth.
 
     Parameters
     ----------
     results : mapping of str to Evaluation
-        Two or more by name, all of one kind; the others are compared with the first.
+        Two or more results by name. All others are compared with the first.
     measures : collection of str, or str, optional
-        Names, also in one text between commas, or ``"all"``. Default: those that all results hold.
+        Metric names, also as one comma-separated text, or ``"all"``. Default: those that all results hold.
     per_class : bool
-        Compare the classes too, by the main column of each measure that is defined for a class.
+        Also compare classes, by the headline column of each metric that is defined per class.
     all_pairs : bool
-        Compare each with each.
+        Compare every pair of results.
     replicates, seed, level
-        As for `bootstrap`. There are as many permutations, or more where the number of pairs and classes needs more
-        for Holm's correction.
+        As for `Evaluation.intervals`. The number of permutations is the same, or larger if Holm's correction for the
+        number of pairs and classes needs more.
     swaps : bool
-        Test the differences by swapping images. Without, there are intervals alone: no p, and nothing is claimed.
+        Run the permutation test. Without it there are only intervals: no p-value, and no difference is claimed.
     progress : callable, optional
-        Called with the numbers of steps done and in all.
+        Called with the number of finished steps and of all steps.
+
+    Returns
+    -------
+    Comparison
 
     Examples
     --------
@@ -203,7 +207,7 @@ def compare(
     >>> demo = make_demo()
     >>> results = {name: probox.evaluate(demo.truth, found) for name, found in demo.detectors.items()}
     >>> print(probox.compare(results, measures=["pdq"]).pairs[0].conclusion)
-    probabilistic is better than deterministic in PDQ by 27.0 points (95 % interval 22.9 to 31.8, p = 0.001, 12 images).
+    probabilistic is better than deterministic in PDQ by 27.0 points (95% CI 22.9 to 31.8, p = 0.001, 12 images).
     """
     check_numbers(replicates, seed, level)
     if not isinstance(results, Mapping) or not all(isinstance(result, Evaluation) for result in results.values()):
@@ -213,11 +217,11 @@ def compare(
     notes = list(check_same_truth(results))
     if per_class and any(result.keep != "all" for result in results.values()):
         raise InputError(
-            "classes are compared by tables, which were not kept", remedy="evaluate with {option:keep=all}"
+            "comparing classes needs tables, which were not kept", remedy="evaluate again with {option:keep=all}"
         )
     wanted, others = choose_measures(list(results.values()), measures)
     if not wanted:
-        raise InputError("the results hold no measure in common", remedy="evaluate them for the same measures")
+        raise InputError("the results have no metric in common", remedy="evaluate them with the same {option:measures}")
     first = next(iter(results.values()))
     images, classes = len(first.dataset), len(first.classes)
     couples = list(combinations(results, 2))
@@ -255,7 +259,7 @@ def compare(
 
 
 def _count_replicates(total: int, progress: Progress | None) -> Callable[[int], None]:
-    """Return a function that reports so many more replicates of `total`."""
+    """Return a function that reports finished replicates of `total`."""
     done = 0
 
     def report(rows: int) -> None:
@@ -268,7 +272,7 @@ def _count_replicates(total: int, progress: Progress | None) -> Callable[[int], 
 
 
 def _note_missing_measures(results: Mapping[str, Evaluation]) -> list[Note]:
-    """Return notes on which measures were passed over, since only some results hold them."""
+    """Return notes on metrics that only some results hold."""
     alone: dict[tuple[str, ...], list[str]] = {}
     for measure in all_measures():
         holders = tuple(name for name, result in results.items() if measure.name in result.measures)
@@ -281,7 +285,7 @@ def _note_missing_measures(results: Mapping[str, Evaluation]) -> list[Note]:
 
 
 def _note_measures_without_classes(measures: Sequence[Measure], *, named: bool) -> list[Note]:
-    """Return a note on measures that somebody asked for have no numbers of classes."""
+    """Return a note on requested metrics that are not defined per class."""
     without = [measure.name for measure in measures if measure.per_class is None]
     if not without or not (named or len(without) == len(measures)):
         return []
@@ -289,18 +293,18 @@ def _note_measures_without_classes(measures: Sequence[Measure], *, named: bool) 
 
 
 def _note_thresholds(results: Mapping[str, Evaluation]) -> list[Note]:
-    """Return notes on label thresholds that were chosen; replicates keep them."""
+    """Return notes on label thresholds chosen by cross-fitting; replicates keep them."""
     chosen = {name: str(one.threshold_choice) for name, one in results.items() if one.threshold_choice is not None}
     return [Note("text", text=text, result=name) for name, text in chosen.items()]
 
 
 def _name_result(notes: Iterable[Note], result: str) -> list[Note]:
-    """Return notes with the name of the result that they are about."""
+    """Return notes that name their result."""
     return [note.replace(note.count, result=result) for note in notes]
 
 
 def _note_results(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> list[Note]:
-    """Return the notes of measures on each result."""
+    """Return the notes of metrics on each result."""
     makers = [measure.notes for measure in measures if measure.notes is not None]
     notes = [note for name, result in results.items() for make in makers for note in _name_result(make(result), name)]
     return list(dict.fromkeys(notes))
@@ -348,26 +352,29 @@ def _compare_pair(
 
 
 CHANGES_DETECTIONS = ("label_threshold", "fixed_variance")
-"""Fields of a convention that change the detections and not how they are measured: these may differ."""
+"""Fields of a convention that may differ: they change the detections, not their metrics."""
 
 
 def check_same_truth(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
-    """Raise if a result was not measured as the first was, naming what differs; return what may differ but does."""
+    """Raise if a result is not comparable with the first, naming the difference; return notes on allowed ones."""
     (name, first), *others = results.items()
     regions = _compare_regions(results)
     if regions is not None:
-        raise InputError(str(regions), remedy="evaluate all of them on the same truth, with or without box truth")
+        raise InputError(
+            str(regions), remedy="evaluate all of them on the same ground truth, with or without box truth"
+        )
     for other, result in others:
         difference = next(_find_differences(name, first, other, result), None)
         if difference is not None:
             raise InputError(
-                f"{other} cannot be compared with {name}: {difference}", remedy="evaluate both on the same truth alike"
+                f"{other} cannot be compared with {name}: {difference}",
+                remedy="evaluate both on the same ground truth and with the same options",
             )
     return _detection_notes(results)
 
 
 def describe_differences(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
-    """Return notes and warnings on how results of the same objects were measured differently."""
+    """Return notes and warnings on differences between the evaluations of the same objects."""
     (name, first), *others = results.items()
     regions = _compare_regions(results)
     conventions = [next(_compare_conventions(name, first, other, result), None) for other, result in others]
@@ -401,7 +408,7 @@ def _detection_notes(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
 def align_classes(first: Any, second: Any, measures: tuple[str, ...]) -> Any:
     """Return one evaluation of both: row 2 i is image i of the first, row 2 i + 1 the same image of the second.
 
-    Each image thus keeps its place among the others, whoever it is taken from.
+    Each image keeps its position among the others, whichever result it is taken from, so ties are broken alike.
     """
     mine, theirs = (
         dataclasses.replace(
@@ -417,15 +424,15 @@ def align_classes(first: Any, second: Any, measures: tuple[str, ...]) -> Any:
 
 
 def _find_differences(name: str, first: Evaluation, other: str, second: Evaluation) -> Iterator[str]:
-    """Yield what keeps two results from being compared, as long as what comes before is alike."""
+    """Yield reasons why two results are not comparable; each assumes that the previous ones do not apply."""
     if first.keep != second.keep:
-        yield f"of {name} {first.keep} was kept, of {other} {second.keep}"
+        yield f"{name} was evaluated with keep {first.keep}, {other} with {second.keep}"
     if first.classes != second.classes:
         for mine, a, b in ((name, first, second), (other, second, first)):
             alone = [c for c in a.classes if c not in b.classes]
             if alone:
-                yield f"the class {alone[0]} is in the truth of {mine} alone"
-        yield "their truths have classes in different orders"
+                yield f"only the ground truth of {mine} has the class {alone[0]}"
+        yield "their ground truths have classes in different orders"
     own, its = first.dataset, second.dataset
     for mine, rest, ids in (
         (name, other, np.setdiff1d(own.image_ids, its.image_ids)),
@@ -451,7 +458,7 @@ def _compare_conventions(name: str, first: Evaluation, other: str, second: Evalu
     for field in dataclasses.fields(first.convention):
         a, b = getattr(first.convention, field.name), getattr(second.convention, field.name)
         if a != b and field.name not in (*CHANGES_DETECTIONS, "name"):
-            yield f"{name} was measured with {field.name} {_format_value(a)}, {other} with {_format_value(b)}"
+            yield f"{name} was evaluated with {field.name} {_format_value(a)}, {other} with {_format_value(b)}"
 
 
 def _format_value(value: object) -> str:

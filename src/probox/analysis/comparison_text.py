@@ -1,4 +1,4 @@
-"""A comparison as text: for people, papers and programs."""
+"""Text, Markdown, LaTeX and CSV tables of a comparison, and its conclusions."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 Finding: TypeAlias = "tuple[Column, Difference]"
 
 _MANY = 3
-"""Of more differences that cannot be claimed, only the names are told: the table has the numbers."""
+"""Maximum number of unclaimed differences whose values a conclusion repeats; the table has all."""
 
 
 def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, level: float, pairs: int = 1) -> str:
-    """Return the sentence about two results; adjusted p-values are those of as many pairs.
+    """Return the conclusion about two results; p-values are adjusted for the number of pairs.
 
     >>> from probox.analysis.comparison import Difference
     >>> between = Interval(0.013, 0.004, 0.022, 0.005)
     >>> found = Difference(Interval(0.513), Interval(0.5), between, p=0.004, adjusted=0.004, images=206, claimed=True)
     >>> conclude(("A", "B"), [(Column(key="PDQ", heading="PDQ"), found)], 206, 0.95)
-    'A is better than B in PDQ by 1.30 points (95 % interval 0.40 to 2.20, p = 0.004, 206 images).'
+    'A is better than B in PDQ by 1.30 points (95% CI 0.40 to 2.20, p = 0.004, 206 images).'
     """
     if images < 2:
         return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {with_count(images, 'image')}."
@@ -56,24 +56,24 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
         else:
             unclaimed.setdefault(_explain_no_claim(column, found, level, pairs), []).append((column, found))
     corrected = f", Holm's correction for {pairs} pairs" if pairs > 1 else ""
-    amounts = _Amounts(f"{100 * level:g} % interval ", f", {images:,} images{corrected}", adjusted=pairs > 1)
-    said = [
-        f"{who} {format_list([f'in {_column_name(column)} by {amounts.of(column, found)}' for column, found in told])}"
-        for who, told in claims.items()
+    amounts = _Amounts(f"{100 * level:g}% CI ", f", {images:,} images{corrected}", adjusted=pairs > 1)
+    parts = [
+        f"{who} {format_list([f'in {_column_name(column)} by {amounts.of(column, found)}' for column, found in group])}"
+        for who, group in claims.items()
     ]
-    for reason, told in unclaimed.items():
-        names = format_list([_column_name(column) for column, _ in told])
-        differences = format_list([amounts.of(column, found) for column, found in told]) if len(told) <= _MANY else ""
+    for reason, group in unclaimed.items():
+        names = format_list([_column_name(column) for column, _ in group])
+        differences = format_list([amounts.of(column, found) for column, found in group]) if len(group) <= _MANY else ""
         rest = f": {couple[0]} minus {couple[1]} is {differences}" if differences else ""
-        said.append(f"in {names} no difference can be claimed{reason}{rest}")
-    said += [f"in {format_list(equal)} they are equal"] if equal else []
-    said += [f"in {format_list(missing)} one of them has no finite number"] if missing else []
-    text = "; ".join(said) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
+        parts.append(f"in {names} no difference can be claimed{reason}{rest}")
+    parts += [f"in {format_list(equal)} they are equal"] if equal else []
+    parts += [f"in {format_list(missing)} one value is not finite"] if missing else []
+    text = "; ".join(parts) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
     return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
 
 
 def _explain_no_claim(column: Column, found: Difference, level: float, pairs: int) -> str:
-    """Return why nothing is claimed although the interval, which is of this pair alone, excludes 0 as it is printed."""
+    """Return why no difference is claimed although the printed interval excludes 0, else nothing."""
     low, high = round_difference(column, found.difference)[1:]
     digits = limit_digits(column, low, high)
     low, high = (float(_format_number(column, end, digits).replace(",", "")) for end in (low, high))
@@ -85,17 +85,17 @@ def _explain_no_claim(column: Column, found: Difference, level: float, pairs: in
 
 
 class _Amounts:
-    """By how much results differ, with intervals; what is true of all intervals is told with the first."""
+    """Formatted differences with intervals; level and number of images appear with the first only."""
 
     def __init__(self, before: str, behind: str, *, adjusted: bool) -> None:
         self.before, self.behind, self.adjusted = before, behind, adjusted
 
     def of(self, column: Column, found: Difference) -> str:
         value, low, high = round_difference(column, found.difference)
-        sign = -1 if found.claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
+        sign = -1 if found.claimed and value < 0 else 1  # a claim states the lead of the better result
         low, high = sorted((sign * low, sign * high))
         if math.isnan(low):
-            return f"{_format_amount(column, sign * value, column.digits)} (without an interval{self.behind})"
+            return f"{_format_amount(column, sign * value, column.digits)} (no interval{self.behind})"
         digits = limit_digits(column, low, high)
         between = f"{_format_number(column, low, digits)} to {_format_number(column, high, digits)}"
         p = f"{format_p(found.p)}, adjusted " if self.adjusted else ""
@@ -105,13 +105,13 @@ class _Amounts:
 
 
 def round_difference(column: Column, difference: Interval) -> tuple[float, float, float]:
-    """Return a difference and its interval as tables show the column: of an error's complement, the other way round."""
+    """Return a difference and its interval in the sign of tables: reversed if they show an error's complement."""
     value, low, high = difference.value, difference.low, difference.high
     return (0.0 - value, 0.0 - high, 0.0 - low) if column.complement else (value, low, high)  # never -0.0
 
 
 def format_p(p: float) -> str:
-    """Return p as people write it.
+    """Return a p-value as text.
 
     >>> format_p(0.0214), format_p(0.000999), format_p(0.0004)
     ('p = 0.021', 'p = 0.001', 'p < 0.001')
@@ -124,7 +124,7 @@ def _column_name(column: Column) -> str:
 
 
 def _order_names(couple: tuple[str, str], column: Column, difference: Interval) -> tuple[tuple[str, str], str]:
-    """Return who is ahead of whom, and how."""
+    """Return the names, the better one first, and the comparative."""
     first_is_higher = round_difference(column, difference)[0] > 0
     if column.shown_better is None:
         return couple, "higher" if first_is_higher else "lower"
@@ -141,18 +141,18 @@ def _format_amount(column: Column, value: float, digits: int) -> str:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """Return the tables and sentences of all pairs, and how to read them."""
+    """Return tables and conclusions of all pairs, and a line that explains the signs."""
     parts = [f"{comparison_table(comparison, pair)}\n{pair.conclusion}" for pair in comparison.pairs]
     return "\n\n".join([*parts, explain_signs(comparison)])
 
 
 def explain_signs(comparison: Comparison) -> str:
-    """Return how to read the tables, in one line."""
+    """Return the line under the tables: directions, level, replicates and marks."""
     columns = [column for measure in _measures(comparison) for column in measure.table_columns]
     directions = f"{list_directions(columns)}; " if list_directions(columns) else ""
     return (
-        f"{directions}[{100 * comparison.level:g} % intervals] and p: {_repeats(comparison)} of "
-        f"{comparison.images:,} images, seed {comparison.seed}; * differs"
+        f"{directions}[{100 * comparison.level:g}% CI] and p-value: {_repeats(comparison)} of "
+        f"{comparison.images:,} images, seed {comparison.seed}; * significant difference"
     )
 
 
@@ -162,8 +162,8 @@ def _measures(comparison: Comparison) -> list[Measure]:
 
 def _repeats(comparison: Comparison) -> str:
     if comparison.permutations == comparison.replicates:
-        return f"{comparison.replicates:,} draws and swaps"
-    return f"{comparison.replicates:,} draws and {comparison.permutations:,} swaps"
+        return f"{comparison.replicates:,} bootstrap replicates and permutations"
+    return f"{comparison.replicates:,} bootstrap replicates and {comparison.permutations:,} permutations"
 
 
 def comparison_table(
@@ -174,20 +174,20 @@ def comparison_table(
     of_classes: bool = False,
     width: int | None = None,
 ) -> str:
-    """Return the table of two results: a row for each column that tables show, or for each class.
+    """Return the table of two results, with a row for each number, or for each class.
 
     Parameters
     ----------
     comparison : Comparison
-        Where the pair is from.
+        The comparison of the pair.
     pair : PairOfResults
         Two results.
     style : {"text", "markdown", "latex", "csv"}
-        CSV has all columns, plain fractions, and each limit in a column of its own.
+        CSV has all columns, fractions instead of percentages, and a column for each limit.
     of_classes : bool
-        The classes instead, as far as they were compared.
+        One row per compared class.
     width : int, optional
-        Of text: how many letters a line may have. A wider table is broken into blocks of columns. Default: no limit.
+        Maximum line length of text. A wider table is broken into blocks of columns. Default: no limit.
     """
     rows = list(_rows(comparison, pair, of_classes, every=style == "csv"))
     if style == "csv":
@@ -236,7 +236,7 @@ def _rows(
 
 
 def _head_names(rows: Sequence[tuple[str, Column, Difference]], pair: PairOfResults) -> str:
-    """Return what stands over the classes: with one number of each, which it is."""
+    """Return the heading of class names, with the metric if there is only one."""
     return f"class ({heading_of(rows[0][1])})" if rows and len(pair.classes) == 1 else "class"
 
 
@@ -250,7 +250,7 @@ def _difference(column: Column, difference: Interval) -> str:
     value, low, high = round_difference(column, difference)
     if math.isnan(value):
         return "-"
-    plain = dataclasses.replace(column, complement=False)  # differences of complements are turned round already
+    plain = dataclasses.replace(column, complement=False)  # the sign of complements is reversed already
     sign = "+" if value > 0 else ""
     shown = format_value(plain, value, limit_digits(plain, low, high))
     return f"{sign}{shown} {format_limits(plain, low, high)}".rstrip()

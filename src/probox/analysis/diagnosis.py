@@ -1,4 +1,4 @@
-"""Diagnose a result: what it lost, how its covariances and labels are calibrated, and what would repair it."""
+"""Diagnosis of a result: loss breakdown, calibration, constant-variance baseline and hypothetical repairs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NUMBERS = {
         "d-ece", "laece", "laace", "oce", "qgc", "pmb-nll",
     )
 }  # fmt: skip
-"""The measures whose own number a diagnosis gives, by its key in JSON."""
+"""Metrics whose headline number a diagnosis reports, by its key in JSON."""
 
 PMB_PARTS = ("PMB_box", "PMB_label", "PMB_unmatched", "PMB_missed", "PMB_clutter")
 
@@ -66,33 +66,32 @@ Result = TypeVar("Result")
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Diagnosis:
-    """What `Evaluation.diagnose` returns; ``print`` shows it all, `verdict` is the short of it.
+    """Result of `Evaluation.diagnose`; ``print`` shows all of it, and `verdict` is a summary.
 
     Parameters
     ----------
     verdict : tuple of str
-        The short of it, one sentence each.
+        Summary, one sentence per topic.
     pairs, plain_pairs : int
-        Pairs of a detection and its object by which covariances and labels are judged, and how many of them are plain
-        boxes, which have no sigma to judge.
+        Number of matched pairs, by which covariances and labels are evaluated, and of those without covariance.
     pairing : str
-        How they were paired.
+        Matching rule.
     numbers : dict
-        Every column of every measure of uncertainty, by its key, which names bins and pairing where they matter.
+        All columns of all uncertainty metrics by key, which names bins and matching rule if they matter.
     error_factor : ErrorFactor
-        How many times the predicted std the errors are, with an interval, outliers and the worst group.
+        Errors over predicted std, with a confidence interval, outliers and the worst group.
     calibration : tuple of CalibrationRow
-        Sigmas against errors: all, each edge, each size, each class.
+        Calibration of the predicted std: all edges, each edge, size and class.
     budget : Budget, optional
-        Where the points went.
+        Loss breakdown; None if PDQ was not measured.
     what_if : tuple of WhatIf
-        PDQ after each repair, the best first.
+        PDQ after each hypothetical repair, the largest gain first.
     skill : dict of str to Skill
-        What the sigmas are worth over the best constant ones, by rule.
+        Skill of the predicted std over the best constant std, by scoring rule.
     best_thresholds : tuple of BestThreshold
-        Where each measure that was asked for is best.
+        Best label threshold of each requested metric.
     notes : tuple of Note
-        What was left out, and why.
+        Excluded data and missing numbers.
     """
 
     verdict: tuple[str, ...]
@@ -110,11 +109,11 @@ class Diagnosis:
 
     @property
     def best_threshold(self) -> BestThreshold | None:
-        """Return where PDQ is best; None if it was not measured or not asked for."""
+        """Return the best label threshold for PDQ; None if PDQ was not measured or there are no detections."""
         return next((best for best in self.best_thresholds if best.measure == "pdq"), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON; `names` tells which measure, bins and pairing each number is of."""
+        """Return a dictionary for JSON; ``names`` maps each number to its column, with bins and matching rule."""
         headlines = {key: measures_called([name])[0].headline.key for key, name in NUMBERS.items()}
         numbers = {key: self.numbers.get(column, math.nan) for key, column in headlines.items()}
         return {
@@ -156,20 +155,24 @@ def diagnose(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """Say why an evaluation has the numbers it has, whether its sigmas can be trusted, and what would help.
+    """Explain a score: loss breakdown, calibration of the predicted std, and hypothetical repairs.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured; the diagnosis is of its convention and label threshold. Also as `Evaluation.diagnose`.
+        Result to diagnose, with its convention and label threshold. Also as `Evaluation.diagnose`.
     thresholds_for : sequence of str
-        The measures whose best label threshold is sought, beside PDQ.
+        Metrics to search the best label threshold for, besides PDQ.
     replicates, seed : int
-        How often images are drawn anew for intervals, and where random numbers begin.
+        Number of bootstrap replicates, and random seed.
     threads : int, optional
-        How many threads share the work; default: as many as there are processors. No number depends on it.
+        Number of threads. Default: number of processors. Results do not depend on it.
     progress : callable, optional
-        Called with the numbers of steps done and in all.
+        Called with the number of finished steps and of all steps.
+
+    Returns
+    -------
+    Diagnosis
 
     Examples
     --------
@@ -189,9 +192,9 @@ def diagnose(
     factor = step(find_error_factor(evaluation, replicates=replicates, seed=seed))
     skill = {rule: step(measure_skill(evaluation, rule, replicates=replicates, seed=seed)) for rule in RULES}
     bests = tuple(step(best_threshold(evaluation, name)) for name in sought)
-    numbers, said = step(_compute_numbers(evaluation))
+    numbers, number_notes = step(_compute_numbers(evaluation))
     calibration = tabulate_calibration(evaluation)
-    notes = [*note_few_images(len(evaluation.dataset)), *said, *note_last_pixels(calibration)]
+    notes = [*note_few_images(len(evaluation.dataset)), *number_notes, *note_last_pixels(calibration)]
     answers: list[WhatIf] = []
     if evaluation.has_pairs:
         answers = what_if_matched(evaluation, next((best for best in bests if best.measure == "pdq"), None))
@@ -224,7 +227,7 @@ def diagnose(
 
 
 def _make_rescorer(evaluation: Evaluation, threads: int | None) -> tuple[Rescorer | None, list[Note]]:
-    """Return what can be scored anew, or a note on why it cannot be."""
+    """Return the tables to rescore, or a note if the result does not hold them."""
     if not evaluation.has_pairs or not len(evaluation.detections):
         return None, []
     try:
@@ -234,7 +237,7 @@ def _make_rescorer(evaluation: Evaluation, threads: int | None) -> tuple[Rescore
 
 
 def _count_steps(progress: Progress | None, total: int) -> Callable[[Result], Result]:
-    """Return a function that reports one more step of `total` and returns that step's result."""
+    """Return a function that reports a finished step of `total` and returns its result."""
     done = itertools.count(1)
 
     def step(result: Result) -> Result:
@@ -246,7 +249,7 @@ def _count_steps(progress: Progress | None, total: int) -> Callable[[Result], Re
 
 
 def _compute_numbers(evaluation: Evaluation) -> tuple[dict[str, float], list[Note]]:
-    """Return every column of the measures that evaluations do not take as a standard, and what cannot be had."""
+    """Return the columns of all metrics beyond the standard ones, and notes on missing ones."""
     numbers: dict[str, float] = {}
     notes: list[Note] = []
     for measure in (measure for measure in all_measures() if not measure.standard):
@@ -263,18 +266,18 @@ def _compute_numbers(evaluation: Evaluation) -> tuple[dict[str, float], list[Not
 def _score_repairs(
     evaluation: Evaluation, scene: Rescorer, factor: float, step: Callable[[Any], Any]
 ) -> tuple[list[WhatIf], FittedBaseline | None]:
-    """Return what other labels, boxes and stds would bring, and the best constant std."""
+    """Return PDQ with other labels, boxes and stds, and the constant-variance baseline."""
     repair = functools.partial(what_if, evaluation)
     answers = [
-        step(repair("labels_right", "every label right and sure", scene.with_right_labels().pdq)),
-        step(repair("truth_boxes", "true positives with the truth's boxes", score_true_boxes(evaluation, scene))),
+        step(repair("labels_right", "correct labels with probability 1", scene.with_right_labels().pdq)),
+        step(repair("truth_boxes", "true positives with ground-truth boxes", score_true_boxes(evaluation, scene))),
     ]
     pinned = pin_edges(evaluation, scene)
     if pinned is not evaluation:
         answers.append(repair("kept_inside", "edges pinned at the image border (overconfident)", pinned.pdq))
     constant = step(fit_baseline(evaluation, scene, "constant"))
     if constant is not None:
-        words = f"a constant sigma of {100 * constant.value:.2g} % of the side (fitted on other images)"
+        words = f"constant std of {100 * constant.value:.2g}% of the side (fitted on other images)"
         answers.append(repair("best_constant", words, constant.evaluation.pdq))
     has_std = bool(evaluation.detections.covariances.any())
     scale = step(fit_baseline(evaluation, scene, "scale") if has_std else None)
@@ -290,20 +293,20 @@ def _score_repairs(
 
 
 MOST_PAIRS = 2000
-"""The most pairs with covariances for which the energy score under the best constant is sought: half a second."""
+"""Maximum number of pairs for which the report page searches the best constant std: about half a second."""
 
 
 def summarize_for_page(
     evaluation: Evaluation, rematches: Rematches | None = None, *, replicates: int = 1000, seed: int = 0
 ) -> tuple[Diagnosis, tuple[str, ...]]:
-    """Return a diagnosis with its verdict and the parts that the verdict speaks of, and what was left out in words.
+    """Return a quick diagnosis for the report page, with only the parts of its summary, and the parts left out.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured.
+        Result to diagnose.
     rematches : Rematches, optional
-        From `probox.analysis.threshold_sweep.find_rematches`, if at hand.
+        From `probox.analysis.threshold_sweep.find_rematches`, if already computed.
     replicates, seed : int
         As in `probox.diagnose`.
 

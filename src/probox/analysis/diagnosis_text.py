@@ -1,4 +1,4 @@
-"""A diagnosis as sentences, text tables and CSV."""
+"""Summary sentences, text tables and CSV files of a diagnosis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from probox.analysis.diagnosis import Diagnosis
 
 MOST_CLASSES = 10
-"""Classes that text shows, those with most edges; files have all."""
+"""Maximum number of classes in text tables, those with most edges; CSV files have all."""
 
 Rows = list[list[str]]
 
@@ -29,22 +29,21 @@ _INDENT = "  "
 
 
 def diagnosis_text(diagnosis: Diagnosis, width: int | None = None) -> str:
-    """Return the verdict and the tables; those that are wider than `width` letters are broken into blocks."""
+    """Return the summary and the tables; tables wider than `width` characters are broken into blocks."""
     tables: list[tuple[str, Rows]] = []
     if diagnosis.budget is not None and not math.isnan(diagnosis.budget.pdq):
-        tables.append(("Where the points went (per cent of 100)", _tabulate_losses(diagnosis.budget)))
+        tables.append(("Loss breakdown", _tabulate_losses(diagnosis.budget)))
     if any(not math.isnan(answer.pdq) for answer in diagnosis.what_if):
-        tables.append(("What if", _tabulate_what_if(diagnosis)))
+        tables.append(("What-if analysis", _tabulate_what_if(diagnosis)))
     if any(not math.isnan(best.value) for best in diagnosis.best_thresholds):
-        title = "Where is the best threshold, chosen on these images, and what does it cost elsewhere?"
+        title = "Best label thresholds, chosen on these images"
         tables.append((title, _tabulate_thresholds(diagnosis)))
     judged = diagnosis.pairs - diagnosis.plain_pairs
     if judged > 0:
-        cut = "an overlap of half cuts off larger errors"
-        of = f"({judged:,} pairs by {diagnosis.pairing}; error/std: 68% quantile of |z|; {cut})"
-        tables.append((f"Are sigmas honest? {of}", _tabulate_calibration(diagnosis)))
-        tables.append(("Are sigmas informative? Skill over the best constant sigma", _tabulate_skill(diagnosis)))
-    tables.append(("Every measure of corners, labels and scores", _tabulate_numbers(diagnosis)))
+        of = f"{judged:,} pairs by {diagnosis.pairing}; error/std: 68% quantile of |z|, 1 if calibrated"
+        tables.append((f"Calibration of standard deviations ({of})", _tabulate_calibration(diagnosis)))
+        tables.append(("Skill over the best constant std (above 0: informative)", _tabulate_skill(diagnosis)))
+    tables.append(("Uncertainty metrics", _tabulate_numbers(diagnosis)))
     parts = ["\n".join(f"- {text}" for text in diagnosis.verdict)]
     parts += [_add_title(title, rows, width) for title, rows in tables]
     if diagnosis.notes:
@@ -53,7 +52,7 @@ def diagnosis_text(diagnosis: Diagnosis, width: int | None = None) -> str:
 
 
 def diagnosis_tables(diagnosis: Diagnosis) -> dict[str, str]:
-    """Return the tables as CSV with plain fractions, by the names of their files."""
+    """Return the tables as CSV by file name; values are fractions, not percentages."""
     tables: dict[str, list[dict[str, object]]] = {
         "calibration.csv": [dataclasses.asdict(row) for row in diagnosis.calibration],
         "what_if.csv": [dataclasses.asdict(answer) for answer in diagnosis.what_if],
@@ -77,31 +76,31 @@ def diagnosis_tables(diagnosis: Diagnosis) -> dict[str, str]:
 
 
 def _tabulate_losses(budget: Budget) -> Rows:
-    rows = [["", "points", "of what is lost"], ["PDQ", f"{100 * budget.pdq:.2f}", ""]]
+    rows = [["", "points of 100", "of the loss"], ["PDQ", f"{100 * budget.pdq:.2f}", ""]]
     for part, words in PARTS.items():
         share = getattr(budget, part)
         if part != "rounding" or abs(share) >= 5e-5:
-            of_lost = f"{100 * share / budget.lost:.0f} %" if budget.lost else "-"
+            of_lost = f"{100 * share / budget.lost:.0f}%" if budget.lost else "-"
             rows.append([words, f"{100 * share:.2f}", of_lost])
     return rows
 
 
 def _tabulate_what_if(diagnosis: Diagnosis) -> Rows:
-    rows = [["", "PDQ", "gain"]]
+    rows = [["", "PDQ [%]", "gain [points]"]]
     known = [answer for answer in diagnosis.what_if if not math.isnan(answer.pdq)]
     return rows + [[a.words, f"{100 * a.pdq:.2f}", f"{100 * a.gain + 0.0:+.2f}"] for a in known]
 
 
 def _tabulate_thresholds(diagnosis: Diagnosis) -> Rows:
-    """Return a row per measure: where it is best, its own number now and there, then those of standard measures."""
+    """Return a row per metric: its best threshold, its values now and there, then those of the standard metrics."""
     others = [measure.headline for measure in all_measures() if measure.standard]
     others = [c for c in others if all(c.key in b.summary for b in diagnosis.best_thresholds)]
-    rows = [["best for", "labels above", "now -> there", *(column.heading or column.key for column in others)]]
+    rows = [["metric", "label threshold", "now -> then", *(column.heading or column.key for column in others)]]
     for best in diagnosis.best_thresholds:
         own = measures_called([best.measure])[0].headline
         changes = [_change(column, best.summary_now, best.summary) for column in others]
-        above = "none is better" if best.threshold is None else f"{best.threshold:.4g}"
-        above = "no number" if math.isnan(best.value) else above
+        above = "none better" if best.threshold is None else f"{best.threshold:.4g}"
+        above = "undefined" if math.isnan(best.value) else above
         value = _change(own, {own.key: best.now}, {own.key: best.value})
         rows.append([own.heading or own.key, above, value, *changes])
     return rows
@@ -112,13 +111,13 @@ def _change(column: Column, now: Mapping[str, float], there: Mapping[str, float]
 
 
 def _tabulate_calibration(diagnosis: Diagnosis) -> Rows:
-    rows = [["", "edges", "error/std", "RMS z", "bias px", "RMSE px", "sigma px", "in 68 %", "in 90 %", "CRPS px"]]
+    rows = [["", "edges", "error/std", "RMS z", "bias [px]", "RMSE [px]", "std [px]", "in 68%", "in 90%", "CRPS [px]"]]
     classes = sorted((row for row in diagnosis.calibration if row.group == "class"), key=lambda row: -row.edges)
     shown = [row for row in diagnosis.calibration if row.group != "class"] + classes[:MOST_CLASSES]
     for row in shown:
         numbers = [
             f"{row.factor:.2f}", f"{row.rms_z:.2f}", f"{row.bias:+.2f}", f"{row.rmse:.2f}", f"{row.sharpness:.2f}",
-            f"{100 * row.coverage_68:.1f}", f"{100 * row.coverage_90:.1f}", f"{row.crps:.2f}",
+            f"{100 * row.coverage_68:.1f}%", f"{100 * row.coverage_90:.1f}%", f"{row.crps:.2f}",
         ]  # fmt: skip
         rows.append([row.name, f"{row.edges:,}", *(numbers if row.edges else ["-"] * 8)])
     if len(classes) > MOST_CLASSES:
@@ -136,7 +135,7 @@ _RULES = {
 
 
 def _tabulate_skill(diagnosis: Diagnosis) -> Rows:
-    rows = [["", "own", "constant", "skill", "95 % interval", "best constant"]]
+    rows = [["", "own", "constant", "skill", "95% CI", "best constant"]]
     for rule, skill in diagnosis.skill.items():
         if math.isnan(skill.skill.value):
             rows.append([_RULES[rule], *["-"] * 5])
@@ -149,7 +148,7 @@ def _tabulate_skill(diagnosis: Diagnosis) -> Rows:
                 _RULES[rule], f"{scale * skill.own:.3f}", f"{scale * skill.constant:.3f}",
                 f"{per * skill.skill.value:+.2f} {unit}",
                 "-" if math.isnan(low) else f"{low:+.2f} to {high:+.2f}",
-                f"{skill.share:.1f} px" if rule == "energy_pixels" else f"{100 * skill.share:.1f} %",
+                f"{skill.share:.1f} px" if rule == "energy_pixels" else f"{100 * skill.share:.1f}%",
             ]
         )  # fmt: skip
     return rows
@@ -174,12 +173,12 @@ def _add_title(title: str, rows: Rows, width: int | None) -> str:
 
 
 WIDE = 1.25
-"""An interval that holds 1 and ends beyond this factor, or below its inverse, decides nothing."""
+"""A confidence interval that contains 1 and extends beyond this factor, or below its inverse, is inconclusive."""
 
 
 def summarize(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Return the summary: are std calibrated, outliers, shifts, constant-variance baseline, lost points, threshold."""
-    said = [
+    """Return the summary: calibration, outliers, bias, constant-variance baseline, loss breakdown, best threshold."""
+    sentences = [
         _describe_calibration(diagnosis),
         _describe_outliers(diagnosis.error_factor),
         _describe_shift(diagnosis),
@@ -188,43 +187,48 @@ def summarize(diagnosis: Diagnosis) -> tuple[str, ...]:
         _describe_losses(diagnosis),
         _describe_threshold(diagnosis),
     ]
-    return tuple(text for text in said if text)
+    return tuple(text for text in sentences if text)
 
 
 def _describe_calibration(diagnosis: Diagnosis) -> str:
     errors = diagnosis.error_factor
     if not diagnosis.pairs:
-        return "No matched boxes: no detection overlaps an object of its class by half"
+        return "No matched boxes: no detection reaches IoU 0.5 with an object of its class"
     if diagnosis.pairs == diagnosis.plain_pairs:
         return f"No covariances: none of {diagnosis.pairs:,} matched boxes has a predicted std"
     if not errors.edges:
-        return "No edges to judge: every edge with a predicted std lies on the image border"
+        return "Calibration undefined: every edge with a predicted std lies on the image border"
     if errors.rms_z == 0.0:
-        return "No errors to judge: boxes equal the ground truth"
-    times = f"errors are {_format_factor(errors.factor)} times the predicted std (68% quantile of |z|)"
-    text = f"{_describe_confidence(errors.factor)}: {times}"
+        return "Calibration undefined: boxes equal the ground truth"
+    text = _describe_factor(errors.factor)
     if errors.worst is not None:
-        text += f"; worst: {errors.worst[0]}, {_format_factor(errors.worst[1])} times"
+        text += f"; worst: {errors.worst[0]}, error/std {_format_factor(errors.worst[1])}"
     if errors.pairs < FEW_PAIRS:
         text += f"; {errors.pairs} matched boxes are too few for a reliable factor"
     return text
 
 
-def _describe_confidence(factor: Interval) -> str:
-    """Return what a factor means: its interval must exclude 1, and itself the tolerance around 1, for a claim."""
+def _describe_factor(factor: Interval) -> str:
+    """Return whether an error factor means over- or underconfidence, and by how much.
+
+    >>> _describe_factor(Interval(1.84, 1.62, 2.13))
+    'Overconfident by a factor of 1.8 (95% CI 1.6 to 2.1)'
+    """
     if not 1.0 / TOLERANCE < factor.value < TOLERANCE:
         if factor.low > 1.0:
-            return "Overconfident"
+            return f"Overconfident by a factor of {_format_factor(factor)}"
         if factor.high < 1.0:
-            return "Underconfident"
-    return "Calibrated" if factor.low >= 1.0 / WIDE and factor.high <= WIDE else "Undecided"
+            inverse = Interval(1.0 / factor.value, 1.0 / factor.high, 1.0 / factor.low)
+            return f"Underconfident by a factor of {_format_factor(inverse)}"
+    verdict = "Calibrated" if factor.low >= 1.0 / WIDE and factor.high <= WIDE else "Undecided"
+    return f"{verdict}: error/std is {_format_factor(factor)}"
 
 
 def _format_factor(factor: Interval) -> str:
-    """Return a factor with its interval, with as many digits as tell the ends from 1.
+    """Return a factor with its interval, and enough digits that no limit rounds to 1.
 
     >>> _format_factor(Interval(1.84, 1.62, 2.13)), _format_factor(Interval(1.2, 1.04, 1.6))
-    ('1.8 [1.6, 2.1]', '1.20 [1.04, 1.60]')
+    ('1.8 (95% CI 1.6 to 2.1)', '1.20 (95% CI 1.04 to 1.60)')
     >>> _format_factor(Interval(2.0))
     '2.00'
     """
@@ -233,7 +237,7 @@ def _format_factor(factor: Interval) -> str:
     digits = 1 if factor.high - factor.low >= 0.5 else 2
     while digits < 4 and 1.0 in (round(factor.low, digits), round(factor.high, digits)):
         digits += 1
-    return f"{factor.value:.{digits}f} [{factor.low:.{digits}f}, {factor.high:.{digits}f}]"
+    return f"{factor.value:.{digits}f} (95% CI {factor.low:.{digits}f} to {factor.high:.{digits}f})"
 
 
 def _describe_outliers(errors: ErrorFactor) -> str:
@@ -250,18 +254,18 @@ def _describe_outliers(errors: ErrorFactor) -> str:
 
 
 def _describe_shift(diagnosis: Diagnosis) -> str:
-    aside = find_shifted_edges(diagnosis.calibration)
-    if not aside:
+    shifted = find_shifted_edges(diagnosis.calibration)
+    if not shifted:
         return ""
-    edges = ", ".join(f"{edge} by {bias:+.1f} px" for edge, bias in aside.items())
+    edges = ", ".join(f"{edge} by {bias:+.1f} px" for edge, bias in shifted.items())
     return (
-        f"the truth lies to one side of the boxes, {edges} on average, which is most of their error and "
-        "nothing a sigma can say: mend the boxes first"
+        f"Biased boxes: the ground truth is shifted from the boxes, {edges} on average, which is most of their error; "
+        "no std can express a bias, so correct the boxes first"
     )
 
 
 def _describe_baseline(diagnosis: Diagnosis) -> str:
-    """Return PDQ of the constant-variance baseline, beside deterministic boxes and the detector's own std."""
+    """Return PDQ of the constant-variance baseline, of deterministic boxes and of the detector's own std."""
     skill = diagnosis.skill.get("pdq")
     if skill is None or not diagnosis.pairs:
         return ""
@@ -269,7 +273,7 @@ def _describe_baseline(diagnosis: Diagnosis) -> str:
     if diagnosis.plain_pairs == diagnosis.pairs:
         return f"{text} instead of {100 * skill.own:.2f} without covariances"
     own, low, high = (100 * value for value in (skill.skill.value, skill.skill.low, skill.skill.high))
-    difference = f"{own:+.2f}" + ("" if math.isnan(low) else f" [{low:+.2f}, {high:+.2f}]")
+    difference = f"{own:+.2f}" + ("" if math.isnan(low) else f" (95% CI {low:+.2f} to {high:+.2f})")
     text += f", own std {100 * skill.own:.2f}, "
     text += f"deterministic boxes {100 * skill.deterministic:.2f}. "
     if not math.isnan(skill.gain_fraction):
@@ -288,17 +292,17 @@ def _describe_baseline(diagnosis: Diagnosis) -> str:
 
 
 def _describe_energy(diagnosis: Diagnosis) -> str:
-    """Return whether the energy score tells the own std from a constant one."""
+    """Return whether the energy score of the own std is better than that of a constant one."""
     if "energy" not in diagnosis.skill:
         return ""
     energy, in_pixels = diagnosis.skill["energy"].skill, diagnosis.skill["energy_pixels"].skill
     if energy.low > 0.0 and in_pixels.low > 0.0:
         better = 100 * min(energy.value, in_pixels.value)
-        return f"Informative: the energy score is {better:.0f}% better than under any constant std"
+        return f"Informative: the energy score is {better:.0f}% better than with any constant std"
     if in_pixels.high < 0.0 or energy.high < 0.0:
         worse = 100 * max(-energy.value, -in_pixels.value)
-        return f"Not informative: the energy score is {worse:.0f}% worse than under a constant std"
-    undecided = "Undecided whether informative: the energy score does not differ from that under a constant std"
+        return f"Not informative: the energy score is {worse:.0f}% worse than with a constant std"
+    undecided = "Undecided whether informative: the energy score does not differ from that with a constant std"
     return undecided if math.isfinite(energy.value) else ""
 
 
@@ -307,14 +311,14 @@ def _describe_losses(diagnosis: Diagnosis) -> str:
     if budget is None or not budget.lost > 0:
         return ""
     called = PARTS | {
-        "label": "unsure or wrong labels",
-        "foreground": "object pixels that boxes do not claim",
-        "background": "pixels claimed beside objects",
+        "label": "wrong or uncertain labels",
+        "foreground": "missing probability on object pixels",
+        "background": "probability on background pixels",
     }
     shares = sorted(((getattr(budget, part) / budget.lost, words, part) for part, words in PARTS.items()), reverse=True)
     (first, _, most), (second, _, next_) = shares[:2]
-    text = f"{100 * first:.0f} % of the lost points are {called[most]}"
-    return text + (f", {100 * second:.0f} % {called[next_]}" if second >= 0.1 else "")
+    text = f"{100 * first:.0f}% of the lost points are {called[most]}"
+    return text + (f", {100 * second:.0f}% {called[next_]}" if second >= 0.1 else "")
 
 
 def _describe_threshold(diagnosis: Diagnosis) -> str:
@@ -322,6 +326,6 @@ def _describe_threshold(diagnosis: Diagnosis) -> str:
     if best is None:
         return ""
     if best.threshold is None:
-        return f"no label threshold gives more than PDQ {100 * best.now:.2f}"
+        return f"Best label threshold: none gives more than PDQ {100 * best.now:.2f}"
     gives = f"gives PDQ {100 * best.value:.2f} instead of {100 * best.now:.2f}"
-    return f"the best threshold, chosen on these images, is {best.threshold:.3g} and {gives}"
+    return f"Best label threshold, chosen on these images: {best.threshold:.3g} {gives}"

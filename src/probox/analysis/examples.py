@@ -1,19 +1,18 @@
 """Example detections of a result: overconfident, underconfident, calibrated and mislabelled boxes.
 
-A box says where each edge is and with which sigma. The truth tells by how much it was off, r. If sigmas are right, the
-squared distance d^2 = r' Sigma^-1 r over both corners follows a chi-squared distribution with 4 degrees of freedom,
-whose mean is 4. Examples are chosen by it:
+With r the errors of the four edges and Sigma their predicted covariance, the squared distance d^2 = r' Sigma^-1 r of a
+calibrated box follows a chi-squared distribution with 4 degrees of freedom, whose mean is 4. Examples are chosen by it:
 
 =============== =================================================================================================
-overconfident   d^2 beyond what 1 calibrated box in 100 has (above 13.28); the largest d^2 first
-underconfident  d^2 below what 1 calibrated box in 100 has (below 0.297); the largest sigmas, relative to the box, first
-calibrated      d^2 in the middle half (1.92 to 5.39); the highest spatial quality first, else the highest overlap
+overconfident   d^2 above the 99% quantile (13.28); the largest d^2 first
+underconfident  d^2 below the 1% quantile (0.297); the largest std relative to the box first
+calibrated      d^2 between the quartiles (1.92 to 5.39); the highest spatial quality first, else the highest IoU
 wrong-label     a true positive of PDQ, with a probability of at least 0.5 for another class
 =============== =================================================================================================
 
-The pairs are COCO's at an overlap of 0.5, which do not depend on sigmas; taken are those of the upper half of scores
-without an edge at the image's border. Where no box has a sigman examples follow the overlap
-instead: ``off`` has the lowest, ``close`` the highest. No image has two examples of a kind.
+Pairs are COCO's at IoU 0.5, which do not depend on covariances. Only the upper half of scores is used, without boxes at
+the image border. If no box has a covariance, examples follow the IoU instead: ``off`` has the lowest, ``close`` the
+highest. No image has two examples of a kind.
 """
 
 from __future__ import annotations
@@ -38,24 +37,24 @@ KINDS = {
     "underconfident": "Underconfident: stds far beyond the errors",
     "calibrated": "Calibrated: errors about as large as the stds",
     "wrong-label": "Confident in the wrong class",
-    "off": "Confident in a box that is off (boxes without covariance)",
-    "close": "Confident in a box that is right (boxes without covariance)",
+    "off": "Confident with a misplaced box (boxes without covariance)",
+    "close": "Confident with a correct box (boxes without covariance)",
 }
 """The kinds of examples and their titles."""
 
 FREEDOM = 4
 
 RARE_LOW, QUARTER, THREE_QUARTERS, RARE_HIGH = 0.2971095, 1.9225575, 5.3852691, 13.2767041
-"""Chi-squared with 4 degrees of freedom: its quantiles at 1, 25, 75 and 99 %."""
+"""Quantiles of chi-squared with 4 degrees of freedom at 1, 25, 75 and 99%."""
 
-SURE_OF_CLASS = 0.5
+LEAST_WRONG_SCORE = 0.5
 
 _EDGES = ("left", "top", "right", "bottom")
 
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """One example.
+    """One example detection.
 
     Parameters
     ----------
@@ -63,14 +62,14 @@ class Example:
         ``overconfident``, ``underconfident``, ``calibrated`` or ``wrong-label``; ``off`` or ``close`` if no box has a
         covariance.
     image_id : int
-        The image.
+        Image id.
     detection, object : int
         Rows of the evaluation's tables.
     caption : str
-        Why it is one, in numbers.
+        The reason, with numbers.
     numbers : dict of str to float
-        The same for programs: ``distance`` (d^2), ``error`` and ``sigma`` (root mean squares in pixels over the four
-        edges), ``iou``, ``score``, ``spatial``, ``foreground``, ``background``, ``label``; NaN where there is none.
+        The numbers by name: ``distance`` (d^2), ``error`` and ``sigma`` (root mean square error and std of the four
+        edges, in pixels), ``iou``, ``score``, ``spatial``, ``foreground``, ``background``, ``label``; NaN if undefined.
     """
 
     kind: str
@@ -83,14 +82,14 @@ class Example:
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
-    """What `probox.example_detections` returns; a loop over it gives each `Example`.
+    """Result of `probox.example_detections`; iteration yields each `Example`.
 
     Parameters
     ----------
     examples : tuple of Example
-        By kind, the clearest first.
+        Examples by kind, the clearest first.
     notes : tuple of Note
-        What must be said of how they were found, one sentence each.
+        How examples were chosen, if not by covariances.
     """
 
     examples: tuple[Example, ...]
@@ -104,14 +103,18 @@ class Examples:
 
 
 def example_detections(result: Evaluation, n: int = 3) -> Examples:
-    """Return detections that are overconfident, underconfident and calibrated, each with the reason.
+    """Return example detections that are overconfident, underconfident or well calibrated.
 
     Parameters
     ----------
     result : Evaluation
-        What was measured.
+        Result to choose from.
     n : int
-        At most so many of each kind.
+        Maximum number of examples per kind.
+
+    Returns
+    -------
+    Examples
 
     Examples
     --------
@@ -141,7 +144,7 @@ def example_detections(result: Evaluation, n: int = 3) -> Examples:
         notes += note_last_pixels(tabulate_edges(result))
     else:
         found = _find_by_overlap(result, pairs, usable, n)
-        if found:  # without any pair nothing is known of sigmas
+        if found:  # without matches, covariances are unknown
             notes.append(Note("overlaps-only"))
     found += _find_wrong_labels(result, n)
     if not found:
@@ -160,12 +163,12 @@ def _find_by_distance(result: Evaluation, pairs: MatchedPairs, usable: Bools, n:
         times = np.abs(pairs.residuals[row]) / sigmas[row]
         edge = int(np.argmax(times))
         return (
-            f"the {_EDGES[edge]} edge is {abs(pairs.residuals[row, edge]):.1f} px off with a std of "
-            f"{sigmas[row, edge]:.1f} px, {times[edge]:.1f} stds; d² is {distances[row]:.0f}, {mean}"
+            f"error of the {_EDGES[edge]} edge {abs(pairs.residuals[row, edge]):.1f} px, std "
+            f"{sigmas[row, edge]:.1f} px, |z| {times[edge]:.1f}; d² is {distances[row]:.0f}, {mean}"
         )
 
     def others(row: int, digits: int) -> str:
-        errors = f"errors of {_rms(pairs.residuals[row]):.1f} px with stds of {_rms(sigmas[row]):.1f} px"
+        errors = f"RMS error {_rms(pairs.residuals[row]):.1f} px, RMS std {_rms(sigmas[row]):.1f} px"
         return f"{errors}; d² is {distances[row]:.{digits}f}, {mean}"
 
     kinds: dict[str, tuple[Bools, Floats, Callable[[int], str]]] = {
@@ -196,9 +199,8 @@ def _find_by_overlap(result: Evaluation, pairs: MatchedPairs, usable: Bools, n: 
         for row in _take_first(pairs, rows[is_one], key, n):
             edge = int(np.argmax(np.abs(pairs.residuals[row])))
             caption = (
-                f"{kind}: no covariance, score {pairs.scores[row]:.2f}; the {_EDGES[edge]} edge is "
-                f"{abs(pairs.residuals[row, edge]):.1f} px off; the overlap with the ground truth is "
-                f"{pairs.ious[row]:.2f}"
+                f"{kind}: no covariance, score {pairs.scores[row]:.2f}; error of the {_EDGES[edge]} edge "
+                f"{abs(pairs.residuals[row, edge]):.1f} px; IoU with the ground truth {pairs.ious[row]:.2f}"
             )
             found.append(_make_example(result, pairs, row, kind, caption, np.nan))
     return found
@@ -209,20 +211,20 @@ def _find_wrong_labels(result: Evaluation, n: int) -> list[Example]:
     if not result.has_pairs:
         return []
     pairs = MatchedPairs.of(result, "pdq")
-    said = result.detections.labels[pairs.detections]
-    wrong = (said != pairs.labels) & (said >= 0) & (pairs.scores >= SURE_OF_CLASS)
+    predicted = result.detections.labels[pairs.detections]
+    wrong = (predicted != pairs.labels) & (predicted >= 0) & (pairs.scores >= LEAST_WRONG_SCORE)
     found = []
     for row in _take_first(pairs, np.flatnonzero(wrong), pairs.scores, n):
-        truth = f"it is {result.classes[pairs.labels[row]]}"
+        truth = result.classes[pairs.labels[row]]
         if pairs.label_probs is not None:
-            truth += f", which got {pairs.label_probs[row, pairs.labels[row]]:.2f}"
-        caption = f"wrong class: {result.classes[said[row]]} {pairs.scores[row]:.2f}, but {truth}"
+            truth += f" {pairs.label_probs[row, pairs.labels[row]]:.2f}"
+        caption = f"wrong class: predicted {result.classes[predicted[row]]} {pairs.scores[row]:.2f}, true class {truth}"
         found.append(_make_example(result, pairs, row, "wrong-label", caption, np.nan))
     return found
 
 
 def _take_first(pairs: MatchedPairs, rows: Ints, key: Floats, n: int) -> list[int]:
-    """Return the `n` rows of highest key, one of each image; ties go by the order of pairs."""
+    """Return the `n` rows with the highest key, one per image; ties follow the order of pairs."""
     chosen: list[int] = []
     images: set[int] = set()
     for row in rows[np.argsort(-key[rows], kind="stable")].tolist():
@@ -234,7 +236,7 @@ def _take_first(pairs: MatchedPairs, rows: Ints, key: Floats, n: int) -> list[in
 
 
 def _quality(result: Evaluation, pairs: MatchedPairs, row: int, name: str) -> float:
-    """Return a quality of a pair if it is PDQ's pair, too; NaN if PDQ was not measured, or pairs it with another."""
+    """Return a quality of a pair that PDQ also matches; NaN for others, or if PDQ was not measured."""
     detection, table = int(pairs.detections[row]), result.detections
     if not result.has_pairs or table.partners[detection] != pairs.objects[row]:
         return float("nan")
@@ -245,11 +247,11 @@ def _make_example(
     result: Evaluation, pairs: MatchedPairs, row: int, kind: str, caption: str, distance: float
 ) -> Example:
     qualities = {name: _quality(result, pairs, row, name) for name in ("spatial", "foreground", "background", "label")}
-    known = [f"{name} {100 * value:.0f} %" for name, value in qualities.items() if not np.isnan(value)]
+    known = [f"{name} {100 * value:.0f}%" for name, value in qualities.items() if not np.isnan(value)]
     if known:
         caption += f"; qualities: {', '.join(known)}"
     elif result.has_pairs:
-        caption += "; PDQ does not match the two"
+        caption += "; not matched by PDQ"
     image_id = int(result.dataset.image_ids[pairs.image_rows[row]])
     numbers = {
         "distance": float(distance),

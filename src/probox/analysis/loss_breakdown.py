@@ -1,12 +1,12 @@
-"""Where PDQ was lost: shares of causes, repairs and their gain, and classes that are mixed up.
+"""Loss breakdown of PDQ, PDQ after hypothetical repairs (what-if), and the confusion matrix.
 
 With N = TP + FP + FN and the pairwise quality q of each true positive,
 
     1 = PDQ + FN / N + FP / N + sum over true positives of (1 - q) / N.
 
-A true positive's loss is 1 - q = 1 - L^w (F B)^(1 - w): label, foreground and background quality, w the label's weight
-(0.5). Which of the three is to blame depends on the order in which one looks at them, so each gets the mean of what it
-takes over all orders, its Shapley value; the three add up to the loss.
+A true positive's loss is 1 - q = 1 - L^w (F B)^(1 - w), with label, foreground and background quality L, F and B, and
+the label's weight w (0.5). The attribution depends on the order of the factors, so each factor gets its mean over all
+orders, the Shapley value. The three values add up to the loss.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ PARTS = {
     "background": "background",
     "rounding": "rounding",
 }
-"""Where points can go, and what to call it."""
+"""Causes of loss, and their names in text."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """Shares of 1 that add up to 1.
+    """Loss breakdown of PDQ: fractions of 1 that add up to 1.
 
     Parameters
     ----------
     pdq : float
-        What was reached.
+        PDQ.
     missed, false_positives : float
         FN / N and FP / N.
     label, foreground, background : float
-        What true positives lack, by its cause: unsure or wrong labels, pixels of the object that are not claimed, and
-        pixels around it that are.
+        Loss of true positives by cause: wrong or uncertain labels, missing probability on object pixels, and
+        probability on background pixels.
     rounding : float
-        What conventions that round qualities near 0 and 1 give or take; below 1e-5.
+        Effect of conventions that round qualities near 0 and 1; below 1e-5.
     """
 
     pdq: float
@@ -66,16 +66,16 @@ class Budget:
 
     @property
     def lost(self) -> float:
-        """Return everything that is lost: 1 - PDQ."""
+        """Return the total loss, 1 - PDQ."""
         return math.fsum(getattr(self, name) for name in PARTS)
 
     def to_dict(self) -> dict[str, float]:
-        """Return the shares by name."""
+        """Return the fractions by name."""
         return dataclasses.asdict(self)
 
 
 def compute_budget(evaluation: Judged) -> Budget:
-    """Return where the points of an evaluation went; NaN where there is nothing to score.
+    """Return the loss breakdown of an evaluation; NaN if there is nothing to score.
 
     >>> import probox
     >>> from probox.demo import make_demo
@@ -85,7 +85,7 @@ def compute_budget(evaluation: Judged) -> Budget:
     True
     """
     if isinstance(evaluation, Evaluation) and not evaluation.has_pairs:
-        raise InputError("PDQ was not measured, so no points are lost", remedy="evaluate with PDQ among the measures")
+        raise InputError("PDQ was not measured", remedy="evaluate again with {option:measures=all}")
     found, convention = evaluation.detections, evaluation.convention
     hit, wrong = found.verdicts == Verdict.TP, found.verdicts == Verdict.FP
     missed = int((evaluation.objects.verdicts == Verdict.FN).sum())
@@ -112,9 +112,9 @@ def compute_budget(evaluation: Judged) -> Budget:
 
 
 def shapley_losses(factors: Floats) -> Floats:
-    """Return how much each of three factors takes from 1, (K, 3); a row adds up to 1 minus the row's product.
+    """Return the Shapley value of each of three factors in 1 minus their product, (K, 3).
 
-    For factors a, b, c the mean over all orders in which they are multiplied is, for a,
+    For factors a, b, c, averaged over all orders of multiplication, the value of a is
 
         (1 - a) (1/3 + (b + c) / 6 + b c / 3).
 
@@ -129,30 +129,30 @@ TITLES = {
     "no_false_positives": "no false positives",
     "no_duplicates": "no duplicates",
     "best_threshold": "best threshold",
-    "labels_right": "labels right",
-    "best_scale": "best scale of sigma",
+    "labels_right": "correct labels",
+    "best_scale": "best std scale",
     "calibrating_scale": "std times the error factor",
-    "best_constant": "best constant sigma",
+    "best_constant": "best constant std",
     "kept_inside": "edges pinned at the border",
-    "truth_boxes": "truth's boxes",
+    "truth_boxes": "ground-truth boxes",
 }
-"""What each repair is called where results stand side by side."""
+"""Names of repairs in tables of several results."""
 
 
 @dataclasses.dataclass(frozen=True)
 class WhatIf:
-    """PDQ after one repair.
+    """PDQ after one hypothetical repair.
 
     Parameters
     ----------
     key : str
         Its name in JSON.
     words : str
-        What was repaired.
+        What is repaired.
     pdq : float
-        PDQ then.
+        PDQ after the repair.
     gain : float
-        What that is more than now.
+        Gain in PDQ.
     """
 
     key: str
@@ -162,39 +162,36 @@ class WhatIf:
 
 
 def what_if(evaluation: Evaluation, key: str, words: str, pdq: float) -> WhatIf:
-    """Return the answer of a repair that gives this PDQ."""
+    """Return a repair with its PDQ and its gain."""
     return WhatIf(key, words, pdq, pdq - evaluation.pdq)
 
 
 def what_if_matched(evaluation: Evaluation, best: BestThreshold | None) -> list[WhatIf]:
-    """Return what can be told without looking at pixels: other detections left out, matched anew."""
-    twice = find_duplicates(evaluation)
+    """Return repairs that remove detections and repeat only the matching, without pixels."""
+    duplicates = find_duplicates(evaluation)
     without_false = evaluation.keeping(evaluation.detections.verdicts != Verdict.FP).pdq
-    repeats = f"without duplicates of found objects ({int(twice.sum()):,})"
+    repeats = f"no duplicates of detected objects ({int(duplicates.sum()):,})"
     answers = [
         what_if(evaluation, "no_false_positives", "no false positives", without_false),
-        what_if(evaluation, "no_duplicates", repeats, evaluation.keeping(~twice).pdq),
+        what_if(evaluation, "no_duplicates", repeats, evaluation.keeping(~duplicates).pdq),
     ]
     if best is not None:
-        said = "no threshold is better"
+        words = "no label threshold is better"
         if best.threshold is not None:
-            said = f"labels above {best.threshold:.3g} only (chosen on these images)"
-        answers.append(what_if(evaluation, "best_threshold", said, best.value))
+            words = f"label threshold {best.threshold:.3g} (chosen on these images)"
+        answers.append(what_if(evaluation, "best_threshold", words, best.value))
     return answers
 
 
 def sort_answers(answers: Sequence[WhatIf]) -> list[WhatIf]:
-    """Return answers from the largest gain down, equal ones in the order of `TITLES`."""
+    """Return repairs by descending gain; ties follow the order of `TITLES`."""
     order = {key: place for place, key in enumerate(TITLES)}
     placed = sorted(answers, key=lambda answer: order.get(answer.key, len(order)))
     return sorted(placed, key=lambda answer: -answer.gain)
 
 
 def find_duplicates(evaluation: Evaluation) -> Bools:
-    """Return the false positives that repeat another detection.
-
-    They name the class of an object that another detection was matched with, and overlap it by half or more.
-    """
+    """Return the false positives that duplicate a match: IoU of at least 0.5 with a matched object of their class."""
     found, there = evaluation.detections, evaluation.objects
     rows, objects = find_would_be_duplicates(evaluation)
     again = (found.verdicts[rows] == Verdict.FP) & (there.verdicts[objects] == Verdict.TP)
@@ -204,7 +201,7 @@ def find_duplicates(evaluation: Evaluation) -> Bools:
 
 
 def find_would_be_duplicates(evaluation: Evaluation) -> tuple[Ints, Ints]:
-    """Return the rows of detections and objects whose pairs are duplicates if the one is false and the other found."""
+    """Return the pairs that are duplicates if the detection is a false positive and the object is matched."""
     pairs, found, there = evaluation.pairs, evaluation.detections, evaluation.objects
     named = found.labels[pairs.detections] == there.labels[pairs.objects]
     rows, objects = pairs.detections[named], pairs.objects[named]
@@ -213,7 +210,7 @@ def find_would_be_duplicates(evaluation: Evaluation) -> tuple[Ints, Ints]:
 
 
 def score_true_boxes(evaluation: Evaluation, scene: Rescorer) -> float:
-    """Return PDQ if each true positive were the box of its object's pixels, and sure of it."""
+    """Return PDQ if each true positive had the box of its object's mask, without variance."""
     found = evaluation.detections
     hit = np.asarray(found.verdicts == Verdict.TP)
     boxes = evaluation.objects.mask_boxes[found.partners[hit]]
@@ -221,27 +218,27 @@ def score_true_boxes(evaluation: Evaluation, scene: Rescorer) -> float:
 
 
 BACKGROUND = "background"
-"""Where a missed object was not found, and what a false positive stands on."""
+"""The predicted class of a missed object, and the true class of a false positive."""
 
-UNNAMED = "no class of the truth"
-"""What a detection names if it states a class that the truth does not have."""
+UNNAMED = "unknown class"
+"""The predicted class of detections whose class the ground truth does not have."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Confusion(Readable):
-    """How many objects of each class were taken for which class; as a table, one row per truth and prediction.
+    """Confusion matrix of PDQ's matches; as a table, one row per pair of true and predicted class.
 
-    Only pairs that occur are kept: the whole matrix of many classes would take all memory.
+    Only pairs that occur are kept, since the full matrix of many classes would not fit into memory.
 
     Parameters
     ----------
     classes : tuple of str
-        The truth's classes.
+        Classes of the ground truth.
     truth, predicted : (K,) int64
-        Classes of objects and classes that detections name, in the order of `classes`; their number C stands for
-        background, and C + 1 in `predicted` for a class that the truth does not have.
+        True and predicted class as indices of `classes`. The index C = ``len(classes)`` is background, and C + 1 in
+        `predicted` is a class that the ground truth does not have.
     counts : (K,) int64
-        How often; a pair that occurs several times counts as often as all of them together.
+        Counts; those of repeated pairs add up.
     """
 
     classes: tuple[str, ...]
@@ -253,22 +250,18 @@ class Confusion(Readable):
     def matrix(self) -> Ints:
         """Return the counts as an array (C + 1, C + 1).
 
-        Rows are classes of objects, columns classes that detections name, both in the order of `classes`, then
-        background. The diagonal has matches of the right class, the last column missed objects, the last row false
-        positives.
+        Rows are true classes, columns predicted classes, both in the order of `classes`, then background. The
+        diagonal holds matches of the right class, the last column missed objects, the last row false positives.
         """
         return self.among(range(len(self.classes) + 1))
 
     @property
     def unnamed(self) -> Ints:
-        """Return how many detections name none of the truth's classes, (C + 1,).
-
-        They are counted by the class of their object, the last ones being false positives.
-        """
+        """Return the number of detections of unknown classes by true class, (C + 1,); the last are false positives."""
         return self._sums(self.truth, self.predicted > len(self.classes))
 
     def among(self, classes: Iterable[int]) -> Ints:
-        """Return the rows and columns of the matrix that have these numbers, ascending."""
+        """Return the matrix of a subset of classes, in ascending order."""
         chosen = np.asarray(list(classes), np.int64)
         place = np.full(len(self.classes) + 2, -1)
         place[chosen] = np.arange(len(chosen))
@@ -286,45 +279,45 @@ class Confusion(Readable):
 
     @property
     def _background(self) -> tuple[Bools, Bools]:
-        """Where there is no object, and where no detection."""
+        """Return masks of entries without object and without detection."""
         return self.truth == len(self.classes), self.predicted == len(self.classes)
 
     @property
     def tp(self) -> int:
-        """Return how many detections are matched, whatever class they name."""
+        """Return the number of matched detections, regardless of their predicted class."""
         no_object, no_detection = self._background
         return int(self.counts[~no_object & ~no_detection].sum())
 
     @property
     def fp(self) -> int:
-        """Return how many detections are matched with nothing."""
+        """Return the number of unmatched detections."""
         return int(self.counts[self._background[0]].sum())
 
     @property
     def fn(self) -> int:
-        """Return how many objects are missed."""
+        """Return the number of missed objects."""
         return int(self.counts[self._background[1]].sum())
 
     def row_sums(self) -> Ints:
-        """Return how many objects each class has, and how many detections are false positives."""
+        """Return the number of objects of each class and, last, of false positives."""
         return self._sums(self.truth, np.ones(len(self.truth), bool))
 
     def shares(self) -> Floats:
-        """Return the matrix divided by the sums of its rows, `unnamed` included; NaN where a row is empty."""
+        """Return the matrix divided by its row sums, which include `unnamed`; NaN for empty rows."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.matrix / self.row_sums()[:, None], dtype=np.float64)
 
     def count_mixed(self) -> Ints:
-        """Return for each class how many matches mix it up with another: its objects, and those it is named for."""
+        """Return the number of matches of different classes that involve each class, as true or predicted class."""
         no_object, no_detection = self._background
         other = ~no_object & ~no_detection & (self.truth != self.predicted)
         named = other & (self.predicted < len(self.classes))
         return (self._sums(self.truth, other) + self._sums(self.predicted, named))[:-1]
 
     def most_confused(self, most: int) -> list[int]:
-        """Return the numbers of the classes that are mixed up most, in the order of `classes`.
+        """Return the indices of the most confused classes, in the order of `classes`.
 
-        Among equals those with more objects and detections come first; classes with neither are left out.
+        Ties go to classes with more objects and detections; classes with neither are excluded.
         """
         mixed = self.count_mixed()
         named = self.predicted < len(self.classes)
@@ -333,7 +326,7 @@ class Confusion(Readable):
         return sorted(order[:most])
 
     def flat(self) -> FlatTable:
-        """Return ``truth``, ``predicted`` and ``count`` of everything that there is, the most frequent first."""
+        """Return ``truth``, ``predicted`` and ``count`` of all entries by descending count."""
         whole = _count_confusion(self.classes, self.truth, self.predicted, self.counts)
         order = np.lexsort((whole.predicted, whole.truth, -whole.counts))
         names = (*self.classes, BACKGROUND, UNNAMED)
@@ -353,17 +346,20 @@ class Confusion(Readable):
 
 
 def confusion(evaluation: Evaluation) -> Confusion:
-    """Count what is taken for what, by PDQ's own matches, so that the counts agree with TP, FP and FN.
+    """Return the confusion matrix of PDQ's matches; its counts agree with TP, FP and FN.
 
-    A detection that is matched with an object counts under the object's class and the class that it names. PDQ matches
-    nothing to a detection that gives the object's class no probability: such a detection is a false positive and its
-    object is missed, so detectors that give one class each, and nothing to others, mix up nothing here. Objects that
-    PDQ ignores, and what is matched with them, are left out.
+    A matched detection counts under its object's class and its predicted class. PDQ never matches a detection to an
+    object whose class has probability 0. Detectors with a single class per detection therefore confuse no classes here:
+    a wrong class is a false positive and a missed object. Objects that PDQ ignores, and their matches, are excluded.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured, PDQ among its measures.
+        A result with PDQ among its metrics. Also as `Evaluation.confusion`.
+
+    Returns
+    -------
+    Confusion
 
     Examples
     --------
@@ -382,7 +378,7 @@ def confusion(evaluation: Evaluation) -> Confusion:
     dog    background      1
     """
     if not evaluation.has_pairs:
-        raise InputError("PDQ was not measured, so nobody is matched", remedy="evaluate with PDQ among the measures")
+        raise InputError("PDQ was not measured", remedy="evaluate again with {option:measures=all}")
     found, there = evaluation.detections, evaluation.objects
     classes = len(evaluation.classes)
     named = np.where(found.labels >= 0, found.labels, classes + 1)
@@ -394,7 +390,7 @@ def confusion(evaluation: Evaluation) -> Confusion:
 
 
 def _count_confusion(classes: tuple[str, ...], truth: Ints, predicted: Ints, counts: Ints) -> Confusion:
-    """Return the counts of pairs, each pair once."""
+    """Return the matrix with each pair of classes once."""
     columns = len(classes) + 2
     cells, place = np.unique(truth.astype(np.int64) * columns + predicted, return_inverse=True)
     sums = np.zeros(len(cells), np.int64)

@@ -1,4 +1,4 @@
-"""Two results on the same images: their numbers on drawn images, and p from images that are swapped."""
+"""Paired permutation test of two results: resampled numbers, p-values, and Holm's correction."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from probox.support.types import Floats, Ints
 
 
 def take_class(evaluation: Evaluation, label: int, measure: Measure) -> tuple[Evaluation, Ints]:
-    """Return what a measure of the class reads, as `Measure.per_class` reads it, and the image rows it is in.
+    """Return the part of an evaluation that a metric uses for one class, as `Measure.per_class`, and its image rows.
 
-    Measures of matches by pixels have an object's match under the object's class, whatever class the detection names,
-    and what matches nothing under the class that it names. Those of matches by boxes have detections under the class
-    that they name. Those that match nobody look at all that was found where the class has objects.
+    Metrics of matches by pixels count a match under the object's class, and an unmatched detection under its predicted
+    class. Metrics of matches by boxes count detections under their predicted class. Metrics without matches use all
+    detections in images with objects of the class.
     """
     objects, detections = evaluation.objects, evaluation.detections
     of_object, of_detection = objects.labels == label, detections.labels == label
@@ -55,19 +55,19 @@ def take_class(evaluation: Evaluation, label: int, measure: Measure) -> tuple[Ev
 
 
 def _renumber(partners: Ints, numbers: Ints) -> Ints:
-    """Return partners by their new numbers; -1 stays."""
+    """Return renumbered partners; -1 stays."""
     return np.where(partners >= 0, numbers[partners], -1) if len(numbers) else partners
 
 
 Place = tuple[str, str]
-"""A number of a result: a class, or nothing for all of them, and the key of a column."""
+"""A number of a result: class name, empty for all classes, and column key."""
 
 Couple = tuple[str, str]
 """The names of two results."""
 
 
 class Sampler:
-    """The numbers of one evaluation, as they are and of resampled images."""
+    """The numbers of one evaluation, on its images and on resampled images."""
 
     def __init__(self, evaluation: Evaluation, measures: Sequence[Measure], per_class: bool) -> None:
         self.evaluation = evaluation
@@ -75,11 +75,11 @@ class Sampler:
         self.of_classes = [measure for measure in measures if per_class and measure.per_class is not None]
         self.parts: dict[Place, tuple[Measure, Evaluation]] = {}
         self.images: dict[Place, Ints] = {}
-        """The rows of images that hold anything of a class; all of them for numbers of no class."""
+        """Rows of images with objects or detections of a class; numbers of all classes have no entry."""
         for measure in self.of_classes:
             for label, name in enumerate(evaluation.classes):
                 place = (name, measure.headline.key)
-                if measure.resampled_classes is not None:  # gives all classes in one pass: passes are what takes time
+                if measure.resampled_classes is not None:  # all classes in one pass, which is faster
                     self.images[place] = _find_images_naming(evaluation, label)
                 else:
                     part, self.images[place] = take_class(evaluation, label, measure)
@@ -87,7 +87,7 @@ class Sampler:
 
     @cached_property
     def values(self) -> dict[Place, float]:
-        """Return the numbers as they are, first those of all classes together."""
+        """Return the numbers of the evaluation, those of all classes first."""
         values: dict[Place, float] = {}
         for measure in self.measures:
             values.update({("", key): value for key, value in self.evaluation.summary_of(measure).items()})
@@ -98,7 +98,7 @@ class Sampler:
         return values
 
     def numbers(self, weights: Weights, *, classes_alone: bool = False) -> dict[Place, Floats]:
-        """Return the numbers for each row of weights, which say how often each image counts."""
+        """Return the numbers for each row of weights, the multiplicities of images."""
         numbers: dict[Place, Floats] = {}
         for measure in self.measures:
             whole: Resampled = {}
@@ -117,7 +117,7 @@ class Sampler:
 
 
 def _find_images_naming(evaluation: Evaluation, label: int) -> Ints:
-    """Return the rows of images with objects of a class, or detections that name it."""
+    """Return the rows of images with objects or detections of a class."""
     tables = (evaluation.objects, evaluation.detections)
     there, found = (table.image_rows[table.labels == label] for table in tables)
     return np.union1d(there, found)
@@ -126,9 +126,9 @@ def _find_images_naming(evaluation: Evaluation, label: int) -> Ints:
 def swap_differences(
     both: Sampler, images: int, permutations: int, more: int, seed: int, report: Callable[[int], None]
 ) -> dict[Place, Floats]:
-    """Return the differences of two results that have swapped some images; rows of `both` are theirs in turn.
+    """Return differences between two results after swapping images at random; images of `both` alternate.
 
-    Of classes there are `more`.
+    Numbers per class get `more` permutations, which Holm's correction needs.
     """
 
     def swap(block: Block, *, classes_alone: bool) -> dict[Place, Floats]:
@@ -152,16 +152,16 @@ def swap_differences(
 
 
 def subtract(first: Floats, second: Floats) -> Floats:
-    """Return the first numbers minus the second; there is none, NaN, between two that are infinite."""
+    """Return the first numbers minus the second; NaN for two infinite ones."""
     with np.errstate(invalid="ignore"):
         return np.asarray(first - second)
 
 
 def count_permutations(tests: int, replicates: int, level: float) -> int:
-    """Return how many permutations so many tests in one family need: `replicates`, or more where there are several.
+    """Return the number of permutations for a family of tests: `replicates`, or more for several tests.
 
-    p is at least 1 / (permutations + 1), and Holm's correction multiplies the least p by the number of tests. Twice the
-    permutations with which that product reaches 1 - level leave room for a permutation that exceeds by chance.
+    p is at least 1 / (permutations + 1), and Holm's correction multiplies the smallest p by the number of tests. Twice
+    the permutations at which this product reaches 1 - level allow one permutation to exceed the difference by chance.
     """
     return max(replicates, math.ceil(2 * tests / (1 - level))) if tests > 1 else replicates
 
@@ -169,11 +169,11 @@ def count_permutations(tests: int, replicates: int, level: float) -> int:
 def compute_p_values(
     couple: Couple, samplers: Mapping[str, Sampler], swaps: Mapping[Place, Floats], images: int
 ) -> dict[Place, float]:
-    """Return p of each difference: the share of swaps that do as much, the unswapped one being one of them.
+    """Return the p-value of each difference: the fraction of permutations, identity included, that are as extreme.
 
-    Of all 2^n swaps of n images, two do as much at least, that of none and that of all: so p is at least 2 / 2^n.
-    Swaps that leave one side without a number count as doing as much. Numbers that a result has not got, or that are
-    infinite, have no p, and classes that one of them has no number for are left out.
+    Of all 2^n permutations of n images, at least two are as extreme, that of no image and that of all. So p is at least
+    2 / 2^n. Permutations with an undefined number count as extreme. Missing and infinite numbers have no p-value, and
+    classes that one result has no number for are excluded.
     """
     first, second = (samplers[name].values for name in couple)
     p = {}
@@ -185,7 +185,7 @@ def compute_p_values(
         if not math.isfinite(difference) or place not in swaps:
             p[place] = math.nan
             continue
-        # Rounding must not make a swap of nothing look smaller than the difference itself.
+        # The tolerance keeps rounding from making the identity look less extreme than the difference itself.
         less = np.abs(swaps[place]) < abs(difference) - 1e-12 * max(1.0, abs(difference))
         n = count_images_about(place, couple, samplers, images)
         p[place] = max((float((~less).sum()) + 1) / (len(less) + 1), 2.0 ** (1 - n) if n else 1.0)
@@ -193,7 +193,7 @@ def compute_p_values(
 
 
 def count_images_about(place: Place, couple: Couple, samplers: Mapping[str, Sampler], images: int) -> int:
-    """Return how many images hold anything that a number of two results is about."""
+    """Return the number of images that contribute to a number of two results."""
     held = [samplers[name].images.get(place) for name in couple]
     return images if held[0] is None or held[1] is None else len(np.union1d(held[0], held[1]))
 
@@ -201,7 +201,7 @@ def count_images_about(place: Place, couple: Couple, samplers: Mapping[str, Samp
 def correct_p_values(
     tested: Mapping[Couple, Mapping[Place, float]],
 ) -> dict[tuple[Couple, Place], float]:
-    """Return Holm's p: all classes and pairs of a column are one family, and so are its pairs over all classes."""
+    """Return Holm-adjusted p-values; the classes and pairs of a column are one family, its overall pairs another."""
     families: dict[tuple[str, bool], list[tuple[Couple, Place]]] = {}
     for couple, p in tested.items():
         for place in p:
@@ -214,7 +214,7 @@ def correct_p_values(
 
 
 def apply_holm(p: Iterable[float]) -> list[float]:
-    """Return p-values by Holm's correction (1979); NaN stays and is no test.
+    """Return p-values after Holm's correction (1979); NaN stays and does not count as a test.
 
     >>> apply_holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]

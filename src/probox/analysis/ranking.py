@@ -1,4 +1,4 @@
-"""Rank images: by the uncertainty of their detections, or by the points they lost."""
+"""Ranking of images by predictive uncertainty, and choice of images by lost points."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from probox.tables.labels import background_classes, scores_alone
 from probox.tables.table import Table, column, expect, frozen
 
 LEAST_SIDE = 1.0
-"""Pixels: a shorter side counts as so long, that a sliver of a box is not unsure without limit."""
+"""Minimum box side in pixels when std is divided by it, so that narrow boxes do not dominate."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ranking(Table):
-    """Images, those that a detector is least sure of first; equals by id, and last those with nothing to go by.
+    """Images by descending predictive uncertainty; ties by id, and images without detections last.
 
     Parameters
     ----------
     image_ids : (N,) int64
-        The images.
+        Image ids.
     values : (N,) float64
-        How unsure; NaN where no detection tells.
+        Uncertainty; NaN without detections.
     detections : (N,) int64
-        How many detections that is from.
+        Number of detections used.
     by, aggregate : str
-        What was ranked by.
+        The criterion, and how detections were aggregated.
     notes : tuple of Note
-        What was left out, a sentence each.
+        Excluded data.
     """
 
     adopts: ClassVar[bool] = True
@@ -68,24 +68,27 @@ def rank(
     label_threshold: float | None = None,
     image_ids: npt.ArrayLike | None = None,
 ) -> Ranking:
-    """Rank images by how unsure a detector is of them, for who chooses what to annotate next; needs no truth.
+    """Rank images by predictive uncertainty, for example to choose images to annotate next (active learning).
 
     Parameters
     ----------
     detections : Detections
-        What the detector says.
+        Detections; no ground truth is required.
     by : {"entropy", "spread", "margin"}
-        Entropy of a detection's labels in nats, what they leave of 1 being background; how far its edges spread (the
-        mean of sigma over the side that an edge moves); or 1 - (p1 - p2) of the two most probable labels, background
-        being one.
+        ``entropy``: entropy of the label probabilities in nats, background included. ``spread``: mean of the std of
+        edges over the box side along their axis. ``margin``: 1 - (p1 - p2) of the two most probable labels, background
+        included.
     aggregate : {"sum", "mean", "max"}
-        Over the detections of an image. An image is annotated as a whole, and all detections in it that are unsure
-        are settled at once: therefore the sum, unless one asks for another.
+        Aggregation over the detections of an image. The default is the sum, because an image is annotated as a whole.
     label_threshold : float, optional
-        Leave out detections whose highest label probability is not above it. Files often hold a hundred faint
-        detections of each image, which add up.
+        Exclude detections whose highest label probability is not above it. Files often hold a hundred low scores per
+        image, which add up.
     image_ids : sequence of int, optional
-        The images to rank, with detections or without. Default: those with detections.
+        Images to rank, with or without detections. Default: those with detections.
+
+    Returns
+    -------
+    Ranking
 
     Examples
     --------
@@ -123,7 +126,7 @@ def rank(
 def _choose_detections(
     detections: Detections, images: Ints, threshold: float | None, *, spread: bool
 ) -> tuple[Ints, list[Note]]:
-    """Return the rows of detections that count, and why the others do not."""
+    """Return the rows of the detections used, and notes on the others."""
     n = len(detections)
     kept = np.isin(detections.image_ids, images)
     notes: list[Note] = []
@@ -134,12 +137,12 @@ def _choose_detections(
             raise InputError(f"expected label_threshold to be a number between 0 and 1, but got {threshold!r:.40}")
         kept &= detections.label_probs.max(axis=1, initial=0.0) > np.float32(threshold)
     if spread:
-        sigmas = detections.covariances
-        probabilistic = np.zeros(n, bool) if sigmas is None else sigmas.any(axis=(1, 2, 3))
+        covariances = detections.covariances
+        probabilistic = np.zeros(n, bool) if covariances is None else covariances.any(axis=(1, 2, 3))
         plain = int((kept & ~probabilistic).sum())
         if plain and plain == kept.sum():
             raise InputError(
-                "all boxes are plain: they have no spread to rank by",
+                "no box has a covariance to rank by",
                 file=detections.source or None,
                 remedy="rank by entropy or margin",
             )
@@ -155,7 +158,7 @@ def _check_choice(name: str, value: object, choices: dict[str, Callable[..., Flo
 
 
 def _distributions(found: Detections) -> Floats:
-    """Return the probability of each class and, last, of background, which is whatever the others leave of 1."""
+    """Return the probability of each class and, last, of background: 1 minus their sum."""
     classes = ~background_classes(found.classes)
     probs = found.label_probs[:, classes].astype(np.float64)
     alone = np.flatnonzero(_has_one_score(found))
@@ -167,23 +170,23 @@ def _distributions(found: Detections) -> Floats:
 
 
 def _has_one_score(found: Detections) -> Bools:
-    """Return which detections say a score and nothing else.
+    """Return which detections have a score only.
 
-    With the rest spread over eighty classes a faint one would be the least sure of all, torn between them, where it
-    says that nothing much is there.
+    Their remaining probability counts as background. Spread over all other classes, it would make low scores the most
+    uncertain labels of all.
     """
     return scores_alone(found.label_probs, found.labels, found.classes)
 
 
 def compute_entropies(found: Detections) -> Floats:
-    """Return the entropy of each detection's labels, background being one, in nats."""
+    """Return the entropy of each detection's label probabilities in nats, background included."""
     probs = _distributions(found)
     terms = probs * np.log(np.where(probs > 0, probs, 1.0))
     return np.asarray(np.abs(terms.sum(axis=1)))
 
 
 def compute_margins(found: Detections) -> Floats:
-    """Return 1 - (p1 - p2) of the two most probable labels of each detection, background being one."""
+    """Return 1 - (p1 - p2) of the two most probable labels of each detection, background included."""
     probs = _distributions(found)
     if probs.shape[1] < 2:  # nothing but background
         return np.zeros(len(probs))
@@ -192,7 +195,7 @@ def compute_margins(found: Detections) -> Floats:
 
 
 def compute_spreads(found: Detections) -> Floats:
-    """Return how far the edges of each box spread: the mean of sigma / side, the width for x and the height for y."""
+    """Return the mean of std / side over the edges of each box, with the width for x and the height for y."""
     if found.covariances is None:
         return np.zeros(len(found))
     sigmas = np.sqrt(np.diagonal(found.covariances, axis1=2, axis2=3))
@@ -219,37 +222,37 @@ UNCERTAINTIES: dict[str, Callable[[Detections], Floats]] = {
     "spread": compute_spreads,
     "margin": compute_margins,
 }
-"""How unsure a detection is: what to rank by."""
+"""Uncertainty of a detection by criterion."""
 
 AGGREGATES: dict[str, Callable[[Floats, Ints, Ints], Floats]] = {
     "sum": _sum,
     "mean": _mean,
     "max": _max,
 }
-"""From the detections of an image to the image; the first is the usual one."""
+"""Aggregation over the detections of an image; the first is the default."""
 
 CHOICES = {
     "worst": "with most lost points",
-    "best": "of highest PDQ",
+    "best": "with highest PDQ",
     "false-positives": "with most false positives",
     "missed": "with most missed objects",
     "crowded": "with most objects and detections",
 }
-"""Ways to choose images, and what each goes by."""
+"""Ways to choose images, and their criterion."""
 
 _UNSEEN_TOO = "missed"
-"""The choice that also has images that the detector did not see: all that is in them was missed."""
+"""The choice that includes images the detector was not run on: all of their objects are missed."""
 
 _LEAST_LOSS = 1e-9
-"""Lost points up to this are rounding of sums."""
+"""Lost points up to this are rounding errors."""
 
 
 def find_seen_images(evaluation: Evaluation) -> Bools:
-    """Return which images of the data set the detector saw, one bool each.
+    """Return which images of the dataset the detector was run on.
 
-    An image without any detection is taken for one that the detector was not run on if there are many of them while
-    the others have several each: the rule by which `evaluate` warns of it. Otherwise all were seen: a detector that is
-    rarely sure leaves images empty, too.
+    Images without detections count as not seen if there are many of them while other images have several detections,
+    which is when `evaluate` warns about them. Otherwise all images count as seen, because few detections in general
+    leave some images empty.
     """
     seen = np.ones(len(evaluation.dataset), bool)
     if any(check_coverage(Columns.of_evaluation(evaluation))):
@@ -258,35 +261,35 @@ def find_seen_images(evaluation: Evaluation) -> Bools:
 
 
 def compute_lost_points(evaluation: Evaluation) -> Floats:
-    """Return the points of PDQ that each image lost: TP + FP + FN minus the sum of its pPDQ.
+    """Return the lost points of each image: TP + FP + FN minus the sum of its pPDQ.
 
-    Their sum over all images, divided by TP + FP + FN of all images, is 1 - PDQ (see `probox.analysis.loss_breakdown`).
-    A false positive counts as its confidence where the convention says so.
+    Their sum over all images, divided by TP + FP + FN, is 1 - PDQ (see `probox.analysis.loss_breakdown`). A false
+    positive counts as its confidence if the convention has ``confidence_denominator``.
     """
     sums = evaluation.image_sums
     return np.asarray(sums["TP"] + sums["cost"] + sums["FN"] - sums["pPDQ"])
 
 
 def choose_images(evaluation: Evaluation, choice: str, n: int, *, seen: Bools | None = None) -> list[int]:
-    """Return the ids of the `n` images that a choice puts first; ties go by id.
+    """Return the ids of the first `n` images of a choice; ties go by id.
 
-    Images that have none of what the choice goes by, such as lost points, are left out.
+    Images with a criterion of 0, such as no lost points, are excluded.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured.
+        Result to choose from.
     choice : str
         One of `CHOICES`.
     n : int
-        How many images; fewer are returned if no others qualify.
+        Maximum number of images.
     seen : (images,) bool, optional
-        Images that the detector saw: others are no failures of it and are left out of every choice but ``missed``.
-        Default: `find_seen_images`, of all detections that were evaluated.
+        Images that the detector was run on; others are excluded from every choice but ``missed``. Default:
+        `find_seen_images` of all evaluated detections.
     """
     if not evaluation.has_pairs:
         raise InputError(
-            "PDQ was not measured, so no image is best or worst", remedy="evaluate with PDQ among the measures"
+            "PDQ was not measured, so no image is best or worst", remedy="evaluate again with {option:measures=all}"
         )
     table, image_ids = pdq_per_image(evaluation), evaluation.dataset.image_ids
     key = {

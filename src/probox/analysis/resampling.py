@@ -1,7 +1,7 @@
-"""Bootstrap intervals over images, and the random numbers that they and permutation tests are made of.
+"""Bootstrap confidence intervals over images, and the random numbers of bootstrap and permutation tests.
 
-Whole images are drawn, since what is in one image belongs together: its objects share light, distance and clutter, and
-a detection that is missing there is often one of several. Objects drawn one by one would pretend to be independent.
+Whole images are resampled because objects and detections within an image are dependent: they share light, distance and
+clutter, and missed objects often occur together.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from probox.support.types import Bools, Floats, Ints
 
 Key = TypeVar("Key", bound=Hashable)
 
-_CELLS = 4_000_000  # weights at a time
+_CELLS = 4_000_000  # weights in memory at a time
 
-_GOLDEN = np.uint32(0x9E3779B9)  # keeps 0 from being mixed into 0
+_GOLDEN = np.uint32(0x9E3779B9)  # an offset, because the mixer maps 0 to 0
 
 DRAWS, SWAPS = 0, 1
-"""Streams of random words: draws and swaps of one seed are independent."""
+"""Streams of random words, so that bootstrap and permutations of one seed are independent."""
 
 
 def _mix(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Return words whose every bit depends on all bits of the given ones: a bijection (lowbias32, C. Wellons)."""
+    """Return mixed words, each bit a function of all input bits (lowbias32 by C. Wellons, a bijection)."""
     words = words ^ (words >> np.uint32(16))
     words *= np.uint32(0x7FEB352D)
     words ^= words >> np.uint32(15)
@@ -45,7 +45,7 @@ def _mix(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
 
 
 def stream_key(seed: int, stream: int) -> int:
-    """Return the number that a stream of random words starts from; seeds may have any number of bits."""
+    """Return the key of a stream of random words; seeds may have any number of bits."""
     key, seed = np.array([stream], np.uint32), int(seed)
     for shift in range(0, max(seed.bit_length(), 1), 32):
         key = _mix(key ^ _mix(np.array([seed >> shift & 0xFFFFFFFF], np.uint32) + _GOLDEN))
@@ -53,33 +53,32 @@ def stream_key(seed: int, stream: int) -> int:
 
 
 def random_words(key: int, block: Block, images: int) -> npt.NDArray[np.uint32]:
-    """Return a random word per replicate and image; it follows from the key and these two numbers alone.
+    """Return a random word per replicate and image, a function of the key and these two numbers only.
 
-    The page has the same function: no generator has a state, so any process can make any replicate.
+    The generator has no state, so any process can make any replicate. The report page has the same function.
     """
     replicates = _mix(np.uint32(key) ^ _mix(np.arange(block.start, block.stop, dtype=np.uint32) + _GOLDEN))
     return _mix(replicates[:, None] ^ _mix(np.arange(images, dtype=np.uint32) + _GOLDEN))
 
 
 def assign_folds(images: int, folds: int, seed: int) -> Ints:
-    """Return the fold of each image by a seeded shuffle; rows ascend by id, so the order in files has no effect."""
+    """Return the fold of each image by a seeded shuffle; rows ascend by id, so the file order has no effect."""
     fold = np.empty(images, np.int64)
     fold[np.random.default_rng(seed).permutation(images)] = np.arange(images) % folds
     return fold
 
 
 class Block(NamedTuple):
-    """Some replicates that are drawn together: from `start` on, up to `stop`."""
+    """A range of replicates that are computed together, from `start` up to but excluding `stop`."""
 
     start: int
     stop: int
 
 
 def cut_blocks(replicates: int, images: int, *, classes: int = 0) -> list[Block]:
-    """Return blocks of replicates, each few enough for memory.
+    """Return blocks of replicates that fit into memory; results do not depend on the block size.
 
-    A replicate takes a weight of each image, and a precision of each class and IoU threshold. No number depends on how
-    replicates are cut into blocks.
+    A replicate needs a weight per image, and a precision per class and IoU threshold.
     """
     cells = max(images, len(IOU_THRESHOLDS) * classes, 1)
     most = max(1, min(_CELLS // cells, replicates))
@@ -87,7 +86,7 @@ def cut_blocks(replicates: int, images: int, *, classes: int = 0) -> list[Block]
 
 
 def draw_block(block: Block, images: int, seed: int) -> Weights:
-    """Return how often each image is drawn in each replicate when as many are drawn, with replacement."""
+    """Return the multiplicity of each image in each bootstrap replicate: as many images, with replacement."""
     rows = block.stop - block.start
     words = random_words(stream_key(seed, DRAWS), block, images)
     chosen = (words.astype(np.uint64) * np.uint64(images) >> np.uint64(32)).astype(np.int64)
@@ -96,17 +95,17 @@ def draw_block(block: Block, images: int, seed: int) -> Weights:
 
 
 def draw_images(images: int, replicates: int, seed: int) -> Iterator[Weights]:
-    """Yield how often each image is drawn in each replicate: some replicates at a time."""
+    """Yield the multiplicities of images, one block of replicates at a time."""
     return (draw_block(block, images, seed) for block in cut_blocks(replicates, images))
 
 
 def swap_block(block: Block, images: int, seed: int) -> Bools:
-    """Return which images change sides in each replicate, each with probability one half."""
+    """Return which images are swapped in each permutation, each with probability 0.5."""
     return random_words(stream_key(seed, SWAPS), block, images) < 1 << 31
 
 
 def resample(evaluation: Evaluation, measures: Sequence[Measure], weights: Weights) -> Resampled:
-    """Return the numbers of all columns of the measures, each an array with one number per row of weights."""
+    """Return all columns of the metrics, each an array with one number per row of weights."""
     numbers: Resampled = {}
     for measure in measures:
         assert measure.resampled is not None
@@ -123,7 +122,7 @@ def draw_together(
     classes: int,
     report: Callable[[int], None] = lambda rows: None,
 ) -> list[dict[Key, Floats]]:
-    """Return what each maker makes of the same images, drawn anew in each replicate; nothing of a single image."""
+    """Return the numbers of each function on the same bootstrap replicates; none for a single image."""
     parts: list[list[Mapping[Key, Floats]]] = [[] for _ in makers]
     for block in cut_blocks(replicates, images, classes=classes) if images > 1 else ():
         weights = draw_block(block, images, seed)
@@ -134,16 +133,16 @@ def draw_together(
 
 
 def stack_numbers(parts: Sequence[Mapping[Key, Floats]]) -> dict[Key, Floats]:
-    """Return the numbers of all replicates from those of some at a time."""
+    """Return the numbers of all replicates, joined from blocks."""
     return {key: np.concatenate([part[key] for part in parts]) for key in (parts[0] if parts else ())}
 
 
 def choose_measures(
     results: Sequence[Evaluation], names: str | Collection[str] | None
 ) -> tuple[tuple[Measure, ...], tuple[Note, ...]]:
-    """Return the measures that are asked for (default: all that every result holds), and notes on others.
+    """Return the requested metrics (default: all that every result holds), and a note on others.
 
-    Measures that cannot be resampled are left out where nobody named them.
+    Metrics that cannot be resampled are excluded unless they are requested by name, which raises `InputError`.
     """
     if names is None:
         held = [measure for measure in all_measures() if all(measure.name in result.measures for result in results)]
@@ -162,45 +161,45 @@ def choose_measures(
 
 
 def _check_held(measure: Measure, result: Evaluation) -> None:
-    """Raise if a result does not hold what a measure needs."""
+    """Raise if a result does not hold what a metric needs."""
     file = result.inputs[-1] if result.inputs else None
     if "pairs" in measure.needs and not result.has_pairs:
-        problem = f"{measure.name} needs matches by pixels, which were not made"
-        raise InputError(problem, file=file, remedy=f"evaluate with {measure.name} among the measures")
+        problem = f"{measure.name} needs matches by pixels, which were not computed"
+        raise InputError(problem, file=file, remedy="evaluate again with {option:measures=all}")
     if "labels" in measure.needs and result.detections.label_probs is None:
-        problem = f"{measure.name} needs the probabilities of all classes, which this result does not hold"
-        raise InputError(problem, file=file, remedy="evaluate the detections again")
+        problem = f"{measure.name} needs label probabilities, which were not kept"
+        raise InputError(problem, file=file, remedy="evaluate again with {option:measures=all}")
 
 
 def check_numbers(replicates: int, seed: int, level: float) -> None:
-    """Raise if one of them cannot be used."""
+    """Raise for invalid settings of the bootstrap."""
     for name, value, least in (("replicates", replicates, 2), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise InputError(f"expected {name} to be a whole number of at least {least}, got {value!r:.40}")
     if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
-        raise InputError(f"expected level to be between 0 and 1, got {level!r:.40}", remedy="write 0.95 for 95 %")
+        raise InputError(f"expected level to be between 0 and 1, got {level!r:.40}", remedy="write 0.95 for 95%")
 
 
 FEW_IMAGES = 30
-"""Of fewer images intervals are too narrow, and say so."""
+"""Number of images below which intervals tend to be too narrow, with a note."""
 
 _NORMAL = NormalDist()
 
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A number and how sure it is.
+    """A number with its confidence interval.
 
     Parameters
     ----------
     value : float
-        The number itself.
+        The number on all images.
     low, high : float
-        The interval; NaN where there is none, as around a number that is infinite.
+        Limits of the confidence interval; NaN if there is none, as for infinite numbers.
     error : float
-        The standard error: the standard deviation over replicates.
+        Standard error: the standard deviation over replicates.
     undefined : int
-        In how many replicates there was no finite number, say no true positive to average over. They are left out.
+        Number of replicates without a finite value, for example without true positives; they are excluded.
     """
 
     value: float
@@ -210,26 +209,26 @@ class Interval:
     undefined: int = 0
 
     def to_dict(self) -> dict[str, float]:
-        """Return it for JSON."""
+        """Return a dictionary for JSON."""
         return {"value": self.value, "low": self.low, "high": self.high, "error": self.error}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Intervals(Mapping[str, Interval]):
-    """The interval of each column of an evaluation's summary: ``intervals["PDQ"].low``.
+    """Confidence intervals of an evaluation's summary by column: ``intervals["PDQ"].low``.
 
     Parameters
     ----------
     columns : dict of str to Interval
-        By the keys of the columns.
+        Intervals by column key.
     images : int
-        How many images there are.
+        Number of images.
     level : float
-        The share of such intervals that hold what more images of the same kind would give.
+        Confidence level.
     replicates, seed : int
-        How often images were drawn, and from which seed.
-    notes : tuple of str
-        What was left out or is too little, one sentence each.
+        Number of bootstrap replicates, and random seed.
+    notes : tuple of Note
+        Excluded replicates and too small samples.
     """
 
     columns: dict[str, Interval]
@@ -249,14 +248,14 @@ class Intervals(Mapping[str, Interval]):
         return len(self.columns)
 
     def __repr__(self) -> str:
-        return f"Intervals({', '.join(self.columns)}; {100 * self.level:g} %, {self.images:,} images)"
+        return f"Intervals({', '.join(self.columns)}; {100 * self.level:g}%, {self.images:,} images)"
 
     def limits(self) -> dict[str, tuple[float, float]]:
-        """Return low and high of each column, as tables want them."""
+        """Return low and high of each column, as `format_table` takes them."""
         return {key: (interval.low, interval.high) for key, interval in self.columns.items()}
 
     def to_dict(self) -> dict[str, object]:
-        """Return them for JSON."""
+        """Return a dictionary for JSON."""
         return {
             "level": self.level,
             "replicates": self.replicates,
@@ -273,24 +272,27 @@ def bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Intervals:
-    """Return an interval for each number of an evaluation, by drawing its images anew.
+    """Return a confidence interval for each number of an evaluation, by the bootstrap over images.
 
-    A replicate draws as many images as there are, with replacement, and is measured as if it were the data set; nothing
-    is matched again, and the number is exactly what evaluating those images would give. ``docs/comparing.md`` says how
-    intervals follow from the replicates.
+    Each replicate draws as many images as there are, with replacement. Matches are made per image, so the numbers equal
+    an evaluation of the drawn images. ``docs/comparing.md`` defines the intervals.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured.
+        Result to resample.
     measures : collection of str, or str, optional
-        Names, also in one text between commas, or ``"all"``. Default: those that the evaluation holds.
+        Metric names, also as one comma-separated text, or ``"all"``. Default: those that the evaluation holds.
     replicates : int
-        How often images are drawn.
+        Number of replicates.
     seed : int
-        The same seed gives the same intervals, for any number of threads.
+        Random seed; the same seed gives the same intervals, for any number of threads.
     level : float
-        Between 0 and 1.
+        Confidence level, between 0 and 1.
+
+    Returns
+    -------
+    Intervals
 
     Examples
     --------
@@ -319,18 +321,18 @@ def bootstrap(
 
 
 def list_units(measures: Sequence[Measure]) -> dict[str, Unit]:
-    """Return the unit of each column of the measures."""
+    """Return the unit of each column of the metrics."""
     return {column.key: column.unit for measure in measures for column in measure.columns}
 
 
 def compute_interval(value: float, replicates: Floats, images: int, level: float, unit: Unit = "plain") -> Interval:
-    """Return the interval that follows from the numbers of the replicates.
+    """Return the bootstrap interval of a value from its replicates.
 
-    It is the percentile interval, made as wide as Student's is for so many images (Hesterberg, 2015), around the value:
-    low and high are the value plus the quantiles of the replicates' distances from their mean, at Phi(-+ t), where t is
-    Student's quantile times sqrt(n / (n - 1)) for n images. The mean of the replicates itself is not used: that of mAP
-    and moLRP lies above the value where classes have few images, since a replicate repeats images, and repeated images
-    are easier than new ones. Shares end at 0 and 1, and counts at 0, unless numbers themselves are beyond.
+    The percentile interval is widened to Student's t for the number of images (Hesterberg, 2015) and centred on the
+    value. Its limits are the value plus quantiles of the replicates' deviations from their mean, at Phi(-+ t), where t
+    is Student's quantile times sqrt(n / (n - 1)) for n images. The mean of the replicates is not used, because mAP and
+    moLRP of replicates are biased upwards for classes with few images: a replicate repeats images, and repeated images
+    are easier than new ones. Fractions are clipped to [0, 1] and counts at 0, unless a replicate exceeds them.
     """
     defined = replicates[np.isfinite(replicates)]
     undefined = len(replicates) - len(defined)
@@ -345,7 +347,7 @@ def compute_interval(value: float, replicates: Floats, images: int, level: float
 
 
 def _student_quantile(z: float, degrees: int) -> float:
-    """Return the quantile of Student's distribution where the normal one has z, by Fisher's and Cornish's expansion."""
+    """Return Student's quantile for the normal quantile z, by the Cornish-Fisher expansion."""
     terms = (
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
@@ -355,7 +357,7 @@ def _student_quantile(z: float, degrees: int) -> float:
 
 
 def note_few_images(images: int) -> tuple[Note, ...]:
-    """Return a note if there are too few images."""
+    """Return a note if there are few images."""
     if images < 2:
         return (Note("too-few-images-for-intervals", images),)
     if images < FEW_IMAGES:
@@ -364,7 +366,7 @@ def note_few_images(images: int) -> tuple[Note, ...]:
 
 
 def note_undefined(columns: Mapping[str, Interval], replicates: int) -> tuple[Note, ...]:
-    """Return notes on which columns have no number in how many replicates, and which are infinite."""
+    """Return notes on columns that are infinite, or undefined in some replicates."""
     infinite = [key for key, interval in columns.items() if math.isinf(interval.value)]
     by_count: dict[int, list[str]] = {}
     for key, interval in columns.items():

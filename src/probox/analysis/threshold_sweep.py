@@ -1,17 +1,16 @@
-"""Matches at every label threshold, for PDQ and for boxes.
+"""Matches at every label threshold, by pixels for PDQ and by boxes for mAP and LRP.
 
-Above a threshold t an image keeps the detections with a confidence greater than t. Its matches can only
-change at its own detections' confidences, so there are no more states of an image than detections in it,
-and the exact curve over all thresholds costs one assignment per state. All states of an image are matched in one call,
-unless it has so many detections that their number squared is too much: then only states in which a matched detection
-drops out, one after the other, since the best matches of the others stay the best.
+**PDQ.** An image keeps the detections with a confidence above the threshold. Its matches only change at the confidences
+of its own detections, so an image has at most as many states as detections, and the exact curve over all thresholds
+costs one assignment per state. All states of an image are matched in one call. For images with too many detections, the
+states are visited one by one, and only those in which a matched detection is removed: without such a removal, optimal
+matches stay optimal.
 
-Detections take objects from the highest score down, so what drops out below leaves the matches above as they are: where
-an image's detections of a class drop out in the order of their scores, nothing has to be matched again. They do unless
-a threshold asks for something else than the score: it asks for the highest label probability, which may be that of
-another class or of background where a detector states its classes. Then a match can drop out before weaker ones, and
-another detection gets its object; with more than 100 detections, one that took no part comes in. There an image and
-class is matched anew for each of its detections' confidences.
+**Boxes.** Detections are matched in descending order of score, so removing the lowest scores leaves the other matches
+unchanged. Confidence and score can differ, because the threshold applies to the highest label probability, which may be
+that of another class or of background. Then a match can be removed before detections with lower scores, and another
+detection gets its object, or a detection beyond the limit of 100 takes its place. Such groups of image and class are
+matched again for each confidence.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ from probox.tables.results import Verdict
 
 
 class ThresholdStates(NamedTuple):
-    """Some states; a group's first has all of its rows, each later one those surer than its step."""
+    """States of groups; the first state of a group has all rows, later ones those with confidence above a step."""
 
-    row: Ints  # (N,), state by state, ascending within a state
-    state: Ints  # (N,), of each row, counted from 0
-    step: npt.NDArray[np.float32]  # (S,), the threshold from which on a state holds; 0 for first ones
-    first: Bools  # (S,), whether it is the first state of its group
+    row: Ints  # (N,), by state, ascending within a state
+    state: Ints  # (N,), the state of each row, from 0
+    step: npt.NDArray[np.float32]  # (S,), the lowest threshold of a state; 0 for the first of a group
+    first: Bools  # (S,), whether a state is the first of its group
 
 
 def iterate_states(confidence: npt.NDArray[np.float32], group: Ints, limit: int) -> Iterator[ThresholdStates]:
-    """Yield the states of all groups, some groups at a time: about `limit` rows.
+    """Yield the states of all groups in batches of about `limit` rows.
 
-    Rows stand by `group`, ascending. Beyond the highest confidence of a group nothing is left, and there is no state.
+    Rows are sorted by `group`. There is no state above the highest confidence of a group, since no detection is left.
 
     >>> confidence = np.array([0.5, 0.25, 0.5], np.float32)
     >>> (states,) = iterate_states(confidence, np.array([7, 7, 7]), 100)
@@ -57,7 +56,7 @@ def iterate_states(confidence: npt.NDArray[np.float32], group: Ints, limit: int)
     _, level, base = _levels(confidence, group)
     begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     ends = np.append(begins[1:], len(group))
-    total = np.concatenate([[0], np.cumsum(level - base + 1)])  # in the order of levels, which keeps groups together
+    total = np.concatenate([[0], np.cumsum(level - base + 1)])  # in the order of levels, in which groups are contiguous
     at = 0
     while at < len(begins):
         last = max(int(np.searchsorted(total[ends], total[begins[at]] + limit, side="right")), at + 1)
@@ -66,7 +65,7 @@ def iterate_states(confidence: npt.NDArray[np.float32], group: Ints, limit: int)
 
 
 def count_states(confidence: npt.NDArray[np.float32], group: Ints) -> int:
-    """Return how many rows all states of all groups have together."""
+    """Return the total number of rows of all states of all groups."""
     if not len(group):
         return 0
     _, level, base = _levels(confidence, group)
@@ -74,18 +73,18 @@ def count_states(confidence: npt.NDArray[np.float32], group: Ints) -> int:
 
 
 def _levels(confidence: npt.NDArray[np.float32], group: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return rows by group and confidence, the number of each one's pair of both, and that of its group's first."""
+    """Return rows sorted by group and confidence, the rank of each distinct pair, and that of its group's first."""
     order = np.lexsort((confidence, group))
-    own, sure = group[order], confidence[order]
+    own, level_of = group[order], confidence[order]
     starts = np.concatenate([[True], own[1:] != own[:-1]])
-    level = np.cumsum(starts | np.concatenate([[True], sure[1:] != sure[:-1]])) - 1
+    level = np.cumsum(starts | np.concatenate([[True], level_of[1:] != level_of[:-1]])) - 1
     return order, level, level[starts][np.cumsum(starts) - 1]
 
 
 def _make_states(confidence: npt.NDArray[np.float32], group: Ints, rows: slice) -> ThresholdStates:
     confidence = confidence[rows]
     order, level, base = _levels(confidence, group[rows])
-    # The state of a group's k-th confidence keeps what is surer than the one before: rows of rank k and above.
+    # The state of a group's k-th confidence keeps the rows above the previous confidence: those of rank k and above.
     first = np.zeros(level[-1] + 1, bool)
     first[base] = True
     step = np.zeros(len(first), np.float32)
@@ -106,10 +105,10 @@ _MOST_PAIRS = 20_000_000  # pairs in all states of an image that is matched in o
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rematches:
-    """Detections that get another partner when others have dropped out, in the order in which it happens.
+    """Changes of matches as the label threshold rises, sorted by threshold.
 
-    From thresholds of at least `threshold` on, `detection` is matched by the pair `pair` (a row of the
-    evaluation's pairs), or with nothing if that is -1; until it drops out itself or is rematched again.
+    For thresholds of at least `threshold`, `detection` is matched by the pair `pair`, a row of the evaluation's pairs,
+    or unmatched if that is -1, until it is removed or rematched.
     """
 
     threshold: npt.NDArray[np.float32]
@@ -121,30 +120,30 @@ class Rematches:
 
 
 def find_rematches(evaluation: Evaluation, confidences: npt.NDArray[np.float32] | None = None) -> Rematches:
-    """Return every change of partner that raising the label threshold brings about.
+    """Return all changes of matches as the label threshold rises.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured.
+        Result with PDQ's pairs.
     confidences : (N,) float32, optional
-        What thresholds are compared with instead of the detections' own confidences: say, how many of some thresholds
-        each of them is above. The fewer different ones there are, the less is matched anew.
+        Values to compare with thresholds instead of the detections' confidences, for example ranks in a coarse grid.
+        Fewer distinct values need fewer assignments.
     """
     evaluation = evaluation.of_all_detections()
     pairs, table = evaluation.pairs, evaluation.detections
     if not len(pairs):
         return Rematches(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    sure = table.confidences if confidences is None else confidences
+    levels = table.confidences if confidences is None else confidences
     image = table.image_rows[pairs.detections]
-    crowded = _is_crowded(sure[pairs.detections], image)
+    crowded = _is_crowded(levels[pairs.detections], image)
     rows = np.flatnonzero(~crowded[image])
     parts = [
-        _find_changes(evaluation, some._replace(row=rows[some.row]), sure)
-        for some in iterate_states(sure[pairs.detections[rows]], image[rows], _PAIRS_AT_A_TIME)
+        _find_changes(evaluation, some._replace(row=rows[some.row]), levels)
+        for some in iterate_states(levels[pairs.detections[rows]], image[rows], _PAIRS_AT_A_TIME)
     ]
     parts += [
-        _find_changes_one_by_one(evaluation, np.flatnonzero(image == one), sure) for one in np.flatnonzero(crowded)
+        _find_changes_one_by_one(evaluation, np.flatnonzero(image == one), levels) for one in np.flatnonzero(crowded)
     ]
     threshold, detection, pair = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(threshold, kind="stable")
@@ -153,24 +152,24 @@ def find_rematches(evaluation: Evaluation, confidences: npt.NDArray[np.float32] 
     )
 
 
-def _is_crowded(sure: npt.NDArray[np.float32], image: Ints) -> Bools:
-    """Return which images, numbered as in `image`, have too many pairs in all their states together."""
+def _is_crowded(levels: npt.NDArray[np.float32], image: Ints) -> Bools:
+    """Return which images, numbered as in `image`, have too many pairs over all their states."""
     most = np.bincount(image) ** 2 > _MOST_PAIRS  # no more states than pairs
     for one in np.flatnonzero(most):
-        most[one] = count_states(sure[image == one], image[image == one]) > _MOST_PAIRS
+        most[one] = count_states(levels[image == one], image[image == one]) > _MOST_PAIRS
     return np.asarray(most)
 
 
 def _find_changes_one_by_one(
-    evaluation: Evaluation, rows: Ints, sure: npt.NDArray[np.float32]
+    evaluation: Evaluation, rows: Ints, levels: npt.NDArray[np.float32]
 ) -> list[npt.NDArray[np.generic]]:
-    """Return what `_find_changes` does for the pairs of one image, passing over states in which no match drops out.
+    """Return the changes of one image, skipping states in which no match is removed.
 
-    Of equally good matches it may keep others than `_find_changes` chooses.
+    Among equally good matches it may choose others than `_find_changes`.
     """
     pairs = evaluation.pairs
-    confidence = sure[pairs.detections[rows]]
-    partner = np.full(len(sure), -1)  # the pair of each detection
+    confidence = levels[pairs.detections[rows]]
+    partner = np.full(len(levels), -1)  # the pair of each detection
     before, step = np.zeros(0, np.int64), np.float32(0)
     found: list[tuple[npt.NDArray[np.float32], Ints, Ints]] = []
     while True:
@@ -180,22 +179,22 @@ def _find_changes_one_by_one(
         earlier = partner[either]
         partner[before] = -1
         partner[now] = matched
-        changed = either[(partner[either] != earlier) & (sure[either] > step)] if found else either[:0]
+        changed = either[(partner[either] != earlier) & (levels[either] > step)] if found else either[:0]
         found.append((np.full(len(changed), step, np.float32), changed, partner[changed]))
         if not len(matched):
             break
-        before, step = now, sure[now].min()
+        before, step = now, levels[now].min()
         kept = confidence > step
         rows, confidence = rows[kept], confidence[kept]
     return [np.concatenate(column) for column in zip(*found, strict=True)]
 
 
 def _find_changes(
-    evaluation: Evaluation, states: ThresholdStates, sure: npt.NDArray[np.float32]
+    evaluation: Evaluation, states: ThresholdStates, levels: npt.NDArray[np.float32]
 ) -> list[npt.NDArray[np.generic]]:
     """Match every state of some images; return threshold, detection and pair of each change of a kept detection.
 
-    Matches are few beside pairs: only those of a state and of the one before it are compared.
+    Only the matches of consecutive states are compared, which are few compared with pairs.
     """
     pairs, table = evaluation.pairs, evaluation.detections
     rows, state = states.row, states.state
@@ -204,11 +203,11 @@ def _find_changes(
     key = state[matched] * span + pairs.detections[pair]
     order = np.argsort(key, kind="stable")
     key, pair = key[order], pair[order]
-    # What was matched in the state before, as if it still were; not across images, nor what has dropped out.
+    # Matches of the previous state carried over, except across images and for removed detections.
     of_next = key // span + 1
     goes_on = of_next < len(states.first)
     goes_on[goes_on] = ~states.first[of_next[goes_on]]
-    goes_on[goes_on] = sure[key[goes_on] % span] > states.step[of_next[goes_on]]
+    goes_on[goes_on] = levels[key[goes_on] % span] > states.step[of_next[goes_on]]
     before, earlier = key[goes_on] + span, pair[goes_on]
     new = np.flatnonzero(~states.first[key // span])
     kept, place = _take_changes(key[new], before)
@@ -224,7 +223,7 @@ def _find_changes(
 
 
 def _take_changes(wanted: Ints, known: Ints) -> tuple[Bools, Ints]:
-    """Return which keys are among the known ones, which ascend, and where."""
+    """Return which keys are among the known ones, which are sorted, and their positions."""
     place = np.searchsorted(known, wanted)
     inside = place < len(known)
     found = inside.copy()
@@ -233,10 +232,7 @@ def _take_changes(wanted: Ints, known: Ints) -> tuple[Bools, Ints]:
 
 
 class Histories(NamedTuple):
-    """How detections are matched as the threshold rises: by `pair`, or with nothing if that is -1.
-
-    Each entry holds from thresholds of at least `since` on, while they are below `until`.
-    """
+    """Matches of detections by threshold: the pair `pair`, or -1 for none, for `since` <= threshold < `until`."""
 
     since: npt.NDArray[np.float32]
     until: npt.NDArray[np.float32]
@@ -245,7 +241,7 @@ class Histories(NamedTuple):
 
 
 def match_histories(evaluation: Evaluation, rematches: Rematches, confidences: npt.NDArray[np.float32]) -> Histories:
-    """Return each detection's history, which ends where it drops out itself."""
+    """Return the matches of each detection over all thresholds up to its removal."""
     n = len(evaluation.detections)
     since = np.concatenate([np.full(n, -1, np.float32), rematches.threshold])
     detection = np.concatenate([np.arange(n), rematches.detection])
@@ -263,18 +259,18 @@ def threshold_curve(
     rematches: Rematches | None = None,
     images: Bools | None = None,
 ) -> dict[str, Floats]:
-    """Return PDQ, TP, FP and FN at each label threshold, as ``evaluation.at_threshold(t).summary()`` gives them.
+    """Return PDQ, TP, FP and FN at each label threshold, equal to ``evaluation.at_threshold(t).summary()``.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured. Below its own label threshold the curve is NaN: those detections are gone.
+        Result to sweep. Below its own label threshold the curve is NaN, because those detections are missing.
     thresholds : array of float
-        Ascending.
+        Ascending thresholds.
     rematches : Rematches, optional
-        From `find_rematches`, if at hand.
+        From `find_rematches`, if already computed.
     images : (images,) bool, optional
-        Which image rows take part. Default: all.
+        Image rows to use. Default: all.
     """
     evaluation = evaluation.of_all_detections()
     events = find_rematches(evaluation) if rematches is None else rematches
@@ -314,9 +310,9 @@ def threshold_curve(
 
 
 def _find_pair_rows(evaluation: Evaluation) -> Ints:
-    """Return for each detection the row of the pair that matches it, or -1."""
+    """Return the row of the matched pair of each detection, or -1."""
     if not evaluation.has_pairs:
-        raise InputError("PDQ was not measured, so nobody is matched", remedy="evaluate with PDQ among the measures")
+        raise InputError("PDQ was not measured", remedy="evaluate again with {option:measures=all}")
     pairs, table = evaluation.pairs, evaluation.detections
     rows = np.full(len(table), -1)
     if len(pairs):
@@ -328,15 +324,14 @@ def _find_pair_rows(evaluation: Evaluation) -> Ints:
 
 _ROWS_AT_A_TIME = 500_000
 
-_MOST_ROWS = 20_000_000  # rows to match anew: about ten seconds
+_MOST_ROWS = 20_000_000  # rows to match again: about ten seconds
 
 
 class BoxRematches(NamedTuple):
-    """Detections that fare otherwise when others have dropped out, in the order in which it happens.
+    """Changes of matches by boxes as the label threshold rises, sorted by threshold.
 
-    From thresholds of at least `threshold` on, `detection` takes part with `matched`, `ignored` and `ious` as in
-    `BoxMatches`; until it drops out itself or changes again. `partner` is the row of its match at an overlap of 0.5,
-    any size, or -1.
+    For thresholds of at least `threshold`, `detection` has `matched`, `ignored` and `ious` as in `BoxMatches`, until it
+    is removed or changes again. `partner` is the row of its match at IoU 0.5 among objects of any size, or -1.
     """
 
     threshold: npt.NDArray[np.float32]
@@ -348,7 +343,7 @@ class BoxRematches(NamedTuple):
 
 
 def score_order(evaluation: Evaluation) -> tuple[Ints, Ints]:
-    """Return the rows of all detections of known classes by class, then descending score, and where classes start."""
+    """Return the rows of detections of known classes by class and descending score, and the start of each class."""
     table, classes = evaluation.detections, len(evaluation.classes)
     known = np.flatnonzero(table.labels >= 0)
     order, starts = _core.score_order(table.labels[known], table.scores[known], classes, thread_count(None))
@@ -356,7 +351,7 @@ def score_order(evaluation: Evaluation) -> tuple[Ints, Ints]:
 
 
 def find_box_rematches(evaluation: Evaluation) -> BoxRematches | None:
-    """Return every change that raising the label threshold brings about; None if it would take too long to find."""
+    """Return all changes of matches as the label threshold rises; None if the search would take too long."""
     doubtful = _doubtful_groups(evaluation)
     confidence = evaluation.detections.confidences[doubtful.row]
     if count_states(confidence, doubtful.group) > _MOST_ROWS:
@@ -379,14 +374,14 @@ def _no_rematches() -> BoxRematches:
 
 
 class _Doubtful(NamedTuple):
-    """Detections of images and classes whose matches a threshold can change, and their objects."""
+    """Detections of the images and classes whose matches a threshold can change, and their objects."""
 
     row: Ints
     group: Ints
-    """Of each row, counted from 0, ascending; rows ascend within it."""
+    """The group of each row, from 0, sorted; rows ascend within a group."""
     objects: Ints
     offsets: Ints
-    """Where each group's objects begin."""
+    """Start of each group's objects."""
 
 
 def _doubtful_groups(evaluation: Evaluation) -> _Doubtful:
@@ -398,17 +393,17 @@ def _doubtful_groups(evaluation: Evaluation) -> _Doubtful:
     begins = np.concatenate([np.ones(min(len(key), 1), bool), key[1:] != key[:-1]])
     group = np.cumsum(begins) - 1
     counts = np.bincount(group)
-    # A threshold drops a detection out of turn if one of a lower score is surer. Nobody minds if it has no match:
-    # then it takes nothing that others might have, unless it takes one of the 100 places.
+    # A threshold removes a detection out of order if one of a lower score has a higher confidence. Without a match the
+    # removal has no effect on others, unless it frees one of the 100 places.
     level = np.unique(table.confidences[row], return_inverse=True)[1]
-    surest = np.maximum.accumulate((level - group * (len(row) + 1))[::-1])[::-1] + group * (len(row) + 1)
+    highest = np.maximum.accumulate((level - group * (len(row) + 1))[::-1])[::-1] + group * (len(row) + 1)
     matches = evaluation.box_matches
     offsets = evaluation.dataset.offsets(table.image_rows)
-    minded = np.zeros(len(table), bool)
-    minded[(offsets[matches.image_rows] + matches.numbers)[matches.matched.any(axis=1)]] = True
-    out_of_turn = (surest > level) & (minded[row] | (counts[group] > MAX_DETECTIONS))
+    has_match = np.zeros(len(table), bool)
+    has_match[(offsets[matches.image_rows] + matches.numbers)[matches.matched.any(axis=1)]] = True
+    out_of_order = (highest > level) & (has_match[row] | (counts[group] > MAX_DETECTIONS))
     doubtful = np.zeros(len(counts), bool)
-    doubtful[group[out_of_turn]] = True
+    doubtful[group[out_of_order]] = True
     kept = doubtful[group]
     number = (np.cumsum(doubtful) - 1)[group[kept]]
     by_row = np.lexsort((row[kept], number))
@@ -422,7 +417,7 @@ def _doubtful_groups(evaluation: Evaluation) -> _Doubtful:
 
 
 def _find_box_changes(evaluation: Evaluation, doubtful: _Doubtful, states: ThresholdStates) -> BoxRematches:
-    """Match every state of some groups, each as an image of its own; return what differs from the state before."""
+    """Match every state of some groups as separate images; return the differences between consecutive states."""
     table, objects = evaluation.detections, evaluation.objects
     row, state = doubtful.row[states.row], states.state
     begins = np.searchsorted(state, np.arange(len(states.step)))

@@ -1,4 +1,4 @@
-"""The label threshold at which a measure is best, and what it costs elsewhere."""
+"""Best label threshold of a metric, and its effect on other metrics."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from probox.measures.registry import measure_names, measures_called
 from probox.support.types import Bools, Floats
 
 FOLDS = 5
-"""Folds of images that cross-fitting splits into."""
+"""Number of folds of cross-fitting."""
 
 GRID = np.arange(100) / 100.0
-"""Thresholds that are tried for measures other than PDQ, whose curve is exact."""
+"""Thresholds searched for metrics other than PDQ, whose curve is exact."""
 
 
 @dataclasses.dataclass(frozen=True)
 class BestThreshold:
-    """Where a measure is best on the images that it is measured on: chosen on these images.
+    """Best label threshold of a metric, chosen on the images it is evaluated on.
 
     Parameters
     ----------
     measure : str
-        The measure's name.
+        Name of the metric.
     threshold : float or None
-        Keep detections with a label probability above it; None if leaving anything out makes it worse.
+        Keep detections with a label probability above it; None if no threshold is better.
     value : float
-        The measure's own number there.
+        Value of the metric at the threshold.
     now : float
-        The number without it.
+        Value without the threshold.
     summary, summary_now : dict
-        Everything that the evaluation measures, there and now: what the threshold costs elsewhere.
+        All metrics of the evaluation, with and without the threshold.
     """
 
     measure: str
@@ -52,43 +52,47 @@ class BestThreshold:
 
     @property
     def gain(self) -> float:
-        """Return what is gained, positive if it is better."""
+        """Return the gain, positive for an improvement."""
         column = measures_called([self.measure])[0].headline
         return self.value - self.now if column.better != "low" else self.now - self.value
 
     def to_dict(self) -> dict[str, object]:
-        """Return everything by name."""
+        """Return a dictionary for JSON."""
         return {**dataclasses.asdict(self), "gain": self.gain, "chosen_on": "these images"}
 
     def __str__(self) -> str:
         key = measures_called([self.measure])[0].headline.key
         if math.isnan(self.value):
-            return f"{key} has no number at any threshold"
+            return f"{key} is undefined at every label threshold"
         if self.threshold is None:
-            return f"no threshold makes {key} better than {_format_value(self.now)}"
+            return f"no label threshold improves {key} beyond {_format_value(self.now)}"
         others = [
             f"{name} {_format_value(self.summary_now[name])} -> {_format_value(value)}"
             for name, value in self.summary.items()
             if name in _headlines() and name != key
         ]
-        text = f"{key} is best above {self.threshold:.4g} (chosen on these images): "
+        text = f"best label threshold for {key}: {self.threshold:.4g} (chosen on these images): "
         text += f"{_format_value(self.now)} -> {_format_value(self.value)}"
         return text + (f"; {', '.join(others)}" if others else "")
 
 
 def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshold:
-    """Return the label threshold at which a measure is best; also as `Evaluation.best_threshold`.
+    """Return the best label threshold of a metric; also as `Evaluation.best_threshold`.
 
-    PDQ's is exact: each threshold that changes anything is tried. Other measures are tried at 0, 0.01 .. 0.99. The
-    lowest of equally good thresholds is returned. It is chosen on these images, so the value there is too good for
-    others; ``evaluation.at_threshold("auto")`` chooses on other images than it reports on.
+    The search for PDQ is exact: it covers all distinct confidences. Other metrics are evaluated at 0, 0.01 .. 0.99.
+    Ties go to the lowest threshold. The threshold is chosen on these images, so its value is optimistic for others;
+    ``evaluation.at_threshold("auto")`` chooses thresholds by cross-fitting.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured, best without a label threshold.
+        Result to search, preferably without a label threshold.
     measure : str
-        Its name in `probox.measures.registry.MEASURES`: ``"pdq"``, ``"lrp"``, ``"d-ece"``...
+        Name in `probox.measures.registry.MEASURES`: ``"pdq"``, ``"lrp"``, ``"d-ece"``...
+
+    Returns
+    -------
+    BestThreshold
 
     Examples
     --------
@@ -103,13 +107,13 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
         raise InputError(f"expected measure to be one of {', '.join(measure_names())}, got {measure!r:.40}")
     evaluation = evaluation.of_all_detections()
     if not len(evaluation.detections):
-        raise InputError("there is no detection to leave out")
+        raise InputError("the result has no detections, so there is no label threshold to choose")
     chosen = measures_called([measure])[0]
     if measure not in evaluation.measures:
         if "pairs" in chosen.needs and not evaluation.has_pairs:
-            raise InputError(f"{measure} was not measured", remedy=f"evaluate with {measure} among the measures")
+            raise InputError(f"{measure} was not measured", remedy="evaluate again with {option:measures=all}")
         if "labels" in chosen.needs and evaluation.detections.label_probs is None:
-            raise InputError("label probabilities were not kept", remedy=f"evaluate with {measure} among the measures")
+            raise InputError("label probabilities were not kept", remedy="evaluate again with {option:measures=all}")
     threshold, value, now = _make_best(evaluation, chosen)
     summary = evaluation.summary()
     there = summary if threshold is None else evaluation.at_threshold(threshold).summary()
@@ -117,7 +121,7 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
 
 
 def find_best_pdq(evaluation: Evaluation, rematches: Rematches | None = None) -> BestThreshold:
-    """Return the threshold at which PDQ is best, and nothing of what it costs elsewhere; `rematches` if at hand."""
+    """Return the best threshold for PDQ without other metrics; `rematches` if already computed."""
     threshold, value, now = _make_best(evaluation, PDQ, rematches)
     return BestThreshold(PDQ.name, threshold, value, now, {}, {})
 
@@ -125,7 +129,7 @@ def find_best_pdq(evaluation: Evaluation, rematches: Rematches | None = None) ->
 def _make_best(
     evaluation: Evaluation, measure: Measure, rematches: Rematches | None = None
 ) -> tuple[float | None, float, float]:
-    """Return the best threshold, the measure's number there, and what it is without."""
+    """Return the best threshold, and the value of the metric with and without it."""
     thresholds = _exact_steps(evaluation.detections.confidences) if measure is PDQ else GRID
     own = evaluation.convention.fixed_threshold
     thresholds = thresholds[thresholds >= (own or 0.0)]
@@ -135,17 +139,16 @@ def _make_best(
 
 
 def cross_fit_threshold(evaluation: Evaluation) -> ThresholdChoice:
-    """Return PDQ's best threshold on the other folds for each fold of the images: what ``at_threshold("auto")`` uses.
+    """Return for each fold of images the best threshold for PDQ on the other folds, as ``at_threshold("auto")`` uses.
 
-    Images are split into five folds by a shuffle of fixed seed, as `probox calibrate` splits them. Thresholds are
-    exact, as those of `best_threshold`.
+    Images are split into five folds by a shuffle with a fixed seed. The search is exact, as in `best_threshold`.
     """
     if not evaluation.has_pairs:
-        raise InputError("PDQ was not measured", remedy="evaluate with pdq among the measures")
+        raise InputError("PDQ was not measured", remedy="evaluate again with {option:measures=all}")
     images = len(evaluation.dataset)
     if images < 2:
         raise InputError(
-            f'label threshold "auto" is chosen on other images: expected two or more, got {images}',
+            f'label threshold "auto" needs two or more images, got {images}',
             remedy="give a number as the label threshold",
         )
     folds = assign_folds(images, min(FOLDS, images), seed=0)
@@ -153,7 +156,7 @@ def cross_fit_threshold(evaluation: Evaluation) -> ThresholdChoice:
 
     def best_on(chosen: Bools) -> float | None:
         here = evaluation.detections.confidences[chosen[evaluation.detections.image_rows]]
-        thresholds = np.concatenate([[-1.0], _exact_steps(here)])  # above -1 are all detections
+        thresholds = np.concatenate([[-1.0], _exact_steps(here)])  # -1 keeps all detections
         values = threshold_curve(evaluation, thresholds, rematches, chosen)["PDQ"]
         return _find_best(thresholds[1:], values[1:], float(values[0]), 1.0)[0]
 
@@ -162,8 +165,8 @@ def cross_fit_threshold(evaluation: Evaluation) -> ThresholdChoice:
 
 
 def _find_best(thresholds: Floats, values: Floats, now: float, sign: float) -> tuple[float | None, float, float]:
-    """Return the lowest of the best thresholds, the value there and `now`; None where no threshold is better."""
-    # Where nothing is left, a rule about pairs has no number; that is never the best.
+    """Return the lowest best threshold, its value, and `now`; None as threshold if none is better."""
+    # Metrics of pairs are undefined if no detection is left: such thresholds are excluded.
     usable = ~np.isnan(values)
     best = int(np.argmax(np.where(usable, sign * values, -np.inf))) if usable.any() else -1
     better = best >= 0 and (math.isnan(now) or sign * values[best] > sign * now + 1e-12)
@@ -171,7 +174,7 @@ def _find_best(thresholds: Floats, values: Floats, now: float, sign: float) -> t
 
 
 def _exact_steps(confidences: npt.NDArray[np.float32]) -> Floats:
-    """Return the thresholds at which detections of these confidences drop out."""
+    """Return the thresholds at which detections of these confidences are removed."""
     return np.unique(np.concatenate([[0.0], np.unique(confidences).astype(np.float64)]))
 
 

@@ -1,4 +1,4 @@
-"""Everything wrong or suspicious in a pair of files, found in one pass."""
+"""Validation of a pair of files: all errors and warnings in one pass."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from probox.tables.row_problems import find_problems
 Content = TypeVar("Content")
 
 Located = Callable[[int, str, str], InputError]
-"""Makes an error of a row of the draft, a text and a remedy."""
+"""Makes an error from a row of the draft, a text and a remedy."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What `validate` found.
+    """Result of `validate`.
 
     Parameters
     ----------
     truth, detections : str
         The files.
     findings : tuple of Finding
-        Kinds of problems, each with a count and its first examples; errors stop an evaluation, warnings do not.
+        Kinds of problems with a count and examples; errors stop an evaluation, warnings do not.
     counts : dict of str to int
-        What could be read: images, objects, classes, detections, probabilistic boxes, heatmaps.
+        Number of images, objects, classes, detections, probabilistic boxes and heatmaps that could be read.
     notes : tuple of Note
-        What readers leave out or replace.
+        Data that readers exclude or replace.
     """
 
     truth: str
@@ -61,7 +61,7 @@ class Report:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """Return the kinds of problems that do not."""
+        """Return the kinds of problems that do not stop an evaluation."""
         return tuple(finding for finding in self.findings if not finding.is_error)
 
     @property
@@ -70,7 +70,7 @@ class Report:
         return not self.errors
 
     def to_dict(self, spell: Spelling = python_keyword) -> dict[str, Any]:
-        """Return the report as a dictionary that JSON can hold; `spell` tells how keywords are written."""
+        """Return a dictionary for JSON; `spell` formats keywords."""
 
         def plain(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
             return [
@@ -91,10 +91,21 @@ class Report:
 
 
 def validate(truth: Paths, detections: Paths) -> Report:
-    """Read ground truth and detections and report everything wrong or suspicious, by kind.
+    """Check ground truth and detections for errors and likely mistakes.
 
-    A file that is not JSON, or not the kind of file that is expected, ends the reading of that file; everything
-    else is gathered. The report has no errors exactly when an evaluation of the files would start.
+    All problems are collected, by kind, except that a file of the wrong type is not read any further. The report is
+    free of errors if and only if the files can be evaluated.
+
+    Parameters
+    ----------
+    truth : path
+        Ground truth.
+    detections : path
+        Detections.
+
+    Returns
+    -------
+    Report
 
     Examples
     --------
@@ -126,7 +137,7 @@ def validate(truth: Paths, detections: Paths) -> Report:
 
 
 def _read(problems: Problems, read: Callable[[], Content]) -> Content | None:
-    """Return what a file holds; None, and a problem, if it cannot be read at all."""
+    """Return the content of a file; None, with a problem reported, if it cannot be read."""
     try:
         return read()
     except InputError as error:
@@ -155,9 +166,9 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
     _warn_of_places(columns, rows, locate, problems)
     partial = problems.stopped or any(finding.kind == "image count" for finding in problems.findings)
     if partial or (len(draft) and not len(rows)):
-        return  # a part of a file, one of other images, or no usable row at all would look wrong for that alone
+        return  # checks need a complete file of the same images, or they report its gaps
     for warning in check_columns(columns):
-        if warning.code not in ("box-outside-image", "corner-outside-image"):  # listed above, however few
+        if warning.code not in ("box-outside-image", "corner-outside-image"):  # reported above, even if few
             file = truth.source if warning.on_truth else draft.source
             places = rows[warning.rows]
             examples = [InputError(str(warning), file=file)]
@@ -166,12 +177,12 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
 
 
 def _warn_of_places(columns: Columns, rows: Rows, locate: Located, problems: Problems) -> None:
-    """Warn of every Gaussian corner and of every box outside the image; `rows` are the draft's."""
+    """Report every Gaussian corner and every box outside the image; `rows` are those of the draft."""
 
     def box(at: int) -> InputError:
         width, height = columns.shapes[columns.image_rows[at]].astype(int)
         text = f"{columns.boxes[at].tolist()} lies outside the image of {width} x {height} pixels"
-        return locate(int(rows[at]), text, "check the scale of boxes and the order of images")
+        return locate(int(rows[at]), text, "check the box scale and the order of images")
 
     def corner(at: int) -> InputError:
         return locate(int(rows[at]), describe_corner(columns, at), CLIP)

@@ -81,9 +81,9 @@ def check_readings(columns: Columns, sample: Sample) -> list[InputWarning]:
         code, fields, _ = chosen
         enough = best * len(sample.objects) >= MIN_OBJECTS
         if enough and best >= TIMES_BETTER * as_is and best - as_is >= SHARE_BETTER:
-            return [InputWarning(code, unit="objects are overlapped", after=best, before=as_is, **fields)]
+            return [InputWarning(code, unit="the objects", after=best, before=as_is, **fields)]
         if few and better - right >= RIGHT_BETTER:  # above a high label threshold detections overlap few objects
-            unit = "detections with the highest score of their image overlap an object"
+            unit = "the highest-scoring detections per image"
             return [InputWarning(code, unit=unit, after=better, before=right, **fields)]
     if right < HARDLY_RIGHT and images >= MIN_IMAGES:
         return [InputWarning("boxes-far-from-objects", right=right)]
