@@ -1,8 +1,8 @@
-"""Pairs of a detection and its object, by which scoring rules judge covariances and labels.
+"""Matched pairs: detections with their objects, on which metrics of covariances and labels are computed.
 
-A pairing must not depend on the covariance that is judged, so it is COCO's unless one asks for another: in each class,
-in the order of scores, by the overlap of boxes; crowds are left out. An overlap of at least 0.5 cuts off the tail of
-the errors: whatever lies farther off is no pair. That belongs beside every coverage.
+The matching must not depend on the covariance that is scored. The default is therefore COCO's: within each class, in
+the order of scores, by IoU of boxes, without crowds. An IoU of at least 0.5 excludes the largest errors, which
+makes calibration metrics optimistic.
 """
 
 from __future__ import annotations
@@ -26,49 +26,49 @@ if TYPE_CHECKING:
 Pairing = Literal["coco", "pdq"]
 
 EDGES = ("x1", "y1", "x2", "y2")
-"""The four numbers of a box, in the order of columns."""
+"""The coordinates of a box, in the order of columns."""
 
 BORDER = 1.0
-"""Pixels from the image border within which an edge of the ground truth is that of a truncated object."""
+"""An edge of the ground truth within this many pixels of the image border belongs to a truncated object."""
 
 FEW_PAIRS = 30
-"""With fewer pairs than this, a number about them says little."""
+"""With fewer pairs than this, metrics add a note."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MatchedPairs(Table):
-    """One row per pair of a detection and its object, by detection.
+    """Matched pairs of a detection and an object: one row per pair, ordered by detection.
 
-    Those of `Evaluation.matched_pairs` are COCO's at an overlap of 0.5; `MatchedPairs.of` gives others.
+    `Evaluation.matched_pairs` holds COCO's matches at IoU 0.5; `MatchedPairs.of` computes others.
 
     Parameters
     ----------
     detections, objects : (K,) int64
         Rows of the evaluation's tables.
     image_rows : (K,) int64
-        Rows of the data set's images.
+        Rows of the dataset's images.
     residuals : (K, 4) float64
-        The truth's edges minus the detection's means: x1, y1, x2, y2.
+        True box minus mean of the detection: x1, y1, x2, y2, in pixels.
     covariances : (K, 2, 2, 2) float64
-        Of the top-left and of the bottom-right corner.
+        Covariances of the top-left and the bottom-right corner, in square pixels.
     plain : (K,) bool
-        The detection claims no spread: a plain box, or a heatmap.
+        The detection has no covariance: a deterministic box, or a heatmap.
     label_probs : (K, C) float32, optional
-        The probabilities of the truth's classes; what they leave of 1 is background.
+        Probabilities of the ground truth's classes; the remainder to 1 is background.
     labels : (K,) int32
         The object's class.
     scores : (K,) float64
         The detection's score.
     ious : (K,) float64
-        The overlap of the two boxes.
+        IoU of the two boxes.
     sides : (K, 2) float64
-        Width and height of the detection's box.
+        Width and height of the detection's box, in pixels.
     truncated : (K, 4) bool
-        The truth's edge lies within a pixel of the image's border: it says where the image ends, not the object.
+        The true edge lies within a pixel of the image border, where it marks the end of the image, not of the object.
     areas : (K,) float64
-        The object's annotated area.
+        The object's annotated area, in square pixels.
     pairing : str
-        How pairs were chosen, for names of numbers: ``"COCO IoU 0.5"`` or ``"PDQ"``.
+        How pairs were matched, for names of values: ``"COCO IoU 0.5"`` or ``"PDQ"``.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class MatchedPairs(Table):
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
     >>> pairs = probox.evaluate(demo.truth, demo.detectors["probabilistic"]).matched_pairs
-    >>> len(pairs), pairs.residuals.mean(axis=0).round(2).tolist()  # right and bottom edges end a pixel too early
+    >>> len(pairs), pairs.residuals.mean(axis=0).round(2).tolist()  # boxes end a pixel too early right and below
     (134, [-0.33, -0.26, 0.88, 1.0])
     """
 
@@ -104,11 +104,16 @@ class MatchedPairs(Table):
         Parameters
         ----------
         evaluated : Evaluation
-            Detections and objects.
+            Evaluated detections and objects.
         pairing : {"coco", "pdq"}
-            By the overlap of boxes, or the true positives of PDQ, which depend on the covariances.
+            COCO's matches by IoU, or the true positives of PDQ, which depend on the covariances.
         iou : float
-            The least overlap of COCO's pairs.
+            Smallest IoU of COCO's matches.
+
+        Returns
+        -------
+        MatchedPairs
+            One row per pair.
         """
         if pairing == "pdq":
             found = np.flatnonzero(evaluated.detections.verdicts == Verdict.TP)
@@ -120,7 +125,7 @@ class MatchedPairs(Table):
 
     @classmethod
     def of_rows(cls, evaluated: Evaluated, found: Ints, there: Ints, pairing: str) -> MatchedPairs:
-        """Return the pairs of these rows of detections and objects; `pairing` says how they were chosen."""
+        """Return the pairs of these rows of detections and objects; `pairing` names the kind of matching."""
         detections, objects = evaluated.detections, evaluated.objects
         boxes, truths = detections.boxes[found], objects.boxes[there]
         covariances = detections.covariances[found]
@@ -144,12 +149,12 @@ class MatchedPairs(Table):
 
     @property
     def variances(self) -> Floats:
-        """Return the variance of each edge, (K, 4)."""
+        """Return the variance of each edge in square pixels, (K, 4)."""
         return edge_variances(self.covariances)
 
 
 def _coco_rows(evaluated: Evaluated, iou: float) -> tuple[Ints, Ints]:
-    """Return the rows of detections and of the objects that they match; crowds match nobody."""
+    """Return rows of matched detections and of their objects, without crowds."""
     if isinstance(iou, bool) or not isinstance(iou, int | float | np.number) or not 0.0 < iou <= 1.0:
         raise InputError(f"expected iou to be a number above 0, at most 1, got {iou!r:.40}")
     matches = matches_at(evaluated, float(iou))
@@ -160,7 +165,7 @@ def _coco_rows(evaluated: Evaluated, iou: float) -> tuple[Ints, Ints]:
 
 
 def rows_of_matches(evaluated: Evaluated, matches: BoxMatches, chosen: Bools) -> tuple[Ints, Ints]:
-    """Return the rows of chosen detections in their table, and those of the objects that they match at IoU 0.5."""
+    """Return the table rows of chosen detections, and of the objects they match at IoU 0.5."""
     images = matches.image_rows[chosen].astype(np.int64)
     found = evaluated.dataset.offsets(evaluated.detections.image_rows)[images] + matches.numbers[chosen]
     there = evaluated.dataset.offsets(evaluated.objects.image_rows)[images] + matches.matched_objects[chosen]
@@ -168,7 +173,7 @@ def rows_of_matches(evaluated: Evaluated, matches: BoxMatches, chosen: Bools) ->
 
 
 def matches_at(evaluated: Evaluated, iou: float) -> BoxMatches:
-    """Return COCO's matches at one overlap: those that the evaluation has if it is the first of COCO's."""
+    """Return COCO's matches at one IoU threshold; those of the evaluation if it is COCO's first, 0.5."""
     if iou == IOU_THRESHOLDS[0]:
         return evaluated.box_matches
     return match_columns(evaluated.dataset, evaluated.detections, evaluated.objects, iou_thresholds=np.array([iou]))
@@ -177,15 +182,15 @@ def matches_at(evaluated: Evaluated, iou: float) -> BoxMatches:
 def at_border(truths: Floats, shapes: npt.NDArray[np.integer | np.floating], margin: float = BORDER) -> Bools:
     """Return which edges lie within `margin` pixels of the border of images of these widths and heights, (K, 4).
 
-    Metrics, diagnosis and calibration leave out these edges of objects and no others. There the ground truth gives the
-    end of the image, not of the object. The detection's edge does not matter: a detection that wrongly ends at the
-    border is an error that its covariance has to cover, and leaving it out would hide it.
+    Metrics, diagnosis and calibration exclude exactly these edges. There the ground truth marks the end of the image,
+    not of the object. Edges of detections do not matter: a detection that wrongly ends at the border is an error that
+    its covariance has to cover, and excluding it would hide the error.
     """
     return np.concatenate([truths[:, :2] <= margin, truths[:, 2:] >= shapes - margin], axis=1)
 
 
 def overlaps(detections: DetectionTable, objects: ObjectTable, found: Ints, there: Ints) -> Floats:
-    """Return the IoU of boxes row by row, from stated widths and heights, as COCO's matching computes it."""
+    """Return the IoU of boxes row by row, from given widths and heights, as in COCO's matching."""
     mine, theirs = detections.boxes[found], objects.boxes[there]
     my_extent, their_extent = detections.extents[found], objects.extents[there]
     low = np.maximum(mine[:, :2], theirs[:, :2])

@@ -1,4 +1,4 @@
-"""What a measure is: its columns, and how its numbers follow from an evaluation or from weighted images."""
+"""Metrics: their columns, and functions that compute their values from an evaluation or from weighted images."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ __all__ = [
 
 
 _NO_LABEL = -2
-"""A label that nothing has: -1 is that of detections that name no class."""
+"""A label that no object or detection has; -1 stands for detections without a class."""
 
 Unit = Literal["per cent", "count", "plain"]
-"""How tables write a number: a share in per cent, a whole number, or a number as it is."""
+"""How tables write a value: a fraction in per cent, a whole number, or the value itself."""
 
 Better = Literal["high", "low"]
 
 Need = Literal["pairs", "boxes", "labels"]
-"""What must be known: `pairs`, who matched whom by pixels; `boxes`, who does by the overlap of boxes; `labels`, the
+"""Inputs of a metric: `pairs`, PDQ's matches by pixels; `boxes`, COCO's matches by overlap of boxes; `labels`, the
 probabilities of all classes."""
 
 
 class Judged(Protocol):
-    """Detections and objects with what became of each."""
+    """Detections and objects with their outcomes."""
 
     @property
     def convention(self) -> Convention: ...
@@ -64,9 +64,9 @@ class Judged(Protocol):
 
 
 class Evaluated(Judged, Protocol):
-    """What a measure may read of an `Evaluation`, which lives in a higher room.
+    """The part of `Evaluation`, a class of a higher layer, that metrics may read.
 
-    Whatever is costly is made when it is first read, and kept.
+    Costly properties are computed on first access and cached.
     """
 
     @property
@@ -88,17 +88,17 @@ class Evaluated(Judged, Protocol):
 
 
 Summary = dict[str, float]
-"""A number for each of a measure's columns, by the column's key."""
+"""The value of each column of a metric, by the column's key."""
 
 Groups = dict[str, Summary]
-"""A summary for each class or size, by its name."""
+"""The summary of each class or size, by its name."""
 
 ImageColumns = dict[str, npt.NDArray[Any]]
-"""A number for each image, by the keys of a measure's columns; also what adds up to them, by names of its own."""
+"""Values for each image, by the keys of a metric's columns; also sums from which they follow, by other names."""
 
 
 def groups_of(names: Sequence[str], columns: Mapping[str, Floats]) -> Groups:
-    """Return a summary for each name from columns with a number for each.
+    """Return the summary of each name from columns with one value per name.
 
     >>> groups_of(["cup", "dog"], {"AP50": np.array([0.5, 0.25])})
     {'cup': {'AP50': 0.5}, 'dog': {'AP50': 0.25}}
@@ -107,9 +107,9 @@ def groups_of(names: Sequence[str], columns: Mapping[str, Floats]) -> Groups:
 
 
 def groups_by_label(classes: Sequence[str], present: npt.NDArray[Any], summary_of: Callable[[int], Summary]) -> Groups:
-    """Return the summary of each class, `summary_of` being called with labels; absent classes have that of no label.
+    """Return the summary of each class by calling `summary_of` with its label.
 
-    A file can name thousands of classes that nothing has.
+    All absent classes share one call, because a file can name thousands of them.
     """
     absent = summary_of(_NO_LABEL)
     labels = set(np.unique(present).tolist())
@@ -117,34 +117,34 @@ def groups_by_label(classes: Sequence[str], present: npt.NDArray[Any], summary_o
 
 
 Weights = npt.NDArray[np.int64]
-"""How often each image counts, (R, images): one row per resampling of the images."""
+"""Number of times each image counts, (R, images): one row per resampling."""
 
 Resampled = dict[str, Floats]
-"""The numbers of R resamplings for each of a measure's columns, by the column's key."""
+"""R values, one per resampling, for each column of a metric, by the column's key."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Column:
-    """One number of a measure, and how it is shown.
+    """A value of a metric, and its presentation.
 
     Parameters
     ----------
     key : str
         Its name in `Evaluation.summary` and in JSON.
     heading : str, optional
-        What stands over it in tables. Default: it is in no table, in JSON alone.
+        Heading in tables. Default: the column appears in JSON only.
     unit : {"per cent", "count", "plain"}
-        How tables write it.
+        Format in tables.
     better : {"high", "low"}, optional
-        Which numbers are better. Default: neither, so that no number is marked as the best.
+        Which values are better. None: no value is marked as best.
     complement : bool
-        Tables show 1 minus the number, so that an error becomes a quality.
+        Tables show 1 minus the value, which turns an error into a quality.
     hint : str
-        What the heading means, in a few words.
+        Short definition, shown beside the value.
     symbol : str
-        Unit of a plain number, such as ``px``. Default: it has none.
+        Unit of a plain value, such as ``px``. Default: no unit.
     ideal : float, optional
-        The number of a calibrated detector, where neither high nor low numbers are better.
+        Value of a calibrated detector, if neither high nor low values are better.
     """
 
     key: str
@@ -157,32 +157,32 @@ class Column:
     ideal: float | None = None
 
     def shown(self, summary: Mapping[str, float]) -> float:
-        """Return the number that tables show; NaN if the summary has none."""
+        """Return the value shown in tables; NaN if the summary lacks it."""
         value = float(summary.get(self.key, math.nan))
         return 1.0 - value if self.complement else value
 
     def shown_limits(self, low: float, high: float) -> tuple[float, float]:
-        """Return the ends of an interval of the number as tables show them."""
+        """Return the limits of an interval as shown in tables."""
         return (1.0 - high, 1.0 - low) if self.complement else (low, high)
 
     @property
     def shown_unit(self) -> str:
-        """Return the unit of the numbers that tables show; nothing if they have none."""
+        """Return the unit shown in tables; an empty string without unit."""
         return "%" if self.unit == "per cent" else self.symbol
 
     @property
     def scale(self) -> int:
-        """Return what a number is multiplied by to be shown."""
+        """Return the factor between values and shown values."""
         return 100 if self.unit == "per cent" else 1
 
     @property
     def digits(self) -> int:
-        """Return how many decimals a number has where no interval says how many are known."""
+        """Return the number of decimals of values without an interval, which would determine it."""
         return 0 if self.unit == "count" else 2 if self.shown_unit in ("%", "px") else 3
 
     @property
     def shown_better(self) -> Better | None:
-        """Return which of the numbers that tables show are better."""
+        """Return which of the shown values are better."""
         if self.better is None or not self.complement:
             return self.better
         return "low" if self.better == "high" else "high"
@@ -190,34 +190,34 @@ class Column:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A way to measure detections; `probox.measures.registry` has them all.
+    """A metric of detections; `probox.measures.registry` lists all.
 
     Parameters
     ----------
     name : str
-        What ``measures=`` and ``--measures`` call it.
+        Name in ``measures=`` and ``--measures``.
     columns : tuple of Column
-        What `summary` holds, in this order; the first is the measure's own number.
+        Columns of `summary`, in this order; the first is the metric's headline value.
     summary : callable
-        Returns the numbers of an evaluation.
+        Returns the values of an evaluation.
     needs : set of {"pairs", "boxes", "labels"}
-        What it reads. Only if a measure needs pairs, pixels are looked at and verdicts are given.
+        Inputs. PDQ matching is computed only if a metric needs ``"pairs"``.
     per_class, per_size : callable, optional
-        Return the numbers of each class, and of small, medium and large objects.
+        Return the values of each class, and of small, medium and large objects.
     per_image : callable, optional
-        Returns the numbers of each image alone: what `summary` would give if there were no other.
+        Returns the values of each image alone, equal to `summary` of a dataset with only this image.
     leads : bool
-        Its columns stand left of those of measures that do not lead.
+        Its columns precede those of other metrics in tables.
     standard : bool
-        It is measured where nobody says what to measure.
+        Whether it is computed by default.
     resampled : callable, optional
-        Returns the numbers that `summary` would give if each image were there as often as a row of weights says; a row
-        of ones gives the summary. Intervals and comparisons stand on it.
+        Returns `summary` of resampled images, for rows of weights that give how often each image counts. A row of ones
+        gives the summary. Confidence intervals and comparisons require it.
     resampled_classes : callable, optional
-        Returns what `resampled` does, and with it the measure's own number for each class, (R, classes), where one
-        pass gives them all. Default: `resampled` of each class's part.
+        Returns the result of `resampled`, and the headline value of each class, (R, classes), from one pass.
+        Default: `resampled` of each class.
     notes : callable, optional
-        Returns what a reader of its numbers must know: what was left out, what is too little.
+        Returns notes on its values, for example on excluded data or small samples.
     """
 
     name: str
@@ -235,16 +235,16 @@ class Measure:
 
     @property
     def headline(self) -> Column:
-        """Return the column of the measure's own number."""
+        """Return the column of the headline value."""
         return self.columns[0]
 
     @property
     def table_columns(self) -> tuple[Column, ...]:
-        """Return the columns that tables show."""
+        """Return the columns shown in tables."""
         return tuple(column for column in self.columns if column.heading is not None)
 
     def nothing(self) -> Summary:
-        """Return the summary of what was not measured: counts of 0, else NaN."""
+        """Return the summary of a metric that was not computed: counts are 0, other values NaN."""
         return {column.key: 0 if column.unit == "count" else math.nan for column in self.columns}
 
 
@@ -254,39 +254,39 @@ def counted_notes(*notes: Note) -> list[Note]:
 
 
 AT_ONCE = 4_000_000
-"""Counts of values that are held at a time."""
+"""Limit of counts of values in memory."""
 
 
 def weighted_sums(weights: Weights, columns: npt.ArrayLike) -> Floats:
     """Return the sum of each column over images, (K, R), for each row of weights.
 
-    Not a product of matrices: what that gives may depend on the number of threads, and on what other rows there are.
+    A matrix product is avoided: its rounding may depend on the number of threads and on the other rows.
 
     Parameters
     ----------
     weights : (R, images)
-        How often each image counts.
+        Number of times each image counts.
     columns : (K, images)
-        What to add up.
+        Values to add up.
 
     >>> weighted_sums(np.array([[2, 0], [1, 1]]), [[1.0, 10.0]]).tolist()
     [[2.0, 11.0]]
     """
-    # In the order of memory images come one after another: sums are over them, whatever rows there are.
+    # Contiguous images make the order of summation, and so the rounding, independent of the number of rows.
     counts, numbers = (np.ascontiguousarray(values, dtype=np.float64) for values in (weights, columns))
     return np.asarray(np.einsum("ri,ki->kr", counts, numbers))
 
 
 def weighted_quantile(weights: npt.NDArray[np.number], rows: Ints, values: Floats, q: float) -> Floats:
-    """Return the quantile of values at probability q, (R,), for each row of weights; NaN where nothing counts.
+    """Return the quantile of values at probability q, (R,), for each row of weights; NaN if all weights are 0.
 
-    It is the least value that at least a fraction q of the values does not exceed, ``numpy.quantile`` with
+    It is the smallest value that a fraction of at least q does not exceed, as ``numpy.quantile`` with
     ``method="inverted_cdf"``.
 
     Parameters
     ----------
     weights : (R, images)
-        How often each image counts.
+        Number of times each image counts.
     rows : (K,)
         The image of each value.
     values : (K,)

@@ -1,34 +1,34 @@
-"""PMB-NLL of an image, plain and slow: every assignment is looked at.
+"""PMB-NLL of an image in plain NumPy, slow: every assignment is enumerated.
 
-The detections of an image are read as one probability density of a set of objects, a Poisson multi-Bernoulli (PMB), and
-the image's number is the negative log likelihood of the objects that are there:
+The detections of an image define a probability density over sets of objects, a Poisson multi-Bernoulli (PMB). The
+image's value is the negative log likelihood of its ground-truth objects, in nats; lower is better:
 
     PMB-NLL = integral of lambda - ln sum over assignments of
         [product over matched pairs of p_i(c_j) N(y_j; mu_i, Sigma_i)]
         [product over unmatched detections of p_i(background)]
         [product over unmatched objects of lambda(y_j, c_j)]
 
-An assignment gives each object one detection, or none; no detection is given twice. There is no threshold of overlap
-and no chosen pairing: all pairings count, by their likelihood.
+An assignment gives each object one detection or none, and each detection at most one object. There is no IoU threshold
+and no single matching: every assignment counts with its likelihood.
 
-What is what, to the last choice:
+Exact definitions:
 
-- **Detections that may be matched** are those whose highest class probability is above `CLUTTER`, 0.1, compared in the
-  precision of label probabilities: single, where 0.1 is 0.100000001490116. p_i(c) is the
-  class probability as it stands, which is that of existing times that of the class; p_i(background) is what the class
-  probabilities leave of 1. Both are clamped to [1e-6, 1 - 1e-6] (`MIN_PROBABILITY`), each by itself.
-- **Clutter** are the others. Together they make the intensity lambda of a Poisson process,
+- **Bernoulli detections** are those whose highest class probability is above `CLUTTER`, 0.1. The comparison uses the
+  precision of label probabilities: single, where 0.1 is 0.100000001490116. p_i(c) is the class probability as given,
+  the product of existence and class; p_i(background) is 1 minus the sum of class probabilities. Both are clamped
+  separately to [1e-6, 1 - 1e-6] (`MIN_PROBABILITY`).
+- **Clutter** are the other detections. They form the intensity lambda of a Poisson process,
   lambda(y, c) = sum over them of max p * s(c) * N(y; mu, Sigma), s(c) = p(c) / sum of p, clamped in the same way. Its
   integral is the sum of their max p.
 - **N** is the density of the four corner coordinates, two independent 2 x 2 Gaussians, in pixels^-4.
-- **Boxes without a density**, plain ones and those whose covariance is singular (a determinant of the correlations of
-  1e-12 or less), are matched with nothing and add nothing to lambda at any place; what they claim stays: p(background)
-  of an unmatched one counts, and so does max p in the integral.
-- **The sum** is over the 25 most likely assignments (`ASSIGNMENTS`), or all if there are fewer.
-- **The parts** are those of the most likely assignment; they add up to its own negative log likelihood, which is a bit
-  above the image's.
-- **The floor**: ln lambda(y, c) is raised to `log_floor`, if one is given. Without it the number is infinite where no
-  assignment explains all objects: more objects than detections, and no clutter.
+- **Boxes without a density** have no covariance or a singular one, with a determinant of the correlations of 1e-12 or
+  less. They match no object and add nothing to lambda(y, c). Their probabilities still count: p(background) as
+  unmatched detections, max p in the integral.
+- **The sum** covers the 25 most likely assignments (`ASSIGNMENTS`), or all if there are fewer.
+- **The parts** are those of the most likely assignment. Their sum is its own negative log likelihood, slightly above
+  that of the image.
+- **The floor**: ln lambda(y, c) is at least `log_floor`, if given. Without it the value is infinite if no assignment
+  explains all objects: more objects than detections, and no clutter.
 
 References: G. Hess, C. Petersson, L. Svensson: *Object Detection as Probabilistic Set Prediction*, ECCV 2022.
 K. G. Murty: *An algorithm for ranking all the assignments in order of increasing cost*, Operations Research 16, 1968.
@@ -59,23 +59,23 @@ __all__ = [
 ]
 
 ASSIGNMENTS = 25
-"""How many assignments are summed, the most likely ones."""
+"""Number of most likely assignments in the sum."""
 
 CLUTTER = 0.1
-"""Detections whose highest class probability is at most this make the intensity of the Poisson process."""
+"""Detections with a highest class probability up to this form the intensity of the Poisson process."""
 
 MIN_PROBABILITY = 1e-6
-"""Probabilities are at least this, and at most 1 minus this."""
+"""Probabilities are clamped to [this, 1 - this]."""
 
 MIN_DETERMINANT = 1e-12
-"""A corner has a density if the determinant of its correlations, 1 - rho^2, is above this."""
+"""A corner has a density if the determinant of its correlation matrix, 1 - rho^2, is above this."""
 
 Assignment = tuple[int, ...]
-"""The detection of each object, or -1."""
+"""The detection of each object, or -1 for none."""
 
 
 def clamp(probability: float) -> float:
-    """Return a probability of which neither it nor the rest is 0."""
+    """Return a probability clamped to [`MIN_PROBABILITY`, 1 - `MIN_PROBABILITY`]."""
     return min(max(probability, MIN_PROBABILITY), 1.0 - MIN_PROBABILITY)
 
 
@@ -88,7 +88,7 @@ def has_density(covariances: Floats) -> bool:
 
 
 def log_density(box: Floats, mean: Floats, covariances: Floats) -> float:
-    """Return ln N(box; mean, Sigma) of four coordinates, with two 2 x 2 blocks in Sigma; -inf if it has no density."""
+    """Return ln N(box; mean, Sigma) of four coordinates, Sigma having two 2 x 2 blocks; -inf without a density."""
     if not has_density(covariances):
         return -math.inf
     total = 0.0
@@ -100,7 +100,7 @@ def log_density(box: Floats, mean: Floats, covariances: Floats) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class SetDensity:
-    """Detections of an image as a density of sets of objects: what may be matched, and clutter."""
+    """Detections of an image as a density over sets of objects: Bernoulli detections, and clutter."""
 
     boxes: Floats
     covariances: Floats
@@ -141,7 +141,7 @@ class SetDensity:
         return math.log(clamp(float(self.backgrounds[detection])))
 
     def log_missed(self, box: Floats, label: int, log_floor: float) -> float:
-        """Return ln lambda(y, c), raised to the floor."""
+        """Return ln lambda(y, c), at least the floor."""
         terms = [
             math.log(weight) + math.log(clamp(float(probs[label]))) + log_density(box, mean, covariances)
             for weight, probs, mean, covariances in zip(
@@ -201,18 +201,18 @@ def pmb_nll_of_image(
     log_floor: float = -math.inf,
     assignments: int = ASSIGNMENTS,
 ) -> ImageNLL:
-    """Return PMB-NLL of M objects: boxes (M, 4) and labels (M,).
+    """Return PMB-NLL of M objects with boxes (M, 4) and labels (M,), in nats.
 
     Parameters
     ----------
     density : SetDensity
-        What was found.
+        The detections.
     boxes, labels : arrays
-        What is there.
+        The ground-truth objects.
     log_floor : float
-        The least ln lambda(y, c). Default: none.
+        Lower bound of ln lambda(y, c). Default: none.
     assignments : int
-        How many of the most likely assignments are summed.
+        Number of most likely assignments in the sum.
     """
     truth = [(box, int(label)) for box, label in zip(boxes, labels, strict=True)]
     clutter = [density.log_missed(box, label, log_floor) for box, label in truth]

@@ -1,13 +1,13 @@
-"""PMB-NLL as a measure: the mean over images of what `probox.measures.pmb_definition` defines, and its parts.
+"""PMB-NLL as a metric: the mean over images of the value defined by `probox.measures.pmb_definition`, and its parts.
 
-The mean is over all images of the data set, also those without objects or detections. By the formula, an object that
-no detection is near costs thousands, and an image with too few detections is infinitely unlikely; then there is no
-mean, and a note says in how many images. So that there is a number for every detector, `PMB_NLL_floored` has a floor
-under the intensity of the clutter: that of 1e-6 objects in an image, spread evenly over all its boxes and classes. It
-is what the clamp of probabilities is to labels: such an object costs about 42 in an image of 640 x 480 pixels and 80
-classes. Parts are those under the floor.
+The mean covers all images of the dataset, including those without objects or detections. Without a floor, an object far
+from all detections costs thousands of nats, and an image with too few detections has an infinite value. The mean is
+then undefined, and a note counts such images. `PMB_NLL_floored` is always defined: it gives the clutter intensity a
+lower bound of 1e-6 objects per image, spread evenly over all boxes and classes. The floor does for boxes what the clamp
+of probabilities does for labels: an object at the floor costs about 42 nats in an image of 640 x 480 pixels with 80
+classes. The parts are computed with the floor.
 
-Boxes are the annotated ones. Crowds are no objects; what was found in them is unmatched.
+Boxes are the annotated ones. Crowds do not count as objects; detections in them are unmatched.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from probox.tables.dataset import Dataset
 from probox.tables.labels import background_classes, scores_alone
 
 NUMBERS = tuple(field.name for field in dataclasses.fields(ImageNLL))
-"""The kernel's numbers of an image, in its order."""
+"""The kernel's values for an image, in its order."""
 
 LITTLE_BACKGROUND = 1e-3
-"""What a detection leaves for background is little below this: unmatched it costs 7 and more."""
+"""An unmatched detection with a background probability below this costs at least 7 nats."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,11 +54,11 @@ class PmbImages:
     floored : (N, 9) float64
         `NUMBERS` of each image, with the floor.
     plain : (N,) float64
-        PMB-NLL without it; infinite where nothing explains all objects.
+        PMB-NLL without the floor; infinite where no assignment explains all objects.
     detections, dense : (N,) int64
-        How many detections each image has, and how many that have a density.
+        Number of detections in each image, and of those with a density.
     notes : sequence of Note
-        On what it replaced, and what it could not use.
+        Notes on replaced and excluded data.
     """
 
     floored: Floats
@@ -68,12 +68,12 @@ class PmbImages:
     notes: Sequence[Note]
 
     def number(self, name: str) -> Floats:
-        """Return one of `NUMBERS` of each image."""
+        """Return one of `NUMBERS` for each image."""
         column: Floats = self.floored[:, NUMBERS.index(name)]
         return column
 
     def defined(self, weights: Floats) -> Bools:
-        """Return of each row of weights (R, N) whether there is a number: an image, and a density if any detection."""
+        """Return for each row of weights (R, N) whether a mean exists: an image, and a density if any detection."""
         found, dense = (weights @ np.stack([self.detections, self.dense], axis=1).astype(np.float64)).T
         return np.asarray((weights.sum(axis=1) > 0) & ((dense > 0) | (found == 0)), dtype=bool)
 
@@ -82,9 +82,9 @@ _kept: WeakKeyDictionary[Evaluated, PmbImages] = WeakKeyDictionary()
 
 
 def pmb_of_images(evaluated: Evaluated) -> PmbImages | None:
-    """Return PMB-NLL of each image; None if the evaluation has not kept label probabilities.
+    """Return PMB-NLL of each image; None if the evaluation has no label probabilities.
 
-    It is measured once: summary, notes and replicates all read it.
+    Cached on the evaluation, because summary, notes and resampling read it.
     """
     if evaluated.detections.label_probs is None:
         return None
@@ -94,7 +94,7 @@ def pmb_of_images(evaluated: Evaluated) -> PmbImages | None:
 
 
 def log_floors(dataset: Dataset, classes: int) -> Floats:
-    """Return the floor of ln lambda in each image: 1e-6 objects, spread evenly over its boxes and the classes.
+    """Return the floor of ln lambda for each image: 1e-6 objects, spread evenly over its boxes and classes.
 
     In an image of W x H pixels the boxes with x1 <= x2 and y1 <= y2 fill W^2 / 2 * H^2 / 2 pixels^4.
     """
@@ -106,7 +106,7 @@ def log_floors(dataset: Dataset, classes: int) -> Floats:
 
 def _measure(evaluated: Evaluated, given: npt.NDArray[np.float32]) -> PmbImages:
     found, there, dataset = evaluated.detections, evaluated.objects, evaluated.dataset
-    label_probs, alone = _claims(given, found.labels, evaluated.classes)
+    label_probs, alone = _class_probs(given, found.labels, evaluated.classes)
     kept = np.flatnonzero(~there.crowd)
     offsets = dataset.offsets(found.image_rows)
     object_offsets = dataset.offsets(there.image_rows[kept])
@@ -151,7 +151,7 @@ def _measure(evaluated: Evaluated, given: npt.NDArray[np.float32]) -> PmbImages:
 
 
 def _note_on_floor(floored: Floats, plain: Floats, objects: int) -> Note:
-    """Return the note on objects at the floor, and on images that are infinite without it."""
+    """Return the note on objects at the floor, and on images with an infinite value without it."""
     n, infinite = len(plain), int(np.isinf(plain).sum())
     count = floored[:, NUMBERS.index("floored_objects")].sum()
     mean = math.fsum(floored[:, NUMBERS.index("nll")]) / max(n, 1)
@@ -160,26 +160,27 @@ def _note_on_floor(floored: Floats, plain: Floats, objects: int) -> Note:
     return Note("pmb-floor", count, total=objects, without=math.fsum(plain) / max(n, 1), floored=mean)
 
 
-def _claims(
+def _class_probs(
     label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32], classes: Sequence[str]
 ) -> tuple[npt.NDArray[np.float32], Bools]:
-    """Return the probabilities of classes that detections claim, and which detections state a score alone.
+    """Return class probabilities of detections, and which detections have only a score.
 
-    Background is no class, whatever the truth lists; and what was shared out is taken back, see `scores_alone`.
+    Background is not a class, even if the ground truth lists it. For detections with only a score, the remainder that
+    a reader spread over the other classes is removed, see `scores_alone`.
     """
     background, alone = background_classes(classes), scores_alone(label_probs, labels, classes)
     rows = np.flatnonzero(alone)
     if not background.any() and not len(rows):
         return np.ascontiguousarray(label_probs), alone
-    claims = label_probs.copy()
-    claims[rows] = 0.0
-    claims[rows, labels[rows]] = label_probs[rows, labels[rows]]
-    claims[:, background] = 0.0
-    return claims, alone
+    probs = label_probs.copy()
+    probs[rows] = 0.0
+    probs[rows, labels[rows]] = label_probs[rows, labels[rows]]
+    probs[:, background] = 0.0
+    return probs, alone
 
 
 def _dense(covariances: Floats) -> Bools:
-    """Return which detections have a density, as the definition has it."""
+    """Return which detections have a density, by the rule of the definition."""
     a, b, d = covariances[..., 0, 0], covariances[..., 0, 1], covariances[..., 1, 1]
     corners = (a > 0) & (d > 0) & (a * d - b * b > MIN_DETERMINANT * a * d)
     return np.asarray(corners.all(axis=1), dtype=bool)
@@ -193,16 +194,16 @@ MEANS = {
     "PMB_missed": "missed",
     "PMB_clutter": "expected",
 }
-"""The columns that are means over images, and what of."""
+"""The columns that are means over images, and their source."""
 
 
 def pmb_summary(evaluated: Evaluated) -> Summary:
-    """Return the means over images, and how many objects and images needed the floor."""
+    """Return the means over images, and the number of objects at the floor and of images that are infinite without."""
     images = pmb_of_images(evaluated)
     if images is None or not images.defined(np.ones((1, len(images.plain))))[0]:
         return PMB_NLL.nothing()
     n = len(images.plain)
-    # fsum is exact, so the order of images cannot change a bit of the result.
+    # fsum is exact, so the result does not depend on the order of images.
     infinite = int(np.isinf(images.plain).sum())
     summary: Summary = {"PMB_NLL": math.nan if infinite else math.fsum(images.plain) / n}
     summary |= {key: math.fsum(images.number(name)) / n for key, name in MEANS.items()}
@@ -212,7 +213,7 @@ def pmb_summary(evaluated: Evaluated) -> Summary:
 
 
 def pmb_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
-    """Return the summary of images that count `weights` (R, images) times, (R,) of each number."""
+    """Return the summary with images counted `weights` (R, images) times, (R,) for each value."""
     images = pmb_of_images(evaluated)
     if images is None:
         return {key: np.full(len(weights), value) for key, value in PMB_NLL.nothing().items()}
@@ -231,7 +232,7 @@ def pmb_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
 
 
 def pmb_notes(evaluated: Evaluated) -> Sequence[Note]:
-    """Return notes on what PMB-NLL could not use, and what it replaced."""
+    """Return notes on detections that PMB-NLL cannot use, and on replaced values."""
     images = pmb_of_images(evaluated)
     if images is None:
         return (Note("pmb-labels-not-kept"),)
@@ -256,7 +257,7 @@ PMB_NLL = Measure(
             unit="plain",
             symbol="nats",
             better="low",
-            hint="the same where objects that no detection explains stand at a floor",
+            hint="PMB-NLL with a lower bound for objects that no detection explains",
         ),
         Column(key="PMB_box", unit="plain", better="low"),
         Column(key="PMB_label", unit="plain", better="low"),

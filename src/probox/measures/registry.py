@@ -1,7 +1,7 @@
-"""Every measure there is. A new one is a module that makes a `Measure`, and a line here.
+"""The registry of metrics. A new metric is a module that defines a `Measure`, and a line here.
 
-Evaluations, tables, the command line, stored results, the explorer and the experiments learn of it from here. Other
-distributions add measures through the entry-point group `probox.measures`.
+Evaluations, tables, the command line, stored results, the explorer and the experiments read it. Other distributions add
+metrics through the entry-point group `probox.measures`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ MEASURES: tuple[Measure, ...] = (
     SPEARMAN,
     PMB_NLL,
 )
-"""probox's own, in the order in which summaries have them; `all_measures` has those of other distributions too."""
+"""Metrics of probox, in the order of summaries; `all_measures` includes those of other distributions."""
 
 
 _COCO = re.compile(r"m?a[pr]((@|_|-| )?(\.?\d[\d.:-]*|s|m|l|small|medium|large))?")
@@ -84,7 +84,7 @@ COCO_REMEDY = 'COCO\'s twelve numbers come with map: write measures="map" and ca
 
 
 def all_measures() -> tuple[Measure, ...]:
-    """Return all measures, those of other distributions last."""
+    """Return all metrics, those of other distributions last."""
     return (*MEASURES, *_plugin_measures())
 
 
@@ -99,17 +99,17 @@ def _names_of(measure: Measure) -> tuple[str, ...]:
 
 
 def measure_names() -> tuple[str, ...]:
-    """Return the names of all measures."""
+    """Return the names of all metrics."""
     return tuple(measure.name for measure in all_measures())
 
 
 def standard_names() -> tuple[str, ...]:
-    """Return the names of the measures that are taken where nobody says which."""
+    """Return the names of the metrics that are computed by default."""
     return tuple(measure.name for measure in all_measures() if measure.standard)
 
 
 def named_measures(measures: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Return the measures that names in a sequence, or in one text between commas, or ``"all"`` ask for, each once.
+    """Return the names of metrics given as a sequence, a comma-separated text, or ``"all"``, without duplicates.
 
     >>> named_measures("PDQ, nll"), named_measures(["map"]), named_measures(None)
     (('pdq', 'nll'), ('map',), ('pdq', 'map', 'lrp'))
@@ -133,30 +133,30 @@ def named_measures(measures: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def measures_called(names: Collection[str]) -> tuple[Measure, ...]:
-    """Return the measures of these names, in the registry's order."""
+    """Return the metrics with these names, in the registry's order."""
     return tuple(measure for measure in all_measures() if measure.name in names)
 
 
 def need_pairs(names: Collection[str]) -> bool:
-    """Return whether one of these measures looks at pixels."""
+    """Return whether one of these metrics needs PDQ matching."""
     return any("pairs" in measure.needs for measure in measures_called(names))
 
 
 def need_labels(names: Collection[str]) -> bool:
-    """Return whether one of these measures looks at the probabilities of all classes."""
+    """Return whether one of these metrics needs the probabilities of all classes."""
     return any("labels" in measure.needs for measure in measures_called(names))
 
 
 def in_table_order() -> tuple[Measure, ...]:
-    """Return all measures as tables have them; the paper's Table 1 has PDQ last."""
+    """Return all metrics in the order of tables; mAP and LRP precede PDQ, as mAP does in Table 1 of its paper."""
     return tuple(sorted(all_measures(), key=lambda measure: not measure.leads))
 
 
 def standard_columns() -> frozenset[str]:
-    """Return the keys of the columns that tables show where nobody says what to measure."""
+    """Return the keys of the columns that tables show by default."""
     return frozenset(column.key for measure in all_measures() if measure.standard for column in measure.table_columns)
 
 
 def table_columns() -> tuple[Column, ...]:
-    """Return the columns that tables show, in their order."""
+    """Return all columns that tables show, in their order."""
     return tuple(column for measure in in_table_order() for column in measure.table_columns)

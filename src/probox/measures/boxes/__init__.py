@@ -1,4 +1,4 @@
-"""Measures of plain boxes on the same tables: COCO's average precision and LRP."""
+"""Metrics of boxes without covariance, on the same tables: COCO's average precision and LRP."""
 
 from probox.measures.boxes.matching import BoxMatches, match_boxes
 from probox.measures.boxes.mean_ap import AveragePrecisionResult, PrecisionRecallCurve, average_precision

@@ -1,7 +1,7 @@
-"""The box measures in plain NumPy: slow, readable, and what the kernel is tested against.
+"""Average precision and LRP in plain NumPy: slow, readable, and the reference for tests of the kernel.
 
-Every function here does one thing as its definition says it, for one class, one area range, one IoU
-threshold at a time, and starts again from the boxes each time.
+Every function follows its definition for one class, one area range and one IoU threshold, and starts from the boxes
+each time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RANGES = dict(zip(SIZES, AREA_RANGES.tolist(), strict=True))
 def overlaps(found: Floats, truth: Floats, crowd: Bools) -> Floats:
     """Return the IoU of boxes ``x, y, w, h``, detections in rows, objects in columns.
 
-    For a crowd: the share of the detection that lies in it.
+    For a crowd: the fraction of the detection inside it.
     """
     d, g = found[:, None, :], truth[None, :, :]
     sides = np.minimum(d[..., 2:] + d[..., :2], g[..., 2:] + g[..., :2]) - np.maximum(d[..., :2], g[..., :2])
@@ -38,7 +38,7 @@ def overlaps(found: Floats, truth: Floats, crowd: Bools) -> Floats:
 
 
 def match_greedily(ious: Floats, threshold: float, ignored: Bools, crowd: Bools) -> Ints:
-    """Return the object that each detection gets, or -1; detections (rows) come in order of score."""
+    """Return the matched object of each detection, or -1; detections (rows) are ordered by descending score."""
     taken = np.zeros(ious.shape[1], bool)
     match = np.full(ious.shape[0], -1)
     for row in range(ious.shape[0]):
@@ -54,7 +54,7 @@ def match_greedily(ious: Floats, threshold: float, ignored: Bools, crowd: Bools)
 
 @dataclasses.dataclass(frozen=True)
 class BoxOutcome:
-    """The detections of one class by descending score: right, wrong (neither: ignored), IoU; and how many objects."""
+    """Detections of one class by descending score, as right, wrong or neither (ignored), IoU, and the object count."""
 
     score: Floats
     right: Bools
@@ -66,7 +66,7 @@ class BoxOutcome:
 def class_outcome(
     truth: GroundTruth, found: Detections, label: int, size: str, threshold: float, limit: int = 100
 ) -> BoxOutcome:
-    """Match the detections of one class in every image, and put the images' outcomes together."""
+    """Match the detections of one class in every image, and concatenate the outcomes of the images."""
     low, high = RANGES[size]
     columns: list[tuple[Floats, Bools, Bools, Floats]] = []
     objects = 0
@@ -98,7 +98,7 @@ def class_outcome(
 def _images(
     truth: GroundTruth, found: Detections, label: int, named: npt.NDArray[np.int32]
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Yield, image by image, the rows of the class's objects and of the detections that name it."""
+    """Yield for each image the rows of the class's objects, and of the detections predicted as this class."""
     for row, image_id in enumerate(truth.image_ids):
         yield (
             np.flatnonzero((truth.image_rows == row) & (truth.labels == label)),
@@ -107,7 +107,7 @@ def _images(
 
 
 def coco_numbers(truth: GroundTruth, found: Detections) -> dict[str, float]:
-    """Return COCO's twelve numbers."""
+    """Return COCO's twelve values by name."""
     ten = np.linspace(0.5, 0.95, 10)
     classes = range(len(truth.classes))
 
@@ -133,7 +133,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _area_under(outcome: BoxOutcome) -> float:
-    """Return the mean over 101 recalls of the best precision at that recall or above."""
+    """Return the mean over 101 recalls of the highest precision at that recall or above."""
     if outcome.objects == 0:
         return float("nan")
     tp, fp = np.cumsum(outcome.right), np.cumsum(outcome.wrong)
@@ -148,7 +148,7 @@ def _final_recall(outcome: BoxOutcome) -> float:
 
 
 def optimal_lrp(outcome: BoxOutcome, thresholds: Floats) -> tuple[float, dict[float, float]]:
-    """Return the least LRP, and LRP at every score threshold: each is worked out from scratch."""
+    """Return the lowest LRP, and LRP at every score threshold, each computed independently."""
     if outcome.objects == 0:
         return float("nan"), {}
     errors: dict[float, float] = {}
@@ -162,10 +162,9 @@ def optimal_lrp(outcome: BoxOutcome, thresholds: Floats) -> tuple[float, dict[fl
 
 
 def copied_images(matches: BoxMatches, object_images: Ints, counts: Ints) -> BoxMatches:
-    """Return the matches of a data set in which image i is there ``counts[i]`` times.
+    """Return the matches of a dataset in which image i occurs ``counts[i]`` times.
 
-    Copies stand side by side, so they come after what was before their image and before what was after it: no two
-    different images change places, and equal scores of different images stay in the order they had.
+    Copies are adjacent: different images keep their order, and so do equal scores of different images.
     """
     first_copy = np.cumsum(counts) - counts
     found: list[Ints] = []

@@ -1,8 +1,8 @@
-"""COCO's greedy matching of detections with objects, kept so that every box measure follows from it.
+"""COCO's greedy matching of detections with objects, stored so that every box metric can be computed from it.
 
-Matches are made image by image. So those of a single image are at hand, and a resampling changes only how often each
-detection and object counts. Copies of an image are images of their own that stand side by side, as if they had
-neighbouring ids; `box_definition.copied_images` makes such copies, and the numbers here are the same without any.
+Images are matched separately. Matches of a single image are therefore available, and resampling changes only how often
+each detection and object counts. A resampled image counts as adjacent copies with consecutive ids.
+`box_definition.copied_images` makes such copies; the functions here give the same values without copying.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from probox.tables.results import DetectionTable, ObjectTable
 from probox.tables.table import check_tables
 
 IOU_THRESHOLDS = np.linspace(0.5, 0.95, 10)
-"""The overlaps at which COCO matches; LRP uses the first."""
+"""IoU thresholds of COCO; LRP uses the first."""
 
 SIZES = ("all", "small", "medium", "large")
 """Names of the area ranges."""
 
 AREA_RANGES = np.array([[0.0, 1e10], [0.0, 32.0**2], [32.0**2, 96.0**2], [96.0**2, 1e10]])
-"""Square pixels, both ends included."""
+"""Limits of the area ranges in square pixels, both included."""
 
 MAX_DETECTIONS = 100
-"""How many detections of an image and class take part, those of the highest scores."""
+"""Limit of detections per image and class; those with the highest scores are kept."""
 
 _RANGES_OF_BITS = np.arange(1 << len(SIZES))[:, None] >> np.arange(len(SIZES)) & 1
-"""For each set of area ranges as bits: 1 for those that are in it."""
+"""For each set of area ranges as bits: 1 for the members."""
 
 for _constant in (IOU_THRESHOLDS, AREA_RANGES):
     _constant.flags.writeable = False
@@ -47,18 +47,18 @@ for _constant in (IOU_THRESHOLDS, AREA_RANGES):
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class BoxMatches:
-    """What became of every detection and object under COCO's matching.
+    """Outcomes of all detections and objects under COCO's matching.
 
-    All that average precision and LRP need, without boxes: a table of detections (those that take
-    part: of a known class, among the 100 best of their image and class), a table of objects, and the
-    number of images.
+    This is everything that average precision and LRP need, without boxes: a table of detections, a table of objects,
+    and the number of images. Detections take part if their class is known and if they are among the 100 best of their
+    image and class.
 
     Parameters
     ----------
     classes : tuple of str
-        Class names; `labels` and `object_labels` count in them.
+        Class names; `labels` and `object_labels` are indices into them.
     images : int
-        How many images there are, also those without objects or detections.
+        Number of images, including those without objects or detections.
     image_rows : (N,) int32
         Row of the detection's image, ascending; within an image by label, then rank.
     labels : (N,) int32
@@ -66,24 +66,24 @@ class BoxMatches:
     scores : (N,) float64
         Its score.
     ranks : (N,) int32
-        How many detections of its image and class go before it.
+        Number of detections of the same image and class with a higher rank.
     numbers : (N,) int32
-        Its number in its image, counting all detections in the order of their table.
+        Number within the image, over all detections in the order of their table.
     matched : (N, 4) uint16
-        Bit t of column a: it has a match at IoU threshold t when only objects of area range a count.
+        Bit t of column a: matched at IoU threshold t if only objects of area range a count.
     ignored : (N, 4) uint16
-        Bit t of column a: it is neither right nor wrong there (its match is a crowd or outside the
-        range; or it has none and is outside the range itself).
+        Bit t of column a: neither right nor wrong. Its match is a crowd or outside the range, or it is unmatched and
+        outside the range itself.
     ious : (N, 4) float64
-        Overlap with its match at the first threshold, 0.5; NaN without one.
+        IoU with the match at the first threshold, 0.5; NaN without match.
     matched_objects : (N,) int32
-        Number in its image of its match at IoU 0.5, area range all; -1 without one.
+        Number within the image of the match at IoU 0.5, area range all; -1 without match.
     object_labels : (M,) int32
         The class of each object.
     object_counts : (M,) uint8
         Bit a: it counts in area range a.
     left_out : int
-        Detections whose class or image the truth does not know.
+        Excluded detections, of images or classes that the ground truth does not have.
     """
 
     classes: tuple[str, ...]
@@ -115,14 +115,14 @@ class BoxMatches:
         return f"BoxMatches({', '.join(with_count(n, noun) for noun, n in counts.items())})"
 
     def objects_per_class(self) -> Ints:
-        """Return how many objects of each class count in each area range, (C, 4)."""
+        """Return the number of objects of each class in each area range, (C, 4)."""
         kinds = len(_RANGES_OF_BITS)  # of objects: in which of the area ranges they count
         places = self.object_labels.astype(np.int64) * kinds + self.object_counts
         counts = np.bincount(places, minlength=len(self.classes) * kinds).reshape(-1, kinds)
         return np.asarray(counts @ _RANGES_OF_BITS)
 
     def by_score(self, threads: int | None = None) -> tuple[Ints, Ints]:
-        """Return rows by class, then descending score (ties by image, then rank), and where each class starts."""
+        """Return rows by class, then descending score (ties by image, then rank), and the start of each class."""
         return _core.score_order(self.labels, self.scores, len(self.classes), threads_for(len(self), threads))
 
 
@@ -131,14 +131,13 @@ def match_boxes(
 ) -> BoxMatches:
     """Match detections with objects as COCO does, at ten IoU thresholds and for four area ranges at once.
 
-    In each image and class, detections take objects in the order of their scores, the earlier row
-    first among equals, at most 100 of them. At threshold t a detection takes, of the objects still
-    free with IoU >= t, the one it overlaps most. Crowds and objects outside the area range are
-    taken only when nothing else is left and make the detection ignored; a crowd takes any number, and
-    its IoU is the share of the detection that lies in it.
+    In each image and class, up to 100 detections are matched in the order of their scores, ties in table order. At
+    threshold t a detection takes the unmatched object of highest IoU, if that is at least t. Crowds and objects outside
+    the area range are matched only if no other object remains, and the detection is then ignored. A crowd can match any
+    number of detections; its IoU is the fraction of the detection inside it.
 
-    Classes are matched by name with synonyms. A detection's class is the one it states, or its most probable one
-    among the truth's. Detections of classes or images that the truth does not have are left out, and counted in
+    Classes are matched by name, including synonyms. A detection's class is the given one, or else the most probable of
+    the ground truth's classes. Detections of other classes or images are excluded and counted in
     `BoxMatches.left_out`.
 
     Parameters
@@ -146,11 +145,16 @@ def match_boxes(
     truth : GroundTruth
         Ground truth.
     detections : Detections
-        Detections: stated class, score, box.
+        Detections with class, score and box.
     threads : int, optional
-        Default: as many as the process may use. The result is the same to the bit for any number.
+        Number of threads. Default: all available. Results are bit-identical for any number.
     call : str
-        What the user called, for messages.
+        Name of the function that the user called, for messages.
+
+    Returns
+    -------
+    BoxMatches
+        Outcomes of detections and objects.
 
     Examples
     --------
@@ -168,7 +172,7 @@ def match_boxes(
 
 
 class NamedBoxes(NamedTuple):
-    """The columns of detections that boxes are matched by, image rows and labels being the truth's."""
+    """The columns of detections that matching needs; image rows and labels are those of the ground truth."""
 
     image_rows: Ints
     labels: npt.NDArray[np.int32]
@@ -185,7 +189,7 @@ def match_columns(
     threads: int | None = None,
     iou_thresholds: Floats = IOU_THRESHOLDS,
 ) -> BoxMatches:
-    """Match detections that name image rows and classes of the data set (-1: none of them), as `match_boxes` does."""
+    """Match detections by image row and class of the dataset (-1: unknown), as `match_boxes` does."""
     columns = _core.match_boxes(
         image_rows=found.image_rows,
         labels=found.labels,
@@ -216,21 +220,21 @@ def match_columns(
 
 
 def mean_of_defined(values: Floats) -> float:
-    """Return the mean of what is not NaN; NaN when nothing is left."""
+    """Return the mean of the values that are not NaN; NaN if there are none."""
     defined = values[~np.isnan(values)]
-    # What `mean` computes; its own checks take longer than adding up a few classes.
+    # Equal to `mean`, whose checks take longer than the sum of a few classes.
     return float(np.add.reduce(defined) / defined.size) if defined.size else float("nan")
 
 
 def size_index(size: str) -> int:
-    """Return the column of the area range called `size`."""
+    """Return the column of the area range `size`."""
     if size not in SIZES:
         raise InputError(f"expected size to be one of {', '.join(SIZES)}, got {size!r}")
     return SIZES.index(size)
 
 
 def class_index(classes: Sequence[str], name: str) -> int:
-    """Return the row of the class called `name`, in any of its spellings."""
+    """Return the index of the class `name`, in any of its spellings."""
     row = classes.index(name) if name in classes else int(column_of_each([name], classes)[0])
     if row < 0:
         raise InputError(f"there is no class {name!r}", remedy=f"choose one of {', '.join(classes)}")
@@ -238,7 +242,7 @@ def class_index(classes: Sequence[str], name: str) -> int:
 
 
 def means_of_defined(values: Floats) -> Floats:
-    """Return the mean over the last axis of what is not NaN; NaN where nothing is left."""
+    """Return the mean over the last axis of values that are not NaN; NaN if there are none."""
     defined = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         mean: Floats = np.where(defined, values, 0.0).sum(axis=-1) / defined.sum(axis=-1)
@@ -246,29 +250,29 @@ def means_of_defined(values: Floats) -> Floats:
 
 
 EVERY_THRESHOLD = np.uint16(2 ** len(IOU_THRESHOLDS) - 1)
-"""A bit for each."""
+"""All bits of the IoU thresholds."""
 
 _Columns = dict[str, Any]
-"""What the kernel reads of detections and objects by class, objects of all sizes counting."""
+"""The kernel's input columns of detections and objects by class, for objects of all sizes."""
 
 
 def resampled_precision(
     matches: BoxMatches, object_images: Ints, weights: Ints, recall_points: Floats, *, threads: int | None = None
 ) -> Floats:
-    """Return each replicate's average precision by IoU threshold and class, (R, 10, C), objects of all sizes counting.
+    """Return average precision of each replicate by IoU threshold and class, (R, 10, C), for objects of all sizes.
 
     Parameters
     ----------
     matches : BoxMatches
-        What became of detections and objects.
+        Outcomes of detections and objects.
     object_images : (M,) int64
-        The row of each object's image.
+        Image row of each object.
     weights : (R, I) int64
-        How often each image counts in each replicate.
+        Number of times each image counts in each replicate.
     recall_points : array of float
-        Where precision is read off, ascending.
+        Recalls at which precision is evaluated, ascending.
     threads : int, optional
-        Default: as many as the process may use. The result is the same to the bit for any number.
+        Number of threads. Default: all available. Results are bit-identical for any number.
     """
     return _precision(_by_class(matches, object_images, weights, threads), recall_points, thread_count(threads))
 
@@ -276,16 +280,16 @@ def resampled_precision(
 def resampled_lrp(
     matches: BoxMatches, object_images: Ints, weights: Ints, score_thresholds: Floats, *, threads: int | None = None
 ) -> Floats:
-    """Return each replicate's optimal LRP of each class and its components loc, fp and fn, (R, C, 4).
+    """Return optimal LRP and its components loc, fp and fn for each replicate and class, (R, C, 4).
 
-    Parameters are those of `resampled_precision`; the optimum is sought among `score_thresholds`, which ascend.
+    Parameters are those of `resampled_precision`; `score_thresholds`, ascending, are the candidates of the optimum.
     """
     columns = _by_class(matches, object_images, weights, threads)
     return _lrp(columns, matches.ious[:, 0], score_thresholds, thread_count(threads))
 
 
 def image_precision(matches: BoxMatches, object_images: Ints, recall_points: Floats) -> Floats:
-    """Return each image's average precision by IoU threshold, and in the last row of all, (11, I)."""
+    """Return average precision of each image by IoU threshold, the last row being the mean over thresholds, (11, I)."""
     precision, images = _measure_groups(
         matches, object_images, len(IOU_THRESHOLDS), lambda columns, rows: _precision(columns, recall_points, 1)[0]
     )
@@ -293,9 +297,9 @@ def image_precision(matches: BoxMatches, object_images: Ints, recall_points: Flo
 
 
 def image_lrp(matches: BoxMatches, object_images: Ints, score_thresholds: Floats) -> Floats:
-    """Return the mean over each image's classes of optimal LRP and its components loc, fp and fn, (4, I).
+    """Return optimal LRP and its components loc, fp and fn for each image, as means over its classes, (4, I).
 
-    The optimum of a class in an image is sought among `score_thresholds`.
+    `score_thresholds` are the candidates of the optimum of a class in an image.
     """
     optima, images = _measure_groups(
         matches, object_images, 4, lambda columns, rows: _lrp(columns, matches.ious[rows, 0], score_thresholds, 1)[0].T
@@ -345,22 +349,22 @@ def _outcomes(matches: BoxMatches, rows: Ints | slice) -> _Columns:
     }
 
 
-_GROUPS = 50_000  # at a time: each takes a number per score threshold
+_GROUPS = 50_000  # at a time: each holds a value per score threshold
 
 
 def _measure_groups(
     matches: BoxMatches, object_images: Ints, numbers: int, measure: Callable[[_Columns, Ints], Floats]
 ) -> tuple[Floats, Ints]:
-    """Return some numbers of each class of each image that has objects of it, (numbers, G), and the images, (G,).
+    """Return values of each class of each image that has objects of it, (numbers, G), and the images, (G,).
 
-    To the kernel, such a group is a class, and all groups are in one image that counts once.
+    The kernel receives each such group as a class, and all groups as one image that counts once.
     """
     classes = max(len(matches.classes), 1)
     counted = matches.object_counts & 1 == 1
     keys, objects = np.unique(
         object_images[counted].astype(np.int64) * classes + matches.object_labels[counted], return_counts=True
     )
-    # Matches of an image and class stand together, from the highest score down.
+    # Within an image and class, matches are ordered by descending score.
     found = matches.image_rows.astype(np.int64) * classes + matches.labels
     first, last = (np.searchsorted(found, keys, side=side) for side in ("left", "right"))
     parts = [np.zeros((numbers, 0))]
@@ -382,7 +386,7 @@ def _measure_groups(
 
 
 def _means(values: Floats, images: Ints, count: int) -> Floats:
-    """Return the means over each image's groups of what is not NaN; NaN where nothing is left."""
+    """Return the means over each image's groups of values that are not NaN; NaN if there are none."""
     means = np.full((len(values), count), np.nan)
     for row, own in enumerate(values):
         defined = ~np.isnan(own)

@@ -41,10 +41,10 @@ from probox.tables.flat import NumberTable, named_once
 from probox.tables.groundtruth import GroundTruth
 
 RECALL_POINTS = np.linspace(0.0, 1.0, 101)
-"""Where precision is read off."""
+"""Recalls at which precision is evaluated."""
 
 LIMITS = (1, 10, 100)
-"""Detections per image and class for which recall is given."""
+"""Limits of detections per image and class for average recall."""
 
 
 COCO_LABELS = {
@@ -55,29 +55,29 @@ COCO_LABELS = {
     **{f"AR_{limit}": f"AR @[ IoU=0.50:0.95 | area=all | maxDets={limit} ]" for limit in LIMITS},
     **{f"AR_{size}": f"AR @[ IoU=0.50:0.95 | area={size} | maxDets=100 ]" for size in SIZES[1:]},
 }
-"""What pycocotools calls the numbers of `AveragePrecisionResult.summary`."""
+"""Names of the values of `AveragePrecisionResult.summary` in pycocotools."""
 
 _AVERAGES = (slice(None), slice(0, 1), slice(5, 6))
-"""The IoU thresholds that averages are taken over: all, 0.50, 0.75."""
+"""The IoU thresholds of averages: all, 0.50, 0.75."""
 
 _CLASSES_AT_ONCE = 256
-"""Classes whose tables of precision exist at a time."""
+"""Classes whose precision tables are in memory at a time."""
 
 Tables = Callable[[int, int], tuple[Floats, Floats, Floats]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PrecisionRecallCurve:
-    """Precision against recall of one class, at 101 recalls.
+    """Precision against recall of one class, at 101 recalls; higher is better.
 
     Parameters
     ----------
     recall : (101,) float64
         0, 0.01 .. 1.
     precision : (101,) float64
-        The highest precision at this recall or a higher one; 0 where no score reaches it.
+        The highest precision at this recall or above; 0 where the recall is not reached.
     score : (101,) float64
-        The score at which the recall is reached; NaN where it is not.
+        The score at which the recall is reached; NaN where it is not reached.
     """
 
     recall: Floats
@@ -87,30 +87,29 @@ class PrecisionRecallCurve:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class AveragePrecisionResult:
-    """Average precision and recall: overall, by object size, per class.
+    """Average precision and recall: overall, by object size, per class. All are fractions; higher is better.
 
-    For an IoU threshold t and a class, with n objects, sort the detections by score and let TP(k) and
-    FP(k) count the right and wrong ones among the first k. With recall TP(k)/n and precision
-    TP(k)/(TP(k) + FP(k)),
+    For an IoU threshold t and a class with n objects, sort the detections by score. TP(k) and FP(k) count the right and
+    wrong ones among the first k. With recall TP(k)/n and precision TP(k)/(TP(k) + FP(k)),
 
         AP_t = (1/101) sum over r in {0, 0.01 .. 1} of max{precision(k) : recall(k) >= r}.
 
-    AP is its mean over the ten thresholds, mAP the mean over the classes that have objects. AR is the
-    recall of all detections, averaged likewise. What is not defined is NaN.
+    AP is its mean over the ten thresholds, mAP the mean of AP over the classes with objects. AR is the recall of all
+    detections, averaged likewise. Undefined values are NaN.
 
     Parameters
     ----------
     classes : tuple of str
         Class names.
     objects : (C, 4) int64
-        How many objects of each class count in each area range (all, small, medium, large).
+        Number of objects of each class in each area range (all, small, medium, large).
     recall : (10, C, 4, 3) float64
         Recall by IoU threshold, class, area range, and limit of detections per image (1, 10, 100).
     ap : (3, C, 4) float64
         Average precision over all IoU thresholds, at 0.50 and at 0.75, by class and area range.
     tables : callable
-        ``tables(start, stop)`` returns interpolated precision, the scores at which the recalls are reached (NaN where
-        they are not), both (10, 101, stop - start, 4), and `recall` of a range of classes.
+        ``tables(start, stop)`` returns values for a range of classes: interpolated precision, the scores at which the
+        recalls are reached (NaN where they are not), both (10, 101, stop - start, 4), and `recall`.
     """
 
     classes: tuple[str, ...]
@@ -121,22 +120,21 @@ class AveragePrecisionResult:
 
     @classmethod
     def from_matches(cls, matches: BoxMatches, *, threads: int | None = None) -> AveragePrecisionResult:
-        """Return the measure of matches at hand."""
+        """Return the result of existing matches."""
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
         return cls.from_tables(matches.classes, objects, partial(_tables, matches, order, offsets, objects, threads))
 
     @classmethod
     def from_tables(cls, classes: tuple[str, ...], objects: Ints, tables: Tables) -> AveragePrecisionResult:
-        """Return the measure of the tables of precision, of which only those of some classes exist at a time.
+        """Return the result of precision tables, computed for a few classes at a time.
 
-        The tables of a class take 65 kB; those of all classes would let a small file with many class names take all
-        memory.
+        The tables of a class take 65 kB. A small file with many class names would otherwise exhaust the memory.
         """
         shape = (len(classes), len(SIZES))
         ap, recall = np.empty((len(_AVERAGES), *shape)), np.empty((len(IOU_THRESHOLDS), *shape, len(LIMITS)))
         pieces = -(-len(classes) // _CLASSES_AT_ONCE)
-        # Pieces of about one size: numpy adds up a single class in another order than several, which changes bits.
+        # Pieces of similar size: NumPy sums a single class in another order than several, which changes rounding.
         edges = np.linspace(0, len(classes), pieces + 1).astype(int).tolist()
         for start, stop in itertools.pairwise(edges):
             precision, _, recall[:, start:stop] = tables(start, stop)
@@ -216,16 +214,16 @@ class AveragePrecisionResult:
         return mean_of_defined(self._ar("large"))
 
     def _ap(self, size: str = "all", average: int = 0) -> Floats:
-        """Return each class's average precision, by the row of `_AVERAGES`."""
+        """Return the average precision of each class; `average` is an index of `_AVERAGES`."""
         return self.ap[average, :, size_index(size)]
 
     def _ar(self, size: str = "all", limit: int = -1) -> Floats:
-        """Return each class's average recall."""
+        """Return the average recall of each class."""
         per_class: Floats = self.recall[:, :, size_index(size), limit].mean(axis=0)
         return per_class
 
     def summary(self) -> dict[str, float]:
-        """Return COCO's twelve numbers in their usual order."""
+        """Return COCO's twelve values in their usual order."""
         return {
             "mAP": self.map,
             "AP50": self.ap50,
@@ -266,7 +264,7 @@ class AveragePrecisionResult:
         return NumberTable("size", SIZES, {"objects": self.objects.sum(axis=0), **means})
 
     def curve(self, name: str, iou: float = 0.5, *, size: str = "all") -> PrecisionRecallCurve:
-        """Return the precision-recall curve of a class.
+        """Return the precision-recall curve of a class at one IoU threshold.
 
         Parameters
         ----------
@@ -275,7 +273,12 @@ class AveragePrecisionResult:
         iou : float
             One of the ten thresholds 0.50, 0.55 .. 0.95.
         size : {"all", "small", "medium", "large"}
-            Which objects count.
+            Size of the objects that count.
+
+        Returns
+        -------
+        PrecisionRecallCurve
+            Precision and score at 101 recalls.
         """
         near = np.flatnonzero(np.isclose(IOU_THRESHOLDS, iou, rtol=0.0, atol=1e-9))
         if not len(near):
@@ -292,7 +295,7 @@ class AveragePrecisionResult:
 def _tables(
     matches: BoxMatches, order: Ints, offsets: Ints, objects: Ints, threads: int | None, start: int, stop: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Return precision, score and recall of a range of classes; `order` and `offsets` are those of all classes."""
+    """Return precision, score and recall of a range of classes; `order` and `offsets` cover all classes."""
     own = offsets[start : stop + 1]
     return _core.precision_at_recall(
         order=order[own[0] : own[-1]],
@@ -312,16 +315,21 @@ def _tables(
 def average_precision(
     truth: GroundTruth, detections: Detections, *, threads: int | None = None
 ) -> AveragePrecisionResult:
-    """Measure detections by mean average precision, as the COCO challenge does.
+    """Compute mean average precision as the COCO challenge does.
 
     Parameters
     ----------
     truth : GroundTruth
         Ground truth.
     detections : Detections
-        Detections: stated class, score, box.
+        Detections with class, score and box.
     threads : int, optional
-        Default: as many as the process may use.
+        Number of threads. Default: all available.
+
+    Returns
+    -------
+    AveragePrecisionResult
+        Average precision and recall: overall, by size, per class.
 
     Examples
     --------
@@ -346,13 +354,13 @@ def _per_class(evaluated: Evaluated) -> Groups:
 
 
 def _per_size(evaluated: Evaluated) -> Groups:
-    """Return COCO's AP_small, AP_medium and AP_large as mAP, and the same at single overlaps."""
+    """Return mAP, AP50 and AP75 of each size; its mAP is COCO's AP_small, AP_medium or AP_large."""
     table = evaluated.average_precision.per_size().columns
     return groups_of(SIZES[1:], {name: table[name][1:] for name in ("mAP", "AP50", "AP75")})
 
 
 def _per_image(evaluated: Evaluated) -> ImageColumns:
-    """Return what `summary` would give for each image alone."""
+    """Return the summary of each image alone."""
     precision = image_precision(evaluated.box_matches, evaluated.object_images, RECALL_POINTS)
     return {"mAP": precision[-1], "AP50": precision[0], "AP75": precision[5]}
 

@@ -1,4 +1,4 @@
-"""Localisation recall precision (LRP), and the score threshold at which each class does best."""
+"""Localization recall precision (LRP), and the optimal score threshold of each class."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GRID = np.linspace(0.0, 1.0, 101)
 """The score thresholds of the variant ``grid``."""
 
 _OPTIMA = ("olrp", "olrp_loc", "olrp_fp", "olrp_fn", "thresholds")
-"""The columns of a result, in the kernel's order."""
+"""The attributes of a result, in the kernel's order."""
 
 _SLACK = float(1.0 - IOU_THRESHOLDS[0])
 """The largest 1 - IoU of a true positive."""
@@ -43,22 +43,22 @@ _SLACK = float(1.0 - IOU_THRESHOLDS[0])
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class LRPCurve:
-    """LRP and its components against the score threshold; the last axis is that of the thresholds.
+    """LRP and its components as functions of the score threshold, which is the last axis.
 
     Parameters
     ----------
     score : (S,) float64
         Thresholds s, ascending: detections with score >= s are kept.
     true_positives, false_positives : (..., S) int64
-        How many of them are right and wrong.
+        Number of kept detections that are right, and that are wrong.
     objects : (..., 1) int64
-        How many objects there are to find.
+        Number of objects.
     lrp : (..., S) float64
-        The error; NaN without objects.
+        LRP, from 0 to 1, lower is better; NaN without objects.
     loc : (..., S) float64
         Mean ``1 - IoU`` of the true positives; NaN without any.
     fp : (..., S) float64
-        1 - precision; NaN where nothing is kept.
+        1 - precision; NaN where no detection is kept.
     fn : (..., S) float64
         1 - recall; NaN without objects.
     """
@@ -79,12 +79,12 @@ class LRPResult:
 
     At IoU threshold tau = 0.5, for a class and the detections with score >= s,
 
-        LRP(s) = (sum over TP of (1 - IoU)/(1 - tau) + FP + FN) / (TP + FP + FN),
+        LRP(s) = (sum over TP of (1 - IoU)/(1 - tau) + FP + FN) / (TP + FP + FN).
 
-    0 when everything is found perfectly, 1 when nothing is. ``oLRP = min over s of LRP(s)``; moLRP is
-    its mean over the classes that have objects. At the optimum (the lowest of equal ones),
-    ``loc`` is the mean 1 - IoU of the true positives, ``fp`` = 1 - precision, ``fn`` = 1 - recall;
-    their means leave out classes where they would divide by zero.
+    It is 0 for perfect detections and 1 without true positives; lower is better. ``oLRP = min over s of LRP(s)``;
+    moLRP is its mean over the classes with objects. At the optimum (the lowest s if several are equal), ``loc`` is the
+    mean 1 - IoU of the true positives, ``fp`` = 1 - precision, ``fn`` = 1 - recall. Their means exclude classes for
+    which they are undefined.
 
     Parameters
     ----------
@@ -93,12 +93,12 @@ class LRPResult:
     classes : tuple of str
         Class names.
     objects : (C, 4) int64
-        How many objects of each class count in each area range (all, small, medium, large).
+        Number of objects of each class in each area range (all, small, medium, large).
     olrp, olrp_loc, olrp_fp, olrp_fn : (C, 4) float64
         The optimum of each class and area range, and its components.
     thresholds : (C, 4) float64
-        The score threshold that attains it; NaN where there is no true positive at the optimum,
-        because then every threshold is as good.
+        The score threshold that attains it; NaN if there is no true positive at the optimum, because then all
+        thresholds are equal.
     """
 
     variant: Variant
@@ -112,10 +112,10 @@ class LRPResult:
 
     @classmethod
     def from_matches(cls, matches: BoxMatches, *, variant: Variant = "grid", threads: int | None = None) -> LRPResult:
-        """Return the measure of matches at hand."""
+        """Return the result of existing matches."""
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
-        if variant == "grid":  # what `from_curves` gives of all classes' curves, to the bit, without making them
+        if variant == "grid":  # bit-identical to `from_curves`, without computing every curve
             optima = _core.optimal_lrp(
                 order=order,
                 offsets=offsets,
@@ -140,11 +140,11 @@ class LRPResult:
     def from_curves(
         cls, curves: Iterable[LRPCurve], classes: tuple[str, ...], objects: Ints, variant: Variant = "grid"
     ) -> LRPResult:
-        """Return the optima of each class's curves, which have one row per area range."""
+        """Return the optima of curves, one per class, each with one row per area range."""
         best = {name: np.full(objects.shape, np.nan) for name in _OPTIMA}
         ranges = np.arange(len(SIZES))
         for row, curve in enumerate(curves):
-            optimum = np.argmin(curve.lrp, axis=1)  # the first, so the lowest threshold; all NaN: any
+            optimum = np.argmin(curve.lrp, axis=1)  # the first, so the lowest threshold; 0 if all are NaN
             for name, values in zip(_OPTIMA[:4], (curve.lrp, curve.loc, curve.fp, curve.fn), strict=True):
                 best[name][row] = values[ranges, optimum]
             has_right = curve.true_positives[ranges, optimum] > 0
@@ -153,12 +153,12 @@ class LRPResult:
 
     @property
     def molrp(self) -> float:
-        """Mean optimal LRP."""
+        """Mean optimal LRP; lower is better."""
         return mean_of_defined(self.olrp[:, 0])
 
     @property
     def loc(self) -> float:
-        """Mean localisation error at the optimum, over classes with a true positive there."""
+        """Mean localization error at the optimum, over classes with a true positive there."""
         return mean_of_defined(self.olrp_loc[:, 0])
 
     @property
@@ -184,7 +184,7 @@ class LRPResult:
     def per_class(self, *, size: str = "all") -> NumberTable:
         """Return a table with one row per class; NaN for classes without objects.
 
-        `size` is ``"all"``, ``"small"``, ``"medium"`` or ``"large"``: which objects count.
+        `size` is ``"all"``, ``"small"``, ``"medium"`` or ``"large"``: the objects that count.
         """
         column = size_index(size)
         columns = {
@@ -205,19 +205,24 @@ class LRPResult:
 def lrp(
     truth: GroundTruth, detections: Detections, *, variant: Variant = "grid", threads: int | None = None
 ) -> LRPResult:
-    """Measure detections by optimal LRP.
+    """Compute optimal LRP.
 
     Parameters
     ----------
     truth : GroundTruth
         Ground truth.
     detections : Detections
-        Detections: stated class, score, box.
+        Detections with class, score and box.
     variant : {"grid", "exact"}
-        ``grid`` tries the thresholds 0, 0.01 .. 1, as the published figures do; ``exact`` every
-        distinct score, and is never above ``grid``.
+        ``grid`` tries the thresholds 0, 0.01 .. 1, as published values do; ``exact`` tries every distinct score and is
+        never above ``grid``.
     threads : int, optional
-        Default: as many as the process may use.
+        Number of threads. Default: all available.
+
+    Returns
+    -------
+    LRPResult
+        Optimal LRP, its components and thresholds.
 
     Examples
     --------
@@ -232,7 +237,7 @@ def lrp(
 
 
 def lrp_curve(matches: BoxMatches, name: str, *, size: str = "all", variant: Variant = "grid") -> LRPCurve:
-    """Return LRP and its components of the class `name` against the score threshold."""
+    """Return LRP and its components for the class `name` as functions of the score threshold."""
     row, column = class_index(matches.classes, name), size_index(size)
     order, offsets = matches.by_score()
     whole = _sweep(matches, order[offsets[row] : offsets[row + 1]], matches.objects_per_class()[row], variant)
@@ -243,20 +248,20 @@ def lrp_curve(matches: BoxMatches, name: str, *, size: str = "all", variant: Var
 
 
 def _sweep(matches: BoxMatches, rows: Ints, objects: Ints, variant: Variant) -> LRPCurve:
-    """Return the curves of one class, `rows` its detections from the highest score down, one per area range."""
+    """Return the curves of one class, one per area range; `rows` are its detections by descending score."""
     thresholds, kept = thresholds_kept(matches.scores[rows], variant)
     return curve_of_totals(thresholds, objects, *totals_of_rows(_rate(matches, rows), kept))
 
 
 Rated = tuple[Bools, Bools, Floats]
-"""Right, wrong, and 1 - IoU of the right, (n, 4) each, of some detections from the highest score down."""
+"""Right, wrong, and 1 - IoU of the right, (n, 4) each, for detections by descending score."""
 
 _AT_ONCE = 1 << 18
-"""Detections whose outcomes are looked at together: a class may have more of them than memory has room for."""
+"""Detections that are processed together, to limit memory."""
 
 
 def _rate(matches: BoxMatches, rows: Ints) -> Iterator[Rated]:
-    """Yield what became of detections at the first overlap, some at a time."""
+    """Yield outcomes of detections at IoU 0.5, in parts."""
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
         matched, ignored = matches.matched[some] & 1 == 1, matches.ignored[some] & 1 == 1  # bit 0: IoU 0.5
@@ -267,7 +272,7 @@ def _rate(matches: BoxMatches, rows: Ints) -> Iterator[Rated]:
 def totals_of_rows(parts: Iterable[Rated], kept: Ints) -> list[npt.NDArray[Any]]:
     """Return the sums of right, wrong and misplaced over the first `kept` detections, (4, S) each.
 
-    One after the other, as if there were one part: the bits do not depend on how they are divided.
+    Sums run sequentially over the parts, so that their rounding does not depend on the division into parts.
     """
     totals: list[npt.NDArray[Any]] = [np.zeros((len(kept), len(SIZES)), dtype) for dtype in (int, int, float)]
     carried: list[npt.NDArray[Any]] = [np.zeros((1, len(SIZES)), total.dtype) for total in totals]
@@ -283,7 +288,7 @@ def totals_of_rows(parts: Iterable[Rated], kept: Ints) -> list[npt.NDArray[Any]]
 
 
 def curve_of_totals(thresholds: Floats, objects: Ints, tp: Ints, fp: Ints, misplaced: Floats) -> LRPCurve:
-    """Return the curves of one class, one per area range, from what is kept at each threshold."""
+    """Return the curves of one class, one per area range, from the sums at each threshold."""
     n = objects[:, None]
     fn = n - tp
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -303,29 +308,29 @@ def thresholds_kept(score: Floats, variant: Variant) -> tuple[Floats, Ints]:
     if variant != "exact":
         raise InputError(f"expected variant to be 'grid' or 'exact', got {variant!r}")
     if len(score) == 0:
-        return np.array([np.nan]), np.zeros(1, np.int64)  # nothing to choose: everything is missed
+        return np.array([np.nan]), np.zeros(1, np.int64)  # no detections: every object is missed
     last_of_equals = np.flatnonzero(np.append(score[1:] != score[:-1], True))[::-1]
     return score[last_of_equals], last_of_equals + 1
 
 
 _PARTS = {"moLRP": "oLRP", "moLRP_loc": "loc", "moLRP_fp": "fp", "moLRP_fn": "fn"}
-"""The measure's columns, and what they are called in the table of classes."""
+"""The metric's columns, and their names in the table of classes."""
 
 
 def _per_class(evaluated: Evaluated) -> Groups:
-    """Return each class's own optimum and its components."""
+    """Return the optimum of each class and its components."""
     table = evaluated.lrp.per_class().columns
     return groups_of(evaluated.classes, {key: table[name] for key, name in _PARTS.items()})
 
 
 def _per_size(evaluated: Evaluated) -> Groups:
-    """Return the means over classes of the optima of each size, each class at the threshold that suits that size."""
+    """Return the means over classes of the optima of each size; each class and size has its own threshold."""
     table = evaluated.lrp.per_size().columns
     return groups_of(SIZES[1:], {key: table["moLRP" if key == "moLRP" else name][1:] for key, name in _PARTS.items()})
 
 
 def _per_image(evaluated: Evaluated) -> ImageColumns:
-    """Return what `summary` would give for each image alone, each class at the threshold that suits the image."""
+    """Return the summary of each image alone; each class and image has its own threshold."""
     means = image_lrp(evaluated.box_matches, evaluated.object_images, GRID)
     return dict(zip(_PARTS, means, strict=True))
 

@@ -1,12 +1,12 @@
-"""The measure in plain NumPy: slow, short and meant to be read beside the paper.
+"""PDQ in plain NumPy: slow, short, and meant to be read beside the paper.
 
-Nothing here is tuned. Every pixel of every map is computed, every pair of an object and a detection
-is looked at. The fast kernel is tested against this module, and this module against the reference.
+Every pixel of every heatmap is computed, and every pair of an object and a detection is compared, without
+optimization. Tests compare the fast kernel with this module, and this module with the reference implementation.
 
-Hall et al., "Probabilistic Object Detection: Definition and Evaluation", WACV 2020: the spatial probability of a
-pixel is its section 4, the rest its section 5. Under ``reference`` the arithmetic of heatmaps is that of the reference
-to the last bit of float32, wherever that was observed: distributions are evaluated in float64 and stored as float32,
-everything after that (taking mass away, the product) is float32, and cuts compare in float32.
+Hall et al., "Probabilistic Object Detection: Definition and Evaluation", WACV 2020: section 4 defines the spatial
+probability of a pixel, section 5 the rest. Under preset ``reference``, heatmaps are bit-identical to those of the
+reference in float32 wherever the two were compared: distributions are evaluated in float64 and stored as float32,
+later steps (subtraction of mass outside the image, product of corners) are float32, and cuts compare in float32.
 """
 
 from __future__ import annotations
@@ -46,37 +46,37 @@ __all__ = [
 # --- the spatial probability of every pixel ---------------------------------------------------------------------------
 
 EDGE = 1e-14
-"""How far before an edge a corner's distribution is read: a corner without variance that lies exactly on an edge
-belongs to the pixel after it, and at 0 to the image. (From 128 pixels on, float64 rounds it away.)"""
+"""Distance before an edge at which a corner's distribution is evaluated: a corner without variance exactly on an edge
+belongs to the pixel after it, and at 0 to the image. From 128 pixels on, float64 rounds this distance away."""
 
 
 def heatmap(
     box: npt.ArrayLike, covariances: npt.ArrayLike | None, width: int, height: int, convention: Convention
 ) -> Array:
-    """Return P(x in S) of every pixel: how likely the detected box covers it.
+    """Return P(x in S) for every pixel: the probability that the detected box covers it.
 
-    Of a box with Gaussian corners (X1, Y1) and (X2, Y2), pixel (x, y), the square from x to x + 1 and y to y + 1,
-    is part with probability
+    For a box with Gaussian corners (X1, Y1) and (X2, Y2), the box covers pixel (x, y), the square from x to x + 1 and
+    y to y + 1, with probability
 
         P(x, y) = Pr(0 <= X1 <= x + 1, 0 <= Y1 <= y + 1) * Pr(x <= X2 + 1 <= W, y <= Y2 + 1 <= H):
 
-    the box begins before the pixel ends and ends after the pixel begins, and does both in the image. (A box ends
-    with its last pixel, hence X2 + 1.) A box without covariances covers each pixel fully, partly or not at all.
+    the box begins before the pixel ends, ends after the pixel begins, and both corners are in the image. X2 is the last
+    pixel of the box, which ends at X2 + 1. A box without covariances covers each pixel fully, partly or not at all.
 
-    A corner that surely lies outside the image covers nothing, wherever it lies: to the left or above, because
-    its mass lies outside; to the right or below, because no pixel has it up and left of it. So P tends to 0
-    as a corner moves away, and is 0 where the corner's region of interest is empty.
+    A corner far outside the image leads to P = 0 on every side. To the left or above, its mass is outside the image; to
+    the right or below, no pixel is to the right of and below it. P tends to 0 as a corner moves away, and is 0 if the
+    corner's region of interest is empty.
 
     Parameters
     ----------
     box : (4,) floats
         ``x1, y1, x2, y2``.
     covariances : (2, 2, 2) floats, or None
-        Of the top-left and the bottom-right corner.
+        Covariances of the top-left and the bottom-right corner, in square pixels.
     width, height : int
-        The image's size.
+        The image's size in pixels.
     convention : Convention
-        Region of interest, cut and precision.
+        Region of interest, smallest probability and precision.
 
     Returns
     -------
@@ -88,8 +88,8 @@ def heatmap(
         return plain_heatmap((x1, y1, x2, y2), width, height, convention)
     first, second = np.asarray(covariances, dtype=np.float64)
     top_left = corner_map((x1, y1), first, width, height, convention)
-    # The bottom-right corner is the top-left one of the image turned by half a turn; a point keeps its
-    # covariance when both axes change sign.
+    # Rotated by 180 degrees, the bottom-right corner is a top-left one. The covariance of a point is unchanged when
+    # both axes change sign.
     turned = corner_map((width - (x2 + 1), height - (y2 + 1)), second, width, height, convention)
     product: Array = np.minimum(top_left * turned[::-1, ::-1], 1)
     product[product < product.dtype.type(convention.min_probability)] = 0
@@ -97,7 +97,7 @@ def heatmap(
 
 
 def is_plain(covariances: npt.ArrayLike | None, convention: Convention) -> bool:
-    """Return whether a box has no spatial uncertainty at all: no covariances, or such that count as zero."""
+    """Return whether a box has no spatial uncertainty: no covariances, or covariances that count as zero."""
     if covariances is None:
         return True
     values = np.asarray(covariances, dtype=np.float64)
@@ -105,7 +105,7 @@ def is_plain(covariances: npt.ArrayLike | None, convention: Convention) -> bool:
 
 
 def plain_heatmap(box: tuple[float, float, float, float], width: int, height: int, convention: Convention) -> Array:
-    """Return the heatmap of a box without covariances: an outer product of what it covers per axis, never cut."""
+    """Return the heatmap of a box without covariance: the outer product of the cover of both axes, never cut."""
     x1, y1, x2, y2 = box
     kind = precision(convention)
     rows, columns = plain_cover(y1, y2, height).astype(kind), plain_cover(x1, x2, width).astype(kind)
@@ -114,10 +114,10 @@ def plain_heatmap(box: tuple[float, float, float, float], width: int, height: in
 
 
 def plain_cover(low: float, high: float, size: int) -> Array:
-    """Return how much of each pixel of one axis the interval covers.
+    """Return the covered fraction of each pixel of one axis.
 
-    Pixels ceil(low)..floor(high) count as covered, one pixel on either side as the fraction that sticks
-    out: a box from 5 to 20 covers 16 pixels, one from 5.25 to 20 covers 15 pixels and 3/4 of pixel 5.
+    Pixels ceil(low)..floor(high) count as covered, one further pixel on either side as the fraction beyond: a box from
+    5 to 20 covers 16 pixels, one from 5.25 to 20 covers 15 pixels and 3/4 of pixel 5.
     """
     pixels = np.arange(size)
     first, last = np.ceil(low), np.floor(high)
@@ -128,26 +128,26 @@ def plain_cover(low: float, high: float, size: int) -> Array:
 
 
 def precision(convention: Convention) -> type[np.floating[Any]]:
-    """Return the type that maps are rounded to."""
+    """Return the type to which maps are rounded."""
     return np.float32 if convention.single_precision else np.float64
 
 
 def corner_map(
     mean: tuple[float, float], covariance: npt.ArrayLike, width: int, height: int, convention: Convention
 ) -> Array:
-    """Return, for every pixel, how likely a Gaussian corner lies in the image, left of and above its far corner.
+    """Return, for every pixel, the probability that a Gaussian corner is in the image and before the pixel's end.
 
         P1(x, y) = Pr(0 <= X < x + 1, 0 <= Y < y + 1)
 
-    is the cumulative distribution F minus what lies left of the image and above it,
+    is the cumulative distribution F minus the mass left of the image and above it,
 
         P1(x, y) = F(x + 1, y + 1) - F(0, y + 1) - F(x + 1, 0) + F(0, 0).
 
-    With a region of interest, F is computed inside it only. To its right and below it, F keeps the value of
-    the last column or row; right and below at once it is 1; left of and above it, 0. What lies outside the
-    image is taken away only where the region touches that side, with the same rule for rows and columns
-    beyond the region. Farther than about 3.4 sigma outside, the region is a single row or column, and what
-    it says about the pixels beyond is not the equation's answer any more; those numbers are kept.
+    With a region of interest, F is computed only inside it. To its right, F keeps the value of the region's last
+    column, and below it that of the last row; to the right and below it is 1; to the left or above it is 0. Mass
+    outside the image is subtracted only where the region touches that side, with the same rule for rows and columns
+    beyond the region. If the mean is more than about 3.4 standard deviations outside, the region is a single row or
+    column. Values beyond it then deviate from the equation; the reference has the same values.
     """
     kind = precision(convention)
     matrix = np.asarray(covariance, dtype=np.float64)
@@ -184,7 +184,7 @@ def corner_map(
 
 
 def cut(values: Array, convention: Convention) -> Array:
-    """Return the map with probabilities below the convention's smallest one set to 0."""
+    """Return the map with probabilities below the convention's minimum set to 0."""
     return np.where(values < values.dtype.type(convention.min_probability), values.dtype.type(0), values)
 
 
@@ -193,15 +193,15 @@ def region_of_interest(
 ) -> tuple[int, int, int, int] | None:
     """Return the inclusive pixels ``x0, y0, x1, y1`` where a corner's map is computed; None if there are none.
 
-    First, per axis, the pixels within `rough_sigmas` standard deviations of the mean, in the image; none if
-    the corner lies farther outside. A covariance that is not singular has the region shrunk to the
-    smallest one that holds the mean's pixel (or the region's nearest to it) and all pixels whose corner
-    nearest to the mean lies within the Mahalanobis distance
+    First, per axis, the region holds the pixels of the image within `rough_sigmas` standard deviations of the mean; it
+    is empty for a corner farther outside. For a nonsingular covariance it then shrinks to the smallest region that
+    contains the mean's pixel, or the region's nearest pixel, and all pixels whose corner nearest to the mean is within
+    the Mahalanobis distance
 
-        d(p)^2 = (p - mean)^T covariance^-1 (p - mean) <= mahalanobis^2,
+        d(p)^2 = (p - mean)^T covariance^-1 (p - mean) <= mahalanobis^2.
 
-    with one exception that the reference makes: if the mean's pixel is the first of the region or has a number
-    of height - 1 (width - 1) in it, all pixels of that axis are judged by their upper (left) corner.
+    The reference has one exception, which is kept: if the mean's pixel is the first of the region, or its index in the
+    region is height - 1 (width - 1), all pixels of that axis are tested by their upper (left) corner.
     """
     lows, highs = [], []
     for centre, sigma, size in zip(mean, deviations(covariance), (width, height), strict=True):
@@ -217,10 +217,10 @@ def region_of_interest(
     inverse = np.linalg.inv(covariance)
     dx, dy = np.arange(x0, x1 + 1) - mean[0], np.arange(y0, y1 + 1)[:, None] - mean[1]
     squared = inverse[0, 0] * dx * dx + 2 * inverse[0, 1] * dx * dy + inverse[1, 1] * dy * dy
-    distances = np.sqrt(np.maximum(squared, 0.0))  # rounding can leave a nearly singular form below 0
+    distances = np.sqrt(np.maximum(squared, 0.0))  # rounding can make a nearly singular form negative
     column = max(min(int(mean[0] - x0), x1 - x0), 0)
     row = max(min(int(mean[1] - y0), y1 - y0), 0)
-    # Above and left of the mean, the corner of a pixel that is nearest to the mean is the next pixel's own.
+    # Before the mean, the nearest corner of a pixel is the first corner of the next pixel.
     if 0 < row < height - 1:
         distances[:row] = distances[1 : row + 1]
     if 0 < column < width - 1:
@@ -234,7 +234,7 @@ def region_of_interest(
 def gaussian_cdf(x: npt.ArrayLike, y: npt.ArrayLike, mean: tuple[float, float], covariance: Array) -> Array:
     """Return Pr(X <= x, Y <= y) of a Gaussian with any positive semi-definite covariance.
 
-    An axis without variance is a step at its mean.
+    An axis without variance is a step function at its mean.
     """
     sigma_x, sigma_y = deviations(covariance)
     h, k = standardise(x, mean[0], sigma_x), standardise(y, mean[1], sigma_y)
@@ -243,7 +243,7 @@ def gaussian_cdf(x: npt.ArrayLike, y: npt.ArrayLike, mean: tuple[float, float], 
 
 
 def deviations(covariance: Array) -> tuple[float, float]:
-    """Return the standard deviations of both axes; a variance that rounding left below 0 counts as 0."""
+    """Return the standard deviations of both axes; a variance below 0 due to rounding counts as 0."""
     x, y = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return float(x), float(y)
 
@@ -261,8 +261,8 @@ def bivariate_cdf(h: npt.ArrayLike, k: npt.ArrayLike, rho: float) -> Array:
 
         F(h, k) = (Phi(h) + Phi(k)) / 2 - T(h, a(h, k)) - T(k, a(k, h)) - (0 or 1/2),
 
-    the half being taken off when h and k differ in sign (Owen, 1956). At rho = 1 both variables are one,
-    at rho = -1 one is the other's mirror image:
+    where 1/2 is subtracted if h and k differ in sign (Owen, 1956). At rho = 1 both variables are equal, at rho = -1
+    they are opposite:
 
         F(h, k) = Phi(min(h, k)),    F(h, k) = max(Phi(h) - Phi(-k), 0).
 
@@ -282,18 +282,18 @@ def bivariate_cdf(h: npt.ArrayLike, k: npt.ArrayLike, rho: float) -> Array:
         return np.asarray(np.maximum(ndtr(h) - ndtr(-k), 0.0))
     finite = np.isfinite(h) & np.isfinite(k)
     hf, kf = np.where(finite, h, 1.0), np.where(finite, k, 1.0)
-    # Below 1e-150 the products and quotients of both lose their sign or their meaning; 0 is as good.
+    # Below 1e-150 products underflow and quotients overflow; 0 has the same distribution to machine precision.
     hf, kf = np.where(np.abs(hf) < 1e-150, 0.0, hf), np.where(np.abs(kf) < 1e-150, 0.0, kf)
     root = np.sqrt((1.0 - rho) * (1.0 + rho))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         of_h = np.where(hf == 0, np.copysign(np.inf, kf), (kf - rho * hf) / (hf * root))
         of_k = np.where(kf == 0, np.copysign(np.inf, hf), (hf - rho * kf) / (kf * root))
     both_zero = (hf == 0) & (kf == 0)
-    signs = np.sign(hf) * np.sign(kf)  # the product itself may underflow
+    signs = np.sign(hf) * np.sign(kf)  # the product of hf and kf itself may underflow
     apart = (signs < 0) | ((signs == 0) & (hf + kf < 0))
     general = (ndtr(hf) + ndtr(kf)) / 2 - owens_t(hf, of_h) - owens_t(kf, of_k) - np.where(apart, 0.5, 0.0)
     general = np.where(both_zero, 0.25 + np.arcsin(rho) / (2 * np.pi), general)
-    # A variable that is surely below its bound drops out; one that is surely above it leaves nothing.
+    # An infinite bound on one side leaves the other variable's distribution, or 0.
     limits = np.minimum(ndtr(h), ndtr(k))
     return np.asarray(np.clip(np.where(finite, general, limits), 0.0, limits))
 
@@ -310,8 +310,8 @@ def losses(
 
         foreground = sum over S of log(P + e),    background = sum over {P > 0} - B of log(1 - P + e).
 
-    Divided by -|S| they are the paper's L_FG and L_BG. The box is inclusive, ``x0, y0, x1, y1``; with
-    ``convention.background == "mask"`` the background is everything outside S instead.
+    Divided by -|S| they are L_FG and L_BG of the paper. The box ``x0, y0, x1, y1`` is inclusive. With
+    ``convention.background == "mask"`` the background is everything outside S.
     """
     probability = probability.astype(np.float64)
     background = probability > 0
@@ -326,14 +326,14 @@ def losses(
 
 
 def qualities(foreground: float, background: float, pixels: int, convention: Convention) -> tuple[float, float, float]:
-    """Return Q_S, FG and BG from an object's two sums and its number of pixels.
+    """Return Q_S, FG and BG, each from 0 to 1, from an object's two sums and its number of pixels.
 
         Q_S = exp((foreground + background) / |S|),   FG = exp(foreground / |S|),   BG = exp(background / |S|)
 
-    each snapped to 0 or 1 where it is close.
+    Values close to 0 or 1 are snapped to it.
     """
     sums = np.array([foreground + background, foreground, background])
-    values = np.minimum(np.exp(sums / pixels), 1.0)  # log(1 + e) is a little above 0
+    values = np.minimum(np.exp(sums / pixels), 1.0)  # log(1 + e) is slightly above 0
     values[np.abs(values - 1.0) <= convention.snap_one] = 1.0
     values[values <= convention.snap_zero] = 0.0
     spatial, fg, bg = map(float, values)
@@ -347,20 +347,20 @@ def pair_tables(
     classes: npt.ArrayLike,
     convention: Convention,
 ) -> dict[str, Array]:
-    """Return the qualities of every object with every detection of an image.
+    """Return the qualities of all pairs of an object and a detection of an image.
 
     Parameters
     ----------
     truth_masks : list of (H, W) boolean arrays
         The objects' pixels.
     heatmaps : list of (H, W) arrays
-        The detections' spatial probabilities.
+        The detections' pixel probabilities.
     label_probs : (detections, C) floats
-        The detections' label probabilities, one column per class of the truth.
+        The detections' label probabilities, one column per class of the ground truth.
     classes : (objects,) ints
-        The objects' columns.
+        The objects' classes, as columns of `label_probs`.
     convention : Convention
-        Background, snapping, weight of the label, smallest quality.
+        Background, snapping, label weight and smallest quality.
 
     Returns
     -------
@@ -376,7 +376,7 @@ def pair_tables(
         for column, probability in enumerate(heatmaps):
             foreground, background = losses(probability, mask, box, convention)
             spatial, fg, bg = qualities(foreground, background, pixels, convention)
-            label = min(max(float(probs[column, columns[row]]), 0.0), 1.0)  # rounding in a file may step over
+            label = min(max(float(probs[column, columns[row]]), 0.0), 1.0)  # digits in a file may round above 1
             overall = geometric_mean(spatial, label, convention.label_weight)
             at = row, column
             tables["spatial"][at], tables["fg"][at], tables["bg"][at], tables["label"][at] = spatial, fg, bg, label
@@ -385,7 +385,7 @@ def pair_tables(
 
 
 def geometric_mean(spatial: float, label: float, label_weight: float) -> float:
-    """Return pPDQ: sqrt(Q_S Q_L), or Q_S^(1 - w) Q_L^w for another weight; 0 without any spatial quality."""
+    """Return pPDQ: sqrt(Q_S Q_L), or Q_S^(1 - w) Q_L^w for another label weight w; 0 if Q_S is 0."""
     if spatial == 0.0:
         return 0.0
     if label_weight == 0.5:
@@ -403,10 +403,9 @@ def tight_box(mask: Bools) -> tuple[int, int, int, int]:
 
 
 def assign(overall: Array, how: str = "optimal") -> list[tuple[int, int]]:
-    """Return the (object, detection) pairs that are matched, all of quality above 0, by object.
+    """Return the matched (object, detection) pairs, all of quality above 0, ordered by object.
 
-    ``optimal`` makes the sum of their qualities as large as possible (Kuhn, 1955); ``greedy`` takes the
-    best pair that is left, again and again.
+    ``optimal`` maximizes the sum of their qualities (Kuhn, 1955); ``greedy`` repeatedly takes the best remaining pair.
 
     Examples
     --------
@@ -427,7 +426,7 @@ def assign(overall: Array, how: str = "optimal") -> list[tuple[int, int]]:
 
 
 class Match(NamedTuple):
-    """An object and a detection that were assigned to each other; numbers count within the image."""
+    """A matched object and detection, by their numbers within the image, with the qualities of the pair."""
 
     object: int
     detection: int
@@ -439,9 +438,9 @@ class Match(NamedTuple):
 
 
 class ImageScore(NamedTuple):
-    """What one image adds to the score.
+    """Contribution of one image to the score.
 
-    `matches` are the true positives, `passed_over` the matches with ignored objects, which count nowhere.
+    `matches` are the true positives; `passed_over` are matches with ignored objects, which do not count.
     """
 
     tables: dict[str, Array]
@@ -452,7 +451,7 @@ class ImageScore(NamedTuple):
 
 
 class Score(NamedTuple):
-    """The measure of a set of images; an average over nothing is NaN."""
+    """PDQ of a set of images, its counts and mean qualities; the mean of no matches is NaN."""
 
     images: list[ImageScore]
     pdq: float
@@ -475,9 +474,9 @@ def score_image(
     *,
     ignore_small: bool = False,
 ) -> ImageScore:
-    """Return the matches of one image, the detections that found nothing and the objects nobody found.
+    """Return the matches of one image, its unmatched detections and its unmatched objects.
 
-    With `ignore_small`, small objects take part in the assignment but are neither matches nor misses.
+    With `ignore_small`, small objects take part in the assignment but count neither as TP nor as FN.
     """
     tables = pair_tables(truth_masks, heatmaps, label_probs, classes, convention)
     pairs = assign(tables["overall"], convention.assignment)
@@ -494,19 +493,18 @@ def score_image(
 
 
 def is_small(mask: Bools, convention: Convention) -> bool:
-    """Return whether the object filter ignores an object; width and height are the box's x1 - x0 and y1 - y0."""
+    """Return whether the object filter ignores an object; its width and height are x1 - x0 and y1 - y0 of the box."""
     x0, y0, x1, y1 = tight_box(mask)
     narrow, flat = x1 - x0 <= convention.min_width, y1 - y0 <= convention.min_height
     return bool(narrow or flat or mask.sum() <= convention.min_pixels)
 
 
 def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> Score:
-    """Return the PDQ of detections.
+    """Return the PDQ of detections, from 0 to 1; higher is better.
 
         PDQ = sum of pPDQ over true positives / (TP + FP + FN)
 
-    The numbers in `Score.images` count an image's objects that have pixels, and its kept detections, in the tables'
-    order.
+    Numbers in `Score.images` index the objects of an image that have pixels, and its kept detections, in table order.
     """
     if convention.fixed_threshold is not None:
         best = found.label_probs.max(axis=1, initial=0.0)
@@ -551,14 +549,14 @@ def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> S
 
 
 def detection_heatmap(found: Detections, row: int, width: int, height: int, convention: Convention) -> Array:
-    """Return a detection's heatmap: the one it brings along, in the convention's precision, or that of its box."""
+    """Return a detection's heatmap: the given one in the convention's precision, or that of its box."""
     given = None if found.heatmaps is None else found.heatmaps[row]
     if given is not None:
         shares = given / np.float64(255.0) if given.dtype == np.uint8 else np.asarray(given, dtype=np.float64)
         return shares.astype(precision(convention))
     box, covariances = found.boxes[row], None if found.covariances is None else found.covariances[row]
     if convention.clip == "corners":
-        # The last pixel, not the image's width: a bottom-right corner there has the whole image up and left of it.
+        # Clipped to the last pixel, not to the image's width: the box of a corner there extends over the whole image.
         box = np.clip(box, 0.0, [width - 1, height - 1, width - 1, height - 1])
     if convention.fixed_variance is not None:
         covariances = np.broadcast_to(convention.fixed_variance * np.eye(2), (2, 2, 2))

@@ -1,4 +1,4 @@
-"""The compiled kernel on tables: settings, columns, qualities of pairs, assignment and heatmaps."""
+"""The compiled kernel applied to tables: settings, columns, qualities of pairs, assignment and heatmaps."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from probox.tables.labels import align_labels
 from probox.tables.results import PairTable
 
 _AS_GOOD_AS_ALL = 9.5
-"""Standard deviations beyond which a Gaussian has 1e-21 of its mass: nothing to the equations."""
+"""Beyond this many standard deviations a Gaussian has 1e-21 of its mass, which is negligible."""
 
 
 def reach_sigmas(convention: Convention) -> float:
-    """Return within how many standard deviations of its mean a corner's distribution is computed."""
+    """Return the number of standard deviations around its mean within which a corner's distribution is computed."""
     return convention.rough_sigmas if convention.region_of_interest else _AS_GOOD_AS_ALL
 
 
 def settings_of(convention: Convention) -> _core.Settings:
-    """Return the kernel's settings, every one of them from the convention."""
+    """Return the kernel's settings; all come from the convention."""
     return _core.Settings(
         epsilon=convention.epsilon,
         region_of_interest=convention.region_of_interest,
@@ -49,7 +49,7 @@ def settings_of(convention: Convention) -> _core.Settings:
 def heatmap(
     box: npt.ArrayLike, covariances: npt.ArrayLike | None, width: int, height: int, convention: Convention
 ) -> Floats:
-    """Return P(x in S), the probability of every pixel of a width x height image to belong to the detected object."""
+    """Return P(x in S), the probability of every pixel of the image to belong to the detected object, (H, W)."""
     corners = np.ascontiguousarray(box, dtype=np.float64)
     given = np.zeros((0, 2, 2)) if covariances is None else np.ascontiguousarray(covariances, dtype=np.float64)
     if given.size and plain_rows(given[None], convention)[0]:
@@ -58,20 +58,20 @@ def heatmap(
 
 
 def plain_rows(covariances: Floats, convention: Convention) -> Bools:
-    """Return which detections count as boxes without spatial uncertainty."""
+    """Return which detections count as boxes without covariance."""
     flat = covariances.reshape(len(covariances), 8)
     return np.asarray(~flat.any(axis=1) if convention.sum_zero_is_plain is False else flat.sum(axis=1) == 0.0)
 
 
 _MAX_VALUES = 1 << 26
-"""How many pixels of a Gaussian box may have a probability of their own: all those of an image up to this size."""
+"""Limit of pixels with a probability of their own per Gaussian box: an image of this size always fits."""
 
 _MAP_BYTES = 1 << 26
-"""How much memory given heatmaps may take at a time, or as much as a single one needs."""
+"""Memory for given heatmaps at a time, in bytes; a single larger one is still processed."""
 
 
 class KernelTables:
-    """The kernel's view of both tables; slices of it are handed over image by image."""
+    """Both tables as columns for the kernel, which receives slices of them, image by image."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class KernelTables:
                 )
 
     def _check_extent(self, rows: Ints, found: Detections, convention: Convention) -> None:
-        """Raise if a Gaussian box is so unsure, in so large an image, that its heatmap would take gigabytes."""
+        """Raise an error if the heatmap of a Gaussian box would take gigabytes: a huge std in a huge image."""
         images = self.truth.dataset
         if int(images.widths.max(initial=0)) * int(images.heights.max(initial=0)) <= _MAX_VALUES:
             return
@@ -134,10 +134,10 @@ class KernelTables:
         if (values > _MAX_VALUES).any():
             row = int(large[np.argmax(values > _MAX_VALUES)])
             raise InputError(
-                f"expected a box whose corners are unsure by up to {_MAX_VALUES:,} pixels in all, but got "
+                f"expected a box whose corners vary over at most {_MAX_VALUES:,} pixels, but got "
                 f"{values.max():,.0f}: its heatmap would need {24 * values.max() / 1e9:.1f} GB",
                 **_place_of(found, row),
-                remedy="leave such detections out, or scale image and boxes down",
+                remedy="remove such detections, or scale image and boxes down",
             )
 
     def detections_of(self, begin: int, end: int) -> slice:
@@ -145,7 +145,7 @@ class KernelTables:
         return slice(int(self.detection_offsets[begin]), int(self.detection_offsets[end]))
 
     def refine_edges(self, edges: list[int]) -> list[int]:
-        """Return edges between which heatmaps fit into memory, or lie in one image."""
+        """Return finer edges, between which heatmaps fit into memory or belong to a single image."""
         if self.heatmaps is None:
             return edges
         finer = edges[:1]
@@ -154,7 +154,7 @@ class KernelTables:
         return finer
 
     def portions(self, begin: int, end: int) -> list[slice]:
-        """Return the detections of images begin..end - 1 in portions whose heatmaps fit into memory."""
+        """Return the detections of images begin..end - 1 in slices whose heatmaps fit into memory."""
         rows = self.detections_of(begin, end)
         if self.heatmaps is None or end - begin != 1 or self._map_bytes(rows) <= _MAP_BYTES:
             return [rows]
@@ -162,13 +162,13 @@ class KernelTables:
         return [slice(*ends) for ends in itertools.pairwise([rows.start, *_split(rows.start, sizes)])]
 
     def _map_bytes(self, rows: slice) -> int:
-        """Return what the heatmaps of these detections take at most as the kernel gets them."""
+        """Return an upper bound of the bytes of these detections' heatmaps in the kernel."""
         return sum(8 * int(given.size) for given in (self.heatmaps or ())[rows] if given is not None)
 
     def of_images(
         self, begin: int, end: int, rows: slice | None = None
     ) -> tuple[_core.Images, _core.Objects, _core.Found]:
-        """Return images begin..end - 1 as the kernel takes them, or one image with some rows of its detections."""
+        """Return images begin..end - 1 as the kernel's types, or one image with some of its detections."""
         images, masks = self.truth.dataset, self.masks
         objects = slice(int(self.object_offsets[begin]), int(self.object_offsets[end]))
         detections = self.detections_of(begin, end) if rows is None else rows
@@ -212,7 +212,7 @@ def _place_of(found: Detections, row: int) -> dict[str, Any]:
 
 
 def _split(first: int, sizes: list[int]) -> list[int]:
-    """Return the ends of runs of what follows `first` that fit into memory, or stand alone."""
+    """Return the ends of consecutive groups, starting at `first`, that fit into memory or have one member."""
     ends, total = [], 0
     for place, size in enumerate(sizes, first):
         if total + size > _MAP_BYTES and place > first:
@@ -223,13 +223,13 @@ def _split(first: int, sizes: list[int]) -> list[int]:
 
 
 def _probabilities(values: npt.NDArray[Any], precision: type[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
-    """Return a stored heatmap as probabilities of the kernel's precision; uint8 counts in 255ths."""
+    """Return a stored heatmap as probabilities in the kernel's precision; uint8 is scaled by 1/255."""
     as_float = np.ascontiguousarray(values, dtype=precision)
     return as_float / precision(255) if values.dtype == np.uint8 else as_float
 
 
 MAX_PAIRS = 1 << 24
-"""How many pairs with a quality an image may have."""
+"""Limit of pairs with a quality above 0 per image."""
 
 _PairColumns = tuple[Ints, Ints, Floats]
 
@@ -244,31 +244,31 @@ def score_pairs(
     threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> PairTable:
-    """Return the pairs with any quality.
+    """Return the pairs of an object and a detection with a quality above 0.
 
     Parameters
     ----------
     truth : GroundTruth
         The objects.
     masks : Masks
-        Their pixels: `truth.masks`, or boxes in their place.
+        Their pixels: `truth.masks`, or boxes instead of masks.
     found : Detections
-        Detections of the truth's images only, sorted by image.
+        Detections in images of the ground truth only, sorted by image.
     convention : Convention
-        The measure's constants; of its choices only those about pixels matter here.
+        The constants of PDQ; only those about pixels matter here.
     image_rows : (N,) int64, optional
-        The detections' rows of images, where they are known already.
+        Image rows of the detections, if already known.
     threads : int
-        How many threads share the work, pieces of one image included. The result does not depend on it.
+        Number of threads; large images are split, too. The result does not depend on it.
     progress : callable, optional
-        Called with the numbers of images done and in all.
+        Called with the number of finished images and the total.
     """
     tables = KernelTables(truth, masks, found, convention, image_rows)
     settings = settings_of(convention)
     images = len(truth.image_ids)
-    if (tables.kinds == _core.PLAIN).all():  # these cost as little as rows of a table, others far more
+    if (tables.kinds == _core.PLAIN).all():  # boxes without covariance are cheap: use threads only for many
         threads = threads_for(len(tables.kinds), threads)
-    # Several calls, so that a bar can move and Ctrl-C is heard, but none so small that starting threads costs more.
+    # Several calls, so that progress and Ctrl-C are handled, but none so small that starting threads dominates.
     pieces = min(images, 64, 1 + len(found) // 2000)
     edges = np.linspace(0, images, pieces + 1).astype(int).tolist() if pieces != 1 else [0, images]
     parts: list[_PairColumns] = []
@@ -290,7 +290,7 @@ def _join(parts: list[_PairColumns]) -> _PairColumns:
 
 
 def _score(tables: KernelTables, begin: int, end: int, settings: _core.Settings, threads: int) -> _PairColumns:
-    """Return detection, object and qualities of the pairs of images begin..end - 1."""
+    """Return detections, objects and qualities of the pairs of images begin..end - 1."""
     parts: list[_PairColumns] = []
     for rows in tables.portions(begin, end):
         try:
@@ -306,12 +306,12 @@ def _score(tables: KernelTables, begin: int, end: int, settings: _core.Settings,
     detection, obj, qualities = _join(parts)
     if len(parts) == 1:
         return detection, obj, qualities
-    order = np.lexsort((detection, obj))  # one image in several portions: as the kernel would have listed its pairs
+    order = np.lexsort((detection, obj))  # an image in several slices: restore the kernel's order of pairs
     return detection[order], obj[order], qualities[order]
 
 
 def _too_many_pairs(tables: KernelTables, image: int) -> InputError:
-    """Return what to say of an image whose objects and detections nearly all meet."""
+    """Return the error for an image in which nearly all objects and detections overlap."""
     truth, rows = tables.truth, tables.detections_of(image, image + 1)
     objects = int(tables.object_offsets[image + 1] - tables.object_offsets[image])
     return InputError(
@@ -319,12 +319,12 @@ def _too_many_pairs(tables: KernelTables, image: int) -> InputError:
         f"2^{MAX_PAIRS.bit_length() - 1} pairs with a quality",
         file=truth.source or None,
         image=int(truth.image_ids[image]),
-        remedy="leave out detections of low score, or what stands there many times",
+        remedy="remove detections of low score, or duplicates",
     )
 
 
 def pair_tables(truth: GroundTruth, found: Detections, convention: Convention, image: int) -> Floats:
-    """Return the five qualities of every pair of one image (row `image`), objects x detections x 5, zeros included.
+    """Return the five qualities of every pair of one image (row `image`), (objects, detections, 5), zeros included.
 
     Objects without pixels have no row.
     """
@@ -334,18 +334,18 @@ def pair_tables(truth: GroundTruth, found: Detections, convention: Convention, i
 
 
 def assign(pair_image: Ints, pairs: PairTable, how: str, rows: Ints | None = None) -> Bools:
-    """Return which pairs are matches.
+    """Return which pairs are matches, (K,).
 
     Parameters
     ----------
     pair_image : (K,) int64
         The image of each pair, ascending.
     pairs : PairTable
-        Their qualities.
+        Qualities of the pairs.
     how : {"optimal", "greedy"}
-        Largest total pPDQ, or the best remaining pair again and again.
+        Maximize total pPDQ, or repeatedly take the best remaining pair.
     rows : (K,) int64, optional
-        Rows of the pairs to choose from, each as often as it takes part. Default: all, once.
+        Rows of the pairs to choose from, repeated as often as they take part. Default: each once.
     """
     chosen: slice | Ints = slice(None) if rows is None else rows
     changes = np.flatnonzero(pair_image[1:] != pair_image[:-1]) + 1

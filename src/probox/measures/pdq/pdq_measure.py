@@ -1,4 +1,4 @@
-"""PDQ as a measure: from verdicts and qualities to its numbers, of all images, groups, single and resampled images."""
+"""PDQ as a metric: its values from outcomes and qualities, for all images, groups, single and resampled images."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, Verdic
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _JudgedPart:
-    """Some of an evaluation's objects and detections."""
+    """Some of an evaluation's objects and detections, as input of `pdq_summary`."""
 
     convention: Convention
     detections: DetectionTable
@@ -39,7 +39,7 @@ class _JudgedPart:
 
 
 def by_class(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Groups:
-    """Return the summary of each class; a false positive belongs to the class that the detector names."""
+    """Return the summary of each class; a false positive counts for its predicted class."""
     found, there = evaluated.detections.labels, evaluated.objects.labels
     return groups_by_label(
         evaluated.classes,
@@ -49,9 +49,9 @@ def by_class(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Grou
 
 
 def by_size(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Groups:
-    """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
+    """Return the summary of small, medium and large objects; a false positive counts by the area of its own box.
 
-    The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium.
+    Sizes are those of COCO, both ends included: an object of exactly 32 x 32 pixels is small and medium.
     """
     width, height = evaluated.detections.extents.T
     sizes = {}
@@ -63,7 +63,7 @@ def by_size(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Group
 
 
 def _part(evaluated: Evaluated, found: Bools, there: Bools) -> _JudgedPart:
-    """Return some objects with their matches, and of the detections that match nothing those in `found`."""
+    """Return some objects with their matches, and the unmatched detections in `found`."""
     partner = evaluated.detections.partners
     chosen = np.where(partner >= 0, there[partner] if len(there) else False, found)
     return _JudgedPart(
@@ -74,7 +74,7 @@ def _part(evaluated: Evaluated, found: Bools, there: Bools) -> _JudgedPart:
 
 
 def sums_per_image(evaluated: Evaluated) -> dict[str, Floats]:
-    """Return what PDQ adds up, image by image: the qualities of true positives, TP, FP, FN, and what FP cost."""
+    """Return the sums of PDQ for each image: qualities of true positives, TP, FP, FN and the weight of FP."""
     detections, objects, images = evaluated.detections, evaluated.objects, len(evaluated.dataset)
     hit, wrong = detections.verdicts == Verdict.TP, detections.verdicts == Verdict.FP
     right, false = detections.image_rows[hit], detections.image_rows[wrong]
@@ -96,29 +96,31 @@ def _ratios(sums: dict[str, Floats]) -> dict[str, Floats]:
 
 
 def pdq_per_image(evaluated: Evaluated) -> ImageColumns:
-    """Return PDQ and its parts for each image, and the sums of the qualities, which add up over images."""
+    """Return PDQ and its parts for each image, and the sums of qualities, which are additive over images."""
     sums = evaluated.image_sums
     counts = {name: sums[name].astype(np.int64) for name in ("TP", "FP", "FN")}
     return {**_ratios(sums), **counts, **{f"sum_{name}": sums[name] for name in QUALITIES}}
 
 
 def pdq_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
-    """Return PDQ and its parts for each row of weights, which say how often each image counts."""
+    """Return PDQ and its parts for each row of weights, the number of times each image counts."""
     sums = evaluated.image_sums
     total = dict(zip(sums, weighted_sums(weights, list(sums.values())), strict=True))
     return _ratios(total) | {name: total[name] for name in ("TP", "FP", "FN")}
 
 
 def pdq_summary(judged: Judged) -> Summary:
-    """Return PDQ, the averages of the qualities over true positives, and the counts.
+    """Return PDQ, the mean qualities of true positives, and the counts.
 
-    PDQ is the sum of the true positives' pPDQ over TP + FP + FN. What divides by zero is NaN.
+        PDQ = sum of pPDQ over true positives / (TP + FP + FN)
+
+    A ratio with a denominator of zero is NaN.
     """
     detections, objects = judged.detections, judged.objects
     hit = detections.verdicts == Verdict.TP
     wrong = detections.verdicts == Verdict.FP
     tp, fp, fn = int(hit.sum()), int(wrong.sum()), int((objects.verdicts == Verdict.FN).sum())
-    # fsum is exact, so the order of rows cannot change a bit of the result.
+    # fsum is exact, so the result does not depend on the order of rows.
     sums = {name: math.fsum(detections.quality(name)[hit]) for name in QUALITIES}
     false = math.fsum(detections.costs[wrong].tolist()) if judged.convention.confidence_denominator else fp
     counted = tp + false + fn
