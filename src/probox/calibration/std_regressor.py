@@ -88,7 +88,7 @@ class StdRegressor:
 
     With tables, `fit(found, truth)` matches boxes and learns from score, size, class and, if there
     are covariances, the detector's own sigmas. With arrays, `fit(features, residuals)` learns from any numbers. Either
-    way the logarithm of sigma over side is linear in the features, `docs/spread.md` says how.
+    way the logarithm of sigma over side is linear in the features, `docs/calibration.md` says how.
 
     >>> from probox.calibration import StdRegressor
     >>> from probox.demo import make_demo
