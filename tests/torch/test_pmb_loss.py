@@ -258,7 +258,10 @@ def test_training_finds_the_objects() -> None:
         ({"label_logits": torch.zeros(3, 3)}, r"label_logits of shape \(2, N\)"),
         ({"label_logits": torch.full((2, 3), math.nan)}, "label_logits to be finite"),
         ({"label_logits": None}, "label_logits to be a tensor"),
-        ({"label_logits": torch.zeros(2, 1)}, "at least 2 columns, but got 1; with softmax the last column is the background"),
+        (
+            {"label_logits": torch.zeros(2, 1)},
+            "at least 2 columns, but got 1; with softmax the last column is the background",
+        ),
         ({"label_logits": torch.zeros(2, 0), "activation": "sigmoid"}, "at least 1 columns"),
         ({"truth_labels": None}, "truth_labels to be a tensor"),
         ({"truth_labels": torch.tensor([0.5])}, "whole numbers"),

@@ -217,12 +217,12 @@ class Axis:
     size: Tensor | None
 
     def begins(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return how far pixels (N, n) end after the box begins, in standard deviations, and the same of the border."""
+        """Return how far pixels (N, n) end after the box begins, and the same of the border, in std."""
         border = None if self.size is None else -self.mean1[:, None] / self.sigma1[:, None]
         return (places + 1.0 - self.mean1[:, None]) / self.sigma1[:, None], border
 
     def ends(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return how far pixels (N, n) begin before the box ends, in standard deviations, and the same of the border."""
+        """Return how far pixels (N, n) begin before the box ends, and the same of the border, in std."""
         border = None if self.size is None else (self.mean2 - self.size)[:, None] / self.sigma2[:, None]
         return (self.mean2[:, None] - places) / self.sigma2[:, None], border
 
