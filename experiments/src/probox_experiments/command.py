@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from probox.cli.console import note, print_json, progress_bar, results
+from probox.cli.scoring import threads_option
+from probox.cli.shared_options import GroupedCommand, input_option, json_option, option_group, output_option
 from probox.convention import PRESETS as CONVENTIONS
 
 if TYPE_CHECKING:
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     from probox_experiments.outcome import Outcome, Setting
 
 
+setting_option = option_group("Settings")
+
 FAILED = 3
-"""The exit status of a run in which a claim does not hold, if that was asked for."""
+"""Exit status of `--strict` if a claim does not hold."""
 STYLES = {True: "green", False: "bold red", None: "dim"}
 
 
@@ -35,22 +39,25 @@ def complete_experiments(context: click.Context, parameter: click.Parameter, tex
 
 @click.group("experiment")
 def command() -> None:
-    """Run the paper's controlled experiments, and ours, and check their claims.
+    """Reproduce the controlled experiments of the PDQ paper, and others, and check their claims (docs/experiments.md).
 
     \b
-    probox experiment list
-    probox experiment run translation scaling
-    probox experiment run all --out experiments
+    Examples:
+      probox experiment list
+      probox experiment run translation scaling
+      probox experiment run all --out experiments
     """
 
 
-@command.command("list", short_help="What each experiment varies and claims, and its settings.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@command.command("list", short_help="List the experiments.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object only.")
 def list_command(as_json: bool) -> None:
-    """List the experiments: what each varies, what is claimed, and which settings it has.
+    """List the experiments with their variables, claims and settings.
 
     \b
-    probox experiment list
+    Examples:
+      probox experiment list
+      probox experiment list --json
     """
     from probox_experiments.experiment import settable
     from probox_experiments.registry import EXPERIMENTS
@@ -73,11 +80,11 @@ def list_command(as_json: bool) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("name", "paper", "what is varied, and the claim"):
-        table.add_column(title, no_wrap=title != "what is varied, and the claim")
+    for title in ("name", "paper", "variable and claim"):
+        table.add_column(title, no_wrap=title != "variable and claim")
     for experiment in EXPERIMENTS:
         words = Text(experiment.varied).append(f"\n{experiment.claim}", style="dim")
-        remarks = [f"needs {experiment.extra}"] * bool(experiment.extra) + ["not part of all"] * (not experiment.in_all)
+        remarks = [f"needs {experiment.extra}"] * bool(experiment.extra) + ["not in `all`"] * (not experiment.in_all)
         settings = settable(experiment)
         for line in (", ".join(remarks), f"--set {', '.join(settings)}" if settings else ""):
             if line:
@@ -86,44 +93,40 @@ def list_command(as_json: bool) -> None:
     results().print(table)
 
 
-# Of the options of scoring only what experiments can be judged under: the rest is for --set.
-@command.command("run")
+# Of the scoring options, experiments have --preset only; --set changes others.
+@command.command("run", cls=GroupedCommand, short_help="Run experiments and check their claims.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME... | all", shell_complete=complete_experiments)
-@click.option(
-    "--truth", type=click.Path(), metavar="FILE", help="Your ground truth, for the experiments on many images."
-)
-@click.option(
+@input_option("--truth", type=click.Path(), metavar="FILE", help="Ground truth of experiments on many images.")
+@input_option(
     "--detections",
     type=click.Path(),
     multiple=True,
     metavar="[NAME=]FILE",
-    help="Your detections of it, for the experiments on detectors; repeat for more.",
+    help="Detections on --truth, for experiments on detectors; repeatable.",
 )
-@click.option("--repeats", type=click.IntRange(min=1), metavar="N", help="Repeat random draws N times.")
-@click.option(
-    "--max-images", "images", type=click.IntRange(min=1), metavar="N", help="Use the first N images of the truth."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where random draws start.")
-@click.option(
+@input_option("--max-images", "images", type=click.IntRange(min=1), help="Use the first N images of the ground truth.")
+@setting_option("--repeats", type=click.IntRange(min=1), help="Repeat random draws N times.")
+@setting_option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@setting_option(
     "--preset",
     "presets",
     type=click.Choice(list(CONVENTIONS)),
     multiple=True,
-    help="Measure PDQ under this preset; repeat for more.  [default: reference and paper]",
+    help="Compute PDQ with this preset; repeatable.  [default: reference and paper]",
 )
-@click.option(
+@setting_option(
     "--set",
     "changes",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Change a setting of the experiments, or a constant of the measure; repeat for more.",
+    help="Change a setting of experiments, or a constant of PDQ; repeatable.",
 )
-@click.option("--strict", is_flag=True, help="Exit with status 3 if a claim does not hold.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
-@click.option(
-    "--out", type=click.Path(), default="experiments", show_default=True, metavar="DIR", help="Where results go."
+@output_option("--strict", is_flag=True, help="Exit with status 3 if a claim does not hold.")
+@output_option(
+    "--out", type=click.Path(), default="experiments", show_default=True, metavar="DIR", help="Write results to DIR."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option
+@threads_option
 def run_command(
     names: tuple[str, ...],
     truth: str | None,
@@ -138,20 +141,19 @@ def run_command(
     out: str,
     as_json: bool,
 ) -> int:
-    """Run experiments, draw them and check their claims.
+    """Run experiments, draw their figures and check their claims.
 
-    Each writes NAME.csv, NAME.json, NAME.png and NAME.svg into the folder, with the version, command, seed, data and
-    paper that its numbers come from; `all` also writes index.html and index.md with every figure, claim and verdict.
-    They appear together when the last is done, and replace those of an earlier run. A run that was stopped goes on
-    where it was when started again with the same --out. Without --truth the experiments on many images use made-up
-    ones. What needs PyTorch or minutes is not part of `all`.
+    Each experiment writes NAME.csv, NAME.json, NAME.png and NAME.svg; `all` also writes index.html and index.md. Repeat
+    the command to continue an interrupted run (docs/experiments.md).
+
+    Without --truth, images are synthetic. `all` excludes experiments that need PyTorch or take minutes.
 
     \b
-    probox experiment run all --strict
-    probox experiment run spatial-uncertainty --truth instances_val2017.json --repeats 20
-    probox experiment run constant-sigma --truth mine.json --detections ours=found.json
-    probox experiment run assignment scaling --preset paper --set epsilon=1e-10
-    probox experiment run training training-scenes
+    Examples:
+      probox experiment run all --strict
+      probox experiment run spatial-uncertainty --truth instances_val2017.json --repeats 20
+      probox experiment run constant-sigma --truth truth.json --detections ssd=detections.json
+      probox experiment run assignment scaling --preset paper --set epsilon=1e-10
     """
     from probox.errors import InputError
     from probox.files.output import output_folder
@@ -174,8 +176,8 @@ def run_command(
     except InputError as error:
         raise click.UsageError(str(error)) from None
     if detections and truth is None:
-        raise click.UsageError("--detections needs --truth: what was to be detected")
-    style()  # says what is missing before anything is measured
+        raise click.UsageError("--detections needs the ground truth: add --truth FILE")
+    style()  # raises if Matplotlib is missing
     check_extras(chosen)
     started = time.perf_counter()
     setting = Setting(
@@ -189,7 +191,7 @@ def run_command(
     )
     fixed = [experiment.name for experiment in chosen if experiment.own_presets]
     if fixed and (presets or parsed.convention):
-        note(f"note: {', '.join(fixed)} measure under `reference` and `paper` as they are, whatever is set")
+        note(f"note: {', '.join(fixed)}: presets are always `reference` and `paper`; --preset and --set are ignored")
     outcomes: list[Outcome] = []
     written = None
     files = [f"{experiment.name}.{ending}" for experiment in chosen for ending in ENDINGS] + [*PAGES] * ("all" in names)
@@ -202,18 +204,18 @@ def run_command(
             except TooFewImagesError as error:
                 if len(chosen) == 1:
                     raise
-                note(f"{experiment.name}: left out: {error}")
+                note(f"{experiment.name}: skipped: {error}")
                 continue
             note(f"{experiment.name}: {time.perf_counter() - began:.1f} s")
         if "all" in names:
-            about = f"Experiments on many images: {setting.describe()}. PDQ is measured under {_presets(setting)}."
+            about = f"Experiments on many images: {setting.describe()}. Presets of PDQ: {_presets(setting)}."
             written = write_page(outcomes, folder, about)
     _report(outcomes, setting, out, written, time.perf_counter() - started, as_json)
     return FAILED if strict and any(outcome.holds is False for outcome in outcomes) else 0
 
 
 def _tables(truth: str | None, detections: tuple[str, ...], chosen: list[Experiment]) -> dict[str, Any]:
-    """Return the tables of files; those that no experiment uses are named."""
+    """Return the tables of files, with a note on files that no experiment uses."""
     from probox.cli.shared_options import make_titles, parse_named
     from probox.formats import read_detections, read_truth
 
@@ -226,8 +228,8 @@ def _tables(truth: str | None, detections: tuple[str, ...], chosen: list[Experim
     if not detections:
         return {"truth": table}
     named = parse_named(detections)
-    found = [read_detections(entry.path, table) for entry in named]
-    return {"truth": table, "detectors": dict(zip(make_titles(named), found, strict=True))}
+    tables = [read_detections(entry.path, table) for entry in named]
+    return {"truth": table, "detectors": dict(zip(make_titles(named), tables, strict=True))}
 
 
 def _presets(setting: Setting) -> str:
@@ -259,7 +261,7 @@ def _report(
         print_json(answer)
         return
     results().print(_claim_table(outcomes))
-    note(f"{summary_line(outcomes)}; {seconds:.1f} s; written to {written[1] if written else out}")
+    note(f"{summary_line(outcomes)}; {seconds:.1f} s; wrote {written[1] if written else out}")
 
 
 def _claim_table(outcomes: list[Outcome]) -> Any:
@@ -268,8 +270,8 @@ def _claim_table(outcomes: list[Outcome]) -> Any:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("experiment", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("claim, and what was measured", overflow="fold")
+    table.add_column("result", no_wrap=True)
+    table.add_column("claim and measurement", overflow="fold")
     for outcome in outcomes:
         for row, claim in enumerate(outcome.claims):
             word = Text(claim.verdict, style=STYLES[claim.holds])

@@ -1,4 +1,4 @@
-"""The command line: commands by name, imported when they are called. Other distributions add to `probox.commands`."""
+"""The command line. Commands are imported when called; distributions add entry points to `probox.commands`."""
 
 from __future__ import annotations
 
@@ -28,49 +28,56 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-# name: (module and command in it, what the list of commands says). Modules are imported only when their command runs,
-# so `probox --help` stays fast whatever a command needs.
+# name: (module and command in it, summary). Modules are imported only when their command runs, so that `probox --help`
+# stays fast whatever a command needs.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("probox.cli.demo:command", "Evaluate two detectors on a built-in scene; needs no files."),
+    "demo": ("probox.cli.demo:command", "Evaluate two synthetic detectors; needs no files."),
     "evaluate": ("probox.cli.evaluate:command", "Evaluate detections: PDQ, mAP, moLRP and other metrics."),
-    "merge": ("probox.cli.merge:command", "Merge the parts that several machines evaluated."),
-    "table": ("probox.cli.evaluate:command", "Print the paper's Table 1: evaluate --format text."),
+    "merge": ("probox.cli.merge:command", "Merge the results of `evaluate --part`."),
+    "table": ("probox.cli.evaluate:table_command", "Print a table with a row per detection file."),
     "diagnose": ("probox.cli.diagnose:command", "Diagnose results: loss breakdown, calibration, possible gains."),
     "compare": ("probox.cli.compare:command", "Compare results with bootstrap intervals and permutation tests."),
     "validate": ("probox.cli.convert:validate_command", "Check input files for errors and likely mistakes."),
-    "convert": ("probox.cli.convert:command", "Write detections in another format."),
-    "detect": ("probox.cli.detect:command", "Run a detector on photos: ONNX, torch or your own."),
-    "fuse": ("probox.cli.fuse:command", "Fuse the detections of several detectors into one file."),
+    "convert": ("probox.cli.convert:command", "Convert detections or ground truth to another format."),
+    "detect": ("probox.cli.detect:command", "Run a detector on photos: ONNX, torch or Python."),
+    "fuse": ("probox.cli.fuse:command", "Fuse the detections of several detectors."),
     "calibrate": ("probox.cli.calibrate:command", "Calibrate standard deviations and label probabilities."),
-    "rank": ("probox.cli.rank:command", "Rank images by predictive uncertainty, without ground truth."),
+    "rank": ("probox.cli.rank:command", "Rank images by predictive uncertainty."),
     "draw": ("probox.cli.draw:command", "Draw images with objects and detections."),
-    "plot": ("probox.cli.report:plot_command", "Plot one or several results."),
-    "report": ("probox.cli.report:command", "Write an interactive HTML page: tables, plots and every image."),
+    "plot": ("probox.cli.report:plot_command", "Plot results."),
+    "report": ("probox.cli.report:command", "Write an interactive HTML report."),
     "completion": ("probox.cli.completion:command", "Print a shell completion script."),
 }
 
+TASKS = {
+    "Evaluate": ("evaluate", "merge", "table", "validate", "convert"),
+    "Explain and show": ("diagnose", "compare", "draw", "plot", "report", "rank"),
+    "Add uncertainty": ("detect", "fuse", "calibrate"),
+}
+"""Commands by task, as `probox --help` lists them; all others come last."""
+
 INSTALLED_BY = {"experiment": "./experiments"}
-"""Commands of other distributions of this project, and what pip installs them from in a clone."""
+"""Commands of this project's other distributions, with the folder that pip installs them from in a clone."""
 
 
 def _added_commands() -> dict[str, EntryPoint]:
-    """Return the commands of other distributions by name; nothing is imported from them."""
+    """Return the commands of other distributions by name, without importing them."""
     return {entry.name: entry for entry in find_plugins("probox.commands") if entry.name not in COMMANDS}
 
 
 def _help_texts() -> dict[str, str]:
-    """Return what the list of commands says of each."""
+    """Return the summary of each command."""
     added = {name: f"Added by {name_distribution(entry)}." for name, entry in _added_commands().items()}
     return {name: text for name, (_, text) in COMMANDS.items()} | added
 
 
 ALLOCATIONS = 50_000
-"""New objects after which Python looks for cycles. Modules make many that stay: by the usual 700, a short command would
-spend a tenth of its time looking through them."""
+"""New objects between two garbage collections. Importing modules creates many permanent objects: with Python's default
+of 700, a short command would spend a tenth of its time on collections."""
 
 
 class _Commands(click.Group):
-    """A group that knows its commands by name and imports them on demand."""
+    """A group that imports its commands on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_help_texts())
@@ -117,13 +124,16 @@ class _Commands(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {near}?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_help_texts().items()))
+        texts = _help_texts()
+        tasks = {task: [(name, texts.pop(name)) for name in names] for task, names in TASKS.items()}
+        for task, rows in (tasks | {"Other": list(texts.items())}).items():
+            with formatter.section(task):
+                formatter.write_dl([(f"{name:10}", text) for name, text in rows])  # one width for all sections
 
 
 @contextmanager
 def _end_with_reader() -> Iterator[None]:
-    """End with status 0 if the reader of the output goes away (`| head`), where click would exit with 1."""
+    """Exit with status 0 if the reader of the output closes it (`| head`); click would exit with 1."""
     try:
         yield
     except BrokenPipeError:
@@ -132,7 +142,7 @@ def _end_with_reader() -> Iterator[None]:
 
 
 def _cite(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    """Print what to cite instead of running a command."""
+    """Print the bibliography and exit."""
     if wanted and not context.resilient_parsing:
         from probox.cli.console import format_bibliography
 
@@ -148,23 +158,27 @@ def _cite(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
     is_eager=True,
     expose_value=False,
     callback=_cite,
-    help="Show what to cite, as BibTeX, and exit.",
+    help="Show BibTeX entries to cite and exit.",
 )
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Measure, make and show probabilistic object detections.
+    """Evaluate probabilistic object detectors: scores, diagnosis, comparison and calibration.
+
+    Detections may have a covariance for each box corner and a probability for each class. Metrics include PDQ, mAP,
+    moLRP and calibration errors. `probox COMMAND --help` describes a command.
 
     \b
-    Start here:
+    Examples:
       probox demo
-      probox evaluate instances_val2017.json detections.json
+      probox evaluate instances_val2017.json detections.json --out results
+      probox diagnose results
     """
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())  # asking what there is is no mistake
+        click.echo(context.get_help())
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line: exit 0 when done, 1 when the input is wrong, 2 on wrong usage."""
+    """Run the command line. Exit status: 0 success, 1 invalid input, 2 wrong usage."""
     _replace_closed_streams()
     usual = gc.get_threshold()
     gc.set_threshold(ALLOCATIONS, *usual[1:])
@@ -177,7 +191,7 @@ def main(args: list[str] | None = None) -> None:
 
 @contextmanager
 def _exit_on_sigterm() -> Iterator[None]:
-    """End like after Ctrl-C when SIGTERM arrives, so that output is rolled back and hidden folders are removed."""
+    """Handle SIGTERM like Ctrl-C, so that unfinished output and hidden folders are removed."""
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -191,7 +205,7 @@ def _exit_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _warn_in_one_line() -> Iterator[None]:
-    """Print warnings about parts of other distributions as the command line prints messages."""
+    """Print warnings about plug-ins in one line, like other messages."""
     usual = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -209,7 +223,7 @@ def _warn_in_one_line() -> Iterator[None]:
 
 
 def _replace_closed_streams() -> None:
-    """Open nothing in place of streams that were closed (`>&-`): a file would get their number, and what they print."""
+    """Replace closed streams (`>&-`) by null devices: an output file could get their number, and receive messages."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
@@ -221,7 +235,7 @@ def _main(args: list[str] | None) -> None:
     except click.exceptions.Abort:
         _fail("interrupted", 130)
     except click.ClickException as error:
-        error.message = printable(error.message)  # type: ignore[misc]  # it may quote what it was given
+        error.message = printable(error.message)  # type: ignore[misc]  # it may quote arguments
         with suppress(OSError):  # standard error has no reader
             error.show()
         sys.exit(error.exit_code)
@@ -232,7 +246,7 @@ def _main(args: list[str] | None) -> None:
     except KeyboardInterrupt:
         _fail("interrupted", 130)
     except MemoryError:
-        _fail("out of memory; evaluate fewer images at a time, or convert to Parquet first", 1)
+        _fail("out of memory; process fewer images at a time, or convert the files to Parquet first", 1)
     except OSError as error:
         _fail(_describe(error), 1)
     sys.exit(status if isinstance(status, int) else 0)

@@ -1,4 +1,4 @@
-"""`probox calibrate`: calibration of standard deviations and label probabilities, fitted on some images for others."""
+"""`probox calibrate`: fit and apply calibrations of standard deviations and label probabilities."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ validation_option = option_group("Validation")
 
 @click.group("calibrate")
 def command() -> None:
-    """Calibrate standard deviations and label probabilities: fit on images with ground truth, apply to others.
+    """Calibrate standard deviations and label probabilities.
+
+    `fit` estimates a calibration on images with ground truth, `apply` uses it on other images (docs/calibration.md).
 
     \b
-    probox calibrate fit truth.json detections.json --out calibration.json
-    probox calibrate apply calibration.json more.json --out calibrated.json
+    Examples:
+      probox calibrate fit truth.json detections.json --out calibration.json
+      probox calibrate apply calibration.json more.json --out calibrated.json
     """
 
 
@@ -59,34 +62,34 @@ def command() -> None:
     "--target",
     type=click.Choice(TARGETS),
     show_default=False,
-    help="Fit for the highest PDQ, the lowest NLL of matched boxes, or the coverage of intervals.  "
+    help="Maximize PDQ, minimize NLL of matched boxes, or reach the coverage of --level.  "
     "[default: pdq; coverage for conformal]",
 )
 @calibration_option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.1,
-    help="conformal: fraction of objects that the central box may miss.",
+    help="conformal: allow the box to miss this fraction of objects.",
 )
 @calibration_option(
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.9,
-    help="--target coverage: nominal coverage of an edge's central interval.",
+    help="--target coverage: nominal coverage of an edge's central interval, 0 to 1.",
 )
 @border_option
 @validation_option(
-    "--folds", type=click.IntRange(2, 1_000_000), default=5, help="Number of cross-validation folds of images."
+    "--folds", type=click.IntRange(2, 1_000_000), default=5, help="Split images into N cross-validation folds."
 )
 @validation_option("--seed", type=click.IntRange(0, 1_000_000), default=0, help="Random seed for folds and bootstrap.")
-# Not --fixed-variance: with one variance for all corners there is no standard deviation to fit.
+# No --fixed-variance: a constant variance leaves no standard deviations to calibrate.
 @scoring_options(leave_out=["fixed_variance"])
-@output_option("--out", required=True, type=FILE, help="JSON file to write.")
+@output_option("--out", required=True, type=FILE, help="Write the calibration to this JSON file.")
 @output_option(
     "--held-out",
     type=PathOrUrl(dir_okay=False),
     metavar="FILE",
-    help="Write the detections too, each calibrated by a fit without its image.",
+    help="Write detections, each calibrated by a fit without its image, to FILE.",
 )
 @json_option
 def fit_command(
@@ -100,10 +103,9 @@ def fit_command(
 ) -> None:
     """Fit a calibration on images with ground truth.
 
-    Detections are matched to objects (same class, IoU >= 0.5); edges whose ground truth lies on the image border are
-    left out, with a note. Gains are cross-validated by image, with 95% intervals, and shown next to a
-    constant-variance baseline: one fraction of a box's sides for all standard deviations. The saved calibration is
-    fitted on all images.
+    Detections are matched to objects (same class, IoU >= 0.5). Gains are cross-validated by image and shown with 95%
+    confidence intervals, next to a constant-variance baseline. The saved calibration is fitted on all images
+    (docs/calibration.md).
 
     \b
     Methods (--method):
@@ -117,10 +119,10 @@ def fit_command(
     `learned` and `constant` also work for boxes without covariances.
 
     \b
-    probox calibrate fit truth.json detections.json --out calibration.json
-    probox calibrate fit truth.json detections.json --method isotonic --target nll --out calibration.json
-    probox calibrate fit truth.json detections.json --method learned --out calibration.json
-    probox calibrate fit truth.json detections.json --out calibration.json --held-out calibrated.coco.json
+    Examples:
+      probox calibrate fit truth.json detections.json --out calibration.json
+      probox calibrate fit truth.json detections.json --method isotonic --target nll --out calibration.json
+      probox calibrate fit truth.json detections.json --out calibration.json --held-out calibrated.coco.json
     """
     from probox.calibration import fit
     from probox.calibration.calibration import KIND
@@ -133,19 +135,19 @@ def fit_command(
         check_output(held_out)
         check_not_input(held_out, (truth, detections, out))
     started = time.perf_counter()
-    table, found = scoring.read(truth, detections, "fit")
+    ground_truth, table = scoring.read(truth, detections, "fit")
     with progress_bar("fits", quiet=as_json) as progress:
         fitted = fit(
-            table, found, convention=scoring.convention, threads=scoring.threads, progress=progress,
+            ground_truth, table, convention=scoring.convention, threads=scoring.threads, progress=progress,
             **choices,
         )  # fmt: skip
     if held_out is not None and fitted.held_out is None:
-        raise InputError(f"no detections can be held out: {fitted.notes[-1]}", remedy="leave --held-out away")
+        raise InputError(f"no detections can be held out: {fitted.notes[-1]}", remedy="leave out --held-out")
     fitted.calibration.save(out)
-    notes = [*table.notes, *found.notes, *fitted.notes]
+    notes = [*ground_truth.notes, *table.notes, *fitted.notes]
     wrote = [out]
     if held_out is not None and fitted.held_out is not None:
-        notes += write_detections(held_out, fitted.held_out, table)
+        notes += write_detections(held_out, fitted.held_out, ground_truth)
         wrote.append(held_out)
     if as_json:
         files = {"out": str(out)} | ({"held_out_file": str(held_out)} if held_out else {})
@@ -157,22 +159,22 @@ def fit_command(
     note(f"{time.perf_counter() - started:.2f} s; wrote {' and '.join(map(str, wrote))}")
 
 
-@command.command("apply", short_help="Apply a calibration to detections of any images.")
+@command.command("apply", short_help="Apply a calibration to detections.")
 @click.argument("calibration", metavar="FILE", type=click.Path())
 @click.argument("detections", type=click.Path())
 @out_option()
-@click.option("--truth", type=click.Path(), help="Ground truth of the images.")
+@click.option("--truth", type=click.Path(), help="Ground truth, for another format, heatmaps or --border pin.")
 @click.option("--repair", is_flag=True, help="Replace invalid covariances with the nearest valid ones.")
 @json_option
 def apply_command(calibration: str, detections: str, out: Path, truth: str | None, repair: bool, as_json: bool) -> None:
-    """Apply the calibration in FILE to DETECTIONS, of any images.
+    """Apply the calibration in FILE to detections of any images.
 
-    A plain .json stays what it was, COCO results or RVC1. --truth is needed for a calibration made with --border pin,
-    for another format than that of DETECTIONS, and for heatmaps; only its images and classes are looked at. A file that
-    is there is replaced if it holds detections, but never one of those that are read.
+    The name of the output determines its format; a plain .json keeps the format of DETECTIONS, COCO results or RVC1.
 
     \b
-    probox calibrate apply calibration.json detections.json --out calibrated.json
+    Examples:
+      probox calibrate apply calibration.json detections.json --out calibrated.json
+      probox calibrate apply calibration.json detections.json --truth truth.json --out calibrated.parquet
     """
     from probox.calibration import Calibration
     from probox.files.output import check_not_input
@@ -189,13 +191,13 @@ def apply_command(calibration: str, detections: str, out: Path, truth: str | Non
     check_place(out, form)
     if truth is None and form is not given:
         raise InputError(
-            f"cannot become {form.title} without the images and classes of the ground truth",
+            f"cannot be written as {form.title} without the images and classes of the ground truth",
             file=detections,
             remedy="add --truth FILE",
         )
     dataset = dataset_alone(source, given, fitted.classes) if truth is None else read_truth(truth).dataset
-    found = given.read(source, dataset, Problems()).to_table(repair=repair)
-    calibrated = fitted.apply(found, None if truth is None else dataset)
+    table = given.read(source, dataset, Problems()).to_table(repair=repair)
+    calibrated = fitted.apply(table, None if truth is None else dataset)
     assert form.write is not None
     notes = (*calibrated.notes, *form.write(out, calibrated, dataset))
     described = {"out": str(out), "detections": len(calibrated), "format": form.name}
@@ -204,50 +206,50 @@ def apply_command(calibration: str, detections: str, out: Path, truth: str | Non
 
 
 def _format_to_write(out: Path, given: DetectionFormat) -> DetectionFormat:
-    """Return the format that a file name asks for; a plain .json is what the input is, if that is JSON."""
+    """Return the format of the output by its name; a plain .json has the format of the input, if that is JSON."""
     from probox.formats.registry import endings_in_words, format_of_name
 
     named = format_of_name(out)
     if named is None:
-        raise InputError("can't tell a format from this file name", file=str(out), remedy=f"use {endings_in_words()}")
+        raise InputError("unknown format of this file name", file=str(out), remedy=f"use {endings_in_words()}")
     plain = named.suffix_in(out) == ".json"
     return given if plain and any(suffix.endswith(".json") for suffix in given.suffixes) else named
 
 
 def _print_gain(fitted: CalibrationFit) -> None:
-    """Print held-out numbers before and after, and beside the constant."""
+    """Print held-out metrics before and after, and those of the constant-variance baseline."""
     from probox.support.text_table import grid
 
     gain = fitted.gain
     if gain is None:
         return
-    control = bool(gain.over_constant)
-    rows = [["held out", "before", "after", "better by", "95 % interval"]]
-    rows[0] += ["constant", "better by", "95 % interval"] if control else []
+    baseline = bool(gain.over_constant)
+    rows = [["held out", "before", "after", "better by", "95% interval"]]
+    rows[0] += ["constant", "better by", "95% interval"] if baseline else []
     for column in gain.columns:
         if column.key not in gain.changes:
             continue
         cells = [column.words, *_cells(column, gain.changes[column.key])]
-        if control:
+        if baseline:
             cells += [cell for at, cell in enumerate(_cells(column, gain.over_constant[column.key])) if at != 1]
         rows.append(cells)
     width = table_width()
     text = grid(rows, width=width)
-    if control and text != grid(rows):
-        # What is better than the constant has the same headings: it must not stand in a block with the other.
+    if baseline and text != grid(rows):
+        # Columns about the baseline have the same headings as the others, so they get a block of their own.
         parts = ([cells[:5] for cells in rows], [[cells[0], *cells[5:]] for cells in rows])
         text = "\n\n".join(grid(part, width=width) for part in parts)
     print_text(text)
-    share = "PDQ, coverages in per cent; " if not math.isnan(gain.changes["PDQ"].after) else ""
+    units = "PDQ and coverages in percent; " if not math.isnan(gain.changes["PDQ"].after) else ""
     note(
-        f"{share}{gain.folds:,} folds of {gain.images:,} images, {gain.pairs:,} matched boxes (COCO, IoU 0.5, which "
-        "cuts off the largest errors); error/std is better if nearer to 1, a coverage if nearer to what it should be"
+        f"{units}{gain.folds:,} folds of {gain.images:,} images, {gain.pairs:,} matched boxes (COCO IoU 0.5, without "
+        "larger errors); error/std is best at 1, a coverage at its nominal value"
     )
-    if control:
+    if baseline:
         target = fitted.calibration.target
         note(
-            f"the constant, too, is fitted for {target if target == 'coverage' else target.upper()}: in other rows it "
-            "is not the best one, and own sigmas look better beside it than they are"
+            f"the constant is also fitted for {target if target == 'coverage' else target.upper()}: it is not the best "
+            "constant for other metrics, so gains over it are optimistic there"
         )
 
 
@@ -264,7 +266,7 @@ def _cells(column: NumberColumn, change: Change) -> list[str]:
 
 
 def _as_dict(fitted: CalibrationFit) -> dict[str, Any]:
-    """Return a fit for JSON: the calibration, and held-out numbers by key."""
+    """Return a fit for JSON: the calibration, and held-out metrics by key."""
     gain = fitted.gain
     described: dict[str, Any] = {"calibration": fitted.calibration.to_json(), "held_out": None}
     if gain is not None:

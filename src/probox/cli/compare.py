@@ -1,4 +1,4 @@
-"""`probox compare`: is one result better than another?"""
+"""`probox compare`: differences between results, with confidence intervals and p-values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ statistics_option = option_group("Statistics")
 
 
 def _check_measures(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    """Return a list of metrics as it is: `all` means all that results hold."""
+    """Check a list of metrics and return it: `all` means all that the results contain."""
     parse_measures(context, parameter, text)
     return text
 
@@ -37,18 +37,18 @@ def _check_measures(context: click.Context, parameter: click.Parameter, text: st
 )
 @metric_option("--per-class", is_flag=True, help="Compare classes too (Holm-corrected).")
 @metric_option("--all-pairs", is_flag=True, help="Compare every pair of results.")
-@label_threshold_option("Compare detections with a label probability above T.", auto=True, group="Metrics")
+@label_threshold_option("Compare only detections with a label probability above T.", auto=True, group="Metrics")
 @statistics_option(
     "--replicates",
     type=click.IntRange(min=2),
     default=1000,
-    help="Bootstrap and permutation replicates; more for several pairs or classes, as Holm's correction needs.",
+    help="Draw N bootstrap and permutation replicates; use more for several pairs or classes.",
 )
 @statistics_option(
     "--level", type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True), default=0.95, help="Confidence level."
 )
 @statistics_option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
-@output_option("--format", "style", type=click.Choice(STYLES), default="text", help="Format of printed tables.")
+@output_option("--format", "style", type=click.Choice(STYLES), default="text", help="Print tables in this format.")
 @json_option
 def command(
     folders: tuple[Named, ...],
@@ -60,28 +60,27 @@ def command(
 ) -> None:
     """Compare two or more results on the same ground truth.
 
-    Reports each metric with a bootstrap confidence interval, and each difference with a confidence interval and a
-    paired permutation p-value. Images are the resampling unit. By default every result is compared with the first.
+    Prints each metric with a bootstrap confidence interval, and each difference with an interval and a paired
+    permutation p-value. Images are the resampling unit. Every result is compared with the first (docs/comparing.md).
 
-    RESULT_DIR is a directory written by `probox evaluate --out`, or a parent directory of several, in the order in
-    which `probox evaluate` was given the files. NAME=RESULT_DIR gives a result another name.
+    RESULT_DIR is a folder written by `probox evaluate --out DIR`: DIR/NAME, or DIR with several results. NAME= gives
+    a result another name.
 
     \b
-    probox evaluate truth.json ssd.json yolo.json --out results
-    probox compare results/ssd results/yolo
-    probox compare results --all-pairs --per-class --json
-    probox compare results --label-threshold auto
-    probox compare A=results/ssd B=elsewhere/ssd
-    probox compare results --all-pairs --replicates 10000
+    Examples:
+      probox compare results
+      probox compare base=results/ssd new=results/yolo --per-class
+      probox compare results --label-threshold auto
+      probox compare results --all-pairs --replicates 10000
     """
     from probox.analysis.comparison import compare
 
-    # Only tables know what is above a threshold.
+    # A threshold needs the tables of detections.
     loaded = load_named(folders, tables=label_threshold is not None)
     if label_threshold is not None:
         loaded = {name: result.at_threshold(label_threshold) for name, result in loaded.items()}
     if len(loaded) < 2:
-        raise InputError("there is only one result", file=folders[0].path, remedy="name two or more to compare")
+        raise InputError("expected two or more results, got one", file=folders[0].path, remedy="name another")
     with progress_bar("bootstrap and permutations", quiet=as_json) as progress:
         compared = compare(loaded, measures, progress=progress, **settings)
     if as_json:
@@ -94,7 +93,7 @@ def command(
         if pair.classes:
             tables.append(comparison_table(compared, pair, style, of_classes=True, width=table_width()))
         print_text(("\n" if number else "") + "\n\n".join(tables))
-        # For people in a table for people, else beside it: what is printed goes into a file as it is.
+        # Tables for programs go to files, so the conclusion goes to standard error.
         if style == "text":
             print_text(pair.conclusion)
         else:

@@ -1,4 +1,4 @@
-"""Shell completion: what options offer, and `probox completion`, which prints the script for a shell."""
+"""Shell completion: values of options, and `probox completion`, which prints the script of a shell."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_PROBOX_COMPLETE"
-"""Set by the shell's script when it asks probox what could come next."""
+"""Environment variable that the shell's script sets to ask probox for completions."""
 
 
 def complete_files(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
-    """Leave a word to the shell's own completion of files."""
+    """Use the shell's completion of files."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(text, type="file")]
 
 
 def complete_named(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
-    """Complete the file of NAME=FILE; a shell that takes a word apart at = asks for the file alone."""
+    """Complete the file of NAME=FILE; shells that split words at = ask for the file alone."""
     from click.shell_completion import CompletionItem
 
     name, equals, path = text.partition("=")
@@ -31,18 +31,18 @@ def complete_named(context: click.Context, parameter: click.Parameter, text: str
         return complete_files(context, parameter, text)
     folder, start = os.path.split(path)
     try:
-        found = sorted(os.scandir(folder or "."), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(folder or "."), key=lambda entry: entry.name)
     except OSError:
         return []
     return [
         CompletionItem(f"{name}={os.path.join(folder, entry.name)}{'/' if entry.is_dir() else ''}")
-        for entry in found
+        for entry in entries
         if entry.name.startswith(start) and (start or not entry.name.startswith("."))
     ]
 
 
 def complete_measures(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
-    """Complete the last name of a list that is separated by commas."""
+    """Complete the last name of a comma-separated list."""
     from click.shell_completion import CompletionItem
 
     from probox.measures.registry import measure_names
@@ -61,10 +61,10 @@ def make_script(shell: str, cli: click.Command) -> str:
 
     kind = get_completion_class(shell)
     assert kind is not None, shell
-    # Of the base class: that of bash would start bash first, to see which it is, and complain if there is none.
+    # The base class's method: bash's own starts bash to get its version, and fails without it.
     text = ShellComplete.source(kind(cli, {}, "probox", VARIABLE))
     if shell == "bash":
-        # The order of choices is ours where bash can keep it, which is since 4.4; macOS still has 3.2.
+        # Keeping the order of choices needs bash 4.4; macOS has 3.2.
         usual = "complete -o nosort -F _probox_completion probox"
         assert usual in text
         text = text.replace(usual, f"{usual} 2>/dev/null ||\n    {usual.replace('-o nosort ', '')}")
@@ -77,15 +77,14 @@ def make_script(shell: str, cli: click.Command) -> str:
 def command(context: click.Context, shell: str) -> None:
     """Print a shell completion script for commands, options, choices and files.
 
-    Install it once, then open a new shell.
+    Run one of the first three commands once, then open a new shell. For zsh, the script must come after compinit. The
+    last command enables completion in the current shell only.
 
     \b
-    bash:  probox completion bash >> ~/.bashrc
-    zsh:   probox completion zsh >> ~/.zshrc        (below the line with compinit)
-    fish:  probox completion fish > ~/.config/fish/completions/probox.fish
-
-    \b
-    For this shell alone:
+    Examples:
+      probox completion bash >> ~/.bashrc
+      probox completion zsh >> ~/.zshrc
+      probox completion fish > ~/.config/fish/completions/probox.fish
       eval "$(probox completion bash)"
     """
     click.echo(make_script(shell, context.find_root().command), nl=False)

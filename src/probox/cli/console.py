@@ -1,4 +1,4 @@
-"""What commands print: results to standard output, notes and progress to standard error, and what to cite."""
+"""Output of commands: results on standard output, notes and progress on standard error, and the bibliography."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _FLAGS = {"classes": "--classes FILE", "truth": "--truth FILE", "weights": "--weights FILE"}
-"""Options that are not called like the keyword, or need a word on their value."""
+"""Options that differ from the keyword, or need a placeholder for their value."""
 
 
 def as_option(name: str, value: str) -> str:
-    """Return a keyword as the command line writes it.
+    """Return a keyword as an option of the command line.
 
     >>> as_option("label_threshold", "auto"), as_option("repair", "True"), as_option("target", "pdq")
     ('--label-threshold auto', '--repair', '--target pdq')
@@ -35,7 +35,7 @@ def as_option(name: str, value: str) -> str:
 
 
 def file_title(path: str) -> str:
-    """Return what to call a detections file: its name without endings.
+    """Return the title of a detection file: its name without endings.
 
     >>> file_title("results/ssd.json.gz")
     'ssd'
@@ -49,20 +49,20 @@ def file_title(path: str) -> str:
 
 
 def make_console(**settings: Any) -> Console:
-    """Return a console on which only the program itself moves the cursor and chooses colours."""
-    # Loaded when something is printed for people: with --json, rich would be a fifteenth of a short command's time.
+    """Return a console that prints text from files without control characters."""
+    # Imported when needed: with --json, rich would take a fifteenth of the time of a short command.
     from rich.console import Console
     from rich.segment import Segment
 
     class PlainConsole(Console):
         def on_broken_pipe(self) -> None:
-            """End the command when standard output has no reader; drop messages when standard error has none."""
+            """Exit if standard output has no reader; drop messages if standard error has none."""
             if not self.stderr:
                 raise  # rich calls this while it handles the error
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
         def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
-            """Yield what is shown, names from files made harmless."""
+            """Yield segments with escaped control characters."""
             for segment in super().render(renderable, options):
                 yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
@@ -70,40 +70,40 @@ def make_console(**settings: Any) -> Console:
 
 
 def results() -> Console:
-    """Return the console for results: standard output; `NO_COLOR` is honoured."""
+    """Return the console of standard output, for results; it respects `NO_COLOR`."""
     return make_console()
 
 
 def table_width() -> int | None:
-    """Return how wide tables may be: as wide as the terminal; None where results go into a file or a program."""
+    """Return the width of the terminal, for tables; None if standard output is a file or pipe."""
     return results().width if sys.stdout.isatty() else None
 
 
 def words() -> Console:
-    """Return the console for everything else: standard error."""
+    """Return the console of standard error, for everything else."""
     return make_console(stderr=True)
 
 
 def note(text: str) -> None:
-    """Print a text for people on standard error, in one line."""
+    """Print a message on standard error, in one line."""
     line = text.lstrip("\n")
     space = text[: len(text) - len(line)]
     words().print(space + one_line(spell_options(line, as_option)), markup=False, soft_wrap=True)
 
 
 def print_notes(notes: Iterable[Note | str], title: str = "") -> None:
-    """Print notes and warnings on standard error, a line each."""
+    """Print notes and warnings on standard error, one per line."""
     for one in as_notes(notes):
         note(f"{title}{one.with_label(as_option)}")
 
 
 def print_text(text: str) -> None:
-    """Print a result, such as a table, as it is."""
+    """Print a result, such as a table, unwrapped."""
     results().print(text, markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object and nothing else; NaN and infinities become null, notes their code, message and fields."""
+    """Print one JSON object: NaN and infinities as null, notes as objects with code, message and fields."""
     text = json.dumps(plain_json(value), ensure_ascii=False, allow_nan=False, default=_describe_note)
     click.echo(printable_json(text))
 
@@ -113,7 +113,7 @@ def _describe_note(note: Note) -> Any:
 
 
 def print_outcome(described: dict[str, Any], notes: Iterable[Note | str], *lines: str, as_json: bool) -> None:
-    """Print what a command did: one JSON object that ends with the notes, or notes and lines for people."""
+    """Print the outcome of a command: one JSON object that ends with the notes, or notes and lines of text."""
     if as_json:
         print_json(described | {"notes": as_notes(notes)})
     else:
@@ -124,7 +124,7 @@ def print_outcome(described: dict[str, Any], notes: Iterable[Note | str], *lines
 
 @contextmanager
 def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Any]:
-    """Give a callable ``progress(done, total)`` that draws a bar, or nothing when standard error is no terminal."""
+    """Yield a callable ``progress(done, total)``; it draws a bar if standard error is a terminal."""
     if quiet or not (console := words()).is_terminal:
         yield lambda done, total: None
         return
@@ -134,7 +134,7 @@ def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Any]:
         TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[count]}"),
         TimeRemainingColumn(), console=console, transient=True,
     ) as bar:  # fmt: skip
-        task = bar.add_task(description, total=None, count="")  # how many there are is not known yet
+        task = bar.add_task(description, total=None, count="")  # the total is unknown before the first call
 
         def progress(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, count=f"{done:,}/{total:,}")
@@ -143,12 +143,12 @@ def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Any]:
 
 
 YEAR = 2026
-"""Of this version, as in LICENSE."""
+"""Year of this version, as in LICENSE."""
 
 _ENTRIES = r"""
 @misc{probox,
   author = {{The probox developers}},
-  title = {probox: measure, make and show probabilistic object detections},
+  title = {probox: evaluation of probabilistic object detectors},
   year = {YEAR},
   note = {Version VERSION}
 }
@@ -181,7 +181,7 @@ _ENTRIES = r"""
 
 
 def format_bibliography() -> str:
-    """Return the entries for probox and for the papers of its standard measures.
+    """Return BibTeX entries of probox and of the papers of its standard metrics.
 
     >>> print(format_bibliography().splitlines()[0])
     % PDQ: hall2020probabilistic. mAP: lin2014microsoft. moLRP: oksuz2018localization. The software: probox.

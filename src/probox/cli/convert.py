@@ -1,4 +1,4 @@
-"""`probox convert` and `probox validate`: files in another format, and what is wrong with files."""
+"""`probox convert` and `probox validate`: convert files, and check them for problems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from probox.tables.groundtruth import GroundTruth
 
 PLAIN = ".json"
-"""An ending that says JSON, but not which."""
+"""The ending of several JSON formats."""
 
 
 def _names() -> list[str]:
@@ -33,39 +33,36 @@ def _names() -> list[str]:
 
 
 def _known(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Return the name of a format, which must be in the registry by now."""
+    """Check the name of a format; plug-ins may add some."""
     return None if value is None else click.Choice(_names()).convert(value, option, context)
 
 
 @click.command("convert")
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
-@click.option("--truth", type=click.Path(), help="Ground truth of the detections.")
-@click.option("--to", "wanted", metavar=f"[{'|'.join(_names())}]", callback=_known, help="Format to write.")
-@output_option("--shards", type=click.IntRange(min=1), help="Write a folder of N Parquet files.")
+@click.option("--truth", type=click.Path(), metavar="FILE", help="Read images and classes from this ground truth.")
+@click.option("--to", "wanted", metavar=f"[{'|'.join(_names())}]", callback=_known, help="Write this format.")
+@output_option("--shards", type=click.IntRange(min=1), help="Write N Parquet files to the folder OUT.")
 @click.option("--repair", is_flag=True, help="Replace invalid covariances with the nearest valid ones.")
 @json_option
 def command(
     source: str, target: str, truth: str | None, wanted: str | None, shards: int | None, repair: bool, as_json: bool
 ) -> None:
-    """Convert detections to COCO results, RVC1 (.json, .json.gz) or Parquet (.parquet).
+    """Convert detections to COCO results, RVC1 or Parquet, and ground truth to Parquet.
 
-    IN may also be what YOLO, Pascal VOC, KITTI and Open Images have for detections or ground truth.
-    Images and class names come from the ground truth. Without --to, the name of OUT says the format: .coco.json or
-    .bbox.json, .rvc1.json, .parquet. With --truth and a plain .json, COCO results become RVC1 and all others COCO
-    results, and a name with no such ending is a folder of RVC1 sequences. Without --truth the format stays, and the
-    file is checked, and compressed or not by the name of OUT; ground truth becomes Parquet. An OUT that is there is
-    replaced if it holds detections (or ground truth, if that is written), and never if it is IN or the ground truth.
-    With --shards, OUT is a folder; Parquet may also be read from and written to URLs, such as s3://bucket/found.
+    IN is a file or folder in any supported format. The name of OUT determines the format: .coco.json, .rvc1.json (both
+    also with .gz) or .parquet. A change of format needs --truth (docs/formats.md).
+
+    With --truth and a plain .json, COCO results become RVC1 and other formats COCO results. Without --truth, the file
+    is checked and copied, compressed if OUT ends in .gz.
 
     \b
     Examples:
       probox convert results.json detections.rvc1.json.gz --truth instances_val2017.json
+      probox convert runs/detect/predict/labels detections.coco.json --truth data.yaml
       probox convert results.json results.json.gz
-      probox convert results.json detections.parquet --truth instances_val2017.json
       probox convert instances_val2017.json truth.parquet
-      probox convert detections.parquet found --shards 16
-      probox convert runs/detect/predict/labels found.coco.json --truth data.yaml
+      probox convert detections.parquet detections --shards 16
     """
     from probox.files.output import check_none_is_input
     from probox.files.reading import Source
@@ -77,7 +74,7 @@ def command(
     form, truth_writers = _choose_format(target, given, wanted, has_truth=truth is not None), truth_formats()
     if shards is not None:
         if wanted not in (None, PARQUET_DETECTIONS.name):
-            raise click.UsageError(f"--shards is for Parquet, and --to asks for {form.title}")
+            raise click.UsageError(f"--shards writes Parquet, but --to is {wanted}: leave out one of the two")
         form, writer = in_shards(shards)
         truth_writers = [writer]
     check_url(target, form)
@@ -94,7 +91,7 @@ def command(
 
 
 def _choose_format(target: str, given: DetectionFormat, wanted: str | None, *, has_truth: bool) -> DetectionFormat:
-    """Return the format to write: the one that is wanted, or that the name of OUT asks for."""
+    """Return the format to write: that of --to, or by the name of OUT."""
     from probox.files.reading import is_url
     from probox.formats.coco import COCO_RESULTS
     from probox.formats.parquet.format import PARQUET_DETECTIONS
@@ -122,8 +119,8 @@ def _rewrite(
 
     assert form.write is not None
     dataset = read_truth(truth).dataset
-    found = given.read(source, dataset, Problems()).to_table(repair=repair)
-    return len(found), found.notes + form.write(target, found, dataset)
+    table = given.read(source, dataset, Problems()).to_table(repair=repair)
+    return len(table), table.notes + form.write(target, table, dataset)
 
 
 def _without_truth(
@@ -134,7 +131,7 @@ def _without_truth(
     truth_writers: list[TruthFormat],
     repair: bool,
 ) -> tuple[str, int | None, Notes]:
-    """Write what needs no ground truth beside it: ground truth itself, or a copy; return what it was as well."""
+    """Write ground truth, or a copy of detections; return which, their number, and notes."""
     for writer in truth_writers:
         if writer.name == form.name and writer.write is not None:
             truth = _as_truth(source, given)
@@ -143,7 +140,7 @@ def _without_truth(
     copied = form.copy(source, target, repair) if form.name == given.name and form.copy is not None else None
     if copied is None:
         raise InputError(
-            f"cannot become {form.title} without the images and classes of the ground truth",
+            f"cannot be written as {form.title} without the images and classes of the ground truth",
             file=source.name,
             remedy="add --truth FILE",
         )
@@ -151,7 +148,7 @@ def _without_truth(
 
 
 def _as_truth(source: Source, given: DetectionFormat) -> GroundTruth | None:
-    """Return the ground truth in a file, or None if it holds detections instead."""
+    """Return the ground truth in a file, or None if it contains detections."""
     from probox.formats.problems import Problems
 
     try:
@@ -176,13 +173,15 @@ def _is_complete(source: Source, given: DetectionFormat) -> bool:
 @click.argument("detections", type=click.Path())
 @json_option
 def validate_command(truth: str, detections: str, as_json: bool) -> int:
-    """Check ground truth and detections: every kind of problem with its first examples.
+    """Check ground truth and detections for errors and likely mistakes.
 
-    Errors stop an evaluation, and the exit status is 1; warnings do not.
+    Prints each kind of problem with its first examples. Errors prevent an evaluation and exit with status 1; warnings
+    do not (docs/formats.md).
 
     \b
-    Example:
+    Examples:
       probox validate instances_val2017.json detections.json
+      probox validate data.yaml runs/detect/predict/labels --json
     """
     from probox.analysis.validation import validate
 

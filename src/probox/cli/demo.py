@@ -17,21 +17,25 @@ WHAT_TO_SEE = (
 )
 
 
-# No scoring options: WHAT_TO_SEE holds under the default convention only.
+# No scoring options: WHAT_TO_SEE is true with default options only.
 @click.command("demo")
 @click.option(
     "--save",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Write ground truth, detections and, with Pillow, pictures to DIR.",
+    help="Write ground truth, detections and, with Pillow, images to DIR.",
 )
 @json_option
 def command(save: str | None, as_json: bool) -> None:
     """Evaluate two synthetic detectors; needs no files.
 
+    Both detectors predict the same boxes and labels; the second also predicts a covariance for each corner. --save
+    writes files to try the other commands with.
+
     \b
-    probox demo
-    probox demo --save demo    # ground truth, detections and pictures for the other commands
+    Examples:
+      probox demo
+      probox demo --save demo
     """
     from probox.demo import make_demo
     from probox.evaluation.evaluate import evaluate
@@ -45,7 +49,7 @@ def command(save: str | None, as_json: bool) -> None:
     written = demo.save(save) if save else []
     notes = []
     try:
-        check_installed(("PIL",) if save else (), extra="report", purpose="no pictures were written, which need")
+        check_installed(("PIL",) if save else (), extra="report", purpose="no images were written, as they need")
     except InputError as error:
         notes.append(str(error))
 
@@ -63,7 +67,7 @@ def command(save: str | None, as_json: bool) -> None:
     if save:
         note(f"\n{len(written)} files written to {save}; try:")
         for line in _try_next(save)[: 1 if notes else None]:
-            click.echo(f"  {printable(line)}", err=True)  # unwrapped, to be copied
+            click.echo(f"  {printable(line)}", err=True)  # unwrapped, for copying
     print_notes(notes)
 
 

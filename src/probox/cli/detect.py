@@ -1,4 +1,4 @@
-"""`probox detect`: run a detector over photos."""
+"""`probox detect`: run a detector on photos."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ uncertainty_option = option_group("Uncertainty")
 dropout_option = option_group("MC dropout")
 
 MOST_WORKERS = 4
-"""More images at a time would take more memory than they save time."""
+"""More images in parallel would cost memory and save little time."""
 
 
 _MEANT_FOR = {
@@ -52,7 +52,7 @@ _MEANT_FOR = {
     "min_members": ("mc-dropout", "flip-scale"),
     "border": tuple(name for name in UNCERTAINTIES if name not in ("none", "masks")),
 }
-"""Options that only some uncertainties heed."""
+"""Options that only some uncertainty methods use."""
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of click take none
@@ -64,10 +64,10 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
         """Return width and height."""
         if isinstance(value, tuple):
             return value
-        found = re.fullmatch(r"([1-9]\d{0,4})(?:[xX]([1-9]\d{0,4}))?", str(value).strip())
-        if found is None:
-            self.fail(f"expected a size such as 640x480, or 640, but got {value!r}", param, ctx)
-        return int(found[1]), int(found[2] or found[1])
+        match = re.fullmatch(r"([1-9]\d{0,4})(?:[xX]([1-9]\d{0,4}))?", str(value).strip())
+        if match is None:
+            self.fail(f"expected a size such as 640x480, or 640, got {value!r}", param, ctx)
+        return int(match[1]), int(match[2] or match[1])
 
 
 @click.command("detect", cls=GroupedCommand, context_settings={"show_default": True})
@@ -77,48 +77,46 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
     "--images",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A photo, a folder, a pattern in quotes, or a text file with one photo per line; may be repeated.",
+    help="Process a photo, a folder, a quoted pattern, or a text file with one photo per line; repeatable.",
 )
 @input_option(
     "--truth",
     type=PathOrUrl(dir_okay=True),
-    help="Ground truth with ids, sizes and categories of the images.  [default: ids are the numbers in file names]",
+    help="Read image ids, sizes and categories from this ground truth.  [default: ids are numbers in file names]",
 )
 @model_option(
     "--family",
     metavar="FAMILY",
     type=click.Choice(["auto", *all_families()]),
     default="auto",
-    help=f"Family of an ONNX graph: auto, {', '.join(all_families())}.",
+    help=f"Read an ONNX graph as this family: auto, {', '.join(all_families())}.",
 )
-@model_option("--weights", type=FILE, help="State dict (file) of torchvision:NAME.")
-@model_option("--device", type=click.Choice(DEVICES), help="Device of torch models.  [default: cpu]")
-@model_option("--classes", type=FILE, help="Class names, one per line.")
-@model_option(
-    "--size", type=Size(), help="Input size of a model that takes any [px].  [default: the model's, or the family's]"
-)
+@model_option("--weights", type=FILE, help="Load this state dict into torchvision:NAME.")
+@model_option("--device", type=click.Choice(DEVICES), help="Run torch models on this device.  [default: cpu]")
+@model_option("--classes", type=FILE, help="Read class names from this file, one per line.  [default: the model's]")
+@model_option("--size", type=Size(), metavar="WxH", help="Resize photos to this size [px].  [default: the model's]")
 @detection_option(
     "--score-threshold",
     type=click.FloatRange(0, 1, max_open=True),
     default=Options.score_threshold,
-    help="Keep detections with a higher score.",
+    help="Keep detections with a score above this.",
 )
 @detection_option(
     "--nms-iou",
     type=click.FloatRange(0, 1),
-    help="Suppress candidates above this IoU with a better one of the same class.  [default, as in each framework: "
+    help="Suppress candidates whose IoU with a better one of their class is higher.  [default, as in each framework: "
     f"{describe_thresholds()}, {YoloV8.nms_iou:g} (ultralytics:FILE.pt), the model's own (torchvision:NAME)]",
 )
 @detection_option(
     "--label-mode",
     type=click.Choice(LABELS),
-    help="Classes of a box that become detections: all above the threshold, or the best.  [default: the family's]",
+    help="Keep all classes of a box above the threshold, or the best.  [default: the family's]",
 )
 @detection_option(
     "--max-detections",
     type=click.IntRange(1),
     default=Options.max_detections,
-    help="Keep at most this many detections per image.",
+    help="Keep at most N detections per image.",
 )
 @uncertainty_option(
     "--uncertainty", type=click.Choice(UNCERTAINTIES), default=Options.uncertainty, help="Source of covariances."
@@ -127,45 +125,43 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
     "--relative-std",
     type=click.FloatRange(0, min_open=True),
     default=Options.relative_std,
-    help="constant: std of a corner, as a fraction of the box's sides.",
+    help="constant: set the std of corners to this fraction of the box's sides.",
 )
 @uncertainty_option(
     "--recipe",
     type=click.Choice(RECIPES),
     default=Options.recipe,
-    help="paper: as published, without prior and least std; not with --border pin.",
+    help="paper: estimate as published, without prior and minimum std; excludes --border pin.",
 )
 @border_option
-@dropout_option("--passes", type=click.IntRange(1), default=Options.passes, help="Passes per image.")
+@dropout_option("--passes", type=click.IntRange(1), default=Options.passes, help="Run N passes per image.")
 @dropout_option(
     "--dropout-rate",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help=f"Probability of masking.  [default: the model's own, or {DEFAULT_RATE:g}]",
+    help=f"Mask with this probability.  [default: the model's, or {DEFAULT_RATE:g}]",
 )
 @dropout_option(
     "--dropout-layers",
     default=Dropout.layers,
-    metavar="heads|backbone|existing|REGEX",
-    help="Layers to mask; auto: existing Dropout nodes, or the heads.",
+    metavar="LAYERS",
+    help="Mask heads, backbone, existing Dropout nodes, or layers by REGEX; auto: existing nodes, else heads.",
 )
 @dropout_option(
     "--dropout-masks",
     type=click.Choice(MASKS),
     help=f"Mask whole channels or single elements.  [default: {DEFAULT_MASKS}]",
 )
-@dropout_option("--seed", type=click.IntRange(0), default=Dropout.seed, help="Random seed of the masks.")
-@dropout_option("--save-graph", type=FILE, help="Write the ONNX graph with masks to this file.")
+@dropout_option("--seed", type=click.IntRange(0), default=Dropout.seed, help="Random seed of masks.")
+@dropout_option("--save-graph", type=FILE, help="Write the ONNX graph with masks to FILE.")
 @fusion_options
-@out_option(
-    "  [default: MODEL.coco.json, or MODEL.rvc1.json where photos have names, but no ids]", required=False, folders=True
-)
-@output_option("--shards", type=click.IntRange(min=1), help="Make --out a folder of N Parquet files.")
+@out_option("  [default: MODEL.coco.json, or MODEL.rvc1.json without image ids]", required=False, folders=True)
+@output_option("--shards", type=click.IntRange(min=1), help="Write N Parquet files to the folder --out.")
 @json_option
-@execution_option("--batch", type=click.IntRange(1), default=1, help="Images per run, if the model allows it.")
+@execution_option("--batch", type=click.IntRange(1), default=1, help="Run N images at once, if the model allows it.")
 @execution_option(
     "--workers",
     type=click.IntRange(1),
-    help=f"Images processed at the same time.  [default: as many as threads, up to {MOST_WORKERS}]",
+    help=f"Process N images in parallel.  [default: number of threads, up to {MOST_WORKERS}]",
 )
 @threads_option
 @dask_option
@@ -180,30 +176,21 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Run a detector over photos.
+    """Run a detector on photos and write its detections.
 
-    MODEL is an ONNX file; torchvision:NAME with --weights FILE; ultralytics:FILE.pt; transformers:DIR, a folder
-    written by save_pretrained; or one's own, python:FILE.py:FUNCTION. Nothing is ever downloaded.
+    MODEL is an ONNX file, torchvision:NAME with --weights, ultralytics:FILE.pt, transformers:DIR or
+    python:FILE.py:FUNCTION. probox downloads no models. Repeat the command to continue an interrupted run.
 
-    Image ids are those of --truth, found by file name, or else the numbers that the names are (000000000139.jpg is
-    139). Photos whose names are no numbers have no ids without --truth: RVC1 holds their names instead, and no other
-    format is written. Photos are turned upright as their cameras noted (EXIF), unless the sizes of --truth say
-    otherwise.
-
-    An interrupted run goes on where it stopped when the same command is given again; one run at a time works on an
-    output. A file that is there is replaced if it holds detections, and one of --save-graph if it is such a graph.
-
-    --dask shares photos over the processes of this machine (local, or local:4 for four of them) or over a cluster that
-    runs already: the address of its scheduler, or its scheduler file. Workers must see the model and the photos by the
-    same paths; each opens the model once, with --threads for a batch [default: 1]. The file is to the bit the same.
+    Image ids are those of --truth, matched by file name, or else the numbers in file names. Without --truth, photos
+    with other names can only be written as RVC1 (docs/detect.md).
 
     \b
-    probox detect yolox_nano.onnx --images photos --uncertainty nms-clusters
-    probox detect yolov8n.onnx --images 'photos/**/*.jpg' --size 640x384 --out found.json
-    probox detect ssd.onnx --images val2017 --truth instances_val2017.json --out found.coco.json \\
-        --uncertainty mc-dropout --dropout-rate 0.2
-    probox detect torchvision:ssd300 --weights ssd300_vgg16_coco-b556d3b4.pth --images photos --out found.json
-    probox detect yolox_nano.onnx --images photos --uncertainty nms-clusters --dask tcp://head:8786
+    Examples:
+      probox detect yolox_nano.onnx --images photos --uncertainty nms-clusters
+      probox detect yolov8n.onnx --images 'photos/**/*.jpg' --size 640x384 --out detections.json
+      probox detect ssd.onnx --images val2017 --truth instances_val2017.json --out detections.coco.json \\
+          --uncertainty mc-dropout --dropout-rate 0.2
+      probox detect torchvision:ssd300 --weights ssd300_vgg16_coco-b556d3b4.pth --images photos --out detections.json
     """
     check_installed(("PIL",), extra="detect", purpose="running detectors needs")
     from probox.detect import choose_images, detect_images
@@ -221,10 +208,10 @@ def command(
     inputs = (*files_of(model, given["weights"]), given["truth"], given["classes"])
     chosen = choose_images([*images, *photos], given["truth"])
     if out is None and shards is not None:
-        raise click.UsageError("--shards needs --out, the folder to write")
+        raise click.UsageError("--shards needs --out DIR, the folder to write")
     out = out or _default_out(split_model(model)[1], chosen)
     if shards is None and is_folder(out):
-        raise click.UsageError(f"--out is a folder, {str(out)!r}: name a file, or add --shards")
+        raise click.UsageError(f"--out {str(out)!r} is a folder, expected a file: name a file, or add --shards N")
     check_output(out, shards=shards)
     check_not_input(out, inputs)
     check_ids(out, chosen.images, shards=shards)
@@ -236,7 +223,7 @@ def command(
         if split_model(model)[0] != "onnx":
             raise click.UsageError("--save-graph needs an ONNX model")
     if dask is not None and given["workers"] is not None:
-        raise click.UsageError("--workers is about one process: leave it out, a cluster of --dask has its own.")
+        raise click.UsageError("--workers does not apply to the workers of --dask: leave it out.")
     names = {field.name for field in dataclasses.fields(Options)} & set(given)
     spread = Spread(**{name: given[name] for name in ("min_std", "prior_std", "shrinkage")})
     options = Options(**{name: given[name] for name in names}, spread=spread)
@@ -251,20 +238,20 @@ def command(
     detector = open_detector(model, **opening, workers=given["workers"] or at_a_time)
     notes: list[Note | str] = [*chosen.notes, *_idle(options.uncertainty)]
     if detector.batch != given["batch"]:
-        notes.append(f"the model takes {with_count(detector.batch, 'image')} at once")
+        notes.append(f"the model processes {with_count(detector.batch, 'image')} per run")
     print_notes(notes)
     settings = {"family": detector.family.name, "size": given["size"], "dropout": str(dropout)}
     started = time.monotonic()
     with ExitStack() as stack:
-        looking = None  # this process looks at photos
+        cluster = None  # run in this process
         if dask is not None:
             from probox.distributed import ClusterLooking, Model, open_client
 
-            looking = ClusterLooking(stack.enter_context(open_client(dask)), Model.from_name(model, **opening))
+            cluster = ClusterLooking(stack.enter_context(open_client(dask)), Model.from_name(model, **opening))
         progress = stack.enter_context(progress_bar(detector.family.name, quiet=as_json))
         run = detect_images(
             detector, chosen.images, out, options, settings=settings, categories=chosen.categories,
-            shards=shards, progress=progress, process=looking,
+            shards=shards, progress=progress, process=cluster,
         )  # fmt: skip
     seconds = time.monotonic() - started
     dropout_layers, graph = getattr(detector, "dropout_layers", ()), getattr(detector, "graph", None)
@@ -290,13 +277,13 @@ def command(
             }
         )
         return
-    resumed = f", {run.resumed} of them from before" if run.resumed else ""
+    resumed = f", {run.resumed} of them from an earlier run" if run.resumed else ""
     seen = f"{with_count(run.images, 'image')}{resumed}, {seconds:.1f} s ({detector.family.name})"
     note(f"{out}: {with_count(len(run.found), 'detection')} in {seen}")
 
 
 def _idle(uncertainty: str) -> list[Note]:
-    """Return a warning for each option that was given and belongs to another uncertainty."""
+    """Return a warning for each option that the uncertainty method does not use."""
     context = click.get_current_context()
     return [
         InputWarning("idle-option", name=as_option(name, ""), meant=" or ".join(meant))
@@ -306,10 +293,10 @@ def _idle(uncertainty: str) -> list[Note]:
 
 
 def _default_out(model: str, chosen: Any) -> Path:
-    """Return a name for the file where none was given, called like the model; what is there is not replaced."""
+    """Return the default name of the output, after the model; raise if it exists."""
     named = any(image.counted for image in chosen.images)
-    stem = re.sub(r"[^\w.-]+", "_", Path(model).stem).strip("._") or "found"
+    stem = re.sub(r"[^\w.-]+", "_", Path(model).stem).strip("._") or "detections"
     out = Path(f"{stem}.{'rvc1' if named else 'coco'}.json")
     if out.exists():
-        raise InputError("is already there", file=str(out), remedy="give its name with --out to replace it")
+        raise InputError("already exists", file=str(out), remedy=f"use --out {out} to replace it")
     return out

@@ -1,4 +1,4 @@
-"""`probox diagnose`: loss breakdown, calibration of standard deviations, and what would help."""
+"""`probox diagnose`: loss breakdown, calibration of standard deviations, and possible gains."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ from probox.cli.shared_options import (
 analysis_option = option_group("Analysis")
 
 PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-error", "thresholds")
-"""The plots that --out writes, beside that of the what-ifs."""
+"""Plots written by --out, in addition to the possible gains."""
 
 
 @click.command("diagnose", cls=GroupedCommand, context_settings={"show_default": True})
 @named_argument("folders", "RESULT_DIR")
 @measures_option(
-    "Metrics whose best label threshold is searched beside PDQ's, separated by commas.",
+    "Find the best label threshold of these metrics too, separated by commas.",
     name="--thresholds-for",
     group="Analysis",
     default="pdq",
     callback=parse_measures,
 )
-@analysis_option("--replicates", type=click.IntRange(min=2), default=1000, help="Bootstrap replicates.")
+@analysis_option("--replicates", type=click.IntRange(min=2), default=1000, help="Draw N bootstrap replicates.")
 @analysis_option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @output_option("--out", type=click.Path(), metavar="DIR", help="Write plots and tables (CSV) to DIR.")
-@output_option("--dark", is_flag=True, help="Draw light lines on a dark background.")
+@output_option("--dark", is_flag=True, help="Use a dark background for plots.")
 @json_option
 @threads_option
 def command(folders: tuple[Named, ...], out: str | None, dark: bool, as_json: bool, **settings: Any) -> None:
-    """Diagnose results: loss breakdown, calibration of standard deviations, and what would help.
+    """Diagnose results: loss breakdown, calibration of standard deviations, and possible gains.
 
-    A summary in words comes first. Then follow the loss breakdown, the gain of each possible repair, calibration per
-    edge, size and class, a comparison with the best constant standard deviation (cross-validated), and all metrics of
-    labels and scores. RESULT_DIR is a folder written by `probox evaluate --out`, or a folder of such folders;
-    NAME=RESULT_DIR gives a result another name.
+    Prints a summary, then tables: the loss breakdown, the gain of each possible fix, and the calibration of standard
+    deviations, labels and scores. Standard deviations are compared with the best constant (docs/diagnosis.md).
+
+    RESULT_DIR is a folder written by `probox evaluate --out DIR`: DIR/NAME, or DIR with several results. NAME= gives
+    a result another name.
 
     \b
-    probox evaluate truth.json detections.json --label-threshold 0.5 --out results
-    probox diagnose results
-    probox diagnose results/ssd results/yolo --out why --json
-    probox diagnose results --thresholds-for lrp,d-ece
-    probox diagnose A=results/ssd B=elsewhere/ssd
+    Examples:
+      probox diagnose results
+      probox diagnose results/ssd results/yolo --out diagnosis --json
+      probox diagnose results --thresholds-for lrp,d-ece
     """
     from probox.analysis.diagnosis import diagnose
 
@@ -75,15 +75,15 @@ def command(folders: tuple[Named, ...], out: str | None, dark: bool, as_json: bo
     from probox.analysis.diagnosis_text import diagnosis_text
 
     for number, (name, diagnosis) in enumerate(diagnoses.items()):
-        score = f"PDQ {100 * loaded[name].pdq:.2f}" if loaded[name].has_pairs else "PDQ not measured"
+        score = f"PDQ {100 * loaded[name].pdq:.2f}" if loaded[name].has_pairs else "without PDQ"
         title = f"{name}: {score}, {loaded[name].convention.describe()}"
         print_text(("\n" if number else "") + f"{title}\n\n{diagnosis_text(diagnosis, table_width())}")
     if out is not None:
-        note(f"plots and tables written to {out}")
+        note(f"wrote plots and tables to {out}")
 
 
 def _write(out: str, loaded: dict[str, Any], diagnoses: dict[str, Any], described: Any, dark: bool) -> None:
-    """Write tables of each result and plots of all."""
+    """Write tables of each result, and plots of all results."""
     import json
 
     import matplotlib.pyplot as plt
@@ -100,7 +100,7 @@ def _write(out: str, loaded: dict[str, Any], diagnoses: dict[str, Any], describe
 
     files: dict[str, bytes] = {"diagnosis.json": json.dumps(plain_json(described), indent=1).encode()}
     for name, diagnosis in diagnoses.items():
-        # Each table is named by its result, so that those of an earlier run are not taken for this one's.
+        # The result's name in file names prevents confusion with tables of earlier runs.
         prefix = name.replace("/", "-")
         files |= {f"{prefix}-{table}": text.encode() for table, text in diagnosis_tables(diagnosis).items()}
     shown = {"": next(iter(loaded.values()))} if len(loaded) == 1 else label_results(loaded)

@@ -1,4 +1,4 @@
-"""`probox draw`: pictures of images with their detections, and of example detections."""
+"""`probox draw`: draw images with their detections, and example detections."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from probox.tables.detections import Detections
 
 LIMIT = 50
-"""So many pictures are drawn unless somebody asks for more."""
+"""Default number of pictures."""
 
 EXAMPLES = 3
-"""Examples of each kind, unless the user gives a number."""
+"""Default number of examples of each kind."""
 
 PAGE = "index.html"
 
@@ -55,7 +55,7 @@ def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("draw", cls=GroupedCommand)
 @click.argument("source", type=click.Path())
-@choice_option("--image", "wanted", multiple=True, metavar="ID", help="Draw the image of this id or file name; repeat.")
+@choice_option("--image", "wanted", multiple=True, metavar="ID", help="Draw the image of this id or name; repeatable.")
 @_choices
 @choice_option("--limit", type=click.IntRange(min=1), help=f"Draw at most N images.  [default: {LIMIT}]")
 @choice_option("--all", "all_images", is_flag=True, help="Draw all images.")
@@ -71,31 +71,32 @@ def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
     "--show-above",
     type=click.FloatRange(0, 1),
     metavar="T",
-    help="Draw all matched detections, and the others above T; 0 draws all. Matches do not change.  "
-    f"[default: the {MOST_SHOWN} most confident detections above the label threshold]",
+    help=f"Draw matched detections, and others above T; 0: all.  [default: the {MOST_SHOWN} most confident ones]",
 )
 @look_option(
-    "--colours", type=click.Choice(list(PALETTES)), default="blue-orange", show_default=True, help="Choose a palette."
+    "--colours", type=click.Choice(list(PALETTES)), default="blue-orange", show_default=True, help="Use this palette."
 )
 @look_option(
-    "--corners", type=click.Choice(CORNERS), default="ellipse", show_default=True, help="Draw covariances like this."
+    "--corners", type=click.Choice(CORNERS), default="ellipse", show_default=True, help="Draw covariances in this form."
 )
-@look_option("--heatmap", is_flag=True, help="Show P(x), the probability of every pixel, with a scale.")
+@look_option("--heatmap", is_flag=True, help="Show the probability of every pixel, with a scale.")
 @look_option(
     "--veil", type=click.FloatRange(0, 1), default=VEIL, show_default=True, help="Opacity of the white overlay, 0 to 1."
 )
-@look_option("--label-text", type=click.Choice(LABELS), default="full", show_default=True, help="Write this on boxes.")
-@input_option("--images", type=click.Path(), metavar="DIR", help="Folder of photos.  [default: no photos]")
-@input_option(
-    "--truth", type=click.Path(), metavar="FILE", help="Evaluate a file of detections on this ground truth first."
+@look_option(
+    "--label-text", type=click.Choice(LABELS), default="full", show_default=True, help="Label boxes with this."
 )
-@input_option("--detections", type=click.Path(), metavar="FILE", help="Read heatmaps from FILE (see above).")
-# Not --image-ids: --image chooses.
+@input_option("--images", type=click.Path(), metavar="DIR", help="Read photos from this folder.  [default: no photos]")
+@input_option("--truth", type=click.Path(), metavar="FILE", help="Evaluate the detections on this ground truth first.")
+@input_option(
+    "--detections", type=click.Path(), metavar="FILE", help="Read heatmaps from the evaluated detection file."
+)
+# No --image-ids: --image chooses.
 @scoring_options(leave_out=["image_ids"])
 @output_option("--out", type=click.Path(), metavar="DIR", required=True, help="Write pictures to DIR.")
 @output_option(
     "--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True,
-    help="File format of pictures."
+    help="Write pictures in this file format."
 )  # fmt: skip
 @json_option
 def command(
@@ -115,58 +116,43 @@ def command(
 ) -> None:
     """Draw images with objects and detections.
 
-    SOURCE is a result that `probox evaluate --out` wrote, or a folder with one; or a file of detections, which is drawn
-    as it is or, with --truth, evaluated first. Colours: true positives are blue (mask and box), matches of the wrong
-    class purple, false positives (box) and missed objects (mask) orange. Scoring options are for --truth; a result
-    takes --label-threshold only.
+    SOURCE is a result of `probox evaluate --out`, or a detection file. A detection file is drawn alone, or evaluated
+    first with --truth. Scoring options other than --label-threshold need --truth.
 
-    Without a choice of images the first 50 are drawn. --worst ranks images by lost points: TP + FP + FN minus the sum
-    of pPDQ. Images without any detection are drawn by --missed, --image and --all only.
-
-    A picture shows the 20 most confident detections above the label threshold, and states this limit. The threshold
-    is that of --label-threshold or of the result. A result of all detections is drawn at the threshold where its PDQ
-    is highest on these images. Detections below the threshold are left out before matching, as by `probox evaluate`.
-    Without ground truth the threshold is 0.3.
-
-    --examples draws example detections instead, each with its caption, and index.html with all of them: boxes whose
-    errors are far beyond their standard deviations, or far below, or as predicted, and confident wrong labels.
-
-    Heatmaps of probabilistic segmentation are not kept in SOURCE: name the file that was evaluated with
-    --detections to see them.
-
-    All pictures appear when the last is drawn. Those that an earlier `probox draw` wrote are replaced; any other file
-    of the same name, such as a photo, is refused.
+    True positives are blue, matches of another class purple, false positives and missed objects orange. By default, the
+    20 most confident detections above the label threshold are drawn (docs/pictures.md).
 
     \b
-    probox draw results --images val2017 --out pictures --worst 20
-    probox draw results/ssd --images val2017 --out pictures --image 139 --heatmap --format pdf
-    probox draw results --images val2017 --out examples --examples
-    probox draw detections.json --images val2017 --out pictures
-    probox draw detections.json --truth truth.json --preset paper --clip corners --out pictures --worst 20
+    Examples:
+      probox draw results --images val2017 --out pictures --worst 20
+      probox draw results/ssd --images val2017 --out pictures --image 139 --heatmap --format pdf
+      probox draw results --images val2017 --out examples --examples
+      probox draw detections.json --images val2017 --out pictures
+      probox draw detections.json --truth truth.json --preset paper --out pictures
     """
     choices = {name: options.pop(name.replace("-", "_")) for name in CHOICES}
     ranked = [(name, n) for name, n in choices.items() if n is not None]
     if len(ranked) + bool(wanted) + all_images + (limit is not None) + (examples is not None) > 1:
         raise click.UsageError(
-            "choose images by --image, by --limit, --all, --examples, or by one of --worst, --best, ..."
+            f"use only one of --image, --limit, --all, --examples and {', '.join(f'--{name}' for name in CHOICES)}"
         )
     photos = None if images is None else Path(images)
     if photos is not None and not photos.is_dir():
-        raise InputError("is not a folder", file=str(images), remedy="give the folder of photos")
-    evaluation, found = _read_evaluation(source, truth, detections, scoring)
+        raise InputError("not a folder, expected the folder of photos", file=str(images), remedy="check --images")
+    evaluation, table = _read_evaluation(source, truth, detections, scoring)
     threshold = scoring.convention.fixed_threshold
     if examples is not None:
         if evaluation is None:
-            raise click.UsageError("--examples needs a truth: give --truth, or a folder of results")
+            raise click.UsageError("--examples needs ground truth: add --truth FILE, or name a result folder as SOURCE")
         evaluation = _at_threshold(evaluation, threshold)
-        _write_examples(evaluation, found, examples, photos, Path(out), ending, options, as_json=as_json)
+        _write_examples(evaluation, table, examples, photos, Path(out), ending, options, as_json=as_json)
         return
     choice = Choice(wanted, ranked[0] if ranked else None, None if all_images else limit or LIMIT)
     show_above = options["show_above"]
     if evaluation is None:
         job = _plan_detections(source, threshold, photos, choice)
     else:
-        job = _plan_evaluation(evaluation, threshold, found, photos, choice, best_threshold=show_above is None)
+        job = _plan_evaluation(evaluation, threshold, table, photos, choice, best_threshold=show_above is None)
     written = _write(job, Path(out), ending, options, scoring.threads, quiet=as_json)
     pictures = [{"image_id": i, "file": str(p)} for i, p in zip(job.images, written, strict=True)]
     scores: dict[str, Any] = {}
@@ -178,35 +164,35 @@ def command(
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Which images: given ones, the first of a ranking, or the first `limit` of all; None: no limit."""
+    """Chosen images: given ones, the first of a ranking, or the first `limit` of all; None: no limit."""
 
     wanted: tuple[str, ...]
     ranked: tuple[str, int] | None
     limit: int | None
 
     def limit_ids(self, ids: list[int], notes: list[Note | str]) -> list[int]:
-        """Return the first images, and say how many others there are."""
+        """Return the first images, with a note on the others."""
         if self.limit is None or len(ids) <= self.limit:
             return ids
         notes.append(
-            f"the first {self.limit:,} of {len(ids):,} images were drawn; --all draws them all, --limit N more, "
-            "--worst N or --image ID others"
+            f"drew the first {self.limit:,} of {len(ids):,} images; "
+            "use --all, --limit N, --worst N or --image ID for others"
         )
         return ids[: self.limit]
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to draw: file names and photos of images by their ids, and the function that returns what is on one."""
+    """What to draw: file names and photos by image id, and the function that returns the view of an image."""
 
     images: dict[int, str]
     photos: dict[int, Path | None]
     view: Callable[[int, str], ImageView]
     notes: list[Note | str]
     evaluation: Evaluation | None = None
-    """How detections were judged, if they were."""
+    """The result, if there is ground truth."""
     shown_above: float | None = None
-    """The label threshold of what is shown of detections without ground truth."""
+    """The label threshold of detections without ground truth."""
 
 
 def _at_threshold(evaluation: Evaluation, threshold: float | None) -> Evaluation:
@@ -218,33 +204,33 @@ def _at_threshold(evaluation: Evaluation, threshold: float | None) -> Evaluation
 def _plan_evaluation(
     evaluation: Evaluation,
     threshold: float | None,
-    found: Detections | None,
+    table: Detections | None,
     photos: Path | None,
     choice: Choice,
     *,
     best_threshold: bool,
 ) -> Job:
-    """Return what to draw of an evaluation, at a threshold or the best one; `found` has heatmaps, if there are any."""
+    """Return what to draw of a result, at a threshold or the best one; `table` has heatmaps, if there are any."""
     from probox.analysis.ranking import choose_images, find_images, find_seen_images
     from probox.files.photos import find_photo
     from probox.pictures.view import at_best_threshold, view_of_image
 
-    seen = find_seen_images(evaluation)  # before a threshold empties some
+    seen = find_seen_images(evaluation)  # before a threshold removes detections
     notes: list[Note | str] = []
     if threshold is not None:
         evaluation = _at_threshold(evaluation, threshold)
     elif best_threshold and (best := at_best_threshold(evaluation)) is not evaluation:
         notes.append(
             f"only detections above {best.convention.label_threshold:.4g} are matched and drawn: PDQ is highest there "
-            f"on these images ({100 * best.pdq:.2f}, with all detections {100 * evaluation.pdq:.2f}); "
-            "--label-threshold T sets a threshold, --show-above 0 draws all detections"
+            f"({100 * best.pdq:.2f}, with all detections {100 * evaluation.pdq:.2f}); --label-threshold T sets another "
+            "threshold, --show-above 0 draws all detections"
         )
         evaluation = best
     listed = choice.limit is None or choice.wanted or (choice.ranked and choice.ranked[0] == "missed")
     if not seen.all() and not listed:
         notes.append(
-            f"{(~seen).sum():,} images without any detection were passed over: the detector seems to have seen the "
-            "others only; --missed N, --image ID and --all draw them too"
+            f"skipped {(~seen).sum():,} images without detections: the detector probably ran on the others only; "
+            "--missed N, --image ID and --all draw them"
         )
     dataset = evaluation.dataset
     if choice.wanted:
@@ -253,28 +239,28 @@ def _plan_evaluation(
         name, n = choice.ranked
         ids = choose_images(evaluation, name, n, seen=seen)
         if len(ids) < n:
-            notes.append(f"fewer than {n:,} images have {CHOICES[name].split(' ', 2)[2]}: {len(ids):,}")
+            notes.append(f"--{name}: {len(ids):,} images qualify, {n:,} requested")
     else:
         ids = choice.limit_ids(dataset.image_ids[seen | (choice.limit is None)].tolist(), notes)
     names = dict(zip(dataset.image_ids.tolist(), dataset.file_names, strict=True))
     shown = {image_id: find_photo(photos, image_id, names[image_id]) if photos else None for image_id in ids}
     return Job(
         {image_id: names[image_id] for image_id in ids}, shown,
-        lambda image_id, name: view_of_image(evaluation, image_id, found),
+        lambda image_id, name: view_of_image(evaluation, image_id, table),
         notes + _describe_missing_photos(ids, shown, photos),
         evaluation,
     )  # fmt: skip
 
 
 def _plan_detections(source: str, threshold: float | None, photos: Path | None, choice: Choice) -> Job:
-    """Return what to draw of detections that nothing is compared with."""
+    """Return what to draw of detections without ground truth."""
     import numpy as np
 
     from probox.pictures.standalone import read_standalone
     from probox.pictures.view import view_of_detections
 
     if choice.ranked is not None and choice.ranked[0] != "crowded":
-        raise click.UsageError(f"--{choice.ranked[0]} needs a truth: give --truth, or a folder of results")
+        raise click.UsageError(f"--{choice.ranked[0]} needs ground truth: add --truth FILE, or name a result as SOURCE")
     alone = read_standalone(source, photos)
     table = alone.detections
     notes: list[Note | str] = list(table.notes)
@@ -286,7 +272,7 @@ def _plan_detections(source: str, threshold: float | None, photos: Path | None, 
         known = set(map(str, ids))
         unknown = [text for text in choice.wanted if text not in known]
         if unknown:
-            raise InputError(f"no detections in image {unknown[0]!r}", file=source, remedy="give an image id")
+            raise InputError(f"no detections in image {unknown[0]!r}", file=source, remedy="give another image id")
         ids = list(map(int, choice.wanted))
     elif choice.ranked is not None:
         ids = every[np.argsort(-counts, kind="stable")[: choice.ranked[1]]].tolist()
@@ -304,15 +290,17 @@ def _plan_detections(source: str, threshold: float | None, photos: Path | None, 
 def _describe_missing_photos(
     image_ids: Iterable[int], photos: dict[int, Path | None], folder: Path | None
 ) -> list[Note | str]:
-    """Return what to say of images whose photo is not in the folder, if there are any."""
+    """Return a note on images without a photo in the folder, if there are any."""
     missing = [image_id for image_id in image_ids if photos.get(image_id) is None]
     if folder is None or not missing:
         return []
-    return [f"{with_count(len(missing), 'image')} without a photo in {folder} (the first: {missing[0]}): plain ground"]
+    return [
+        f"{with_count(len(missing), 'image')} without a photo in {folder}, first image {missing[0]}; plain background"
+    ]
 
 
 def _name_files(images: dict[int, str]) -> dict[int, str]:
-    """Return a name per picture: the photo's, if it is fit for a file and no other image has it, else the id."""
+    """Return a name per picture: that of the photo if it is valid and unique, else the image id."""
     stems = {i: re.sub(r"[^\w.-]+", "_", Path(name.replace("\\", "/")).stem)[:80] for i, name in images.items()}
     counts = collections.Counter(stem.lower() for stem in stems.values())
     return {i: stem if stem.strip("._") and counts[stem.lower()] == 1 else f"image-{i}" for i, stem in stems.items()}
@@ -321,7 +309,7 @@ def _name_files(images: dict[int, str]) -> dict[int, str]:
 def _read_evaluation(
     source: str, truth: str | None, detections: str | None, scoring: Scoring
 ) -> tuple[Evaluation | None, Detections | None]:
-    """Return the evaluation that was made or is made now, and detections with heatmaps; None without any truth."""
+    """Return the loaded or computed result, and detections with heatmaps; None without ground truth."""
     from probox.evaluation.evaluate import evaluate
     from probox.evaluation.folders import only_result, read_again
     from probox.evaluation.result import Evaluation
@@ -331,21 +319,21 @@ def _read_evaluation(
     result = only_result(source)
     idle = [flag for flag in scoring.typed if flag not in ("--label-threshold", "--threads")]
     if idle and (result is not None or truth is None):
-        why = "a result was judged when it was made" if result else "without --truth none is judged"
-        raise click.UsageError(f"{idle[0]} says how to judge a file of detections by --truth, but {why}")
+        why = "SOURCE is a result, which was scored before" if result else "--truth is missing"
+        raise click.UsageError(f"{idle[0]} only applies to a detection file with --truth, but {why}")
     if result is not None:
         evaluation = Evaluation.load(result)
         if detections is None:
             return evaluation, None
         return evaluation, read_again(detections, evaluation, read_truth(truth) if truth else None)
     if truth is not None:
-        table, found = scoring.read(truth, source, "draw")
-        return evaluate(table, found, convention=scoring.convention, threads=scoring.threads), found
+        ground_truth, table = scoring.read(truth, source, "draw")
+        return evaluate(ground_truth, table, convention=scoring.convention, threads=scoring.threads), table
     if Path(source).is_dir() and not is_parquet_source(source):
         raise InputError(
-            "holds no evaluation.json",
+            "contains no results",
             file=source,
-            remedy="give a folder that `probox evaluate --out` wrote, or --truth",
+            remedy="give a folder written by `probox evaluate --out`, or add --truth FILE",
         )
     return None, None
 
@@ -361,7 +349,7 @@ def _draw(
     processes: int = 1,
     page: Callable[[], bytes] | None = None,
 ) -> list[Path]:
-    """Draw pictures, and a page of them if one is given, into a folder: all of them or none."""
+    """Draw pictures and an optional page of them into a folder, all or none."""
     from probox.files.output import output_folder
     from probox.pictures.batch import draw_tasks
     from probox.support.optional import require
@@ -373,7 +361,7 @@ def _draw(
         progress(0, len(names))
         for name, drawn in zip(names, draw_tasks(tasks, processes), strict=True):
             if drawn.problem is not None:
-                notes.append(f"{drawn.problem}: plain ground")
+                notes.append(f"{drawn.problem}; plain background")
             written.append(out.write(name, drawn.content))
             progress(len(written), len(names))
         if page is not None:
@@ -384,10 +372,10 @@ def _draw(
 def _write(
     job: Job, folder: Path, ending: str, options: dict[str, Any], threads: int | None, *, quiet: bool
 ) -> list[Path]:
-    """Draw the images of a job, and note how many detections are not drawn."""
+    """Draw the images of a job; add a note on detections that are not drawn."""
     from probox.pictures.batch import Task, process_count
 
-    hidden: list[int] = []  # detections of each picture that has any
+    hidden: list[int] = []  # number of hidden detections per picture, if any
     above = options["show_above"]
 
     def tasks() -> Iterator[Task]:
@@ -406,15 +394,15 @@ def _write(
         if above is None and job.shown_above is not None:
             limit += f", above {job.shown_above:g}"
         job.notes.append(
-            f"detections not drawn: {sum(hidden):,}, in {with_count(len(hidden), 'picture')}; "
-            f"pictures show {limit}; --show-above 0 draws all"
+            f"{sum(hidden):,} detections in {with_count(len(hidden), 'picture')} are not drawn: pictures show {limit}; "
+            "--show-above 0 draws all"
         )
     return written
 
 
 def _write_examples(
     evaluation: Evaluation,
-    found: Detections | None,
+    table: Detections | None,
     n: int,
     photos: Path | None,
     folder: Path,
@@ -423,7 +411,7 @@ def _write_examples(
     *,
     as_json: bool,
 ) -> None:
-    """Find examples, draw them, write a page with all of them, and say what was written."""
+    """Find examples, draw them, write a page with all of them, and print the files."""
     from probox.analysis.examples import example_detections
     from probox.files.photos import find_photo
     from probox.pictures.batch import Task
@@ -441,7 +429,7 @@ def _write_examples(
 
     def tasks() -> Iterator[Task]:
         for example in examples:
-            view = view_of_example(evaluation, example, found)
+            view = view_of_example(evaluation, example, table)
             photo = find_photo(photos, example.image_id, view.file_name) if photos else None
             shown[example.image_id] = photo
             yield Task(view, photo, {**look, "caption": example.caption}, ending,

@@ -1,7 +1,8 @@
-"""`probox evaluate`: metrics of detection files, as a summary or as the paper's Table 1."""
+"""`probox evaluate` and `probox table`: metrics of detection files."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import math
@@ -54,7 +55,7 @@ metric_option = option_group("Metrics")
 
 
 class _Command(GroupedCommand):
-    """A command whose --thresholds takes any number of numbers: ``--thresholds 0.5 0.05``."""
+    """A command whose --thresholds takes several numbers: ``--thresholds 0.5 0.05``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         spread: list[str] = []
@@ -63,6 +64,11 @@ class _Command(GroupedCommand):
                 spread.append("--thresholds")
             spread.append(arg)
         return super().parse_args(ctx, spread)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options; the help of `probox table` refers to that of `probox evaluate`."""
+        if self.name != "table":
+            super().format_options(ctx, formatter)
 
 
 def _is_number(text: str) -> bool:
@@ -81,31 +87,31 @@ def _is_number(text: str) -> bool:
     group="Metrics",
     callback=parse_measures,
 )
-@metric_option("--per-class", is_flag=True, help="Add a table of classes.")
-@metric_option("--per-size", is_flag=True, help="Add a table of small, medium and large objects.")
-@metric_option("--coco", is_flag=True, help="Add COCO's twelve numbers: AP, AP50, AP75, AR and of sizes.")
+@metric_option("--per-class", is_flag=True, help="Add a table with a row per class.")
+@metric_option("--per-size", is_flag=True, help="Add a table with rows for small, medium and large objects.")
+@metric_option("--coco", is_flag=True, help="Add COCO's twelve numbers: AP and AR by IoU, size and detection limit.")
 @metric_option("--intervals", is_flag=True, help="Add 95% bootstrap confidence intervals.")
 @metric_option(
     "--thresholds",
     multiple=True,
     type=click.FloatRange(0.0, 1.0),
     metavar="T...",
-    help="Print a table with a row per file and threshold: detections with a label probability above T.",
+    help="Print a row per file and threshold, for detections with a label probability above T.",
 )
 @scoring_options(auto=True)
 @output_option(
     "--format",
     "style",
     type=click.Choice([*text.STYLES, "github"]),
-    help="Print a table with a row per file, best values marked; github: a job summary in Markdown.",
+    help="Print a table with a row per file and marked best values; github: Markdown for $GITHUB_STEP_SUMMARY.",
 )
-@output_option("--out", type=click.Path(), metavar="DIR", help="Keep the evaluation of each file in DIR/NAME.")
+@output_option("--out", type=click.Path(), metavar="DIR", help="Write the result of each file to DIR/NAME.")
 @output_option(
     "--csv",
     "csv_folder",
     type=click.Path(),
     metavar="DIR",
-    help="Write numbers, groups, detections and objects as CSV files.",
+    help="Write metrics, classes, sizes, images, detections and objects as CSV files to DIR.",
 )
 @json_option
 @part_option
@@ -123,46 +129,24 @@ def command(
     as_json: bool,
     **tables: bool,
 ) -> None:
-    """Evaluate one or several files of DETECTIONS on TRUTH.
+    """Evaluate one or several detection files on ground truth.
 
-    TRUTH is COCO ground truth (.json, .json.gz), Parquet, a folder of challenge sequences, or labels of YOLO
-    (data.yaml, or data.yaml:test for another part than val), Pascal VOC, KITTI or Open Images. DETECTIONS are COCO
-    results, RVC1, Parquet, or files as those formats have them. Formats are detected by content. Parquet files may
-    be larger than memory. A warning names the likely cause of suspicious input.
+    TRUTH and DETECTIONS may be COCO, YOLO, Pascal VOC, KITTI, Open Images, RVC1 or Parquet. The format is detected
+    from the content; for YOLO, name data.yaml (docs/formats.md). probox warns about suspicious input.
 
-    --thresholds and --format print the paper's Table 1; `probox table` is the same as --format text. For a job summary
-    on GitHub, append --format github to $GITHUB_STEP_SUMMARY.
-
-    --out keeps each result in DIR/NAME. NAME is that of the file without .json, .gz or .parquet, unless you give
-    another: NAME=DETECTIONS. Results of the same names are replaced in one step, all of them or none; others in DIR
-    must have been measured alike, on the same images. If DIR cannot be replaced as a whole (the current folder, a mount
-    point, beside folders of your own, a system other than Linux), `kill -9` can leave old and new results there.
-
-    --csv writes summary.csv, per_class.csv, per_size.csv, per_image.csv, confusion.csv, detections.csv and objects.csv
-    into DIR, or for several files into DIR/NAME each: numbers in full, fractions instead of per cent, undefined values
-    empty.
-
-    --part 3/16 evaluates the third of sixteen ranges of images, for many machines. `probox merge` makes one result of
-    all parts, bit-identical to that of one machine. --keep matches is for results that are larger than memory: about 10
-    bytes a detection, for PDQ, mAP and LRP; --keep summary keeps sums only, for PDQ.
-
-    --dask shares the work over the processes of this machine (local, or local:4 for four of them) or over a running
-    cluster: the address of its scheduler, or its scheduler file. Every number is bit-identical to that of one
-    process. With --out, finished parts are kept in DIR.partial: after a crash, the same command does what is missing.
+    Results are named after their files, or by NAME=. Use --part, --keep or --dask for data sets larger than memory
+    (docs/cluster.md).
 
     \b
-    probox evaluate instances_val2017.json detections.json
-    probox evaluate instances_val2017.json detections.json --measures map --coco
-    probox evaluate data.yaml runs/detect/predict/labels
-    probox evaluate truth.json ssd.json YOLO=results/17.json --label-threshold 0.5 --out results
-    probox evaluate truth.json ssd.json --label-threshold auto
-    probox evaluate truth.json ssd.json yolo.json --thresholds 0.5 0.05 --format latex
-    probox evaluate truth.json probabilistic.json --measures nll,energy,coverage --per-class
-    probox evaluate instances_val2017.json detections.json --image-ids ids.json
-    probox evaluate truth.parquet found.parquet --part 3/16 --keep matches --out parts/3
-    probox evaluate truth/ found/ --dask tcp://head:8786 --out results
+    Examples:
+      probox evaluate instances_val2017.json detections.json
+      probox evaluate data.yaml runs/detect/predict/labels
+      probox evaluate truth.json ssd.json YOLO=results/17.json --label-threshold 0.5 --out results
+      probox evaluate truth.json ssd.json yolo.json --thresholds 0.5 0.05 --format latex
+      probox evaluate truth.json detections.json --measures nll,energy,coverage --per-class
+      probox evaluate truth.parquet detections.parquet --dask local --keep matches --out results
     """
-    import probox.evaluation.evaluate  # noqa: F401  (the time that is reported is without loading it)
+    import probox.evaluation.evaluate  # noqa: F401  (imported before the clock starts)
     from probox.evaluation.inputs import share_truth
 
     started = time.perf_counter()
@@ -199,6 +183,20 @@ def command(
         note(f"{time.perf_counter() - started:.2f} s{kept_in}{tables_in}")
 
 
+table_command = copy.copy(command)
+table_command.name = "table"
+table_command.help = """Print a table with a row per detection file, as in Table 1 of the PDQ paper.
+
+    Does the same as `probox evaluate --format text` and takes all its options: see `probox evaluate --help`.
+
+    \b
+    Examples:
+      probox table truth.json ssd.json YOLO=results/17.json
+      probox table truth.json ssd.json yolo.json --thresholds 0.5 0.05 --format latex
+      probox table truth.json ssd.json yolo.json --measures pdq,nll --intervals --format markdown
+    """
+
+
 def _check_usage(
     scoring: Scoring,
     dask: str | None,
@@ -207,26 +205,26 @@ def _check_usage(
     style: str | None,
     tables: dict[str, bool],
 ) -> None:
-    """Raise if options do not go together."""
+    """Raise for options that exclude each other."""
     keep, threshold = scoring.keep, scoring.convention.label_threshold
     flag = "--part" if scoring.part is not None else "--dask" if dask is not None else f"--keep {keep}"
     coco = tables["coco"]
     several = coco or tables["per_class"] or tables["per_size"]
     problems = {
-        "--label-threshold is one threshold for all rows, --thresholds a row for each: give one of the two": (
+        "--label-threshold applies one threshold to all rows, --thresholds makes a row for each: give one of the two": (
             thresholds and threshold is not None
         ),
-        f"--label-threshold auto needs the tables of all images, which {flag} does not have: leave out one of both": (
+        f"--label-threshold auto needs the tables of all images, excluded by {flag}: leave out one of the two": (
             threshold == "auto" and flag != "--keep all"
         ),
-        "--coco shows the numbers of map: add it to --measures": (
+        "--coco needs the metric map: add it to --measures": (
             coco and "map" not in (scoring.measures or standard_names())
         ),
-        "--coco needs the matches of boxes, which --keep matches and --keep all keep": coco and keep == "summary",
-        "--csv writes tables, which --keep all keeps": csv_folder is not None and keep != "all",
-        "--thresholds needs tables, which --keep all keeps": thresholds and keep != "all",
+        "--coco needs the matches of boxes: use --keep matches or --keep all": coco and keep == "summary",
+        "--csv needs tables of all detections: use --keep all": csv_folder is not None and keep != "all",
+        "--thresholds needs tables of all detections: use --keep all": thresholds and keep != "all",
         "--thresholds prints one table: leave out --per-class, --per-size and --coco": thresholds and several,
-        "--format csv prints one table: use --csv for those of --per-class and --per-size": style == "csv" and several,
+        "--format csv prints one table: use --csv DIR for classes and sizes": style == "csv" and several,
     }
     for problem, wrong in problems.items():
         if wrong:
@@ -235,7 +233,7 @@ def _check_usage(
 
 @dataclasses.dataclass(frozen=True)
 class _Printer:
-    """Evaluations by the names of their files, and which tables of them are shown."""
+    """Results by name, and the tables to print."""
 
     rows: dict[str, Evaluation]
     paths: list[str]
@@ -262,28 +260,28 @@ class _Printer:
                 "name": name,
                 **self._describe_groups(name),
             }
-            for found in self._compute_intervals([evaluation]):
-                row |= {"intervals": found.to_dict(), "notes": [*row["notes"], *found.notes]}
+            for own in self._compute_intervals([evaluation]):
+                row |= {"intervals": own.to_dict(), "notes": [*row["notes"], *own.notes]}
             described.append(row)
         print_json(described[0] if len(described) == 1 else {"results": described})
 
     def print_summary(self, *, titled: bool) -> None:
-        """Print a table with how to read it, those of groups, and notes."""
-        found = self._compute_intervals(self.rows.values())
+        """Print the summary, tables of groups, and notes."""
+        intervals = self._compute_intervals(self.rows.values())
         named = [(name if titled else "", evaluation.summary()) for name, evaluation in self.rows.items()]
         against = next(iter(self.rows.values())).scored_against
         convention, width = self.scoring.convention, table_width()
-        summary = text.summary_text(named, convention, _limits(found), against=against, width=width)
+        summary = text.summary_text(named, convention, _limits(intervals), against=against, width=width)
         print_text("\n\n".join([summary, *self._extra_tables("text")]))
         for name, evaluation in self.rows.items():
             title = f"{name}: " if len(self.rows) > 1 else ""
             note(f"{title}{evaluation.counts_in_words}" + ("" if evaluation.part is None else f"; {evaluation.part}"))
             print_notes([*evaluation.warnings, *evaluation.notes, *self._group_notes(evaluation)], title)
-        _print_intervals(found)
+        _print_intervals(intervals)
 
     def print_table(self, thresholds: tuple[float, ...], style: str, *, as_json: bool) -> None:
-        """Print the paper's Table 1: a row per file and threshold."""
-        # With --thresholds no row is of all detections.
+        """Print a row per file and threshold, as in Table 1 of the paper."""
+        # With --thresholds, no row uses all detections.
         skip = "false-positives-dominate" if thresholds else ""
         warnings = {
             name: [warning for warning in evaluation.warnings if warning.code != skip]
@@ -295,7 +293,7 @@ class _Printer:
             for threshold in thresholds or (None,)
         ]
         convention, against = self.scoring.convention, cut[0][-1].scored_against
-        found = self._compute_intervals(evaluation for *_, evaluation in cut)
+        intervals = self._compute_intervals(evaluation for *_, evaluation in cut)
         if as_json:
             described: list[dict[str, Any]] = [
                 {
@@ -309,7 +307,7 @@ class _Printer:
                 }
                 for name, path, threshold, evaluation in cut
             ]
-            for row, own in zip(described, found, strict=False):
+            for row, own in zip(described, intervals, strict=False):
                 row["intervals"] = own.to_dict()
             print_json({"rows": described, "convention": convention.to_dict(), "scored_against": against})
             return
@@ -324,7 +322,7 @@ class _Printer:
             above = f"{thresholds[0]:g}" if len(set(thresholds)) == 1 else "threshold"
         markup = "markdown" if style == "github" else style
         heading = "Approach (threshold)" if thresholds else "Approach"
-        look: dict[str, Any] = {"limits": _limits(found), "width": table_width(), "threshold": above}
+        look: dict[str, Any] = {"limits": _limits(intervals), "width": table_width(), "threshold": above}
         tables = [text.format_table(titled, markup, heading=heading, **look), *self._extra_tables(markup)]
         parts = [text.list_directions(text.shown_columns(titled)), text.measured_words(convention, against)]
         reading = "; ".join(part for part in [*parts, with_count(len(cut[0][-1].dataset), "image")] if part)
@@ -336,12 +334,12 @@ class _Printer:
             ]
             tables = ["### Evaluation", tables[0], f"<sub>{reading}</sub>", *tables[1:], *alerts]
         print_text("\n\n".join(tables))
-        _print_intervals(found)
+        _print_intervals(intervals)
         note(reading)
 
     @functools.cached_property
     def _groups(self) -> dict[str, list[tuple[str, str, dict[str, dict[str, float]]]]]:
-        """Name in JSON, heading, and summaries by group, of each table of groups that is shown, by file."""
+        """Key in JSON, heading and summaries by group, of each requested table of groups, by file."""
         shown = (("per_class", "Class", self.per_class), ("per_size", "Size", self.per_size))
         return {
             name: [(key, heading, _select_numbers(evaluation, key)) for key, heading, asked in shown if asked]
@@ -349,12 +347,12 @@ class _Printer:
         }
 
     def _describe_groups(self, name: str) -> dict[str, Any]:
-        """Return numbers of groups, and COCO's, for JSON."""
+        """Return metrics of groups and COCO's numbers, for JSON."""
         groups: dict[str, Any] = {key: summaries for key, _, summaries in self._groups[name]}
         return groups | ({"coco": self.rows[name].coco()} if self.coco else {})
 
     def _group_notes(self, evaluation: Evaluation) -> list[Note]:
-        """Return notes on groups with too few pairs for measures of pairs, and on measures without groups."""
+        """Return notes on groups with few matched pairs, and on metrics without groups."""
         notes: list[Note] = []
         asked = measures_called(evaluation.measures)
         for name, wanted in (("class", self.per_class), ("size", self.per_size)):
@@ -376,7 +374,7 @@ class _Printer:
         return notes
 
     def _extra_tables(self, style: str) -> list[str]:
-        """Return tables of classes and sizes of each file, and COCO's numbers."""
+        """Return tables of classes and sizes, and COCO's numbers."""
         threshold = text.threshold_words(self.scoring.convention)
         look: dict[str, Any] = {"mark_best": False, "by_metric": False, "width": table_width(), "threshold": threshold}
         tables = []
@@ -389,7 +387,7 @@ class _Printer:
         return [*tables, self._coco_table(threshold, style)] if self.coco else tables
 
     def _coco_table(self, threshold: str | None, style: str) -> str:
-        """Return COCO's twelve numbers, a row each, in the order and the words of pycocotools."""
+        """Return COCO's twelve numbers, in the order and with the labels of pycocotools."""
         from probox.measures.boxes.mean_ap import COCO_LABELS
 
         heading = "COCO [%], higher is better" + ("" if threshold is None else f", scores > {threshold}")
@@ -403,7 +401,7 @@ class _Printer:
         )
 
     def _compute_intervals(self, evaluations: Iterable[Evaluation]) -> list[Intervals]:
-        """Return the intervals of each evaluation, if they are shown."""
+        """Return the intervals of each result, if requested."""
         if not self.intervals:
             return []
         from probox.analysis.resampling import bootstrap
@@ -412,34 +410,36 @@ class _Printer:
 
 
 def _select_numbers(evaluation: Evaluation, table: str) -> dict[str, dict[str, float]]:
-    """Return counts and the numbers of the summary of each group, per class or per size."""
+    """Return counts and summary metrics of each class or size."""
     measured = {*COUNTS, *evaluation.summary()}
     groups = getattr(evaluation, table)()
     return {group: {key: own[key] for key in own if key in measured} for group, own in groups.items()}
 
 
 def _limits(intervals: list[Intervals]) -> list[Limits] | None:
-    """Return what tables show of intervals."""
+    """Return the limits that tables show."""
     return [own.limits() for own in intervals] or None
 
 
 def _print_intervals(intervals: list[Intervals]) -> None:
-    """Print how intervals were made, and notes on them, each once."""
+    """Print how the intervals were computed, and their notes, each once."""
     if intervals and (first := intervals[0]).images > 1:
-        note(f"[{100 * first.level:g} % intervals]: {first.replicates:,} draws of {first.images:,} images")
+        note(
+            f"[{100 * first.level:g}% intervals]: {first.replicates:,} bootstrap replicates of {first.images:,} images"
+        )
     print_notes(dict.fromkeys(one for own in intervals for one in own.notes))
 
 
 def _describe_choice(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the label thresholds that were chosen, for JSON; nothing where none were."""
+    """Return the label thresholds that `auto` chose, for JSON."""
     choice = evaluation.threshold_choice
     return {} if choice is None else {"label_threshold": choice.to_dict()}
 
 
 def _check_csv_folder(target: str, names: Sequence[str]) -> None:
-    """Raise if the tables of these results could not be written there, or would lie among those of another kind of run.
+    """Raise if the tables cannot be written there, or would be mixed with those of another kind of run.
 
-    Tables of one file in DIR, and of several in folders of it, would look like those of one run.
+    Tables of one file are in DIR, those of several files in folders of DIR; together they would look like one run.
     """
     from probox.files.output import check_output_folder, list_files_written
 
@@ -448,14 +448,14 @@ def _check_csv_folder(target: str, names: Sequence[str]) -> None:
     if depths - {1 if len(names) == 1 else 2}:
         held, now = ("several files", "one") if len(names) == 1 else ("one file", "several")
         raise InputError(
-            f"holds tables of {held}, among which those of {now} would be lost",
+            f"contains tables of {held}, cannot add tables of {now}",
             file=target,
-            remedy="choose another folder, or remove these tables first",
+            remedy="choose another folder, or remove the tables",
         )
 
 
 def _csv_files(names: Sequence[str]) -> list[str]:
-    """Return the files with tables of these results; those of several are in a folder each."""
+    """Return the names of the CSV files; several results have a folder each."""
     return [f"{name}/{table}.csv" if len(names) > 1 else f"{table}.csv" for name in names for table in CSV_TABLES]
 
 

@@ -1,4 +1,4 @@
-"""`probox fuse`: several detectors' files into one; and options of all commands that write a file of detections."""
+"""`probox fuse`: fuse the files of several detectors; and options of commands that write detections."""
 
 from __future__ import annotations
 
@@ -34,48 +34,48 @@ border_option = uncertainty_option(
     type=click.Choice(BORDERS),
     default="keep",
     show_default=True,
-    help="Edges at the image border: keep their estimated std, or pin it to half their distance to the border "
-    "(PDQ-optimal; overconfident, not for a filter).",
+    help="Keep the std of edges at the image border, or pin it to half their distance to the border: higher PDQ, but "
+    "overconfident.",
 )
 
 
 def fusion_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of covariances from several boxes, which `probox.fusion` takes under the same names."""
+    """Add the options of fusion; `probox.fusion` has keywords of the same names."""
     for add in (
         fusion_option("--shrinkage", type=AT_LEAST_ZERO, default=Spread.shrinkage,
-                      help="Weight of --prior-std, in members."),
+                      help="Weight --prior-std like this number of members."),
         fusion_option("--prior-std", type=AT_LEAST_ZERO, default=Spread.prior_std,
-                      help="Std of a single box, as a fraction of its sides."),
-        fusion_option("--min-std", type=AT_LEAST_ZERO, default=Spread.min_std, help="Least std of a corner [px]."),
+                      help="Prior std: a fraction of the box's sides."),
+        fusion_option("--min-std", type=AT_LEAST_ZERO, default=Spread.min_std, help="Minimum std of a corner [px]."),
         fusion_option("--absent-counts/--absent-ignored", default=True,
-                      help="Members without a detection lower its score, or are ignored."),
+                      help="Count members without the detection as score 0, or ignore them."),
         fusion_option("--min-members", type=click.IntRange(1), default=1,
-                      help="Keep detections with at least this many members."),
+                      help="Keep detections with at least N members."),
     ):  # fmt: skip
         command = add(command)
     return command
 
 
 class PathOrUrl(click.Path):
-    """A path, or the URL of what only Parquet can be: text, since a path would leave out one of its slashes."""
+    """A path, or the URL of a Parquet file; URLs stay text, as a path would drop a slash."""
 
     def __init__(self, *, dir_okay: bool) -> None:
         super().__init__(dir_okay=dir_okay, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a path, or a URL as it is."""
+        """Return a path, or a URL as text."""
         return value if is_url(value) else super().convert(value, param, ctx)
 
 
 def out_option(
     default: str = "", *, required: bool = True, folders: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option --out; where it is not required, `default` describes the name of the file."""
+    """Return the option --out; if it is not required, `default` describes the default name."""
     return output_option(
         "--out",
         required=required,
         type=PathOrUrl(dir_okay=folders),
-        help=f"File to write: {endings_in_words()}; JSON also as .gz.{default}",
+        help=f"Write detections to this file: {endings_in_words()}; JSON also as .gz.{default}",
     )
 
 
@@ -84,16 +84,16 @@ def out_option(
 @named_argument("members", "DETECTIONS")
 @out_option()
 @cluster_option(
-    "--iou", type=click.FloatRange(0, 1, min_open=True), default=0.7, help="Least IoU with the mean box of a cluster."
+    "--iou", type=click.FloatRange(0, 1, min_open=True), default=0.7, help="Minimum IoU with a cluster's mean box."
 )
 @cluster_option(
-    "--label-affinity", type=click.Choice(LABEL_AFFINITIES), default="same", help="Labels that may form one cluster."
+    "--label-affinity", type=click.Choice(LABEL_AFFINITIES), default="same", help="Labels allowed in one cluster."
 )
 @cluster_option(
     "--label-similarity",
     type=click.FloatRange(0, 1),
     default=0.5,
-    help="Least similarity of label distributions with --label-affinity similar.",
+    help="--label-affinity similar: minimum overlap of label distributions.",
 )
 @fusion_options
 @border_option
@@ -101,13 +101,14 @@ def out_option(
 def command(truth: str, members: tuple[Named, ...], out: Path, as_json: bool, **settings: Any) -> None:
     """Fuse the detections of several detectors, or passes of one, into probabilistic detections.
 
-    Detections that overlap and agree become one, whose corners have the members' mean and covariance. TRUTH tells
-    images and classes; its objects are not looked at. A file that is there is replaced if it holds detections, but
-    never one of those that are fused. Nothing is scored. NAME=DETECTIONS gives a file a name to be called by.
+    Overlapping detections with matching labels form a cluster. The fused detection has the mean and the covariance of
+    the cluster's corners (docs/fusion.md). Only images and classes are read from TRUTH.
 
     \b
-    probox fuse instances_val2017.json ssd.json yolo.json rcnn.json --out ensemble.json
-    probox fuse instances_val2017.json SSD=results/17.json YOLO=results/18.json --out ensemble.json
+    Examples:
+      probox fuse instances_val2017.json ssd.json yolo.json rcnn.json --out ensemble.json
+      probox fuse instances_val2017.json SSD=results/17.json YOLO=results/18.json --out ensemble.parquet
+      probox fuse instances_val2017.json ssd.json yolo.json --iou 0.6 --min-members 2 --out ensemble.json
     """
     from probox.files.output import check_not_input
     from probox.formats import read_detections, read_truth

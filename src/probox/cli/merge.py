@@ -1,4 +1,4 @@
-"""`probox merge`: merging the parts that several machines evaluated."""
+"""`probox merge`: merge results of parts of the images."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ if TYPE_CHECKING:
     from probox.support.types import Ints
 
 
+PARTS = "give folders written by `probox evaluate --part K/N --out DIR`"
+
+
 @click.command("merge")
 @click.argument("parts", nargs=-1, required=True, type=click.Path(), metavar="PART_DIR...")
-@click.option("--out", required=True, type=click.Path(), metavar="DIR", help="Keep merged results in DIR/NAME.")
-@click.option("--incomplete", is_flag=True, help="Accept missing parts: the result is a part itself.")
+@click.option("--out", required=True, type=click.Path(), metavar="DIR", help="Write merged results to DIR/NAME.")
+@click.option("--incomplete", is_flag=True, help="Allow missing parts; the result is a part, too.")
 @json_option
 def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -> None:
-    """Merge parts that `probox evaluate --part` kept, in any order.
+    """Merge results of `probox evaluate --part`, in any order.
 
-    Every number is bit-identical to that of one machine. Errors name missing, repeated and foreign parts. Each PART_DIR
-    is a DIR of --out, with a result for each NAME, or the folder of one result. Results of different images are merged
-    too, if they were measured alike. Results of the same names in --out are replaced as by `probox evaluate --out`,
-    all of them or none.
+    The merged result is bit-identical to a single run. PART_DIR is a folder of `probox evaluate --out`, or one result
+    in it. Results of different images with equal settings can be merged, too (docs/cluster.md).
 
     \b
-    probox evaluate truth.json found.json --part 1/2 --out parts/1
-    probox evaluate truth.json found.json --part 2/2 --out parts/2
-    probox merge parts/* --out results
+    Examples:
+      probox evaluate truth.json detections.json --part 1/2 --out parts/1
+      probox evaluate truth.json detections.json --part 2/2 --out parts/2
+      probox merge parts/* --out results
     """
     from probox.evaluation.merge import merge
     from probox.evaluation.text import summary_text
@@ -75,12 +77,12 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
     for (name, result), folders in zip(merged.items(), groups.values(), strict=True):
         title = f"{name}: " if len(merged) > 1 else ""
         what = "" if result.part is None else f"; {result.part}"
-        note(f"{title}{len(folders)} parts, {len(result.dataset):,} images{what}; kept in {place / name}")
+        note(f"{title}{len(folders)} parts, {len(result.dataset):,} images{what}; wrote {place / name}")
         print_notes([*result.warnings, *result.notes], title)
 
 
 def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
-    """Return the folders to merge by the name of the result; one without a name is a folder that was given itself."""
+    """Return the folders to merge by the name of the result; the name of a given result is empty."""
     from probox.evaluation.folders import find_results
     from probox.evaluation.storage import WORDS
 
@@ -89,11 +91,11 @@ def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
     for text in parts:
         path = Path(text)
         if not path.is_dir():
-            raise InputError("no such folder", file=text, remedy="give the folders that --out named")
+            raise InputError("no such folder", file=text, remedy=PARTS)
         alone = (path / WORDS).is_file()
         inside = find_results([text])
         if inside == [path] and not alone:
-            raise InputError("holds no result", file=text, remedy="evaluate this part again")
+            raise InputError("contains no results", file=text, remedy=PARTS)
         for folder in inside:
             name = "" if alone else folder.name
             groups.setdefault(name, []).append(folder)
@@ -101,35 +103,33 @@ def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
     if "" in given and len(given) > 1:
         others = next(texts for name, texts in given.items() if name)
         raise InputError(
-            f"is a result itself, but {others[0]} is a folder of results",
+            f"is a result, but {others[0]} is a folder of results",
             file=given[""][0],
-            remedy="give results, or the folders that --out named, not both",
+            remedy="give results only, or folders of results only",
         )
     for name, texts in given.items():
         there = set(texts)
         without = [text for text in parts if text not in there]
         if without:
             raise InputError(
-                f"holds no result called {name!r}, as {texts[0]} does",
+                f"contains no result {name!r}, but {texts[0]} does",
                 file=without[0],
-                remedy="evaluate the same files for each part",
+                remedy="evaluate the same detection files for each part",
             )
     return groups
 
 
 def _refuse_hiding(place: Path) -> None:
-    """Raise if there are results in a folder, which one in the folder itself would hide."""
+    """Raise if the folder contains results, which a result in the folder itself would hide."""
     from probox.evaluation.storage import WORDS
 
     inside = next(iter(sorted(place.glob(f"*/{WORDS}"))), None) if place.is_dir() else None
     if inside is not None:
-        raise InputError(
-            "is in this --out, and would be hidden by a result there", file=str(inside.parent), remedy="choose another"
-        )
+        raise InputError("would be hidden by a result in --out", file=str(inside.parent), remedy="choose another --out")
 
 
 def _refuse_inputs(place: Path, merged: dict[str, Any], groups: dict[str, list[Path]]) -> None:
-    """Raise if a result would replace one of its parts."""
+    """Raise if a merged result would replace one of its parts."""
     given = {folder.resolve() for folders in groups.values() for folder in folders}
     for name in merged:
         if (place / name).resolve() in given:
@@ -144,18 +144,18 @@ def refuse_other_runs(
     image_ids: Ints,
     classes: Sequence[str],
 ) -> None:
-    """Raise if results that are to stay in `out` were not measured as new ones will be; `names` are replaced.
+    """Raise if other results in `out` have other settings than the new ones; results of `names` are replaced.
 
-    Other files in the folders of `names` are left alone.
+    Other files in the folders of `names` are not changed.
     """
     from probox.evaluation.folders import find_results
     from probox.evaluation.storage import WORDS, check_place, load
 
     if out.exists() and not out.is_dir():
         raise InputError("is a file, expected a folder to write to", file=str(out), remedy="choose another name")
-    remedy = "keep this run in another folder, or remove that result first"
+    remedy = "choose another --out, or remove that result"
     if (out / WORDS).is_file():
-        raise InputError(f"holds a result itself ({WORDS}), which would hide those in it", file=str(out), remedy=remedy)
+        raise InputError(f"contains a result itself ({WORDS}), which would hide others", file=str(out), remedy=remedy)
     for name in names:
         check_place(out / name)
     for folder in find_results([str(out)]):
@@ -163,18 +163,18 @@ def refuse_other_runs(
             continue
         there = load(folder)
         differs = {
-            f"by convention {there.convention.describe()}, not {convention.describe()}": there.convention != convention,
-            f"for {' and '.join(there.measures)}, not {' and '.join(measures)}": set(there.measures) != set(measures),
+            f"by {there.convention.describe()}, not {convention.describe()}": there.convention != convention,
+            f"with {', '.join(there.measures)}, not {', '.join(measures)}": set(there.measures) != set(measures),
             "on other images": not np.array_equal(there.dataset.image_ids, image_ids),
-            "for other classes": tuple(there.classes) != tuple(classes),
+            "with other classes": tuple(there.classes) != tuple(classes),
         }
         for how, true in differs.items():
             if true:
-                raise InputError(f"holds a result that was measured {how}", file=str(folder), remedy=remedy)
+                raise InputError(f"contains a result scored {how}", file=str(folder), remedy=remedy)
 
 
 def keep_results(out: Path, results: Mapping[str, Evaluation]) -> None:
-    """Write results to `out`, a folder each, all of them or none; the folder keeps their order."""
+    """Write each result to a folder in `out`, all or none, with their order."""
     from probox.evaluation.folders import count_positions
     from probox.evaluation.storage import save_results
 

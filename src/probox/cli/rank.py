@@ -1,4 +1,4 @@
-"""`probox rank`: images by predictive uncertainty, to choose what to annotate next."""
+"""`probox rank`: rank images by predictive uncertainty, for active learning."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ranking_option = option_group("Ranking")
 STYLES = ("text", "csv")
 
 _NUMBERS = 3
-"""Columns before that of file names."""
+"""Number of columns before the file names."""
 
 
 @click.command("rank", cls=GroupedCommand, context_settings={"show_default": True})
@@ -39,14 +39,14 @@ _NUMBERS = 3
     metavar="IDS",
     help="Rank these images only: ids separated by commas, or a file with a JSON list or an id per line.",
 )
-@input_option("--truth", type=click.Path(), metavar="FILE", help="Ground truth with file names and all images.")
+@input_option("--truth", type=click.Path(), metavar="FILE", help="Read images and file names from this ground truth.")
 @ranking_option("--by", type=click.Choice(list(UNCERTAINTIES)), default="entropy", help="Uncertainty (above).")
 @ranking_option(
     "--aggregate", type=click.Choice(list(AGGREGATES)), default="sum", help="Aggregate the detections of an image."
 )
-@label_threshold_option("Rank by detections with a label probability above T.", auto=False, group="Ranking")
+@label_threshold_option("Use only detections with a label probability above T.", auto=False, group="Ranking")
 @ranking_option("--top", type=click.IntRange(min=1), help="List the first N images only.")
-@output_option("--out", type=click.Path(), metavar="FILE", help="Write image ids too, as a JSON list.")
+@output_option("--out", type=click.Path(), metavar="FILE", help="Write image ids to FILE, as a JSON list.")
 @output_option("--format", "style", type=click.Choice(STYLES), default=STYLES[0], help="Format of the table.")
 @json_option
 def command(
@@ -61,25 +61,22 @@ def command(
     style: str,
     as_json: bool,
 ) -> None:
-    """Rank images by predictive uncertainty (active learning). No ground truth is needed.
+    """Rank images by predictive uncertainty, for active learning. Ground truth is optional.
 
-    The uncertainty of a detection (--by) is that of its labels or of its box:
-
-    \b
-    entropy  of the label probabilities, in nats; what they leave of 1 is background
-    margin   1 - (p1 - p2) of the two most probable labels, background being one
-    spread   mean std of the edges over the box's side; needs covariances
-
-    The uncertainty of an image is the sum over its detections, since it is annotated as a whole; mean and max do not
-    favour crowded images. Detections of low score add up: leave them out by --label-threshold.
-
-    Images come most uncertain first, equals by id; images without detections come last, without a number. Ids
-    written by --out are what `probox evaluate --image-ids` takes. --out replaces a file that `probox rank` wrote, or an
-    empty one, and no other: a tab after the opening bracket marks its lists.
+    The most uncertain images come first, images without detections last. By default, the uncertainties of an image's
+    detections are added, which prefers crowded images: set --label-threshold (docs/ranking.md).
 
     \b
-    probox rank detections.json --label-threshold 0.1 --top 50 --out next.json
-    probox rank detections.parquet --by spread --aggregate mean --format csv
+    Uncertainties (--by):
+      entropy  of the label probabilities and background, in nats
+      margin   1 - (p1 - p2) of the two most probable labels, background included
+      spread   mean std of the edges / side of the box; needs covariances
+
+    \b
+    Examples:
+      probox rank detections.json --label-threshold 0.1 --top 50 --out next.json
+      probox rank detections.parquet --by spread --aggregate mean --format csv
+      probox evaluate truth.json detections.json --image-ids next.json
     """
     from probox.analysis.ranking import rank
     from probox.evaluation.inputs import parse_image_ids
@@ -88,15 +85,15 @@ def command(
     if out is not None:
         check_not_input(out, (detections, truth, image_ids))
         check_replaceable(out, IDS, folder=True)
-    found, known, names, notes = _read(detections, truth)
+    table, known, names, notes = _read(detections, truth)
     wanted = known if image_ids is None else list(parse_image_ids(image_ids, "--image-ids"))
     if truth is not None and image_ids is not None:
-        strangers = sorted(set(wanted) - set(known))
-        if strangers:
-            raise InputError("the ground truth does not have this image", file="--image-ids", image=strangers[0])
+        unknown = sorted(set(wanted) - set(known))
+        if unknown:
+            raise InputError("not in the ground truth", file="--image-ids", image=unknown[0], remedy="leave it out")
     if not wanted:
-        raise InputError("holds no detections: there is nothing to rank", file=detections)
-    everything = rank(found, by, aggregate=aggregate, label_threshold=label_threshold, image_ids=wanted)
+        raise InputError("no detections to rank", file=detections)
+    everything = rank(table, by, aggregate=aggregate, label_threshold=label_threshold, image_ids=wanted)
     notes += everything.notes
     if empty := int((everything.detections == 0).sum()):
         notes.append(Note("images-last", empty, total=len(everything)))
@@ -113,11 +110,11 @@ def command(
     click.echo(printable(csv_text(cells)) if style == "csv" else grid(cells, names=False, words=words))
     print_notes(notes)
     if out is not None:
-        note(f"{len(ranking):,} image ids written to {out}")
+        note(f"wrote {len(ranking):,} image ids to {out}")
 
 
 def _read(path: str, truth: str | None) -> tuple[Detections, list[int], dict[int, str], list[Note]]:
-    """Return the detections, the ids of all images that are known of, their file names, and notes."""
+    """Return the detections, the ids of all known images, their file names, and notes."""
     from probox.files.reading import Source
     from probox.formats import read_detections, read_truth
     from probox.formats.registry import format_of_detections
@@ -153,5 +150,5 @@ def _cells(rows: list[dict[str, Any]], by: str, digits: str) -> list[list[str]]:
 
 
 MARK = b"[\t"
-"""How a list begins that `probox rank` wrote: JSON like any other list, but with a tab that no other program writes."""
+"""Start of a list that `probox rank` wrote: valid JSON, with a tab that other programs do not write."""
 IDS = Kind("image ids that `probox rank` wrote", lambda path: file_head(path).startswith(MARK))

@@ -1,4 +1,4 @@
-"""`probox report` and `probox plot`: an HTML page of tables, plots and images, and plots alone."""
+"""`probox report` and `probox plot`: an HTML report with tables, plots and images; and plots alone."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from probox.pictures.style import ENDINGS
 
 @click.command("report", cls=GroupedCommand)
 @named_argument("results", "RESULT_DIR")
-@input_option("--truth", type=click.Path(), metavar="FILE", help="Show masks and file names of this truth.")
-@input_option("--images", type=click.Path(), metavar="DIR", help="Copy photos from DIR.  [default: no photos]")
+@input_option("--truth", type=click.Path(), metavar="FILE", help="Show masks and file names of this ground truth.")
+@input_option("--images", type=click.Path(), metavar="DIR", help="Copy photos from this folder.  [default: no photos]")
 @input_option(
     "--detections",
     type=click.Path(),
     multiple=True,
     metavar="FILE",
-    help="Read heatmaps from FILE (see above); one for each RESULT_DIR, in order.",
+    help="Read heatmaps from the evaluated FILE; repeat it once per result, in order.",
 )
-@output_option("--out", type=click.Path(), metavar="DIR", required=True, help="Write the page to DIR.")
-@output_option("--title", default="probox report", metavar="TEXT", show_default=True, help="Heading of the page.")
-@output_option("--embed", is_flag=True, help="Write one file; DIR may be a file name that ends in .html.")
+@output_option("--out", type=click.Path(), metavar="DIR", required=True, help="Write the report to DIR.")
+@output_option("--title", default="probox report", metavar="TEXT", show_default=True, help="Heading of the report.")
+@output_option("--embed", is_flag=True, help="Write a single file; --out may end in .html.")
 @json_option
 def command(
     results: tuple[Named, ...],
@@ -47,22 +47,18 @@ def command(
     embed: bool,
     as_json: bool,
 ) -> None:
-    """Write an interactive HTML page with tables, plots and every image of the evaluations in RESULT_DIR.
+    """Write an interactive HTML report with tables, plots and every image.
 
-    RESULT_DIR is a folder that `probox evaluate --out` wrote, or a folder of such folders; all must have been
-    measured on the same truth. NAME=RESULT_DIR gives one another name. The page opens from disk in any browser,
-    without a server or the network.
+    The report opens in any browser and works offline (docs/explorer.md). All results must have the same ground truth.
 
-    Heatmaps of probabilistic segmentation are not kept in RESULT_DIR: name the files that were evaluated with
-    --detections to see them.
-
-    The page goes into a new folder or replaces an earlier report, whose files are known by a list in the folder; other
-    files there are left alone. If anything fails, the earlier report stays.
+    RESULT_DIR is a folder written by `probox evaluate --out DIR`: DIR/NAME, or DIR with several results. NAME= gives
+    a result another name.
 
     \b
-    probox report results --images val2017 --out report
-    probox report results/ssd results/yolo --images val2017 --out report.html --embed
-    probox report A=results/ssd B=elsewhere/ssd --out report
+    Examples:
+      probox report results --images val2017 --out report
+      probox report results/ssd results/yolo --images val2017 --out report.html --embed
+      probox report base=results/ssd new=results/yolo --out report
     """
     from probox.errors import InputError
     from probox.evaluation.folders import read_again
@@ -74,18 +70,18 @@ def command(
     loaded = load_named(results)
     if detections and len(detections) != len(loaded):
         raise InputError(
-            f"expected one --detections for each of {len(loaded)} results, but got {len(detections)}",
-            remedy="give them in the order of the results",
+            f"expected --detections once per result, {len(loaded)} times, got {len(detections)}",
+            remedy="repeat it in the order of the results",
         )
     shown = read_truth(truth) if truth is not None else None
-    found = [read_again(path, one, shown) for path, one in zip(detections, loaded.values(), strict=bool(detections))]
+    tables = [read_again(path, one, shown) for path, one in zip(detections, loaded.values(), strict=bool(detections))]
     with progress_bar("photos", quiet=as_json) as progress:
         page, notes = write_report(
-            loaded, out, images=images, truth=shown, detections=found, title=title, embed=embed, progress=progress
+            loaded, out, images=images, truth=shown, detections=tables, title=title, embed=embed, progress=progress
         )
     size = 0
-    for path in [page] if Path(out) == page else list_files_written(page.parent, "report"):  # one file, by its name
-        with suppress(FileNotFoundError):  # another run is just replacing it
+    for path in [page] if Path(out) == page else list_files_written(page.parent, "report"):  # --embed with a file name
+        with suppress(FileNotFoundError):  # another run replaces it now
             size += path.stat().st_size
     seconds = time.perf_counter() - started
     described = {"page": str(page), "bytes": size, "seconds": seconds, "results": list(loaded)}
@@ -98,24 +94,24 @@ def command(
 @output_option("--out", type=click.Path(), metavar="DIR", required=True, help="Write plots to DIR.")
 @output_option(
     "--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True,
-    help="File format of plots."
+    help="Write plots in this file format."
 )  # fmt: skip
-@output_option("--dark", is_flag=True, help="Draw light lines on a dark background.")
+@output_option("--dark", is_flag=True, help="Use a dark background.")
 @json_option
 def plot_command(results: tuple[Named, ...], out: str, ending: str, dark: bool, as_json: bool) -> None:
-    """Plot evaluations: one line or colour for each RESULT_DIR.
+    """Plot one or several results.
 
-    Quality distributions, spatial against label quality, foreground against background, what a label
-    threshold does, precision and recall, classes, sizes and others. RESULT_DIR is a folder that
-    `probox evaluate --out` wrote, or a folder of such folders; NAME=RESULT_DIR gives one another name.
+    Plots show distributions of the qualities, metrics over the label threshold, precision and recall, calibration,
+    classes and sizes. Each result has a line or colour (docs/pictures.md).
 
-    All plots appear when the last is drawn. Those that an earlier `probox plot` wrote are replaced; any other file of
-    the same name is refused.
+    RESULT_DIR is a folder written by `probox evaluate --out DIR`: DIR/NAME, or DIR with several results. NAME= gives
+    a result another name.
 
     \b
-    probox plot results --out plots
-    probox plot results/ssd results/yolo --out plots --format pdf
-    probox plot A=results/ssd B=elsewhere/ssd --out plots
+    Examples:
+      probox plot results --out plots
+      probox plot results/ssd results/yolo --out plots --format pdf
+      probox plot base=results/ssd new=results/yolo --out plots --dark
     """
     from probox.files.output import output_folder
     from probox.support.optional import require
@@ -137,12 +133,12 @@ def plot_command(results: tuple[Named, ...], out: str, ending: str, dark: bool, 
             plot = io.BytesIO()
             figure.savefig(plot, format=ending)
             written.append({"name": name, "file": str(folder.write(names[name], plot.getvalue()))})
-        progress(len(written), len(written))  # not every plot fits every result
+        progress(len(written), len(written))  # some plots do not apply to all results
     reason = breakdown.why_not(named)
     if as_json:
         left_out = [] if reason is None else [{"name": breakdown.DIFFERENCE.name, "reason": reason}]
         print_json({"plots": written, "left_out": left_out})
         return
-    note(f"{len(written)} plots written to {out}")
+    note(f"wrote {len(written)} plots to {out}")
     if len(named) > 1 and reason is not None:
-        note(f"note: {breakdown.DIFFERENCE.name} left out: {reason}")
+        note(f"note: skipped {breakdown.DIFFERENCE.name}: {reason}")

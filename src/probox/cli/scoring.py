@@ -1,4 +1,4 @@
-"""The options of commands that score files: convention, metrics, images and threads."""
+"""Options of commands that score files: preset, metrics, images and threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from probox.cli.completion import complete_measures
-from probox.cli.console import note
+from probox.cli.console import as_option, note
 from probox.cli.shared_options import execution_option, input_option, option, option_group
 from probox.convention import CHOICES, PRESETS, Convention
 from probox.errors import InputError
@@ -36,31 +36,31 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 Measure = Callable[[str, str, Any], "Evaluation"]
-"""Takes a path, the name of its result and a progress; returns the result."""
+"""Takes a path, the name of the result and a progress callable; returns the result."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Scoring:
-    """What the scoring options of a command say; None is as good as not given."""
+    """Values of the scoring options; None: not given."""
 
     convention: Convention
     repair: bool
     threads: int | None
     typed: tuple[str, ...]
-    """The options that were given, as flags."""
+    """Options on the command line, as flags."""
     image_ids: list[int] | None = None
     measures: tuple[str, ...] | None = None
     part: tuple[int, int] | None = None
-    """Number and count of a part of the images."""
+    """Number of a part of the images, and number of parts."""
     keep: Keep = "all"
 
     @property
     def measures_to_keep(self) -> tuple[str, ...]:
-        """Return the metrics of results: those that follow from what is kept."""
+        """Return the metrics that can be computed from the kept data."""
         return measures_to_keep(self.measures or standard_names(), self.keep, asked=self.measures is not None)
 
     def select_ids(self, truth: SharedTruth) -> npt.NDArray[np.int64]:
-        """Return the ids of the images that are scored."""
+        """Return the ids of the scored images."""
         from probox.tables.dataset import chosen_ids
 
         ids = truth.image_ids
@@ -88,14 +88,14 @@ class Scoring:
 def open_measure(
     there: SharedTruth, truth: str, scoring: Scoring, dask: str | None, out: str | None
 ) -> Iterator[Measure]:
-    """Give a function that evaluates a file, here or over a cluster; kept parts go when the block has saved results."""
+    """Yield a function that evaluates a file, in this process or on Dask; kept parts are removed after the block."""
     if dask is None:
         yield lambda path, name, progress: scoring.evaluate(there, path, progress)
         return
     if scoring.part is not None:
-        raise click.UsageError("--dask cuts images into parts by itself: leave out --part.")
+        raise click.UsageError("--dask splits the images itself: leave out --part.")
     if scoring.threads is not None:
-        raise click.UsageError("--threads is about one process: leave it out, workers of --dask have their own.")
+        raise click.UsageError("--threads does not apply to the workers of --dask: leave it out.")
     from probox.distributed import open_client, run_evaluation
     from probox.files.output import remove_if_empty
 
@@ -114,7 +114,7 @@ def open_measure(
                 )
             )  # fmt: skip
             if run.kept:
-                note(f"{name}: {run.kept} of {run.parts} parts were done before")
+                note(f"{name}: continued with {run.kept} of {run.parts} parts finished before")
             result: Evaluation = run.result
             return result
 
@@ -123,42 +123,42 @@ def open_measure(
         except BaseException:
             kept = 0 if folder is None else len(list(folder.glob("*/part-*.probox")))
             if kept:
-                note(f"{kept} finished parts are kept in {folder}; the same command goes on from there")
+                note(f"{kept} finished parts are kept in {folder}; repeat the command to continue")
             raise
 
 
 class _LabelThreshold(click.FloatRange):
-    """A number between 0 and 1, or `auto` where a command can choose it."""
+    """A number between 0 and 1, or `auto` for commands that can choose it."""
 
     def __init__(self, *, auto: bool) -> None:
         super().__init__(0.0, 1.0)
         self.auto = auto
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number, or `auto` as it is."""
+        """Return the number, or `auto`."""
         if value == "auto" and not self.auto:
-            self.fail("`auto` is for `probox evaluate`, `table` and `compare`: expected a number between 0 and 1.")
+            self.fail("expected a number between 0 and 1; only `probox evaluate`, `table` and `compare` take auto.")
         return value if value == "auto" else super().convert(value, param, ctx)
 
 
 def label_threshold_option(text: str, *, auto: bool, group: str = "Scoring") -> Callable[[Function], Function]:
     """Return the option --label-threshold; `text` is its help."""
-    text += " auto: PDQ only, T from cross-fitting over images." if auto else ""
+    text += " auto: for PDQ only, choose T per image by cross-fitting." if auto else ""
     metavar = "T|auto" if auto else "T"
     return option("--label-threshold", group=group, type=_LabelThreshold(auto=auto), metavar=metavar, help=text)
 
 
 def parse_measures(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """Return the metrics of a list separated by commas, as an option's callback; an unknown name is wrong usage."""
+    """Return the metrics in a comma-separated list, as an option's callback."""
     if text is None:
         return None
     try:
         return named_measures(text)
     except InputError as error:
         remedy = error.remedy or ""
-        near = f" D{remedy[1:]}" if remedy.startswith("did you mean") else ""  # the rest is Python
+        near = f" D{remedy[1:]}" if remedy.startswith("did you mean") else ""  # other remedies are for Python
         if remedy == COCO_REMEDY:
-            near = " `probox evaluate --measures map --coco` prints COCO's twelve numbers, AP50, AP75 and AR included."
+            near = " `probox evaluate --measures map --coco` prints COCO's twelve numbers, including AP50, AP75 and AR."
         raise click.BadParameter(f"{error.problem}.{near}", context, parameter) from None
 
 
@@ -169,7 +169,7 @@ def measures_option(text: str, group: str, **settings: Any) -> Callable[[Functio
 
 
 def parse_ids(context: click.Context | None, parameter: click.Parameter | None, text: str | None) -> list[int] | None:
-    """Return the image ids that --image-ids names, as an option's callback.
+    """Return the image ids of --image-ids, as an option's callback.
 
     >>> parse_ids(None, None, "139, 285")
     [139, 285]
@@ -194,17 +194,17 @@ part_option = execution_option(
     "--part",
     metavar="K/N",
     callback=_parse_part,
-    help="Evaluate the K-th of N ranges of images; `probox merge` merges parts.",
+    help="Evaluate range K of N ranges of the images; `probox merge` merges them (docs/cluster.md).",
 )
 keep_option = execution_option(
     "--keep",
     type=click.Choice(KEEP),
     default="all",
     show_default=True,
-    help="Keep all tables, the matches that mAP and LRP follow from, or sums.",
+    help="Keep in results: all tables; matches, for PDQ, mAP and LRP (10 bytes per detection); or sums, for PDQ.",
 )
 threads_option = execution_option(
-    "--threads", type=click.IntRange(min=1), help="Number of threads.  [default: all processors]"
+    "--threads", type=click.IntRange(min=1), help="Use N threads.  [default: all processors]"
 )
 
 
@@ -214,7 +214,7 @@ def _choice_option(name: str, text: str) -> Callable[[Any], Any]:
 
 
 def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
-    """Return the scoring options by their variables, in the order of help texts."""
+    """Return the scoring options by variable, in the order of the help."""
     return {
         "image_ids": input_option(
             "--image-ids",
@@ -230,31 +230,31 @@ def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
             type=click.Choice(list(PRESETS)),
             default="reference",
             show_default=True,
-            help="Convention to start from: published numbers, equations alone, or robotic vision challenge.",
+            help="Score as the published evaluator, by the equations of the paper, or as the robotic vision challenge.",
         ),
-        "assignment": _choice_option("assignment", "Matching algorithm."),
-        "background": _choice_option("background", "Count pixels outside an object's box or its mask as background."),
+        "assignment": _choice_option("assignment", "Match detections to objects by this algorithm."),
+        "background": _choice_option("background", "Count pixels outside an object's box, or its mask, as background."),
         "box_truth": scoring_option(
-            "--box-truth", is_flag=True, default=None, help="Use annotated boxes in place of masks."
+            "--box-truth", is_flag=True, default=None, help="Use annotated boxes instead of masks."
         ),
         "fixed_variance": scoring_option(
             "--fixed-variance",
             type=click.FloatRange(0.0),
             metavar="V",
-            help="Give every corner the variance V [square pixels].",
+            help="Set the variance of every corner to V [px^2]; 0: boxes without covariance.",
         ),
         "label_threshold": label_threshold_option("Keep detections with a label probability above T.", auto=auto),
         "label_weight": scoring_option(
             "--label-weight",
             type=click.FloatRange(0.0, 1.0),
             metavar="W",
-            help=f"Weight of the label in pPDQ.  [default: {Convention.label_weight}]",
+            help=f"Weight the label by W in pPDQ, 0 to 1.  [default: {Convention.label_weight}]",
         ),
-        "clip": _choice_option("clip", "Move corners outside the image onto its border."),
+        "clip": _choice_option("clip", "corners: move box corners outside the image onto its border."),
         "object_filter": scoring_option(
             "--object-filter/--no-object-filter",
             default=None,
-            help="Ignore small objects.  [default: for challenge ground truth]",
+            help="Ignore small objects.  [default: only for challenge ground truth]",
         ),
         "threads": threads_option,
     }
@@ -263,9 +263,9 @@ def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
 def scoring_options(
     *, leave_out: Collection[str] = (), auto: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add scoring options but some to a command, whose function gets a `Scoring` as its argument `scoring`.
+    """Add the scoring options, except `leave_out`, to a command; its function gets them as a `Scoring`, `scoring`.
 
-    It has the values of options --measures, --part and --keep too. `auto`: the command takes --label-threshold auto.
+    The `Scoring` also has the values of --measures, --part and --keep. `auto`: --label-threshold takes `auto`.
     """
     options = {name: add for name, add in _shared_options(auto=auto).items() if name not in leave_out}
     taken = {*options, *(field.name for field in dataclasses.fields(Scoring))}
@@ -274,7 +274,7 @@ def scoring_options(
         @functools.wraps(function)
         def with_scoring(**given: Any) -> Any:
             scoring = _make_scoring(click.get_current_context(), {name: given.pop(name) for name in taken & set(given)})
-            with threads_at_most(thread_count(scoring.threads)):  # readers of files too
+            with threads_at_most(thread_count(scoring.threads)):  # also limits the readers of files
                 return function(scoring=scoring, **given)
 
         command: Callable[..., Any] = with_scoring
@@ -297,5 +297,5 @@ def _make_scoring(context: click.Context, given: dict[str, Any]) -> Scoring:
     try:
         convention = Convention.preset(settings["preset"], **changes)
     except InputError as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(error.message(as_option)) from None
     return Scoring(convention=convention, typed=typed, **given)

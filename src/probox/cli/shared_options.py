@@ -1,4 +1,4 @@
-"""Options and arguments that many commands share, and help texts that list options by group."""
+"""Options and arguments shared by commands, and help texts that list options by group."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from probox.cli.console import file_title
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OTHER = "Options"
-"""The group of options that name none, ``--help`` among them; it comes last."""
+"""The group of ungrouped options, including ``--help``; it comes last."""
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 LONGEST = 100
-"""Most characters of a name: it must fit a table and a folder."""
+"""Maximum length of a result's name: it must fit into tables and folder names."""
 
 
 class GroupedOption(click.Option):
-    """An option that says under which heading the help lists it."""
+    """An option with the heading under which the help lists it."""
 
     def __init__(self, *args: Any, group: str = OTHER, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -34,14 +34,14 @@ class GroupedOption(click.Option):
 
 
 def option(*names: str, group: str, **settings: Any) -> Callable[[Function], Function]:
-    """Declare an option as `click.option` does, in a group of the help; N and X stand for numbers."""
+    """Declare an option like `click.option`, in a group of the help; N is an integer, X a float."""
     if isinstance(settings.get("type"), click.IntRange | click.FloatRange):
         settings.setdefault("metavar", "N" if isinstance(settings["type"], click.IntRange) else "X")
     return click.option(*names, cls=GroupedOption, group=group, **settings)
 
 
 def option_group(name: str) -> Callable[..., Callable[[Function], Function]]:
-    """Return a function that declares options in a group.
+    """Return a function that declares options of a group.
 
     >>> statistics_option = option_group("Statistics")
     """
@@ -49,13 +49,13 @@ def option_group(name: str) -> Callable[..., Callable[[Function], Function]]:
 
 
 class GroupedCommand(click.Command):
-    """A command whose help has a section for each group, in the order in which groups first appear.
+    """A command whose help has a section for each group, in order of first appearance.
 
     Use ``@click.command(cls=GroupedCommand)`` and declare options with `option_group`.
     """
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of each group under its name."""
+        """Write a section for each group of options."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
@@ -69,22 +69,22 @@ class GroupedCommand(click.Command):
 
 
 output_option, input_option, execution_option = map(option_group, ("Output", "Input", "Execution"))
-json_option = output_option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+json_option = output_option("--json", "as_json", is_flag=True, help="Print one JSON object only.")
 dask_option = execution_option(
-    "--dask", metavar="ADDRESS", help="Share the work over a Dask cluster: local, local:N, or a scheduler's."
+    "--dask", metavar="ADDRESS", help="Run on Dask: local[:N], a scheduler's address or file (docs/cluster.md)."
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """A path, and its name if one was given."""
+    """A path with an optional name."""
 
     path: str
     name: str | None = None
 
 
 def named_argument(variable: str, what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add an argument that takes one or more of `what`, each of which may be given a name."""
+    """Declare an argument that takes one or more of `what`, each with an optional name."""
 
     def parse(context: click.Context, argument: click.Parameter, texts: Sequence[str]) -> tuple[Named, ...]:
         return parse_named(texts, what)
@@ -101,7 +101,7 @@ def named_argument(variable: str, what: str) -> Callable[[Callable[..., Any]], C
 
 
 def parse_named(texts: Iterable[str], what: str = "DETECTIONS") -> tuple[Named, ...]:
-    """Return what each text names; a URL, and a path that exists as it stands, is one, whatever is in it.
+    """Split NAME=PATH arguments; URLs and existing paths are never split.
 
     >>> parse_named(["SSD=results/ssd.json", "yolo.json"])
     (Named(path='results/ssd.json', name='SSD'), Named(path='yolo.json', name=None))
@@ -118,13 +118,13 @@ def parse_named(texts: Iterable[str], what: str = "DETECTIONS") -> tuple[Named, 
         if problem:
             raise click.BadParameter(f"{text!r}: {problem}.", param_hint=f"NAME={what}")
         if name in [other.name for other in named]:
-            raise click.BadParameter(f"the name {name!r} is given twice.", param_hint=f"NAME={what}")
+            raise click.BadParameter(f"the name {name!r} is used twice.", param_hint=f"NAME={what}")
         named.append(Named(path, name))
     return tuple(named)
 
 
 def make_titles(inputs: Sequence[Named]) -> list[str]:
-    """Return a short name for each file: the given one, or its own without endings, numbered to be unique.
+    """Return a unique name for each file: the given name, or the file name without endings, numbered if necessary.
 
     >>> make_titles([Named("a/ssd.json"), Named("b/ssd.json.gz"), Named("yolo.json", "Y")])
     ['ssd', 'ssd-2', 'Y']
@@ -135,7 +135,7 @@ def make_titles(inputs: Sequence[Named]) -> list[str]:
         title = given.name
         if title is None:
             base = file_title(given.path)
-            base = base if base.strip(".") else "detections"  # "." and ".." are no names for a folder
+            base = base if base.strip(".") else "detections"  # "." and ".." are not valid folder names
             title, number = base, 2
             while title in taken:
                 title, number = f"{base}-{number}", number + 1
@@ -145,7 +145,7 @@ def make_titles(inputs: Sequence[Named]) -> list[str]:
 
 
 def load_named(inputs: Sequence[Named], *, tables: bool = True) -> dict[str, Any]:
-    """Load results from folders, under the names given or those of the folders; also those without tables if asked."""
+    """Load results by their given or folder names; `tables`: require tables of detections."""
     from probox.evaluation.folders import load_results
 
     paths, names = [given.path for given in inputs], [given.name for given in inputs]
@@ -153,17 +153,17 @@ def load_named(inputs: Sequence[Named], *, tables: bool = True) -> dict[str, Any
 
 
 def _problem(name: str, path: str, what: str) -> str | None:
-    """Return what is wrong with a name, which is shown in tables and becomes a folder's."""
+    """Return the problem of a result's name, which becomes a folder name, or None."""
     if not name.strip():
-        return f"expected NAME={what}, but there is no name before the ="
+        return f"expected NAME={what}, but the name before = is empty"
     if not path:
-        return f"expected NAME={what}, but there is nothing after the ="
+        return f"expected NAME={what}, but the path after = is empty"
     if "/" in name or "\\" in name:
-        return f"no such file, and {name!r} is no name, since names become folders and cannot hold / or \\"
+        return f"no such file, and {name!r} is not a valid folder name; leave out / and \\"
     if name.startswith(".") or name != name.strip():
-        return f"{name!r} is no name, since names become folders: begin with a letter or digit, without spaces around"
+        return f"{name!r} is not a valid folder name; begin with a letter or digit, without spaces at either end"
     if not name.isprintable():
-        return "a name cannot hold characters that are not printed"
+        return "names must not contain control characters"
     if len(name) > LONGEST:
-        return f"a name has at most {LONGEST} characters, but this has {len(name)}"
+        return f"expected a name of at most {LONGEST} characters, got {len(name)}"
     return None
