@@ -179,13 +179,12 @@ def test_words_and_p_at_their_ends() -> None:
     assert page["normal"] == pytest.approx([0, 0.0013498980316301, 0.5, 0.9750021048517795, 1], abs=1e-14)
     assert page["words"] == [
         "Nothing can be concluded about a and b from 1 image.",
-        "In PDQ one of them has no finite number.",
+        "In PDQ one value is not finite.",
         "In PDQ they are equal.",
-        "In PDQ no difference can be claimed: a minus b is 0.0 points "
-        "(95 % interval -2.0 to 1.0, p = 0.400, 1,234 images).",
+        "In PDQ no difference can be claimed: a minus b is 0.0 points (95% CI -2.0 to 1.0, p = 0.400, 1,234 images).",
         # Ten units of the last decimal are wide enough.
-        "a is better than b in PDQ by 1.38 points (95 % interval 0.88 to 1.88, p = 0.001, 40 images).",
-        "b is better than a in PDQ by 1.30 points (95 % interval 0.40 to 2.20, p < 0.001, 206 images).",
+        "a is better than b in PDQ by 1.38 points (95% CI 0.88 to 1.88, p = 0.001, 40 images).",
+        "b is better than a in PDQ by 1.30 points (95% CI 0.40 to 2.20, p < 0.001, 206 images).",
     ]
 
 

@@ -314,7 +314,7 @@ def test_order_of_objects(with_unseen: dict[str, Evaluation]) -> None:
         unseen = item[0] in ((2, 4, 7) if by in ("ahead", "behind") else (2, 7))
         if by == "number":
             return (item[3],)
-        groups = {"missed": "FN TP FP", "worst": "TP FN FP", "best": "TP FN FP", "surest": "FP FN TP"}
+        groups = {"missed": "FN TP FP", "worst": "TP FN FP", "best": "TP FN FP", "score": "FP FN TP"}
         if by in ("ahead", "behind"):
             group = int(verdict == "FP")
             difference = own.get(item[2], 0.0) - others.get(item[2], 0.0)
@@ -328,7 +328,7 @@ def test_order_of_objects(with_unseen: dict[str, Evaluation]) -> None:
             value = -float(np.float32(one.detections.scores[item[1]]))
         return (unseen, group, value, item[3])
 
-    orders = ["missed", "worst", "best", "surest", "ahead", "behind", "number"]
+    orders = ["missed", "worst", "best", "score", "ahead", "behind", "number"]
     states = [
         {"by": by, "rival": 1, "t": 0.3, "quality": "spatial", "most": most} for by in orders for most in (1000, 7)
     ]

@@ -122,7 +122,7 @@ interface Result extends Omit<PackedResult, "detections" | "pairs" | "events" | 
 }
 
 interface UnpackedBoxes extends Unpacked<Omit<PackedBoxes, "events">> {
-  sure: Float32Array;
+  confidences: Float32Array;
   wrong: Uint8Array;
   sorted: boolean;
   entry: Int32Array;

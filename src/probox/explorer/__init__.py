@@ -1,4 +1,4 @@
-"""The explorer: one page in the browser with every result, its numbers, plots and images."""
+"""The HTML report: one page with all results, tables, plots and images."""
 
 from probox.explorer.page import write_report
 

@@ -1,4 +1,4 @@
-"""Write the page: its data, and its text from `assets` with constants of Python."""
+"""Write the HTML report: data, and the page of `assets` with constants of Python."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from probox.tables.results import QUALITIES, Verdict
 from probox.version import __version__
 
 COLOURS = {
-    # The page itself has no hue: a colour always means one of those below.
+    # The page itself is grey, so that every hue has a meaning.
     "page": ("#f5f6f8", "#0e1116"),
     "panel": ("#ffffff", "#171b22"),
     "ink": ("#1d2430", "#e6e9ee"),
@@ -53,8 +53,8 @@ COLOURS = {
     "ground": ("#e6e9ed", "#232932"),
     "mark": ("#e6eaf0", "#2a3240"),
     "accent": ("#4a5568", "#a9b4c4"),
-    # Outcomes, which every kind of colour vision distinguishes: a match, a match of the wrong class, an error (a false
-    # positive or a missed object), ignored; `ink` for text.
+    # Outcomes, distinct for every type of colour vision: true positive, true positive of another class, false positive
+    # or missed object, ignored; `ink` for text.
     "right": ("#1f6fe5", "#5b9bff"),
     "right-ink": ("#1a5fc7", "#7fb2ff"),
     "wrong-class": ("#8a0f8a", "#dcc2ff"),
@@ -62,11 +62,11 @@ COLOURS = {
     "wrong": ("#e8730c", "#ff9a3d"),
     "wrong-ink": ("#a84f00", "#ffb06b"),
     "neutral": ("#868c96", "#868c96"),
-    # Qualities that matches lack.
+    # Losses of true positives.
     "lack-label": ("#5a6474", "#a3adbb"),
     "lack-foreground": ("#868c96", "#868c96"),
     "lack-background": ("#b3b9c2", "#5a6474"),
-    # Detectors, in their order; each has a shape besides.
+    # Detectors in order; each one also has a shape.
     "line-0": ("#0f7f52", "#2fae76"),
     "line-1": ("#e0458f", "#ff6fb5"),
     "line-2": ("#0e93a8", "#4fd0e0"),
@@ -76,22 +76,22 @@ COLOURS = {
     "line-6": ("#5f3a30", "#a87a62"),
     "line-7": ("#b08a9a", "#e3cf9e"),
 }
-"""All colours of the page by what they mean, in light and in dark."""
+"""Colours of the page by their meaning, in light and in dark."""
 
 _WORDS = {"TP": "true positive", "FP": "false positive", "FN": "missed", "IGNORED": "ignored"}
-"""Verdicts in words, those that can be filtered by first."""
+"""Names of outcomes; the gallery filters by the first three."""
 
 _HEAT = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
-"""Colours of probabilities from 0 to 1: matplotlib's viridis, which every kind of colour vision reads in order."""
+"""Colours of probabilities from 0 to 1: matplotlib's viridis, ordered for every type of colour vision."""
 
 
 def constants() -> dict[str, Any]:
-    """Return the constants of the script by the names it calls them."""
+    """Return the constants of the scripts by name."""
     verdicts = {name: getattr(Verdict, name) for name in _WORDS}
     return {
         "QUALITIES": list(QUALITIES),
         "SIZES": list(SIZES[1:]),
-        # What a threshold drops has no verdict in the tables.
+        # The tables have no code for detections below the threshold.
         "VERDICT": {**verdicts, "DROPPED": len(verdicts)},
         "VERDICTS": {verdicts[name]: words for name, words in _WORDS.items()},
         "IOUS": {text: f"{iou:.2f}" for text, iou in IOUS.items()},
@@ -116,7 +116,7 @@ SCRIPTS = (
     "charts", "bars", "selection", "filters", "tags", "exports", "tables", "resampling", "comparing", "versus",
     "confusion", "plots", "diagnosis_cards", "sigmas", "items", "gallery", "viewer", "app",
 )  # fmt: skip
-"""``NAME.js``, in the order in which they need each other; what follows from a change is done in this order too."""
+"""``NAME.js`` in the order of their dependencies, which is also the order of updates after a change."""
 
 
 def _asset(name: str) -> str:
@@ -124,19 +124,19 @@ def _asset(name: str) -> str:
 
 
 def style_sheet() -> str:
-    """Return the style sheet, with the colours of both themes."""
+    """Return the style sheet with the colours of both themes."""
     light, dark = (" ".join(f"--{name}: {both[theme]};" for name, both in COLOURS.items()) for theme in (0, 1))
     return Template(_asset("explorer.css")).substitute(light=light, dark=f"color-scheme: dark; {dark}")
 
 
 def script() -> str:
-    """Return the script: the constants that it takes from Python, then all scripts, a block of names each."""
-    told = f'"use strict";\nwindow.probox = {{ constants: {to_script_json(constants())} }};'
-    return "\n".join([told, *(f"{{\n{_asset(f'{name}.js')}}}" for name in SCRIPTS)])
+    """Return the constants of Python and all scripts as one script, each in a block scope."""
+    first = f'"use strict";\nwindow.probox = {{ constants: {to_script_json(constants())} }};'
+    return "\n".join([first, *(f"{{\n{_asset(f'{name}.js')}}}" for name in SCRIPTS)])
 
 
 def page_text(title: str, style: str, scripts: str) -> str:
-    """Return the page with elements for its style and scripts."""
+    """Return the HTML of the page with these elements for style and scripts."""
     return Template(_asset("explorer.html")).substitute(
         title=html.escape(title),
         version=__version__,
@@ -161,35 +161,34 @@ def write_report(
     embed: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Path, tuple[Note, ...]]:
-    """Write the explorer's page.
+    """Write the HTML report.
 
-    It appears when all of it is made, and replaces an earlier report there; a failure leaves that as it was. Files that
-    no report wrote, or that were changed since, are neither removed nor replaced.
+    The output is written atomically and replaces an earlier report. Other files in the folder, and files of a report
+    that were changed later, are never overwritten.
 
     Parameters
     ----------
     results : mapping of str to Evaluation
-        Evaluations of the same truth, by name.
+        Evaluations on the same ground truth, by name.
     out : path
-        A folder, new or empty or of an earlier report; with `embed` it may be the name of a file that ends in
-        ``.html``, new or of an earlier report.
+        A folder: new, empty, or of an earlier report. With `embed` also a file ending in ``.html``.
     images : path, optional
-        A folder of photos, which are copied. Default: a plain ground.
+        A folder of photos, which are copied. Default: a grey background.
     truth : GroundTruth, optional
-        Shows its masks and file names in place of those that were scored, say where boxes were scored.
+        Masks and file names to show instead of those of the evaluation, for example if it scored boxes.
     detections : sequence of Detections or None, optional
-        One per result: where given heatmaps come from (probabilistic segmentation).
+        One per result, as a source of heatmaps (probabilistic segmentation).
     title : str
-        The page's heading.
+        Heading of the page.
     embed : bool
-        Put everything into one file.
+        Write a single file.
     progress : callable, optional
-        Called with the numbers of photos done and in all.
+        Called with the number of finished photos and the total.
 
     Returns
     -------
     path, tuple of Note
-        The page, and what could not be shown or compared.
+        The path of the page, and notes on missing content and differences between results.
 
     Examples
     --------
@@ -200,7 +199,7 @@ def write_report(
     notes: list[Note | str] = list(describe_differences(results))
     results = label_results(results)
     notes += [
-        f"{name}: the page shows all detections, and no label threshold auto: the slider sets one for all images"
+        f"{name}: the page ignores label threshold auto and shows all detections; its slider sets one threshold"
         for name, result in results.items()
         if result.threshold_choice is not None
     ]
@@ -215,15 +214,15 @@ def write_report(
     if images is not None:
         folder = Path(images)
         if not folder.is_dir():
-            raise InputError("is not a folder", file=str(images), remedy="give the folder of photos")
+            raise InputError("is not a folder", file=str(images), remedy="name the folder of photos")
         photos = [find_photo(folder, image_id, name) for image_id, name in zip(ids, names, strict=True)]
         missing = [image_id for image_id, photo in zip(ids, photos, strict=True) if photo is None]
         if len(missing) == len(ids) > 0:
             raise InputError(
-                f"has no photo of any of the {len(ids):,} images", file=str(images), remedy="give the folder of photos"
+                f"has no photo of any of the {len(ids):,} images", file=str(images), remedy="name the folder of photos"
             )
         if missing:
-            notes.append(f"{len(missing)} images have no photo in {folder} (the first: {missing[0]}): plain ground")
+            notes.append(f"{len(missing)} images have no photo in {folder} (first: {missing[0]})")
     maps = [_stored_maps(evaluation, given) for evaluation, given in zip(results.values(), detections, strict=False)]
     chunks = chunk_payloads(results, masks, _CHUNK, maps)
     if any(photos):
@@ -247,7 +246,7 @@ def write_report(
 
 def _check_same_truth(results: Mapping[str, Evaluation]) -> None:
     if not results:
-        raise InputError("there is nothing to report")
+        raise InputError("expected at least one result to report")
     named = iter(results.items())
     first_name, first = next(named)
     for name, other in named:
@@ -259,20 +258,20 @@ def _check_same_truth(results: Mapping[str, Evaluation]) -> None:
         )
         if not same:
             raise InputError(
-                f"{first_name!r} and {name!r} were measured on different truths",
-                remedy="evaluate all detectors on the same truth, or make one report each",
+                f"{first_name!r} and {name!r} were evaluated on different ground truth",
+                remedy="evaluate all detectors on the same ground truth, or write one report for each",
             )
 
 
 def _shown_truth(evaluation: Evaluation, truth: GroundTruth) -> tuple[Masks, list[str]]:
-    """Return masks and file names to show: the truth's where it has the object or image, else what was scored."""
+    """Return masks and file names of the ground truth, or of the evaluation for unknown objects and images."""
     image_ids = truth.image_ids[truth.image_rows].tolist()
     row_of = {key: row for row, key in enumerate(zip(image_ids, truth.ids.tolist(), strict=True))}
     objects = evaluation.objects
     own = zip(evaluation.dataset.image_ids[objects.image_rows].tolist(), objects.ids.tolist(), strict=True)
     rows = np.array([row_of.get(key, -1) for key in own], dtype=np.int64)
     if len(rows) and (rows < 0).all():
-        raise InputError("has none of the objects that were measured", file=truth.source or "truth")
+        raise InputError("contains none of the evaluated objects", file=truth.source or "truth")
     both = Masks.concatenate([truth.masks, evaluation.masks])
     masks = both.take(np.where(rows >= 0, rows, len(truth) + np.arange(len(rows))))
     known = dict(zip(truth.image_ids.tolist(), truth.dataset.file_names, strict=True))
@@ -281,7 +280,7 @@ def _shown_truth(evaluation: Evaluation, truth: GroundTruth) -> tuple[Masks, lis
 
 
 def _stored_maps(evaluation: Evaluation, given: Detections | None) -> dict[int, list[Any]]:
-    """Return given heatmaps by detection row: a picture of the part above 0, and where that part lies."""
+    """Return heatmaps by detection row: an image of the part above 0, and its x, y, width and height."""
     if given is None or given.heatmaps is None:
         return {}
     row_of = {
@@ -324,7 +323,7 @@ def _write_folder(
     folder.write("data/index.js", f"probox.start({to_script_json(index)});\n".encode())
     style = '<link rel="stylesheet" href="assets/explorer.css">'
     scripts = '<script src="assets/explorer.js"></script>\n<script src="data/index.js"></script>'
-    # The page comes last: where it is, all it needs is there.
+    # The page is written last, so that an existing page is complete.
     return folder.write("index.html", page_text(title, style, scripts).encode())
 
 
@@ -358,7 +357,7 @@ def copy_photos(
     folder: OutputFolder,
     progress: Progress | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Copy photos to ``photos/`` and make ``thumbs/``; return each one's ending ("" for none) and what went wrong."""
+    """Copy photos to ``photos/`` and make ``thumbs/``; return their endings, "" without photo, and the failures."""
 
     def read(number: int) -> tuple[str, bytes, bytes]:
         path = photos[number]
@@ -377,7 +376,7 @@ def copy_photos(
 def embed_photos(
     photos: Sequence[Path | None], sizes: Sequence[tuple[int, int]], progress: Progress | None = None
 ) -> tuple[list[str], list[str]]:
-    """Return photos as data addresses ("" for none), none larger than 1,024 pixels, and what went wrong."""
+    """Return photos as data URLs of at most 1,024 pixels, "" without photo, and the failures."""
 
     def read(number: int) -> bytes:
         path = photos[number]
@@ -396,7 +395,7 @@ def _each(
     photos: Sequence[Path | None],
     progress: Progress | None,
 ) -> tuple[list[str], list[str]]:
-    """Work on all photos on a few threads; a photo that cannot be read counts as none."""
+    """Process all photos on a few threads; unreadable photos are skipped with a message."""
     failures: list[str] = []
     decompression_bomb = require("PIL.Image", extra="report").DecompressionBombError
 
@@ -406,7 +405,7 @@ def _each(
         try:
             copy = read(number)
         except (*UNREADABLE, decompression_bomb) as error:
-            # What cannot be written is another matter, and ends the work.
+            # Only read errors are skipped; write errors end the work.
             failures.append(f"{photos[number]}: cannot be read as an image ({error})")
             return ""
         return use(number, copy)
@@ -421,13 +420,13 @@ def _each(
 
 
 def _copy(path: Path, size: tuple[int, int]) -> tuple[str, bytes, bytes]:
-    """Return the ending and bytes of a photo that a browser can show, and a small one."""
+    """Return the ending and bytes of a photo in a format of browsers, and its thumbnail."""
     pillow = require("PIL.Image", extra="report")
     with pillow.open(path) as image:
-        as_it_is = orientation_of(image) == 1
+        is_upright = orientation_of(image) == 1
     thumb = _jpeg(_reduce(path, size, _THUMB), 80)
     ending = _SHOWN.get(path.suffix.lower(), "")
-    if ending and as_it_is:
+    if ending and is_upright:
         return ending, path.read_bytes(), thumb
     return ".jpg", _jpeg(_reduce(path, size, 1 << 20), 92), thumb
 
@@ -439,7 +438,7 @@ def _jpeg(image: Any, quality: int) -> bytes:
 
 
 def _reduce(path: Path, size: tuple[int, int], longest: int) -> Any:
-    """Return a photo, turned as the truth's size says, scaled down if it is larger than `longest`."""
+    """Return a photo, rotated to the size of the ground truth, with sides of at most `longest` pixels."""
     with require("PIL.Image", extra="report").open(path) as image:
         chosen, _ = to_rgb(turn_upright(image, size, longest=longest))
         chosen.thumbnail((longest, longest))
@@ -447,7 +446,7 @@ def _reduce(path: Path, size: tuple[int, int], longest: int) -> Any:
 
 
 def encode_png(values: Any) -> str:
-    """Return a uint8 array as the data address of a grey PNG picture."""
+    """Return a uint8 array as the data URL of a grey PNG image."""
     buffer = io.BytesIO()
     require("PIL.Image", extra="report").fromarray(values).save(buffer, "PNG", optimize=False)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -1,9 +1,7 @@
-"""The data of the page: its index, and detections and masks in chunks of images.
+"""Data of the HTML report: the index, and geometry in chunks of images.
 
-The page draws the same images as Python, since it hashes the same numbers: its intervals and tests are those of
-`Evaluation.intervals` and `probox.compare`. Whatever has an edge on which a value may fall (bins of scores, of PIT,
-shares of coverage) is decided here and given as the number of its bin, so that the page counts and cannot round
-otherwise.
+The page uses the random numbers of Python, so its intervals and tests equal `Evaluation.intervals` and
+`probox.compare`. Values are binned here, so that rounding in the browser cannot move them to another bin.
 """
 
 from __future__ import annotations
@@ -67,29 +65,33 @@ def to_script_json(value: Any) -> str:
 
 
 def pack(values: npt.ArrayLike, kind: str) -> list[str]:
-    """Return a column as its type's name and its bytes, little end first, in base64."""
+    """Return a column as its type's name and its bytes, little-endian, in base64."""
     array = np.ascontiguousarray(np.asarray(values), dtype=f"<{kind}")
     return [_KINDS[kind], base64.b64encode(array.tobytes()).decode("ascii")]
 
 
 def round_number(value: float, digits: int = 12) -> float | None:
-    """Return a number for JSON; None where there is none."""
+    """Return a rounded number for JSON; None if it is not finite."""
     return round(float(value), digits) if math.isfinite(value) else None
 
 
 FOLLOWING = (MEAN_AP.name, OPTIMAL_LRP.name)
-"""Names of the measures that the page makes from this."""
+"""Names of the metrics that the page computes from `box_payload`."""
 
 
 def box_payload(evaluation: Evaluation, rematches: BoxRematches | None) -> dict[str, Any] | None:
-    """Return the columns, or None where neither mAP nor LRP was asked for or they cannot follow a threshold.
+    """Return the outcomes of boxes, or None without mAP and LRP, or if they cannot follow a threshold.
 
-    ``order`` has the detections of known classes by class, then descending score; ``starts`` says where classes start,
-    ``cuts`` how many of each class have at least the scores of LRP's grid. ``place`` names places in that order whose
-    detection has a match at some overlap and for some size, ``matched`` and ``ignored`` say which, as in
-    `probox.measures.boxes.matching.BoxMatches`; ``iou`` are the overlaps of those that are right at 0.5, one for
-    each size for which they are. All others have no match, and are wrong unless their own area is out of the range; or
-    take no part: ``late``. ``events`` are changes from a threshold on, ``objects`` counts those of each class and size.
+    - ``order``: detections of known classes by class, then descending score; ``starts``: first position of each class
+    - ``cuts``: number of detections per class with at least each score of LRP's grid
+    - ``place``: positions in ``order`` with a match at some IoU and size; ``matched`` and ``ignored`` as in
+      `probox.measures.boxes.matching.BoxMatches`
+    - ``iou``: IoU of matches at IoU 0.5, for each of their sizes
+    - ``late``: positions of detections that do not take part
+    - ``events``: outcomes that change at a threshold
+    - ``objects``: number of objects per class and size
+
+    Other detections are false positives of their own size.
     """
     if rematches is None or not any(name in evaluation.measures for name in FOLLOWING):
         return None
@@ -106,7 +108,7 @@ def box_payload(evaluation: Evaluation, rematches: BoxRematches | None) -> dict[
     outcome = BoxRematches(
         np.zeros(0, np.float32), rows[found], matches.matched[found], matches.ignored[found], matches.ious[found]
     )
-    # Scores descend within a class: as many are at least s as are not below it.
+    # Scores descend within a class, so a binary search counts the scores of at least s.
     scores = table.scores[order]
     cuts = [np.searchsorted(-scores[begin:end], -GRID, side="right") for begin, end in pairwise(starts)]
     return {
@@ -134,11 +136,11 @@ LEVEL, REPLICATES, SEED = 0.95, 1000, 0
 """The defaults of `probox.bootstrap` and `probox.compare`."""
 
 MOST_DRAWN = 100_000
-"""Detections of a result for which mAP and LRP get intervals: a page is made in seconds."""
+"""Most detections of a result with intervals of mAP and LRP, so that a page takes seconds."""
 
 
 def resampling_constants() -> dict[str, Any]:
-    """Return the numbers of the page's resampling; streams of random words as their keys."""
+    """Return the constants of resampling, with the keys of the streams of random numbers."""
     return {
         "LEVEL": LEVEL,
         "REPLICATES": REPLICATES,
@@ -150,7 +152,7 @@ def resampling_constants() -> dict[str, Any]:
 
 
 def find_obstacles(results: Mapping[str, Evaluation]) -> dict[str, str]:
-    """Return why results may not be compared, by the numbers of both, ``"0,2"``; pairs that may are left out."""
+    """Return why two results are not comparable, by their numbers, as in ``"0,2"``; comparable pairs are omitted."""
     found = {}
     for (a, first), (b, second) in combinations(enumerate(results.items()), 2):
         try:
@@ -161,9 +163,9 @@ def find_obstacles(results: Mapping[str, Evaluation]) -> dict[str, str]:
 
 
 def box_intervals(evaluation: Evaluation) -> dict[str, list[float]]:
-    """Return low and high of mAP and LRP of all detections, as they are shown; none where that would take long.
+    """Return low and high of mAP and LRP of all detections as shown; empty above `MOST_DRAWN` detections.
 
-    The page cannot draw these anew itself: it would have to go through all detections once a replicate.
+    The browser would need to process all detections for each bootstrap replicate.
     """
     measures = [name for name in FOLLOWING if name in evaluation.measures]
     if len(evaluation.dataset) < 2 or len(evaluation.detections) > MOST_DRAWN or not measures:
@@ -177,7 +179,7 @@ def box_intervals(evaluation: Evaluation) -> dict[str, list[float]]:
 # --- the index and the geometry ---
 
 IOUS = {"50": 0.5, "75": 0.75}
-"""At which the page shows precision and recall, by the name in its address."""
+"""IoU of precision and recall, by the value in the page's address."""
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -187,21 +189,21 @@ _THRESHOLDS = np.linspace(0.0, 1.0, 201)
 def index_payload(
     results: Mapping[str, Evaluation], photos: Sequence[str], chunk: int, file_names: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what the page needs at once: everything but boxes and masks."""
+    """Return all data except geometry, which the page needs at the start."""
     first = next(iter(results.values()))
     objects = first.objects
     asked = {name for evaluation in results.values() for name in evaluation.measures}
     shown = [measure for measure in in_table_order() if measure.standard or measure.name in asked]
-    # Much of what is told of a result is done by arrays, so threads can share the work.
+    # NumPy releases the lock, so threads can share the work.
     with ThreadPoolExecutor(min(len(results), thread_count(None))) as pool:
-        told = list(pool.map(lambda item: _result(item[0], item[1], shown), results.items()))
+        payloads = list(pool.map(lambda item: _result(item[0], item[1], shown), results.items()))
     return {
         "classes": list(first.classes),
         "columns": [_column(measure, column) for measure in shown for column in measure.table_columns],
         "chunk": chunk,
         "version": __version__,
         "thresholds": [round(float(value), 4) for value in _THRESHOLDS],
-        # Detections below a result's own threshold are gone: the slider begins at the highest of them.
+        # Results do not contain detections below their own threshold, so the slider starts at the highest one.
         "lowest": max(evaluation.convention.fixed_threshold or 0.0 for evaluation in results.values()),
         "images": {
             "id": first.dataset.image_ids.tolist(),
@@ -216,12 +218,12 @@ def index_payload(
             "size": pack(_size_bits(objects.areas), "u1"),
         },
         "obstacles": find_obstacles(results),
-        "results": told,
+        "results": payloads,
     }
 
 
 _FOLLOWING = (PDQ.name, *FOLLOWING)
-"""Measures that follow the page's threshold; of others it has the number of all detections alone."""
+"""Metrics that follow the page's threshold; others are shown for all detections only."""
 
 
 def _column(measure: Measure, column: Column) -> dict[str, Any]:
@@ -240,7 +242,7 @@ def _column(measure: Measure, column: Column) -> dict[str, Any]:
 def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict[str, Any]:
     rematches, box_rematches = find_rematches(evaluation), find_box_rematches(evaluation)
     table, pairs = evaluation.detections, evaluation.pairs
-    # Only pairs that are a match at some threshold are told; -1 stands for none.
+    # Only pairs that match at some threshold; -1 means unmatched.
     is_match = table.partners[pairs.detections] == pairs.objects if len(pairs) else np.zeros(0, bool)
     used = np.union1d(np.flatnonzero(is_match), rematches.pair[rematches.pair >= 0]).astype(np.int64)
     pair_of_detection = np.full(len(table), -1)
@@ -264,7 +266,7 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
         "measures": list(evaluation.measures),
         "convention": evaluation.convention.to_dict(),
         "words": evaluation.convention.replace(label_threshold=None).describe(),
-        # Of all detections: what no threshold leaves, and all that is known of measures that cannot follow one.
+        # Values of all detections, for metrics that cannot follow a threshold.
         "whole": {column.key: round_number(column.shown(summary)) for column in of_all},
         "intervals": box_intervals(evaluation),
         "detections": detections,
@@ -289,12 +291,12 @@ def _events(rematches: Rematches, used: npt.NDArray[np.int64]) -> dict[str, list
 
 def _curve(evaluation: Evaluation, rematches: Rematches) -> dict[str, list[float | None]]:
     curve = threshold_curve(evaluation, _THRESHOLDS, rematches)
-    told: dict[str, list[float | None]] = {"PDQ": [round_number(value, 8) for value in curve["PDQ"]]}
-    return told | {name: [round_number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
+    pdq: dict[str, list[float | None]] = {"PDQ": [round_number(value, 8) for value in curve["PDQ"]]}
+    return pdq | {name: [round_number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
 
 
 def _about(evaluation: Evaluation) -> str:
-    """Return in words what made the numbers."""
+    """Return settings, inputs, warnings and notes as text."""
     parts = [f"convention: {evaluation.convention.describe()}"]
     if evaluation.scored_against:
         parts.append(f"scored against {evaluation.scored_against}")
@@ -307,7 +309,7 @@ def _about(evaluation: Evaluation) -> str:
 
 
 def _size_bits(area: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return which of COCO's sizes an area is, as bits: 1 small, 2 medium, 4 large; on a limit it is of both."""
+    """Return COCO's size of an area as bits, 1 small, 2 medium, 4 large; two bits at a limit."""
     within = (area[:, None] >= AREA_RANGES[1:, 0]) & (area[:, None] <= AREA_RANGES[1:, 1])
     return np.asarray(within @ (1 << np.arange(len(AREA_RANGES) - 1)), dtype=np.int64)
 
@@ -320,10 +322,10 @@ def chunk_payloads(
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the geometry of `chunk` images at a time.
 
-    Per image: ``o``, its objects as ``x0, y0, x1, y1`` and encoded runs unless the mask fills its box; and ``d``, for
-    each result the bytes of single numbers in base64: four for each detection, its box, or if corners are uncertain
-    ten, the box and their covariances ``xx, xy, yy`` (twice), which are 0 where they count as none. With stored
-    heatmaps, a list of that text and the heatmaps by the detections' places in the image; `heatmaps` has them by row.
+    Each image has ``o`` and ``d``. ``o`` contains the objects as ``x0, y0, x1, y1``, with encoded runs unless the mask
+    fills its box. ``d`` contains for each result the detections as float32 in base64: the box, and if any detection of
+    the image has a covariance, ``xx, xy, yy`` of both corners (0 without covariance). With stored `heatmaps`, by
+    detection row, an entry of ``d`` is a list of this text and the heatmaps by position in the image.
     """
     first = next(iter(results.values()))
     object_offsets = first.dataset.offsets(first.objects.image_rows).tolist()
@@ -356,11 +358,11 @@ def chunk_payloads(
 
 
 def _detection_numbers(evaluation: Evaluation) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-    """Return boxes and covariances of corners, ten numbers each, and which of them are uncertain."""
+    """Return box and covariances of each detection, ten numbers, and whether it has a covariance."""
     table = evaluation.detections
     widths, heights = evaluation.dataset.shapes[table.image_rows].T
     covariances = scored_covariances(evaluation.convention, table.covariances)
-    certain = plain_rows(covariances, evaluation.convention)  # what counts as a plain box is shown as one
+    certain = plain_rows(covariances, evaluation.convention)  # drawn as they were scored
     numbers = np.zeros((len(table), 10), "<f4")
     for columns, values in (
         (slice(4), scored_boxes(evaluation.convention, table.boxes, widths, heights)),
@@ -371,11 +373,10 @@ def _detection_numbers(evaluation: Evaluation) -> tuple[npt.NDArray[np.float32],
 
 
 def encoded_runs(masks: Masks) -> list[str]:
-    """Return each mask's runs as text; empty where the mask fills its box.
+    """Return each mask's runs as text; empty if the mask fills its box.
 
-    Three numbers per run: rows since the run before (the first: since the box's top), by how much its
-    begin lies right of that one's (the first: of the box's left), by how much it is longer. The last two
-    have their sign in the lowest bit. All in groups of seven bits, lowest first, bytes in base64.
+    A run has three numbers, relative to the previous run or to the box's top left: row, start, length. The last two
+    have their sign in the lowest bit. Numbers are stored in groups of seven bits, lowest first, in base64.
     """
     if not len(masks.runs):
         return [""] * len(masks)
@@ -405,14 +406,14 @@ Floats = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
 NOTHING = 255
-"""In a column of bins: left out."""
+"""Bin of excluded values."""
 
 START = -1.0
-"""Since when, for what is so before any threshold; the page's level without one."""
+"""Start of spans without threshold; the page uses it as its level without threshold."""
 
 
 def why_constants() -> dict[str, Any]:
-    """Return what the script must know of it, by the names it calls them."""
+    """Return the constants of the diagnosis for the script."""
     return {
         "PARTS": {name: words for name, (words, _) in SEGMENTS.items()},
         "WHAT_IF": TITLES,
@@ -431,10 +432,10 @@ def why_constants() -> dict[str, Any]:
 
 
 def why_payload(evaluation: Evaluation, rematches: Rematches, box_rematches: BoxRematches | None) -> dict[str, Any]:
-    """Return what the diagnosis of one result needs.
+    """Return the diagnosis of one result.
 
-    `box_rematches` are None where it would take too long to find what thresholds do to COCO's matches, and then
-    ``follows`` is False: scores and pairs are those of all detections.
+    `box_rematches` is None if rematching for each threshold takes too long. ``follows`` is then False, and scores and
+    pairs refer to all detections.
     """
     spans = outcome_spans(evaluation, box_rematches)
     diagnosis, left_out = summarize_for_page(evaluation, rematches)
@@ -455,10 +456,10 @@ def why_payload(evaluation: Evaluation, rematches: Rematches, box_rematches: Box
 
 
 class Spans(NamedTuple):
-    """What becomes of detections under COCO's matching at an overlap of 0.5, from one threshold up to another.
+    """Outcomes of detections by COCO's matching at IoU 0.5, and the thresholds at which they hold.
 
-    A detection that takes part has one row for each outcome that it has, from `since` on and below `until`, where it
-    drops out or fares otherwise. `partner` is an object's row, -1 without a match; `ignored` ones match a crowd.
+    Each outcome of a detection is one row, from `since` on and below `until`. `partner` is an object's row, or -1;
+    `ignored` detections match a crowd.
     """
 
     detection: Ints
@@ -469,7 +470,7 @@ class Spans(NamedTuple):
 
 
 def outcome_spans(evaluation: Evaluation, rematches: BoxRematches | None) -> Spans:
-    """Return the spans of all detections, by detection, then threshold."""
+    """Return the spans of all detections, sorted by detection and threshold."""
     matches, table = evaluation.box_matches, evaluation.detections
     images = matches.image_rows.astype(np.int64)
     rows = evaluation.dataset.offsets(table.image_rows)[images] + matches.numbers
@@ -487,7 +488,7 @@ def outcome_spans(evaluation: Evaluation, rematches: BoxRematches | None) -> Spa
         ignored = np.concatenate([ignored, (rematches.ignored[:, 0] & 1) == 1])
     order = np.lexsort((since, rows))
     rows, since, partner, ignored = rows[order], since[order], partner[order], ignored[order]
-    # Some changes are of other overlaps or sizes.
+    # Some changes affect other IoU thresholds or sizes only.
     same = (rows[1:] == rows[:-1]) & (partner[1:] == partner[:-1]) & (ignored[1:] == ignored[:-1])
     kept = np.concatenate([[True], ~same]) if len(rows) else np.zeros(0, bool)
     rows, since, partner, ignored = rows[kept], since[kept], partner[kept], ignored[kept]
@@ -498,9 +499,9 @@ def outcome_spans(evaluation: Evaluation, rematches: BoxRematches | None) -> Spa
 
 
 def _scores(evaluation: Evaluation, spans: Spans) -> dict[str, Any]:
-    """Return in which bin each detection's score is and whether it hit, in one byte: twice the bin, plus 1 for a hit.
+    """Return the bin of each detection's score and whether it is matched, as 2 * bin + matched.
 
-    ``code`` is of detections that fare alike until they drop out; others have the spans of their own.
+    ``code`` contains detections with one outcome at all thresholds; others have ``spans``.
     """
     edges = np.arange(1, SCORE_BINS.number) / SCORE_BINS.number
     bins = np.searchsorted(edges, evaluation.detections.scores[spans.detection], side="right")
@@ -523,16 +524,16 @@ def _scores(evaluation: Evaluation, spans: Spans) -> dict[str, Any]:
 
 
 def _pairs(evaluation: Evaluation, spans: Spans) -> dict[str, Any]:
-    """Return the pairs that are matched at some threshold; errors and sigmas where any has a sigma."""
+    """Return the pairs that match at some threshold; with errors and stds if any pair has a covariance."""
     matched = np.flatnonzero((spans.partner >= 0) & ~spans.ignored)
-    told = {
+    columns = {
         "detection": pack(spans.detection[matched], "u4"),
         "since": pack(spans.since[matched], "f4"),
         "until": pack(spans.until[matched], "f4"),
     }
     pairs = MatchedPairs.of_rows(evaluation, spans.detection[matched], spans.partner[matched], "")
     if not pairs.variances.any():
-        return told
+        return columns
     judged, dense = with_sigma(pairs), invertible(pairs.covariances)
     sigmas = np.where(judged, np.sqrt(pairs.variances), 1.0)
     levels = _share_bins(edge_levels(pairs.residuals, sigmas))
@@ -540,7 +541,7 @@ def _pairs(evaluation: Evaluation, spans: Spans) -> dict[str, Any]:
     boxes = np.full(len(pairs), NOTHING)
     boxes[dense] = _share_bins(box_levels(pairs.residuals[dense], pairs.covariances[dense]))
     sigma, error, present = relative_edges(pairs)
-    told.update(
+    columns.update(
         level=pack(np.where(judged, levels, NOTHING).reshape(-1), "u1"),
         pit=pack(np.where(judged, pit, NOTHING).reshape(-1), "u1"),
         box=pack(boxes, "u1"),
@@ -549,28 +550,27 @@ def _pairs(evaluation: Evaluation, spans: Spans) -> dict[str, Any]:
         plain=pack(~pairs.variances.any(axis=1), "u1"),
         cut=pack(pairs.truncated.sum(axis=1), "u1"),
     )
-    return told
+    return columns
 
 
 def _share_bins(levels: npt.NDArray[np.float64]) -> Ints:
-    """Return the number of the least share whose central region holds the truth."""
+    """Return the index of the smallest of `SHARES` whose central region contains the ground truth."""
     return np.searchsorted(SHARES, levels, side="left")
 
 
 def _twins(evaluation: Evaluation) -> dict[str, Any]:
-    """Return which detections repeat which objects' if they are false and these are found."""
+    """Return the objects of which each detection is a duplicate, if it is a false positive and they are matched."""
     rows, objects = find_would_be_duplicates(evaluation)
     order = np.lexsort((objects, rows))
     return {"detection": pack(rows[order], "u4"), "object": pack(objects[order], "u4")}
 
 
 MOST_SPREAD = 5_000
-"""The most detections with covariances that are scored anew for a bar: their heatmaps take a tenth of a second per
-thousand."""
+"""Most detections with covariances that are rescored; a thousand heatmaps take 0.1 s."""
 
 
 def _rescore(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return PDQ after repairs that need new scores, as far as they are quick: of all detections."""
+    """Return PDQ of all detections after repairs that need rescoring, if this is fast."""
     if not len(evaluation.detections):
         return []
     try:

@@ -1,25 +1,25 @@
-// The list of keys, on ? or by a button.
+// The list of keys, opened by ? or a button.
 const { probox } = window;
 const { h, byId } = probox;
 
-/** Keys as [keys, what they do, where]; whoever adds one adds it here. */
+/** Keys as [keys, action, place]; the list of keys shows all entries. */
 probox.keys = [
-  ["?", "this list", "anywhere"],
-  ["Tab, Shift Tab", "go to the next, the one before", "anywhere"],
-  ["Enter, Space", "press what has the focus: sort a table, choose a class, open an image", "anywhere"],
+  ["?", "list of keys", "anywhere"],
+  ["Tab, Shift Tab", "next control, previous control", "anywhere"],
+  ["Enter, Space", "activate the control in focus: sort a table, select a class, open an image", "anywhere"],
   ["← →", "move the label threshold", "threshold"],
-  ["← →", "look at the values of a chart", "charts"],
-  ["Shift ← →, Esc", "choose a range, give it up", "charts"],
-  ["← → ↑ ↓, Page Up, Page Down, Home, End", "move among the images", "gallery"],
+  ["← →", "move the cursor of a chart", "charts"],
+  ["Shift ← →, Esc", "select a range, clear it", "charts"],
+  ["← → ↑ ↓, Page Up, Page Down, Home, End", "move between images", "gallery"],
   ["Enter", "open the image", "gallery"],
-  ["← →, p n", "the image before, the next", "large view"],
+  ["← →, p n", "previous image, next image", "large view"],
   ["1 2 3 4 5 6", "photo, masks, boxes, ellipses, heatmap, labels", "large view"],
-  ["v", "a light veil over the photo", "large view"],
-  ["s", "samples: boxes that the detector thinks might be", "large view"],
-  ["c", "another detector beside this one", "large view"],
-  ["+ − 0", "zoom in, out, whole image", "large view"],
-  ["Shift ← → ↑ ↓", "move the part that is seen, when zoomed", "large view"],
-  ["Esc", "back", "large view"],
+  ["v", "lighten the photo", "large view"],
+  ["s", "samples: boxes drawn from the corner Gaussians", "large view"],
+  ["c", "show another detector beside this one", "large view"],
+  ["+ − 0", "zoom in, zoom out, whole image", "large view"],
+  ["Shift ← → ↑ ↓", "move the visible part of a zoomed image", "large view"],
+  ["Esc", "close the image", "large view"],
 ];
 
 probox.showKeys = () => {
@@ -61,24 +61,23 @@ probox.onStart(() => {
   });
 });
 
-// The line of sections, and going to one: below the bar, which stays on top, and without touching the address, which
-// holds the state.
+// Links to sections. They do not change the address, which contains the state, and stop below the fixed bar.
 
-/** Go to a section, given as an element or by its id: its beginning comes into sight, and it has the focus. */
+/** Scroll to a section, given as an element or by its id, and move the focus to it. */
 probox.jump = (to) => {
   const section = typeof to === "string" ? byId(to) : to;
   if (!section.hasAttribute("tabindex")) section.setAttribute("tabindex", "-1");
   section.focus({ preventScroll: true });
-  section.scrollIntoView(); // at once: on a long way the page would change under a smooth one
+  section.scrollIntoView(); // not smooth: the page may change its height during a long scroll
 };
 
-/** Return the section that is read: the last that begins above a line a little below the bar. */
+/** Return the current section: the last one that starts above a line a little below the bar. */
 function sectionInSight(/** @type {HTMLElement[]} */ sections) {
   const line = byId("bar").getBoundingClientRect().bottom + Math.min(90, 0.25 * window.innerHeight);
   return sections.filter((section) => section.getBoundingClientRect().top <= line).pop() || sections[0];
 }
 
-/** Move the line of sections, which is wider than a phone, so that a link is in its middle. */
+/** Centre a link in the line of sections, which is wider than a phone. */
 function keepInSight(/** @type {HTMLElement} */ link) {
   const line = byId("sections"),
     from = line.getBoundingClientRect(),
@@ -117,7 +116,7 @@ probox.onStart(() => {
       event.preventDefault();
       probox.jump("gallery");
     });
-  // Jumps end below the bar, however high it is.
+  // The bar has a variable height, and jumps end below it.
   new ResizeObserver(() =>
     document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight}px`),
   ).observe(byId("bar"));
@@ -138,17 +137,17 @@ probox.onStart(() => {
   mark();
 });
 
-// Printing: light colours, and charts that fit whatever the paper's width is.
+// Printing: light colours, and charts that scale to the paper's width.
 
 /** @type {string | null} */
-let theme = null; // what the page had before; null while nothing is printed
+let theme = null; // theme before printing; null while nothing is printed
 
 function before() {
   if (theme !== null) return;
   theme = document.documentElement.dataset.theme || "";
   document.documentElement.dataset.theme = "light";
   probox.redraw();
-  probox.settle(); // paper does not wait for rest, nor for frames
+  probox.settle(); // printing does not wait for delayed work
   probox.paintForPaper(true);
   for (const svg of document.querySelectorAll(".chart svg")) {
     if (!svg.hasAttribute("viewBox"))
@@ -171,7 +170,7 @@ probox.onStart(() => {
   matchMedia("print").addEventListener("change", (event) => (event.matches ? before() : after()));
 });
 
-// The page's frame: heading, how it was measured, links to what one sees, light and dark.
+// The page's frame: heading, settings, link to the current view, light and dark.
 
 function setTheme(/** @type {string} */ name) {
   document.documentElement.dataset.theme = name;
@@ -204,7 +203,7 @@ probox.onStart((store) => {
   window.addEventListener(
     "resize",
     probox.eachFrame(() => {
-      if (window.innerWidth === width) return; // a phone's bars come and go
+      if (window.innerWidth === width) return; // the bars of a phone's browser appear and disappear
       width = window.innerWidth;
       probox.redraw();
     }),

@@ -1,4 +1,4 @@
-// What charts have in common: axes with their scales, shapes of detectors, a box that tells values.
+// Shared parts of charts: axes with scales, shapes of detectors, the tooltip.
 const { probox } = window;
 const { h, s } = probox;
 const MARGIN = { left: 48, right: 14, top: 10, bottom: 40 };
@@ -20,13 +20,13 @@ const shorter = (/** @type {number} */ value) =>
   value >= 1e6 ? `${value / 1e6}M` : value >= 1000 ? `${value / 1000}k` : `${value}`;
 
 /**
- * Where a value lies along an axis, which values are marked there, and how.
+ * Scales: the position of a value along an axis, the ticks, and their text.
  *
  * @type {Record<Scale, { place(value: number): number; ticks: typeof ticks; word(value: number): string }>}
  */
 const SCALES = {
   linear: { place: (value) => value, ticks, word: short },
-  // Logarithms from 1 on; half a decade below, so that 0 has a place of its own.
+  // Logarithmic from 1 on, with half a decade below for 0.
   log: {
     place: (value) => (value > 1 ? 0.5 + Math.log10(value) : value / 2),
     ticks: (low, high, n) => {
@@ -38,7 +38,7 @@ const SCALES = {
     },
     word: shorter,
   },
-  // Logarithms of what is above 0.
+  // Logarithmic, for values above 0.
   decades: {
     place: Math.log10,
     ticks: (low, high, n) => {
@@ -96,7 +96,7 @@ function frame(container, options) {
   return { svg, x, y, back, width, height };
 }
 
-// Shapes beside colours: whoever cannot tell colours apart tells these.
+// Shapes in addition to colours, for readers with a colour vision deficiency.
 const SHAPES = [
   "M -4 0 A 4 4 0 1 1 4 0 A 4 4 0 1 1 -4 0 Z", // a disc
   "M -3.5 -3.5 H 3.5 V 3.5 H -3.5 Z", // a square
@@ -108,7 +108,7 @@ const SHAPES = [
   "M 0 -5 L 4.8 -1.5 L 3 4 H -3 L -4.8 -1.5 Z", // a pentagon
 ];
 
-/** Return the shape of a detector's number at a place. */
+/** Return a detector's shape, drawn at x, y. */
 const shape = (
   /** @type {number} */ mark,
   /** @type {number} */ x,
@@ -116,13 +116,13 @@ const shape = (
   /** @type {string | undefined} */ colour,
 ) => s("path", { class: "mark", d: SHAPES[mark % SHAPES.length], fill: colour, transform: `translate(${x} ${y})` });
 
-/** Return a detector's name, colour and shape, as charts take them. */
+/** Return a detector's name, colour and shape for charts. */
 probox.named = (r) => ({ name: probox.store.results[r].name, colour: probox.lineColour(r), mark: r, r });
 
 /** Return all detectors with their colours and shapes. */
 probox.legend = (store) => store.results.map(({ name }, r) => h("span", probox.glyph(probox.line(r), r), name));
 
-/** Return what stands before a name in legends: its colour and, with a number, its shape. */
+/** Return the symbol of a legend entry: a colour and, with a number, a shape. */
 probox.glyph = (colour, mark) =>
   mark === undefined
     ? h("i", { class: "swatch", style: `background:${colour}` })

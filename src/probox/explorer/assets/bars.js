@@ -1,11 +1,11 @@
-// Bars: lying ones in groups, and such that are made of parts. Parts differ by pattern, not by colour alone.
+// Horizontal bars: grouped, and stacked. Parts differ by pattern and colour.
 const { probox } = window;
 const { s } = probox;
 const { shape } = probox.chartParts;
 const BAR = 18,
   LETTER = 6.8;
 
-const words = (/** @type {BarOptions} */ options) =>
+const textOf = (/** @type {BarOptions} */ options) =>
   options.groups
     .map(
       (group, g) =>
@@ -19,10 +19,10 @@ const words = (/** @type {BarOptions} */ options) =>
     .join("; ");
 
 /**
- * Draw groups of lying bars, one of each series in each group.
+ * Draw groups of horizontal bars, one per series.
  *
- * A group's name stands left of its bars, or `above` them. `format(value, g, series)` writes a bar's number; `high` is
- * the length of the axis, by default the greatest value.
+ * The name of a group is left of its bars, or `above` them. `format(value, g, series)` formats a value; `high` is the
+ * end of the axis, by default the largest value.
  */
 probox.barChart = (container, options) => {
   container.replaceChildren();
@@ -35,7 +35,7 @@ probox.barChart = (container, options) => {
   const height = options.groups.length * one + 8;
   const high =
     options.high || Math.max(...options.series.flatMap((series) => series.values.filter(Number.isFinite)), 1e-9);
-  const svg = s("svg", { width, height, role: "img", "aria-label": `${options.label}; ${words(options)}` });
+  const svg = s("svg", { width, height, role: "img", "aria-label": `${options.label}; ${textOf(options)}` });
   const texts = options.series.flatMap((series) =>
     series.values.map((value, g) => (Number.isFinite(value) ? options.format(value, g, series) : "–")),
   );
@@ -72,7 +72,7 @@ probox.barChart = (container, options) => {
   container.append(svg);
 };
 
-// Patterns that cover their part's colour with lines or dots of the ground.
+// Patterns of lines or dots in the background colour.
 const PATTERNS = [
   [],
   ["M -2 2 L 2 -2 M 0 8 L 8 0 M 6 10 L 10 6"],
@@ -100,7 +100,7 @@ function patternOf(number, colour, ground, id) {
   );
 }
 
-/** Return a swatch of a part, as legends have it. */
+/** Return the symbol of a part for legends. */
 probox.partSwatch = (part, number) => {
   const id = `part-${made++}`;
   return s(
@@ -112,9 +112,9 @@ probox.partSwatch = (part, number) => {
 };
 
 /**
- * Draw a bar of 1 for each row, made of parts.
+ * Draw a stacked bar of length 1 for each row.
  *
- * `parts` are { name, colour }, a row is { name, colour, mark, values, note }; parts that are wide enough say their value.
+ * `parts` are { name, colour }, a row is { name, colour, mark, values, note }. Wide parts contain their value.
  */
 probox.partsChart = (container, options) => {
   container.replaceChildren();
@@ -124,13 +124,13 @@ probox.partsChart = (container, options) => {
     gap = 12;
   const height = options.rows.length * (bar + title + gap);
   const { parts } = options;
-  const told = options.rows.map(
+  const texts = options.rows.map(
     ({ name, values }) =>
       `${name}: ${
         values ? parts.map((part, p) => `${part.name} ${options.format(values[p])}`).join(", ") : "nothing to score"
       }`,
   );
-  const svg = s("svg", { width, height, role: "img", "aria-label": `${options.label}; ${told.join("; ")}` });
+  const svg = s("svg", { width, height, role: "img", "aria-label": `${options.label}; ${texts.join("; ")}` });
   const ids = parts.map(() => `part-${made++}`);
   svg.append(
     s(
@@ -162,7 +162,7 @@ probox.partsChart = (container, options) => {
       one.addEventListener("pointermove", (event) =>
         tip.show(event.offsetX, event.offsetY, [
           [row.name],
-          [`${parts[p].name} ${options.format(value)} %`, parts[p].colour],
+          [`${parts[p].name} ${options.format(value)} points`, parts[p].colour],
         ]),
       );
       one.addEventListener("pointerleave", () => tip.hide());

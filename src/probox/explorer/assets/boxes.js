@@ -1,60 +1,60 @@
-// COCO's average precision and LRP at a label threshold, from what became of each box.
+// COCO's average precision and LRP at a label threshold, from the outcome of each box.
 //
-// The index tells the outcome of matching (see explorer/payload.py); what a threshold drops changes no other outcome, or
-// the change is told as an event. So the numbers are those of measuring anew, at any threshold.
+// The index contains the outcomes of matching and, as events, their changes at thresholds (see explorer/payload.py). The
+// numbers therefore equal a new evaluation at any threshold.
 const { probox } = window;
 const { RECALLS, OVERLAPS, GRID, RANGES } = probox.constants.BOXES;
 const { IOUS } = probox.constants;
 const EPSILON = Number.EPSILON; // COCO's, against 0 / 0
 
 /**
- * Unpack one result's outcomes, once.
+ * Unpack one result's outcomes.
  *
- * @type {(result: Result, told: PackedBoxes) => UnpackedBoxes}
+ * @type {(result: Result, packed: PackedBoxes) => UnpackedBoxes}
  */
-function unpack(result, told) {
-  const { order, starts, cuts, late, objects } = told;
+function unpack(result, packed) {
+  const { order, starts, cuts, late, objects } = packed;
   const own = probox.columns({ order, starts, cuts, late, objects });
-  const first = outcomes(told),
-    later = outcomes(told.events);
+  const first = outcomes(packed),
+    later = outcomes(packed.events);
   const { confidence, size } = result.detections;
   const n = own.order.length;
-  const sure = new Float32Array(n),
+  const confidences = new Float32Array(n),
     wrong = new Uint8Array(n);
-  let sorted = true; // whether what a threshold keeps of a class are always the first ones
+  let sorted = true; // whether detections above a threshold always come first in their class
   for (let c = 0; c + 1 < own.starts.length; c++) {
     for (let i = own.starts[c]; i < own.starts[c + 1]; i++) {
       const d = own.order[i];
-      sure[i] = confidence[d];
-      if (i > own.starts[c] && sure[i] > sure[i - 1]) sorted = false;
-      // Without a match it is wrong among all sizes, unless it is of none, and among its own.
+      confidences[i] = confidence[d];
+      if (i > own.starts[c] && confidences[i] > confidences[i - 1]) sorted = false;
+      // Without a match it is a false positive of its own sizes, and of all sizes if it has one.
       wrong[i] = (size[d] ? 1 : 0) | (size[d] << 1);
     }
   }
   for (let i = 0; i < own.late.length; i++) wrong[own.late[i]] = 0;
-  // Places with an outcome now or later; the entry of one without is -1, until an event gives it one.
+  // Places with an outcome at any threshold; the entry is -1 until an event sets it.
   const place = joined(Uint32Array, first.place, later.place)
     .sort()
     .filter((at, i, all) => !i || at !== all[i - 1]);
   /** @type {Map<number, number>} */
   const index = new Map();
   place.forEach((at, i) => index.set(at, i));
-  const indexOf = (/** @type {number} */ at) => /** @type {number} */ (index.get(at)); // all of them are there
+  const indexOf = (/** @type {number} */ at) => /** @type {number} */ (index.get(at)); // every place has an index
   const entry = new Int32Array(place.length).fill(-1);
   first.place.forEach((at, e) => {
     entry[indexOf(at)] = e;
   });
   const events = {
-    threshold: probox.column(told.events.threshold),
+    threshold: probox.column(packed.events.threshold),
     place: later.place.map(indexOf),
     first: first.place.length,
   };
   const before = place.map((at) => wrong[at]);
-  for (let i = 0; i < place.length; i++) wrong[place[i]] = 0; // they are counted by their outcomes
+  for (let i = 0; i < place.length; i++) wrong[place[i]] = 0; // their outcomes count instead
   const values = OVERLAPS.map(() => new Float64Array(place.length));
   return {
     ...own,
-    sure,
+    confidences,
     wrong,
     sorted,
     place,
@@ -84,7 +84,7 @@ function joined(Kind, first, later) {
   return both;
 }
 
-/** Return the entries of the outcomes that hold above a level. */
+/** Return the entries of the outcomes above a threshold. */
 function entriesAbove(/** @type {UnpackedBoxes} */ own, /** @type {number} */ level) {
   const { place, threshold, first } = own.events;
   if (!threshold.length || threshold[0] > level) return own.entry;
@@ -94,32 +94,32 @@ function entriesAbove(/** @type {UnpackedBoxes} */ own, /** @type {number} */ le
 }
 
 /**
- * Return how many of the first 0, 1 .. n are wrong without a match of their own, in one range of sizes.
+ * Return the number of false positives without outcome among the first 0, 1 .. n, in one range of sizes.
  *
  * @param {UnpackedBoxes} own
  * @param {number} level
  * @param {number} range
  */
-function wrongTotals({ sure, wrong, sorted, totals }, level, range) {
+function wrongTotals({ confidences, wrong, sorted, totals }, level, range) {
   if (sorted && totals[range]) return totals[range];
-  const sums = new Uint32Array(sure.length + 1);
+  const sums = new Uint32Array(confidences.length + 1);
   let sum = 0;
-  for (let i = 0; i < sure.length; i++) {
-    // Where a class is sorted, what is dropped comes last, and is not asked for.
-    if (sorted || sure[i] > level) sum += (wrong[i] >> range) & 1;
+  for (let i = 0; i < confidences.length; i++) {
+    // In sorted classes, dropped detections come last, and their sums are not used.
+    if (sorted || confidences[i] > level) sum += (wrong[i] >> range) & 1;
     sums[i + 1] = sum;
   }
   return (totals[range] = sums);
 }
 
-/** Return outcomes with an overlap in every cell: that of what is right at the first overlap, else NaN. */
-function outcomes(/** @type {PackedOutcomes} */ told) {
+/** Return outcomes with an IoU in every cell: that of matches at the lowest IoU threshold, else NaN. */
+function outcomes(/** @type {PackedOutcomes} */ packed) {
   const [place, matched, ignored] = [
-    probox.column(told.place),
-    probox.column(told.matched),
-    probox.column(told.ignored),
+    probox.column(packed.place),
+    probox.column(packed.matched),
+    probox.column(packed.ignored),
   ];
-  const iou = probox.column(told.iou);
+  const iou = probox.column(packed.iou);
   const spread = new Float64Array(matched.length).fill(NaN);
   let next = 0;
   for (let cell = 0; cell < matched.length; cell++) if (matched[cell] & ~ignored[cell] & 1) spread[cell] = iou[next++];
@@ -127,7 +127,7 @@ function outcomes(/** @type {PackedOutcomes} */ told) {
 }
 
 /**
- * Return the first place from `begin` on whose value is not above a level, values descending.
+ * Return the first index from `begin` on whose value is not above a level; values descend.
  *
  * @param {Float32Array} values
  * @param {number} level
@@ -146,7 +146,7 @@ function firstNotAbove(values, level, begin, end) {
 /** @type {Map<number, Int32Array>} */
 const reached = new Map();
 
-/** Return which true positive, from 0, reaches each recall with so many objects. */
+/** Return the index of the true positive that reaches each recall, for a number of objects. */
 function needed(/** @type {number} */ objects) {
   let counts = reached.get(objects);
   if (!counts) {
@@ -160,8 +160,8 @@ function needed(/** @type {number} */ objects) {
   return counts;
 }
 
-// What the walk through a class counts: right ones and wrong ones that match elsewhere by overlap; on LRP's grid the
-// right and wrong ones and what is missing in overlaps.
+// Counters of a class: true positives and false positives with an outcome per IoU threshold; on LRP's grid, true
+// positives, false positives and the sum of 1 - IoU.
 const right = new Uint32Array(OVERLAPS.length),
   astray = new Uint32Array(OVERLAPS.length);
 const tp = new Uint32Array(GRID.length),
@@ -178,7 +178,7 @@ function keep(/** @type {number} */ s, /** @type {number} */ wrong, /** @type {n
 const MEASURES = ["mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn"]; // the keys of their columns
 
 /**
- * Return something for each measure.
+ * Return an object with a value for each metric.
  *
  * @template T
  * @param {(key: Measure) => T} make
@@ -186,7 +186,7 @@ const MEASURES = ["mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLR
 const perMeasure = (make) =>
   /** @type {Record<Measure, T>} */ (Object.fromEntries(MEASURES.map((key) => [key, make(key)])));
 
-/** Box measures of one result at one threshold among the objects of one range of sizes, 0 being all. */
+/** Box metrics of one result at one threshold for one range of sizes; range 0 has all sizes. */
 class Boxes {
   constructor(/** @type {UnpackedBoxes} */ own, /** @type {number | null} */ threshold, /** @type {number} */ range) {
     const level = threshold === null ? -1 : Math.fround(threshold);
@@ -205,16 +205,16 @@ class Boxes {
     for (let c = 0; c < classes; c++) this.measure(c);
   }
 
-  /** Walk through the outcomes of a class from the highest score down. */
+  /** Compute the metrics of a class from its outcomes, by descending score. */
   measure(/** @type {number} */ c) {
     const { own, entry, totals, level, range } = this;
-    const { place, matched, ignored, values, cuts, sure } = own;
+    const { place, matched, ignored, values, cuts, confidences } = own;
     const overlaps = OVERLAPS.length,
       every = (1 << overlaps) - 1,
       grid = GRID.length;
     const begin = own.starts[c],
       after = own.starts[c + 1];
-    const end = own.sorted ? firstNotAbove(sure, level, begin, after) : after;
+    const end = own.sorted ? firstNotAbove(confidences, level, begin, after) : after;
     let misplaced = 0,
       s = grid - 1;
     right.fill(0);
@@ -222,8 +222,8 @@ class Boxes {
     let i = this.next;
     for (; i < place.length && place[i] < after; i++) {
       const at = place[i];
-      if (at >= end || !(sure[at] > level)) continue;
-      // LRP's grid is passed from its highest score on: what a score keeps is known when the walk comes to its cut.
+      if (at >= end || !(confidences[at] > level)) continue;
+      // LRP's grid is processed from its highest score on; the counts of a score are complete at its cut.
       for (; s >= 0 && begin + cuts[c * grid + s] <= at; s--)
         keep(s, totals[begin + cuts[c * grid + s]] - totals[begin], misplaced);
       const cell = entry[i] * RANGES + range;
@@ -252,7 +252,7 @@ class Boxes {
     this.optimum(c, objects);
   }
 
-  /** Keep the highest precision at each recall or a higher one, and its means. */
+  /** Store the interpolated precision at each recall, and its means. */
   average(/** @type {number} */ c, /** @type {Float64Array[]} */ values, /** @type {Int32Array} */ counts) {
     const recalls = RECALLS.length;
     let total = 0;
@@ -270,7 +270,7 @@ class Boxes {
     this.numbers.mAP[c] = total / (recalls * OVERLAPS.length);
   }
 
-  /** Keep the lowest LRP on the grid of scores, the lowest score of equal ones, and its components. */
+  /** Store the lowest LRP on the grid of scores and its components; ties use the lowest score. */
   optimum(/** @type {number} */ c, /** @type {number} */ objects) {
     const slack = 1 - Number(OVERLAPS[0]);
     let at = 0,
@@ -290,13 +290,13 @@ class Boxes {
     moLRP_fn[c] = (objects - tp[at]) / objects;
   }
 
-  /** Return the numbers of a class, and precision and recall of all that the threshold keeps. */
+  /** Return the metrics of a class, with precision and recall of all detections above the threshold. */
   ofClass(/** @type {number} */ c) {
     const all = shares(this.TP[c], this.FP[c], this.objects[c]);
     return { ...all, ...perMeasure((key) => this.numbers[key][c]) };
   }
 
-  /** Return the means over classes that have objects; precision and recall are of all classes together. */
+  /** Return the means over classes with objects; precision and recall pool all classes. */
   total() {
     const sum = (/** @type {Uint32Array} */ values) => values.reduce((total, value) => total + value, 0);
     const all = shares(sum(this.TP), sum(this.FP), sum(this.objects));
@@ -304,7 +304,7 @@ class Boxes {
   }
 
   /**
-   * Return precision at each recall at an overlap, of a class or the mean over classes that have objects; or null.
+   * Return the precision at each recall for an IoU, of a class or the mean over classes with objects; or null.
    */
   curve(/** @type {string} */ overlap, /** @type {number | null} */ c = null) {
     const k = OVERLAPS.indexOf(overlap);
@@ -331,7 +331,7 @@ function mean(/** @type {Float64Array} */ values) {
   return n ? sum / n : NaN;
 }
 
-/** Return box measures at the view's threshold, among objects of one of the sizes or, by default, all; null: unknown. */
+/** Return the box metrics at the view's threshold for one size, by default all sizes; null if unknown. */
 probox.View.prototype.boxes = function boxes(size = null) {
   const { result } = this;
   if (!result.boxes) return null;

@@ -1,12 +1,12 @@
-// Charts: lines and steps as SVG, clouds of points on a canvas; all tell their values under the pointer.
+// Charts: lines and steps as SVG, point clouds on a canvas. Tooltips show the values under the pointer.
 const { probox } = window;
 const { h, s } = probox;
 const { MARGIN, frame, tooltip, shape } = probox.chartParts;
 
-/** Return a series' value at one of its points, NaN where it has none. */
+/** Return a series' value at a point, NaN if it is missing. */
 const valueAt = (/** @type {Series} */ one, /** @type {number} */ i) => one.y[i] ?? NaN;
 
-/** Return a path through a series, broken where it has no value. */
+/** Return a path through a series, with gaps at missing values. */
 function pathOf(/** @type {Series} */ one, /** @type {Frame["x"]} */ x, /** @type {Frame["y"]} */ y) {
   let path = "",
     open = false;
@@ -23,7 +23,7 @@ function pathOf(/** @type {Series} */ one, /** @type {Frame["x"]} */ x, /** @typ
 }
 
 /**
- * Return a series' shape at some of its points, each detector's at places of their own.
+ * Return a series' shapes at some of its points, at different points for each detector.
  *
  * @param {Series} one
  * @param {number} mark
@@ -42,11 +42,11 @@ function marksOf(one, mark, x, y) {
 }
 
 /** @type {WeakMap<HTMLElement, { live: HTMLElement; at: number | null }>} */
-const kept = new WeakMap(); // by container: what outlasts a redraw, the place of the keys and words for screen readers
+const kept = new WeakMap(); // by container, kept when a chart is redrawn: the cursor and the text for screen readers
 const number = (/** @type {number} */ value) => `${+value.toFixed(3)}`;
 
-/** Return a chart's label with its main numbers: those at the marker, else the highest of each series. */
-function told(/** @type {LineOptions} */ options) {
+/** Return a chart's label with its values at the marker, or else the highest value of each series. */
+function labelOf(/** @type {LineOptions} */ options) {
   const { marker = NaN } = options;
   const parts = options.series
     .filter((one) => !one.reference)
@@ -63,7 +63,7 @@ function told(/** @type {LineOptions} */ options) {
   return parts.length ? `${options.label}; ${which}: ${parts.join(", ")}` : `${options.label}; nothing to show`;
 }
 
-/** Return which of a series' points one means at x: the nearest, or the step that x lies on. */
+/** Return the index of a series' point at x: the nearest, or the step that contains x. */
 function nearest(/** @type {Series} */ one, /** @type {number} */ value) {
   let at = 0;
   one.x.forEach((candidate, i) => {
@@ -78,15 +78,14 @@ function nearest(/** @type {Series} */ one, /** @type {number} */ value) {
 /**
  * Draw series of points as lines, or as steps; a marker is a vertical line at one x.
  *
- * `yScale: "log"` has a decade per step and a place for 0. `brush: [lo, hi]` shows a chosen range of x, or null;
- * `onBrush(lo, hi)` is told the range that was dragged or chosen with the keys, `onBrush(null, null)` that it was
- * cleared; both ends lie on multiples of `brushStep`. `onPick(x)` is told where one clicked or pressed Enter.
+ * `yScale: "log"` includes 0. `brush: [lo, hi]` shows the selected range of x, or null. `onBrush(lo, hi)` is called
+ * with a new range, `onBrush(null, null)` when it is cleared; both ends are multiples of `brushStep`. `onPick(x)` is
+ * called after a click or Enter.
  *
- * A series has `mark`, the number of a detector, for its shape, `tip(i)` for words of its own, or is a `reference`
- * that is drawn but not told. `band: [low, high]` and `level` are a stripe and a line across.
+ * A series has a `mark`, a detector's number, for its shape, and `tip(i)` for its own tooltip. A `reference` has no
+ * tooltip. `band: [low, high]` and `level` draw a horizontal stripe and line.
  *
- * Keys: the arrows move the cross-hair, or the range where there is one; Shift and the arrows widen and narrow
- * it; Escape clears it.
+ * Keys: arrows move the cross-hair or the range, Shift and arrows resize the range, Escape clears it.
  */
 probox.lineChart = (container, options) => {
   const { marker = NaN, level = NaN, onBrush, onPick } = options;
@@ -99,7 +98,7 @@ probox.lineChart = (container, options) => {
     Math.max(...options.series.flatMap((one) => one.y.map((_, i) => valueAt(one, i)).filter(Number.isFinite)), 1e-9) *
       (options.yScale === "log" ? 1.6 : 1.06),
   ];
-  const { svg, x, y, back, height } = frame(container, { ...options, label: told(options), yRange: [low, high] });
+  const { svg, x, y, back, height } = frame(container, { ...options, label: labelOf(options), yRange: [low, high] });
   const [first, last] = options.xRange;
   const inside = (/** @type {number} */ value) => Math.min(Math.max(value, first), last);
   if (options.band) {
@@ -197,8 +196,8 @@ probox.lineChart = (container, options) => {
     });
   }
   const hints = [
-    xs.length && "arrow keys read values",
-    onBrush && "Shift and arrow keys choose a range, Escape clears it",
+    xs.length && "arrow keys move the cursor",
+    onBrush && "Shift and arrow keys select a range, Escape clears it",
     onPick && "Enter sets the threshold",
   ].filter(Boolean);
   svg.setAttribute("aria-description", hints.join("; "));
@@ -236,10 +235,9 @@ probox.lineChart = (container, options) => {
 };
 
 /**
- * Draw clouds of points; a click on a point hands it over.
+ * Draw point clouds; a click on a point calls `onPick(series, index)`.
  *
- * Both axes go from 0 to 1 unless `xRange`, `yRange` and their scales say otherwise; `lines` are series to draw over
- * the points, and `format` writes their values.
+ * `xRange` and `yRange` default to 0 .. 1. `lines` are series drawn over the points, `format` formats values.
  */
 probox.cloudChart = (container, options) => {
   container.replaceChildren();
@@ -249,9 +247,7 @@ probox.cloudChart = (container, options) => {
   const points = options.series.map(
     (one) =>
       `${one.name}: ${
-        one.x.length
-          ? `${probox.count(one.x.length)}, on average ${middle(one.x)} across and ${middle(one.y)} up`
-          : "none"
+        one.x.length ? `${probox.count(one.x.length)}, mean x ${middle(one.x)}, mean y ${middle(one.y)}` : "no points"
       }`,
   );
   const { svg, x, y, width, height } = frame(container, {
@@ -291,7 +287,7 @@ probox.cloudChart = (container, options) => {
     context.fillStyle = one.colour;
     for (let i = 0; i < one.x.length; i++) {
       if (total > 4000) {
-        // squares are drawn ten times as fast
+        // squares are ten times faster to draw than circles
         context.fillRect(x(one.x[i]) - 1.5, y(one.y[i]) - 1.5, 3, 3);
         continue;
       }
@@ -340,7 +336,7 @@ probox.cloudChart = (container, options) => {
       [one.name, one.colour, one.mark],
       [`${options.xLabel} ${format(one.x[i])}`],
       [`${options.yLabel} ${format(one.y[i])}`],
-      ["click: see the image"],
+      ["click to open the image"],
     ]);
   });
   over.addEventListener("pointerleave", () => {

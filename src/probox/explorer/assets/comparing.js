@@ -1,5 +1,5 @@
-// How sure PDQ and its parts are, and whether two results differ: `probox.bootstrap` and `probox.compare` of the page.
-// Nothing here draws: generators give numbers, which are Python's since images are drawn and swapped as there.
+// Confidence intervals of PDQ and its parts, and differences between two results, equal to `probox.bootstrap` and
+// `probox.compare`. Generators return the numbers; nothing here draws on the page.
 const { probox } = window;
 const { QUALITIES, RESAMPLING } = probox.constants;
 const { TP, FP, FN } = probox.constants.VERDICT;
@@ -8,11 +8,11 @@ const { count } = probox;
 const { addDrawn, addSwapped, claimed, holm, interval, pValue } = probox.resampling;
 
 const COUNTS = ["TP", "FP", "FN"];
-/** What intervals are of, by the keys of columns. */
+/** Keys of the columns with intervals. */
 const KEYS = ["PDQ", ...QUALITIES, ...COUNTS];
 const unitOf = (/** @type {string} */ key) => (COUNTS.includes(key) ? "count" : "per cent");
 
-/** Return what PDQ adds up, image by image; `cost` is that of FP, whatever the convention counts. */
+/** Return the sums of PDQ for each image; `cost` is the cost of false positives under the convention. */
 function sumsPerImage(/** @type {View} */ view) {
   const sums = view.imageSums();
   const { TP, FP, FN, pPDQ, spatial, label, foreground, background } = sums;
@@ -20,7 +20,7 @@ function sumsPerImage(/** @type {View} */ view) {
   return { pPDQ, spatial, label, foreground, background, TP, FP, FN, cost };
 }
 
-/** Return the number of a column that follows from sums: arrays with a place for each replicate. */
+/** Return the value of a column from sums, for replicate `n`. */
 function numberAt(/** @type {Record<string, List>} */ sums, /** @type {string} */ key, /** @type {number} */ n) {
   if (key === "PDQ") return sums.pPDQ[n] / (sums.TP[n] + sums.cost[n] + sums.FN[n]);
   return COUNTS.includes(key) ? sums[key][n] : sums[key][n] / sums.TP[n];
@@ -30,7 +30,7 @@ const numbers = (/** @type {ImageColumns} */ sums, /** @type {number} */ length)
   Object.fromEntries(KEYS.map((key) => [key, Float64Array.from({ length }, (_, n) => numberAt(sums, key, n))]));
 
 /**
- * Do something with each different array of sums, once; FP and its cost may be one.
+ * Apply `work` to each distinct array of sums; FP and its cost may be the same array.
  *
  * @param {ImageColumns} sums
  * @param {(values: Float64Array, name: string) => Generator<undefined, Float64Array>} work
@@ -57,7 +57,7 @@ const totals = (/** @type {ImageColumns} */ sums) =>
   Object.fromEntries(Object.entries(sums).map(([name, values]) => [name, [total(values)]]));
 
 /**
- * Make the numbers of a result at a threshold, as they are and of drawn images, and their intervals.
+ * Return the values of a result at a threshold, those of the bootstrap replicates, and their intervals.
  *
  * @param {Store} store
  * @param {Samples} samples
@@ -87,7 +87,7 @@ function* sampled(store, samples, r, threshold) {
 }
 
 /**
- * Make the differences of numbers when images are swapped; sums are those of both results.
+ * Return the differences after each permutation, from the sums of both results.
  *
  * @param {ImageColumns} a
  * @param {ImageColumns} b
@@ -116,8 +116,8 @@ function* swappedNumbers(a, b, samples) {
 }
 
 /**
- * Return what PDQ of each class adds up for two views, image by image: the images that hold anything of the class, and
- * for each side the sums above and below the line. A match counts under its object's class, whatever it names.
+ * Return the images of each class, and per image the numerator and denominator of its PDQ for both views. A match counts
+ * under its object's class.
  */
 function classParts(/** @type {Store} */ store, /** @type {[View, View]} */ views) {
   /** @type {ClassPart[]} */
@@ -159,7 +159,7 @@ function classParts(/** @type {Store} */ store, /** @type {[View, View]} */ view
 }
 
 /**
- * Make the difference of one class: null where one of the two has no PDQ of it.
+ * Return the difference of one class, or null if one result has no PDQ for it.
  *
  * @param {ClassPart} part
  * @param {Uint8Array} weights
@@ -202,7 +202,7 @@ function* classDifference({ images, above, below }, weights, swaps) {
 }
 
 /**
- * Make the differences of two results at a threshold, of all classes (by key) and of each class (PDQ, by number).
+ * Return the differences of two results at a threshold: of each column, and of PDQ for each class.
  *
  * @param {Store} store
  * @param {Samples} samples
@@ -250,7 +250,7 @@ function* compared(store, samples, [a, b], threshold, [first, second]) {
 const pText = (/** @type {number} */ p) => (p < 0.0005 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
 
 /**
- * Return how many decimals an interval in points has, as in Python's tables: half its width has two significant digits.
+ * Return the decimals of an interval, as in Python: half its width has two significant digits.
  */
 function digitsOf(/** @type {number} */ low, /** @type {number} */ high) {
   const half = Number(((100 * (high - low)) / 2).toFixed(9));
@@ -258,7 +258,7 @@ function digitsOf(/** @type {number} */ low, /** @type {number} */ high) {
 }
 
 /**
- * Return what may be concluded from a difference of PDQ, in one sentence.
+ * Return a sentence about a difference of PDQ, equal to Python's (`probox.analysis.comparison_text`).
  *
  * @type {Comparing["conclusion"]}
  */
@@ -266,19 +266,19 @@ const conclusion = ([a, b], found, images) => {
   if (images < 2 || !found)
     return `Nothing can be concluded about ${a} and ${b} from ${images} image${images === 1 ? "" : "s"}.`;
   const { difference, between, p, claimed } = found;
-  if (!Number.isFinite(difference)) return "In PDQ one of them has no finite number.";
+  if (!Number.isFinite(difference)) return "In PDQ one value is not finite.";
   if (difference === 0 && between?.low === 0 && between.high === 0) return "In PDQ they are equal.";
   const many = `${count(images)} images`;
   const sign = claimed && difference < 0 ? -1 : 1;
   const points = (/** @type {number} */ value, /** @type {number} */ digits) =>
     (Number((100 * value).toFixed(digits)) + 0).toFixed(digits);
   let excludes = false;
-  let amount = `${points(sign * difference, 2)} points (without an interval, ${many})`;
+  let amount = `${points(sign * difference, 2)} points (no interval, ${many})`;
   if (between) {
     const [low, high] = [sign * between.low, sign * between.high].sort((x, y) => x - y);
     const digits = digitsOf(low, high);
     excludes = Number(points(low, digits)) > 0 || Number(points(high, digits)) < 0;
-    amount = `${points(sign * difference, digits)} points (${100 * LEVEL} % interval ${points(low, digits)} to ${points(high, digits)}, ${pText(p)}, ${many})`;
+    amount = `${points(sign * difference, digits)} points (${100 * LEVEL}% CI ${points(low, digits)} to ${points(high, digits)}, ${pText(p)}, ${many})`;
   }
   if (!claimed) {
     const reason = excludes

@@ -1,11 +1,11 @@
-// Which classes are taken for which, in counts: `probox.analysis.loss_breakdown` of the page. Nothing here draws.
+// Counts of the confusion matrix, equal to `probox.analysis.loss_breakdown`.
 const { probox } = window;
 const { h, byId, count, percent } = probox;
 const { TP, FP, FN } = probox.constants.VERDICT;
 
 /**
- * Return counts by class of the truth and class that detections name: classes, then background, then, as a prediction
- * alone, no class of the truth. They add up to TP, FP and FN.
+ * Return counts by true class (rows) and predicted class (columns): classes, background, and for columns unknown
+ * classes. They add up to TP, FP and FN.
  */
 probox.confusion = (store, view) => {
   const classes = store.classes.length;
@@ -25,7 +25,7 @@ probox.confusion = (store, view) => {
 /** @param {Uint32Array | number[]} values */
 const total = (values) => Array.from(values).reduce((sum, value) => sum + value, 0);
 
-/** Return the classes that are mixed up most, in their order; those of which there is nothing are left out. */
+/** Return the classes with the most confusions, in their order, without empty classes. */
 probox.mostConfused = (counts, most) => {
   const classes = counts.length - 1;
   const size = (/** @type {number} */ c) => total(counts[c]) + total(counts.map((row) => row[c]));
@@ -44,13 +44,13 @@ probox.mostConfused = (counts, most) => {
     .sort((a, b) => a - b);
 };
 
-// Which classes are taken for which, by PDQ's own matches at the threshold, with background; a cell chooses its items.
+// The section "Confusion matrix": PDQ's matches at the threshold, with background. A cell filters the gallery.
 
 const { BACKGROUND, UNNAMED, MOST } = probox.constants.CONFUSION;
 
-// --- the state: what the matrix shows, and the cell that the gallery shows ---
+// --- the state: options of the matrix, and the selected cell ---
 
-// In the address a class is its number, "-" is background and "?" no class of the truth.
+// In the address a class is its number, "-" is background and "?" an unknown class.
 const label = (/** @type {Store} */ store) => (/** @type {string} */ text) =>
   text === "-"
     ? store.classes.length
@@ -67,19 +67,19 @@ const nameOf = (/** @type {Store} */ store, /** @type {number} */ n) =>
 probox.field("confused", null, "confused", (text, store) => {
   const [truth, named, more] = text.split(">").map(label(store));
   const background = store.classes.length;
-  const sensible =
+  const valid =
     more === undefined &&
     truth >= 0 &&
     truth <= background &&
     named >= 0 &&
     !(truth === background && named === background);
-  return sensible ? text : undefined;
+  return valid ? text : undefined;
 });
 probox.field("matrix", "most", "matrix", probox.oneOf(["most", "all"]));
 probox.field("shares", "no", "shares", probox.oneOf(["no", "yes"]));
 
 /**
- * Return the cell that is chosen, as classes, or null.
+ * Return the classes of the selected cell, or null.
  *
  * @type {(store: Store, state: State) => [truth: number, named: number] | null}
  */
@@ -89,14 +89,14 @@ const chosen = (store, { confused }) => {
   return [truth, named];
 };
 
-/** Return what a cell stands for. */
+/** Return the description of a cell. */
 function cellWords(/** @type {Store} */ store, /** @type {number} */ truth, /** @type {number} */ named) {
   const background = store.classes.length;
-  if (truth === background) return `false positives named ${nameOf(store, named)}`;
+  if (truth === background) return `false positives of class ${nameOf(store, named)}`;
   if (named === background) return `missed: ${nameOf(store, truth)}`;
   return truth === named
-    ? `${nameOf(store, truth)} found as such`
-    : `${nameOf(store, truth)} taken for ${nameOf(store, named)}`;
+    ? `${nameOf(store, truth)} predicted correctly`
+    : `${nameOf(store, truth)} predicted as ${nameOf(store, named)}`;
 }
 
 probox.addItemFilter({
@@ -137,7 +137,7 @@ function render(store, state) {
     const text = !value ? "" : state.shares === "yes" ? percent(share, 1) : count(value);
     const key = `${signs(store, truth)}>${signs(store, named)}`;
     const on = state.confused === key;
-    // Never so dark that the number could not be read.
+    // At most 55% of the accent colour, so that the number stays readable.
     const style = value
       ? `background:color-mix(in srgb, var(--accent) ${(4 + 51 * share).toFixed(1)}%, var(--panel))`
       : null;
@@ -156,8 +156,8 @@ function render(store, state) {
               type: "button",
               "data-key": key,
               "aria-pressed": String(on),
-              title: `${words}: ${count(value)}, ${percent(share, 1)} % of the row`,
-              "aria-label": `${text}${state.shares === "yes" ? " %" : ""}, ${words}`,
+              title: `${words}: ${count(value)}, ${percent(share, 1)}% of the row`,
+              "aria-label": `${text}${state.shares === "yes" ? "%" : ""}, ${words}`,
               onclick: () => choose(on ? null : key),
             },
             text,
@@ -166,7 +166,7 @@ function render(store, state) {
     );
   };
   const detector = store.results[state.main].name;
-  const words = `Rows: classes of objects. Columns: classes that detections of ${detector} name.`;
+  const words = `Rows: class of the ground truth. Columns: class predicted by ${detector}.`;
   const named = columns.map((c) => h("th", { scope: "col", title: nameOf(store, c) }, h("span", nameOf(store, c))));
   const lines = [...rows, classes].map((truth) => {
     const cells = columns.map((column) => cell(truth, column));
@@ -174,13 +174,13 @@ function render(store, state) {
   });
   const table = byId("confusion-table");
   const caption = h("caption", { class: "offscreen" }, words);
-  const focused = probox.fillTable(table, caption, probox.head(["truth \\ named", ...named]), h("tbody", lines));
+  const focused = probox.fillTable(table, caption, probox.head(["true \\ predicted", ...named]), h("tbody", lines));
   offer(table, focused ?? state.confused ?? active);
   probox.showControl("confusion-all", there.length > MOST);
   byId("confusion-note").textContent = noteOf(store, counts, rows, there);
 }
 
-// Of so many buttons one is reached by tab, the others by arrows.
+// Tab reaches one button of the matrix, arrow keys the others.
 /** @type {string | null} */
 let active = null;
 /** @type {Record<string, [down: number, right: number]>} */
@@ -196,7 +196,7 @@ function offer(/** @type {HTMLTableElement} */ table, /** @type {string | null |
 }
 
 /**
- * Go to the next cell that way which has something in it.
+ * Move the focus to the next non-empty cell in a direction.
  *
  * @param {HTMLTableElement} table
  * @param {HTMLTableCellElement} cell
@@ -216,7 +216,7 @@ function move(table, cell, line, [down, right]) {
 }
 
 /**
- * Return what the matrix shows and leaves out.
+ * Return the note below the matrix.
  *
  * @param {Store} store
  * @param {Uint32Array[]} counts
@@ -228,17 +228,15 @@ function noteOf(store, counts, rows, there) {
   const mixed = total(counts.slice(0, classes).map((row, c) => total(row) - row[c] - row[classes]));
   const matched = total(counts.slice(0, classes).map((row) => total(row) - row[classes]));
   return [
-    `${count(mixed)} of ${count(matched)} matched detections name another class than their object's.`,
-    rows.length < there.length
-      ? `The ${rows.length} of ${there.length} classes that are mixed up most; what a row lacks went to others.`
-      : "",
-    "PDQ matches no detection with an object whose class it gives no probability: these are a false positive and a miss.",
+    `${count(mixed)} of ${count(matched)} matched detections have another class than their object.`,
+    rows.length < there.length ? `Shown: the ${rows.length} of ${there.length} classes with the most confusions.` : "",
+    "PDQ does not match a detection without probability for the object's class: they count as a false positive and a miss.",
   ]
     .filter(Boolean)
     .join(" ");
 }
 
-/** Choose a cell, and go where its images are. */
+/** Select a cell and jump to the gallery. */
 function choose(/** @type {string | null} */ confused) {
   probox.update({ confused }, confused !== null);
   if (confused !== null) probox.jump("gallery");
@@ -266,8 +264,8 @@ probox.onStart((store) => {
     more: (_, state) =>
       [
         store.results[state.main].name,
-        state.shares === "yes" ? "shares of the rows" : "counts",
-        "rows: truth, columns: class that detections name, by PDQ's matches",
+        state.shares === "yes" ? "fractions of the row" : "counts",
+        "rows: true class, columns: predicted class, by PDQ's matches",
       ].join("; "),
   });
 });

@@ -1,12 +1,12 @@
-// The numbers of the diagnosis at a label threshold: where the points went, whether scores and sigmas are honest.
+// Numbers of the diagnosis at a label threshold: loss breakdown, calibration of scores and standard deviations.
 //
-// Nothing is matched here, and what may fall on an edge between two bins was put into its bin before.
+// Python matched and binned everything, because values at the edge of a bin must not be rounded differently here.
 const { probox } = window;
 const { NOTHING, SCORE_BINS, PIT_BINS, SIGMA_BINS, SHARES } = probox.constants.WHY;
 const { FP, TP } = probox.constants.VERDICT;
 const EDGES = 4;
 
-/** Return the columns of a result's diagnosis. */
+/** Return the unpacked columns of a result's diagnosis. */
 const columnsOf = probox.once((/** @type {Result} */ { why: { scores, pairs, twins } }) => ({
   code: probox.column(scores.code),
   spans: probox.columns(scores.spans),
@@ -14,13 +14,13 @@ const columnsOf = probox.once((/** @type {Result} */ { why: { scores, pairs, twi
   twins: probox.columns(twins),
 }));
 
-/** Return the level above which detections count: none is -1, also where pairs cannot follow a threshold. */
+/** Return the threshold of detections; -1 without one, and for results whose pairs cannot follow a threshold. */
 const levelOf = (/** @type {Result} */ result, /** @type {number | null} */ threshold) =>
   threshold === null || !result.why.follows ? -1 : Math.fround(threshold);
 
-// --- where the points went ---
+// --- loss breakdown ---
 
-/** Return what each pair of a result loses by its label, foreground and background: three numbers in a row each. */
+/** Return the losses of each pair by label, foreground and background, three numbers per pair. */
 const lossesOf = probox.once((/** @type {Result} */ result) => {
   const { label, foreground, background } = result.pairs;
   const weight = result.convention.label_weight;
@@ -28,7 +28,7 @@ const lossesOf = probox.once((/** @type {Result} */ result) => {
   for (let p = 0; p < label.length; p++) {
     const factors = [label[p] ** weight, foreground[p] ** (1 - weight), background[p] ** (1 - weight)];
     for (let i = 0; i < 3; i++) {
-      // the mean of what it takes over all orders
+      // Shapley value: the mean loss over all orders of the factors
       const b = factors[(i + 1) % 3],
         c = factors[(i + 2) % 3];
       losses[3 * p + i] = (1 - factors[i]) * (1 / 3 + (b + c) / 6 + (b * c) / 3);
@@ -37,14 +37,14 @@ const lossesOf = probox.once((/** @type {Result} */ result) => {
   return losses;
 });
 
-/** Return the sum of a view's pairwise qualities, its counts, and what its false positives cost. */
+/** Return a view's sum of pairwise qualities, its counts, and the cost of its false positives. */
 function accounts(/** @type {View} */ view) {
   const { pPDQ, TP, FN, cost } = view.whole();
   return { quality: pPDQ[0], found: TP[0], missed: FN[0], wrong: cost[0] };
 }
 
 /**
- * Return shares of 1 that add up to 1: what was reached, and where the rest went; null if there is nothing.
+ * Return PDQ and the losses as fractions that add up to 1; null without objects and detections.
  *
  * @param {View} view
  * @returns {Record<string, number> | null}
@@ -72,26 +72,26 @@ function budget(view) {
   return Object.fromEntries(Object.entries(parts).map(([name, value]) => [name, value / counted]));
 }
 
-/** Return the false positives that repeat the detection of an object that was found, and what they cost. */
+/** Return the number and cost of false positives that duplicate a true positive. */
 function duplicates(/** @type {View} */ view) {
   const { twins } = columnsOf(view.result);
   const { cost } = view.result.detections;
   let count = 0,
-    price = 0,
+    sum = 0,
     last = -1;
   for (let i = 0; i < twins.detection.length; i++) {
-    // by detection
+    // sorted by detection
     const d = twins.detection[i];
     if (d === last || view.verdict[d] !== FP || view.objectVerdict[twins.object[i]] !== TP) continue;
     last = d;
     count++;
-    price += cost ? cost[d] : 1;
+    sum += cost ? cost[d] : 1;
   }
-  return { count, price };
+  return { count, cost: sum };
 }
 
 /**
- * Return PDQ after repairs that need no new scores. Who is wrong matches nobody, so without them all matches stay.
+ * Return PDQ after repairs without rescoring. False positives are unmatched, so removing them changes no match.
  */
 function whatIf(/** @type {View} */ view) {
   const { quality, found, missed, wrong } = accounts(view);
@@ -99,14 +99,14 @@ function whatIf(/** @type {View} */ view) {
   return {
     now: quality / (found + wrong + missed),
     no_false_positives: quality / (found + missed),
-    no_duplicates: quality / (found + wrong - twice.price + missed),
+    no_duplicates: quality / (found + wrong - twice.cost + missed),
     duplicates: twice.count,
   };
 }
 
 // --- scores ---
 
-/** Return how many detections are in each bin of scores, how many hit, the sum of scores, and D-ECE. */
+/** Return the detections, matched detections and sum of scores in each bin of scores, and D-ECE. */
 function reliability(/** @type {Result} */ result, /** @type {number | null} */ threshold) {
   const { code, spans } = columnsOf(result);
   const { confidence, score } = result.detections;
@@ -114,10 +114,10 @@ function reliability(/** @type {Result} */ result, /** @type {number | null} */ 
   const n = new Float64Array(SCORE_BINS),
     hits = new Float64Array(SCORE_BINS),
     sums = new Float64Array(SCORE_BINS);
-  const add = (/** @type {number} */ what, /** @type {number} */ value) => {
-    n[what >> 1]++;
-    hits[what >> 1] += what & 1;
-    sums[what >> 1] += value;
+  const add = (/** @type {number} */ bin, /** @type {number} */ value) => {
+    n[bin >> 1]++;
+    hits[bin >> 1] += bin & 1;
+    sums[bin >> 1] += value;
   };
   for (let d = 0; d < code.length; d++) {
     if (code[d] !== NOTHING && (level < 0 || confidence[d] > level)) add(code[d], score[d]);
@@ -134,10 +134,10 @@ function reliability(/** @type {Result} */ result, /** @type {number | null} */ 
   return { n, hits, sums, total, error: total ? gap / total : NaN };
 }
 
-// --- sigmas ---
+// --- standard deviations ---
 
 /**
- * Return the pairs of a result at a threshold: which there are, how many can be judged and what was left out.
+ * Return the matched pairs of a result at a threshold, the number with a std, and the numbers of excluded ones.
  *
  * @type {(result: Result, threshold: number | null) => PairsAt}
  */
@@ -165,20 +165,20 @@ function pairsAt(result, threshold) {
       }
     }
   }
-  // Without sigmas `why` says so, and nobody asks for them.
+  // Without a std `why` is not empty, and no chart reads the missing columns.
   const all = /** @type {WhyPairs} */ (pairs);
   return { pairs: all, rows, judged, plain, cut, why: why(rows.length, plain, judged) };
 }
 
-/** Return why there is no sigma to judge; nothing if there is one. */
+/** Return why no pair has a std, or ""; the texts equal those of `probox.plots.base.why_no_sigma`. */
 function why(/** @type {number} */ there, /** @type {number} */ plain, /** @type {number} */ judged) {
-  if (!there) return "no pairs to judge";
-  if (plain === there) return "plain boxes: no sigma to judge";
-  return judged ? "" : "all edges lie on the image's border";
+  if (!there) return "no matched pairs";
+  if (plain === there) return "no covariances";
+  return judged ? "" : "all edges at the image border";
 }
 
 /**
- * Count values below `size` of the pairs' edges, or of one of them.
+ * Count the values from 0 to `size` - 1 of all edges of the pairs, or of one edge.
  *
  * @param {PairsAt} at
  * @param {Uint8Array} values
@@ -207,18 +207,18 @@ function running(/** @type {number[]} */ values) {
   return values.map((value) => (sum += value));
 }
 
-/** Return which share of truths lies in regions that should hold 0, 1 .. 100 %: of edges (or one), and of boxes. */
+/** Return the coverage of central regions of 0, 1 .. 100% probability, of edges (or one edge) and of boxes. */
 function coverage(/** @type {PairsAt} */ at, /** @type {number | null} */ edge = null) {
   const edges = shares(histogram(at, at.pairs.level, SHARES, edge));
   const boxes = shares(histogram(at, at.pairs.box, SHARES, null, 1));
   return { edges: running(edges.shares), boxes: running(boxes.shares), judged: edges.total, dense: boxes.total };
 }
 
-/** Return the shares of an edge's PIT values in bins, and how many there are. */
+/** Return the PIT histogram of an edge, as fractions, and the number of values. */
 const pit = (/** @type {PairsAt} */ at, /** @type {number} */ edge) =>
   shares(histogram(at, at.pairs.pit, PIT_BINS, edge));
 
-/** Return edges with a sigma and a side, in the order of one of their columns. */
+/** Return the edges with a value in a column, sorted by it. */
 const order = probox.once((/** @type {Float64Array} */ column) =>
   Uint32Array.from(column.keys())
     .filter((row) => !Number.isNaN(column[row]))
@@ -232,7 +232,7 @@ function kept(/** @type {PairsAt} */ at, /** @type {Float64Array} */ column) {
 }
 
 /**
- * Call with the first and the one after the last of each run of equal values.
+ * Call `work(first, end)` for each run of equal values.
  *
  * @type {(rows: Uint32Array, values: Float64Array, work: (first: number, end: number) => void) => void}
  */
@@ -246,7 +246,7 @@ function runs(rows, values, work) {
 }
 
 /**
- * Return the mean error of the first 1, 2 .. rows, those of equal value in random order.
+ * Return the mean error of the first 1, 2 .. rows; ties are averaged over random orders.
  *
  * @param {Uint32Array} rows
  * @param {Float64Array} values
@@ -265,7 +265,7 @@ function meansOf(rows, values, errors) {
 
 const mean = (/** @type {Float64Array} */ values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** Return the mean error that is left when the k most unsure edges are gone, in the own and the true order; AUSE. */
+/** Return the mean error of the remaining edges after removal by std and by error, and AUSE. */
 function sparsification(/** @type {PairsAt} */ at) {
   const { sigma, error } = at.pairs;
   const bySigma = kept(at, sigma),
@@ -283,7 +283,7 @@ function sparsification(/** @type {PairsAt} */ at) {
   };
 }
 
-/** Return root mean squares of sigma and error in bins of equal mass of sigma, Spearman's correlation, and edges. */
+/** Return root mean squares of std and error in bins with equally many edges, Spearman's correlation, and edges. */
 function sigmaError(/** @type {PairsAt} */ at) {
   const { sigma, error } = at.pairs;
   const rows = kept(at, sigma),
@@ -294,7 +294,7 @@ function sigmaError(/** @type {PairsAt} */ at) {
   for (let bin = 1; bin <= SIGMA_BINS && n; bin++) {
     let end = n;
     if (bin < SIGMA_BINS) {
-      // the first that is not below the quantile, which lies between two values
+      // the first value at or above the interpolated quantile
       const below = Math.floor((bin * (n - 1)) / SIGMA_BINS),
         rest = (bin * (n - 1)) % SIGMA_BINS;
       const low = sigma[rows[below]],

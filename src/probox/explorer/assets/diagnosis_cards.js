@@ -1,12 +1,12 @@
-// The verdict in words, on top: sentences of Python's diagnosis, which are of the threshold that was measured with.
+// The section Diagnosis: Python's sentences, which refer to the threshold of the evaluation.
 const { probox } = window;
 const { h, byId, named, percent, count } = probox;
 
-/** Return of which detections the sentences are. */
+/** Return the detections to which the sentences refer. */
 function ofWhich(/** @type {Store} */ store) {
   const own = [...new Set(store.results.map(({ why }) => why.threshold))];
-  if (own.length > 1) return "each of all its detections";
-  return own[0] === null ? "of all detections" : `of all detections above ${own[0]}`;
+  if (own.length > 1) return "all detections of each result";
+  return own[0] === null ? "all detections" : `detections above ${own[0]}`;
 }
 
 probox.onStart((store) => {
@@ -23,31 +23,31 @@ probox.onStart((store) => {
   );
   const left = [...new Set(store.results.flatMap(({ why }) => why.left_out))];
   byId("verdict-more").textContent = left.length
-    ? `Not said here, since it takes longer: ${left.join(" and ")}. “probox diagnose RESULT” says it, with all numbers.`
+    ? `Not included, because of the run time: ${left.join(" and ")}. “probox diagnose RESULT” prints all numbers.`
     : "";
 });
 
 probox.follow(["t"], (store, state) => {
   const moved = state.t !== null;
-  byId("verdict-of").textContent = ofWhich(store) + (moved ? `, not of the threshold ${state.t} that is set now` : "");
+  byId("verdict-of").textContent = ofWhich(store) + (moved ? `, not the current threshold ${state.t}` : "");
   byId("verdict-of").classList.toggle("moved", moved);
   byId("verdicts").classList.toggle("moved", moved);
 });
 
-// The diagnosis' cards about points and scores: where they went, what if, are scores honest.
+// Cards of the section "Loss and calibration": loss breakdown, possible gains, calibration of scores.
 
 const { PARTS, WHAT_IF, FEW, SCORE_BINS, IOU } = probox.constants.WHY;
 
-// Points that were won have the colour of matches, errors theirs; what matches lack has no hue.
+// PDQ has the colour of matches, misses and false positives have that of errors, losses of matches are grey.
 /** @type {Record<string, string>} */
 const PART_COLOURS = { pdq: "--right", missed: "--wrong", false_positives: "--wrong" };
 
-/** Return how many there are, and that few say little. */
+/** Return a count, with a warning if it is small. */
 const counted = (/** @type {number} */ n, /** @type {string} */ what) =>
-  `${count(n)} ${what}${n === 1 ? "" : "s"}${n < FEW ? ` (fewer than ${FEW} say little)` : ""}`;
+  `${count(n)} ${what}${n === 1 ? "" : "s"}${n < FEW ? ` (fewer than ${FEW}: unreliable)` : ""}`;
 
 /**
- * Fill the table of a card: what a chart shows, as text. Cells are texts, or numbers with their text.
+ * Fill the table of a card with the values of its chart. Cells are texts, or numbers with their text.
  *
  * @type {Probox["why"]["fill"]}
  */
@@ -58,7 +58,7 @@ const fill = (id, head, rows) => {
 };
 
 /**
- * Return the cell of a share.
+ * Return the cell of a fraction, in percent.
  *
  * @type {Probox["why"]["share"]}
  */
@@ -87,11 +87,11 @@ function renderBudget(store, state) {
     rows,
     parts,
     format: (value) => percent(value, 1),
-    label: "where the points of PDQ went, in per cent of what could be reached",
+    label: "loss breakdown of PDQ, in points of 100",
   });
   byId("key-budget").replaceChildren(...parts.map((part, p) => h("span", probox.partSwatch(part, p), part.name)));
   byId("of-budget").textContent =
-    "Per cent of what could be reached. Labels, foreground and background: what matched detections lack, split by Shapley values.";
+    "PDQ points; all parts add up to 100. Labels, foreground and background: losses of true positives (Shapley values).";
   fill(
     "table-budget",
     ["detector", ...parts.map((part) => part.name)],
@@ -99,7 +99,7 @@ function renderBudget(store, state) {
   );
 }
 
-/** Return the repairs that the page shows, in order: { name, values, notes }, and the value without each. */
+/** Return the repairs in order: { name, values, notes, base }, where `base` is PDQ without the repair. */
 function repairs(/** @type {Store} */ store, /** @type {State} */ state) {
   const now = store.results.map((_, r) => probox.diagnosis.whatIf(store.view(r, state.t)));
   const rows = /** @type {const} */ (["no_false_positives", "no_duplicates"]).map((key) => ({
@@ -118,8 +118,8 @@ function repairs(/** @type {Store} */ store, /** @type {State} */ state) {
         !one
           ? ""
           : one.threshold === null
-            ? "none is better"
-            : `at ${+one.threshold.toPrecision(3)}, chosen on these images`,
+            ? "no threshold is better"
+            : `at ${+one.threshold.toPrecision(3)}, selected on these images`,
       ),
     });
   }
@@ -127,7 +127,7 @@ function repairs(/** @type {Store} */ store, /** @type {State} */ state) {
     const values = store.results.map(({ why }) => why.whole.find((one) => one.key === key)?.PDQ ?? NaN);
     if (values.some(Number.isFinite)) {
       rows.push({
-        name: `${WHAT_IF[key]}, ${state.t === null ? "of all detections" : `at no threshold, not at ${state.t}`}`,
+        name: `${WHAT_IF[key]}, ${state.t === null ? "all detections" : `all detections, not above ${state.t}`}`,
         values,
         base: store.results.map(({ why }) => why.now ?? NaN),
         notes: values.map(() => ""),
@@ -152,16 +152,16 @@ function renderWhatIf(store, state) {
       `${percent(value)} (${gain(rows[g], r)})${rows[g].notes[r] ? `, ${rows[g].notes[r]}` : ""}`,
     series: store.results.map((_, r) => ({ ...named(r), values: rows.map((row) => row.values[r]) })),
   });
-  // Who has neither bar cannot be scored anew: no detections, or heatmaps, which results do not keep.
-  const dear = store.results.filter(({ why }) => why.whole.length === 1).map(({ name }) => name);
-  byId("of-what-if").textContent = `PDQ if one thing were put right, and what that is more. ${
-    dear.length && dear.length < store.results.length
-      ? `Without bars for labels (${dear.join(", ")}): their covariances take long to score anew. `
+  // Results without both bars cannot be rescored: they have no detections, or heatmaps, which results do not contain.
+  const unscored = store.results.filter(({ why }) => why.whole.length === 1).map(({ name }) => name);
+  byId("of-what-if").textContent = `PDQ [%] after one repair, and its gain in points. ${
+    unscored.length && unscored.length < store.results.length
+      ? `No bar for labels of ${unscored.join(", ")}: rescoring the covariances takes too long. `
       : ""
-  }More: probox diagnose RESULT.`;
+  }More repairs: probox diagnose RESULT.`;
   fill(
     "table-what-if",
-    ["PDQ, if", ...store.results.flatMap(({ name }) => [name, `gain of ${name}`])],
+    ["repair", ...store.results.flatMap(({ name }) => [`${name}: PDQ [%]`, "gain, points"])],
     rows.map((row) => [
       row.name,
       ...row.values.flatMap(
@@ -182,10 +182,10 @@ function renderReliability(store, state) {
     xRange: [0, 1],
     yRange: [0, 100],
     xLabel: "score",
-    yLabel: "precision, %",
+    yLabel: "precision [%]",
     height: 300,
-    label: "precision of detections against their mean score, in ten bins",
-    format: (value) => `${value.toFixed(1)} %`,
+    label: "precision against mean score, in ten bins",
+    format: (value) => `${value.toFixed(1)}%`,
     series: [
       ...found.map((one, r) => {
         const there = bins.filter((bin) => one.n[bin]);
@@ -195,19 +195,19 @@ function renderReliability(store, state) {
           name: named(r).name,
           x: there.map((bin) => one.sums[bin] / one.n[bin]),
           y: there.map((bin) => 100 * rate(one, bin)),
-          tip: (/** @type {number} */ i) => `${(100 * rate(one, there[i])).toFixed(1)} % of ${count(one.n[there[i]])}`,
+          tip: (/** @type {number} */ i) => `${(100 * rate(one, there[i])).toFixed(1)}% of ${count(one.n[there[i]])}`,
         };
       }),
       { reference: true, x: [0, 1], y: [0, 100] },
     ],
   });
   byId("of-reliability").textContent =
-    `${found.map((one, r) => `${named(r).name}: D-ECE ${percent(one.error, 1)} %, ${counted(one.total, "detection")}`).join("; ")}. ` +
-    `Matched by COCO's rule at IoU ${IOU}; detections in crowds left out. Below the line: too sure.`;
+    `${found.map((one, r) => `${named(r).name}: D-ECE ${percent(one.error, 1)}%, ${counted(one.total, "detection")}`).join("; ")}. ` +
+    `D-ECE: 0% is calibrated. Below the diagonal: overconfident. Matching: COCO, IoU ${IOU}, without detections in crowds.`;
   const width = 1 / SCORE_BINS;
   fill(
     "table-reliability",
-    ["score", ...store.results.flatMap(({ name }) => [`${name}: detections`, "mean score", "precision, %"])],
+    ["score", ...store.results.flatMap(({ name }) => [`${name}: detections`, "mean score", "precision [%]"])],
     bins.map((bin) => [
       `${(bin * width).toFixed(1)} to ${((bin + 1) * width).toFixed(1)}`,
       ...found.flatMap(
@@ -228,8 +228,8 @@ probox.follow(["t"], renderReliability, "frame", "chart-reliability");
 probox.follow(["t"], (store, state) => {
   const still = store.results.filter(({ why }) => !why.follows).map(({ name }) => name);
   byId("why-of").textContent =
-    `${state.t === null ? "Of all detections" : `Of detections above ${state.t}`}: all of this follows the threshold unless it says otherwise` +
-    `${still.length ? `, but for scores and sigmas of ${still.join(", ")}: which boxes match at other thresholds would take too long to find` : ""}.`;
+    `${state.t === null ? "All detections" : `Detections above ${state.t}`}. The charts follow the threshold unless stated otherwise.` +
+    `${still.length ? ` Calibration of ${still.join(", ")} refers to all detections: rematching takes too long.` : ""}`;
 });
 
 probox.onStart((store) => {

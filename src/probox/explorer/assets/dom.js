@@ -1,4 +1,4 @@
-// Small helpers: elements made of text, never of markup; numbers as the tables show them.
+// Helpers for elements, numbers, the clipboard and files. Elements are made of text, never of markup.
 const { probox } = window;
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -22,7 +22,7 @@ function fill(element, parts) {
   return element;
 }
 
-/** Make an HTML element of its properties, elements and texts. */
+/** Make an HTML element from properties, elements and texts. */
 probox.h = (tag, ...parts) => fill(document.createElement(tag), parts);
 
 /** Make an SVG element. */
@@ -37,10 +37,10 @@ probox.head = (headings) => {
 /** Return a table's row, its first cell a heading. */
 probox.row = (first, ...parts) => probox.h("tr", probox.h("th", { scope: "row" }, first), ...parts);
 
-/** Return a table's cell with a number as it is, if there is one, and as it is shown. */
+/** Return a table's cell with its exact number, for exports, and its content. */
 probox.cell = (value, ...parts) => probox.h("td", { "data-value": Number.isFinite(value) ? value : null }, ...parts);
 
-/** Put new content into a table; the button that had the focus keeps it, and its key is returned. */
+/** Replace a table's content, keep the focus on the same button, and return that button's key. */
 probox.fillTable = (table, ...content) => {
   const focused = probox.focusIn(table)?.dataset.key;
   table.replaceChildren(...content);
@@ -48,28 +48,28 @@ probox.fillTable = (table, ...content) => {
   return focused;
 };
 
-// Scripts ask for what the page has; a test compares ids.
+// A test checks that every requested id exists.
 probox.byId = (id) => /** @type {any} */ (document.getElementById(id));
 
-/** Return whether a key was pressed with another that makes it a command of the browser or the system. */
+/** Return whether a key is part of a shortcut of the browser or the system. */
 probox.isCommand = (event) => event.ctrlKey || event.metaKey || event.altKey;
 
-/** Show a control with its label, or hide both; no control of the page is without one. */
+/** Show a control with its label, or hide both. Every control of the page has a label. */
 probox.showControl = (id, shown) => {
   const label = /** @type {HTMLLabelElement} */ (probox.byId(id).closest("label"));
   label.hidden = !shown;
 };
 
-/** Return the element in another one that has the focus; null if none has. */
+/** Return the focused element inside another one; null if there is none. */
 probox.focusIn = (element) => {
   const { activeElement } = document;
   return activeElement instanceof HTMLElement && element.contains(activeElement) ? activeElement : null;
 };
 
-/** Show a quality in per cent, or a dash. */
+/** Return a fraction in percent without the sign, or a dash. */
 probox.percent = (value, digits = 2) => (Number.isFinite(value) ? (100 * value).toFixed(digits) : "–");
 
-/** Return a name of at most so many characters: of a longer one its beginning and its end, which tell it from others. */
+/** Return a name of at most `most` characters. Longer ones keep their start and end, where names differ. */
 probox.shortName = (name, most = 18) =>
   name.length <= most
     ? name
@@ -78,10 +78,10 @@ probox.shortName = (name, most = 18) =>
 const grouped = new Intl.NumberFormat("en-US");
 probox.count = (value) => grouped.format(value);
 
-// Every browser draws in two dimensions, and no canvas of the page is asked for anything else.
+// A 2d context is never null, because no canvas of the page has another context.
 probox.drawing = (canvas, settings) => /** @type {Context} */ (canvas.getContext("2d", settings));
 
-/** Return an element's width inside; asked anew only when it changes, since asking makes the browser lay out the page. */
+/** Return an element's inner width. The cache avoids a layout of the page for each request. */
 const widths = new WeakMap();
 const watcher =
   globalThis.ResizeObserver &&
@@ -96,32 +96,32 @@ probox.widthOf = (element) => {
   return widths.get(element);
 };
 
-/** Say something for a few seconds, also to screen readers. */
-let saying = 0,
-  announcing = 0;
+/** Show a message for a few seconds, also to screen readers. */
+let messageTimer = 0,
+  announcementTimer = 0;
 probox.say = (text) => {
   const place = probox.byId("message");
-  // What is open over the page would hide what is said below it.
+  // An open dialog would cover a message outside of it.
   ([...document.querySelectorAll("dialog[open]")].pop() || document.body).append(place);
   place.textContent = text;
   place.hidden = false;
-  clearTimeout(saying);
-  saying = setTimeout(() => {
+  clearTimeout(messageTimer);
+  messageTimer = setTimeout(() => {
     place.hidden = true;
   }, 4000);
 };
 
-/** Tell screen readers, once nothing has changed for a moment: a slider that moves is not to be talked over. */
+/** Send text to screen readers after a pause, so that a moving slider does not interrupt itself. */
 probox.announce = (text) => {
-  clearTimeout(announcing);
-  announcing = setTimeout(() => {
+  clearTimeout(announcementTimer);
+  announcementTimer = setTimeout(() => {
     const place = probox.byId("spoken");
     ([...document.querySelectorAll("dialog[open]")].pop() || document.body).append(place);
     if (place.textContent !== text) place.textContent = text;
   }, 700);
 };
 
-/** Put text on the clipboard, also where the page may not use the modern way. */
+/** Copy text to the clipboard, also without permission for the clipboard API. */
 probox.copy = async (text, what) => {
   try {
     await navigator.clipboard.writeText(text);
@@ -152,7 +152,7 @@ probox.download = (name, text, type = "text/csv") => {
   probox.say(`${name} saved`);
 };
 
-/** Return the value of a colour that the style sheet defines; asked once, until `forgetColours`. */
+/** Return the value of a colour of the style sheet, cached until `forgetColours`. */
 const colours = new Map();
 probox.css = (name) => {
   if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
@@ -160,13 +160,13 @@ probox.css = (name) => {
 };
 probox.forgetColours = () => colours.clear();
 
-/** Return the name of a detector's colour in the style sheet, and its value. */
+/** Return the name and the value of a detector's colour in the style sheet. */
 const lineName = (/** @type {number} */ number) => `--line-${number % probox.constants.LINES}`;
 probox.line = (number) => `var(${lineName(number)})`;
 probox.lineColour = (number) => probox.css(lineName(number));
 probox.swatch = (number) => probox.h("i", { class: "swatch", style: `background:${probox.line(number)}` });
 
-/** Do small works a few milliseconds per frame, so that the page stays smooth; the newest first. */
+/** Run small tasks for a few milliseconds per frame, newest first, so that the page stays responsive. */
 /** @type {(() => void)[]} */
 const works = [];
 const doSome = () => {
@@ -174,7 +174,7 @@ const doSome = () => {
   try {
     while (works.length && performance.now() < end) works.pop()?.();
   } finally {
-    // whatever fails, the others are done
+    // also after an error
     if (works.length) requestAnimationFrame(doSome);
   }
 };
@@ -183,7 +183,7 @@ probox.later = (work) => {
   if (works.length === 1) requestAnimationFrame(doSome);
 };
 
-/** Call at most once per frame. */
+/** Return a function that calls `work` at most once per frame. */
 probox.eachFrame = (work) => {
   let waiting = false;
   return () => {

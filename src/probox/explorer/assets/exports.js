@@ -1,8 +1,8 @@
-// What stands under every table, shown or exported: threshold, convention, how many images, which probox.
+// The caption of every table: threshold, convention, number of images, version.
 const { probox } = window;
 const { h, byId } = probox;
 
-/** Return parts of one text for all results if it is the same, else with the names of those it is of. */
+/** Return the common text of all results, or each different text with the names of its results. */
 function ofAll(/** @type {Store} */ store, /** @type {(result: Result, r: number) => string} */ textOf) {
   const names = new Map();
   store.results.forEach((result, r) => {
@@ -13,13 +13,13 @@ function ofAll(/** @type {Store} */ store, /** @type {(result: Result, r: number
   return [...names].map(([text, own]) => `${text} (${own.join(", ")})`).join(", ");
 }
 
-/** Return in words above which label probability detections count. */
+/** Return the label threshold as text. */
 probox.thresholdText = (store, state) => {
   const text = ofAll(store, ({ convention }) => String(state.t ?? convention.label_threshold ?? "none"));
   return text === "none" ? "no label threshold" : `label threshold ${text}`;
 };
 
-/** Return in words what made the numbers of a table. */
+/** Return the caption of a table. */
 probox.caption = (store, state) =>
   [
     probox.thresholdText(store, state),
@@ -28,10 +28,10 @@ probox.caption = (store, state) =>
     `probox ${store.index.version}`,
   ].join("; ");
 
-// Any table of the page as Markdown, LaTeX or a CSV file, with what made its numbers under it.
+// Export of tables as Markdown, LaTeX or CSV, with their captions.
 //
-// What is exported is read from the table as it is shown: its order, its columns. A cell whose text is rounded says its
-// number in `data-value`; one with an interval says `data-low` and `data-high`.
+// Exports have the order and columns of the table on the page. Rounded cells contain the exact number in `data-value`,
+// and intervals in `data-low` and `data-high`.
 
 /** @type {Map<string, Exporting>} */
 const made = new Map(); // by the table's id
@@ -39,9 +39,9 @@ const made = new Map(); // by the table's id
 /** @typedef {ReturnType<typeof read>} CellText */
 /** @typedef {ReturnType<typeof content>} TableText */
 
-/** Return what a cell shows, its interval aside. */
+/** Return the content of a cell, its interval separately. */
 function read(/** @type {HTMLTableCellElement} */ cell) {
-  const copy = /** @type {HTMLElement} */ (cell.cloneNode(true)); // what copies say of themselves is less
+  const copy = /** @type {HTMLElement} */ (cell.cloneNode(true)); // cloneNode returns a Node
   const aside = copy.querySelector(".interval");
   aside?.remove();
   const number = (/** @type {string | undefined} */ text) => (text === undefined || text === "" ? NaN : Number(text));
@@ -111,7 +111,7 @@ function asLatex(/** @type {TableText} */ { head, rows }, /** @type {string} */ 
   );
 }
 
-// A spreadsheet takes text that begins like this for a formula, and works it out.
+// Spreadsheets evaluate text that starts with these characters as a formula.
 const FORMULA = /^[=+\-@\t\r]/;
 const COUNT = /^\d{1,3}(,\d{3})*(\.\d+)?$/;
 
@@ -121,7 +121,7 @@ function quoted(/** @type {string} */ text) {
 }
 
 /**
- * Return a table as CSV: numbers as they are, shares between 0 and 1; an interval's ends are columns of their own.
+ * Return a table as CSV: exact numbers, fractions from 0 to 1, and separate columns for the ends of intervals.
  */
 function asCsv(/** @type {TableText} */ { head, rows }, /** @type {string} */ caption) {
   const ends = head.map((_, c) => rows.some((row) => Number.isFinite(row[c]?.low)));
@@ -137,25 +137,25 @@ function asCsv(/** @type {TableText} */ { head, rows }, /** @type {string} */ ca
       row.flatMap((cell, c) => (ends[c] ? [own(cell), plain(cell.low), plain(cell.high)] : [own(cell)])),
     ),
   ];
-  return [`# ${caption}; shares between 0 and 1`, ...lines.map((cells) => cells.join(","))].join("\r\n") + "\r\n";
+  return [`# ${caption}; fractions from 0 to 1`, ...lines.map((cells) => cells.join(","))].join("\r\n") + "\r\n";
 }
 
-/** Return the line under a table; one line whatever is in names, since CSV has it as a comment. */
+/** Return the caption of a table, without line breaks, because it is a comment in CSV. */
 function captionOf(/** @type {string} */ id, /** @type {Store} */ store, /** @type {State} */ state) {
   const extra = made.get(id)?.more?.(store, state);
   return (probox.caption(store, state) + (extra ? `; ${extra}` : "")).replace(/\s+/g, " ");
 }
 
-/** Return a table as it would be exported: "markdown", "latex" or "csv". */
+/** Return the export of a table as "markdown", "latex" or "csv". */
 probox.exported = (id, form) => {
   probox.settle();
   const forms = { markdown: asMarkdown, latex: asLatex, csv: asCsv };
-  // What was made exportable is a table.
+  // Only tables are exportable.
   const table = /** @type {HTMLTableElement} */ (byId(id));
   return forms[form](content(table), captionOf(id, probox.store, probox.state()));
 };
 
-/** Put tools beside the heading of a table's card or section, or into a line of their own. */
+/** Add tools to the heading of a table's card or section, or above the table. */
 function beside(/** @type {Element} */ place, /** @type {HTMLElement} */ tools) {
   const head = place.parentElement?.querySelector(":scope > .head, :scope > .heading, :scope > h3");
   if (!head) return place.before(tools);
@@ -164,10 +164,10 @@ function beside(/** @type {Element} */ place, /** @type {HTMLElement} */ tools) 
 }
 
 /**
- * Make a table exportable: buttons above it, and under it what made its numbers.
+ * Make a table exportable: add buttons and a caption.
  *
- * `name` is that of the file; `more(store, state)` gives further words for the line under it; `tools`, an element's
- * id, is where the buttons go, by default beside the heading of the table's card.
+ * `name` is the name of the file; `more(store, state)` returns text for the caption; `tools` is the id of the element
+ * for the buttons, by default the heading of the table's card.
  */
 probox.exportable = (id, { name = id, more = null, tools = null } = {}) => {
   made.set(id, { name, more });
@@ -185,7 +185,7 @@ probox.exportable = (id, { name = id, more = null, tools = null } = {}) => {
   const buttons = [
     button("Markdown", "markdown", "copy as Markdown", () => probox.copy(probox.exported(id, "markdown"), "Markdown")),
     button("LaTeX", "latex", "copy as LaTeX", () => probox.copy(probox.exported(id, "latex"), "LaTeX")),
-    button("CSV", "csv", "save as CSV, numbers with all their digits", () => {
+    button("CSV", "csv", "save as CSV with full precision", () => {
       const { t } = probox.state();
       probox.download(`${name}${t === null ? "" : `-${t}`}.csv`, probox.exported(id, "csv"));
     }),
@@ -208,5 +208,5 @@ function captions(store, state) {
 
 probox.follow(["t", "main", "rival"], captions);
 
-/** Write the lines under tables again, say because intervals have come. */
+/** Update the captions, for example after new intervals. */
 probox.captionsAgain = () => captions(probox.store, probox.state());

@@ -1,14 +1,14 @@
-// The bar at the top: the label threshold, and what PDQ and counts are at it.
+// The bar at the top: the label threshold, with PDQ and counts.
 const { probox } = window;
 const { h, byId, percent } = probox;
 
 probox.field("t", null, "t", (text, store) => probox.numberIn(store.index.lowest, 1)(text));
 
-/** Set the threshold; at the lowest there is none. */
+/** Set the threshold; the lowest value removes it. */
 probox.setThreshold = (value) => probox.update({ t: value > probox.store.index.lowest ? value : null });
 
 /** @type {number | null | undefined} */
-let told = null; // the threshold that was told last; null: none yet
+let announced = null; // the last announced threshold; null before the first, undefined without a threshold
 
 probox.follow(["t"], (store, state) => {
   byId("threshold").min = byId("exact").min = String(store.index.lowest);
@@ -35,14 +35,14 @@ probox.follow(["t"], (store, state) => {
   for (const place of document.querySelectorAll(".printed"))
     place.textContent =
       state.t === null
-        ? "no label threshold: all detections count"
-        : `label threshold ${state.t}: only detections surer than that count`;
-  if (told !== null && told !== state.t) {
+        ? "no label threshold: all detections"
+        : `label threshold ${state.t}: detections with a higher confidence`;
+  if (announced !== null && announced !== state.t) {
     probox.announce(
       `label threshold ${state.t ?? "none"}: ${rows.map((row) => `${row.name} PDQ ${percent(row.PDQ)}`).join(", ")}`,
     );
   }
-  told = state.t ?? undefined;
+  announced = state.t ?? undefined;
 });
 
 probox.onStart((store) => {
@@ -54,7 +54,7 @@ probox.onStart((store) => {
   });
 });
 
-// What the gallery shows: the chosen detector, order and filters.
+// Controls of the gallery: detectors, order and filters.
 
 const { QUALITIES, SIZES, VERDICT, VERDICTS } = probox.constants;
 /** @type {("TP" | "FP" | "FN")[]} */
@@ -95,7 +95,7 @@ probox.follow(probox.GALLERY, (store, state) => {
   byId("clear").hidden = !probox.FILTERS.some((key) => state[key] !== probox.initial(key));
 });
 
-/** Choose a detector; nobody is their own rival. */
+/** Return the state after selecting a main detector, which cannot be its own rival. */
 const chooseMain = (/** @type {number} */ main) => ({
   main,
   rival: probox.state().rival === main ? null : probox.state().rival,
@@ -109,7 +109,7 @@ probox.detectorChoice = (id, key, change = undefined) =>
     { change: change ?? (key === "main" ? chooseMain : undefined) },
   );
 
-/** Name both detectors where their difference is a choice; hide such choices without a second one. */
+/** Put the names of both detectors into options about differences; hide these options without a second detector. */
 function nameBoth(/** @type {Store} */ store, /** @type {State} */ state) {
   const rival = probox.rivalOf(state);
   for (const option of [...byId("rival").options, ...byId("versus-rival").options])

@@ -1,22 +1,22 @@
-// The gallery: images or single objects, filtered and sorted; only those in sight exist as elements.
+// The gallery: images or single objects, filtered and sorted. Only visible tiles exist as elements.
 const { probox } = window;
 const { h, percent, byId } = probox;
 
 const GAP = 14,
   LINE = 18,
-  CAPTION = 28; // pixels: between tiles, of a line of a caption, of its first line with its rims
-const MOST = 5000; // objects in the grid; nobody scrolls further, and a grid has a height that browsers bear
-// What renderGallery found, and how it laid it out: nothing else is asked for before it was called.
+  CAPTION = 28; // pixels: gap between tiles, line of a caption, first line with padding
+const MOST = 5000; // objects in the grid: browsers limit the height of an element
+// Layout and content, set by renderGallery before anything else uses them.
 /** @type {{ count: number; columns: number; tile: number; picture: number; step: number }} */
 let layout;
 /** @type {Shown} */
 let shown;
 /** @type {Map<number, HTMLElement>} */
-const tiles = new Map(); // by place in the list
+const tiles = new Map(); // by position in the list
 let active = 0;
 
 /**
- * Return the images that have something that passes, and that name and tags let through.
+ * Return the images with passing items whose names and tags pass the filters.
  *
  * @param {Store} store
  * @param {State} state
@@ -66,10 +66,10 @@ function renderGallery(store, state) {
   byId("found").textContent =
     state.show === "objects"
       ? `${items} in ${images}.`
-      : `${images} with ${items}${shown.words ? "; PDQ, counts and order are of these alone." : "."}`;
+      : `${images} with ${items}${shown.words ? "; PDQ, counts and order refer to these only." : "."}`;
   if (state.show === "objects") listItems(store, state, rows);
   else probox.order = rows;
-  sayApart(store, state, apart);
+  noteMissing(store, state, apart);
   byId("limit").replaceChildren(...(shown.items ? [] : probox.limitNote(store.view(state.main, state.t))));
   byId("grid").setAttribute("aria-label", state.show);
   active = 0;
@@ -79,11 +79,11 @@ function renderGallery(store, state) {
   byId("tag-all").hidden = !rows.length;
   measure(state);
   place(store, state);
-  // A threshold that moves has its own words.
+  // filters.js announces a new threshold.
   if (before && before.t === state.t) probox.announce(byId("found").textContent);
 }
 
-/** Find the objects and false positives to show; neighbours in the large view are then theirs. */
+/** Set the items to show, and the order of images in the large view. */
 function listItems(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number[]} */ rows) {
   const { items, total } = probox.itemList(store, state, shown.passed, MOST, rows);
   shown.items = items;
@@ -91,18 +91,18 @@ function listItems(/** @type {Store} */ store, /** @type {State} */ state, /** @
   if (total > items.length) byId("found").textContent += ` The first ${probox.count(items.length)} are shown.`;
 }
 
-/** Say how many images come last since a detector seems not to have been run on them, and offer the other way. */
-function sayApart(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number} */ apart) {
+/** Show how many images are missing from a detection file, with a button that sorts them last or not. */
+function noteMissing(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number} */ apart) {
   const names = [state.main, shown.rival]
     .filter((r) => r !== null)
     .map((r) => store.results[r].name)
     .join(" or ");
   const last = state.unseen === "last";
   byId("apart").textContent = apart
-    ? `${plural(apart, "image", "images")} that ${names} seems never to have seen (no detections) ${apart === 1 ? "comes" : "come"} last.`
+    ? `${plural(apart, "image", "images")} without detections of ${names}, probably missing from the file, ${apart === 1 ? "is" : "are"} sorted last.`
     : "";
   byId("unseen").hidden = last && !apart;
-  byId("unseen").textContent = last ? "Put them among the others" : "Put images never seen last";
+  byId("unseen").textContent = last ? "Sort with other images" : "Sort missing images last";
 }
 
 function measure(/** @type {State} */ state) {
@@ -123,7 +123,7 @@ function measure(/** @type {State} */ state) {
 }
 
 /**
- * Make the tiles in and around the window, remove the others.
+ * Make the tiles in and near the window, and remove the others.
  *
  * @type {Work}
  */
@@ -146,7 +146,7 @@ function place(store, state) {
 
 const imageAt = (/** @type {number} */ number) => (shown.items ? shown.items[number].image : shown.images[number]);
 
-/** Return what opens a place in the list: with a second detector, both stand beside each other. */
+/** Return the state that opens an entry of the list; with a second detector, both are side by side. */
 function opening(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number} */ number) {
   const item = shown.items && shown.items[number];
   return {
@@ -204,7 +204,7 @@ function makeTile(/** @type {Store} */ store, /** @type {State} */ state, /** @t
   return element;
 }
 
-/** Show whether a tile's image is tagged. */
+/** Show whether the image of a tile is tagged. */
 function mark(/** @type {HTMLElement} */ element, /** @type {number} */ id, /** @type {State} */ state) {
   const tagged = probox.taggedIds(state).has(id);
   const [tile, flag] = element.querySelectorAll("button");
@@ -215,7 +215,7 @@ function mark(/** @type {HTMLElement} */ element, /** @type {number} */ id, /** 
   flag.textContent = tagged ? "★" : "☆";
 }
 
-/** Return the words of an image: what its numbers are of, the numbers, and those of the second detector. */
+/** Return the caption of an image: active filters, numbers, and those of the second detector. */
 function imageCaption(/** @type {Store} */ store, /** @type {number} */ row) {
   const { sums, rival, rivals, words } = shown;
   const PDQ = percent(sums.PDQ[row], 1);
@@ -226,7 +226,7 @@ function imageCaption(/** @type {Store} */ store, /** @type {number} */ row) {
   const what = words ? `PDQ of ${words}` : "PDQ";
   const label =
     `${what} ${PDQ}, ${plural(sums.TP[row], "true positive", "true positives")}, ${plural(sums.FP[row], "false positive", "false positives")}, ` +
-    `${sums.FN[row]} missed, ${sums.lost[row].toFixed(1)} points lost${against ? `; difference ${against}` : ""}`;
+    `${sums.FN[row]} missed, loss ${sums.lost[row].toFixed(1)}${against ? `; difference ${against}` : ""}`;
   return {
     label,
     lines: [
@@ -244,11 +244,11 @@ function imageCaption(/** @type {Store} */ store, /** @type {number} */ row) {
   };
 }
 
-/** Show a difference in per cent points with its sign. */
+/** Return a difference in points with its sign. */
 probox.signed = (value) => (Number.isFinite(value) ? `${value < 0 ? "−" : "+"}${percent(Math.abs(value), 1)}` : "–");
 
 /**
- * Return an image's geometry with what passes alone; all of it if there is no filter.
+ * Return an image's geometry with passing items only.
  *
  * @type {(geometry: Geometry, state: State) => Geometry}
  */
@@ -285,7 +285,7 @@ function paintTile(store, state, row, canvas, ratio) {
     photo = image;
     soon();
   });
-  // Chunks are loaded for tiles that stay: one that is scrolled past asks for nothing.
+  // Delayed, so that tiles scrolled past load nothing.
   setTimeout(() => {
     if (canvas.isConnected)
       probox.withGeometry(store, row, (found) => {
@@ -296,7 +296,7 @@ function paintTile(store, state, row, canvas, ratio) {
   soon();
 }
 
-/** Move the focus among tiles, making those that are out of sight. */
+/** Move the focus to a tile, making it if it is outside of the window. */
 function move(/** @type {Store} */ store, /** @type {State} */ state, /** @type {number} */ to) {
   const { count, columns, step } = layout;
   const target = Math.min(Math.max(to, 0), count - 1);
@@ -314,7 +314,7 @@ function move(/** @type {Store} */ store, /** @type {State} */ state, /** @type 
   focusOf(target)?.focus({ preventScroll: true });
 }
 
-/** Tag an image; if that takes it from the list, the focus goes to what stands in its place. */
+/** Toggle the tag of an image; if it leaves the list, focus the tile that takes its position. */
 function toggle(/** @type {number} */ id) {
   const inside = byId("grid").contains(document.activeElement),
     number = active;
@@ -383,11 +383,11 @@ probox.onStart((store) => {
   });
 });
 
-/** Return the row of an image's id; -1 of one that is not there. */
+/** Return the row of an image id; -1 if it is unknown. */
 const rowOf = (/** @type {Store} */ store, /** @type {number | null} */ image) =>
   (image === null ? undefined : store.rowOfImage.get(image)) ?? -1;
 
-/** Put the focus back on the tile of an image, if it is in the list; of several objects, on the one last opened. */
+/** Focus the tile of an image if it is in the list; among several objects, the last opened one. */
 probox.focusTile = (store, state, image) => {
   const row = rowOf(store, image);
   const number =
@@ -400,8 +400,8 @@ probox.focusTile = (store, state, image) => {
 };
 
 /**
- * Return what the large view shows `step` places on from an image and what is picked there, or null at the end of the
- * list. Among objects a step goes to the next object, which may be in the same image.
+ * Return the image and selection `step` entries further in the list, or null at its end. The next object may be in the
+ * same image.
  */
 probox.neighbour = (step) => {
   const state = probox.state(),
@@ -415,7 +415,7 @@ probox.neighbour = (step) => {
   return { image, pick };
 };
 
-/** Return where the large view stands in the list, in words. */
+/** Return the position of the large view in the list as text. */
 probox.placeInGallery = () => {
   const state = probox.state(),
     { store } = probox;

@@ -1,16 +1,16 @@
-// Boxes, covariances and masks of images: loaded in chunks when they are needed, drawn on canvases.
+// Boxes, covariances and masks of images: loaded in chunks on demand, drawn on canvases.
 const { probox } = window;
 /** @type {Map<number, { images?: KeptImage[]; waiting: ((images: KeptImage[]) => void)[] }>} */
 const chunks = new Map(); // by number
 
-/** Called by each data file as it is loaded. */
+/** Receive a chunk; each data file calls this. */
 probox.receive = (number, images) => {
   const waiting = chunks.get(number)?.waiting ?? [];
   chunks.set(number, { images, waiting });
   for (const callback of waiting.splice(0)) callback(images);
 };
 
-/** Call back with an image's geometry, at once if it is here. */
+/** Call `callback` with an image's geometry, at once if it is loaded. */
 probox.withGeometry = (store, row, callback) => {
   const size = store.index.chunk;
   const number = Math.floor(row / size);
@@ -35,12 +35,12 @@ function load(/** @type {number} */ number) {
   }
   const script = document.createElement("script");
   script.src = `data/chunk-${number}.js`;
-  script.onerror = () => probox.say(`data/chunk-${number}.js cannot be read: is the folder complete?`);
+  script.onerror = () => probox.say(`cannot load data/chunk-${number}.js; the report folder may be incomplete`);
   document.head.append(script);
 }
 
 /**
- * Return an image's geometry with rows counted in the columns' rows.
+ * Return an image's geometry; rows refer to the columns of the store.
  *
  * @type {(store: Store, packed: KeptImage, row: number) => Geometry}
  */
@@ -56,22 +56,22 @@ function unpack(store, packed, row) {
     filled: !runs,
     runs: decodeRuns(runs, x0, y0),
   }));
-  const results = packed.d.map((told, r) => {
+  const results = packed.d.map((own, r) => {
     const { offsets } = store.results[r].detections;
-    return detectionsOf(told, offsets[row], offsets[row + 1] - offsets[row]);
+    return detectionsOf(own, offsets[row], offsets[row + 1] - offsets[row]);
   });
   packed.ready = { objects, results, width: store.images.w[row], height: store.images.h[row] };
   return packed.ready;
 }
 
 /**
- * Return an image's detections: four numbers each, or ten with the corners' covariances; or with stored heatmaps.
+ * Return an image's detections: four numbers each, or ten with covariances, and stored heatmaps.
  *
- * @type {(told: PackedImage["d"][number], first: number, count: number) => SceneDetection[]}
+ * @type {(packed: PackedImage["d"][number], first: number, count: number) => SceneDetection[]}
  */
-function detectionsOf(told, first, count) {
+function detectionsOf(packed, first, count) {
   /** @type {[numbers: string, maps: Record<string, StoredMap>]} */
-  const [text, maps] = typeof told === "string" ? [told, {}] : told;
+  const [text, maps] = typeof packed === "string" ? [packed, {}] : packed;
   const covariance = (/** @type {number[]} */ three) => /** @type {Covariance} */ (three);
   const unpackMap = (/** @type {StoredMap} */ [source, ...box]) => ({ source, box });
   const numbers = probox.column(["f32", text]);
@@ -89,7 +89,7 @@ function detectionsOf(told, first, count) {
   });
 }
 
-/** Return [y, begin, end] of every run of a mask; none if there is no text: the mask fills its box. */
+/** Return [y, begin, end] of each run of a mask; without text the mask fills its box and has no runs. */
 function decodeRuns(/** @type {string | undefined} */ text, /** @type {number} */ x0, /** @type {number} */ y0) {
   /** @type {Run[]} */
   const runs = [];
@@ -126,13 +126,13 @@ function decodeRuns(/** @type {string | undefined} */ text, /** @type {number} *
 probox.contains = (object, x, y) =>
   object.filled || object.runs.some(([row, begin, end]) => row === Math.floor(y) && x >= begin && x < end);
 
-/** Return the mask as a small canvas of one colour, to be drawn at the object's box. */
+/** Return the mask as a canvas of one colour with the size of the object's box. */
 probox.maskCanvas = (object, colour) => {
   object.bitmaps ||= new Map();
   let canvas = object.bitmaps.get(colour);
   if (!canvas) {
     canvas = document.createElement("canvas");
-    // A mask without pixels has no width; a canvas without any could not be drawn.
+    // A canvas of size 0 cannot be drawn, and a mask without pixels has no width.
     canvas.width = Math.max(1, object.x1 - object.x0 + 1);
     canvas.height = Math.max(1, object.y1 - object.y0 + 1);
     const context = probox.drawing(canvas);
@@ -144,7 +144,7 @@ probox.maskCanvas = (object, colour) => {
   return canvas;
 };
 
-/** Return the mask's area as a path, for pictures so small that its pixels cannot be told apart. */
+/** Return the mask's area as a path, for thumbnails, in which single pixels are invisible. */
 probox.area = (object) => {
   if (!object.area) {
     object.area = new Path2D();
@@ -160,7 +160,7 @@ probox.outline = (object) => {
   if (object.filled) return (object.outline = probox.area(object));
   const path = new Path2D();
   /** @type {Map<number, number[]>} */
-  const rows = new Map(); // by y, where its runs begin and end
+  const rows = new Map(); // starts and ends of runs by y
   for (const [y, begin, end] of object.runs) {
     path.moveTo(begin, y);
     path.lineTo(begin, y + 1);
@@ -171,7 +171,7 @@ probox.outline = (object) => {
     rows.set(y, ends);
   }
   for (let y = object.y0; y <= object.y1 + 1; y++) {
-    // Where one of two neighbouring rows is inside and the other is not, there is an edge between them.
+    // The outline runs between two rows where exactly one of them is inside.
     const ends = [...(rows.get(y - 1) || []), ...(rows.get(y) || [])].sort((a, b) => a - b);
     for (let i = 0; i + 1 < ends.length; i += 2) {
       if (ends[i] === ends[i + 1]) continue;

@@ -1,12 +1,12 @@
-// A range of a chart's x, chosen by dragging or with the keys.
+// A range of a chart's x axis, selected by dragging or with keys.
 const { probox } = window;
 const { s } = probox;
 
 /**
- * Let a range be chosen in a chart's SVG.
+ * Make a range selectable in a chart's SVG.
  *
- * The ends lie on multiples of `brushStep`; `brush` is the range now, or null, and `onBrush` is told another one.
- * `x` and `back` turn a value into a place and back, `cursor()` says where the keys have the cross-hair.
+ * The ends are multiples of `brushStep`. `brush` is the current range or null, and `onBrush` is called with a new one.
+ * `x` and `back` convert a value to pixels and back; `cursor()` returns the position of the cross-hair.
  */
 probox.brushOf = (svg, { brush, brushStep, onBrush, x, back, top, bottom, cursor, xRange: [first, last], xLabel }) => {
   const step = brushStep || (last - first) / 100;
@@ -55,8 +55,8 @@ probox.brushOf = (svg, { brush, brushStep, onBrush, x, back, top, bottom, cursor
     if (!moved && brush) onBrush(null, null);
   });
 
-  /** Return the range that a key asks for: undefined if it is no key of the range's. */
-  const asked = /** @returns {Limits | null | undefined} */ (/** @type {KeyboardEvent} */ event) => {
+  /** Return the range after a key, null to clear it, or undefined for other keys. */
+  const rangeAfter = /** @returns {Limits | null | undefined} */ (/** @type {KeyboardEvent} */ event) => {
     if (probox.isCommand(event)) return undefined;
     if (event.key === "Escape") return brush ? null : undefined;
     const by = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
@@ -73,24 +73,24 @@ probox.brushOf = (svg, { brush, brushStep, onBrush, x, back, top, bottom, cursor
     return low + by < 0 || high + by > steps ? brush : [value(low + by), value(high + by)];
   };
   return {
-    /** Whether the last click was part of choosing a range. */
+    /** Return whether the last click was part of selecting a range. */
     clicked: () => moved || Boolean(brush),
-    /** Do what a key asks for; return it in words, or null if it was no key of the range's. */
+    /** Handle a key; return text for screen readers, or null for keys without effect on the range. */
     key(event) {
-      const range = asked(event);
+      const range = rangeAfter(event);
       if (range === undefined) return null;
       onBrush(range ? range[0] : null, range ? range[1] : null);
-      return range ? `${xLabel} ${range[0]} to ${range[1]} chosen` : "no range chosen";
+      return range ? `${xLabel} ${range[0]} to ${range[1]} selected` : "no range selected";
     },
   };
 };
 
-// Zoom and pan by wheel, drag and pinch; a swipe goes to the neighbour.
+// Zoom and pan by wheel, drag and pinch; a swipe shows the next image.
 
 const CLOSEST = 24,
   SWIPE = 60;
 
-/** Return a zoom changed by a factor about a point that stays where it is. */
+/** Return a zoom scaled by a factor about a fixed point. */
 probox.zoomed = (zoom, factor, x, y) => {
   const scale = Math.min(Math.max(zoom.scale * factor, 1), CLOSEST);
   if (scale === 1) return { scale: 1, x: 0, y: 0 };
@@ -99,12 +99,12 @@ probox.zoomed = (zoom, factor, x, y) => {
 };
 
 /**
- * Listen to a canvas. `zoom()` and `setZoom(zoom)` hold the picture's place, `hover(event or null)` is told where the
- * pointer is, `tap(event)` where it was pressed, `swipe(step)` which neighbour is wanted.
+ * Handle the pointer events of a canvas. `zoom()` and `setZoom(zoom)` are the position of the image. The callbacks are
+ * `hover(event or null)`, `tap(event)` and `swipe(step)`, with -1 or 1 for the previous or next image.
  */
 probox.gestures = (canvas, { zoom, setZoom, hover, tap, swipe }) => {
   /** @type {Map<number, { x: number, y: number }>} */
-  const fingers = new Map(); // by id
+  const fingers = new Map(); // by pointer id
   /** @type {{ x: number, y: number, zoom: Zoom, moved: boolean, pinched: boolean } | null} */
   let start = null; // of the first finger
   const at = (/** @type {PointerEvent} */ event) => {
@@ -120,7 +120,7 @@ probox.gestures = (canvas, { zoom, setZoom, hover, tap, swipe }) => {
     try {
       canvas.setPointerCapture(event.pointerId);
     } catch {
-      /* a pointer that is gone already */
+      /* the pointer may have left already */
     }
     fingers.set(event.pointerId, at(event));
     if (fingers.size === 1) start = { ...at(event), zoom: zoom(), moved: false, pinched: false };
@@ -149,7 +149,7 @@ probox.gestures = (canvas, { zoom, setZoom, hover, tap, swipe }) => {
   });
   const end = (/** @type {PointerEvent} */ event, /** @type {boolean} */ done) => {
     if (!fingers.delete(event.pointerId) || !start) return;
-    if (fingers.size === 1) Object.assign(start, { ...[...fingers.values()][0], zoom: zoom() }); // go on with one finger
+    if (fingers.size === 1) Object.assign(start, { ...[...fingers.values()][0], zoom: zoom() }); // continue with one finger
     if (fingers.size) return;
     const { x, y } = at(event);
     const dx = x - start.x,

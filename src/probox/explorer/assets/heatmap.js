@@ -1,24 +1,24 @@
-// P(x): the probability of every pixel to belong to a detected object, from its box and corner covariances, as the
-// convention of the result has it. The equations are those of probox.measures.pdq.definition.
+// P(x), the probability that a pixel belongs to a detected object, from box and corner covariances under the result's
+// convention. The equations are those of probox.measures.pdq.definition.
 const { probox } = window;
 const { EDGE } = probox.constants;
-// Standard deviations beyond which a normal variable surely does not lie: what is left there, 1e-19, is less than the
-// last digit of any probability, under every convention.
+// Standard deviations after which a normal distribution is cut off: its tail, 1e-19, is below the precision of any
+// probability.
 const FAR = 9;
 
-/** The standard normal distribution function, to the last digits of a double. */
+/** The standard normal distribution function in double precision. */
 function cumulative(/** @type {number} */ z) {
   const x = Math.abs(z);
   if (x > 38) return z > 0 ? 1 : 0;
   const density = Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
   if (x < 2.5) {
-    // the middle: z + z^3 / 3 + z^5 / (3 * 5) + ...
+    // near 0: z + z^3 / 3 + z^5 / (3 * 5) + ...
     let term = z,
       sum = z;
     for (let k = 3; Math.abs(term) > 1e-17 * Math.abs(sum); k += 2) sum += term *= (z * z) / k;
     return 0.5 + density * sum;
   }
-  let fraction = 0; // a tail: 1 / (x + 1 / (x + 2 / (x + 3 / ...)))
+  let fraction = 0; // tails: 1 / (x + 1 / (x + 2 / (x + 3 / ...)))
   for (let k = 120; k > 0; k--) fraction = k / (x + fraction);
   const tail = density / (x + fraction);
   return z > 0 ? 1 - tail : tail;
@@ -37,7 +37,7 @@ function together(/** @type {number} */ h, /** @type {number} */ k, /** @type {n
   const end = Math.asin(Math.abs(correlation)),
     sign = Math.sign(correlation);
   let sum = 0;
-  // Towards a right angle the integrand changes faster and faster: each part is half as long as the one before.
+  // The integrand is steep near a right angle, so each part is half as long as the previous one.
   for (let from = 0; from < end;) {
     const to = Math.min(end, (from + Math.PI / 2) / 2);
     const middle = (from + to) / 2,
@@ -86,7 +86,7 @@ function distribution(xs, ys, mean, [xx, xy, yy]) {
 }
 
 /**
- * Return the inclusive pixels [x0, y0, x1, y1] where a corner's map is computed; null if there are none.
+ * Return the inclusive pixels [x0, y0, x1, y1] in which a corner's map is computed; null if empty.
  *
  * @type {(mean: Point, covariance: Covariance, size: Point, convention: Convention) => Box | null}
  */
@@ -106,7 +106,7 @@ function regionOfInterest(mean, [xx, xy, yy], size, convention) {
   if (Math.abs(determinant) < convention.min_determinant) return [x0, y0, x1, y1];
   const column = Math.max(Math.min(Math.trunc(mean[0] - x0), x1 - x0), 0);
   const row = Math.max(Math.min(Math.trunc(mean[1] - y0), y1 - y0), 0);
-  // Before the mean, the corner of a pixel that is nearest to the mean is the next pixel's own.
+  // Left of and above the mean, the nearest corner of a pixel is that of the next pixel.
   const shiftX = column > 0 && column < size[0] - 1 ? column : 0,
     shiftY = row > 0 && row < size[1] - 1 ? row : 0;
   /** @type {Box} */
@@ -130,7 +130,7 @@ const rounding = (/** @type {Convention} */ convention) =>
   convention.single_precision ? Math.fround : (/** @type {number} */ value) => value;
 
 /**
- * Return one corner's map at some pixels: how likely the corner lies in the image, left of and above their ends.
+ * Return a corner's map at some pixels: the probability that it lies in the image, left of and above their ends.
  *
  * @param {number[]} xs
  * @param {number[]} ys
@@ -142,7 +142,7 @@ const rounding = (/** @type {Convention} */ convention) =>
 function cornerMap(xs, ys, mean, covariance, [x0, y0, x1, y1], convention) {
   const round = rounding(convention),
     least = round(convention.min_probability);
-  // Beyond the region everything is as at its end: few edges are left, the image's own first.
+  // Values are constant beyond the region, so few edges remain; the first is that of the image.
   const edges = (/** @type {number[]} */ pixels, /** @type {number} */ last) => [
     ...new Set([0, ...pixels.map((pixel) => Math.min(pixel, last) + 1)]),
   ];
@@ -157,15 +157,15 @@ function cornerMap(xs, ys, mean, covariance, [x0, y0, x1, y1], convention) {
       const row = table[yPlace[j]],
         column = xPlace[i];
       let value = x > x1 && y > y1 ? 1 : row[column];
-      if (x0 === 0) value = round(value - row[0]); // what lies left of the image
-      if (y0 === 0) value = round(value - table[0][column]); // above it
+      if (x0 === 0) value = round(value - row[0]); // mass left of the image
+      if (y0 === 0) value = round(value - table[0][column]); // mass above it
       if (x0 === 0 && y0 === 0) value = round(value + table[0][0]);
       return value < least || value < 0 ? 0 : value;
     }),
   );
 }
 
-/** Return how much of a pixel a plain box covers along one axis. */
+/** Return how much of a pixel a deterministic box covers along one axis. */
 function cover(/** @type {number} */ pixel, /** @type {number} */ low, /** @type {number} */ high) {
   const first = Math.ceil(low),
     last = Math.floor(high);
@@ -174,7 +174,7 @@ function cover(/** @type {number} */ pixel, /** @type {number} */ low, /** @type
   return pixel >= first && pixel <= last ? 1 : 0;
 }
 
-/** Return P on a grid of `columns` x `rows` cells over the image, row by row: that of the pixel in a cell's middle. */
+/** Return P(x) of the centre pixel of each cell of a `columns` x `rows` grid, row by row. */
 probox.heatmap = (detection, width, height, columns, rows, convention) => {
   const [x1, y1, x2, y2] = detection.box;
   const { corners } = detection;
@@ -192,7 +192,7 @@ probox.heatmap = (detection, width, height, columns, rows, convention) => {
   }
   /** @type {Point} */
   const size = [width, height];
-  // The second corner is the same thing as the first in the image turned by half a turn.
+  // The second corner equals the first one in the image rotated by 180 degrees.
   /** @type {Point} */
   const other = [width - (x2 + 1), height - (y2 + 1)];
   const [near, far] = [
@@ -200,7 +200,7 @@ probox.heatmap = (detection, width, height, columns, rows, convention) => {
     regionOfInterest(other, corners[1], size, convention),
   ];
   if (!near || !far) return values;
-  // Before the first region and after the second there is nothing.
+  // P is 0 before the first region and after the second.
   const left = xs.findIndex((x) => x >= near[0]),
     top = ys.findIndex((y) => y >= near[1]);
   const some = xs.filter((x) => x >= near[0] && x < width - far[0]);
@@ -225,16 +225,16 @@ probox.heatmap = (detection, width, height, columns, rows, convention) => {
   return values;
 };
 
-// The layer of probabilities: P(x) in colours that everyone tells apart, with stored maps loaded when they are needed.
+// The heatmap layer: P(x) in colours, with stored maps loaded on demand.
 
 const { HEAT } = probox.constants;
-const RASTER = 480; // cells along the longer side: a layer to look at need not have every pixel of a photo
-const FADE = 0.25; // below this probability colours fade out, so that the photo is seen where nothing is claimed
+const RASTER = 480; // cells along the longer side: fewer than pixels, for speed
+const FADE = 0.25; // colours fade out below this probability, so that the photo stays visible
 const STRENGTH = 0.66;
 
 const channels = HEAT.map((colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)));
 
-/** Return red, green, blue and strength, 0 to 255 each, of a probability. */
+/** Return red, green, blue and opacity of a probability, 0 to 255 each. */
 probox.heatColour = (probability) => {
   const place = Math.min(Math.max(probability, 0), 1) * (channels.length - 1);
   const low = Math.min(Math.floor(place), channels.length - 2),
@@ -246,7 +246,7 @@ probox.heatColour = (probability) => {
 const TABLE = Array.from({ length: 256 }, (_, i) => probox.heatColour(i / 255));
 
 /**
- * Return a picture of the highest of some detections' probabilities at every cell; maps that are not here are asked for.
+ * Return an image of the highest probability of some detections in each cell; request stored maps that are not loaded.
  *
  * @param {SceneDetection[]} shown
  * @param {number} width
@@ -278,11 +278,11 @@ function compose(shown, width, height, convention) {
   return canvas;
 }
 
-/** Paint P(x) of the detection in focus, or for every pixel that of the detection that claims it most. */
+/** Paint P(x) of the detection in focus, or the highest P(x) of all detections. */
 probox.paintHeatmap = (context, geometry, view, r, detections, focus) => {
   const { width, height } = geometry;
   const shown = focus && focus.detection >= 0 ? detections.filter((d) => d.row === focus.detection) : detections;
-  // Stored maps arrive one by one: how many are here is a part of what the picture shows.
+  // Stored maps load one by one, so the number of loaded maps is part of the cache key.
   const here = shown.filter((d) => d.map && d.values).length;
   const key = `${view.threshold} ${shown === detections ? "all" : shown.map((d) => d.row)} ${here}`;
   geometry.heat ||= new Map();
@@ -299,7 +299,7 @@ probox.paintHeatmap = (context, geometry, view, r, detections, focus) => {
 };
 
 /**
- * Load a stored heatmap (a grey picture of a part of the image) and paint anew when it is there.
+ * Load a stored heatmap, a grey image of a part of the photo, then repaint.
  *
  * @param {SceneDetection} d
  * @param {NonNullable<SceneDetection["map"]>} map
@@ -328,7 +328,7 @@ function loadMap(d, map, width, height, columns, rows) {
   image.src = map.source;
 }
 
-/** Make the scale of the colours, from 0 to 1, as they look on a light ground. */
+/** Make the colour scale from 0 to 1, on white. */
 probox.heatScale = () => {
   const steps = HEAT.map((_, i) => {
     const share = i / (HEAT.length - 1);
@@ -342,7 +342,7 @@ probox.heatScale = () => {
       hidden: true,
       role: "img",
       "aria-label":
-        "colours of the heatmap: P(x), the probability of a pixel to belong to a detected object, from 0, dark and clear, to 1, yellow",
+        "colours of the heatmap: P(x), the probability that a pixel belongs to a detected object, from 0, transparent, to 1, yellow",
     },
     probox.h("span", "P(x)"),
     probox.h("span", "0"),

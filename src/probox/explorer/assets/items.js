@@ -1,19 +1,19 @@
-// Single objects and false positives as crops of their images: where each lies, how it is painted, what is said of it.
+// Close-ups of single objects and false positives: crop, drawing and caption.
 const { probox } = window;
 const { h, percent, byId } = probox;
 
 /**
  * Return the square [x, y, side] of an image to show around boxes [x0, y0, x1, y1] of pixels.
  *
- * A quarter of the boxes' longer side is added around them, and at least 12 pixels, but not beyond the image's longer
- * side unless a box does so. The square is moved into the image as far as it fits there.
+ * The margin is a quarter of the boxes' longer side, at least 12 pixels. The square is at most as large as the image's
+ * longer side, unless a box is larger, and is moved into the image as far as possible.
  */
 probox.cropAround = (boxes, width, height) => {
   const low = [0, 1].map((axis) => Math.min(...boxes.map((box) => box[axis])));
   const high = [0, 1].map((axis) => Math.max(...boxes.map((box) => box[axis + 2] + 1)));
   const longer = Math.max(high[0] - low[0], high[1] - low[1]);
   const side = Math.max(longer, Math.min(longer + 2 * Math.max(0.25 * longer, 12), Math.max(width, height)));
-  // An edge of the image is passed only by what does so itself.
+  // The crop leaves the image only where a box does.
   const inside = (/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ size) => {
     const middle = (from + to) / 2 - side / 2;
     if (side >= size) return Math.min(Math.max((size - side) / 2, to - side), from);
@@ -22,11 +22,11 @@ probox.cropAround = (boxes, width, height) => {
   return [inside(low[0], high[0], width), inside(low[1], high[1], height), side];
 };
 
-/** Return the code by which the large view picks an item. */
+/** Return the code of an item for the selection in the large view. */
 probox.pickOf = (store, r, { image, d, o }) =>
   d >= 0 ? `d${d - store.results[r].detections.offsets[image]}` : `o${o - store.objects.offsets[image]}`;
 
-/** Return the words of an item: its class, its score and quality or verdict, and what the second detector made of it. */
+/** Return the caption of an item: class, score, quality or outcome, and the outcome of the second detector. */
 probox.itemCaption = (store, state, { d, o }, rival) => {
   const view = store.view(state.main, state.t);
   const { detections, pairs } = view.result;
@@ -34,11 +34,7 @@ probox.itemCaption = (store, state, { d, o }, rival) => {
   const name = d < 0 ? store.nameOfClass(store.objects.class[o]) : view.nameOf(d);
   const verdict = o < 0 ? "false positive" : d < 0 ? "missed" : `pPDQ ${percent(pairs.pPDQ[view.pair[d]], 1)}`;
   const against =
-    rival === null
-      ? null
-      : o < 0
-        ? ""
-        : `${againstWords(store.view(rival, state.t), o)} by ${store.results[rival].name}`;
+    rival === null ? null : o < 0 ? "" : `${outcomeOf(store.view(rival, state.t), o)} by ${store.results[rival].name}`;
   return {
     label: [name, d < 0 ? "" : `score ${score}`, verdict, against].filter(Boolean).join(", "),
     lines: [
@@ -54,12 +50,12 @@ probox.itemCaption = (store, state, { d, o }, rival) => {
   };
 };
 
-const againstWords = (/** @type {View} */ view, /** @type {number} */ o) =>
+const outcomeOf = (/** @type {View} */ view, /** @type {number} */ o) =>
   view.objectVerdict[o] === TP
     ? `pPDQ ${percent(view.result.pairs.pPDQ[view.pair[view.objectDetection[o]]], 1)}`
     : "missed";
 
-/** Paint the part of an image around an item: its object and its detection, of the others only the objects, faintly. */
+/** Paint the part of an image around an item: its object and detection, and other objects faintly. */
 probox.paintCrop = (store, state, item, canvas, ratio) => {
   const { image: row, d, o } = item;
   const width = store.images.w[row],
@@ -87,7 +83,7 @@ probox.paintCrop = (store, state, item, canvas, ratio) => {
     );
   };
   const soon = () => probox.later(paint);
-  // Nothing is loaded for crops that are scrolled past.
+  // Delayed, so that crops scrolled past load nothing.
   setTimeout(() => {
     if (!canvas.isConnected) return;
     probox.withGeometry(store, row, (geometry) => {
@@ -105,7 +101,7 @@ probox.paintCrop = (store, state, item, canvas, ratio) => {
       probox.withPhoto(store, row, true, (small) => {
         photo ||= small;
         soon();
-        // A crop may be a few pixels of the small photo: then the large one is worth loading.
+        // Small crops need the large photo, because the small one has too few pixels.
         if (canvas.isConnected && small.naturalWidth < width && (crop[2] * small.naturalWidth) / width < canvas.width) {
           probox.withPhoto(store, row, false, (large) => {
             photo = large;
@@ -117,7 +113,7 @@ probox.paintCrop = (store, state, item, canvas, ratio) => {
   }, 60);
 };
 
-// What is in an image, in words: the list of objects and detections of each detector shown, and what one of them is.
+// The list of objects and detections of an image, and the description of one of them.
 
 const { QUALITIES, VERDICTS } = probox.constants;
 const { TP, FP, FN, IGNORED, DROPPED } = probox.constants.VERDICT;
@@ -134,7 +130,7 @@ probox.codeOf = (store, image, { kind, r, row }) => {
   return r === probox.state().main ? `d${number}` : `d${number}.${r}`;
 };
 
-/** Return what the state picks in an image; null if nothing, or if it is of a detector that is not shown. */
+/** Return the selected object or detection of an image, or null; also null for a detector that is not shown. */
 probox.pickedIn = (store, image) => {
   const { pick, main, other } = probox.state();
   if (!pick || image < 0) return null;
@@ -147,7 +143,7 @@ probox.pickedIn = (store, image) => {
 };
 
 /**
- * Return a description of an object or detection: heading, sentence, qualities.
+ * Return the description of an object or detection: outcome, heading, match, qualities.
  *
  * @param {Store} store
  * @param {number} image
@@ -159,7 +155,7 @@ function describe(store, image, { kind, r, row: item }) {
   const found = kind === "d" ? item : view.objectDetection[item];
   const object = kind === "d" ? view.partner(item) : item;
   const verdict = kind === "d" ? view.verdict[item] : view.objectVerdict[item];
-  const said = (/** @type {number} */ d) => `${view.nameOf(d)} ${percent(detections.score[d], 1)}`;
+  const scored = (/** @type {number} */ d) => `${view.nameOf(d)} ${percent(detections.score[d], 1)}`;
   const there = (/** @type {number} */ o) =>
     `${store.nameOfClass(store.objects.class[o])} ${o - store.objects.offsets[image] + 1}`;
   const tone = probox.toneOf(view, kind, item);
@@ -167,20 +163,20 @@ function describe(store, image, { kind, r, row: item }) {
     verdict,
     tone,
     outcome: tone === "wrong-class" ? "wrong class (matched: TP)" : (VERDICTS[verdict] ?? "below the threshold"),
-    heading: kind === "d" ? `detection: ${said(item)}` : `object: ${there(item)}`,
+    heading: kind === "d" ? `detection: ${scored(item)}` : `object: ${there(item)}`,
     partner:
       kind === "d"
         ? object >= 0
           ? `matched with object ${there(object)}`
-          : "matched with no object"
+          : "unmatched"
         : found >= 0
-          ? `matched with detection ${said(found)}`
-          : "matched with no detection",
+          ? `matched with detection ${scored(found)}`
+          : "unmatched",
     qualities: view.qualities(found),
   };
 }
 
-/** Return the elements that tell what is hovered or picked. */
+/** Return the elements of the card for a hovered or selected item. */
 probox.cardOf = (store, image, found) => {
   const { tone, outcome, heading, partner, qualities } = describe(store, image, found);
   const several = probox.state().other !== null && probox.state().other !== probox.state().main;
@@ -202,7 +198,7 @@ probox.cardOf = (store, image, found) => {
 };
 
 /**
- * Return one detector's entries: matches, misses, false positives, each the surest first.
+ * Return one detector's entries: matches, misses, false positives, each by descending confidence.
  *
  * @param {Store} store
  * @param {number} image
@@ -215,26 +211,26 @@ function entriesOf(store, image, geometry, r) {
     ...[...probox.keptDetections(geometry, view, r)].reverse().map((d) => ({ kind: "d", r, row: d.row })),
     ...geometry.objects.filter((o) => view.objectDetection[o.row] < 0).map((o) => ({ kind: "o", r, row: o.row })),
   ]
-    .map((entry) => ({ entry, told: describe(store, image, entry) }))
-    .filter(({ told }) => told.verdict !== DROPPED)
-    .sort((a, b) => ORDER[a.told.verdict] - ORDER[b.told.verdict]);
+    .map((entry) => ({ entry, text: describe(store, image, entry) }))
+    .filter(({ text }) => text.verdict !== DROPPED)
+    .sort((a, b) => ORDER[a.text.verdict] - ORDER[b.text.verdict]);
 }
 
 /**
- * List objects and detections of the detectors shown, so that keys and screen readers reach what the pointer does;
- * `hover(entry or null)` is told what the focus or the pointer is at.
+ * List objects and detections of the shown detectors, for keyboards and screen readers; `hover(entry or null)` is called
+ * when the focus or the pointer moves.
  */
 probox.listItems = (store, image, geometry, shown, hover) => {
   const items = byId("items"),
     held = probox.focusIn(items);
   const { pick } = probox.state();
-  const button = (/** @type {ReturnType<typeof entriesOf>[number]} */ { entry, told }) => {
+  const button = (/** @type {ReturnType<typeof entriesOf>[number]} */ { entry, text }) => {
     const code = probox.codeOf(store, image, entry);
     return h(
       "button",
       {
         type: "button",
-        class: `item ${told.tone}`,
+        class: `item ${text.tone}`,
         "aria-pressed": String(pick === code),
         "data-code": code,
         "data-of": entry.r,
@@ -244,8 +240,8 @@ probox.listItems = (store, image, geometry, shown, hover) => {
         onfocus: () => hover(entry),
         onblur: () => hover(null),
       },
-      h("span", told.heading.replace(/^(detection|object): /, "")),
-      h("span", { class: "numbers" }, told.qualities ? `pPDQ ${percent(told.qualities.pPDQ, 1)}` : told.outcome),
+      h("span", text.heading.replace(/^(detection|object): /, "")),
+      h("span", { class: "numbers" }, text.qualities ? `pPDQ ${percent(text.qualities.pPDQ, 1)}` : text.outcome),
     );
   };
   const groups = [...new Set(shown)].map((r) => {
@@ -261,12 +257,12 @@ probox.listItems = (store, image, geometry, shown, hover) => {
       },
       shown.length > 1 ? h("h3", { id, title: store.results[r].name }, probox.swatch(r), store.results[r].name) : null,
       entries.map(button),
-      entries.length ? null : h("p", { class: "note" }, "nothing here"),
+      entries.length ? null : h("p", { class: "note" }, "no objects or detections"),
     );
   });
   items.replaceChildren(...groups);
   items.dataset.count = String(groups.length);
-  // A list that is made anew must not take the focus away.
+  // The new list keeps the focus on the same entry.
   if (held) {
     [...items.querySelectorAll("button")]
       .find((one) => one.dataset.code === held.dataset.code && one.dataset.of === held.dataset.of)

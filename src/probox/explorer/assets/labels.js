@@ -1,10 +1,10 @@
-// Labels in the large view: at what they name, off each other, and with a line to it where that is in doubt.
+// Labels in the large view: near their object, without overlap, with a leader line where the object is ambiguous.
 const { probox } = window;
 const { TP, FP, FN } = probox.constants.VERDICT;
 const HEIGHT = 18,
   TOUCH = 3;
 
-/** Return how many square pixels two boxes [left, top, right, bottom] share. */
+/** Return the intersection area of two boxes [left, top, right, bottom]. */
 const shared = (/** @type {Box} */ a, /** @type {Box} */ b) =>
   Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
 const holds = (/** @type {Box} */ outer, /** @type {Box} */ inner) =>
@@ -12,7 +12,7 @@ const holds = (/** @type {Box} */ outer, /** @type {Box} */ inner) =>
 const apart = (/** @type {Box} */ a, /** @type {Point} */ [x, y]) =>
   Math.hypot(Math.max(a[0] - x, 0, x - a[2]), Math.max(a[1] - y, 0, y - a[3]));
 
-/** Return places for a label of width w: at its box first, then farther and farther around it. */
+/** Return candidate positions for a label of width w: at its box first, then with growing distance. */
 function places(/** @type {Box} */ [left, top, right, bottom], /** @type {number} */ w, /** @type {boolean} */ far) {
   const h = HEIGHT;
   /** @type {Point[]} */
@@ -42,12 +42,11 @@ function places(/** @type {Box} */ [left, top, right, bottom], /** @type {number
 }
 
 /**
- * Return where labels go on a canvas of some size, in the order given: { x, y, leader } each, or null without room.
+ * Return the positions of labels on a canvas: { x, y, leader } for each label, or null without free space.
  *
- * A label has its width `w`, its thing's `box`, `others` (boxes of other objects and detections that it should keep
- * off), `objects` (those of them that it could be taken to name), `far` (whether it may stand off its box) and
- * `anchor(x, y, inner)`, the point of its thing that a line leads to. There is a line [x, y, x, y] where a label is
- * not at its thing, or lies on another object.
+ * A label has a width `w`, the `box` of its target, `others` (boxes of objects and detections to avoid), `objects` (those
+ * with which its target could be confused), `far` (whether it may be away from its box) and `anchor(x, y, inner)`, the
+ * end of its leader line. A label has a `leader` [x, y, x, y] if it is away from its target or over another object.
  */
 probox.placeLabels = (labels, size) => {
   /** @type {Box[]} */
@@ -59,7 +58,7 @@ probox.placeLabels = (labels, size) => {
       /** @type {Box} */
       const area = [place.x, place.y, place.x + w, place.y + HEIGHT];
       if (!holds([0, 0, ...size], area) || taken.some((other) => shared(area, other) > 0)) continue;
-      // What holds the whole thing lies under every place at it.
+      // A box that contains the target is under all positions near it, so it does not count.
       const covered = others.reduce((sum, other) => sum + (holds(other, box) ? 0 : shared(area, other)), 0);
       const cost = place.cost + Math.min(covered / (w * HEIGHT), 3);
       if (!best || cost < best.cost) best = { ...place, cost, area };
@@ -83,7 +82,7 @@ probox.placeLabels = (labels, size) => {
   });
 };
 
-/** Return the point of a mask nearest to x, y; of its middle row's longest run if `inner`. */
+/** Return the point of a mask nearest to x, y; if `inner`, the middle of the longest run in its central row. */
 probox.pointOfMask = (object, x, y, inner) => {
   const runs = object.filled ? [] : object.runs;
   if (!runs.length) {
@@ -92,7 +91,7 @@ probox.pointOfMask = (object, x, y, inner) => {
     return [Math.min(Math.max(x, x0), x1 + 1), Math.min(Math.max(y, y0), y1 + 1)];
   }
   /** @type {Point} */
-  let best = [x, y]; // until the first run is looked at
+  let best = [x, y]; // replaced by the first run
   let least = Infinity;
   const centre = (object.y0 + object.y1 + 1) / 2;
   for (const [row, begin, end] of runs) {
@@ -110,7 +109,7 @@ probox.pointOfMask = (object, x, y, inner) => {
 };
 
 /**
- * Return the point of a box's border nearest to x, y; its middle if `inner`.
+ * Return the point of a box's border nearest to x, y; its centre if `inner`.
  *
  * @type {(box: Box, x: number, y: number, inner: boolean) => Point}
  */
@@ -129,7 +128,7 @@ function pointOfBox([left, top, right, bottom], x, y, inner) {
   return ways.sort((a, b) => a[0] - b[0])[0][1];
 }
 
-/** Write class names at detections and missed objects where there is room, on a canvas in CSS pixels. */
+/** Draw the labels of detections and missed objects where space is free, on a canvas in CSS pixels. */
 probox.paintLabels = (context, geometry, view, r, { toScreen, toImage, size, focus }) => {
   const { store } = view;
   const { detections } = view.result;
@@ -177,7 +176,7 @@ probox.paintLabels = (context, geometry, view, r, { toScreen, toImage, size, foc
     .filter((thing) => !focus || thing.chosen)
     .sort((a, b) => rank(a) - rank(b))
     .slice(0, probox.state().all ? Infinity : probox.MOST);
-  // What lies outside the window, being zoomed, needs no label.
+  // Zoomed images have parts outside of the canvas, which need no labels.
   const seen = named
     .filter(({ box }) => shared(box, [-1, -1, size[0] + 1, size[1] + 1]) > 0)
     .map((thing, _, all) => ({

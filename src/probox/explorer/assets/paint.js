@@ -1,8 +1,8 @@
-// Painting one image: photo, masks, boxes and ellipses on a canvas.
+// Drawing of an image: photo, masks, boxes and ellipses on a canvas.
 const { probox } = window;
 const { TP, FP, FN, DROPPED } = probox.constants.VERDICT;
-const DASHES = { right: [], "wrong-class": [2, 3], wrong: [7, 4], neutral: [] }; // colour alone tells nothing
-const MOST = (probox.MOST = 20); // detections of a picture with rings or labels, unless all are asked for
+const DASHES = { right: [], "wrong-class": [2, 3], wrong: [7, 4], neutral: [] }; // outcomes differ by dashes as well as colours
+const MOST = (probox.MOST = 20); // detections with ellipses or labels, unless the user shows all
 
 probox.field("all", "", "detections", probox.oneOf(["all"]));
 
@@ -17,7 +17,7 @@ const colourOf = (probox.outcomeColour = (view, kind, row) => probox.css(`--${to
 /** @type {Map<string, Photo>} */
 const photos = new Map();
 
-/** Load a photo once; call back when it can be drawn, and not at all if there is none. */
+/** Load a photo once and call `callback` when it can be drawn; never called without a photo. */
 probox.withPhoto = (store, row, small, callback) => {
   const ending = store.images.photo[row];
   if (!ending) return;
@@ -42,7 +42,7 @@ probox.withPhoto = (store, row, small, callback) => {
   else entry.waiting.push(callback);
 };
 
-/** Return the detections of an image that count at the threshold, the most confident last. */
+/** Return the detections of an image above the threshold, the most confident last. */
 probox.keptDetections = (geometry, view, r) => {
   const { confidence } = view.result.detections;
   return geometry.results[r]
@@ -51,7 +51,7 @@ probox.keptDetections = (geometry, view, r) => {
 };
 
 /**
- * Return the best threshold on the page's images, where no threshold is set: pictures show what is above it.
+ * Return the best threshold on the page's images if no threshold is set; images show detections above it.
  *
  * @param {View} view
  */
@@ -59,7 +59,7 @@ const limitOf = ({ threshold, result }) =>
   threshold === null && result.convention.label_threshold === null ? (result.why.best?.threshold ?? null) : null;
 const levelOf = (/** @type {View} */ view) => Math.fround((!probox.state().all && limitOf(view)) || -1);
 
-/** Return those of them that pictures show: above a limit, and what is brought out. */
+/** Return the detections that images show: above the limit, and the one in focus. */
 probox.drawnDetections = (geometry, view, r, focus) => {
   const { confidence } = view.result.detections,
     level = levelOf(view);
@@ -68,7 +68,7 @@ probox.drawnDetections = (geometry, view, r, focus) => {
     .filter((d) => confidence[d.row] > level || d.row === focus?.detection);
 };
 
-/** Return which detections pictures show, in words, and a button for the others; with a row, of that image. */
+/** Return a note on the shown detections with a button for the others; with `image`, for that image. */
 probox.limitNote = (view, image) => {
   const limit = limitOf(view),
     { all } = probox.state();
@@ -79,35 +79,35 @@ probox.limitNote = (view, image) => {
   if (own && drawn === own.length && !all) return [];
   const above = `above ${+limit.toPrecision(4)}`;
   const words = all
-    ? `${own ? `All ${own.length} detections drawn` : "Pictures show all detections"}.`
+    ? `${own ? `All ${own.length} detections drawn` : "Images show all detections"}.`
     : own
-      ? `${drawn} of ${own.length} drawn: ${above}, best threshold on these images.`
-      : `Pictures show detections ${above}, the best threshold on these images; objects matched below it are faint.`;
+      ? `${drawn} of ${own.length} detections drawn: ${above}, the best threshold on these images.`
+      : `Images show detections ${above}, the best threshold on these images; objects matched below it are faint.`;
   return [
     words,
     " ",
     probox.h(
       "button",
       { type: "button", onclick: () => probox.update({ all: all ? "" : "all" }) },
-      all ? `Show those ${above}` : `Show all${own ? ` ${own.length}` : ""}`,
+      all ? `Show only ${above}` : `Show all${own ? ` ${own.length}` : ""}`,
     ),
   ];
 };
 
-// What the colours of pictures mean.
+// Legend of the colours in images.
 probox.onStart(() => {
   for (const place of document.querySelectorAll(".outcomes"))
     place.replaceChildren(
       ...[
-        ["right", "match"],
-        ["wrong-class", "match of the wrong class"],
+        ["right", "true positive"],
+        ["wrong-class", "true positive of another class"],
         ["wrong", "false positive"],
         ["wrong missed", "missed object"],
       ].map(([tone, words]) => probox.h("span", { class: tone }, probox.h("i", {}), words)),
     );
 });
 
-/** Do what paints on a context scaled to an image's pixels, within the image alone. */
+/** Call `work`, which paints on a context scaled to an image's pixels, clipped to the image. */
 probox.within = (context, width, height, work) => {
   context.save();
   context.beginPath();
@@ -117,7 +117,7 @@ probox.within = (context, width, height, work) => {
   context.restore();
 };
 
-/** Paint an image of the gallery: its photo or ground, and its scene; `place` is its scale on the canvas, left and top. */
+/** Paint an image of the gallery: photo or background, and scene; `place` is scale, left and top on the canvas. */
 probox.paintSmall = (canvas, view, r, row, place, photo, geometry, options) => {
   if (!canvas.isConnected) return;
   const { w, h } = view.store.images,
@@ -134,8 +134,8 @@ probox.paintSmall = (canvas, view, r, row, place, photo, geometry, options) => {
 
 /**
  * Paint objects and detections; the context is scaled so that a pixel of the image is `zoom` wide.
- * Rings of one standard deviation are at the most confident detections; `rings` has those of what is brought out.
- * `focus` is { object, detection } rows to bring out, or null.
+ * The most confident detections have ellipses at one standard deviation, the one in focus at those of `rings`.
+ * `focus` has the rows { object, detection } to highlight, or is null.
  */
 probox.paintScene = (context, geometry, view, r, { zoom, layers, focus, fine, rings = [1] }) => {
   const line = 1 / zoom;
@@ -151,7 +151,7 @@ probox.paintScene = (context, geometry, view, r, { zoom, layers, focus, fine, ri
       const colour = colourOf(view, "o", object.row);
       const chosen = focus && focus.object === object.row;
       const match = view.objectDetection[object.row];
-      const faint = focus ? !chosen : match >= 0 && !drawn.has(match); // its match is not drawn
+      const faint = focus ? !chosen : match >= 0 && !drawn.has(match); // its detection is not drawn
       context.globalAlpha =
         layers.has("h") && view.objectVerdict[object.row] !== FN ? 0 : chosen ? 0.55 : faint ? 0.14 : 0.36;
       if (context.globalAlpha > 0 && (fine || object.filled)) {
@@ -171,9 +171,9 @@ probox.paintScene = (context, geometry, view, r, { zoom, layers, focus, fine, ri
   detections.forEach((d, place) => {
     const chosen = focus && focus.detection === d.row;
     const verdict = view.verdict[d.row];
-    const sure = verdict === TP ? 1 : (0.45 + 0.55 * view.result.detections.confidence[d.row]) * thin;
+    const opacity = verdict === TP ? 1 : (0.45 + 0.55 * view.result.detections.confidence[d.row]) * thin;
     const colour = colourOf(view, "d", d.row);
-    const strength = chosen ? 1 : focus ? 0.22 : sure;
+    const strength = chosen ? 1 : focus ? 0.22 : opacity;
     if (layers.has("e") && d.corners && (chosen || place >= ringless))
       paintCorners(context, d, d.corners, colour, strength, line, chosen ? rings : [1]);
     if (layers.has("b"))
@@ -200,7 +200,7 @@ probox.paintScene = (context, geometry, view, r, { zoom, layers, focus, fine, ri
  * @param {number[]} dash
  */
 function paintBox(context, d, colour, strength, width, fine, dash) {
-  // Pixel x is the square from x to x + 1: a corner at x lies in its middle.
+  // Pixel x covers x to x + 1 on the canvas, so a corner at x is drawn at x + 0.5.
   const [x1, y1, x2, y2] = d.box;
   if (!fine) {
     context.globalAlpha = 0.5 * strength;
@@ -211,13 +211,13 @@ function paintBox(context, d, colour, strength, width, fine, dash) {
   context.globalAlpha = strength;
   context.strokeStyle = colour;
   context.lineWidth = width;
-  context.setLineDash(dash); // what is wrong is not told by its colour alone
+  context.setLineDash(dash); // for readers with a colour vision deficiency
   context.strokeRect(x1 + 0.5, y1 + 0.5, x2 - x1, y2 - y1);
   context.setLineDash([]);
 }
 
 /**
- * Hatch a mask, so that a missed object is not told by its colour alone.
+ * Hatch a mask, because missed objects must not differ by colour only.
  *
  * @type {(context: Context, object: SceneObject, colour: string, line: number) => void}
  */
@@ -271,14 +271,14 @@ function paintCorners(context, d, corners, colour, strength, line, rings) {
   });
 }
 
-// Boxes drawn from a detection's Gaussians: what it thinks might be. The same seed and number give the same box, so
-// that a link shows what its sender saw.
+// Samples: boxes drawn from a detection's corner Gaussians. The same seed and number give the same box, so that a link
+// shows the same samples.
 
-const SHOWN = 6; // boxes of a detection at a time, the older the fainter
-const STILL = 12; // where nothing may move
+const SHOWN = 6; // boxes per detection, older ones fainter
+const STILL = 12; // boxes per detection with reduced motion
 const EVERY = 140; // milliseconds from one box to the next
 
-/** Mix whole numbers into one of 32 bits, of which every bit depends on all of theirs. */
+/** Hash integers into one of 32 bits. */
 function mixed(/** @type {number[]} */ ...numbers) {
   let hash = 0x9e3779b9;
   for (const number of numbers) {
@@ -289,7 +289,7 @@ function mixed(/** @type {number[]} */ ...numbers) {
   return hash >>> 0;
 }
 
-/** Return a source of numbers between 0 and 1, both left out. */
+/** Return a generator of uniform random numbers, 0 and 1 excluded. */
 function uniform(/** @type {number} */ seed) {
   let state = seed;
   return () => {
@@ -300,12 +300,12 @@ function uniform(/** @type {number} */ seed) {
   };
 }
 
-/** Return box `number` of those drawn from N(corner, covariance) at both corners; null for a plain box. */
+/** Return sample `number` from N(corner, covariance) at both corners; null without covariance. */
 probox.sampleBox = (detection, seed, number) => {
   if (!detection.corners) return null;
   const next = uniform(mixed(seed, number));
   const ends = detection.corners.flatMap(([xx, xy, yy], corner) => {
-    // Two standard normal numbers (Box and Muller), and the covariance's root: L of L L^T (Cholesky).
+    // Two standard normal numbers (Box-Muller), and the Cholesky factor L of the covariance.
     const radius = Math.sqrt(-2 * Math.log(next())),
       angle = 2 * Math.PI * next();
     const u = radius * Math.cos(angle),
@@ -318,7 +318,7 @@ probox.sampleBox = (detection, seed, number) => {
   return /** @type {Box} */ (ends);
 };
 
-/** Return the boxes of a detection that are shown after some steps, with their strengths, the newest last. */
+/** Return the visible samples of a detection after some steps, with their opacity, the newest last. */
 probox.shownSamples = (detection, seed, step, still) => {
   const first = still ? 0 : Math.max(0, step - SHOWN + 1),
     last = still ? STILL - 1 : step;
@@ -332,7 +332,7 @@ probox.shownSamples = (detection, seed, step, still) => {
   return boxes;
 };
 
-/** Paint samples of detections, on a context scaled as for the scene. */
+/** Paint samples of detections on a context scaled as for the scene. */
 probox.paintSamples = (context, detections, { seed, step, still, zoom, colour }) => {
   for (const d of detections) {
     if (!d.corners) continue;
@@ -355,7 +355,7 @@ probox.paintSamples = (context, detections, { seed, step, still, zoom, colour })
 
 probox.sampleSeed = (image, r, number) => mixed(image, r, number);
 
-/** Call `paint(step, still)` again and again while `wanted()`; `check()` after whatever may change that. */
+/** Call `paint(step, still)` repeatedly while `wanted()` is true; call `check()` after a change of `wanted`. */
 probox.sampler = (wanted, paint) => {
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   /** @type {number | null} */

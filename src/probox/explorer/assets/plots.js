@@ -1,4 +1,4 @@
-// The section of plots: what the threshold does, and the qualities of true positives.
+// The section "Plots": PDQ and counts by threshold, and qualities of true positives.
 const { probox } = window;
 const { h, byId, named, percent } = probox;
 const { BOXES, IOUS, QUALITIES, SIZES } = probox.constants;
@@ -10,7 +10,7 @@ const renderCharts = (store, state) => {
   probox.lineChart(byId("chart-pdq"), {
     xRange: [0, 1],
     xLabel: "label threshold",
-    yLabel: "PDQ, %",
+    yLabel: "PDQ [%]",
     marker: state.t ?? NaN,
     label: "PDQ against the label threshold",
     format: (value) => (Number.isFinite(value) ? value.toFixed(2) : "–"),
@@ -61,7 +61,7 @@ const renderCharts = (store, state) => {
   byId("legend").replaceChildren(...probox.legend(store));
 };
 
-/** Open the image of a detection, with it picked. */
+/** Open the image of a detection and select it. */
 probox.openDetection = (r, d) => {
   const { store } = probox;
   const { offsets } = store.results[r].detections;
@@ -72,13 +72,13 @@ probox.openDetection = (r, d) => {
 
 probox.follow(["t"], renderCharts, "frame", "h-plots");
 
-// How the qualities of true positives are distributed; a range that is drawn there is the gallery's filter.
+// Histogram of a quality over true positives; a selected range filters the gallery.
 
 const BINS = 25;
 
 probox.field("of", "pPDQ", "distribution", probox.oneOf(QUALITIES));
 
-/** Let the gallery show true positives of a range of the quality that is drawn; no range, or all of it, is no filter. */
+/** Filter the gallery by a range of the quality; null or the whole range removes the filter. */
 function brush(/** @type {number | null} */ lo, /** @type {number | null} */ hi) {
   const none = lo === null || hi === null || (lo <= 0 && hi >= 1);
   probox.update(none ? { lo: 0, hi: 1, verdict: "" } : { quality: probox.state().of, lo, hi, verdict: "TP" });
@@ -90,9 +90,9 @@ const renderHistogram = (store, state) => {
   probox.lineChart(byId("chart-qualities"), {
     xRange: [0, 1],
     xLabel: `${state.of} quality`,
-    yLabel: "true positives, %",
+    yLabel: "true positives [%]",
     label: `distribution of ${state.of} quality`,
-    format: (value) => `${value.toFixed(1)} %`,
+    format: (value) => `${value.toFixed(1)}%`,
     brush: filtered ? [state.lo, state.hi] : null,
     brushStep: 1 / BINS,
     onBrush: brush,
@@ -106,12 +106,12 @@ const renderHistogram = (store, state) => {
   byId("brushed").replaceChildren(
     ...(filtered
       ? [
-          `Gallery: ${state.of} ${share(state.lo)} to ${share(state.hi)} % `,
-          h("button", { type: "button", onclick: () => probox.jump("gallery") }, "See"),
+          `Gallery: ${state.of} ${share(state.lo)} to ${share(state.hi)}% `,
+          h("button", { type: "button", onclick: () => probox.jump("gallery") }, "Show"),
           " ",
           h("button", { type: "button", onclick: () => brush(null, null) }, "Clear"),
         ]
-      : ["Drag over a range: the gallery shows its true positives."]),
+      : ["Drag to select a range: the gallery shows its true positives."]),
   );
 };
 
@@ -122,13 +122,13 @@ probox.onStart(() => {
   probox.choice("of", "of", QUALITIES);
 });
 
-// COCO's precision against recall at the threshold: the mean over classes, or that of the chosen class.
+// COCO's precision against recall at the threshold: mean over classes, or the selected class.
 
 probox.field("iou", "50", "iou", probox.oneOf(Object.keys(IOUS)));
 
 const mean = (/** @type {number[]} */ values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** Return the results that were measured by it, with their curves; null where the class has no object. */
+/** Return the results with mAP and their curves; null if the class has no objects. */
 probox.recallCurves = (store, state) =>
   store.results.flatMap((result, r) => {
     if (!result.measures.includes("map") || !result.boxes) return [];
@@ -145,12 +145,10 @@ const render = (store, state) => {
   const known = curves.flatMap(({ r, name, curve }) => (curve ? [{ r, name, curve }] : []));
   byId("of-recall").textContent = known.length
     ? `AP ${known.map((one) => `${one.name} ${percent(mean(one.curve), 1)}`).join(" · ")}; ${probox.thresholdText(store, state)}; ` +
-      (state.class === null
-        ? "mean over the classes that have objects"
-        : "of the class chosen in the table or the gallery")
+      (state.class === null ? "mean over classes with objects" : "selected class")
     : curves.length
-      ? `There is no object of ${whose}.`
-      : "Not known at a threshold: too many confidences and scores disagree.";
+      ? `No objects of ${whose}.`
+      : "Not available: rematching for each threshold takes too long.";
   probox.lineChart(byId("chart-recall"), {
     xRange: [0, 1],
     yRange: [0, 1.02],
@@ -176,9 +174,9 @@ probox.onStart((store) => {
   if (card && !store.results.some((result) => result.measures.includes("map"))) card.toggleAttribute("hidden", true);
 });
 
-// The qualities of every true positive as clouds of points.
+// Scatter plots of the qualities of true positives.
 
-/** Return two qualities of a result's true positives, and their rows. */
+/** Return two qualities of a result's true positives, with their rows. */
 function points(/** @type {View} */ view, /** @type {Quality} */ x, /** @type {Quality} */ y) {
   const rows = view.right,
     { pairs } = view.result;
@@ -207,6 +205,6 @@ const cloud = (id, x, y, levels) => (store, state) =>
     onPick: (one, i) => probox.openDetection(one.r, one.rows[i]),
   });
 
-// So many points take long to draw: they come when the slider rests.
+// Many points are slow to draw, so they follow when the slider rests.
 probox.follow(["t"], cloud("chart-spatial", "label", "spatial", true), "rest");
 probox.follow(["t"], cloud("chart-ground", "background", "foreground", false), "rest");

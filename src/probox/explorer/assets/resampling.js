@@ -1,18 +1,18 @@
-// Images drawn with replacement, and swapped between two results, by the random words that Python has: what intervals
-// and tests of differences are made of. What takes long is a generator, done in slices so that the page stays smooth.
+// Bootstrap and permutation over images, with the same random numbers as Python. Slow functions are generators, run in
+// slices so that the page stays responsive.
 const { probox } = window;
 const { NORMAL, REPLICATES, DRAWS, SWAPS, LEVEL } = probox.constants.RESAMPLING;
 
 // --- random words: `probox.analysis.resampling.random_words` ---
 
-/** Return a word whose every bit depends on all bits of the given one: a bijection (lowbias32, C. Wellons). */
+/** Mix all bits of a word with a bijection (lowbias32, C. Wellons). */
 function mix(/** @type {number} */ word) {
   word = Math.imul(word ^ (word >>> 16), 0x7feb352d);
   word = Math.imul(word ^ (word >>> 15), 0x846ca68b);
   return word ^ (word >>> 16);
 }
 
-/** Return a function that gives the random word, from 0 to 2^32 - 1, of a replicate and an image. */
+/** Return a function of a replicate and an image that returns a random word from 0 to 2^32 - 1. */
 function randomWords(/** @type {number} */ key, /** @type {number} */ images) {
   const mixed = Int32Array.from({ length: images }, (_, i) => mix(i + 0x9e3779b9));
   return (/** @type {number} */ replicate) => {
@@ -22,7 +22,7 @@ function randomWords(/** @type {number} */ key, /** @type {number} */ images) {
 }
 
 /**
- * Make how often each image is drawn in each replicate: a row per image.
+ * Return how often each bootstrap replicate contains each image, a row per image.
  *
  * @param {number} images
  * @returns {Generator<undefined, Uint8Array>}
@@ -39,7 +39,7 @@ function* draws(images) {
 }
 
 /**
- * Make which images change sides in `count` swaps: a row per eight images, a byte per swap, the first image lowest.
+ * Return which images `count` permutations swap: a row per eight images, a byte per permutation, first image lowest.
  *
  * @param {number} images
  * @param {number} count
@@ -56,10 +56,10 @@ function* swaps(images, count) {
   return { bits, count };
 }
 
-// --- sums of what was drawn or swapped ---
+// --- sums of replicates and permutations ---
 
 /**
- * Add an image's value to every replicate's sum.
+ * Add an image's value to the sum of each replicate.
  *
  * @type {(sums: Float64Array, weights: Uint8Array, image: number, value: number) => void}
  */
@@ -71,11 +71,11 @@ function addDrawn(sums, weights, image, value) {
 const table = new Float64Array(256);
 
 /**
- * Add to every swap's sum the values of the images that it swaps; `images` ascend.
+ * Add the values of swapped images to the sum of each permutation; `images` ascend.
  *
- * Eight images at a time: a swap of them is a byte, and there are 256 sums to choose from.
+ * Eight images are one byte, and a table contains the 256 possible sums.
  *
- * @param {Float64Array} sums as many as swaps are wanted
+ * @param {Float64Array} sums one per permutation
  * @param {Swaps} swaps
  * @param {number[]} images
  * @param {List} values
@@ -97,9 +97,9 @@ function addSwapped(sums, { bits, count }, images, values) {
   }
 }
 
-// --- intervals and p, as `probox.analysis` defines them ---
+// --- intervals and p-values, as defined in `probox.analysis` ---
 
-/** Return the normal distribution's probability of at most x. */
+/** Return the standard normal distribution function at x. */
 function normal(/** @type {number} */ x) {
   if (Math.abs(x) > 10) return x > 0 ? 1 : 0;
   let sum = x,
@@ -108,7 +108,7 @@ function normal(/** @type {number} */ x) {
   return Math.min(1, Math.max(0, 0.5 + (sum * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI)));
 }
 
-/** Return Student's quantile where the normal one has z. */
+/** Return Student's quantile at the level of the normal quantile z. */
 const student = (/** @type {number} */ z, /** @type {number} */ n) =>
   z +
   (z ** 3 + z) / 4 / n +
@@ -124,7 +124,7 @@ function quantile(/** @type {Float64Array} */ ascending, /** @type {number} */ q
 }
 
 /**
- * Return the interval that follows from replicates, or null; shares end at 0 and 1, counts at 0.
+ * Return the interval of replicates, or null; fractions stay within 0 and 1, counts above 0.
  *
  * @type {(value: number, replicates: Float64Array, images: number, unit?: string) => Ends | null}
  */
@@ -141,7 +141,9 @@ function interval(value, replicates, images, unit = "plain") {
 }
 
 /**
- * Return the share of swaps that do as much as the difference, which is one of them; `images` hold what it is about.
+ * Return the fraction of permutations with at least this difference, the observed one included.
+ *
+ * The result is at least 2^(1 - images): there are no more distinct permutations.
  *
  * @param {number} difference
  * @param {List & Iterable<number>} swapped
@@ -155,7 +157,7 @@ function pValue(difference, swapped, images) {
   return Math.max(many / (swapped.length + 1), images ? 2 ** (1 - images) : 1);
 }
 
-/** Return p by Holm's correction; NaN stays and is no test. */
+/** Return p-values with Holm's correction; NaN stays NaN and does not count as a test. */
 function holm(/** @type {number[]} */ p) {
   const order = p
     .map((_, n) => n)
@@ -169,12 +171,12 @@ function holm(/** @type {number[]} */ p) {
   return adjusted;
 }
 
-/** Whether a difference may be claimed. */
+/** Return whether a difference is significant: small p, and an interval that excludes 0. */
 const claimed = (/** @type {number} */ adjusted, /** @type {Ends | null} */ between) =>
   adjusted <= 1 - LEVEL + 1e-12 && between !== null && (between.low > 0 || between.high < 0);
 
 /**
- * Do a generator's work a few milliseconds at a time, then `done(result)`; return a function that stops it.
+ * Run a generator a few milliseconds at a time, then call `done(result)`; return a function that stops it.
  *
  * @template T
  * @param {Generator<undefined, T>} work
@@ -194,7 +196,7 @@ function inSlices(work, done) {
   return () => clearTimeout(timer);
 }
 
-/** The draws and swaps of a number of images, made when first asked for. */
+/** Bootstrap weights and permutations of a number of images, computed on first use. */
 class Samples {
   /** @type {Uint8Array | undefined} */
   weights;
@@ -203,7 +205,7 @@ class Samples {
 
   constructor(/** @type {number} */ images, /** @type {number} */ classes) {
     this.images = images;
-    // Holm's p of a class is p times all classes: with so many swaps a class needs no luck to be claimed.
+    // Holm multiplies p by up to the number of classes, so small p-values need more permutations.
     this.count = Math.max(REPLICATES, Math.ceil((2 * classes) / (1 - LEVEL)));
   }
 

@@ -1,24 +1,24 @@
-// What the gallery filters, counts and sorts: items, which are matches, false positives and misses of one detector.
+// Filters, counts and sorting of the gallery. Its items are matches, false positives and misses of one detector.
 //
-// An item is a pair of rows: `d` of a detection and `o` of an object for a match, o = -1 for a false positive, d = -1 for a
-// miss. What a threshold drops and what is ignored is no item. A match counts by its object's class and size, as in the
-// tables. With filters, every number of an image is of the items that pass: PDQ is the sum of their pPDQ over their
-// matches, misses and what their false positives cost. Nothing here draws: it runs without a page.
+// An item is a pair of rows, `d` of a detection and `o` of an object: o = -1 for a false positive, d = -1 for a miss.
+// Dropped and ignored rows are not items. A match has the class and size of its object, as in the tables. With filters,
+// the numbers of an image refer to the items that pass: PDQ is the sum of their pPDQ, divided by their matches, misses
+// and the cost of their false positives. This file uses no elements of the page.
 const { probox } = window;
 const { VERDICT, VERDICTS, SIZES } = probox.constants;
 const { TP, FP, FN } = VERDICT;
 
-/** The parts of the state that choose items or images. Others join by `addItemFilter`. */
+/** Parts of the state that filter items or images; `addItemFilter` adds others. */
 probox.FILTERS = ["class", "size", "verdict", "quality", "lo", "hi", "duel", "find", "tagged"];
-/** All that the gallery follows besides the threshold; whoever holds this list sees what joins later. */
+/** Parts of the state that redraw the gallery, besides the threshold. `addItemFilter` extends the list in place. */
 probox.GALLERY = ["main", "rival", "show", "sort", "by", "unseen", "all", ...probox.FILTERS];
 
 /** @type {ItemFilter[]} */
 const itemFilters = [];
 
 /**
- * Add a filter of items: `keys` of its state; `make(store, state, r, view)` returns null while it is off, or a test
- * `(d, o) => boolean`; `words(store, state)` says what passes, or "".
+ * Add a filter of items: `keys` of its state; `make(store, state, r, view)` returns a test `(d, o) => boolean`, or null
+ * if it is off; `words(store, state)` describes the items that pass, or returns "".
  */
 probox.addItemFilter = (filter) => {
   itemFilters.push(filter);
@@ -26,7 +26,7 @@ probox.addItemFilter = (filter) => {
   probox.GALLERY.push(...filter.keys);
 };
 
-/** Return the detector that the chosen one is held against, or null. */
+/** Return the detector with which the main one is compared, or null. */
 probox.rivalOf = (state) => (state.rival === state.main ? null : state.rival);
 
 const inRange = (/** @type {State} */ state) => state.lo <= 0 && state.hi >= 1;
@@ -54,7 +54,7 @@ probox.addItemFilter({
       there = store.objects.size;
     return (d, o) => Boolean(((o < 0 ? own[d] : there[o]) >> size) & 1);
   },
-  words: () => "", // with the class
+  words: () => "", // included in the text of the class filter
 });
 
 probox.addItemFilter({
@@ -72,7 +72,7 @@ probox.addItemFilter({
   make: (store, state, r, view) => {
     if (inRange(state)) return null;
     const values = view.result.pairs[state.quality];
-    // PDQ gives a miss or a false positive nothing; other qualities it has none.
+    // pPDQ of a miss or a false positive is 0; the other qualities are undefined.
     const none = state.quality === "pPDQ" ? 0 : NaN;
     return (d, o) => {
       const value = d < 0 || o < 0 ? none : values[view.pair[d]];
@@ -80,17 +80,21 @@ probox.addItemFilter({
     };
   },
   words: (store, state) => {
-    const share = (/** @type {number} */ value) => String(Math.round(1e4 * value) / 100);
-    return inRange(state) ? "" : `${state.quality} ${share(state.lo)} to ${share(state.hi)} %`;
+    const rounded = (/** @type {number} */ value) => String(Math.round(1e4 * value) / 100);
+    return inRange(state) ? "" : `${state.quality} ${rounded(state.lo)} to ${rounded(state.hi)}%`;
   },
 });
 
-/** What the chosen detector (A) and the one against it (B) made of the same object, in words with their names. */
+/**
+ * Joint outcomes of the main detector (a) and its rival (b), as text.
+ *
+ * `alone`: in the image, b has no false positive of the same class.
+ */
 probox.DUELS = {
-  won: (a, b) => `found by ${a}, missed by ${b}`,
-  lost: (a, b) => `missed by ${a}, found by ${b}`,
+  won: (a, b) => `detected by ${a}, missed by ${b}`,
+  lost: (a, b) => `missed by ${a}, detected by ${b}`,
   neither: (a, b) => `missed by ${a} and ${b}`,
-  alone: (a, b) => `false positive of ${a}, none of its class of ${b} in the image`,
+  alone: (a, b) => `false positive of ${a}, not of ${b}`,
 };
 /** @type {Record<string, string>} */
 const MIRRORED = { won: "lost", lost: "won" };
@@ -100,7 +104,7 @@ probox.addItemFilter({
   make: (store, state, r, view) => {
     const rival = probox.rivalOf(state);
     if (!state.duel || rival === null) return null;
-    // The rival's numbers are of the same objects, seen from its side.
+    // The filter of the rival's items is mirrored, so that both refer to the same objects.
     const mine = r === state.main;
     const other = store.view(mine ? rival : state.main, state.t);
     const duel = mine ? state.duel : MIRRORED[state.duel] || state.duel;
@@ -108,7 +112,7 @@ probox.addItemFilter({
     if (duel === "lost") return (d, o) => d < 0 && other.objectVerdict[o] === TP;
     if (duel === "neither") return (d, o) => d < 0 && other.objectVerdict[o] === FN;
     if (!mine) return () => false;
-    const classes = store.classes.length + 1; // a class that nobody knows is -1
+    const classes = store.classes.length + 1; // unknown classes are -1
     const { offsets, class: labels } = other.result.detections;
     const taken = new Uint8Array(store.count * classes);
     for (let image = 0; image < store.count; image++) {
@@ -127,14 +131,14 @@ probox.addItemFilter({
   },
 });
 
-/** Say what the items that pass have in common, or "" if all pass. */
+/** Return the description of all active filters, or "". */
 probox.filterWords = (store, state) =>
   itemFilters
     .map((filter) => filter.words(store, state))
     .filter(Boolean)
     .join(", ");
 
-/** Return which detections and objects of result `r` belong to items that pass all filters: 0 or 1 for each row. */
+/** Return 0 or 1 for each detection and object of result `r`: whether its item passes all filters. */
 probox.passing = (store, state, r) => {
   const view = store.view(r, state.t);
   const tests = itemFilters.map((filter) => filter.make(store, state, r, view)).filter((test) => test !== null);
@@ -152,7 +156,7 @@ probox.passing = (store, state, r) => {
   return { found, there, all: !tests.length };
 };
 
-/** Return PDQ, lost points, TP, FP and FN of what passes, for each image; the first two are NaN where nothing does. */
+/** Return PDQ, loss, TP, FP and FN of the passing items of each image; PDQ and loss are NaN without items. */
 probox.imageSums = (store, state, r, { found, there }) => {
   const view = store.view(r, state.t);
   const groups = (/** @type {Uint32Array} */ offsets, /** @type {Uint8Array} */ passes) =>
@@ -165,7 +169,7 @@ probox.imageSums = (store, state, r, { found, there }) => {
   return { PDQ, lost, TP: sums.TP, FP: sums.FP, FN: sums.FN };
 };
 
-// What comes first has the least of these; `a` and `b` are sums of the chosen detector and of its rival.
+// Sort keys of images, ascending; `a` and `b` are sums of the main detector and of its rival.
 /** @type {Record<string, (a: ImageSums, b: ImageSums) => (i: number) => number>} */
 const SORTS = {
   worst: (a) => (i) => -a.lost[i],
@@ -179,15 +183,15 @@ const SORTS = {
 };
 probox.SORTS = Object.keys(SORTS);
 const DIFFERENCES = ["ahead", "behind"];
-// In these, images that a detector never saw would stand before all it made of the others.
+// Sort orders in which images missing from a detection file would come first.
 const JUDGING = ["worst", "best", "ahead", "behind", "missed"];
 
-/** Return the order that is shown: differences need a rival. */
+/** Return the current sort order; orders by difference need a rival. */
 probox.sortOf = (state) => (DIFFERENCES.includes(state.sort) && probox.rivalOf(state) === null ? "worst" : state.sort);
 probox.orderOf = (state) => (DIFFERENCES.includes(state.by) && probox.rivalOf(state) === null ? "missed" : state.by);
 
-// Images that a detector seems never to have been run on: the evaluation's own rule, which is told.
-const neverSeen = (/** @type {Store} */ store, /** @type {State} */ state, /** @type {string} */ sort) => {
+// Images without detections that are probably missing from the file; `find_seen_images` in Python has the rule.
+const missingImages = (/** @type {Store} */ store, /** @type {State} */ state, /** @type {string} */ sort) => {
   const rival = probox.rivalOf(state);
   const own = store.results[state.main].unseen;
   if (!DIFFERENCES.includes(sort) || rival === null) return own;
@@ -196,29 +200,30 @@ const neverSeen = (/** @type {Store} */ store, /** @type {State} */ state, /** @
 };
 
 /**
- * Sort rows of images; images without a value come last, before them those that the detector never saw.
+ * Sort rows of images. Images missing from a detection file come late, images without a value last.
  *
- * Ties go by number. `sums` and `rivals` are `imageSums`. Returns the rows and how many of them were put apart.
+ * Ties keep the image order. `sums` and `rivals` are results of `imageSums`. Returns the rows and the number of missing
+ * images.
  */
 probox.sortImages = (store, state, rows, sums, rivals) => {
   const sort = probox.sortOf(state);
-  const value = SORTS[sort](sums, rivals ?? sums); // without a rival no order is by differences
+  const value = SORTS[sort](sums, rivals ?? sums); // orders by difference always have a rival
   const key = Float64Array.from({ length: store.count }, (_, i) => value(i));
   const apart =
-    JUDGING.includes(sort) && state.unseen === "last" ? neverSeen(store, state, sort) : new Uint8Array(store.count);
+    JUDGING.includes(sort) && state.unseen === "last" ? missingImages(store, state, sort) : new Uint8Array(store.count);
   const group = (/** @type {number} */ i) => (Number.isNaN(key[i]) ? 2 : apart[i]);
   const sorted = [...rows].sort((i, j) => group(i) - group(j) || key[i] - key[j] || i - j);
   return { rows: sorted, apart: rows.filter((i) => group(i) === 1).length };
 };
 
-// The order of single items: the group of a match, a miss and a false positive, and what decides within it.
-const bigness = (/** @type {number} */ bits) => 31 - Math.clz32(bits || 1);
+// Orders of single items: the groups of matches, misses and false positives, and the sign of the sort key.
+const sizeRank = (/** @type {number} */ bits) => 31 - Math.clz32(bits || 1);
 /** @type {Record<string, { groups: [match: number, miss: number, wrong: number]; sign: number }>} */
 const ORDERS = {
   missed: { groups: [1, 0, 2], sign: 1 },
   worst: { groups: [0, 1, 2], sign: 1 },
   best: { groups: [0, 1, 2], sign: -1 },
-  surest: { groups: [2, 1, 0], sign: 1 },
+  score: { groups: [2, 1, 0], sign: 1 },
   ahead: { groups: [0, 0, 1], sign: 1 },
   behind: { groups: [0, 0, 1], sign: 1 },
   number: { groups: [0, 0, 0], sign: 1 },
@@ -226,11 +231,10 @@ const ORDERS = {
 probox.ORDERS = Object.keys(ORDERS);
 
 /**
- * Return the items of some images that pass, at most `most` of them, in the order that the state says, and how many
- * there are.
+ * Return at most `most` passing items of some images in the order of the state, and the total number.
  *
- * Misses: the large ones first. Matches: by the chosen quality. False positives: the surest first. Differences are of
- * an object's pPDQ, 0 where it is missed. What lies in images never seen comes last, as images do.
+ * Misses are sorted by size, matches by the selected quality, false positives by score, all descending by default.
+ * Differences are of an object's pPDQ, 0 if it is missed. Items in missing images come last.
  */
 probox.itemList = (store, state, { found, there }, most, images) => {
   const by = probox.orderOf(state);
@@ -239,7 +243,7 @@ probox.itemList = (store, state, { found, there }, most, images) => {
   const number = probox.rivalOf(state);
   const rival = DIFFERENCES.includes(by) && number !== null ? store.view(number, state.t) : null;
   const { detections, pairs } = view.result;
-  const apart = by !== "number" && state.unseen === "last" ? neverSeen(store, state, by) : null;
+  const apart = by !== "number" && state.unseen === "last" ? missingImages(store, state, by) : null;
   const pPDQ = (/** @type {View} */ one, /** @type {number} */ o) =>
     one.objectVerdict[o] === TP ? one.result.pairs.pPDQ[one.pair[one.objectDetection[o]]] : 0;
   const quality = pairs[state.quality];
@@ -247,9 +251,9 @@ probox.itemList = (store, state, { found, there }, most, images) => {
     if (by === "number") return 0;
     if (o < 0) return -detections.score[d];
     if (rival) return (by === "ahead" ? -1 : 1) * (pPDQ(view, o) - pPDQ(rival, o));
-    return d < 0 ? -bigness(store.objects.size[o]) : sign * quality[view.pair[d]];
+    return d < 0 ? -sizeRank(store.objects.size[o]) : sign * quality[view.pair[d]];
   };
-  // Columns rather than objects: without a threshold there may be hundreds of thousands of items.
+  // Typed arrays, because there can be hundreds of thousands of items.
   const size = found.length + there.length;
   const table = {
     image: new Int32Array(size),
@@ -282,7 +286,7 @@ probox.itemList = (store, state, { found, there }, most, images) => {
 };
 
 /**
- * Return the places of the `most` items of a group with least values, in order; ties as they stand.
+ * Return the indices of the `most` items of a group with the lowest values, sorted; ties keep their order.
  *
  * @param {{ group: Uint8Array; value: Float64Array }} table
  * @param {number} total
@@ -292,7 +296,7 @@ probox.itemList = (store, state, { found, there }, most, images) => {
 function first({ group, value }, total, wanted, most) {
   let count = 0;
   for (let i = 0; i < total; i++) if (group[i] === wanted) count++;
-  // Only those that will be shown are sorted by place: numbers alone are sorted much faster.
+  // Sorting plain numbers first is much faster, and only the shown items are then sorted by index.
   let limit = Infinity,
     ties = Infinity;
   if (count > most) {
@@ -309,7 +313,7 @@ function first({ group, value }, total, wanted, most) {
   return places.sort((i, j) => value[i] - value[j] || i - j);
 }
 
-/** Return the share of true positives, in per cent, in each of `bins` equal ranges of a quality; 1 is in the last. */
+/** Return the percentage of true positives in each of `bins` equal bins of a quality; the last one includes 1. */
 probox.histogram = (view, quality, bins) => {
   const counts = new Array(bins).fill(0);
   const values = view.result.pairs[quality],

@@ -1,17 +1,17 @@
-// The diagnosis' cards about sigmas: coverage, PIT, sparsification, sigma against error. Plain boxes have words instead.
+// Cards about standard deviations: coverage, PIT, sparsification, error against predicted std.
 const { probox } = window;
 const { h, byId, named, percent } = probox;
 const { EDGES, SHARES, PIT_BINS, SHAPES, BAND, LEAST, IOU, SIGMA_BINS } = probox.constants.WHY;
 const { counted, fill, share } = probox.why;
-const CUT = `Pairs: COCO IoU ${IOU}, which cuts off large errors.`;
-const POINTS = 1500; // of one detector's cloud
+const CUT = `Pairs: COCO IoU ${IOU}; boxes with larger errors are unmatched.`;
+const POINTS = 1500; // at most, per detector
 
 probox.field("edge", "", "edge", probox.oneOf(["", ...EDGES]));
 
 /** @type {{ store: Store; t: number | null; all: PairsAt[] } | null} */
 let last = null;
 
-/** Return the pairs of all results at the threshold, made once for all cards. */
+/** Return the pairs of all results at the threshold, cached for all cards. */
 function pairsOf(/** @type {Store} */ store, /** @type {State} */ state) {
   if (last?.store !== store || last.t !== state.t) {
     last = { store, t: state.t, all: store.results.map((result) => probox.diagnosis.pairsAt(result, state.t)) };
@@ -20,7 +20,7 @@ function pairsOf(/** @type {Store} */ store, /** @type {State} */ state) {
 }
 
 /**
- * Return what was judged of each detector, or why nothing was.
+ * Return the number of used and excluded pairs of each detector, or why there are none.
  *
  * @type {(all: PairsAt[], more?: (r: number) => string) => string}
  */
@@ -28,24 +28,24 @@ const judged = (all, more = () => "") =>
   all
     .map((at, r) => {
       const left = [
-        at.plain && !at.why && `${probox.count(at.plain)} plain ${at.plain === 1 ? "box" : "boxes"} left out`,
-        at.cut &&
+        at.plain &&
           !at.why &&
-          `${probox.count(at.cut)} ${at.cut === 1 ? "edge" : "edges"} on the image's border left out`,
+          `${probox.count(at.plain)} ${at.plain === 1 ? "box" : "boxes"} without covariance excluded`,
+        at.cut && !at.why && `${probox.count(at.cut)} ${at.cut === 1 ? "edge" : "edges"} at the image border excluded`,
       ];
       return `${named(r).name}: ${[more(r), at.why || counted(at.judged, "pair"), ...left].filter(Boolean).join(", ")}`;
     })
     .join("; ");
 
 /**
- * Say in place of a chart why there is none; return whether it is so.
+ * Without data, replace charts by the reason; return whether there are no data.
  *
  * @param {PairsAt[]} all
  * @param {...string} ids
  */
 function nothing(all, ...ids) {
   if (!all.every((at) => at.why)) return false;
-  for (const id of ids) byId(id).replaceChildren(h("p", { class: "none" }, all[0].why));
+  for (const id of ids) byId(id).replaceChildren(h("p", { class: "none" }, `${all[0].why}: nothing to plot`));
   return true;
 }
 
@@ -58,23 +58,23 @@ function renderCoverage(store, state) {
   const all = pairsOf(store, state),
     edge = state.edge ? EDGES.indexOf(state.edge) : null;
   const found = withSigma(all).map(({ at, r }) => ({ r, ...probox.diagnosis.coverage(at, edge) }));
-  byId("of-coverage").textContent = `${judged(all)}. Below the line: too sure. ${CUT}`;
+  byId("of-coverage").textContent = `${judged(all)}. Below the diagonal: overconfident. ${CUT}`;
   const shown = [50, 68, 90, 95];
   fill(
     "table-coverage",
-    ["regions that should hold", ...found.flatMap(({ r }) => [`${named(r).name}: edges, %`, "boxes, %"])],
-    shown.map((k) => [`${k} %`, ...found.flatMap((one) => [one.edges, one.boxes].map((values) => share(values[k])))]),
+    ["nominal", ...found.flatMap(({ r }) => [`${named(r).name}: edges [%]`, "boxes [%]"])],
+    shown.map((k) => [`${k}%`, ...found.flatMap((one) => [one.edges, one.boxes].map((values) => share(values[k])))]),
   );
   if (nothing(all, "chart-coverage")) return;
   const what = state.edge ? `edge ${state.edge}` : "edges";
   probox.lineChart(byId("chart-coverage"), {
     xRange: [0, 100],
     yRange: [0, 100],
-    xLabel: "share that regions should hold, %",
-    yLabel: "truths in them, %",
+    xLabel: "nominal coverage [%]",
+    yLabel: "observed coverage [%]",
     height: 300,
-    label: "coverage against the share that was promised",
-    format: (value) => (Number.isFinite(value) ? `${value.toFixed(1)} %` : "–"),
+    label: "observed against nominal coverage",
+    format: (value) => (Number.isFinite(value) ? `${value.toFixed(1)}%` : "–"),
     marker: NaN,
     series: [
       ...found.flatMap((one) => [
@@ -97,15 +97,15 @@ function renderCoverage(store, state) {
 function renderPit(store, state) {
   const all = pairsOf(store, state),
     there = withSigma(all);
-  const several = all.length > 1 ? " of the result with the fewest pairs" : "";
-  byId("of-pit").textContent = `${judged(all)}. Band: 95 % of bins${several}, if sigmas are right. ${SHAPES} ${CUT}`;
+  const several = all.length > 1 ? " for the result with the fewest pairs" : "";
+  byId("of-pit").textContent = `${judged(all)}. Band: 95% range of a bin if calibrated${several}. ${SHAPES} ${CUT}`;
   const panels = EDGES.map((name, edge) => ({
     name,
     found: there.map(({ at, r }) => ({ r, ...probox.diagnosis.pit(at, edge) })),
   }));
   fill(
     "table-pit",
-    ["PIT", ...panels.flatMap(({ name, found }) => found.map(({ r }) => `${named(r).name}: ${name}, %`))],
+    ["PIT", ...panels.flatMap(({ name, found }) => found.map(({ r }) => `${named(r).name}: ${name} [%]`))],
     [...Array(PIT_BINS).keys()].map((bin) => [
       `${(bin / PIT_BINS).toFixed(1)} to ${((bin + 1) / PIT_BINS).toFixed(1)}`,
       ...panels.flatMap(({ found }) => found.map(({ shares }) => share(shares[bin]))),
@@ -129,10 +129,10 @@ function renderPit(store, state) {
       xRange: [0, 1],
       yRange: [0, high],
       xLabel: `Φ(z) of ${name}`,
-      yLabel: "edges, %",
+      yLabel: "edges [%]",
       height: 190,
-      label: `PIT of ${name}`,
-      format: (value) => `${value.toFixed(1)} %`,
+      label: `PIT histogram of ${name}`,
+      format: (value) => `${value.toFixed(1)}%`,
       level: 100 * p,
       band: some.length ? [100 * Math.max(p - reach, 0), 100 * (p + reach)] : null,
       series: some.map(({ r, shares }) => ({
@@ -151,16 +151,17 @@ function renderSparsification(store, state) {
   const found = new Map(withSigma(all).map(({ at, r }) => [r, probox.diagnosis.sparsification(at)]));
   const area = (/** @type {number} */ r) => {
     const one = found.get(r);
-    return one ? `AUSE ${Number.isFinite(one.ause) ? one.ause.toFixed(2) : "none"}` : "";
+    return one ? `AUSE ${Number.isFinite(one.ause) ? one.ause.toFixed(2) : "undefined"}` : "";
   };
-  byId("of-sparsification").textContent = `${judged(all, area)}. AUSE: 0 is perfect, 1 knows nothing. ${CUT}`;
+  byId("of-sparsification").textContent =
+    `${judged(all, area)}. AUSE, lower is better: 0 is perfect, 1 is uninformative. ${CUT}`;
   const at = (/** @type {Float64Array} */ values, /** @type {number} */ part) =>
     values[Math.min(Math.floor(part * values.length), values.length - 1)];
   fill(
     "table-sparsification",
-    ["taken away", ...[...found.keys()].flatMap((r) => [`${named(r).name}: own order, %`, "true order, %"])],
+    ["removed", ...[...found.keys()].flatMap((r) => [`${named(r).name}: by std [%]`, "by error [%]"])],
     [0, 0.1, 0.25, 0.5, 0.75, 0.9].map((part) => [
-      percent(part, 0) + " %",
+      percent(part, 0) + "%",
       ...[...found.values()].flatMap(({ own, best }) => [own, best].map((values) => share(at(values, part), 2))),
     ]),
   );
@@ -179,18 +180,18 @@ function renderSparsification(store, state) {
       y: rows.map((k) => 100 * values(k)),
     });
     return [
-      one("own order", (k) => own[k], "", r),
-      one("true order", (k) => best[k], "6 3"),
+      one("by predicted std", (k) => own[k], "", r),
+      one("by error", (k) => best[k], "6 3"),
       one("random", () => random, "2 3"),
     ];
   });
   probox.lineChart(byId("chart-sparsification"), {
     xRange: [0, 100],
-    xLabel: "edges taken away, most unsure first, %",
-    yLabel: "mean |error| / side, %",
+    xLabel: "removed edges, largest std first [%]",
+    yLabel: "mean |error| / side of the rest [%]",
     height: 300,
-    label: `error that is left when the most unsure edges are gone; ${[...found.keys()].map((r) => `${named(r).name} ${area(r)}`).join(", ")}`,
-    format: (value) => `${value.toFixed(2)} %`,
+    label: `mean error of the remaining edges after removal of those with the largest predicted std; ${[...found.keys()].map((r) => `${named(r).name} ${area(r)}`).join(", ")}`,
+    format: (value) => `${value.toFixed(2)}%`,
     series,
   });
 }
@@ -202,15 +203,15 @@ function renderSigma(store, state) {
   const rho = new Map(
     found.map(({ r, spearman }) => [
       r,
-      Number.isFinite(spearman) ? `Spearman ${spearman.toFixed(2)}` : "Spearman none: constant",
+      Number.isFinite(spearman) ? `Spearman ${spearman.toFixed(2)}` : "Spearman undefined: constant std",
     ]),
   );
   byId("of-sigma").textContent =
-    `${judged(all, (r) => rho.get(r) || "")}. Lines: root mean squares in ${SIGMA_BINS} bins of equal mass. ` +
-    `Above the diagonal: too sure. Errors below ${100 * LEAST} % are drawn there. ${CUT}`;
+    `${judged(all, (r) => rho.get(r) || "")}. Lines: root mean squares in ${SIGMA_BINS} bins with equally many edges. ` +
+    `Above the diagonal: overconfident. Errors below ${100 * LEAST}% are drawn at ${100 * LEAST}%. ${CUT}`;
   fill(
     "table-sigma",
-    ["bin", ...found.flatMap(({ r }) => [`${named(r).name}: sigma / side, %`, "RMS error / side, %"])],
+    ["bin", ...found.flatMap(({ r }) => [`${named(r).name}: predicted std / side [%]`, "RMS error / side [%]"])],
     [...Array(Math.max(0, ...found.map(({ across }) => across.length))).keys()].map((bin) => [
       String(bin + 1),
       ...found.flatMap(({ across, up }) =>
@@ -246,11 +247,11 @@ function renderSigma(store, state) {
     yScale: "decades",
     xRange,
     yRange,
-    xLabel: "sigma / side, %",
-    yLabel: "|error| / side, %",
+    xLabel: "predicted std / side [%]",
+    yLabel: "|error| / side [%]",
     height: 320,
-    label: `error against sigma of edges; ${[...rho].map(([r, words]) => `${named(r).name} ${words}`).join(", ")}`,
-    format: (value) => `${value.toPrecision(3)} %`,
+    label: `error against predicted std of edges; ${[...rho].map(([r, text]) => `${named(r).name} ${text}`).join(", ")}`,
+    format: (value) => `${value.toPrecision(3)}%`,
     series: clouds,
     lines: [
       ...(from < to ? [{ reference: true, x: [from, to], y: [from, to] }] : []),
@@ -268,12 +269,12 @@ function renderSigma(store, state) {
 probox.onStart((store) => {
   probox.choice("edge", "edge", [["", "all four"], ...EDGES]);
   if (store.results.some(({ why }) => why.pairs.level)) return;
-  // Nobody claims a sigma: one card says so, in place of four empty ones.
+  // One card with an explanation replaces four empty ones.
   for (const card of document.querySelectorAll("#why .sigma")) card.toggleAttribute("hidden", true);
   byId("no-sigma").hidden = false;
   byId("no-sigma-words").textContent =
-    "All boxes are plain: no sigma to judge. Coverage, PIT, sparsification and sigma against error " +
-    "appear here for detectors whose boxes come with covariances.";
+    "No detector predicts covariances. With covariances, this section shows coverage, PIT, sparsification, " +
+    "and errors against the predicted std.";
 });
 
 /** @type {[keys: Key[], work: Work, id: string][]} */

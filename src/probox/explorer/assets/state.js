@@ -1,7 +1,6 @@
-// The state: what is shown, kept in the address so that a link brings it back, and what follows when it changes.
+// The state of the page, stored in the address, and functions that run when it changes.
 //
-// Whoever adds something to see declares its part of the state (`field`) and what to do when a part changes (`follow`);
-// nothing else has to know of it.
+// Each script declares its parts of the state with `field` and its functions with `follow`.
 const { probox } = window;
 
 /** @type {Map<Key, Field>} */
@@ -10,22 +9,22 @@ const fields = new Map();
 const works = [];
 /** @type {((store: Store) => void)[]} */
 const starts = [];
-// Both are empty until scripts declare their fields, which they do before anybody asks for the state.
+// Scripts declare all fields before the state is read, which the types rely on.
 const defaults = /** @type {State} */ ({});
 let state = /** @type {State} */ ({});
 
 /**
  * Declare a part of the state.
  *
- * `word` is its name in the address, `parse(text, store)` gives its value, or undefined where the text makes no
- * sense, and `format(value, store)` gives the text back.
+ * `word` is its name in the address, `parse(text, store)` returns its value, or undefined for invalid text, and
+ * `format(value, store)` returns the text.
  */
 probox.field = (key, initial, word, parse, format = String) => {
   fields.set(key, { word, parse, format });
   defaults[key] = state[key] = initial;
 };
 
-/** Ways to parse: one of some words, a number within limits, anything. */
+/** Parsers: one of some words, a number within limits, an integer within limits. */
 probox.oneOf = (words) => (text) => words.find((word) => word === text);
 probox.numberIn = (low, high) => (text) =>
   text !== "" && Number(text) >= low && Number(text) <= high ? Number(text) : undefined;
@@ -38,20 +37,19 @@ probox.state = () => state;
 probox.initial = (key) => defaults[key];
 
 /**
- * Do `work(store, state)` whenever one of `keys` changes, and at the start.
+ * Call `work(store, state)` at the start and whenever one of `keys` changes.
  *
- * `when`: "now"; "frame", in the next frame if the threshold changed, so that dragging its slider stays smooth;
- * "rest", once nothing has changed for a moment, for what takes long. Where `id` names an element, and the card or
- * section around it is out of sight, the work waits for rest too.
+ * `when`: "now"; "frame", in the next frame if the threshold changed, so that its slider stays responsive; "rest", after
+ * a pause, for slow work. Work for an element `id` outside of the window waits for a pause as well.
  */
 probox.follow = (keys, work, when = "now", id = null) => works.push({ keys, work, when, id });
 
 /**
- * Keep a list and a part of the state the same: `choices` join the list, words or pairs of
- * a value and words; its empty value stands for null.
+ * Connect a list to a part of the state. `choices` are added to the list: texts, or pairs of a value and a text. An empty
+ * value means null.
  *
- * What is chosen changes the state by `change(value)`, by default that part alone; `shown(state)` is what the list
- * shows, by default that part. Scripts call it at the start.
+ * `change(value)` returns the change of the state, by default of this part; `shown(state)` returns the selected value, by
+ * default this part. Call it at the start only.
  */
 probox.choice = (id, key, choices = [], options = {}) => {
   const { change = (/** @type {unknown} */ value) => ({ [key]: value }) } = options;
@@ -70,7 +68,7 @@ probox.choice = (id, key, choices = [], options = {}) => {
   });
 };
 
-/** Keep a box to tick and a part of the state the same, which has one of two words. */
+/** Connect a checkbox to a part of the state with two values. */
 probox.toggle = (id, key, on) => {
   const box = probox.byId(id);
   box.addEventListener("change", () => probox.update({ [key]: box.checked ? on : defaults[key] }));
@@ -79,7 +77,7 @@ probox.toggle = (id, key, on) => {
   });
 };
 
-/** Do `work(store)` once, before anything is drawn. */
+/** Call `work(store)` once, before the first drawing. */
 probox.onStart = (work) => starts.push(work);
 
 function read() {
@@ -92,7 +90,7 @@ function read() {
   return next;
 }
 
-/** Return the part of the address that brings the state back. */
+/** Return the state as text for the address. */
 function written() {
   const words = new URLSearchParams();
   for (const [key, { word, format }] of fields) {
@@ -101,7 +99,7 @@ function written() {
   return words.toString();
 }
 
-/** Change the state; `push` makes a step that the browser's back button undoes. */
+/** Change the state; `push` adds an entry to the browser's history. */
 probox.update = (changes, push = false) => {
   const before = state;
   state = { ...state, ...changes };
@@ -111,7 +109,7 @@ probox.update = (changes, push = false) => {
     if (push) history.pushState(null, "", url);
     else history.replaceState(null, "", url);
   } catch {
-    /* too many changes a second for some browsers, or a page without an address */
+    /* some browsers limit changes per second, and a page may have no address */
   }
   render(before);
 };
@@ -122,7 +120,7 @@ window.addEventListener("popstate", () => {
   render(before);
 });
 
-// What is in sight, or nearly.
+// Cards and sections in or near the window.
 const seen = new Set();
 const placeOf = (/** @type {string} */ id) => probox.byId(id)?.closest(".card, section");
 function watch() {
@@ -149,19 +147,19 @@ const doAll = (/** @type {Set<Follower>} */ waiting) => {
 };
 const frame = probox.eachFrame(() => doAll(inFrame));
 let timer = 0;
-probox.resting = true; // whether all that waits for rest is done
+probox.resting = true; // whether no work waits for a pause
 
-// One work at a time, so that whoever moves the slider again waits for one of them at most.
+// One function at a time, so that a moved slider waits for at most one of them.
 function rest() {
   const next = works.find((one) => atRest.has(one));
   if (next) {
     atRest.delete(next);
-    timer = setTimeout(rest, 0); // also if the work fails
+    timer = setTimeout(rest, 0); // also after an error
     next.work(probox.store, state);
   } else probox.resting = true;
 }
 
-/** Do at once all that waits. */
+/** Run all waiting work at once. */
 probox.settle = () => {
   clearTimeout(timer);
   doAll(inFrame);
@@ -195,13 +193,13 @@ function render(/** @type {State | null} */ before) {
   }
 }
 
-/** Draw everything anew, say in other colours. */
+/** Redraw everything, for example in other colours. */
 probox.redraw = () => {
   probox.forgetColours();
   render(null);
 };
 
-/** Called by the index file. */
+/** Start the page; the index file calls this. */
 probox.start = (index) => {
   probox.store = new probox.Store(index);
   for (const work of starts) work(probox.store);

@@ -1,4 +1,4 @@
-// The columns of all results, and every number that follows from them at a label threshold.
+// The columns of all results, and the numbers computed from them at a label threshold.
 const { probox } = window;
 
 /** @type {{ [K in Kind]: new (buffer: ArrayBufferLike) => Kinds[K] }} */
@@ -13,10 +13,10 @@ const KINDS = {
 };
 const { QUALITIES, SIZES } = probox.constants;
 const { IGNORED, TP, FP, FN, DROPPED } = probox.constants.VERDICT;
-const KEPT = 4; // views of a result that are kept: that of the slider, and what others look at beside it
+const KEPT = 4; // cached views per result: the current threshold and others in use
 
 /**
- * Return the typed array that a column's [kind, base64] stands for.
+ * Return the typed array of a packed column, [kind, base64].
  *
  * @template {Kind} K
  * @param {Packed<K>} packed
@@ -35,7 +35,7 @@ function column([kind, text]) {
  */
 function columns(table) {
   const unpacked = Object.entries(table).map(([name, packed]) => [name, column(packed)]);
-  // An object's type is lost where it is taken apart.
+  // Object.fromEntries loses the type.
   return /** @type {Unpacked<T>} */ (Object.fromEntries(unpacked));
 }
 
@@ -57,12 +57,12 @@ class Store {
       unseen: column(result.unseen),
     }));
     /** @type {View[][]} */
-    this.cache = index.results.map(() => []); // of each result, the newest first
+    this.cache = index.results.map(() => []); // per result, most recently used first
   }
 
-  /** Return which classes have an object or a detection. */
+  /** Return the classes with an object or a detection. */
   usedClasses() {
-    const used = new Uint8Array(this.classes.length + 1); // the last for none
+    const used = new Uint8Array(this.classes.length + 1); // the last one for unknown classes
     for (const { class: numbers } of [this.objects, ...this.results.map((result) => result.detections)]) {
       for (let i = 0; i < numbers.length; i++) used[numbers[i] < 0 ? this.classes.length : numbers[i]] = 1;
     }
@@ -73,7 +73,7 @@ class Store {
     return number < 0 ? "unknown class" : this.classes[number];
   }
 
-  /** Return result `r` as it is when only detections surer than `threshold` count; null: all of them. */
+  /** Return result `r` with the detections above `threshold`; null: all detections. */
   view(/** @type {number} */ r, /** @type {number | null} */ threshold) {
     const kept = this.cache[r];
     const at = kept.findIndex((view) => view.threshold === threshold);
@@ -85,7 +85,7 @@ class Store {
   }
 }
 
-/** One result at one threshold: verdicts, partners, and sums by whatever one asks for. */
+/** One result at one threshold: outcomes, matches, and sums over groups. */
 class View {
   /** @type {Sums | undefined} */
   _whole;
@@ -107,7 +107,7 @@ class View {
     const n = confidence.length;
     const pair = new Int32Array(result.detections.pair);
     const level = threshold === null ? -1 : Math.fround(threshold);
-    // Matches change where others drop out; the changes are stored, so nothing is matched here.
+    // Dropped detections change other matches. Python stored these changes, so the page matches nothing.
     for (let e = 0; e < events.threshold.length && events.threshold[e] <= level; e++) {
       pair[events.detection[e]] = events.pair[e];
     }
@@ -138,7 +138,7 @@ class View {
     }
     const objectVerdict = new Uint8Array(objects);
     for (let o = 0; o < objects; o++) objectVerdict[o] = small[o] ? IGNORED : objectDetection[o] >= 0 ? TP : FN;
-    // The rows of true and false positives, ascending: most detections are dropped, so sums go through these.
+    // Rows of true positives, ascending. Most detections are dropped, so sums iterate over these rows only.
     const rows = right.subarray(0, rights),
       rightPair = new Int32Array(rights);
     for (let i = 0; i < rights; i++) rightPair[i] = pair[rows[i]];
@@ -151,7 +151,7 @@ class View {
     this.wrong = wrong.slice(0, wrongs);
   }
 
-  /** Return sums in `groups` groups, from columns with a detection's or an object's group, or -1. */
+  /** Return sums over `groups` groups; the columns contain the group of each detection and object, or -1. */
   sums(/** @type {number} */ groups, /** @type {Groups} */ ofDetection, /** @type {Groups} */ ofObject) {
     const { pairs } = this.result,
       { cost } = this.result.detections;
@@ -183,7 +183,7 @@ class View {
     return sums;
   }
 
-  /** Return the sums of all, in one group. */
+  /** Return the sums over all images. */
   whole() {
     return (this._whole ||= this.sums(1, zeros(this.verdict.length), zeros(this.objectVerdict.length)));
   }
@@ -216,7 +216,7 @@ class View {
     return this.sums(this.store.count, own, imageOfRows(this.store.objects.offsets));
   }
 
-  /** Return a true positive's or object's five qualities by the detection, or null. */
+  /** Return the five qualities of a matched detection, or null. */
   qualities(/** @type {number} */ d) {
     const p = d < 0 ? -1 : this.pair[d];
     if (p < 0) return null;
@@ -234,14 +234,14 @@ class View {
     return this.pair[d] < 0 ? -1 : this.result.pairs.object[this.pair[d]];
   }
 
-  /** Return whether a detection is matched with an object of another class. */
+  /** Return whether a detection is a true positive of another class. */
   wrongClass(/** @type {number} */ d) {
     return (
       d >= 0 && this.verdict[d] === TP && this.result.detections.class[d] !== this.store.objects.class[this.partner(d)]
     );
   }
 
-  /** Return a detection's class in words; of a wrong one, the true one besides. */
+  /** Return a detection's class name, followed by the true class if it differs. */
   nameOf(/** @type {number} */ d) {
     const name = this.store.nameOfClass(this.result.detections.class[d]);
     if (!this.wrongClass(d)) return name;
@@ -249,7 +249,7 @@ class View {
   }
 
   /**
-   * Return box measures, or null where they are not known; boxes.js, which knows them, replaces it.
+   * Return box metrics, or null if they are unknown. boxes.js replaces this method.
    *
    * @returns {BoxView | null}
    */
@@ -258,7 +258,7 @@ class View {
   }
 }
 
-/** Counts, costs and sums of qualities of groups. */
+/** Counts, costs and sums of qualities per group. */
 class Sums {
   constructor(/** @type {number} */ groups) {
     const column = () => new Float64Array(groups);
@@ -274,7 +274,7 @@ class Sums {
     this.background = column();
   }
 
-  /** Return averages over true positives, and PDQ, of each group; NaN where there is nothing to average. */
+  /** Return PDQ and the means over true positives of each group; NaN for empty groups. */
   rows() {
     return Array.from(this.TP, (tp, group) => {
       const counted = tp + this.cost[group] + this.FN[group];
@@ -296,7 +296,7 @@ class Sums {
 }
 
 /**
- * Return a function that makes what follows from an object once, and keeps it as long as that.
+ * Return a function with one cached result per argument, which lives as long as the argument.
  *
  * @template {object} Source
  * @template Column
@@ -316,7 +316,7 @@ function once(make) {
 let zero = new Int8Array(0);
 const zeros = (/** @type {number} */ n) => (zero.length >= n ? zero : (zero = new Int8Array(n)));
 
-// Sizes are bits: COCO's ranges include both ends, so what lies on a limit is of two sizes.
+// Sizes are bits: COCO's ranges include both ends, so an area at a limit has two sizes.
 const ofEachSize = once((/** @type {Uint8Array} */ sizes) =>
   SIZES.map((_, size) => {
     const groups = new Int8Array(sizes.length);

@@ -1,9 +1,9 @@
-// Tables: the paper's Table 1 for all results, and classes and sizes that choose what the gallery shows.
+// Tables: the summary of all results, and classes and sizes, whose rows filter the gallery.
 const { probox } = window;
 const { h, percent, count } = probox;
 
-// What the columns are, the index says: key, heading, hint, unit, which end is better ("high", "low" or null), whether
-// 1 minus the number is shown, and whether the page can make it follow the threshold.
+// The index describes the columns: key, heading, hint, unit, direction ("high", "low" or null), whether the page shows
+// 1 minus the number, and whether it follows the threshold.
 /** @type {Record<Column["unit"], (value: number) => string>} */
 const WRITTEN = {
   "per cent": percent,
@@ -13,7 +13,7 @@ const WRITTEN = {
 const show = (/** @type {Column} */ column, /** @type {number} */ value) =>
   Number.isFinite(value) ? WRITTEN[column.unit](value) : "–";
 
-/** Return the rows of Table 1 at a threshold; what cannot follow it has no number there. */
+/** Return the rows of the summary at a threshold; columns that cannot follow it are NaN. */
 probox.summaryRows = (store, threshold) =>
   store.results.map((result, r) => {
     const view = store.view(r, threshold);
@@ -30,21 +30,20 @@ probox.summaryRows = (store, threshold) =>
     return { number: r, name: result.name, numbers: { ...numbers, number: r } };
   });
 
-/** Return the columns of measures that all results were asked for. */
+/** Return the columns of metrics that all results contain. */
 function shownColumns(/** @type {Store} */ store) {
   return store.index.columns.filter((column) =>
     store.results.every((result) => !(column.key in result.whole) || result.whole[column.key] !== null),
   );
 }
 
-/** Return what a column is, in words. */
+/** Return the tooltip of a column. */
 probox.hintOf = ({ heading, hint, better, follows }) =>
-  `${hint || heading}${follows ? "" : ", of all detections"}` +
+  `${hint || heading}${follows ? "" : ", all detections"}` +
   (better ? `; ${better === "high" ? "higher" : "lower"} is better` : "");
 
 /**
- * Return the best value of each column, compared as it is shown; none if there is nothing to compare: detectors
- * without detections do not compete, and equals have no best.
+ * Return the best formatted value of each column, or null if all are equal. Detectors without detections are excluded.
  */
 function bestOf(/** @type {Column[]} */ columns, /** @type {TableRow[]} */ rows) {
   return Object.fromEntries(
@@ -72,7 +71,7 @@ function sorted(rows, { key, down }) {
 }
 
 /**
- * Make a heading that sorts when pressed.
+ * Make a heading that sorts its table.
  *
  * @param {string} title
  * @param {string} key
@@ -96,20 +95,20 @@ function sortable(title, key, sort, change, hint = null, first = true) {
   return h("th", { scope: "col", "aria-sort": active ? (sort.down ? "descending" : "ascending") : "none" }, button);
 }
 
-/** Return the interval of a result's number at a threshold, as { low, high }, or null; whoever has some replaces it. */
+/** Return the interval { low, high } of a result's number at a threshold, or null; versus.js replaces it. */
 probox.intervalOf = () => null;
 
-/** Return what intervals are, for the line under the table. */
+/** Return the description of the intervals for the caption; versus.js replaces it. */
 probox.intervalWords = () => "";
 
-/** Draw the summary again, say because intervals have come. */
+/** Redraw the summary, for example after new intervals. */
 probox.renderSummaryAgain = () => renderSummary(probox.store, probox.state());
 
 /** @type {Sort} */
-let order = { key: "number", down: false }; // as the results were given
+let order = { key: "number", down: false }; // input order
 
 /**
- * Return why a number does not follow the threshold, or null if it does.
+ * Return the tooltip of a number that does not follow the threshold, or null.
  *
  * @param {Store} store
  * @param {Column} column
@@ -120,7 +119,7 @@ function missing(store, column, row, threshold) {
   const whole = store.results[row.number].whole[column.key];
   if (threshold === null || Number.isFinite(row.numbers[column.key]) || whole === undefined || whole === null)
     return null;
-  return `not known at a threshold; ${show(column, whole)} of all detections`;
+  return `not available at a threshold; all detections: ${show(column, whole)}`;
 }
 
 /** @type {Work} */
@@ -133,7 +132,7 @@ function renderSummary(store, state) {
     renderSummary(store, probox.state());
   };
   const head = [
-    sortable("detector", "number", order, change, "in the order given", false),
+    sortable("detector", "number", order, change, "input order", false),
     ...columns.map((column) => sortable(column.heading, column.key, order, change, probox.hintOf(column))),
   ];
   const body = rows.map((row) =>
@@ -163,9 +162,9 @@ function renderSummary(store, state) {
 }
 
 /**
- * Further columns of the tables of classes and sizes: functions of ("classes" or "sizes", store, state) that give a
- * list of { key, heading, hint, values, text(value, group) }, `values` one number per group. Those
- * with `early` stand right behind PDQ; `ends(group)` gives an interval, { low, high } or null, for exports.
+ * Further columns of the tables of classes and sizes: functions of ("classes" or "sizes", store, state) that return
+ * { key, heading, hint, values, text(value, group) }, with one of `values` per group. `early` columns follow PDQ;
+ * `ends(group)` returns an interval { low, high } or null for exports.
  */
 probox.groupColumns = [];
 
@@ -195,7 +194,7 @@ const GROUPS = {
   },
 };
 
-// COCO's numbers of a class or size. Precision and recall stand for what the threshold leaves, not for an optimum.
+// COCO metrics of a class or size. Precision and recall refer to all detections above the threshold.
 const AT = `IoU ${probox.constants.BOXES.OVERLAPS[0]}`;
 /** @type {BoxColumn[]} */
 const BOX_COLUMNS = [
@@ -206,7 +205,7 @@ const BOX_COLUMNS = [
     of: (own) => own.mAP,
     hint: {
       classes: "COCO's average precision, IoU 0.50:0.95",
-      sizes: "COCO's average precision among objects of the size, IoU 0.50:0.95, mean over classes",
+      sizes: "COCO's average precision of objects of the size, IoU 0.50:0.95, mean over classes",
     },
   },
   {
@@ -217,7 +216,7 @@ const BOX_COLUMNS = [
     hint: {
       classes: "1 minus the optimal localization-recall-precision error; higher is better",
       sizes:
-        "1 minus the optimal localization-recall-precision error among objects of the size, mean over classes; higher is better",
+        "1 minus the optimal localization-recall-precision error of objects of the size, mean over classes; higher is better",
     },
   },
   {
@@ -225,18 +224,18 @@ const BOX_COLUMNS = [
     heading: "Prec",
     measure: "map",
     of: (own) => own.precision,
-    hint: `share of right ones among the detections above the threshold, by COCO's matching at ${AT}`,
+    hint: `fraction of detections above the threshold that are true positives, by COCO's matching at ${AT}`,
   },
   {
     key: "recall",
     heading: "Rec",
     measure: "map",
     of: (own) => own.recall,
-    hint: `share of the objects that detections above the threshold find, by COCO's matching at ${AT}`,
+    hint: `fraction of objects matched by detections above the threshold, by COCO's matching at ${AT}`,
   },
 ];
 
-/** Return COCO's columns of the chosen detector, as `groupColumns` gives columns; none where they are not known. */
+/** Return the columns of COCO metrics of the selected detector, in the format of `groupColumns`; may be empty. */
 probox.groupColumns.push((id, store, state) => {
   const result = store.results[state.main];
   if (!result.boxes) return [];
@@ -254,7 +253,7 @@ probox.groupColumns.push((id, store, state) => {
   });
 });
 
-/** Draw the table of classes or sizes: PDQ of every result, the details of the chosen one. */
+/** Draw the table of classes or sizes: PDQ of every result, and details of the selected one. */
 function renderGroups(/** @type {GroupTable} */ id, /** @type {Store} */ store, /** @type {State} */ state) {
   const { key, heading, sort: first, names, rows: rowsOf } = GROUPS[id];
   const tables = store.results.map((_, r) => rowsOf(store.view(r, state.t)));
@@ -313,8 +312,8 @@ function renderGroups(/** @type {GroupTable} */ id, /** @type {Store} */ store, 
     const cells = columns.map((column) => {
       const value = column.values[group],
         ends = column.ends?.(group);
-      const told = { "data-column": column.key, "data-low": ends?.low, "data-high": ends?.high };
-      return probox.cell(value, told, column.look?.(value), column.text(value, group));
+      const data = { "data-column": column.key, "data-low": ends?.low, "data-high": ends?.high };
+      return probox.cell(value, data, column.look?.(value), column.text(value, group));
     });
     return probox.row(h("button", choice, name), { class: chosen ? "chosen" : null }, cells);
   });
@@ -323,12 +322,12 @@ function renderGroups(/** @type {GroupTable} */ id, /** @type {Store} */ store, 
     place.replaceChildren("columns after PDQ: ", probox.glyph(probox.line(state.main), state.main), own);
 }
 
-/** Draw the tables of classes and sizes again, say because further columns know more. */
+/** Redraw the tables of classes and sizes, for example after new intervals. */
 probox.renderGroupsAgain = () => {
   for (const id of TABLES) renderGroups(id, probox.store, probox.state());
 };
 
-/** Choose a group, and go where its images are. */
+/** Select a group and scroll to the gallery. */
 function choose(/** @type {"class" | "size"} */ key, /** @type {number | null} */ group) {
   probox.update({ [key]: group });
   if (group !== null) probox.byId("gallery").scrollIntoView({ behavior: "smooth" });
@@ -339,7 +338,7 @@ for (const id of TABLES) {
   probox.follow(["t", "main", "rival", GROUPS[id].key], (store, state) => renderGroups(id, store, state), "frame", id);
 }
 
-/** Return whose details a table of groups has. */
+/** Return the detector of the details in a table of groups. */
 const whose = (/** @type {Store} */ store, /** @type {State} */ state) =>
   `columns after PDQ: ${store.results[state.main].name}`;
 

@@ -1,8 +1,8 @@
-// Lists of image ids as a short text, for links.
+// Lists of image ids as short text for links.
 const { probox } = window;
 const { h, byId } = probox;
 
-/** Write ids in ascending order as steps to base 36, which is short for many of them: "5.2.z" is 5, 7, 42. */
+/** Return ids as ascending differences in base 36, which is short: "5.2.z" is 5, 7, 42. */
 probox.packIds = (ids) => {
   let before = 0;
   return [...ids]
@@ -15,7 +15,7 @@ probox.packIds = (ids) => {
     .join(".");
 };
 
-/** Return the set of ids that a text stands for, or undefined if it stands for none. */
+/** Return the set of ids of a text, or undefined if the text is invalid. */
 probox.unpackIds = (text) => {
   if (!/^-?[0-9a-z]+(\.[0-9a-z]+)*$/.test(text)) return undefined;
   let id = 0;
@@ -27,11 +27,11 @@ probox.unpackIds = (text) => {
   return [...ids].every(Number.isSafeInteger) ? ids : undefined;
 };
 
-// Tags: images that one wants to find again. One flag per image, kept in the link, and exported as a list of ids.
+// Tags: one flag per image, stored in the link and exported as a list of ids.
 
-const LONG = 2000; // characters; some mail and chat programs cut longer links
+const LONG = 2000; // characters; some mail and chat programs truncate longer links
 
-// The state has the text itself: it is compared and written into the address at every change.
+// The state contains the text, because it is compared and written into the address at every change.
 probox.field("tags", "", "tags", (text) => (probox.unpackIds(text) ? text : undefined));
 probox.field("tagged", "", "tagged", probox.oneOf(["yes", "no"]));
 
@@ -43,19 +43,19 @@ probox.taggedIds = (state) => {
   return known.ids;
 };
 
-/** Tag an image, or take its tag away. */
+/** Add or remove the tag of an image. */
 probox.toggleTag = (id) => {
   const ids = new Set(probox.taggedIds(probox.state()));
   if (!ids.delete(id)) ids.add(id);
   probox.update({ tags: probox.packIds(ids) });
-  probox.say(`${ids.has(id) ? "tagged" : "not tagged any more"}; ${ids.size} tagged`);
+  probox.say(`${ids.has(id) ? "tagged" : "tag removed"}; ${ids.size} tagged`);
 };
 
 /** Tag many images at once; the back button undoes it. */
 probox.tagImages = (ids) => {
   const all = new Set([...probox.taggedIds(probox.state()), ...ids]);
   probox.update({ tags: probox.packIds(all) }, true);
-  probox.say(`${probox.count(all.size)} tagged; the browser's back button takes that back`);
+  probox.say(`${probox.count(all.size)} tagged; use the browser's back button to undo`);
 };
 
 /**
@@ -63,18 +63,18 @@ probox.tagImages = (ids) => {
  *
  * @param {State} state
  */
-const listed = (state) => [...probox.taggedIds(state)].sort((a, b) => a - b).join("\n");
+const idList = (state) => [...probox.taggedIds(state)].sort((a, b) => a - b).join("\n");
 
 /** @type {Work} */
 function renderTags(store, state) {
   const ids = probox.taggedIds(state);
   byId("tags").hidden = !ids.size;
-  const strange = [...ids].filter((id) => !store.rowOfImage.has(id)).length;
+  const unknown = [...ids].filter((id) => !store.rowOfImage.has(id)).length;
   byId("tag-count").textContent = [
     `${probox.count(ids.size)} tagged`,
-    strange ? `${probox.count(strange)} of them not in this report` : "",
+    unknown ? `${probox.count(unknown)} of them not in this report` : "",
     state.tags.length > LONG
-      ? `the link has ${probox.count(location.href.length)} characters, too many for some programs: save the ids too`
+      ? `the link has ${probox.count(location.href.length)} characters, too many for some programs; save the ids as well`
       : "",
   ]
     .filter(Boolean)
@@ -110,15 +110,15 @@ probox.onStart(() => {
     event.preventDefault();
     tagShown();
   });
-  for (const where of ["gallery", "large view"]) probox.keys.push(["t", "tag the image, or take its tag away", where]);
+  for (const where of ["gallery", "large view"]) probox.keys.push(["t", "tag the image, or remove the tag", where]);
   byId("tag-copy").addEventListener("click", () =>
-    probox.copy(listed(current()), `${probox.count(probox.taggedIds(current()).size)} ids`),
+    probox.copy(idList(current()), `${probox.count(probox.taggedIds(current()).size)} ids`),
   );
   byId("tag-save").addEventListener("click", () =>
-    probox.download("tagged.txt", `${listed(current())}\n`, "text/plain"),
+    probox.download("tagged.txt", `${idList(current())}\n`, "text/plain"),
   );
   byId("tag-clear").addEventListener("click", () => {
     probox.update({ tags: "", tagged: "" }, true);
-    probox.say("no image is tagged; the browser's back button brings the tags back");
+    probox.say("tags removed; use the browser's back button to undo");
   });
 });

@@ -1,26 +1,26 @@
-// How sure the summary's numbers are, and one detector against another: differences with intervals and tests.
+// Intervals of the summary, and the comparison of two detectors: differences with intervals and tests.
 const { probox } = window;
 const { h, byId, percent, count } = probox;
 const { FEW, LEVEL, REPLICATES } = probox.constants.RESAMPLING;
 const { KEYS, Samples, compared, conclusion, inSlices, pText, sampled, unitOf } = probox.resampling;
 
-const SURE = `${100 * LEVEL} %`;
+const CONFIDENCE = `${100 * LEVEL}%`;
 const MARK = "✱";
-const ERROR = Number((1 - LEVEL).toFixed(6)); // that claims are allowed
+const ALPHA = Number((1 - LEVEL).toFixed(6)); // significance level
 
-// --- what is known: the numbers of drawn images, and comparisons, of the last thresholds ---
+// --- cache: bootstrap results and comparisons of the last thresholds ---
 
 const KEPT = 8;
 /** @typedef {{ numbers: Map<number, Sampled>; complete: boolean; differences: Map<string, Compared> }} Known */
 /** @type {Map<number | null, Known>} */
-const thresholds = new Map(); // numbers by result, differences by pair; the newest threshold is the last
+const thresholds = new Map(); // numbers by result, differences by pair; most recent threshold last
 /** @type {Samples | null} */
 let samples = null;
 /** @type {(() => void) | null} */
 let stop = null;
-probox.resampling.busy = false; // whether numbers are still being made
+probox.resampling.busy = false; // whether resampling is running
 
-/** Return what is known at a threshold, which is then the newest: what is being made is never forgotten meanwhile. */
+/** Return the cache of a threshold and mark it as the most recent, so that a running computation keeps its cache. */
 function knownAt(/** @type {number | null} */ threshold) {
   /** @type {Known} */
   const known = thresholds.get(threshold) ?? { numbers: new Map(), complete: false, differences: new Map() };
@@ -33,32 +33,32 @@ function knownAt(/** @type {number | null} */ threshold) {
 
 const measured = (/** @type {Result} */ result) => result.measures.includes("pdq");
 
-/** Return the interval of mAP or LRP of all detections, which Python made; null if there is none. */
+/** Return Python's interval of mAP or LRP of all detections, or null. */
 function givenInterval(/** @type {number} */ r, /** @type {string} */ key) {
   const ends = probox.store.results[r].intervals[key];
   return ends ? { low: ends[0], high: ends[1] } : null;
 }
 
-/** Return the interval of a result's number at a threshold, or null while it is being made, or if there is none. */
+/** Return the interval of a result's number at a threshold; null while it is computed, or without one. */
 probox.intervalOf = (r, key, threshold) =>
   thresholds.get(threshold)?.numbers.get(r)?.intervals[key] ?? (threshold === null ? givenInterval(r, key) : null);
 
-/** Return what these intervals are; nothing while there are none. */
+/** Return the description of the intervals; "" without intervals. */
 probox.intervalWords = (store, { t }) => {
   const given = t === null && store.results.some((result) => Object.keys(result.intervals).length);
   if (!given && !thresholds.get(t)?.complete) return "";
   return (
-    `below ${given ? "numbers" : "PDQ, its qualities and counts"}: ${SURE} intervals, images drawn anew ` +
-    `${count(REPLICATES)} times${store.count < FEW ? ` (of fewer than ${FEW} images they tend to be too narrow)` : ""}`
+    `below ${given ? "numbers" : "PDQ, its qualities and counts"}: ${CONFIDENCE} confidence intervals, bootstrap over images, ` +
+    `${count(REPLICATES)} replicates${store.count < FEW ? ` (too narrow for fewer than ${FEW} images)` : ""}`
   );
 };
 
-/** Return why two results cannot be compared, or null. */
+/** Return why two results are not comparable, or null. */
 const obstacle = (/** @type {Store} */ store, /** @type {number} */ a, /** @type {number} */ b) =>
   store.index.obstacles[`${Math.min(a, b)},${Math.max(a, b)}`] ??
-  (measured(store.results[a]) && measured(store.results[b]) ? null : "PDQ was not measured of both");
+  (measured(store.results[a]) && measured(store.results[b]) ? null : "PDQ was not computed for both");
 
-/** Return what is known of the chosen detector against its rival, or null. */
+/** Return the cached comparison of the main detector and its rival, or null. */
 const comparison = (/** @type {State} */ state) =>
   thresholds.get(state.t)?.differences.get(`${state.main} ${probox.rivalOf(state)}`) ?? null;
 
@@ -90,7 +90,7 @@ function* everything(store, state, drawn) {
 }
 
 /**
- * Make what is not known yet, a little at a time; what was under way for another state is given up.
+ * Compute missing intervals and comparisons in slices, and cancel those of an earlier state.
  *
  * @type {Work}
  */
@@ -104,31 +104,31 @@ function resample(store, state) {
   });
 }
 
-// --- words ---
+// --- text ---
 
 const signed = (/** @type {number} */ value, /** @type {(value: number) => string} */ write) =>
   value < 0 ? `−${write(-value)}` : `+${write(value)}`;
 const whole = (/** @type {number} */ value) => count(Math.round(value));
 const written = (/** @type {string} */ key) => (unitOf(key) === "count" ? whole : percent);
 
-const METHOD = `images drawn anew ${count(REPLICATES)} times (intervals) and swapped between the two (p), as probox compare does`;
+const METHOD = `${count(REPLICATES)} bootstrap replicates (intervals) and paired permutations (p) over images, as in probox compare`;
 
 // --- the section ---
 
-const RULE = `p at most ${ERROR}, and an interval without 0`;
+const RULE = `p at most ${ALPHA} and the interval excludes 0`;
 const markOf = (/** @type {Difference} */ one) =>
   one.claimed &&
   h(
     "span",
-    { class: "claimed", title: `may be claimed: ${RULE}` },
+    { class: "claimed", title: `significant: ${RULE}` },
     ` ${MARK}`,
-    h("span", { class: "offscreen" }, "may be claimed"),
+    h("span", { class: "offscreen" }, "significant"),
   );
 const betweenText = (/** @type {Ends | null} */ between, /** @type {(value: number) => string} */ write) =>
   between ? `${signed(between.low, write)} to ${signed(between.high, write)}` : "–";
 
 /**
- * Return a row of the table; `one` may be a plain difference, of which neither interval nor p is known.
+ * Return a row of the table; without `one`, the difference has neither interval nor p-value.
  *
  * @param {Column} column
  * @param {number} first
@@ -170,20 +170,20 @@ function renderVersus(store, state) {
   byId("versus-card").hidden = b === null || reason !== null;
   const found = comparison(state);
   const names = b === null ? [] : [store.results[a].name, store.results[b].name];
-  const told = store.count < 2 || found ? conclusion(names, found?.columns.PDQ ?? null, store.count) : "…";
+  const sentence = store.count < 2 || found ? conclusion(names, found?.columns.PDQ ?? null, store.count) : "…";
   byId("versus-words").textContent =
     b === null
-      ? "Choose a second detector to see by how much they differ, and whether that may be claimed."
+      ? "Select a second detector to show differences, confidence intervals and p-values."
       : reason
-        ? `They cannot be compared: ${reason}.`
-        : told;
+        ? `These results are not comparable: ${reason}.`
+        : sentence;
   byId("versus-method").textContent =
     b === null || reason
       ? ""
       : [
-          `${MARK} ${RULE}.`,
+          `${MARK} significant: ${RULE}.`,
           store.count >= 2 && store.count < FEW
-            ? `${store.count} images are few: intervals of fewer than ${FEW} tend to be too narrow.`
+            ? `Only ${store.count} images: intervals tend to be too narrow below ${FEW}.`
             : "",
           found ? classWords(names, found) : "",
         ]
@@ -197,18 +197,18 @@ function renderVersus(store, state) {
     return row(column, first, second, KEYS.includes(column.key) ? found?.columns[column.key] : null);
   });
   byId("versus-table").replaceChildren(
-    probox.head(["", ...names, "difference", `${SURE} interval`, "p"]),
+    probox.head(["", ...names, "difference", `${CONFIDENCE} interval`, "p"]),
     h("tbody", lines),
   );
 }
 
-/** Return how many classes differ, in words. */
+/** Return a sentence about significant differences of classes. */
 function classWords(/** @type {string[]} */ [a, b], /** @type {Compared} */ { classes }) {
   const tested = classes.filter((one) => one !== null);
-  const sure = tested.filter((one) => one.claimed);
-  if (!sure.length) return `Of ${tested.length} classes, none differs in PDQ beyond chance (Holm's correction).`;
-  const ahead = sure.filter((one) => one.difference > 0).length;
-  return `Of ${tested.length} classes, ${a} is ahead in ${ahead} and ${b} in ${sure.length - ahead} beyond chance (PDQ, Holm's correction).`;
+  const significant = tested.filter((one) => one.claimed);
+  if (!significant.length) return `PDQ differs significantly in none of ${tested.length} classes (Holm's correction).`;
+  const ahead = significant.filter((one) => one.difference > 0).length;
+  return `PDQ per class (Holm's correction): ${a} is significantly better in ${ahead} of ${tested.length} classes, ${b} in ${significant.length - ahead}.`;
 }
 
 // --- the table of classes ---
@@ -227,8 +227,8 @@ probox.groupColumns.push((id, store, state) => {
       heading: `PDQ − ${store.results[b].name}`,
       values: own.map((one, group) => one.PDQ - other[group].PDQ),
       hint:
-        `PDQ of ${store.results[a].name} minus that of ${store.results[b].name}, in points, with its ${SURE} interval; ` +
-        `${MARK} p at most ${ERROR} by Holm's correction for all classes, and an interval without 0`,
+        `PDQ of ${store.results[a].name} minus PDQ of ${store.results[b].name}, in points, with ${CONFIDENCE} interval; ` +
+        `${MARK} significant: adjusted p at most ${ALPHA} (Holm's correction for all classes) and the interval excludes 0`,
       text: (value, group) => {
         const one = found?.classes[group];
         if (!Number.isFinite(value)) return "–";
@@ -236,7 +236,7 @@ probox.groupColumns.push((id, store, state) => {
           "span",
           {
             title: one
-              ? `${pText(one.adjusted)} by Holm's correction (${pText(one.p)} alone), ${count(one.images)} images`
+              ? `adjusted ${pText(one.adjusted)} (Holm's correction), unadjusted ${pText(one.p)}, ${count(one.images)} images`
               : null,
           },
           signed(value, percent),

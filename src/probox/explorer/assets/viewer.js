@@ -1,4 +1,4 @@
-// One image large: layers, hovering, neighbours by key, two detectors side by side, zoom and pan.
+// The large view of an image: layers, hovering, keys, two detectors side by side, zoom and pan.
 const { probox } = window;
 const { h, percent, byId } = probox;
 const LAYERS = "pvmbeshl"; // photo, veil, masks, boxes, ellipses, samples, heatmap, labels
@@ -6,7 +6,7 @@ const VEIL = "rgba(255,255,255,0.3)";
 
 const current = probox.state;
 /** @type {Store} */
-let store; // from the start on
+let store; // set at the start
 /** @type {Pane[]} */
 let panes = [];
 /** @type {Geometry | null} */
@@ -15,13 +15,13 @@ let geometry = null;
 let photo = null;
 let row = -1;
 const whole = { scale: 1, x: 0, y: 0 };
-let zoom = whole; // of the fitted picture, about its top left, in CSS pixels
+let zoom = whole; // relative to the fitted image, in CSS pixels from its top left
 /** @type {Entry | null} */
 let hover = null;
 /** @type {ReturnType<Probox["sampler"]>} */
-let sampler; // from the start on
-const PAPER = 900; // CSS pixels across, so that labels can be read on paper
-let paper = false; // whether the page is being printed
+let sampler; // set at the start
+const PAPER = 900; // width in CSS pixels for printing, so that labels are readable
+let paper = false; // while printing
 const pixelRatio = () => (paper ? 2 : window.devicePixelRatio || 1);
 
 probox.field("image", null, "image", probox.wholeIn(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER));
@@ -31,7 +31,7 @@ probox.field("layers", "pmbel", "layers", (text) =>
 );
 
 /**
- * Open, change or close the view, as the state says.
+ * Open, update or close the view according to the state.
  *
  * @type {Work}
  */
@@ -45,7 +45,7 @@ function renderViewer(theStore, state) {
   }
   const next = theStore.rowOfImage.get(state.image);
   if (next === undefined) {
-    probox.say(`there is no image ${state.image}`);
+    probox.say(`no image ${state.image} in this report`);
     probox.update({ image: null });
     return;
   }
@@ -82,7 +82,7 @@ const shownDetectors = () => {
   return other === null ? [main] : [main, other];
 };
 
-/** Fill heading, panes and lists. */
+/** Update heading, panes and lists. */
 function fill() {
   const state = current();
   if (row < 0) return;
@@ -112,7 +112,7 @@ function fill() {
   probox.repaint();
 }
 
-/** Put two panes side by side or one above the other, whichever shows more. */
+/** Arrange two panes in columns or rows, whichever shows larger images. */
 function arrange() {
   const place = byId("panes");
   if (row < 0 || !panes.length || !place.clientWidth) return;
@@ -130,9 +130,9 @@ function makePane(/** @type {number} */ r) {
   const canvas = h("canvas", {
     tabindex: "-1",
     role: "img",
-    "aria-label": `the image with objects and detections of ${name}; the list tells the same in words`,
+    "aria-label": `image with objects and detections of ${name}; the list contains the same as text`,
   });
-  // Samples move and labels stay on top of them: each has a canvas of its own.
+  // Samples are animated and labels lie on top, so each has its own canvas.
   const [over, names] = [0, 1].map(() => h("canvas", { class: "over", "aria-hidden": "true" }));
   const text = h("span", {}),
     limit = h("p", { class: "limit" }),
@@ -164,13 +164,13 @@ function makePane(/** @type {number} */ r) {
 
 function setZoom(/** @type {Zoom} */ next) {
   zoom = next;
-  // A finger scrolls a phone's page past the picture, unless there is a part of the picture to go to.
+  // On phones, a finger scrolls the page, or pans a zoomed image.
   for (const { canvas } of panes) canvas.style.touchAction = zoom.scale > 1 ? "none" : "pan-y";
   probox.repaint();
 }
 
 /**
- * Return a pane's width and height in CSS pixels; on paper it has the image's shape.
+ * Return a pane's width and height in CSS pixels; when printing, with the aspect ratio of the image.
  *
  * @param {Pane} pane
  * @returns {Point}
@@ -180,7 +180,7 @@ function sizeOf(pane) {
   return [pane.stage.clientWidth, pane.stage.clientHeight];
 }
 
-/** Return how a pane's canvas shows the image: CSS pixels per pixel, left, top. */
+/** Return the position of the image on a pane's canvas: CSS pixels per pixel, left, top. */
 function fit(/** @type {Pane} */ pane) {
   const [across, down] = sizeOf(pane),
     { scale, x, y } = paper ? whole : zoom;
@@ -198,14 +198,14 @@ function repaintNow() {
 }
 probox.repaint = probox.eachFrame(repaintNow);
 
-/** Paint the whole image for paper, at once, or for the screen again. */
+/** Paint the whole image for printing, at once, or for the screen again. */
 probox.paintForPaper = (on) => {
   paper = on;
   if (on) repaintNow();
   else probox.repaint();
 };
 
-/** Give a canvas the stage's size and return a context on which a pixel of the image is 1 wide. */
+/** Resize a canvas to the stage and return a context scaled to pixels of the image. */
 function contextOf(/** @type {Pane} */ pane, /** @type {HTMLCanvasElement} */ canvas) {
   const [width, height] = sizeOf(pane);
   const ratio = pixelRatio();
@@ -230,7 +230,7 @@ function paint(/** @type {Pane} */ pane) {
   context.fillRect(0, 0, width, height);
   if (photo && layers.has("p")) context.drawImage(photo, 0, 0, width, height);
   if (photo && layers.has("p") && layers.has("v")) {
-    // colours on it stand out
+    // so that colours stand out
     context.fillStyle = VEIL;
     context.fillRect(0, 0, width, height);
   }
@@ -257,10 +257,10 @@ function paint(/** @type {Pane} */ pane) {
 
 const samplesWanted = () => row >= 0 && byId("viewer").open && current().layers.includes("s");
 
-/** Paint the layer of samples, which lies on a canvas of its own: the scene below stays as it is. */
+/** Paint the samples on their own canvas; the scene below stays unchanged. */
 function paintSamples(/** @type {number} */ step, /** @type {boolean} */ still) {
   for (const pane of row >= 0 ? panes : []) {
-    const context = contextOf(pane, pane.over); // emptied by being sized
+    const context = contextOf(pane, pane.over); // resizing clears the canvas
     if (!geometry || !samplesWanted()) continue;
     const view = store.view(pane.r, current().t);
     const focus = focusOf(pane, view);
@@ -281,7 +281,7 @@ function paintSamples(/** @type {number} */ step, /** @type {boolean} */ still) 
 }
 
 /**
- * Return what is brought out: what is hovered or picked, and its partner.
+ * Return the highlighted rows: the hovered or selected item, and its match.
  *
  * @type {(pane: Pane, view: View) => Focus}
  */
@@ -296,7 +296,7 @@ function focusOf(pane, view) {
 }
 
 /**
- * Return the smallest thing under a point.
+ * Return the smallest object or detection under the pointer.
  *
  * @type {(pane: Pane, event: PointerEvent) => Entry | null}
  */
@@ -329,7 +329,7 @@ function hit(pane, event) {
   if (layers.has("m")) {
     for (const o of geometry.objects) {
       if (x < o.x0 || x > o.x1 + 1 || y < o.y0 || y > o.y1 + 1 || !probox.contains(o, x, y)) continue;
-      // A matched object and its detection tell the same: prefer the detection there, the object elsewhere.
+      // Prefer the detection over its matched object, and other objects over detections.
       const area = (o.x1 - o.x0 + 1) * (o.y1 - o.y0 + 1) * (view.objectDetection[o.row] >= 0 ? 1.5 : 0.7);
       offer(area, { kind: "o", r: pane.r, row: o.row });
     }
@@ -362,7 +362,7 @@ function showCard(/** @type {Entry} */ found, /** @type {PointerEvent} */ event,
   box.style.top = `${Math.max(4, Math.min(y + 12, edge.bottom - box.offsetHeight - 8))}px`;
 }
 
-/** Go that many places on in the gallery's order. */
+/** Show the image some steps further in the order of the gallery. */
 function go(/** @type {number} */ step) {
   const next = probox.neighbour(step);
   if (next) probox.update(next);
@@ -434,5 +434,5 @@ probox.onStart((theStore) => {
   }).observe(byId("panes"));
 });
 
-/** What is on the canvases, for whoever looks at them from outside. */
+/** The panes with their canvases, for tests. */
 probox.panes = () => panes;
