@@ -1,4 +1,4 @@
-"""Plots of evaluations, in one style: a module for each kind, `PLOTS` lists them."""
+"""Plots of evaluations; `PLOTS` contains all of them."""
 
 from probox.pictures.style import quietly
 from probox.plots.base import Plot

@@ -1,4 +1,4 @@
-"""What plots share: their entry in the registry, style, axes, legends and captions."""
+"""Shared parts of plots: the class `Plot`, style, axes, legends and captions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Results = Mapping[str, Evaluation]
-"""Evaluations by name; one without a name needs no legend."""
+"""Evaluations by name; a single one without name has no legend."""
 
 Options = ParamSpec("Options")
 
@@ -34,7 +34,7 @@ Drawn = TypeVar("Drawn", covariant=True)
 
 
 class HasResults(Protocol):
-    """What plots are methods of: `Plots`."""
+    """A class with plots as methods, such as `Plots`."""
 
     @property
     def results(self) -> Results: ...
@@ -42,18 +42,18 @@ class HasResults(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Plot(Generic[Options, Drawn]):
-    """One plot of evaluations, and the method of `Plots` that draws it.
+    """A plot of evaluations, and the method of `Plots` that draws it.
 
     Parameters
     ----------
     name : str
-        That of its file; with underscores, that of the method of `Plots`.
+        Name of its file; with underscores, name of the method of `Plots`.
     title : str
-        What stands above it.
+        Title of the plot.
     draw : callable
-        Takes `Results`, by keyword `dark` and whatever is its own, and returns matplotlib axes.
+        Function of `Results` and keywords, `dark` among them, that returns matplotlib axes.
     fits : callable
-        Returns whether it can be drawn of `Results`; default: of any. `draw_all` passes over it where it cannot.
+        Function that returns whether `Results` can be plotted; `draw_all` skips other plots. Default: always.
     """
 
     name: str
@@ -62,18 +62,18 @@ class Plot(Generic[Options, Drawn]):
     fits: Callable[[Results], bool] = lambda results: True
 
     def __get__(self, owner: HasResults | None, kind: type | None = None) -> Callable[Options, Drawn]:
-        results = {} if owner is None else owner.results  # None: asked of the class, as help() does
+        results = {} if owner is None else owner.results  # None: access by the class, as in help()
         return update_wrapper(partial(self.draw, results), self.draw)
 
     @property
     def method(self) -> str:
-        """The name of the method that draws it."""
+        """Return the name of the method of `Plots`."""
         return self.name.replace("-", "_")
 
 
 @contextmanager
 def set_style(dark: bool) -> Iterator[Theme]:
-    """Set the style while a plot is made; what is made keeps it."""
+    """Set the style while a plot is made."""
     matplotlib = require("matplotlib", extra="report")
     theme = DARK if dark else LIGHT
     with matplotlib.rc_context(theme.settings()):
@@ -81,7 +81,7 @@ def set_style(dark: bool) -> Iterator[Theme]:
 
 
 def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:
-    """Return a new figure of this size in inches, whose text stays text when it is saved, and its axes."""
+    """Return a new figure of a size in inches, which is saved with text as text, and its axes."""
     import matplotlib.pyplot as plt
 
     from probox.pictures.rendering import TextFigure
@@ -90,7 +90,7 @@ def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any)
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return the axes that were given, or those of a new figure."""
+    """Return the given axes, or those of a new figure."""
     if ax is not None:
         no_formulas(ax)
         return ax
@@ -99,18 +99,18 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def two_panels(ax: Axes | None, size: tuple[float, float], ratios: tuple[int, int]) -> tuple[Any, Any]:
-    """Return upper and lower axes of a new figure that share x, or those that were given and None."""
+    """Return upper and lower axes of a new figure with a shared x axis, or the given axes and None."""
     return (new_axes(ax, size), None) if ax is not None else subplots(2, 1, size, sharex=True, height_ratios=ratios)[1]
 
 
 def lie_bars(axes: Axes) -> None:
-    """Make axes those of lying bars: the names on the left need neither a grid nor a line."""
+    """Remove the horizontal grid and the left line of axes with horizontal bars."""
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
 
 
 def no_formulas(axes: Axes) -> None:
-    """Make the numbers of axes that somebody else made text: formulas are not parsed in plots."""
+    """Format the numbers of given axes without formulas, which plots do not parse."""
     from matplotlib.ticker import ScalarFormatter
 
     for axis in (axes.xaxis, axes.yaxis):
@@ -120,15 +120,14 @@ def no_formulas(axes: Axes) -> None:
 
 
 def pdq_measured(results: Results) -> bool:
-    """Return whether PDQ is among the measures of all results."""
+    """Return whether all results contain PDQ."""
     return all(evaluation.has_pairs for evaluation in results.values())
 
 
 def scale_counts(axes: Axes, most: float, *, logs: bool, linear_below: int = 10) -> None:
-    """Make the upward axis one of counts from 0 to `most`, all of them within it; its numbers are written out.
+    """Make the y axis one of counts from 0 to `most`, with thousands separators.
 
-    With `logs` it is logarithmic above `linear_below`, a power of ten: the largest counts would hide all others. 0 is
-    shown, too.
+    With `logs` it is logarithmic above `linear_below`, a power of ten, and still includes 0.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
@@ -157,14 +156,14 @@ def take_hits(evaluation: Evaluation, quality: str) -> npt.NDArray[np.float64]:
 
 
 LONGEST = 28
-"""Letters of a name that legends and ticks have room for."""
+"""Most letters of a name in legends and ticks."""
 
 _GAP = 0.2
 """Inches between axes, legend and the figure's edge."""
 
 
 def shorten_name(name: str, most: int = LONGEST) -> str:
-    """Return a name that leaves room for others; names of results often differ at the end.
+    """Return a name of at most `most` letters, without its middle, because names often differ at the end.
 
     >>> shorten_name("yolov8n with clusters, 0.5", 12)
     'yolov…s, 0.5'
@@ -174,7 +173,7 @@ def shorten_name(name: str, most: int = LONGEST) -> str:
 
 
 def shorten_names(names: Iterable[str], most: int = LONGEST, *, lines: bool = True) -> list[str]:
-    """Return names that leave room for others, and stay different: what would look alike is given in full, in lines.
+    """Return short names that stay different; equal short names are replaced by full ones, in several lines.
 
     >>> shorten_names(["mask r-cnn, 12 epochs, seed 1", "mask r-cnn, 24 epochs, seed 1", "ssd"], 14)
     ['mask r-cnn, 12\\nepochs, seed 1', 'mask r-cnn, 24\\nepochs, seed 1', 'ssd']
@@ -193,9 +192,9 @@ def _in_lines(name: str, most: int) -> str:
 
 
 def add_legend_beside(axes: Axes, handles: Sequence[Any], labels: Sequence[str], *, widen: bool = False) -> Any:
-    """Add a legend to the right of the axes, where there are no data; nothing without handles.
+    """Add a legend to the right of the axes; none without handles.
 
-    With `widen` the figure gets wider by what the legend takes, so that the axes keep their size.
+    With `widen` the figure gets wider by the legend, so that the axes keep their size.
     """
     if not handles:
         return None
@@ -207,9 +206,9 @@ def add_legend_beside(axes: Axes, handles: Sequence[Any], labels: Sequence[str],
 
 
 def add_figure_legend(figure: Any, names: Iterable[str], theme: Theme, *, drawn: Sequence[bool] | None = None) -> None:
-    """Add a legend of lines above all panels, in as many rows as it takes, if there are names.
+    """Add a legend of lines above all panels, in as many rows as needed; none without names.
 
-    Those that are not `drawn` (default: all are) keep their colour to themselves: a legend explains what is there.
+    The legend omits results that are not `drawn` (default: all are).
     """
     from matplotlib.lines import Line2D
 
@@ -227,7 +226,7 @@ def add_figure_legend(figure: Any, names: Iterable[str], theme: Theme, *, drawn:
 
 
 def _seen(labels: Sequence[str]) -> list[str]:
-    """Return labels of which none begins with an underscore: matplotlib would hide it."""
+    """Return labels that do not start with an underscore, which matplotlib would hide."""
     return [f" {label}" if label.startswith("_") else label for label in labels]
 
 
@@ -239,35 +238,35 @@ CAPTION_SIZE = 8.5
 """Points."""
 
 _LETTERS_PER_INCH, _MARGIN = 15.5, 0.9
-"""How many letters of a caption fit, and how much of a figure's width is not the caption's."""
+"""Letters of a caption per inch, and the inches of a figure's width outside of the caption."""
 
 
 def sigmas_of_edges(pairs: MatchedPairs) -> tuple[FloatArray, Flags]:
-    """Return the sigma of each edge, and which edges have one and a truth that is not the image's border, (K, 4)."""
+    """Return the std of each edge, and which edges have one and are not at the image border, (K, 4)."""
     present = with_sigma(pairs)
     return np.where(present, np.sqrt(pairs.variances), 1.0), present
 
 
 def why_no_sigma(pairs: MatchedPairs) -> str:
-    """Return why there is no sigma to judge; nothing if there is one."""
+    """Return why no pair has a std; empty if one has."""
     if not len(pairs):
-        return "no pairs to judge"
+        return "no matched pairs"
     if not pairs.variances.any():
-        return "plain boxes: no sigma to judge"
-    return "" if with_sigma(pairs).any() else "all edges lie on the image's border"
+        return "no covariances"
+    return "" if with_sigma(pairs).any() else "all edges at the image border"
 
 
 def few_words(n: int, what: str = "pair") -> str:
-    """Return how many there are, and that few say little.
+    """Return a count, with a warning if it is small.
 
     >>> few_words(12)
-    '12 pairs (fewer than 30 say little)'
+    '12 pairs (fewer than 30: unreliable)'
     """
-    return with_count(n, what) + (f" (fewer than {FEW_PAIRS} say little)" if n < FEW_PAIRS else "")
+    return with_count(n, what) + (f" (fewer than {FEW_PAIRS}: unreliable)" if n < FEW_PAIRS else "")
 
 
 def caption_of_edges(results: Results) -> str:
-    """Return how many pairs each result has with a sigma, and what was left out of them."""
+    """Return the number of used and excluded pairs of each result."""
     lines = []
     for name, evaluation in zip(shorten_names(results, lines=False), results.values(), strict=True):
         pairs = evaluation.matched_pairs
@@ -276,19 +275,19 @@ def caption_of_edges(results: Results) -> str:
         words = [missing or few_words(judged)]
         plain, cut = int((~pairs.variances.any(axis=1)).sum()), int(pairs.truncated.sum())
         if not missing:
-            words += [f"{with_count(plain, 'plain box')} left out"] if plain else []
-            words += [f"{with_count(cut, 'edge')} on the image's border left out"] if cut else []
+            words += [f"{with_count(plain, 'box')} without covariance excluded"] if plain else []
+            words += [f"{with_count(cut, 'edge')} at the image border excluded"] if cut else []
         lines.append(f"{name}: {', '.join(words)}" if name else ", ".join(words))
     return "\n".join(lines)
 
 
 def words_on_cut(results: Results) -> str:
-    """Return what the least overlap of pairs does to errors."""
-    return f"Pairs: {next(iter(results.values())).matched_pairs.pairing}, which cuts off large errors."
+    """Return how pairs are matched, and the effect on errors."""
+    return f"Pairs: {next(iter(results.values())).matched_pairs.pairing}; boxes with larger errors are unmatched."
 
 
 def add_caption(axes: Axes, *texts: str) -> None:
-    """Write a caption below the axes' label, each text in lines of its own, as wide as the figure's column."""
+    """Write a caption below the axes, each text in its own lines, as wide as the figure's column."""
     figure: Any = axes.get_figure()
     grid = axes.get_subplotspec()
     columns = 1 if grid is None else grid.get_gridspec().ncols
@@ -307,17 +306,17 @@ def add_caption(axes: Axes, *texts: str) -> None:
 
 
 def wrap_lines(texts: Sequence[str], width: int) -> str:
-    """Return texts in lines of at most `width` letters."""
+    """Return texts wrapped to lines of at most `width` letters."""
     lines = [line for text in texts for line in text.splitlines()]
     return "\n".join(part for line in lines for part in textwrap.wrap(line, max(width, 30)))
 
 
 def caption_figure(figure: Any, texts: Sequence[str], width: int) -> None:
-    """Write a caption below all panels, in lines of at most `width` letters."""
+    """Write a caption below all panels in lines of at most `width` letters."""
     figure.supxlabel(wrap_lines(texts, width), x=0.008, ha="left", fontsize=CAPTION_SIZE, multialignment="left")
 
 
 def put_words(axes: Axes, words: str) -> None:
-    """Say in the middle of empty axes why they are empty; there is nothing for a scale to measure."""
+    """Write into the middle of empty axes why they are empty, and remove their ticks."""
     axes.set(xticks=[], yticks=[])
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", fontsize=11)

@@ -1,4 +1,4 @@
-"""Plots of what was lost, what a repair would give, what is mixed up, and by how much results differ."""
+"""Plots of the loss breakdown, possible gains, the confusion matrix, and differences between results."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ SEGMENTS = {
     "foreground": (PARTS["foreground"], 2),
     "background": (PARTS["background"], 5),
 }
-"""Parts from left to right: their name and the number of their colour. Rounding is too little to be seen."""
+"""Parts from left to right: name and number of the colour. Rounding is too small to be visible."""
 
 _SEEN = 5.0
-"""Per cent: a narrower part has no room for its number."""
+"""Points: narrower parts have no number."""
 
 
 def draw_budget(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """Plot where the points of PDQ went: what was reached, missed objects, false positives, and what matches lack."""
+    """Plot the loss breakdown of PDQ: missed objects, false positives, and losses of true positives."""
     budgets = [compute_budget(evaluation) for evaluation in results.values()]
     with set_style(dark) as theme:
         axes = new_axes(ax, (6.8, 2.5 + 0.42 * max(len(results) - 1, 0)))
@@ -69,16 +69,16 @@ def draw_budget(results: Results, *, ax: Axes | None = None, dark: bool = False)
         axes.set(
             xlim=(0, 100),
             ylim=(len(results) - 0.5, -0.5),
-            xlabel="per cent of what could be reached",
+            xlabel="PDQ points, of 100",
             title=BUDGET.title,
         )
         lie_bars(axes)
         add_legend_beside(axes, handles, [words for words, _ in SEGMENTS.values()], widen=ax is None)
-        add_caption(axes, "Labels, foreground and background: what matched detections lack, split by Shapley values.")
+        add_caption(axes, "Labels, foreground and background: losses of true positives (Shapley values).")
     return axes
 
 
-BUDGET = Plot("budget", "Where the points went", draw_budget, pdq_measured)
+BUDGET = Plot("budget", "Loss breakdown", draw_budget, pdq_measured)
 
 
 def draw_what_if(
@@ -88,13 +88,13 @@ def draw_what_if(
     ax: Axes | None = None,
     dark: bool = False,
 ) -> Axes:
-    """Plot what PDQ would be if one thing were put right.
+    """Plot PDQ after each repair.
 
-    `what_ifs` has, for each result by its name, what was put right and the PDQ that it gives, 0 to 1, NaN where there
-    is none; `present` the PDQ of each result as it is: a line.
+    `what_ifs` contains for each result its repairs and their PDQ, 0 to 1 or NaN; `present` contains the current PDQ of
+    each result, which is drawn as a line.
     """
     if not what_ifs or set(what_ifs) != set(present):
-        raise InputError("expected what-ifs of some results and the present PDQ of each")
+        raise InputError("expected what_ifs and present of the same results, and at least one result")
     fixes = list(dict.fromkeys(fix for numbers in what_ifs.values() for fix in numbers))
     with set_style(dark) as theme:
         axes = new_axes(ax, (6.6, 1.9 + (0.2 + 0.2 * len(what_ifs)) * max(len(fixes), 1)))
@@ -108,41 +108,41 @@ def draw_what_if(
             bars = axes.barh(place + shift, np.nan_to_num(values), 0.9 * width, color=colour)
             for at, value in zip((place + shift).tolist(), values.tolist(), strict=True):
                 axes.plot([now, now], [at - width / 2, at + width / 2], color=theme.ink, linewidth=1.4)
-                words = "none" if np.isnan(value) else f"{value:.1f} ({value - now:+.1f})"
-                beside = (float(np.nanmax([value, now, 0.0])), at)  # neither bar nor line crosses the words
+                words = "undefined" if np.isnan(value) else f"{value:.1f} ({value - now:+.1f})"
+                beside = (float(np.nanmax([value, now, 0.0])), at)  # right of bar and line
                 axes.annotate(words, beside, (5, 0), textcoords="offset points", va="center", fontsize=8.5)
             handles.append(bars)
         axes.set_yticks(place, [shorten_name(fix, 34) for fix in fixes], parse_math=False)
         axes.set_ylim(max(len(fixes), 1) - 0.5, -0.5)
         lie_bars(axes)
-        axes.set_xlim(0, 1.28 * max(axes.dataLim.x1, 1.0))  # room for the words
-        axes.set(xlabel="PDQ, %", title="What if")
+        axes.set_xlim(0, 1.28 * max(axes.dataLim.x1, 1.0))  # space for the values
+        axes.set(xlabel="PDQ [%]", title="Possible gains")
         if any(name.strip() for name in what_ifs):
             add_legend_beside(axes, handles, shorten_names(what_ifs), widen=ax is None)
-        add_caption(axes, "Lines: PDQ as it is. In brackets: the difference to it.")
+        add_caption(axes, "Lines: current PDQ. In brackets: gain in points.")
     return axes
 
 
 MOST_CLASSES = 12
-"""Of more classes, those that are mixed up most are shown."""
+"""Most classes in a matrix; of more classes, those with the most confusions are shown."""
 
 _COLUMNS = 3
-"""Panels beside each other."""
+"""Panels per row."""
 
 _LETTERS = 16
 
 _PAD = 0.08
-"""Inches above and below panels: matplotlib's own 0.04 let the caption touch what the axes are called."""
+"""Inches above and below panels; with matplotlib's 0.04 the caption touches the axis labels."""
 
 
 def draw_confusion(results: Results, *, most: int = MOST_CLASSES, dark: bool = False) -> Any:
-    """Plot how many objects of each class were taken for which class, a panel per result; return an array of axes.
+    """Plot the confusion matrix of each result in a panel; return an array of axes.
 
-    Numbers are counts, colours their shares of the row; of more than `most` classes, those that are mixed up most over
+    Numbers are counts, colours fractions of the row. Of more than `most` classes, those with the most confusions over
     all results are shown.
     """
     found = [confusion(evaluation) for evaluation in results.values()]
-    # All results are shown with the same classes: those of the sum of their confusions.
+    # All panels have the same classes, those with the most confusions in the sum of all results.
     both = Confusion(
         found[0].classes,
         *(np.concatenate([getattr(one, name) for one in found]) for name in ("truth", "predicted", "counts")),
@@ -163,32 +163,32 @@ def draw_confusion(results: Results, *, most: int = MOST_CLASSES, dark: bool = F
             figure.suptitle(CONFUSION.title, x=0.008, ha="left", fontsize=12, fontweight="bold")
         figure.get_layout_engine().set(h_pad=_PAD)
         caption_figure(figure, [_caption(both, classes)], int(14 * size[0]))
-        # Panels that keep their shape settle in the second layout only; what is saved is that of the last.
+        # Panels with a fixed aspect ratio need a second layout.
         figure.draw_without_rendering()
     return panels.ravel()[: len(found)]
 
 
 def _caption(both: Confusion, classes: list[int]) -> str:
-    said = "Numbers: counts. Colours: shares of the row."
+    text = "Numbers: counts. Colours: fractions of the row."
     there = len(both.most_confused(len(both.classes)))
     if len(classes) < there:
-        said += f" The {len(classes)} of {there} classes that are mixed up most; what a row lacks went to others."
+        text += f" Shown: the {len(classes)} of {there} classes with the most confusions."
     if both.unnamed.any():
-        said += f" {both.unnamed.sum():,} detections that name no class of the truth are not shown."
-    return f"{said} Detections that give an object's class no probability are not matched with it."
+        text += f" Not shown: {both.unnamed.sum():,} detections of classes that the ground truth does not contain."
+    return f"{text} PDQ does not match a detection without probability for the object's class."
 
 
 def _draw_matrix(axes: Any, one: Confusion, classes: list[int], theme: Theme) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    axes.set(xlabel="detection names", ylabel="truth")
+    axes.set(xlabel="predicted class", ylabel="true class")
     if not classes:
-        put_words(axes, "nothing was found,\nnothing was missed")
+        put_words(axes, "no detections,\nno missed objects")
         return
     shown = [*classes, len(one.classes)]
     counts = one.among(shown)
     shares = counts / np.maximum(one.row_sums()[shown], 1)[:, None]
-    # One hue, from the ground's lightness to the other end: all eyes can order that.
+    # One hue with increasing contrast, which is ordered for every type of colour vision.
     colours = LinearSegmentedColormap.from_list("share", [theme.ground, theme.lines[0]])
     axes.imshow(shares, cmap=colours, vmin=0.0, vmax=1.0, aspect="equal")
     for row, column in np.ndindex(counts.shape):
@@ -197,7 +197,7 @@ def _draw_matrix(axes: Any, one: Confusion, classes: list[int], theme: Theme) ->
             words = _short_count(int(counts[row, column]))
             axes.text(column, row, words, ha="center", va="center", fontsize=7, color=ink)
     last = len(classes)
-    axes.text(last, last, "-", ha="center", va="center", fontsize=8, color=theme.ink)  # nothing there, nothing found
+    axes.text(last, last, "-", ha="center", va="center", fontsize=8, color=theme.ink)  # true negatives are undefined
     names = [shorten_name(name, _LETTERS) for name in (*(one.classes[label] for label in classes), BACKGROUND)]
     axes.set_xticks(range(len(shown)), names, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
     axes.set_yticks(range(len(shown)), names, parse_math=False)
@@ -207,7 +207,7 @@ def _draw_matrix(axes: Any, one: Confusion, classes: list[int], theme: Theme) ->
 
 
 def _contrast(first: Any, second: Any) -> float:
-    """Return how well two colours are told apart, from 1 to 21 (WCAG 2).
+    """Return the contrast ratio of two colours, from 1 to 21 (WCAG 2).
 
     >>> round(_contrast("black", "white"), 3)
     21.0
@@ -223,7 +223,7 @@ def _contrast(first: Any, second: Any) -> float:
 
 
 def _short_count(count: int) -> str:
-    """Return a count that fits into a cell.
+    """Return a count as text that fits into a cell.
 
     >>> _short_count(214), _short_count(15696), _short_count(270449)
     ('214', '16k', '270k')
@@ -231,12 +231,12 @@ def _short_count(count: int) -> str:
     return str(count) if count < 10_000 else f"{count / 1000:.0f}k"
 
 
-CONFUSION = Plot("confusion", "Confusion by PDQ's matches", draw_confusion, pdq_measured)
+CONFUSION = Plot("confusion", "Confusion matrix of PDQ's matches", draw_confusion, pdq_measured)
 
 _MANY_ROWS = 24
 
 Row = tuple[str, Column, str]
-"""What is written beside it, its column, and its class or nothing."""
+"""Label, column, and class or ""."""
 
 
 def draw_difference(
@@ -249,13 +249,15 @@ def draw_difference(
     seed: int = 0,
     level: float = 0.95,
 ) -> Axes:
-    """Plot the first result minus each of the others, as `probox.compare` has it, each number with its interval.
+    """Plot the first result minus each of the others with confidence intervals, as in `probox.compare`.
 
-    One row for each number in per cent that tables show, or with `per_class` for each class, the greatest difference
-    first. Intervals that do not hold 0 have filled dots. The other parameters are those of `probox.compare`.
+    There is one row for each metric in percent, or with `per_class` for each class, by descending difference. Dots are
+    filled if the interval excludes 0. The other parameters are those of `probox.compare`.
     """
     if len(results) < 2:
-        raise InputError("a difference needs two results", remedy='write Plots({"A": a, "B": b}).difference()')
+        raise InputError(
+            "expected at least two results for a difference", remedy='write Plots({"A": a, "B": b}).difference()'
+        )
     compared = compare(results, per_class=per_class, replicates=replicates, seed=seed, level=level, swaps=False)
     rows = _class_rows(compared) if per_class else _column_rows(compared)
     (first, *others), (_, *in_lines) = shorten_names(results, lines=False), shorten_names(results)
@@ -265,15 +267,15 @@ def draw_difference(
         axes.axvline(0.0, color=theme.ink, linewidth=1.0)
         for number, pair in enumerate(compared.pairs):
             shift = 0.6 * ((number + 0.5) / len(others) - 0.5)
-            colour = colour_of(theme, number + 1)  # that of the result in other plots
+            colour = colour_of(theme, number + 1)  # as in other plots
             for place, (_, column, name) in enumerate(rows):
                 found = _find_difference(pair, column, name)
                 if found is None:
                     continue
                 value, low, high = (100 * v for v in round_difference(column, found.difference))
-                sure = (low < 0 and high < 0) or (low > 0 and high > 0)
+                excludes_zero = (low < 0 and high < 0) or (low > 0 and high > 0)
                 axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=1.8)
-                inside = colour if sure else theme.ground
+                inside = colour if excludes_zero else theme.ground
                 axes.plot(value, place + shift, "o", color=colour, markersize=5, markerfacecolor=inside)
             handles += axes.plot([], [], "-o", color=colour, markersize=5)
         axes.set_yticks(range(len(rows)), [title for title, _, _ in rows])
@@ -283,26 +285,26 @@ def draw_difference(
             f"{DIFFERENCE.title}, {compared.images:,} images"
             + (f": {rows[0][1].heading}" if per_class and rows else "")
         )
-        subtracted = others[0] if len(others) == 1 else "each other"
-        amounts = f"{first} minus {subtracted}: points, {100 * level:g} % intervals"
-        axes.set_xlabel(f"{amounts}\nfilled dots: the interval does not hold 0")
+        subtracted = others[0] if len(others) == 1 else "each other result"
+        amounts = f"{first} minus {subtracted} [points], {100 * level:g}% confidence intervals"
+        axes.set_xlabel(f"{amounts}\nfilled dots: interval excludes 0")
         if len(others) > 1:
             add_legend_beside(axes, handles, in_lines, widen=ax is None)
     return axes
 
 
 def why_not(results: Results) -> str | None:
-    """Return why differences cannot be drawn; None if they can."""
+    """Return why differences cannot be plotted; None if they can."""
     if len(results) < 2:
-        return "there is only one result"
+        return "only one result"
     try:
         check_same_truth(results)
     except InputError as error:
         return str(error)
     if len(next(iter(results.values())).dataset) < 2:
-        return "fewer than two images have no intervals"
+        return "intervals need at least two images"
     if not set.intersection(*(set(result.measures) for result in results.values())):
-        return "the results hold no measure in common"
+        return "the results have no metric in common"
     return None
 
 
@@ -313,10 +315,10 @@ def _column_rows(compared: Comparison) -> list[Row]:
 
 
 def _class_rows(compared: Comparison) -> list[Row]:
-    """Return the classes, from the greatest to the least difference of the first pair; of many, both ends."""
+    """Return the classes by descending difference of the first pair; of many classes, both ends."""
     measured = [measure.headline for measure in compared.measures if measure.headline.key in compared.pairs[0].classes]
     if not measured:
-        raise InputError("no measure of these results is defined for a class", remedy="evaluate PDQ too")
+        raise InputError("no metric of these results is defined per class", remedy="evaluate PDQ as well")
     column = measured[0]
     found = compared.pairs[0].classes[column.key]
     names = sorted(found, key=lambda name: -round_difference(column, found[name].difference)[0])
@@ -328,4 +330,6 @@ def _find_difference(pair: PairOfResults, column: Column, name: str) -> Differen
     return pair.classes.get(column.key, {}).get(name) if name else pair.columns[column.key]
 
 
-DIFFERENCE = Plot("difference", "Difference with interval", draw_difference, lambda results: why_not(results) is None)
+DIFFERENCE = Plot(
+    "difference", "Difference with confidence interval", draw_difference, lambda results: why_not(results) is None
+)

@@ -1,4 +1,4 @@
-"""Plots of calibration: coverage, PIT, reliability of scores, and predicted std against errors."""
+"""Plots of calibration: coverage, PIT, reliability of scores, sparsification, and errors against predicted std."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def _judged(results: Results, theme: Theme, reasons: list[str]) -> Iterator[tuple[str, str, MatchedPairs]]:
-    """Yield short name, colour and pairs of results with a sigma to judge; `reasons` gets for each why it has none."""
+def _with_std(results: Results, theme: Theme, reasons: list[str]) -> Iterator[tuple[str, str, MatchedPairs]]:
+    """Yield short name, colour and pairs of results with a std; append to `reasons` why others have none, or ""."""
     for number, (name, evaluation) in enumerate(zip(shorten_names(results), results.values(), strict=True)):
         reasons.append(why_no_sigma(evaluation.matched_pairs))
         if not reasons[-1]:
@@ -66,14 +66,14 @@ def _judged(results: Results, theme: Theme, reasons: list[str]) -> Iterator[tupl
 
 
 SHARES = np.linspace(0.0, 1.0, 101)
-"""Where the curves are drawn."""
+"""Nominal coverages of the curves."""
 
 
 def draw_coverage(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """Plot which share of truths lies in the central regions that should hold a share.
+    """Plot observed against nominal coverage of central regions.
 
-    Solid: intervals of edges, all four together. Dashed: ellipsoids of boxes, all four edges at once. On the diagonal
-    covariances are right, below it too sure.
+    Solid: intervals of single edges, pooled. Dashed: ellipsoids of boxes, all four edges jointly. The diagonal is
+    calibrated, below it is overconfident.
     """
     from matplotlib.lines import Line2D
 
@@ -81,7 +81,7 @@ def draw_coverage(results: Results, *, ax: Axes | None = None, dark: bool = Fals
         axes = new_axes(ax, (5.2, 5.8))
         handles, labels = [], []
         missing: list[str] = []
-        for name, colour, pairs in _judged(results, theme, missing):
+        for name, colour, pairs in _with_std(results, theme, missing):
             edges, boxes = compute_coverage(pairs)
             axes.plot(100 * SHARES, 100 * edges, color=colour)
             axes.plot(100 * SHARES, 100 * boxes, color=colour, linestyle=(0, (4, 2)), linewidth=1.4)
@@ -90,19 +90,19 @@ def draw_coverage(results: Results, *, ax: Axes | None = None, dark: bool = Fals
                 labels.append(name)
         axes.set(xlim=(0, 100), ylim=(0, 100), aspect="equal", anchor="NW")
         if all(missing):
-            put_words(axes, missing[0])
+            put_words(axes, f"{missing[0]}: nothing to plot")
         else:
             axes.plot([0, 100], [0, 100], color=theme.ink, linewidth=1.0, alpha=0.6)
             handles += [Line2D([], [], color=theme.ink), Line2D([], [], color=theme.ink, linestyle=(0, (4, 2)))]
             labels += ["edges", "boxes (all four edges)"]
-        axes.set(xlabel="share that regions should hold, %", ylabel="share of truths in them, %", title=COVERAGE.title)
+        axes.set(xlabel="nominal coverage [%]", ylabel="observed coverage [%]", title=COVERAGE.title)
         add_legend_beside(axes, handles, labels, widen=ax is None)
-        add_caption(axes, caption_of_edges(results), "Below the diagonal: too sure. " + words_on_cut(results))
+        add_caption(axes, caption_of_edges(results), "Below the diagonal: overconfident. " + words_on_cut(results))
     return axes
 
 
 def compute_coverage(pairs: MatchedPairs) -> tuple[FloatArray, FloatArray]:
-    """Return the coverage of edges and of boxes at each of `SHARES`; NaN where there are none."""
+    """Return the coverage of edges and of boxes at each of `SHARES`; NaN without edges or boxes."""
     sigmas, present = sigmas_of_edges(pairs)
     of_edges = edge_levels(pairs.residuals, sigmas)[present]
     dense = pairs.take(np.flatnonzero(invertible(pairs.covariances)))
@@ -111,20 +111,20 @@ def compute_coverage(pairs: MatchedPairs) -> tuple[FloatArray, FloatArray]:
     return edges, boxes
 
 
-COVERAGE = Plot("coverage", "Coverage of intervals", draw_coverage)
+COVERAGE = Plot("coverage", "Coverage", draw_coverage)
 
 BAND = 0.95
-"""How often a bin lies within the band where sigmas are right."""
+"""Probability that a bin is within the band, if calibrated."""
 
 _NAMES = ("left", "top", "right", "bottom")
 
-SHAPES = "Flat: right. Like a valley: too sure. Like a hill: not sure enough. Slanted: the edge is drawn to one side."
+SHAPES = "Flat: calibrated. U-shaped: overconfident. Hump: underconfident. Slanted: biased."
 
 
 def draw_pit(results: Results, *, dark: bool = False) -> Any:
-    """Plot histograms of Φ(z), z = (truth - mean) / sigma, of each edge; return an array of axes.
+    """Plot PIT histograms of each edge, Φ(z) with z = (true - predicted) / std; return an array of axes.
 
-    If sigmas are right each bin holds as much (the line), and in 95 of 100 cases lies within the band.
+    If calibrated, all bins are equal (the line), and a bin is within the band with a probability of 95%.
     """
     reasons = [why_no_sigma(evaluation.matched_pairs) for evaluation in results.values()]
     bins = np.linspace(0.0, 1.0, PIT_BINS + 1)
@@ -149,18 +149,18 @@ def draw_pit(results: Results, *, dark: bool = False) -> Any:
             axes.set_xticks([0, 0.5, 1], ["0", "½", "1"])
             if not counts:
                 put_words(axes, _reason(reasons))
-        panels[0].set_ylim(bottom=0)  # all share it, and the last one's bins are known now
-        panels[0].set_ylabel("edges, %")
+        panels[0].set_ylim(bottom=0)  # panels share the axis, which now includes all bins
+        panels[0].set_ylabel("edges [%]")
         panels[0].set_title(PIT.title)
         add_figure_legend(figure, results, theme, drawn=[not reason for reason in reasons])
-        fewest = " of the result with the fewest pairs" if len(results) > 1 else ""
-        said = f"Band: 95 % of bins{fewest}, if sigmas are right. {SHAPES} {words_on_cut(results)}"
-        caption_figure(figure, [*caption_of_edges(results).splitlines(), said], 215)
+        fewest = " for the result with the fewest pairs" if len(results) > 1 else ""
+        text = f"Band: 95% range of a bin if calibrated{fewest}. {SHAPES} {words_on_cut(results)}"
+        caption_figure(figure, [*caption_of_edges(results).splitlines(), text], 215)
     return panels
 
 
 def band(n: int) -> tuple[float, float]:
-    """Return between which shares a bin of `n` values lies in 95 % of cases if all bins are alike."""
+    """Return the limits of a bin's fraction of `n` values, with a probability of 95% if all bins are equal."""
     p = 1.0 / PIT_BINS
     reach = normal_quantile(0.5 + BAND / 2) * math.sqrt(p * (1.0 - p) / n)
     return max(p - reach, 0.0), p + reach
@@ -173,21 +173,20 @@ def _pit(pairs: MatchedPairs, column: int) -> FloatArray:
 
 
 def _reason(reasons: list[str]) -> str:
-    """Return why there is nothing in a panel, in two lines."""
-    said = reasons[0] if all(reasons) else "all lie on the image's border"
-    return said.replace(": ", ":\n")
+    """Return why a panel is empty, in two lines."""
+    return f"{reasons[0] if all(reasons) else 'all edges at the image border'}:\nnothing to plot"
 
 
-PIT = Plot("pit", "PIT of edges", draw_pit)
+PIT = Plot("pit", "PIT histograms", draw_pit)
 
 SCORE_BINS = D_ECE_BINS[0]
 
 
 def draw_reliability(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """Plot the precision of detections against their mean score, in ten bins of equal width.
+    """Plot precision against mean score in ten bins of equal width.
 
-    Returns the axes of precision; how many detections are in each bin lies below it. On the diagonal scores are
-    right, below it too sure.
+    Returns the axes of precision; the number of detections in each bin is plotted below. The diagonal is calibrated,
+    below it is overconfident.
     """
     name_of_error = full_name("D-ECE", iou=IOU, bins=SCORE_BINS)
     with set_style(dark) as theme:
@@ -209,7 +208,7 @@ def draw_reliability(results: Results, *, ax: Axes | None = None, dark: bool = F
                 sums[there] / n[there], 100 * hits[there] / n[there], "-o",
                 color=colour, markersize=5, clip_on=False, zorder=3,
             )  # fmt: skip
-            error = f"D-ECE {100 * calibration_errors(n[None], (hits - sums)[None])[0]:.1f} %"
+            error = f"D-ECE {100 * calibration_errors(n[None], (hits - sums)[None])[0]:.1f}%"
             labels.append(f"{names[number]}\n{error}" if line else error)
             if lower is not None:
                 lower.stairs(n, np.linspace(0.0, 1.0, SCORE_BINS.number + 1), color=colour, linewidth=1.6)
@@ -217,8 +216,8 @@ def draw_reliability(results: Results, *, ax: Axes | None = None, dark: bool = F
         if handles:
             upper.plot([0, 1], [0, 100], color=theme.ink, linewidth=1.0, alpha=0.6)
         else:
-            put_words(upper, "no detections to judge")
-        upper.set(ylabel="precision, %", xlim=(0, 1), ylim=(0, 100), title=RELIABILITY.title)
+            put_words(upper, "no detections: nothing to plot")
+        upper.set(ylabel="precision [%]", xlim=(0, 1), ylim=(0, 100), title=RELIABILITY.title)
         bottom = upper if lower is None else lower
         bottom.set_xlabel("score")
         if lower is not None:
@@ -228,15 +227,15 @@ def draw_reliability(results: Results, *, ax: Axes | None = None, dark: bool = F
         add_caption(
             bottom,
             *captions,
-            f"D-ECE is {name_of_error}: detections matched by COCO's rule at IoU {IOU:g}, {SCORE_BINS.words}; "
-            "detections in crowds left out. Below the diagonal: too sure.",
+            f"D-ECE: 0% is calibrated; {name_of_error}, {SCORE_BINS.words}. Below the diagonal: overconfident. "
+            f"Matching: COCO, IoU {IOU:g}, without detections in crowds.",
         )
     shown: Axes = upper
     return shown
 
 
 def bin_scores(evaluation: Evaluation) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return how many detections are in each bin of scores, how many of them are hits, and the sum of their scores."""
+    """Return the detections, matched detections and sum of scores in each bin of scores."""
     judged = outcomes(evaluation, IOU)
     scores = evaluation.detections.scores[judged.detections]
     n, hits, sums = SortedColumns(scores, [judged.hits.astype(np.float64), scores], UNIT).sums(SCORE_BINS)
@@ -246,16 +245,16 @@ def bin_scores(evaluation: Evaluation) -> tuple[FloatArray, FloatArray, FloatArr
 RELIABILITY = Plot("reliability", "Reliability of scores", draw_reliability)
 
 _POINTS, _UNTIL = 400, 0.99
-"""How many points a curve has, and the share at which it ends: what the last few edges do is chance."""
+"""Points of a curve, and the fraction at which it ends: the mean of the last few edges is noise."""
 
-_STYLES = {"own order": "-", "true order of errors": (0, (4, 2)), "random order": (0, (1, 1.5))}
+_STYLES = {"by predicted std": "-", "by error": (0, (4, 2)), "random": (0, (1, 1.5))}
 
 
 def draw_sparsification(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """Plot the mean error of edges that is left when the share with the largest sigma / side is taken away.
+    """Plot the mean error of the remaining edges after removal of those with the largest std / side.
 
-    Dashed: when the largest errors go first, which is best. Dotted: in random order. AUSE is the area between solid
-    and dashed over that between dotted and dashed: 0 is perfect, 1 knows nothing.
+    Dashed: removal of the largest errors, the best order. Dotted: random order. AUSE is the area between solid and
+    dashed, divided by the area between dotted and dashed: 0 is perfect, 1 is uninformative.
     """
     from matplotlib.lines import Line2D
 
@@ -263,7 +262,7 @@ def draw_sparsification(results: Results, *, ax: Axes | None = None, dark: bool 
         axes = new_axes(ax, (5.8, 5.0))
         handles, labels = [], []
         missing: list[str] = []
-        for name, colour, pairs in _judged(results, theme, missing):
+        for name, colour, pairs in _with_std(results, theme, missing):
             sigmas, errors, present = relative_edges(pairs)
             sigma, error = sigmas[present], 100 * errors[present]
             curves = (sparsification(sigma, error), sparsification(error, error), np.full(len(error), error.mean()))
@@ -272,19 +271,23 @@ def draw_sparsification(results: Results, *, ax: Axes | None = None, dark: bool 
                 width = 1.8 if style == "-" else 1.2
                 axes.plot(100 * shown / len(error), curve[shown], color=colour, linestyle=style, linewidth=width)
             area = ause(sigma, error)
-            words = "AUSE none" if np.isnan(area) else f"AUSE {area:.2f}"
+            words = "AUSE undefined" if np.isnan(area) else f"AUSE {area:.2f}"
             handles.append(Line2D([], [], color=colour))
             labels.append(f"{name}\n{words}" if name else words)
-        axes.set(xlabel="edges taken away, the most unsure first, %", ylabel="mean |error| / side of those left, %")
+        axes.set(xlabel="removed edges, largest std first [%]", ylabel="mean |error| / side of the rest [%]")
         axes.set(xlim=(0, 100), title=SPARSIFICATION.title)
         axes.set_ylim(bottom=0)
         if all(missing):
-            put_words(axes, missing[0])
+            put_words(axes, f"{missing[0]}: nothing to plot")
         else:
             handles += [Line2D([], [], color=theme.ink, linestyle=style) for style in _STYLES.values()]  # type: ignore[arg-type]
             labels += list(_STYLES)
         add_legend_beside(axes, handles, labels, widen=ax is None)
-        add_caption(axes, caption_of_edges(results), "AUSE: 0 is perfect, 1 knows nothing. " + words_on_cut(results))
+        add_caption(
+            axes,
+            caption_of_edges(results),
+            "AUSE, lower is better: 0 is perfect, 1 is uninformative. " + words_on_cut(results),
+        )
     return axes
 
 
@@ -293,21 +296,21 @@ SPARSIFICATION = Plot("sparsification", "Sparsification", draw_sparsification)
 SIGMA_BINS = Bins(10, "mass")
 
 LEAST = 1e-4
-"""Logarithms have no 0: smaller shares of the side are drawn here."""
+"""Smaller fractions of the side are drawn at this value, because the scale is logarithmic."""
 
 
 def draw_sigma_error(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """Plot |error| / side against sigma / side, a point for every edge; large dots are root mean squares in bins.
+    """Plot |error| / side against predicted std / side of each edge; large dots are root mean squares in bins.
 
-    On the diagonal the root mean square error is what sigma says; below it sigmas are too large. A sigma of the same
-    share of every side is a vertical line.
+    On the diagonal the root mean square error equals the predicted std; above it is overconfident, below it is
+    underconfident. A constant fraction of the side is a vertical line.
     """
     with set_style(dark) as theme:
         axes = new_axes(ax, (5.8, 5.4))
         handles: list[Any] = []
         labels, drawn = [], []
         missing: list[str] = []
-        for name, colour, pairs in _judged(results, theme, missing):
+        for name, colour, pairs in _with_std(results, theme, missing):
             sigmas, errors, present = relative_edges(pairs)
             sigma, error = sigmas[present], errors[present]
             size, alpha = (4, 0.25) if len(sigma) > 1000 else (9, 0.4)
@@ -322,30 +325,30 @@ def draw_sigma_error(results: Results, *, ax: Axes | None = None, dark: bool = F
             )  # fmt: skip
             drawn += [100 * np.maximum(sigma, LEAST), 100 * np.maximum(error, LEAST)]
             rho = spearman(sigma, error)
-            words = "Spearman none: constant" if np.isnan(rho) else f"Spearman {rho:.2f}"
+            words = "Spearman undefined: constant std" if np.isnan(rho) else f"Spearman {rho:.2f}"
             handles.append(line)
             labels.append(f"{name}\n{words}" if name else words)
-        axes.set(xlabel="sigma / side, %", ylabel="|error| / side, %", title=SIGMA_ERROR.title)
+        axes.set(xlabel="predicted std / side [%]", ylabel="|error| / side [%]", title=SIGMA_ERROR.title)
         if all(missing):
-            put_words(axes, missing[0])
+            put_words(axes, f"{missing[0]}: nothing to plot")
         else:
             _scale(axes, np.concatenate(drawn[0::2]), np.concatenate(drawn[1::2]))
             low, high = axes.get_xlim()
             (diagonal,) = axes.plot([low, high], [low, high], color=theme.ink, linewidth=1.0, alpha=0.7, zorder=2)
             handles.append(diagonal)
-            labels.append("RMS error = sigma")
+            labels.append("RMS error = std")
         add_legend_beside(axes, handles, labels, widen=ax is None)
         add_caption(
             axes,
             caption_of_edges(results),
-            f"Dots: root mean squares in {SIGMA_BINS.words} of sigma / side. Above the diagonal: too sure. "
-            f"Errors below {100 * LEAST:g} % are drawn there. {words_on_cut(results)}",
+            f"Dots: root mean squares in {SIGMA_BINS.words} of std / side. Above the diagonal: overconfident. "
+            f"Errors below {100 * LEAST:g}% are drawn at {100 * LEAST:g}%. {words_on_cut(results)}",
         )
     return axes
 
 
 def bin_edges(sigma: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the root mean squares of sigma and of error in each bin of sigma that holds something."""
+    """Return the root mean squares of std and error in each non-empty bin of std."""
     n, variances, squares = (
         found[0] for found in SortedColumns(sigma, [np.square(sigma), np.square(error)]).sums(SIGMA_BINS)
     )
@@ -354,7 +357,7 @@ def bin_edges(sigma: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def _scale(axes: Axes, x: FloatArray, y: FloatArray) -> None:
-    """Set logarithmic axes that show every point, at least a decade each."""
+    """Set logarithmic axes of at least one decade that include every point."""
     from matplotlib.ticker import FuncFormatter
 
     for which, values in (("x", x), ("y", y)):
@@ -367,4 +370,4 @@ def _scale(axes: Axes, x: FloatArray, y: FloatArray) -> None:
         axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
 
 
-SIGMA_ERROR = Plot("sigma-error", "Sigma against error", draw_sigma_error)
+SIGMA_ERROR = Plot("sigma-error", "Error against predicted std", draw_sigma_error)

@@ -1,4 +1,4 @@
-"""Plots of PDQ, its qualities and counts: by class, size, threshold and score."""
+"""Plots of PDQ, its qualities and counts by class, size and threshold, and of precision and recall."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ _MANY_CLASSES = 24
 
 
 def draw_classes(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """Plot the PDQ of each class, best first; with many classes the best and the worst."""
+    """Plot PDQ of each class, highest first; of many classes the highest and lowest."""
     tables = [evaluation.per_class() for evaluation in results.values()]
     names = [name for name in tables[0] if any(not np.isnan(table[name]["PDQ"]) for table in tables if name in table)]
     names.sort(key=lambda name: -float(np.nan_to_num(tables[0][name]["PDQ"])))
     title = CLASSES.title
     if len(names) > _MANY_CLASSES:
         half = _MANY_CLASSES // 2
-        title = f"{title}: the best and worst {half} of {len(names)}"
+        title = f"{title}: highest and lowest {half} of {len(names)}"
         names = names[:half] + names[-half:]
     values = [[table.get(name, {}).get("PDQ", np.nan) for name in names] for table in tables]
     return _draw_bars(results, names, values, title, ax, dark, size=(6.4, 1.6 + 0.26 * len(names)))
 
 
 def draw_sizes(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """Plot the PDQ of small, medium and large objects (COCO's ranges of area)."""
+    """Plot PDQ of small, medium and large objects (COCO's ranges of area)."""
     tables = [evaluation.per_size() for evaluation in results.values()]
     values = [[table[name]["PDQ"] for name in SIZES[1:]] for table in tables]
     names = [f"{name}, up to {high**0.5:g}²" for name, (_, high) in zip(SIZES[1:-1], AREA_RANGES[1:-1], strict=True)]
@@ -83,9 +83,9 @@ def _draw_bars(
         axes.set_yticks(place, [shorten_name(name) for name in names], parse_math=False)
         axes.invert_yaxis()
         lie_bars(axes)
-        axes.set(xlabel="PDQ, %", title=title)
+        axes.set(xlabel="PDQ [%]", title=title)
         axes.margins(x=0.1, y=0.02)
-        axes.set_xlim(left=0)  # if all are 0, too: PDQ is never negative
+        axes.set_xlim(left=0)  # also if all values are 0
         if any(results):
             add_legend_beside(axes, handles, shorten_names(results), widen=ax is None)
     return axes
@@ -93,14 +93,14 @@ def _draw_bars(
 
 CLASSES = Plot("classes", "PDQ per class", draw_classes)
 
-SIZES_PLOT = Plot("sizes", "PDQ per object size (pixels)", draw_sizes)
+SIZES_PLOT = Plot("sizes", "PDQ per object size [pixels]", draw_sizes)
 
 _TITLES = {"pPDQ": "pairwise (pPDQ)"}
-"""Qualities whose name says too little."""
+"""Qualities with an additional name."""
 
 
 def draw_qualities(results: Results, *, dark: bool = False) -> Any:
-    """Plot how each of the five qualities is distributed over the true positives; return an array of axes."""
+    """Plot histograms of the five qualities over true positives; dashed lines are means. Return an array of axes."""
     edges = np.linspace(0.0, 1.0, 21)
     with set_style(dark) as theme:
         figure, panels = subplots(1, len(QUALITIES), (13.0, 3.0), sharey=True)
@@ -116,8 +116,8 @@ def draw_qualities(results: Results, *, dark: bool = False) -> Any:
                     axes.axvline(values.mean(), color=colour, linewidth=1.0, linestyle=(0, (3, 2)))
             axes.set(xlabel=f"{_TITLES.get(quality, quality)} quality", xlim=(0, 1))
             axes.set_xticks([0, 0.5, 1], ["0", "½", "1"])
-        panels[0].set_ylim(bottom=0)  # without any true positive, too: shares are never negative
-        panels[0].set_ylabel("true positives, %")
+        panels[0].set_ylim(bottom=0)  # also without true positives
+        panels[0].set_ylabel("true positives [%]")
         panels[0].set_title(QUALITY_HISTOGRAMS.title)
         add_figure_legend(figure, results, theme)
     return panels
@@ -126,7 +126,7 @@ def draw_qualities(results: Results, *, dark: bool = False) -> Any:
 QUALITY_HISTOGRAMS = Plot("qualities", "Quality of true positives", draw_qualities)
 
 LEVELS = (0.25, 0.5, 0.75)
-"""Of pPDQ, along which spatial and label quality trade."""
+"""Values of pPDQ with a contour line."""
 
 _MANY_POINTS = 1000
 
@@ -155,7 +155,7 @@ def _draw_scatter(
             across, up = take_hits(evaluation, x), take_hits(evaluation, y)
             alpha = float(np.clip(30.0 / np.sqrt(len(across) + 1), 0.08, 0.6))
             colour = colour_of(theme, number)
-            # Points by the thousand would make a file that takes long to open: they are one picture then.
+            # Thousands of vector points make a file slow to open, so they become one image.
             axes.scatter(
                 across, up, s=12, color=colour, alpha=alpha, linewidths=0, rasterized=len(across) > _MANY_POINTS
             )
@@ -168,15 +168,13 @@ def _draw_scatter(
     return axes
 
 
-SPATIAL_LABEL = Plot("spatial-label", "Where and what", draw_spatial_label)
+SPATIAL_LABEL = Plot("spatial-label", "Spatial and label quality", draw_spatial_label)
 
-FOREGROUND_BACKGROUND = Plot(
-    "foreground-background", "Object covered, background left alone", draw_foreground_background
-)
+FOREGROUND_BACKGROUND = Plot("foreground-background", "Foreground and background quality", draw_foreground_background)
 
 
 def draw_precision_recall(results: Results, *, iou: float = 0.5, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """Plot COCO's precision against recall, the mean over classes that have objects, at an IoU of `iou`."""
+    """Plot COCO's precision against recall at an IoU of `iou`, mean over classes with objects."""
     with set_style(dark) as theme:
         axes = new_axes(ax, (5.2, 4.6))
         handles, labels = [], []
@@ -194,7 +192,7 @@ def draw_precision_recall(results: Results, *, iou: float = 0.5, ax: Axes | None
 
 
 def mean_curve(evaluation: Evaluation, iou: float) -> tuple[Any, Any] | None:
-    """Return recall and the mean precision over the classes that have objects, or None if there are none."""
+    """Return recall and mean precision over classes with objects, or None without objects."""
     measured = evaluation.average_precision
     curves = [measured.curve(name, iou) for name, n in zip(measured.classes, measured.objects[:, 0], strict=True) if n]
     if not curves:
@@ -205,14 +203,14 @@ def mean_curve(evaluation: Evaluation, iou: float) -> tuple[Any, Any] | None:
 PRECISION_RECALL = Plot("precision-recall", "Precision and recall", draw_precision_recall)
 
 COUNTS: dict[str, Any] = {"TP": "-", "FP": "--", "FN": ":"}
-"""Counts and the style of their lines."""
+"""Counts and their line styles."""
 
 MANY = 2.0
-"""Times as many as there are objects: so many false positives hide the other counts unless the axis is logarithmic."""
+"""The axis is logarithmic if a count exceeds this multiple of the number of objects."""
 
 
 def draw_thresholds(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """Plot PDQ, TP, FP and FN against the label threshold; returns the axes of PDQ, the counts lie below it."""
+    """Plot PDQ and below it TP, FP and FN against the label threshold; return the axes of PDQ."""
     from matplotlib.lines import Line2D
 
     levels = np.linspace(0.0, 1.0, 201)
@@ -229,8 +227,8 @@ def draw_thresholds(results: Results, *, ax: Axes | None = None, dark: bool = Fa
             if lower is not None:
                 for count, style in COUNTS.items():
                     lower.plot(levels, curve[count], style, color=colour, linewidth=1.5)
-                    most = max(most, int(np.nan_to_num(curve[count]).max()))  # none below an evaluation's own
-        upper.set(ylabel="PDQ, %", xlim=(0, 1), title=THRESHOLDS.title)
+                    most = max(most, int(np.nan_to_num(curve[count]).max()))  # NaN below an evaluation's own threshold
+        upper.set(ylabel="PDQ [%]", xlim=(0, 1), title=THRESHOLDS.title)
         upper.set_ylim(bottom=0)
         if lower is None:
             upper.set_xlabel("label threshold")
@@ -247,4 +245,4 @@ def draw_thresholds(results: Results, *, ax: Axes | None = None, dark: bool = Fa
     return shown
 
 
-THRESHOLDS = Plot("thresholds", "What a label threshold does", draw_thresholds, pdq_measured)
+THRESHOLDS = Plot("thresholds", "PDQ and counts by label threshold", draw_thresholds, pdq_measured)

@@ -1,7 +1,4 @@
-"""Every plot there is, and what `result.plot` and `probox plot` draw them with.
-
-A new one is a module that makes a `Plot`, and a line in `Plots`.
-"""
+"""All plots, as methods of `result.plot` and files of `probox plot`."""
 
 from __future__ import annotations
 
@@ -28,16 +25,15 @@ from probox.plots.quality import (
 
 
 class Plots:
-    """Plots of one evaluation, or of several under their names.
+    """Plots of one evaluation or of several.
 
-    ``result.plot`` is one of the result alone. Each plot is a method, which returns the matplotlib axes;
-    ``docs/pictures.md`` shows them. All take ``dark=True``, and those of one panel ``ax=``;
-    ``help(Plots(result).thresholds)`` tells more.
+    ``result.plot`` has the plots of one result. Each plot is a method that returns matplotlib axes. All plots accept
+    ``dark=True``, and those with one panel ``ax=``. ``docs/pictures.md`` shows them.
 
     Parameters
     ----------
     results : Evaluation or mapping of str to Evaluation
-        One line, or colour, each.
+        Each result is one line or colour.
 
     Examples
     --------
@@ -67,18 +63,18 @@ class Plots:
 
     def __init__(self, results: Evaluation | Mapping[str, Evaluation]) -> None:
         named = {"": results} if isinstance(results, Evaluation) else label_results(results)
-        # A label that begins with an underscore is hidden from matplotlib's legends.
+        # Matplotlib hides labels that start with an underscore from legends.
         self.results = {f" {name}" if name.startswith("_") else name: one for name, one in named.items()}
         if not self.results:
-            raise InputError("there is nothing to plot")
+            raise InputError("expected at least one result to plot")
 
 
 PLOTS: dict[str, Plot[..., Any]] = {plot.name: plot for plot in vars(Plots).values() if isinstance(plot, Plot)}
-"""Every plot by the name of its file."""
+"""All plots by the name of their file."""
 
 
 def draw_all(results: Mapping[str, Evaluation], *, dark: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield the name and figure of every plot that can be drawn of these results, one at a time."""
+    """Yield the name and figure of each plot that fits these results."""
     import matplotlib.pyplot as plt
 
     shown = Plots(results).results
