@@ -1,10 +1,10 @@
-"""Analyses of many results over a Dask cluster: intervals and a diagnosis of each, one task per result.
+"""Analyse many results on a Dask cluster: confidence intervals and a diagnosis, one task per result.
 
     pip install 'probox[distributed]'
     python examples/dask_analyses.py results/* --dask local:2
 
-Results are folders that `probox evaluate --out` wrote, seen by all workers under the same path. Numbers are those of
-one process: random draws depend on the seed alone.
+Results are folders written by `probox evaluate --out`, with the same path for all workers. Numbers equal those of one
+process: random draws depend on the seed only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from probox.support.parallel import threads_at_most
 
 
 def analyse(folder: str) -> str:
-    """Return what a worker finds out about one result."""
+    """Return the analysis of one result."""
     result = probox.load(folder)
     with threads_at_most(1):  # tasks share the processors
         interval = result.intervals(replicates=200)["PDQ"]
@@ -30,7 +30,7 @@ def main() -> None:
     """Print the analyses in the order of the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", nargs="+", type=Path)
-    parser.add_argument("--dask", default="local", help="local, local:N, or a scheduler's address or file")
+    parser.add_argument("--dask", default="local", help="local, local:N, or the address or file of a scheduler")
     options = parser.parse_args()
     folders = [str(folder.resolve()) for folder in options.results]
     with open_client(options.dask) as client:
@@ -39,5 +39,5 @@ def main() -> None:
         print(f"{Path(folder).name}: {found[index]}\n")
 
 
-if __name__ == "__main__":  # processes of workers read this file, too
+if __name__ == "__main__":  # workers import this file
     main()

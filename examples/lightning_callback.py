@@ -1,8 +1,8 @@
-"""PDQ in every epoch of a Lightning training, with a detector of a few layers on coloured squares.
+"""Log PDQ in every epoch of a Lightning training, with a small detector of coloured squares.
 
     python examples/lightning_callback.py
 
-Needs lightning (and with it torch).
+Requires lightning, which installs torch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SIDE = 64
 
 
 def make_images(count: int, seed: int) -> list[tuple[Any, dict[str, Any]]]:
-    """Return images with one square each, and their targets as torchvision writes them: labels begin at 1."""
+    """Return images with one square each, and targets in torchvision's format: labels begin at 1."""
     import torch
 
     rng = np.random.default_rng(seed)
@@ -40,12 +40,12 @@ def make_images(count: int, seed: int) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def make_module() -> Any:
-    """Return a module that finds one square in an image, and says how unsure it is of its edges."""
+    """Return a module that detects one square per image and predicts the variances of its edges."""
     import lightning
     import torch
 
     class Squares(lightning.LightningModule):
-        """One box, a score for each class and the background, and a variance for each edge."""
+        """Predicts one box, probabilities of classes and background, and a variance per edge."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -57,7 +57,7 @@ def make_module() -> Any:
 
         def forward(self, images: Any) -> tuple[Any, Any, Any]:
             edges, log_var, logits = self.body(images).split([4, 4, 1 + len(CLASSES)], dim=1)
-            # Around the middle half of the image, at first with a sigma of 7 pixels.
+            # Boxes start around the middle half of the image, with a std of 7 pixels.
             first, second = (0.25 + edges[:, :2] / 4) * SIDE, (0.75 + edges[:, 2:] / 4) * SIDE
             boxes = torch.cat([torch.minimum(first, second), torch.maximum(first, second)], dim=1)
             return boxes, (4 + log_var).clamp(-3, 8), logits

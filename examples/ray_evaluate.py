@@ -1,13 +1,12 @@
-"""One evaluation by Ray: a task for each part, or the batches of a data set of predictions.
+"""Evaluate with Ray: one task per part, or batches of a data set of predictions.
 
-    python examples/ray_evaluate.py TRUTH FOUND [--parts 16] [--out DIR]
+    python examples/ray_evaluate.py TRUTH DETECTIONS [--parts 16] [--out DIR]
 
-evaluates each part of the files in a task of its own. With --batches the detections come as Ray has them after
-inference, as a data set with one row per image, and are evaluated a batch at a time. Both print what one process would,
-to the bit.
+evaluates each part of the files in its own task. --batches evaluates batches of a Ray data set with one row per image,
+as inference in Ray Data returns it. Results are bit-identical to those of one process.
 
-Needs ray[data]. Where RAY_ADDRESS names a cluster, that cluster does it: probox must be installed on its machines, and
-the files must lie where all of them see them.
+Requires ray[data]. RAY_ADDRESS selects a cluster: probox must be installed on its machines, and the files must have the
+same path on all of them.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ Batch = dict[str, Any]
 
 
 def evaluate_part(row: Batch, truth: str, found: str, parts: int, keep: str) -> Batch:
-    """Evaluate one part of the files, in a worker; Ray counts rows from 0."""
+    """Evaluate one part of the files in a worker; Ray numbers rows from 0."""
     part = f"{row['id'] + 1}/{parts}"
     result = probox.evaluate(truth, found, part=part, keep=keep, threads=1)
     return {"part": part, "result": result.to_bytes()}
 
 
 def evaluate_files(asked: argparse.Namespace) -> Any:
-    """Return the whole of two files: as many rows as there are parts, each a task, each of one processor."""
-    given = {"truth": asked.truth, "found": asked.found, "parts": asked.parts, "keep": asked.keep}
+    """Evaluate two files: one row and one task of one processor per part."""
+    given = {"truth": asked.truth, "found": asked.detections, "parts": asked.parts, "keep": asked.keep}
     numbers = ray.data.range(asked.parts, override_num_blocks=asked.parts)
     rows = numbers.map(evaluate_part, fn_kwargs=given, num_cpus=1)
     return probox.merge([probox.from_bytes(row["result"]) for row in rows.iter_rows()])
 
 
 class Judge:
-    """Evaluates batches of predictions; a worker reads the ground truth once."""
+    """Evaluates batches of predictions. Each worker reads the ground truth once."""
 
     def __init__(self, truth: str, classes: tuple[str, ...]) -> None:
         self.truth = probox.read_truth(truth)
@@ -59,14 +58,14 @@ class Judge:
 
 
 def evaluate_batches(asked: argparse.Namespace) -> Any:
-    """Return the whole of a data set of predictions: one row per image, also of images where nothing was found."""
+    """Evaluate a data set of predictions with one row per image, including images without detections."""
     truth = probox.read_truth(asked.truth)
-    found = probox.read_detections(asked.found, truth)
-    predictions = ray.data.from_items(rows_of(found, truth))  # in your pipeline: what the model's map_batches returns
+    found = probox.read_detections(asked.detections, truth)
+    predictions = ray.data.from_items(rows_of(found, truth))  # in your pipeline: the result of the model's map_batches
     given, two = (asked.truth, found.classes), ray.data.ActorPoolStrategy(size=2)
     judged = predictions.map_batches(Judge, fn_constructor_args=given, batch_size=4, compute=two)
     result = probox.merge([probox.from_bytes(row["result"]) for row in judged.iter_rows()])
-    # The join of parts knows which are missing. These are no parts: an image without a row would be no image at all.
+    # Batches are not parts, so merge cannot detect missing ones: an image without a row would not be counted.
     missing = set(truth.image_ids.tolist()) - set(result.dataset.image_ids.tolist())
     if missing:
         raise SystemExit(f"images without a row: {len(missing)}, the first is image {min(missing)}")
@@ -74,7 +73,7 @@ def evaluate_batches(asked: argparse.Namespace) -> Any:
 
 
 def rows_of(found: probox.Detections, truth: probox.GroundTruth) -> list[Batch]:
-    """Return the detections of each image of the truth as a row."""
+    """Return one row with the detections of each image of the ground truth."""
     rows = []
     for image_id in truth.image_ids.tolist():
         own = found[found.image_ids == image_id]
@@ -84,14 +83,14 @@ def rows_of(found: probox.Detections, truth: probox.GroundTruth) -> list[Batch]:
 
 
 def main() -> None:
-    """Evaluate, print and keep."""
+    """Evaluate, print and save."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("truth", type=absolute, help="files of any format")
-    options.add_argument("found", type=absolute)
+    options.add_argument("detections", type=absolute)
     options.add_argument("--parts", type=int, default=16)
-    options.add_argument("--batches", action="store_true", help="a data set of predictions instead of parts of files")
-    options.add_argument("--keep", default="all", choices=("summary", "matches", "all"), help="what a part keeps")
-    options.add_argument("--out", help="keep the joined result in this folder")
+    options.add_argument("--batches", action="store_true", help="evaluate a data set of predictions, not files")
+    options.add_argument("--keep", default="all", choices=("summary", "matches", "all"), help="data stored per part")
+    options.add_argument("--out", help="save the merged result in this folder")
     asked = options.parse_args()
 
     alone = {"num_cpus": 2, "include_dashboard": False}
@@ -106,7 +105,7 @@ def main() -> None:
 
 
 def absolute(path: str) -> str:
-    """Return a path that means the same in workers, whose current folder may be another."""
+    """Return an absolute path: workers may have another current folder."""
     return path if "://" in path else str(Path(path).absolute())
 
 

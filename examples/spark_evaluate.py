@@ -1,12 +1,12 @@
-"""One evaluation by Spark: a task for each part, joined on the driver.
+"""Evaluate with Spark: one task per part, merged on the driver.
 
-    python examples/spark_evaluate.py TRUTH FOUND [--parts 16] [--out DIR]
+    python examples/spark_evaluate.py TRUTH DETECTIONS [--parts 16] [--out DIR]
 
-prints what one process would, to the bit. The same file is for spark-submit, which says where the cluster is; without
-it, --master local[2] is two processors of this machine.
+prints a result that is bit-identical to that of one process. With spark-submit the file runs on a cluster; --master
+local[2] uses two processors of this machine.
 
-Needs pyspark, pandas, pyarrow and Java. probox must be installed for the Python of the executors, and the files must
-lie where all of them see them.
+Requires pyspark, pandas, pyarrow and Java. probox must be installed for the Python of the executors, and the files must
+have the same path on all machines.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import probox
 
 
 def evaluate_files(spark: SparkSession, asked: argparse.Namespace) -> Any:
-    """Return the whole of two files: as many rows as there are parts, each a task."""
-    truth, found, parts, keep = asked.truth, asked.found, asked.parts, asked.keep  # what the executors are sent
+    """Evaluate two files: one row and one task per part."""
+    truth, found, parts, keep = asked.truth, asked.detections, asked.parts, asked.keep  # sent to the executors
 
     def evaluate_parts(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for frame in frames:
@@ -40,8 +40,8 @@ def evaluate_files(spark: SparkSession, asked: argparse.Namespace) -> Any:
 
 
 def session(master: str | None) -> SparkSession:
-    """Return Spark, on this machine if `master` says so, otherwise wherever spark-submit wants it."""
-    # Executors take "python3" unless told: not the one of this environment.
+    """Return a Spark session, of `master` or of spark-submit."""
+    # The default is "python3", which may not be the Python of this environment.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("probox").config("spark.ui.showConsoleProgress", "false")
     if master is not None:
@@ -53,14 +53,14 @@ def session(master: str | None) -> SparkSession:
 
 
 def main() -> None:
-    """Evaluate, print and keep."""
+    """Evaluate, print and save."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("truth", type=absolute, help="files of any format")
-    options.add_argument("found", type=absolute)
+    options.add_argument("detections", type=absolute)
     options.add_argument("--parts", type=int, default=16)
-    options.add_argument("--keep", default="all", choices=("summary", "matches", "all"), help="what a part keeps")
-    options.add_argument("--master", help="such as local[2]; leave it out for spark-submit")
-    options.add_argument("--out", help="keep the joined result in this folder")
+    options.add_argument("--keep", default="all", choices=("summary", "matches", "all"), help="data stored per part")
+    options.add_argument("--master", help="such as local[2]; omit it with spark-submit")
+    options.add_argument("--out", help="save the merged result in this folder")
     asked = options.parse_args()
 
     spark = session(asked.master)
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def absolute(path: str) -> str:
-    """Return a path that means the same in executors, whose current folder may be another."""
+    """Return an absolute path: executors may have another current folder."""
     return path if "://" in path else str(Path(path).absolute())
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The paper's Table 1 with three small detectors: plain, with a constant sigma as control, with sigmas of their own, by
 # the paper's literal recipes, and calibrated on other images. probox detect makes the files, probox calibrate the
-# calibrated ones, probox table the table of docs/table1.md, and insights.py judges what the paper concludes.
+# calibrated ones, probox table the table of docs/experiments.md, and insights.py judges what the paper concludes.
 #
 #   examples/table1.sh COCO_DIR OUT_DIR [TRUTH_JSON]
 #

@@ -1,12 +1,12 @@
-"""Train a detector that knows how unsure it is, with pPDQ itself as the loss: something to start from.
+"""Train a probabilistic detector with pPDQ as the loss: a template.
 
     python examples/train_probabilistic_detector.py --out found.json
 
-trains a small detector on made-up scenes twice: first as detectors are usually trained, with an L1 loss of its boxes,
-which are plain ones; then on, with `probox.torch.ppdq_loss` and a head that says how unsure every edge is. It prints
-PDQ after both, and writes the detections. It needs PyTorch (pip install 'probox[torch]') and about a minute.
+trains a small detector on synthetic scenes in two stages: first with an L1 loss of its boxes, without covariances, then
+with `probox.torch.ppdq_loss` and a head that predicts the covariances of corners. It prints PDQ after each stage and
+writes the detections. It requires PyTorch (pip install 'probox[torch]') and takes about a minute.
 
-What to replace by your own is marked with YOURS.
+YOURS marks the places to replace by your own code.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ CELLS = SIDE // STRIDE
 
 
 class Detector(nn.Module):
-    """YOURS: any detector that has a vector of features for each of its boxes.
+    """YOURS: any detector with a feature vector for each box.
 
-    This one has a grid of cells, each of which says whether an object is centred in it, which one, and where.
+    Each cell of a grid predicts whether an object is centred in it, its class and its box.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Detector(nn.Module):
         self.body = nn.Sequential(*layers)
         self.head = nn.Linear(CHANNELS, 1 + len(CLASSES) + 4)
         nn.init.constant_(self.head.bias[0], -3.5)  # most cells have no object
-        # The one addition to a detector: from the features of a box to the Gaussians of its corners.
+        # The only addition to a detector: maps the features of a box to the covariances of its corners.
         self.spread = GaussianCorners(CHANNELS, start_sigma=0.08)
         along = (torch.arange(CELLS) + 0.5) * STRIDE
         y, x = torch.meshgrid(along, along, indexing="ij")
@@ -61,7 +61,7 @@ class Detector(nn.Module):
 
 
 def owners(scenes: Scenes) -> torch.Tensor:
-    """YOURS: which box is to say which object. Here: the cell under its centre; others speak for none (-1)."""
+    """YOURS: the object assigned to each box: here to the cell at its centre, and -1 for other cells."""
     centres = (scenes.boxes[:, :2] + scenes.boxes[:, 2:] + 1.0) / 2
     cells = (centres // STRIDE).astype(int).clip(0, CELLS - 1)
     owner = np.full((scenes.count, CELLS * CELLS), -1)
@@ -70,7 +70,7 @@ def owners(scenes: Scenes) -> torch.Tensor:
 
 
 def train(detector: Detector, scenes: Scenes, steps: int, rate: float, *, probabilistic: bool, seed: int) -> None:
-    """Train for some steps, with plain boxes or with Gaussian corners."""
+    """Train for some steps, with or without covariances."""
     pictures, owner = torch.from_numpy(render(scenes)), owners(scenes)  # YOURS: a data loader
     truth, labels = torch.from_numpy(scenes.pixel_boxes).float(), torch.from_numpy(scenes.labels)
     generator = torch.Generator().manual_seed(seed)
@@ -84,13 +84,13 @@ def train(detector: Detector, scenes: Scenes, steps: int, rate: float, *, probab
         found = functional.binary_cross_entropy_with_logits(objectness, speaks.float(), reduction="sum") / len(which)
         named = functional.cross_entropy(logits[speaks], labels[which])
         if probabilistic:
-            # x2 and y2 name the last pixel, as everywhere in probox; inclusive=False if yours are where it ends.
+            # x2 and y2 name the last pixel, as everywhere in probox; pass inclusive=False if yours are its outer edge.
             placed = ppdq_loss(
                 boxes[speaks],
                 **detector.spread(features[speaks], boxes[speaks]).arguments(),
                 label_logits=logits[speaks],
                 truth_labels=labels[which],
-                truth_boxes=truth[which],  # or truth_masks=, for objects that do not fill their boxes
+                truth_boxes=truth[which],  # or truth_masks= for objects with masks
                 image_size=(SIDE, SIDE),
             )
         else:
@@ -106,7 +106,7 @@ def train(detector: Detector, scenes: Scenes, steps: int, rate: float, *, probab
 
 @torch.no_grad()
 def detect(detector: Detector, scenes: Scenes, *, probabilistic: bool) -> probox.Detections:
-    """Return the detections in all images: cells that are surer than their neighbours."""
+    """Return the detections in all images: cells with a higher score than their neighbours."""
     detector.eval()
     features, objectness, logits, boxes = detector(torch.from_numpy(render(scenes)))
     scores = objectness.sigmoid()
@@ -124,19 +124,19 @@ def detect(detector: Detector, scenes: Scenes, *, probabilistic: bool) -> probox
 
 
 def main() -> None:
-    """Train, measure, train on, measure again, write."""
+    """Train and evaluate both stages, and write the detections."""
     parser = argparse.ArgumentParser(description="Train a small detector with pPDQ as its loss.")
-    parser.add_argument("--steps", type=int, default=600, help="of each half of the training [600]")
-    parser.add_argument("--images", type=int, default=2000, help="to learn from [2000]")
-    parser.add_argument("--test-images", type=int, default=300, help="to measure on [300]")
-    parser.add_argument("--seed", type=int, default=0, help="[0]")
-    parser.add_argument("--out", default="found.json", help="where detections go [found.json]")
+    parser.add_argument("--steps", type=int, default=600, help="steps per stage [600]")
+    parser.add_argument("--images", type=int, default=2000, help="training images [2000]")
+    parser.add_argument("--test-images", type=int, default=300, help="test images [300]")
+    parser.add_argument("--seed", type=int, default=0, help="random seed [0]")
+    parser.add_argument("--out", default="found.json", help="file for the detections [found.json]")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
-    learned = draw_scenes(options.images, 2 * options.seed)  # YOURS, too
+    learned = draw_scenes(options.images, 2 * options.seed)  # YOURS
     unseen = draw_scenes(options.test_images, 2 * options.seed + 1)
     detector = Detector()
-    for name, probabilistic, rate in (("L1, plain boxes", False, 3e-3), ("then pPDQ", True, 3e-3)):
+    for name, probabilistic, rate in (("L1, no covariances", False, 3e-3), ("pPDQ", True, 3e-3)):
         print(name)
         train(detector, learned, options.steps, rate, probabilistic=probabilistic, seed=options.seed)
         found = detect(detector, unseen, probabilistic=probabilistic)

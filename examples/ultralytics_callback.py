@@ -1,8 +1,8 @@
-"""PDQ in every epoch of an Ultralytics training, on a data set of coloured squares that is made on the spot.
+"""Log PDQ in every epoch of an Ultralytics training, on a synthetic data set of coloured squares.
 
     python examples/ultralytics_callback.py [FOLDER]
 
-Needs ultralytics and Pillow.
+Requires ultralytics and Pillow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SIDE = 64
 
 
 def make_data(folder: Path, images: int = 8) -> Path:
-    """Draw squares on grey, write photos and labels as Ultralytics wants them, return data.yaml."""
+    """Write images of squares and their labels in Ultralytics' format; return the path of data.yaml."""
     from PIL import Image
 
     rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def make_data(folder: Path, images: int = 8) -> Path:
 
 
 def train(folder: Path, *, epochs: int = 2, model: str = "yolov8n.yaml", **options: Any) -> tuple[Any, Any]:
-    """Train for a few epochs; return the model and the callback, which knows the PDQ of each."""
+    """Train for a few epochs; return the model and the callback with the PDQ of each epoch."""
     from ultralytics import YOLO
 
     from probox.adapters import UltralyticsPDQ
@@ -60,7 +60,7 @@ def train(folder: Path, *, epochs: int = 2, model: str = "yolov8n.yaml", **optio
 
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp())
-    # Two epochs from random weights find nothing yet: count everything, to see numbers at all.
+    # After two epochs from random weights, all scores are low: keep all detections.
     _, pdq = train(folder.resolve(), score_threshold=0.001, uncertainty="edge-distribution")
     for number, entry in enumerate(pdq.history):
         print(f"validation {number}: PDQ {entry['PDQ']:.6f}")

@@ -1,4 +1,4 @@
-"""The recipes of docs/cluster.md, and how their lines for the shell are run: as pasted, as a process of their own."""
+"""The recipes of docs/cluster.md; their shell commands run as pasted, in a process of their own."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```", re.M | re.S)
 RECIPES = {match["slug"]: match["text"] for match in SECTION.finditer(PAGE.read_text(encoding="utf-8"))}
 
 BEFORE = BLOCK.findall(PAGE.read_text(encoding="utf-8").partition("## Recipes\n")[2].partition("\n### ")[0])
-"""Language and code of what comes before the recipes."""
+"""Language and code of the blocks between the heading and the first recipe."""
 
 LONGEST = 300
-"""Seconds that a recipe may take on a busy machine."""
+"""Timeout of a recipe on a busy machine, in seconds."""
 
 
 def blocks_of(slug: str, language: str) -> list[str]:
@@ -32,23 +32,23 @@ def blocks_of(slug: str, language: str) -> list[str]:
 
 
 def lines_of(slug: str) -> list[str]:
-    """Return the lines for the shell of a recipe."""
+    """Return the shell commands of a recipe."""
     return [line for code in blocks_of(slug, "sh") for line in dedent(code).splitlines()]
 
 
 def run_line(line: str, folder: Path, *, first: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a line in a folder; whatever it leaves running is ended.
+    """Run a line in a folder, and end the processes that it leaves running.
 
     Parameters
     ----------
     line : str
-        For bash.
+        Command for bash.
     folder : Path
-        The current folder, which is also the home: engines keep files of their own there.
+        The current folder, also the home: engines write files there.
     first : Path, optional
-        Where commands are looked for before those of this environment.
+        Folder of commands that precede those of this environment.
     **more : str
-        Variables of the environment.
+        Environment variables.
     """
     path = [str(first)] if first else []
     path += [str(Path(sys.executable).parent), os.environ["PATH"]]

@@ -1,4 +1,4 @@
-"""The recipe for Ray: parts of files as tasks, and batches of a data set of predictions."""
+"""The recipe for Ray: one task per part, and batches of a data set of predictions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def short() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("line", "out"), [(BY_PARTS, "R"), (BY_BATCHES, "B")])
-def test_workers_say_what_one_process_does(
+def test_workers_give_the_result_of_one_process(
     line: str, out: str, here: Path, alone: probox.Evaluation, short: str
 ) -> None:
     run = run_line(line, here, RAY_TMPDIR=short)

@@ -1,7 +1,7 @@
-"""The recipes that need no more than a shell: xargs, and an array of Slurm.
+"""The shell recipes: xargs, and a Slurm array.
 
-There is no Slurm here. A stand-in of a few lines plays its part: it runs the tasks of an array in turn, each with the
-variables that Slurm gives it and from a copy of the script elsewhere, as Slurm does.
+A short script simulates Slurm: it runs the tasks of an array in turn, each with the variables of Slurm and from a copy
+of the script, as Slurm does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ cpus=$(sed -n 's/^#SBATCH --cpus-per-task=//p' "$1")
 case $array in *-*) tasks=$(seq "${array%-*}" "${array#*-}") ;; *) tasks=${array//,/ } ;; esac
 copy=$(mktemp -d)/slurm_script; cp "$1" "$copy"; shift
 for task in $tasks; do
-  [[ " ${DOWN:-} " = *" $task "* ]] && continue  # as if the task's machine had gone down
+  [[ " ${DOWN:-} " = *" $task "* ]] && continue  # simulates a machine failure
   SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_COUNT=$(wc -w <<< "$tasks") SLURM_CPUS_PER_TASK=$cpus \
     bash "$copy" "$@" > "slurm-$task.log" 2>&1 || true
 done
@@ -50,7 +50,7 @@ echo "4711;cluster"
 
 @pytest.fixture
 def slurm(tmp_path: Path) -> Path:
-    """Return a folder with a stand-in for sbatch."""
+    """Return a folder with a simulated sbatch."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "sbatch").write_text(SBATCH)
@@ -64,7 +64,7 @@ def test_scripts_are_whole(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Evaluation) -> None:
+def test_xargs_evaluates_missing_parts_only(here: Path, alone: probox.Evaluation) -> None:
     run = run_line(XARGS, here)
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith(table(alone))
@@ -75,9 +75,9 @@ def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Eval
     for part in "35":
         shutil.rmtree(here / "R.parts" / part)
     before = times(here / "R.parts")
-    joined = run_line("probox merge R.parts/* --out R", here)
-    assert joined.returncode == 1
-    assert "parts 3, 5 of 6 are missing" in joined.stderr
+    merged = run_line("probox merge R.parts/* --out R", here)
+    assert merged.returncode == 1
+    assert "parts 3, 5 of 6 are missing" in merged.stderr
     assert not (here / "R").exists()
     (again,) = re.findall(r"`(ONLY=[^`]+)`", RECIPES["xargs"])
     run = run_line(again, here)
@@ -89,7 +89,7 @@ def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Eval
 
 
 @pytest.mark.slow
-def test_xargs_takes_no_old_parts_for_new_ones(here: Path) -> None:
+def test_xargs_rejects_old_parts(here: Path) -> None:
     assert run_line(XARGS.replace("PARTS=6", "PARTS=2"), here).returncode == 0
     other = XARGS.replace("probabilistic.json", "deterministic.json").replace("PARTS=6", "PARTS=2")
     run = run_line(other, here)
@@ -105,7 +105,7 @@ def test_xargs_takes_no_old_parts_for_new_ones(here: Path) -> None:
 
 
 @pytest.mark.slow
-def test_xargs_says_why_parts_failed(here: Path) -> None:
+def test_xargs_prints_the_error_of_a_part(here: Path) -> None:
     run = run_line(XARGS.replace("probabilistic.json", "broken.json").replace("PARTS=6", "PARTS=2"), here)
     assert run.returncode != 0
     assert run.stdout == ""
@@ -118,13 +118,13 @@ def test_slurm(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
     line = SLURM.removesuffix("R") + "'my result' --label-threshold 0.6"
     run = run_line(line, here, first=slurm)
     assert run.returncode == 0, run.stderr
-    deterministic = alone.at_threshold(0.6)
-    assert deterministic.pdq != alone.pdq
-    assert run.stdout.startswith(table(deterministic))
-    assert_equal(probox.load(here / "my result" / "probabilistic"), deterministic)
-    tasks, join = (here / "sbatch.log").read_text().splitlines()
+    expected = alone.at_threshold(0.6)
+    assert expected.pdq != alone.pdq
+    assert run.stdout.startswith(table(expected))
+    assert_equal(probox.load(here / "my result" / "probabilistic"), expected)
+    tasks, merge = (here / "sbatch.log").read_text().splitlines()
     assert tasks == "--parsable examples/slurm_array.sh"
-    assert join.startswith("--dependency=afterany:4711 ")
+    assert merge.startswith("--dependency=afterany:4711 ")
 
     again = run_line(line, here, first=slurm)
     assert again.returncode != 0
@@ -133,20 +133,20 @@ def test_slurm(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
 
 
 @pytest.mark.slow
-def test_tasks_of_slurm_that_failed_are_named_and_run_again(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
+def test_failed_slurm_tasks_are_named_and_run_again(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
     assert run_line(SLURM, here, first=slurm, DOWN="3 7").returncode != 0
-    joined = run_line("probox merge R.parts/* --out R", here)
-    assert joined.returncode == 1
-    assert "parts 3, 7 of 16 are missing" in joined.stderr
+    merged = run_line("probox merge R.parts/* --out R", here)
+    assert merged.returncode == 1
+    assert "parts 3, 7 of 16 are missing" in merged.stderr
     (again,) = re.findall(r"`(PARTS=16 sbatch [^`]+)`", RECIPES["slurm"])
-    (join,) = re.findall(r"`(probox merge [^`]+)`", RECIPES["slurm"])
-    run = run_line(f"{again} && {join}", here, first=slurm)
+    (merge,) = re.findall(r"`(probox merge [^`]+)`", RECIPES["slurm"])
+    run = run_line(f"{again} && {merge}", here, first=slurm)
     assert run.returncode == 0, run.stderr
     assert_equal(probox.load(here / "R" / "probabilistic"), alone)
 
 
 def table(result: probox.Evaluation) -> str:
-    """Return the numbers of a result as they are printed, without the line about the convention."""
+    """Return the printed table of a result, without the line about the convention."""
     return str(result).rpartition("\n")[0]
 
 

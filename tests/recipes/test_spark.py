@@ -1,4 +1,4 @@
-"""The recipe for Spark, which runs here with two processors of one machine."""
+"""The recipe for Spark, with two processors of one machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import probox
 
 (LINE,) = lines_of("spark")
 QUICK = {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""Java compiles less, which suits a run of seconds."""
+"""Less compilation by Java, which is faster for a run of seconds."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -24,11 +24,11 @@ pytestmark = [
 ]
 
 
-def test_tasks_say_what_one_process_does(here: Path, alone: probox.Evaluation, tmp_path: Path) -> None:
+def test_tasks_give_the_result_of_one_process(here: Path, alone: probox.Evaluation, tmp_path: Path) -> None:
     run = run_line(LINE, here, SPARK_LOCAL_DIRS=str(tmp_path), **QUICK)
     assert run.returncode == 0, run.stderr
     assert run.stdout == f"{alone}\n"
-    np.testing.assert_equal(probox.load(here / "R").summary(), alone.summary())  # to the bit; matches have no tables
+    np.testing.assert_equal(probox.load(here / "R").summary(), alone.summary())  # bit-identical; matches have no tables
 
 
 def test_a_task_that_fails_leaves_no_result(here: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The recipe for torchrun: two processes, by parts of files and in a validation loop."""
+"""The recipe for torchrun: two processes, with parts of files and in a validation loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.skipif(find_spec("torch") is None, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("line", "out"), [(BY_FILES, "R"), (BY_LOOP, "L")])
-def test_two_processes_say_what_one_does(line: str, out: str, here: Path, alone: probox.Evaluation) -> None:
+def test_two_processes_give_the_result_of_one(line: str, out: str, here: Path, alone: probox.Evaluation) -> None:
     run = run_line(line, here, **QUIET)
     assert run.returncode == 0, run.stderr
     assert run.stdout == f"{alone}\n"  # once, not by each process
