@@ -43,9 +43,11 @@ def keep(source: Path, name: str, width: int, *, colours: int | None = 128) -> N
 
 
 def experiments(run: Path) -> None:
-    """Keep figures of an output folder of `probox experiment run` that pages show, and tables that pages link to."""
+    """Update the figures and tables that are kept here from an output folder of `probox experiment run`."""
     for source in sorted(run.glob("*.png")):
         folder = "training" if source.stem.startswith("training") else "experiments"
+        if not (HERE / folder / source.name).exists():
+            continue
         colours = None if source.stem == "training-scenes" else 128  # it contains pictures
         keep(source, f"{folder}/{source.name}", WIDTHS.get(source.stem, 1600), colours=colours)
         rows = HERE / folder / f"{source.stem}.csv"

@@ -75,8 +75,10 @@ def test_figures_of_experiments_are_kept_as_they_are_here(tmp_path: Path, monkey
         folder.mkdir(parents=True)
     (run / "plane.csv").write_text("new")
     (kept / "experiments" / "plane.csv").write_text("old")
-    for name in ("plane", "training"):
+    for name in ("plane", "training", "scaling"):
         pillow.radial_gradient("L").resize((3200, 200)).save(run / f"{name}.png")
+    for name in ("experiments/plane", "training/training"):  # scaling is not kept here
+        (kept / f"{name}.png").touch()
     monkeypatch.setattr(make, "HERE", kept)
     make.experiments(run)
     shapes = {}

@@ -15,7 +15,7 @@ import probox
 ROOT = Path(__file__).resolve().parents[3]
 COCO_FILES = ("instances_val2017.json", "detections.json")
 FILES = {
-    "beyond": ("truth.json", "found.json"),
+    "beyond": ("truth.json", "detections.json"),
     "boxes": COCO_FILES,
     "comparing": ("truth.json", "ssdlite.json", "yolox.json"),
     "diagnosis": ("truth.json", "detections.json"),
