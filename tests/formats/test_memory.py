@@ -275,9 +275,7 @@ def test_corners_unsure_by_a_whole_huge_image(tmp_path: Path, preset: str) -> No
         found.write_text(json.dumps([row, row | {"covars": [corner, corner]}]))
         status, words = run("evaluate", truth, found, "--preset", preset, "--measures", "pdq")
         assert status == expected, words
-    assert (
-        "found.json: image 1: detection 1: expected a box whose corners vary over at most 67,108,864 pixels" in words
-    )
+    assert "found.json: image 1: detection 1: expected a box whose corners vary over at most 67,108,864 pixels" in words
     assert words.count("\n") == 1
 
 

@@ -331,9 +331,7 @@ def test_unknown_names_are_left_out_and_counted(write: Write, truth: GroundTruth
 
 def test_not_one_name_is_known(write: Write, truth: GroundTruth) -> None:
     path = write([entry(), entry(image_id="ten"), entry(image_id="two")])
-    with pytest.raises(
-        InputError, match=r"\[1\]\.image_id: none of its 2 images is in the ground truth"
-    ):
+    with pytest.raises(InputError, match=r"\[1\]\.image_id: none of its 2 images is in the ground truth"):
         read_coco_results(path, truth)
     bare = truth.dataset.replace(file_names=("", ""))
     with pytest.raises(InputError, match="add file_name to the images of the ground truth"):

@@ -103,7 +103,9 @@ def test_a_set_takes_the_place_of_an_earlier_one(memory: Any) -> None:
     refused(lambda: write_parquet(SET, truth, shards=2), "is there already and does not hold ground truth", SET)
     memory.pipe("/bucket/found/photo.png", b"mine")
     refused(lambda: write_parquet(SET, FOUND, shards=2), "is in the way", f"{SET}/photo.png: ")
-    refused(lambda: write_parquet("memory://bucket", FOUND, shards=2), "is not empty, and is not a set", "memory://bucket")
+    refused(
+        lambda: write_parquet("memory://bucket", FOUND, shards=2), "is not empty, and is not a set", "memory://bucket"
+    )
     write_parquet("memory://bucket/one.parquet", FOUND)
     refused(lambda: write_parquet("memory://bucket/one.parquet", FOUND, shards=2), "is a file, expected", "memory:")
 
