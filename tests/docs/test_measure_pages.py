@@ -74,14 +74,16 @@ def test_numpy_and_probox_agree(name: str) -> None:
         found = re.findall(r"([\d.]+)", printed)
         assert len(set(found)) == 1
         return
-    pairs = re.findall(r"(?:NumPy|best s) ([\d.]+)(?:, probox| \() ?([\d.]+)", printed)
+    pairs = re.findall(r"NumPy ([\d.]+), probox ([\d.]+)", printed)
     assert pairs
     assert all(ours == theirs for ours, theirs in pairs), printed
 
 
 @each_measure
 def test_numbers_of_a_page_are_those_of_the_registry(name: str) -> None:
-    (said,) = re.findall(r"^\*\*Output\*\* of `--measures [\w-]+`: (.+?)(?:\n\n|\Z)", sections(name)["Definition"], flags=re.M | re.S)
+    (said,) = re.findall(
+        r"^\*\*Output\*\* of `--measures [\w-]+`: (.+?)(?:\n\n|\Z)", sections(name)["Definition"], flags=re.M | re.S
+    )
     columns = [column.key for column in MEASURE[name].columns]
     told = re.findall(r"`([^`]+)`", said)
     also = {"1-moLRP", "coverage_z68"}  # what tables print
@@ -146,7 +148,7 @@ def test_the_index_lists_every_measure() -> None:
 def test_the_guide_says_of_every_measure_what_it_cannot_see() -> None:
     guide = (DOCS / "which-measure.md").read_text(encoding="utf-8")
     table = guide.split("## Limitations\n")[1].split("\n## ")[0]
-    assert re.findall(r"^\| \[[^\]]+\]\(measures/([\w-]+)\.md\) \| .+ \|$", table, flags=re.M) == NAMES
+    assert sorted(re.findall(r"\]\(measures/([\w-]+)\.md\)", table)) == sorted(NAMES)
     asked = re.findall(r"^\| \[[^\]]+\]\(#([\w-]+)\) \|", guide, flags=re.M)
     headings = re.findall(r"^## (.+)$", guide, flags=re.M)
     slugs = [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
