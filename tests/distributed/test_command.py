@@ -67,7 +67,7 @@ def test_what_a_failed_run_kept_is_said_and_taken_up(
         status, out, err = run(capfd, *arguments)
     assert (status, out) == (1, "")
     assert err.splitlines() == [
-        "8 finished parts are kept in results.partial; the same command goes on from there",
+        "8 finished parts are kept in results.partial; repeat the command to continue",
         "probox: results/found: cannot be written: No space left on device",
     ]
     status, _, err = run(capfd, *arguments, "--label-threshold", "0.5")
@@ -75,15 +75,15 @@ def test_what_a_failed_run_kept_is_said_and_taken_up(
     assert "results.partial/found: an interrupted run with other settings (convention) left its results here; " in err
     status, _, err = run(capfd, *arguments)
     assert status == 0
-    assert err.splitlines()[0] == "found: 8 of 8 parts were done before"
+    assert err.splitlines()[0] == "found: continued with 8 of 8 parts finished before"
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--dask", "local", "--part", "1/2"], "--dask cuts images into parts by itself: leave out --part."),
-        (["--dask", "local", "--threads", "2"], "--threads is about one process"),
+        (["--dask", "local", "--part", "1/2"], "--dask splits the images itself: leave out --part."),
+        (["--dask", "local", "--threads", "2"], "--threads does not apply to the workers of --dask: leave it out."),
     ],
 )
 def test_options_that_do_not_go_together(

@@ -72,13 +72,13 @@ def test_a_measure_of_the_registry_has_its_column(
     assert results["deterministic"].summary()["hit_score"] < results["probabilistic"].summary()["hit_score"]
     assert browser.js(best) == "0"  # the toy's low numbers are the better ones
     assert browser.js("return document.querySelector('#summary [data-key=hit_score]').title") == (
-        "mean score of true positives, of all detections; lower is better"
+        "mean score of true positives, all detections; lower is better"
     )
     assert browser.count('#classes [data-key="hit_score"]') == 0  # it cannot follow the threshold
     browser.choose("#threshold", "0.5")
     assert summary_cell(browser, 0, "hit_score") == "\u2013"  # never the number of another threshold
     hint = browser.js("return document.querySelector('#summary td[data-column=hit_score]').title")
-    assert hint.startswith("not known at a threshold")
+    assert hint.startswith("not available at a threshold")
 
 
 def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
@@ -410,7 +410,7 @@ def test_pictures_show_what_is_above_the_best_threshold_and_all_on_demand(browse
     browser.wait(lambda: browser.js("return window.rings.length > 0"))
     assert browser.js("return window.rings") == pytest.approx([2.0, 2.0])  # one std, at both corners of one detection
     said = browser.text(".pane .limit")
-    assert said.startswith("1 of 100 drawn: above 0.3")
+    assert said.startswith("1 of 100 detections drawn: above 0.3")
     assert "best threshold on these images" in said
     assert [label["text"] for label in browser.js("return probox.panes()[0].labels")] == ["boat 90"]
     browser.js("window.rings = []")
@@ -431,11 +431,11 @@ def test_at_most_20_detections_have_rings_and_labels(browser: Browser, crowded: 
 
 def test_the_gallery_says_what_its_pictures_show_and_an_empty_one_comes_last(browser: Browser, crowded: Path) -> None:
     browser.open(crowded)
-    assert browser.text("#sort option:checked") == "most points lost"
+    assert browser.text("#sort option:checked") == "largest loss"
     assert browser.js("return probox.order") == [0, 2, 1]  # the second image has neither objects nor detections
     assert "above 0.3" in browser.text("#limit")
     browser.js("document.querySelector('#limit button').click()")
-    assert browser.text("#limit").startswith("Pictures show all detections.")
+    assert browser.text("#limit").startswith("Images show all detections.")
 
 
 def test_a_match_of_the_wrong_class_says_so_in_its_own_colour(browser: Browser, crowded: Path) -> None:

@@ -213,8 +213,8 @@ def test_filters_say_what_passes(results: dict[str, Evaluation]) -> None:
     ]  # fmt: skip
     name = next(iter(results.values())).classes[1]
     expected = [
-        "", name, f"small {name}, missed", "spatial 12.5 to 50 %",
-        "missed by deterministic, found by probabilistic", "",
+        "", name, f"small {name}, missed", "spatial 12.5 to 50%",
+        "missed by deterministic, detected by probabilistic", "",
     ]  # fmt: skip
     answers = select(results, states)
     assert [told["words"] for told in answers] == expected

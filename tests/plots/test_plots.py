@@ -204,7 +204,7 @@ def test_points_and_lines_are_differences_and_intervals(results: dict[str, Evalu
     assert drawn[1].get_markerfacecolor() == LIGHT.ground  # mAP is the same
     assert (
         axes.get_xlabel()
-        == "deterministic minus probabilistic: points, 95 % intervals\nfilled dots: the interval does not hold 0"
+        == "deterministic minus probabilistic [points], 95% confidence intervals\nfilled dots: interval excludes 0"
     )
     assert axes.get_legend() is None
 
@@ -222,7 +222,7 @@ def test_classes_from_the_greatest_difference_down(results: dict[str, Evaluation
     gained = [tables[0][name]["PDQ"] - tables[1][name]["PDQ"] for name in names]
     assert sorted(gained, reverse=True) == gained
     assert len(names) == 7
-    assert axes.get_title(loc="left") == "Difference with interval, 12 images: PDQ"
+    assert axes.get_title(loc="left") == "Difference with confidence interval, 12 images: PDQ"
 
 
 def test_as_many_replicates_as_the_comparison() -> None:
@@ -241,12 +241,12 @@ def test_several_have_a_legend_beside_the_plot(results: dict[str, Evaluation]) -
     assert legend.get_window_extent().x0 >= axes.get_window_extent().x1
     assert (
         axes.get_xlabel()
-        == "deterministic minus each other: points, 95 % intervals\nfilled dots: the interval does not hold 0"
+        == "deterministic minus each other result [points], 95% confidence intervals\nfilled dots: interval excludes 0"
     )
 
 
 def test_drawn_only_of_results_that_can_be_compared(results: dict[str, Evaluation]) -> None:
-    with pytest.raises(InputError, match="a difference needs two results; write Plots"):
+    with pytest.raises(InputError, match="expected at least two results for a difference; write Plots"):
         results["deterministic"].plot.difference()
     a, b = results.values()
     ids = a.dataset.image_ids
@@ -258,11 +258,10 @@ def test_drawn_only_of_results_that_can_be_compared(results: dict[str, Evaluatio
         {"a": dataclasses.replace(a, measures=("pdq",)), "b": dataclasses.replace(b, measures=("map",))}
     )
     assert why_not({"a": a, "b": b}) is None
-    assert why_not({"a": a}) == "there is only one result"
+    assert why_not({"a": a}) == "only one result"
     assert "of a is not in b" in str(why_not({"a": a, "b": b.select_images(ids[1:])}))
     assert (
-        why_not({"a": a.select_images(ids[:1]), "b": b.select_images(ids[:1])})
-        == "fewer than two images have no intervals"
+        why_not({"a": a.select_images(ids[:1]), "b": b.select_images(ids[:1])}) == "intervals need at least two images"
     )
     assert "difference" not in [name for name, _ in draw_all({"a": a, "b": b.select_images(ids[1:])})]
     assert "difference" in [name for name, _ in draw_all({"a": a, "b": b})]
@@ -270,7 +269,7 @@ def test_drawn_only_of_results_that_can_be_compared(results: dict[str, Evaluatio
 
 def test_measures_without_classes_have_none_to_draw(results: dict[str, Evaluation]) -> None:
     images = {name: dataclasses.replace(result, measures=("pmb-nll",)) for name, result in results.items()}
-    with pytest.raises(InputError, match="no measure of these results is defined for a class; evaluate PDQ too"):
+    with pytest.raises(InputError, match="no metric of these results is defined per class; evaluate PDQ as well"):
         Plots(images).difference(per_class=True, replicates=5)
     boxes = {name: dataclasses.replace(result, measures=("map",)) for name, result in results.items()}
     assert Plots(boxes).difference(per_class=True, replicates=5).get_title(loc="left").endswith(": mAP")
@@ -289,7 +288,7 @@ def test_cells_are_counts_and_colours_shares_of_rows(results: dict[str, Evaluati
     expected = {(row, column): str(counted.matrix[row, column]) for row, column in np.argwhere(counted.matrix).tolist()}
     assert cells(axes) == expected | {(last, last): "-"}
     np.testing.assert_allclose(axes.images[0].get_array(), np.nan_to_num(counted.shares()))
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("detection names", "truth")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("predicted class", "true class")
 
 
 def test_each_result_has_a_panel_with_the_same_classes(results: dict[str, Evaluation]) -> None:
@@ -342,18 +341,20 @@ def test_of_many_classes_those_that_are_mixed_up_most() -> None:
     shown = [label.get_text() for label in axes.get_yticklabels()]
     assert len(shown) == MOST_CLASSES + 1
     assert shown[-4:] == ["class 27", "class 28", "class 29", "background"]
-    assert f"The {MOST_CLASSES} of 30 classes that are mixed up most" in axes.figure.get_supxlabel().replace("\n", " ")
+    assert f"Shown: the {MOST_CLASSES} of 30 classes with the most confusions" in axes.figure.get_supxlabel().replace(
+        "\n", " "
+    )
     (few,) = many_classes().plot.confusion(most=2)
     assert len(few.get_yticklabels()) == 3
     (all_of_them,) = many_classes().plot.confusion(most=30)
-    assert "mixed up most" not in all_of_them.figure.get_supxlabel()
+    assert "most confusions" not in all_of_them.figure.get_supxlabel()
 
 
 def test_nothing_to_show_is_said() -> None:
     truth = GroundTruth.from_boxes(["cup"], {1: (64, 48)}, [], np.zeros((0, 4)), [])
     none = Detections(classes=["cup"], image_ids=[], boxes=[], label_probs=np.zeros((0, 1)))
     (axes,) = evaluate(truth, none).plot.confusion()
-    assert [text.get_text() for text in axes.texts] == ["nothing was found,\nnothing was missed"]
+    assert [text.get_text() for text in axes.texts] == ["no detections,\nno missed objects"]
 
 
 def test_without_pdq_it_is_passed_over_and_says_why() -> None:

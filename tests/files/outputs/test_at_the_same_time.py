@@ -160,7 +160,7 @@ def test_a_lock_ends_with_its_process(inputs: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "found.json").exists()
     again = run(words)
     assert again.returncode == 0, again.stderr
-    assert "1 of them from before" in " ".join(again.stderr.split())
+    assert "1 of them from an earlier run" in " ".join(again.stderr.split())
     assert leftovers(tmp_path) == []
 
 

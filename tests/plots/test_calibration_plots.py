@@ -118,8 +118,8 @@ def test_reliability_has_precision_mean_score_and_counts(probabilistic: Evaluati
             table[min(int(score * SCORE_BINS.number), SCORE_BINS.number - 1)] += 1, hit
     np.testing.assert_array_equal(table.T, [n, hits])
     measured = numbers(probabilistic, "d-ece")["D-ECE@50/10w"]
-    assert legend(axes) == [f"D-ECE {100 * measured:.1f} %"]
-    assert "D-ECE is D-ECE@50/10w: detections matched by COCO's rule at IoU 0.5" in texts(axes.figure)
+    assert legend(axes) == [f"D-ECE {100 * measured:.1f}%"]
+    assert "D-ECE@50/10w, 10 bins of equal width" in texts(axes.figure)
 
 
 def relative_edges(evaluation: Evaluation) -> tuple[np.ndarray, np.ndarray]:
@@ -156,7 +156,7 @@ def test_sigma_against_error_has_every_edge(probabilistic: Evaluation) -> None:
     assert across[0] == pytest.approx(math.sqrt(np.square(inside).mean()), rel=0.02)
     assert diagonal.get_xdata().tolist() == diagonal.get_ydata().tolist()
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert legend(axes) == [f"Spearman {numbers(probabilistic, 'spearman')['Spearman']:.2f}", "RMS error = sigma"]
+    assert legend(axes) == [f"Spearman {numbers(probabilistic, 'spearman')['Spearman']:.2f}", "RMS error = std"]
 
 
 def test_sigmas_that_are_right_lie_on_the_diagonals() -> None:
@@ -187,9 +187,9 @@ def test_plain_boxes_are_told_in_words(results: dict[str, Evaluation], name: str
     for one in axes:
         assert not one.lines
         assert not one.collections
-        assert "plain boxes: no sigma to judge" in " ".join(text.get_text() for text in one.texts).replace("\n", " ")
+        assert "no covariances: nothing to plot" in " ".join(text.get_text() for text in one.texts).replace("\n", " ")
     both = np.ravel(getattr(Plots(results), name)())[0].figure
-    assert "deterministic: plain boxes: no sigma to judge" in texts(both)
+    assert "deterministic: no covariances" in texts(both)
 
 
 @pytest.mark.parametrize("name", OF_SIGMAS)
@@ -197,18 +197,18 @@ def test_captions_count_pairs_and_what_is_left_out(probabilistic: Evaluation, na
     pairs = probabilistic.matched_pairs
     said = texts(np.ravel(getattr(probabilistic.plot, name)())[0].figure)
     edges = int(pairs.truncated.sum())
-    assert f"{len(pairs)} pairs, {edges} edges on the image's border left out" in said
-    assert "COCO IoU 0.5, which cuts off large errors" in said
-    assert "say little" not in said
+    assert f"{len(pairs)} pairs, {edges} edges at the image border excluded" in said
+    assert "Pairs: COCO IoU 0.5; boxes with larger errors are unmatched" in said
+    assert "unreliable" not in said
     few = probabilistic.select_images(probabilistic.dataset.image_ids[:1].tolist())
     said = texts(np.ravel(getattr(few.plot, name)())[0].figure)
-    assert f"{with_count(len(few.matched_pairs), 'pair')} (fewer than 30 say little)" in said
+    assert f"{with_count(len(few.matched_pairs), 'pair')} (fewer than 30: unreliable)" in said
 
 
 def test_few_are_fewer_than_30() -> None:
     assert few_words(30) == "30 pairs"
-    assert few_words(29) == "29 pairs (fewer than 30 say little)"
-    assert few_words(1, "detection") == "1 detection (fewer than 30 say little)"
+    assert few_words(29) == "29 pairs (fewer than 30: unreliable)"
+    assert few_words(1, "detection") == "1 detection (fewer than 30: unreliable)"
 
 
 def test_budget_is_stacked_to_100(results: dict[str, Evaluation]) -> None:
@@ -238,11 +238,13 @@ def test_what_if_bars_and_the_present(results: dict[str, Evaluation]) -> None:
     np.testing.assert_allclose([bar.get_width() for bar in axes.patches], [40, 25, 0, 0])
     assert [line.get_xdata()[0] for line in axes.lines] == pytest.approx([30, 30, 20, 20])
     words = [text.get_text() for text in axes.texts]
-    assert words[:4] == ["40.0 (+10.0)", "25.0 (-5.0)", "none", "none"]
+    assert words[:4] == ["40.0 (+10.0)", "25.0 (-5.0)", "undefined", "undefined"]
     assert legend(axes) == ["a", "b"]
     assert draw_what_if({"": answers["a"]}, {"": 0.3}).get_legend() is None
     for wrong in ({}, {"a": 0.3}):
-        with pytest.raises(InputError, match="expected what-ifs of some results and the present PDQ of each"):
+        with pytest.raises(
+            InputError, match="expected what_ifs and present of the same results, and at least one result"
+        ):
             draw_what_if(answers if wrong else {}, wrong)
 
 
@@ -278,8 +280,8 @@ def test_nothing_to_judge_is_said() -> None:
     found = Detections(classes=["cup"], image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 1)))
     plots = probox.evaluate(truth, found).plot
     for name in OF_SIGMAS:
-        assert "no pairs to judge" in texts(np.ravel(getattr(plots, name)())[0].figure)
-    assert "no detections to judge" in texts(plots.reliability().figure)
+        assert "no matched pairs: nothing to plot" in texts(np.ravel(getattr(plots, name)())[0].figure)
+    assert "no detections: nothing to plot" in texts(plots.reliability().figure)
     assert "nothing to score" in texts(plots.budget().figure)
     for axes in (plots.classes(), plots.sizes()):
         assert axes.get_xlim()[0] == 0
