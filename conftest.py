@@ -1,4 +1,4 @@
-"""Where test data lies, the demo that many tests look at, and how much Hypothesis tries."""
+"""Paths of test data, fixtures of the demo, and settings of Hypothesis."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ import probox
 from probox import Evaluation
 from probox.demo import Demo, make_demo
 
-# In CI the same examples every time: a new counter-example is a discovery for a desk, not a reason to stop a landing.
+# CI generates the same examples in each run: a new counter-example must not block an unrelated change.
 settings.register_profile(
     "probox",
     deadline=None,
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-# All of Hypothesis's hundred are for `--slow`; `examples` says the same of tests that ask for another number.
+# `--slow` runs Hypothesis's default of 100 examples; `examples` scales other numbers in the same way.
 settings.register_profile("probox quick", settings.get_profile("probox"), max_examples=round(100 * PART))
 os.environ.setdefault("MPLBACKEND", "Agg")
-# Some virtual machines name AMX among what their processor can do, and do not let programs use it: torch then ends in
-# "could not create a primitive". What comes before it is enough for tests.
+# Some virtual machines report AMX but do not allow its use: torch then fails with "could not create a primitive". The
+# instruction set before it is sufficient for tests.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
-# What a shell starts with & is born deaf to a Ctrl-C, and so would be the commands that tests start and interrupt.
+# A shell starts background jobs (`&`) with SIGINT ignored. Commands that tests interrupt would inherit this.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -39,11 +39,11 @@ SHARED = Path(os.environ.get("PROBOX_SHARED", Path(__file__).resolve().parents[1
 
 
 NEEDED = {"coco_dir": pytest.mark.data, "chromium": pytest.mark.browser, "site": pytest.mark.slow}
-"""Fixtures that stand for what may be missing or takes long, and how the tests that ask for them are marked."""
+"""Fixtures that may be unavailable or slow, and the marks of tests that use them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="also run what is marked slow")
+    parser.addoption("--slow", action="store_true", help="also run tests that are marked slow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by what they need, and leave slow ones out unless they are asked for."""
+    """Mark tests by their fixtures, and deselect slow tests without --slow."""
     for item in items:
         for fixture in NEEDED.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(NEEDED[fixture])
@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def coco_dir() -> Path:
-    """Return the folder of third-party COCO data, which is not part of the project."""
+    """Return the folder of third-party COCO data; the project does not contain it."""
     if not (SHARED / "coco").is_dir():
         pytest.skip("COCO data is not on this machine")
     return SHARED / "coco"
@@ -71,7 +71,7 @@ def coco_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def golden_dir() -> Path:
-    """Return the folder of golden cases: a copy of the small ones lives beside the tests."""
+    """Return the folder of the small golden cases."""
     return Path(__file__).resolve().parent / "tests" / "golden"
 
 
@@ -85,7 +85,7 @@ def demo() -> Demo:
 
 @pytest.fixture
 def one_demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let examples that make the same scene share it: its tables are frozen, and it is always the same."""
+    """Share one demo between examples: it is deterministic, and its tables are frozen."""
     monkeypatch.setattr(probox.demo, "make_demo", _made_once)
 
 
@@ -96,7 +96,7 @@ def results(demo: Demo) -> dict[str, Evaluation]:
 
 @pytest.fixture(scope="session")
 def demo_files(demo: Demo, results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the demo's files, its photos and both evaluations."""
+    """Return a folder with files, photos and both results of the demo."""
     folder = tmp_path_factory.mktemp("demo files")
     demo.save(folder)
     for name, result in results.items():
@@ -106,7 +106,7 @@ def demo_files(demo: Demo, results: dict[str, Evaluation], tmp_path_factory: pyt
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Return the one window of this process."""
+    """Return the browser window of this process."""
     require_chromium()
     window = Browser(tmp_path_factory.mktemp("profile"))
     yield window

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# The suite with the lowest version of every package that pyproject.toml allows. uv finds them: the bounds stand nowhere
-# else.
-#   bash tests/lowest.sh                      # install, list, run everything but frameworks
-#   bash tests/lowest.sh tests/formats        # these tests alone
-# PROBOX_PYTHON chooses the interpreter: by default the oldest that is supported, for which old packages have wheels.
-# Extras that are not tested here: torch (old ones bring gigabytes of another machine's libraries).
+# Run the suite with the lowest version of each package that pyproject.toml allows; uv resolves them.
+#   bash tests/lowest.sh                      # install, list, run all tests except frameworks
+#   bash tests/lowest.sh tests/formats        # only these tests
+# PROBOX_PYTHON selects the interpreter; default: the oldest supported one, for which old packages have wheels.
+# Not tested: the extra torch (old versions install gigabytes of CUDA libraries).
 set -euo pipefail
 unset PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
@@ -14,8 +13,7 @@ venv=.venv-lowest
 "$python" -m venv --clear "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check uv
 mkdir -p build
-# Direct dependencies as low as they may be, theirs as pip would choose. A version without a wheel for this Python is no
-# bound that could be tested.
+# Lowest direct dependencies, default indirect ones. Versions without a wheel for this Python cannot be tested.
 "$venv/bin/uv" pip compile --quiet --no-header --no-annotate --python "$venv/bin/python" --resolution lowest-direct \
   --only-binary :all: --extra test --extra supervision pyproject.toml --output-file build/lowest.txt
 cat build/lowest.txt
@@ -23,5 +21,5 @@ install=("$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-dep
 "${install[@]}" --only-binary :all: -r build/lowest.txt
 "${install[@]}" . ./experiments
 "$venv/bin/python" -m pip check
-# What old packages warn of is their own use of others that are newer.
+# Deprecation warnings come from old packages that use newer ones.
 exec "$venv/bin/python" -m pytest -W ignore::DeprecationWarning --numprocesses auto --dist loadfile "$@"

@@ -177,6 +177,6 @@ class TestRelease:
         code, said = self.check(f"v{__version__}", dist)
         assert code == 1
         assert said.splitlines() == [
-            "not of " + __version__ + ": probox-99.0.0-cp312-abi3-win_amd64.whl",
+            "not of version " + __version__ + ": probox-99.0.0-cp312-abi3-win_amd64.whl",
             "missing: cp311-cp311 for musllinux*_aarch64",
         ]

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the sdist and, from it, the wheel as they are released, into dist/; installs the wheel where there is no compiler;
-# and tests that install from a copy of the repository, whose src is on nobody's path.
+# Build the released sdist and, from it, the wheel, in dist/; install the wheel without a compiler; and test the installed
+# package from a copy of the repository, without src on the path.
 #   bash tests/wheel.sh                       # build, then the smoke test and the whole suite without frameworks
 #   bash tests/wheel.sh tests/measures        # build, then the smoke test and these tests
 #   PROBOX_WHEEL_FILE=dist/probox-....whl ... # test this wheel, build nothing
-# PROBOX_PYTHON chooses the interpreter for which is built; PROBOX_TEST_PYTHON another one to test with.
+# PROBOX_PYTHON selects the interpreter of the build, PROBOX_TEST_PYTHON that of the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -16,7 +16,7 @@ wheel=${PROBOX_WHEEL_FILE:-}
 if [ -z "$wheel" ]; then
   "$python" -m venv "$work/builder"
   "$work/builder/bin/pip" install --quiet --disable-pip-version-check build
-  # As `build` does it: the wheel comes from the sdist, so what the sdist lacks is noticed.
+  # `build` builds the wheel from the sdist, so files missing from the sdist are noticed.
   PROBOX_WHEEL=1 "$work/builder/bin/python" -m build --outdir "$work/dist" .
   mkdir -p dist
   cp "$work"/dist/* dist
@@ -24,13 +24,13 @@ if [ -z "$wheel" ]; then
 fi
 
 "${PROBOX_TEST_PYTHON:-$python}" -m venv "$work/clean"
-# No compiler: whoever calls one by its usual name or variables fails.
+# No compiler: the usual names and variables fail.
 mkdir "$work/bin"
 for name in cc c++ gcc g++ clang clang++ cmake ninja make; do ln -s /bin/false "$work/bin/$name"; done
 export PATH="$work/clean/bin:$work/bin:$PATH" CC=/bin/false CXX=/bin/false
 python -m pip install --quiet --disable-pip-version-check --only-binary :all: "${wheel}[test]"
 
-# Some tests read the sources; none may import them.
+# Some tests read the sources, but none may import them.
 mkdir "$work/there"
 git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$work/there"
 cd "$work/there"
