@@ -12,7 +12,16 @@ import click
 from probox.calibration.calibration import TARGETS
 from probox.calibration.corner_fit import CORNER_METHODS
 from probox.calibration.label_maps import LABEL_METHODS
-from probox.cli.console import note, print_json, print_notes, print_outcome, print_text, progress_bar, table_width
+from probox.cli.console import (
+    as_option,
+    note,
+    print_json,
+    print_notes,
+    print_outcome,
+    print_text,
+    progress_bar,
+    table_width,
+)
 from probox.cli.fuse import PathOrUrl, border_option, out_option
 from probox.cli.scoring import Scoring, scoring_options
 from probox.cli.shared_options import FILE, GroupedCommand, json_option, option_group, output_option
@@ -142,7 +151,7 @@ def fit_command(
             **choices,
         )  # fmt: skip
     if held_out is not None and fitted.held_out is None:
-        raise InputError(f"no detections can be held out: {fitted.notes[-1]}", remedy="leave out --held-out")
+        raise InputError(fitted.notes[-1].spell(as_option), file="--held-out", remedy="leave it out")
     fitted.calibration.save(out)
     notes = [*ground_truth.notes, *table.notes, *fitted.notes]
     wrote = [out]

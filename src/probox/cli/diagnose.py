@@ -75,7 +75,7 @@ def command(folders: tuple[Named, ...], out: str | None, dark: bool, as_json: bo
     from probox.analysis.diagnosis_text import diagnosis_text
 
     for number, (name, diagnosis) in enumerate(diagnoses.items()):
-        score = f"PDQ {100 * loaded[name].pdq:.2f}" if loaded[name].has_pairs else "without PDQ"
+        score = f"PDQ {100 * loaded[name].pdq:.2f}" if loaded[name].has_pairs else "PDQ not measured"
         title = f"{name}: {score}, {loaded[name].convention.describe()}"
         print_text(("\n" if number else "") + f"{title}\n\n{diagnosis_text(diagnosis, table_width())}")
     if out is not None:

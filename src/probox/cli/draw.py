@@ -26,7 +26,7 @@ from probox.notes import Note
 from probox.pictures.drawing import CORNERS, LABELS, VEIL
 from probox.pictures.style import ENDINGS, PALETTES
 from probox.pictures.view import MOST_SHOWN, SHOWN_ABOVE, ImageView
-from probox.support.formatting import with_count
+from probox.support.formatting import format_list, with_count
 
 if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation
@@ -133,9 +133,8 @@ def command(
     choices = {name: options.pop(name.replace("-", "_")) for name in CHOICES}
     ranked = [(name, n) for name, n in choices.items() if n is not None]
     if len(ranked) + bool(wanted) + all_images + (limit is not None) + (examples is not None) > 1:
-        raise click.UsageError(
-            f"use only one of --image, --limit, --all, --examples and {', '.join(f'--{name}' for name in CHOICES)}"
-        )
+        flags = [f"--{name}" for name in ("image", "limit", "all", "examples", *CHOICES)]
+        raise click.UsageError(f"use only one of {format_list(flags)}")
     photos = None if images is None else Path(images)
     if photos is not None and not photos.is_dir():
         raise InputError("not a folder, expected the folder of photos", file=str(images), remedy="check --images")
@@ -221,16 +220,16 @@ def _plan_evaluation(
         evaluation = _at_threshold(evaluation, threshold)
     elif best_threshold and (best := at_best_threshold(evaluation)) is not evaluation:
         notes.append(
-            f"only detections above {best.convention.label_threshold:.4g} are matched and drawn: PDQ is highest there "
-            f"({100 * best.pdq:.2f}, with all detections {100 * evaluation.pdq:.2f}); --label-threshold T sets another "
-            "threshold, --show-above 0 draws all detections"
+            f"only detections above {best.convention.label_threshold:.4g} are matched and drawn: PDQ of these images "
+            f"is highest there ({100 * best.pdq:.2f}%, with all detections {100 * evaluation.pdq:.2f}%); "
+            "--label-threshold T sets another threshold, --show-above 0 draws all detections"
         )
         evaluation = best
     listed = choice.limit is None or choice.wanted or (choice.ranked and choice.ranked[0] == "missed")
     if not seen.all() and not listed:
         notes.append(
-            f"skipped {(~seen).sum():,} images without detections: the detector probably ran on the others only; "
-            "--missed N, --image ID and --all draw them"
+            f"skipped {with_count(int((~seen).sum()), 'image')} without detections: the detector probably ran on the "
+            "others only; --missed N, --image ID and --all draw them"
         )
     dataset = evaluation.dataset
     if choice.wanted:
@@ -239,7 +238,8 @@ def _plan_evaluation(
         name, n = choice.ranked
         ids = choose_images(evaluation, name, n, seen=seen)
         if len(ids) < n:
-            notes.append(f"--{name}: {len(ids):,} images qualify, {n:,} requested")
+            criterion = CHOICES[name].split(" ", 2)[2]  # without "with most"
+            notes.append(f"--{name}: requested {with_count(n, 'image')} with {criterion}, found {len(ids):,}")
     else:
         ids = choice.limit_ids(dataset.image_ids[seen | (choice.limit is None)].tolist(), notes)
     names = dict(zip(dataset.image_ids.tolist(), dataset.file_names, strict=True))
@@ -295,7 +295,8 @@ def _describe_missing_photos(
     if folder is None or not missing:
         return []
     return [
-        f"{with_count(len(missing), 'image')} without a photo in {folder}, first image {missing[0]}; plain background"
+        f"{with_count(len(missing), 'image')} without a photo in {folder} (first: {missing[0]}): drawn on a plain "
+        "background"
     ]
 
 
@@ -319,7 +320,11 @@ def _read_evaluation(
     result = only_result(source)
     idle = [flag for flag in scoring.typed if flag not in ("--label-threshold", "--threads")]
     if idle and (result is not None or truth is None):
-        why = "SOURCE is a result, which was scored before" if result else "--truth is missing"
+        why = (
+            "SOURCE is a result, already scored: leave it out"
+            if result
+            else "--truth is missing: add --truth FILE, or leave it out"
+        )
         raise click.UsageError(f"{idle[0]} only applies to a detection file with --truth, but {why}")
     if result is not None:
         evaluation = Evaluation.load(result)
@@ -361,7 +366,7 @@ def _draw(
         progress(0, len(names))
         for name, drawn in zip(names, draw_tasks(tasks, processes), strict=True):
             if drawn.problem is not None:
-                notes.append(f"{drawn.problem}; plain background")
+                notes.append(f"{drawn.problem}: drawn on a plain background")
             written.append(out.write(name, drawn.content))
             progress(len(written), len(names))
         if page is not None:
@@ -393,9 +398,10 @@ def _write(
         limit = f"at most {MOST_SHOWN} each" if above is None else f"matched ones and those above {above:g}"
         if above is None and job.shown_above is not None:
             limit += f", above {job.shown_above:g}"
+        verb = "is" if sum(hidden) == 1 else "are"
         job.notes.append(
-            f"{sum(hidden):,} detections in {with_count(len(hidden), 'picture')} are not drawn: pictures show {limit}; "
-            "--show-above 0 draws all"
+            f"{with_count(sum(hidden), 'detection')} in {with_count(len(hidden), 'picture')} {verb} not drawn: "
+            f"pictures show {limit}; --show-above 0 draws all"
         )
     return written
 
@@ -443,5 +449,5 @@ def _write_examples(
     files = list(zip(examples, written, strict=True))
     listed = [{**dataclasses.asdict(example), "file": str(path)} for example, path in files]
     lines = [f"{path.name}: {example.caption}" for example, path in files]
-    lines.append(f"{len(written)} examples written to {folder / PAGE}")
+    lines.append(f"{with_count(len(written), 'example')} written to {folder / PAGE}")
     print_outcome({"examples": listed, "page": str(folder / PAGE)}, notes, *lines, as_json=as_json)

@@ -214,7 +214,7 @@ def _check_usage(
         "--label-threshold applies one threshold to all rows, --thresholds makes a row for each: give one of the two": (
             thresholds and threshold is not None
         ),
-        f"--label-threshold auto needs the tables of all images, excluded by {flag}: leave out one of the two": (
+        f"--label-threshold auto needs the tables of all images, so it excludes {flag}: leave out one of the two": (
             threshold == "auto" and flag != "--keep all"
         ),
         "--coco needs the metric map: add it to --measures": (

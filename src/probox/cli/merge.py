@@ -12,6 +12,7 @@ import numpy as np
 from probox.cli.console import note, print_json, print_notes, print_text, table_width
 from probox.cli.shared_options import json_option
 from probox.errors import InputError
+from probox.support.formatting import with_count
 
 if TYPE_CHECKING:
     from probox.convention import Convention
@@ -77,7 +78,8 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
     for (name, result), folders in zip(merged.items(), groups.values(), strict=True):
         title = f"{name}: " if len(merged) > 1 else ""
         what = "" if result.part is None else f"; {result.part}"
-        note(f"{title}{len(folders)} parts, {len(result.dataset):,} images{what}; wrote {place / name}")
+        counted = f"{with_count(len(folders), 'part')}, {with_count(len(result.dataset), 'image')}"
+        note(f"{title}{counted}{what}; wrote {place / name}")
         print_notes([*result.warnings, *result.notes], title)
 
 
@@ -163,14 +165,18 @@ def refuse_other_runs(
             continue
         there = load(folder)
         differs = {
-            f"by {there.convention.describe()}, not {convention.describe()}": there.convention != convention,
-            f"with {', '.join(there.measures)}, not {', '.join(measures)}": set(there.measures) != set(measures),
-            "on other images": not np.array_equal(there.dataset.image_ids, image_ids),
-            "with other classes": tuple(there.classes) != tuple(classes),
+            f"another convention, expected '{convention.describe()}', got '{there.convention.describe()}'": (
+                there.convention != convention
+            ),
+            f"other metrics, expected {', '.join(measures)}, got {', '.join(there.measures)}": (
+                set(there.measures) != set(measures)
+            ),
+            "other images": not np.array_equal(there.dataset.image_ids, image_ids),
+            "other classes": tuple(there.classes) != tuple(classes),
         }
         for how, true in differs.items():
             if true:
-                raise InputError(f"contains a result scored {how}", file=str(folder), remedy=remedy)
+                raise InputError(f"contains a result with {how}", file=str(folder), remedy=remedy)
 
 
 def keep_results(out: Path, results: Mapping[str, Evaluation]) -> None:

@@ -17,7 +17,7 @@ from probox.errors import InputError
 from probox.files.output import Kind
 from probox.files.reading import file_head
 from probox.notes import Note
-from probox.support.formatting import csv_text, printable
+from probox.support.formatting import csv_text, printable, with_count
 from probox.support.text_table import grid
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def command(
     click.echo(printable(csv_text(cells)) if style == "csv" else grid(cells, names=False, words=words))
     print_notes(notes)
     if out is not None:
-        note(f"wrote {len(ranking):,} image ids to {out}")
+        note(f"wrote {with_count(len(ranking), 'image id')} to {out}")
 
 
 def _read(path: str, truth: str | None) -> tuple[Detections, list[int], dict[int, str], list[Note]]:

@@ -20,6 +20,7 @@ from probox.cli.shared_options import (
     output_option,
 )
 from probox.pictures.style import ENDINGS
+from probox.support.formatting import with_count
 
 
 @click.command("report", cls=GroupedCommand)
@@ -70,8 +71,8 @@ def command(
     loaded = load_named(results)
     if detections and len(detections) != len(loaded):
         raise InputError(
-            f"expected --detections once per result, {len(loaded)} times, got {len(detections)}",
-            remedy="repeat it in the order of the results",
+            f"expected one --detections for each of {with_count(len(loaded), 'result')}, got {len(detections)}",
+            remedy="repeat the option in the order of the results",
         )
     shown = read_truth(truth) if truth is not None else None
     tables = [read_again(path, one, shown) for path, one in zip(detections, loaded.values(), strict=bool(detections))]
@@ -139,6 +140,6 @@ def plot_command(results: tuple[Named, ...], out: str, ending: str, dark: bool, 
         left_out = [] if reason is None else [{"name": breakdown.DIFFERENCE.name, "reason": reason}]
         print_json({"plots": written, "left_out": left_out})
         return
-    note(f"wrote {len(written)} plots to {out}")
+    note(f"wrote {with_count(len(written), 'plot')} to {out}")
     if len(named) > 1 and reason is not None:
-        note(f"note: skipped {breakdown.DIFFERENCE.name}: {reason}")
+        note(f"note: skipped plot {breakdown.DIFFERENCE.name}: {reason}")

@@ -118,7 +118,9 @@ def parse_named(texts: Iterable[str], what: str = "DETECTIONS") -> tuple[Named, 
         if problem:
             raise click.BadParameter(f"{text!r}: {problem}.", param_hint=f"NAME={what}")
         if name in [other.name for other in named]:
-            raise click.BadParameter(f"the name {name!r} is used twice.", param_hint=f"NAME={what}")
+            raise click.BadParameter(
+                f"the name {name!r} is used twice; give one of them another name.", param_hint=f"NAME={what}"
+            )
         named.append(Named(path, name))
     return tuple(named)
 
@@ -163,7 +165,7 @@ def _problem(name: str, path: str, what: str) -> str | None:
     if name.startswith(".") or name != name.strip():
         return f"{name!r} is not a valid folder name; begin with a letter or digit, without spaces at either end"
     if not name.isprintable():
-        return "names must not contain control characters"
+        return "expected a name of printable characters"
     if len(name) > LONGEST:
         return f"expected a name of at most {LONGEST} characters, got {len(name)}"
     return None
