@@ -33,9 +33,9 @@ def test_fit_prints_held_out_numbers(demo_files: Path, tmp_path: Path) -> None:
         "edges in their 68 %", "edges in their 90 %", "boxes in their 90 %",
     ]  # fmt: skip
     assert "5 folds of 12 images, 134 matched boxes" in said
-    assert "note: 18 of 536 edges lie on the image border and are left out: " in said
-    assert "the constant, too, is fitted for PDQ: in other rows it is not the best one" in said
-    assert "note: 12 images are few: intervals of fewer than 30 tend to be too narrow" in said
+    assert "note: 18 of 536 edges lie on the image border and are excluded: " in said
+    assert "the constant is also fitted for PDQ: it is not the best constant for other metrics" in said
+    assert "note: only 12 images: confidence intervals of fewer than 30 images tend to be too narrow" in said
     calibration = Calibration.load(out)
     assert isinstance(calibration.corners, Scale)
     truth = probox.read_truth(demo_files / "truth.json")
@@ -58,7 +58,7 @@ def test_detections_can_be_held_out(demo_files: Path, tmp_path: Path) -> None:
     assert status == 0, said
     told = json.loads(shown)
     assert told["held_out_file"] == str(kept)
-    # What is told of images held out is what the file gives.
+    # The file scores as reported for held-out images.
     assert probox.evaluate(truth, kept, measures=["pdq"]).pdq == pytest.approx(
         told["held_out"]["gain"]["PDQ"]["after"], abs=1e-9
     )
@@ -67,7 +67,7 @@ def test_detections_can_be_held_out(demo_files: Path, tmp_path: Path) -> None:
         assert run("fit", truth, probabilistic, "--out", cal, "--held-out", other)[0] == 1
     status, _, said = run("fit", truth, probabilistic, "--image-ids", "1", "--out", cal, "--held-out", kept)
     assert status == 1
-    assert "of one image none can be held out" in said
+    assert said == "probox: --held-out: no held-out gain: cross-validation needs two or more images; leave it out\n"
     assert kept.read_bytes() == before
 
 
@@ -85,7 +85,7 @@ def test_fit_as_json(demo_files: Path, tmp_path: Path) -> None:
     assert (status, said) == (0, "")
     content = json.loads(shown)
     assert set(content) == {"out", "notes", "calibration", "held_out"}
-    assert content["held_out"]["gain"]["NLL"]["before"] is None, "plain boxes have none"
+    assert content["held_out"]["gain"]["NLL"]["before"] is None, "boxes without covariance have no NLL"
     low, high = content["held_out"]["gain"]["PDQ"]["interval"]
     assert 0.1 < low < content["held_out"]["gain"]["PDQ"]["gain"] < high
     assert content["held_out"]["over_constant"] == {}
@@ -93,7 +93,7 @@ def test_fit_as_json(demo_files: Path, tmp_path: Path) -> None:
     assert isinstance(Calibration.load(tmp_path / "c.json").corners, Constant)
 
 
-def test_plain_boxes_are_told_what_to_do(demo_files: Path, tmp_path: Path) -> None:
+def test_boxes_without_covariance_are_refused_with_a_fix(demo_files: Path, tmp_path: Path) -> None:
     deterministic = demo_files / "deterministic.json"
     status, shown, said = run("fit", demo_files / "truth.json", deterministic, "--out", tmp_path / "c.json")
     assert (status, shown) == (1, "")
@@ -178,7 +178,7 @@ def test_another_format_needs_the_truth(formats: dict[str, Path], demo_files: Pa
     Calibration(corners=Scale(2.0)).save(tmp_path / "cal.json")
     words = ("apply", tmp_path / "cal.json", formats["coco"], "--out", tmp_path / "out.rvc1.json")
     assert run(*words)[2] == (
-        f"probox: {formats['coco']}: cannot become RVC1 without the images and classes of the ground truth; "
+        f"probox: {formats['coco']}: cannot be written as RVC1 without the images and classes of the ground truth; "
         "add --truth FILE\n"
     )
     status, shown, _ = run(*words, "--truth", demo_files / "truth.json", "--json")

@@ -1,4 +1,4 @@
-"""`probox compare` and the option --intervals as a user meets them."""
+"""`probox compare` and the option --intervals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from probox.notes import InputWarning, Note
 QUICK = ("--replicates", "50")
 
 
-def test_says_what_may_be_concluded(demo_files: Path) -> None:
+def test_table_and_conclusion(demo_files: Path) -> None:
     status, out, err = run("compare", demo_files / "results", *QUICK)
     assert status == 0
     header, *rows, conclusion = out.splitlines()
@@ -36,10 +36,13 @@ def test_says_what_may_be_concluded(demo_files: Path) -> None:
     ]
     assert rows[2].startswith("PDQ [%]      30.5 [")
     assert rows[2].endswith("0.020*")
-    assert conclusion.startswith("probabilistic is better than deterministic in PDQ by 27.0 points (95 % interval ")
+    assert conclusion.startswith("probabilistic is better than deterministic in PDQ by 27.0 points (95% CI ")
     assert conclusion.endswith("p = 0.020, 12 images); in mAP and 1-moLRP they are equal.")
-    assert "lower is better: FP, FN; [95 % intervals] and p: 50 draws and swaps of 12 images, seed 0; * differs" in err
-    assert "note: 12 images are few" in err
+    assert (
+        "lower is better: FP, FN; [95% CI] and p-value: 50 bootstrap replicates and permutations of 12 images, seed 0; "
+        "* significant difference" in err
+    )
+    assert "note: only 12 images: confidence intervals" in err
 
 
 def test_order_and_options(demo_files: Path) -> None:
@@ -107,7 +110,7 @@ def test_all_pairs(
     )
 
 
-def test_what_cannot_be_compared(
+def test_results_that_cannot_be_compared(
     demo_files: Path,
     tmp_path: Path,
     results: dict[str, Evaluation],
@@ -115,14 +118,16 @@ def test_what_cannot_be_compared(
     deterministic = demo_files / "results" / "deterministic"
     status, out, err = run("compare", deterministic)
     assert (status, out) == (1, "")
-    assert err == f"probox: {deterministic}: there is only one result; name two or more to compare\n"
+    assert err == f"probox: {deterministic}: expected two or more results, got one; name another\n"
 
     result = results["probabilistic"]
     result.select_images(result.dataset.image_ids[:4]).save(tmp_path / "few")
     status, out, err = run("compare", deterministic, tmp_path / "few")
     assert (status, out) == (1, "")
     assert err.startswith("probox: few cannot be compared with deterministic: image ")
-    assert err.endswith("and 7 more of deterministic are not in few; evaluate both on the same truth alike\n")
+    assert err.endswith(
+        "and 7 more of deterministic are not in few; evaluate both on the same ground truth and with the same options\n"
+    )
 
     assert run("compare", tmp_path / "nothing", deterministic)[0] == 1
 
@@ -148,8 +153,8 @@ def test_evaluate_with_intervals(demo_files: Path) -> None:
     assert low < 30.53 < high
     assert found["intervals"]["level"] == 0.95
     assert Note("few-images", 12, least=30).to_dict() in found["notes"]
-    assert "[95 % intervals]: 1,000 draws of 12 images" in err
-    assert err.count("12 images are few") == 1
+    assert "[95% intervals]: 1,000 bootstrap replicates of 12 images" in err
+    assert err.count("only 12 images") == 1
     two = json.loads(run("evaluate", *files, "--intervals", "--measures", "pdq", "--json")[1])["results"]
     assert [next(iter(one["intervals"]["columns"])) for one in two] == ["PDQ", "PDQ"]
     assert "intervals" not in json.loads(run("evaluate", *files[:2], "--json")[1])
@@ -161,7 +166,7 @@ def test_one_image_has_numbers_but_no_intervals(demo_files: Path) -> None:
     status, out, err = run("evaluate", *files, "--image-ids", first, "--intervals")
     assert status == 0
     assert len(out.splitlines()) == 4
-    assert "note: no intervals: images are drawn anew, and there is only one" in err
+    assert "note: no confidence intervals: expected two or more images, got 1\n" in err
     found = json.loads(run("evaluate", *files, "--image-ids", first, "--intervals", "--json")[1])
     assert found["intervals"]["columns"]["PDQ"]["low"] is None
 
@@ -185,7 +190,7 @@ def test_table_with_intervals(demo_files: Path) -> None:
 
 @pytest.fixture(scope="module")
 def two_truths(demo_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the demo's truth, and the same truth without masks."""
+    """Return a folder with the demo's ground truth, with and without masks."""
     folder = tmp_path_factory.mktemp("two truths")
     truth = json.loads((demo_files / "truth.json").read_text())
     (folder / "masks.json").write_text(json.dumps(truth))
@@ -230,7 +235,9 @@ def test_a_report_warns_of_results_against_masks_and_boxes(
     run("evaluate", *files, "--background", "mask", "--out", tmp_path / "other")
     folders[1] = f"other={tmp_path / 'other' / 'deterministic'}"
     _, _, err = run("report", *folders, "--out", tmp_path / "report")
-    assert "warning: masks was measured with background box, other with mask: their numbers are not comparable\n" in err
+    assert (
+        "warning: masks was evaluated with background box, other with mask: their numbers are not comparable\n" in err
+    )
 
 
 @pytest.mark.parametrize("truth", ["masks", "boxes"])

@@ -1,4 +1,4 @@
-"""`probox convert`, and what the name of OUT means to it: the same as to other commands, but for a plain .json."""
+"""`probox convert`, and the format of OUT by its name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def test_without_truth_the_format_stays(golden_dir: Path, tmp_path: Path) -> Non
     assert gzip.decompress((tmp_path / "packed.json.gz").read_bytes()) == source.read_bytes()
     status, _, err = run(source, tmp_path / "coco.json", "--to", "coco")
     assert status == 1
-    assert "cannot become COCO results without the images and classes of the ground truth; add --truth FILE" in err
+    assert (
+        "cannot be written as COCO results without the images and classes of the ground truth; add --truth FILE" in err
+    )
     (tmp_path / "broken.json").write_text('[{"image_id": 1}]')
     status, _, err = run(tmp_path / "broken.json", tmp_path / "out.json")
     assert status == 1
@@ -103,7 +105,7 @@ def test_repair(golden_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["missing/folder/out.json", "."])
-def test_a_place_that_cannot_be_written(golden_dir: Path, tmp_path: Path, target: str) -> None:
+def test_output_that_cannot_be_written(golden_dir: Path, tmp_path: Path, target: str) -> None:
     case = golden_dir / "bbox"
     status, out, err = run(
         case / "detections.json", tmp_path / target, "--truth", case / "ground_truth.json", "--to", "coco"
@@ -115,14 +117,14 @@ def test_a_place_that_cannot_be_written(golden_dir: Path, tmp_path: Path, target
 
 
 def convert(*words: object) -> str:
-    """Convert a file; return the format, or what was wrong."""
+    """Convert a file; return the format, or the error."""
     _, out, err = run(*words, "--json")
     return str(json.loads(out)["format"]) if out else err
 
 
 @pytest.fixture
 def sources(golden_dir: Path, tmp_path: Path) -> dict[str, Path]:
-    """Return detections in each format, and their truth."""
+    """Return detections in each format, and their ground truth."""
     files = {"truth": golden_dir / "bbox" / "ground_truth.json", "rvc1": golden_dir / "bbox" / "detections.json"}
     for form in ("coco", "parquet"):
         files[form] = tmp_path / f"in.{form}"
@@ -145,14 +147,16 @@ def test_without_truth(sources: dict[str, Path], tmp_path: Path, given: str) -> 
         assert convert(sources[given], tmp_path / name) == given, name
     other = {"coco": ("a.rvc1.json", "RVC1"), "rvc1": ("b.coco.json", "COCO results")}
     for name, title in (other[given], ("a.parquet", "Parquet")):
-        assert f"cannot become {title} without the images and classes" in convert(sources[given], tmp_path / name)
+        assert f"cannot be written as {title} without the images and classes" in convert(
+            sources[given], tmp_path / name
+        )
         assert not (tmp_path / name).exists()
 
 
 def test_parquet_without_truth(sources: dict[str, Path], tmp_path: Path) -> None:
     assert convert(sources["parquet"], tmp_path / "a.parquet") == "parquet"
     assert convert(sources["parquet"], tmp_path / "a") == "parquet"
-    assert "cannot become COCO results without" in convert(sources["parquet"], tmp_path / "a.json")
+    assert "cannot be written as COCO results without" in convert(sources["parquet"], tmp_path / "a.json")
 
 
 def test_ground_truth_becomes_parquet_and_stays_ground_truth(sources: dict[str, Path], tmp_path: Path) -> None:

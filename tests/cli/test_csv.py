@@ -1,4 +1,4 @@
-"""`probox evaluate --csv`: what the files hold, where they lie, and whose files stay."""
+"""`probox evaluate --csv`: content and place of the tables; files of users are not replaced."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def files_in(folder: Path) -> list[str]:
 
 
 def same(text: str, value: object) -> bool:
-    """Return whether a field is a value, to the last bit; empty is missing."""
+    """Return whether a field is bit-identical to a value; empty is missing."""
     if value is None or value != value:
         return text == ""
     return float(text) == value if isinstance(value, float) else text == str(value)
@@ -119,11 +119,11 @@ def test_several_files_have_a_folder_each(files: Path, tmp_path: Path) -> None:
     assert run("evaluate", truth, deterministic, probabilistic, "--csv", folder)[0] == 0  # a run of its own is replaced
     status, _, err = run("evaluate", truth, deterministic, "--csv", folder)
     assert status == 1
-    assert "holds tables of several files" in err
+    assert "contains tables of several files, cannot add tables of one; choose another folder" in err
     assert run("evaluate", truth, deterministic, "--csv", tmp_path / "one")[0] == 0
     status, _, err = run("evaluate", truth, deterministic, probabilistic, "--csv", tmp_path / "one")
     assert status == 1
-    assert "holds tables of one file" in err
+    assert "contains tables of one file, cannot add tables of several; choose another folder" in err
     assert files_in(tmp_path / "one") == TABLES
 
 

@@ -1,4 +1,4 @@
-"""`probox diagnose` as users meet it."""
+"""`probox diagnose`: text, JSON and files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.cli.in_process import run
 
 
-def test_words_come_first(demo_files):
+def test_summary_comes_first(demo_files):
     code, out, err = run("diagnose", demo_files / "results" / "probabilistic", "--replicates", 50)
     assert (code, err) == (0, "")
     title, blank, verdict, *_ = out.splitlines()
@@ -36,7 +36,7 @@ def test_files(demo_files, tmp_path: Path, which):
     folder = tmp_path / "why"
     code, _, err = run("diagnose", demo_files / "results" / which, "--out", folder, "--replicates", 20)
     assert code == 0
-    assert err.strip().endswith(f"plots and tables written to {folder}")
+    assert err.strip().endswith(f"wrote plots and tables to {folder}")
     names = {path.name for path in folder.iterdir()}
     plots = {"budget", "coverage", "pit", "reliability", "sparsification", "sigma-error", "thresholds", "what-if"}
     assert {f"{plot}.png" for plot in plots} <= names

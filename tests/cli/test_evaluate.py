@@ -1,4 +1,4 @@
-"""`probox evaluate` as a user meets it: files and exit codes, some in processes of their own."""
+"""`probox evaluate`: files and exit codes, some in a separate process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BOXES = ["mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn"]
 
 
 def in_a_process(*args, **env):
-    """Run the command line as a shell does, and return what came of it."""
+    """Run the command line in a separate process."""
     command = [sys.executable, "-c", "from probox.cli import main; main()", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False, timeout=120)
 
@@ -55,9 +55,11 @@ def test_help_names_the_measures():
     assert tuple(names.replace("- ", "-").split(", ")) == measure_names()
 
 
-@pytest.mark.parametrize("words", [(), ("calibrate",), ("experiment",)])
-def test_lists_of_commands_are_not_cut_short(words):
-    listed = probox(*words, "--help").stdout.split("Commands:")[1]
+@pytest.mark.parametrize(
+    ("words", "heading"), [((), "Evaluate:"), (("calibrate",), "Commands:"), (("experiment",), "Commands:")]
+)
+def test_summaries_of_commands_are_not_truncated(words, heading):
+    listed = probox(*words, "--help").stdout.split(f"\n{heading}\n")[1]
     assert "..." not in listed
 
 

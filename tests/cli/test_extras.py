@@ -1,4 +1,4 @@
-"""Each extra alone brings what its commands import, and without it they say in one line which one it is."""
+"""Each extra installs what its commands import; without it, they name it in one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BASE = [
 
 
 def run_with(requirement: str, command: str, demo: Path, here: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command where this requirement was installed and nothing else."""
+    """Run a command with only this requirement installed."""
     (here / "hiding").mkdir()
     return subprocess.run(
         [sys.executable, "-m", "probox", *(word.format(demo=demo, here=here) for word in command.split())],
@@ -45,7 +45,7 @@ def test_an_extra_is_enough_for_its_commands(extra: str, command: str, demo_file
 
 
 @pytest.mark.parametrize(("extra", "command"), others_slow(COMMANDS, several=True))
-def test_a_command_says_which_extra_it_lacks(extra: str, command: str, demo_files: Path, tmp_path: Path) -> None:
+def test_a_command_names_its_missing_extra(extra: str, command: str, demo_files: Path, tmp_path: Path) -> None:
     done = run_with("probox", command, demo_files, tmp_path)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
@@ -61,7 +61,7 @@ def test_the_demo_is_saved_without_pictures(tmp_path: Path) -> None:
         "truth.json",
     ]
     said = " ".join(done.stderr.split())
-    assert "note: no pictures were written, which need Pillow; install it with: " in said
+    assert "note: no images were written, as they need Pillow; install it with: " in said
     assert "'probox[report]'" in said
     assert "probox evaluate" in said
     assert "probox draw" not in said

@@ -1,4 +1,4 @@
-"""`--image-ids`, `--out` and warnings of `probox evaluate` and `probox table`, as a user meets them."""
+"""`--image-ids`, `--out` and warnings of `probox evaluate` and `probox table`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_warnings_are_printed_and_in_json(files: Path) -> None:
     done = probox("evaluate", "truth.json", "xyxy.json", cwd=files)
     assert done.returncode == 0
     assert done.stderr.count("warning: ") == 1
-    assert "warning: boxes look like [x1, y1, x2, y2] where [x, y, width, height] is expected" in done.stderr
+    assert "warning: boxes look like [x1, y1, x2, y2], expected [x, y, width, height]" in done.stderr
     assert "write x2 - x1 and y2 - y1 as width and height\n" in done.stderr
     answer = json.loads(probox("evaluate", "truth.json", "xyxy.json", "--json", cwd=files).stdout)
     assert [warning["code"] for warning in answer["warnings"]] == ["corners-as-width-and-height"]
@@ -75,7 +75,7 @@ def test_advice_is_given_in_flags(golden_dir: Path, files: Path, tmp_path: Path)
         read_detections(tmp_path / "bad.json", read_truth(golden_dir / "pbox_full" / "ground_truth.json"))
 
 
-def test_changes_of_a_convention_are_said(files: Path) -> None:
+def test_changes_of_a_convention_are_printed(files: Path) -> None:
     done = probox("evaluate", "truth.json", "deterministic.json", "--label-threshold", 0.5, "--box-truth", cwd=files)
     assert done.stdout.splitlines()[-1].endswith(
         "convention: reference, box truth, label threshold 0.5; scored against boxes"
@@ -104,7 +104,7 @@ def test_ways_to_name_images(files: Path, tmp_path: Path) -> None:
 
 
 def test_every_format_can_be_cut(files: Path, tmp_path: Path) -> None:
-    """RVC1 files go by position: they may have a list for each image of the truth, or of the part."""
+    """RVC1 files go by position: they may have a list for each image of the ground truth, or of the selected ones."""
     truth = read_truth(files / "truth.json")
     found = read_detections(files / "probabilistic.json", truth)
     ids = truth.image_ids[2:9:2]
@@ -180,9 +180,12 @@ def test_one_layout_for_one_file_or_many(files: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--label-threshold", "0.5"], "by convention reference, not reference, label threshold 0.5"),
-        (["--preset", "paper"], "by convention reference, not paper"),
-        (["--image-ids", "1,2"], "on other images"),
+        (
+            ["--label-threshold", "0.5"],
+            "another convention, expected 'reference, label threshold 0.5', got 'reference'",
+        ),
+        (["--preset", "paper"], "another convention, expected 'paper', got 'reference'"),
+        (["--image-ids", "1,2"], "other images"),
     ],
 )
 def test_runs_are_not_mixed(files: Path, tmp_path: Path, options: list[str], words: str) -> None:
@@ -190,8 +193,7 @@ def test_runs_are_not_mixed(files: Path, tmp_path: Path, options: list[str], wor
     before = contents(tmp_path / "r")
     status, said = keep(files, tmp_path / "r", "deterministic.json", *options)
     assert status == 1
-    assert f"{tmp_path / 'r' / 'probabilistic'}: holds a result that was measured {words}" in said
-    assert "keep this run in another folder" in said
+    assert f"{tmp_path / 'r' / 'probabilistic'}: contains a result with {words}; choose another --out, or" in said
     assert contents(tmp_path / "r") == before
     assert (
         keep(files, tmp_path / "r", "deterministic.json", "probabilistic.json", *options)[0] == 0
@@ -212,12 +214,12 @@ def test_a_failed_run_leaves_everything_as_it_was(files: Path, tmp_path: Path) -
     assert contents(tmp_path / "r") == before
 
 
-def test_the_old_layout_is_not_hidden(files: Path, tmp_path: Path) -> None:
+def test_a_result_in_the_output_folder_itself_is_refused(files: Path, tmp_path: Path) -> None:
     truth = read_truth(files / "truth.json")
     evaluate(truth, read_detections(files / "deterministic.json", truth)).save(tmp_path / "old")
     status, said = keep(files, tmp_path / "old", "deterministic.json")
     assert status == 1
-    assert f"{tmp_path / 'old'}: holds a result itself" in said
+    assert f"{tmp_path / 'old'}: contains a result itself (evaluation.json), which would hide others" in said
     assert probox("draw", tmp_path / "old", "--out", tmp_path / "pictures", "--worst", 1).returncode == 0
 
 
@@ -233,7 +235,7 @@ def test_draw_takes_the_only_result(files: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "more").exists()
 
 
-def test_names_that_are_no_names(files: Path, tmp_path: Path) -> None:
+def test_a_file_name_of_dots_gets_the_default_name(files: Path, tmp_path: Path) -> None:
     (tmp_path / "..json").write_bytes((files / "deterministic.json").read_bytes())
     assert keep(files, tmp_path / "r", tmp_path / "..json")[0] == 0
     assert Evaluation.load(tmp_path / "r" / "detections").measures == ("map",)

@@ -26,25 +26,25 @@ def test_a_path_that_exists_is_a_path(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        (["=a.json"], "no name before the ="),
-        ([" =a.json"], "no name before the ="),
-        (["A="], "nothing after the ="),
-        (["A=a.json", "A=b.json"], "the name 'A' is given twice"),
-        (["runs/lr=0.1/a.json"], "no such file, and 'runs/lr' is no name"),
-        (["a\\b=a.json"], "no such file, and"),
-        (["..=a.json"], "'..' is no name"),
-        ([".hidden=a.json"], "'.hidden' is no name"),
-        (["A =a.json"], "'A ' is no name"),
-        (["a\x1bb=a.json"], "characters that are not printed"),
-        ([f"{'a' * 101}=a.json"], "at most 100 characters, but this has 101"),
+        (["=a.json"], "expected NAME=DETECTIONS, but the name before = is empty"),
+        ([" =a.json"], "expected NAME=DETECTIONS, but the name before = is empty"),
+        (["A="], "expected NAME=DETECTIONS, but the path after = is empty"),
+        (["A=a.json", "A=b.json"], "the name 'A' is used twice; give one of them another name"),
+        (["runs/lr=0.1/a.json"], "no such file, and 'runs/lr' is not a valid folder name"),
+        (["a\\b=a.json"], r"no such file, and 'a\\\\b' is not a valid folder name"),
+        (["..=a.json"], r"'\.\.' is not a valid folder name; begin with a letter or digit"),
+        ([".hidden=a.json"], r"'\.hidden' is not a valid folder name; begin with a letter or digit"),
+        (["A =a.json"], "'A ' is not a valid folder name; .*without spaces at either end"),
+        (["a\x1bb=a.json"], "expected a name of printable characters"),
+        ([f"{'a' * 101}=a.json"], "expected a name of at most 100 characters, got 101"),
     ],
 )
-def test_names_that_are_none(texts: list[str], words: str) -> None:
+def test_invalid_names(texts: list[str], words: str) -> None:
     with pytest.raises(click.BadParameter, match=words):
         parse_named(texts)
 
 
-def test_names_that_are_given_stay_and_others_give_way() -> None:
+def test_given_names_are_kept_and_others_numbered() -> None:
     files = [Named("a/ssd.json"), Named("b.json", "ssd"), Named("c/ssd.json.gz"), Named("..")]
     assert make_titles(files) == ["ssd-2", "ssd", "ssd-3", "detections"]
 
@@ -144,7 +144,7 @@ def test_commands_follow_the_order_of_a_folder(tmp_path: Path, demo_files: Path)
     assert diagnosed.stdout.index('"b"') < diagnosed.stdout.index('"a"')
 
 
-def test_joined_parts_keep_the_order_as_given(tmp_path: Path, demo_files: Path) -> None:
+def test_merged_parts_keep_the_order_as_given(tmp_path: Path, demo_files: Path) -> None:
     for part in (1, 2):
         evaluate_into(tmp_path / str(part), demo_files, "b", "a", options=("--part", f"{part}/2"))
     assert probox("merge", tmp_path / "1", tmp_path / "2", "--out", tmp_path / "whole").returncode == 0

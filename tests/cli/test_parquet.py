@@ -104,7 +104,7 @@ def sets(demo_files: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_sets_go_where_files_go(sets: Path, demo_files: Path) -> None:
+def test_commands_read_sets_like_files(sets: Path, demo_files: Path) -> None:
     truth, found = demo_files / "truth.json", demo_files / "probabilistic.json"
     assert open_truth(sets / "truth").image_ids.tolist() == read_truth(truth).image_ids.tolist()
     assert open_detections(sets / "found").shards == 3
@@ -142,14 +142,17 @@ def test_fewer_images_than_shards(sets: Path) -> None:
     assert f"note: {Note('fewer-shards', 12, wanted=1000, images=12)}" in err
 
 
-def test_sets_that_are_refused(sets: Path, demo_files: Path) -> None:
+def test_wrong_sets(sets: Path, demo_files: Path) -> None:
     found = sets / "found"
     for args, message in (
         ((found, found, "--shards", 2), "would replace what it is made from"),
         ((found / "part-00000-of-00003.parquet", found, "--shards", 2), "would replace what it is made from"),
         ((found, sets / "truth", "--shards", 2), "truth: is there already and does not hold detections"),
         ((found, sets, "--shards", 2), "is not empty, and is not a set written by probox"),
-        ((found, sets / "x", "--shards", 2, "--to", "coco"), "--shards is for Parquet"),
+        (
+            (found, sets / "x", "--shards", 2, "--to", "coco"),
+            "--shards writes Parquet, but --to is coco: leave out one of the two",
+        ),
         ((found, sets / "x", "--shards", 0), "0 is not in the range x>=1"),
         ((found, "s3://bucket/x.coco.json", "--truth", sets / "truth"), "COCO results cannot be written to a URL"),
         (("nothing://bucket/found", sets / "x.parquet"), "unknown scheme"),
@@ -164,7 +167,7 @@ def test_sets_that_are_refused(sets: Path, demo_files: Path) -> None:
     assert "found/part-00001-of-00003.parquet: is missing: the set is incomplete" in err
 
 
-def test_urls_arrive_unharmed(sets: Path, demo_files: Path) -> None:
+def test_urls(sets: Path, demo_files: Path) -> None:
     pytest.importorskip("fsspec")
     truth = demo_files / "truth.json"
     url = f"file://{sets}"

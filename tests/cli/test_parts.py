@@ -1,4 +1,4 @@
-"""Parts and joins on the command line."""
+"""Parts and merges on the command line."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def parts(demo_files: Path, tmp_path: Path) -> list[Path]:
     return folders
 
 
-def test_parts_of_several_files_are_joined_by_name(parts: list[Path], demo_files: Path, tmp_path: Path) -> None:
+def test_parts_of_several_files_are_merged_by_name(parts: list[Path], demo_files: Path, tmp_path: Path) -> None:
     status, out, err = run("merge", *reversed(parts), "--out", tmp_path / "R")
-    assert (status, "probabilistic: 3 parts, 12 images; kept in" in err) == (0, True)
+    assert (status, f"probabilistic: 3 parts, 12 images; wrote {tmp_path / 'R' / 'probabilistic'}" in err) == (0, True)
     _, whole, _ = run("evaluate", *(demo_files / n for n in ("truth.json", "deterministic.json", "probabilistic.json")))
     assert out == whole
     files = demo_files / "truth.json", demo_files / "probabilistic.json"
     assert probox.load(tmp_path / "R" / "probabilistic").summary() == probox.evaluate(*files).summary()
 
 
-def test_json_says_what_was_joined(parts: list[Path], tmp_path: Path) -> None:
+def test_json_describes_the_merge(parts: list[Path], tmp_path: Path) -> None:
     folders = [folder / "probabilistic" for folder in parts]
     status, out, _ = run("merge", *folders, "--out", tmp_path / "R", "--json")
     said = json.loads(out)
@@ -46,22 +46,26 @@ def test_json_says_what_was_joined(parts: list[Path], tmp_path: Path) -> None:
     assert (tmp_path / "R" / "evaluation.json").is_file()
 
 
-def test_some_parts_are_a_part(parts: list[Path], tmp_path: Path) -> None:
+def test_incomplete_parts_make_a_part(parts: list[Path], tmp_path: Path) -> None:
     status, _, err = run("merge", parts[0], parts[2], "--out", tmp_path / "R")
     assert (status, err) == (1, "probox: part 2 of 3 is missing; evaluate with part 2/3, and so on")
     assert not (tmp_path / "R").exists()
     status, _, err = run("merge", parts[0], parts[2], "--out", tmp_path / "R", "--incomplete")
-    assert (status, "; 2 of 3 parts; kept in" in err) == (0, True)
+    assert (status, "; 2 of 3 parts; wrote" in err) == (0, True)
     status, _, err = run("merge", parts[1], tmp_path / "R", "--out", tmp_path / "S")
     assert status == 0, err
 
 
-def test_what_cannot_be_joined(parts: list[Path], tmp_path: Path) -> None:
+def test_wrong_parts(parts: list[Path], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
+    remedy = "give folders written by `probox evaluate --part K/N --out DIR`"
     for given, message in {
-        (parts[0], tmp_path / "none"): "none: no such folder",
-        (parts[0], tmp_path / "empty"): "empty: holds no result; evaluate this part again",
-        (parts[0], parts[1] / "deterministic"): "is a result itself, but",
+        (parts[0], tmp_path / "none"): f"none: no such folder; {remedy}",
+        (parts[0], tmp_path / "empty"): f"empty: contains no results; {remedy}",
+        (
+            parts[0],
+            parts[1] / "deterministic",
+        ): f"is a result, but {parts[0]} is a folder of results; give results only",
         (parts[0], parts[0]): "is part 1 of 3, as",
     }.items():
         status, _, err = run("merge", *given, "--out", tmp_path / "R")
@@ -71,17 +75,16 @@ def test_what_cannot_be_joined(parts: list[Path], tmp_path: Path) -> None:
 def test_parts_are_not_replaced(parts: list[Path]) -> None:
     status, _, err = run("merge", *parts, "--out", parts[0])
     assert status == 1
-    assert "would replace one of the parts" in err or "measured on other images" in err
+    assert "would replace one of the parts; choose another --out" in err
 
 
-def test_a_joined_result_hides_no_others(parts: list[Path], tmp_path: Path) -> None:
+def test_a_merged_result_hides_no_others(parts: list[Path], tmp_path: Path) -> None:
     folders = [folder / "probabilistic" for folder in parts]
     assert run("merge", *parts, "--out", tmp_path / "R")[0] == 0
     status, _, err = run("merge", *folders, "--out", tmp_path / "R")
     assert (status, err) == (
         1,
-        f"probox: {tmp_path / 'R' / 'deterministic'}: is in this --out, and would be hidden by a result there; choose "
-        "another",
+        f"probox: {tmp_path / 'R' / 'deterministic'}: would be hidden by a result in --out; choose another --out",
     )
     assert not (tmp_path / "R" / "evaluation.json").exists()
     for _ in range(2):  # a result of the same kind is replaced

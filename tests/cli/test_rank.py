@@ -1,4 +1,4 @@
-"""`probox rank` as users meet it."""
+"""`probox rank`: table, JSON, image ids and wrong input."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_same_as_in_python(demo_files: Path, truth: GroundTruth, by: str) ->
 def test_ids_are_what_evaluate_takes(demo_files: Path, tmp_path: Path) -> None:
     ids = tmp_path / "next.json"
     code, out, err = run("rank", demo_files / "probabilistic.json", "--top", 3, "--out", ids)
-    assert (code, err) == (0, f"3 image ids written to {ids}\n")
+    assert (code, err) == (0, f"wrote 3 image ids to {ids}\n")
     heading, *lines = out.splitlines()
     assert heading.split() == ["image", "entropy", "detections"]
     assert [int(line.split()[0]) for line in lines] == json.loads(ids.read_text())
@@ -51,7 +51,7 @@ def test_ids_are_what_evaluate_takes(demo_files: Path, tmp_path: Path) -> None:
     # Its own list is replaced, and chosen from.
     code, _, err = run("rank", demo_files / "probabilistic.json", "--by", "margin", "--top", 2, "--out", ids)
     assert code == 0
-    assert err.startswith("2 image ids")
+    assert err.startswith("wrote 2 image ids to ")
     assert len(ranked(demo_files / "probabilistic.json", "--image-ids", ids)["images"]) == 2
 
 
@@ -73,7 +73,7 @@ def test_other_files_are_not_replaced(demo_files: Path, tmp_path: Path) -> None:
     assert "would replace what it is made from" in err
 
 
-def test_truth_tells_names_and_images_without_detections(demo_files: Path, tmp_path: Path, truth: GroundTruth) -> None:
+def test_truth_adds_names_and_images_without_detections(demo_files: Path, tmp_path: Path, truth: GroundTruth) -> None:
     everything = json.loads((demo_files / "probabilistic.json").read_text())
     some = tmp_path / "some.json"
     if isinstance(everything, list):
@@ -124,15 +124,15 @@ def test_coco_results_with_a_score_alone(tmp_path: Path) -> None:
     [
         (
             ("deterministic.json", "--by", "spread"),
-            "deterministic.json: all boxes are plain: they have no spread to rank by; rank by",
+            "deterministic.json: no box has a covariance to rank by; rank by entropy or margin",
         ),
-        (("empty.json",), "empty.json: holds no detections: there is nothing to rank"),
+        (("empty.json",), "empty.json: no detections to rank"),
         (("nowhere.json",), "nowhere.json"),
         (("probabilistic.json", "--image-ids", "x"), "expected image ids, but got 'x'"),
         (("probabilistic.json", "--out", "nowhere/ids.json"), "the folder of this file does not exist"),
         (
             ("probabilistic.json", "--image-ids", "123456", "--truth", "truth.json"),
-            "--image-ids: image 123456: the ground truth does not have this image",
+            "--image-ids: image 123456: not in the ground truth; leave it out",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""`probox draw`, `probox plot` and `probox report` as users meet them."""
+"""`probox draw`, `probox plot` and `probox report`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_chooses_images(
     assert ids(answer) == table["image_id"][order].tolist()
 
 
-def test_worst_shows_no_empty_picture_and_says_how_many_images_lost_points(tmp_path: Path) -> None:
+def test_worst_skips_images_without_lost_points(tmp_path: Path) -> None:
     """Image 1 has nothing in it, image 2 is perfect, image 3 has one missed object and 4 a false positive."""
     every = [1, 2, 3, 4]
     truth = GroundTruth.from_boxes(["cup"], dict.fromkeys(every, (64, 48)), [2, 3], [[10, 10, 40, 40]] * 2, [0, 0])
@@ -78,12 +78,12 @@ def test_worst_shows_no_empty_picture_and_says_how_many_images_lost_points(tmp_p
     )
     answer = draw(tmp_path / "r", "--out", tmp_path / "p", "--worst", 3, "--label-text", "none")
     assert ids(answer) == [3, 4]
-    assert messages(answer) == ["fewer than 3 images have lost points: 2"]
+    assert messages(answer) == ["--worst: requested 3 images with lost points, found 2"]
     (perfect,) = [draw(tmp_path / "r", "--out", tmp_path / "p", "--best", 1, "--label-text", "none")]
     assert (ids(perfect), messages(perfect)) == ([2], [])
 
 
-def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(tmp_path: Path) -> None:
+def test_worst_images_at_the_drawn_threshold(tmp_path: Path) -> None:
     """Image 1 has only six false positives of 0.1: it lost most points if all detections count."""
     truth = GroundTruth.from_boxes(["cup"], {1: (64, 48), 2: (64, 48)}, [2], [[10, 10, 40, 40]], [0])
     boxes = [[10 + k, 10, 40 + k, 40] for k in range(6)] + [[10, 10, 40, 44]]
@@ -94,13 +94,13 @@ def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(tmp_path: Pat
     assert ids(answer) == [2]
     assert answer["convention"]["label_threshold"] == pytest.approx(0.1)  # type: ignore[index]
     assert (
-        "only detections above 0.1 are matched and drawn: PDQ is highest there on these images" in messages(answer)[0]
+        "only detections above 0.1 are matched and drawn: PDQ of these images is highest there (" in messages(answer)[0]
     )
     everything = draw(tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--show-above", 0)
     assert (ids(everything), messages(everything)) == ([1], [])
 
 
-def test_draws_detections_alone_and_judged(demo_files: Path, tmp_path: Path) -> None:
+def test_draws_detections_with_and_without_ground_truth(demo_files: Path, tmp_path: Path) -> None:
     photos, found = demo_files / "images", demo_files / "probabilistic.json"
     alone = draw(found, "--images", photos, "--out", tmp_path / "alone", "--image", 3)
     assert ids(alone) == [3]
@@ -112,30 +112,26 @@ def test_draws_detections_alone_and_judged(demo_files: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_at_most_so_many_pictures_and_the_rest_is_said(
-    demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_limit_of_pictures(demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("probox.cli.draw.LIMIT", 2)
     plain = [demo_files / "results" / "probabilistic", "--label-text", "none", "--corners", "none", "--show-above", 0]
     few = draw(*plain, "--out", tmp_path / "few")
     assert ids(few) == [1, 2]
-    assert messages(few) == [
-        "the first 2 of 12 images were drawn; --all draws them all, --limit N more, --worst N or --image ID others"
-    ]
+    assert messages(few) == ["drew the first 2 of 12 images; use --all, --limit N, --worst N or --image ID for others"]
     assert ids(draw(*plain, "--out", tmp_path / "more", "--limit", 3)) == [1, 2, 3]
     everything = draw(*plain, "--out", tmp_path / "all", "--all", "--threads", 1)
     assert len(ids(everything)) == 12
     assert messages(everything) == []
     alone = draw(demo_files / "probabilistic.json", "--label-text", "none", "--out", tmp_path / "alone")
     assert ids(alone) == [1, 2]
-    assert "the first 2 of 12" in messages(alone)[-1]
+    assert "drew the first 2 of 12 images" in messages(alone)[-1]
     code, _, err = run("draw", *plain, "--out", tmp_path, "--all", "--limit", 3)
     assert code == 2
     assert "--limit" in err
 
 
-def unsure_result(folder: Path) -> Path:
-    """Save a result: in each of 30 images a true positive of 0.1, false positives of 0.2 and 0.9; 12 are unseen."""
+def save_uncertain_result(folder: Path) -> Path:
+    """Save a result: 30 of 42 images with a true positive of 0.1 and false positives of 0.2 and 0.9."""
     every = list(range(1, 43))
     seen = every[12:]
     truth = GroundTruth.from_boxes(["cup"], dict.fromkeys(every, (64, 48)), every, [[10, 10, 40, 40]] * 42, [0] * 42)
@@ -147,26 +143,28 @@ def unsure_result(folder: Path) -> Path:
     return folder
 
 
-def test_what_pictures_leave_out_is_said(tmp_path: Path) -> None:
-    source = unsure_result(tmp_path / "r")
+def test_note_on_detections_that_are_not_drawn(tmp_path: Path) -> None:
+    source = save_uncertain_result(tmp_path / "r")
     two = ["--image", 13, "--image", 14, "--label-text", "none"]
     answer = draw(source, "--out", tmp_path / "a", *two, "--show-above", 0.3)
     assert messages(answer) == [
-        "detections not drawn: 2, in 2 pictures; pictures show matched ones and those above 0.3; "
+        "2 detections in 2 pictures are not drawn: pictures show matched ones and those above 0.3; "
         "--show-above 0 draws all"
     ]
     assert answer["show_above"] == 0.3
+    one = draw(source, "--out", tmp_path / "a", *two[:2], "--show-above", 0.3)
+    assert messages(one)[0].startswith("1 detection in 1 picture is not drawn: ")
     assert answer["summary"]["FP"] == 60  # type: ignore[index]
     everything = draw(source, "--out", tmp_path / "b", "--image", 13, "--show-above", 0, "--label-text", "none")
     assert messages(everything) == []
-    one, other = (pixels(tmp_path / name / "image-13.png") for name in "ab")
-    assert not np.array_equal(one, other)
-    anew = draw(source, "--out", tmp_path / "c", "--image", 13, "--label-threshold", 0.15, "--label-text", "none")
-    assert (messages(anew), anew["show_above"]) == ([], None)  # what is left is drawn
-    assert anew["summary"]["TP"] == 0  # type: ignore[index]
+    some, every = (pixels(tmp_path / name / "image-13.png") for name in "ab")
+    assert not np.array_equal(some, every)
+    rematched = draw(source, "--out", tmp_path / "c", "--image", 13, "--label-threshold", 0.15, "--label-text", "none")
+    assert (messages(rematched), rematched["show_above"]) == ([], None)  # draws all that remain
+    assert rematched["summary"]["TP"] == 0  # type: ignore[index]
 
 
-def test_a_crowd_is_drawn_in_part_and_the_note_says_so(tmp_path: Path) -> None:
+def test_at_most_20_detections_are_drawn(tmp_path: Path) -> None:
     """25 false positives of 0.5 to 0.74: with ground truth and without it, 20 are drawn."""
     entries = [
         {"image_id": 1, "category_id": 1, "bbox": [42 + k % 5, 2 + k, 14, 14], "score": 0.5 + k / 100}
@@ -184,29 +182,29 @@ def test_a_crowd_is_drawn_in_part_and_the_note_says_so(tmp_path: Path) -> None:
     both = ["--out", tmp_path / "p", "--label-text", "none"]
     alone = draw(tmp_path / "found.json", *both)
     assert messages(alone) == [
-        "detections not drawn: 5, in 1 picture; pictures show at most 20 each, above 0.3; --show-above 0 draws all"
+        "5 detections in 1 picture are not drawn: pictures show at most 20 each, above 0.3; --show-above 0 draws all"
     ]
     judged = draw(tmp_path / "found.json", "--truth", tmp_path / "truth.json", "--label-threshold", 0.1, *both)
     assert messages(judged) == [
-        "detections not drawn: 5, in 1 picture; pictures show at most 20 each; --show-above 0 draws all"
+        "5 detections in 1 picture are not drawn: pictures show at most 20 each; --show-above 0 draws all"
     ]
     kept = draw(tmp_path / "found.json", "--label-threshold", 0.71, *both)
     assert messages(kept) == []
 
 
-def test_images_that_the_detector_never_saw_are_passed_over(tmp_path: Path) -> None:
-    source = unsure_result(tmp_path / "r")
+def test_images_without_detections_are_skipped(tmp_path: Path) -> None:
+    source = save_uncertain_result(tmp_path / "r")
     plain = ["--label-text", "none", "--corners", "none", "--show-above", 0]
     worst = draw(source, "--out", tmp_path / "a", "--worst", 1, *plain)
     assert ids(worst) == [13]
-    assert "12 images without any detection were passed over" in messages(worst)[0]
+    assert "skipped 12 images without detections: the detector probably ran on the others only;" in messages(worst)[0]
     assert ids(draw(source, "--out", tmp_path / "a", "--limit", 1, *plain)) == [13]
     missed = draw(source, "--out", tmp_path / "a", "--missed", 1, *plain)
     assert (ids(missed), messages(missed)) == ([1], [])
     named = draw(source, "--out", tmp_path / "a", "--image", 2, *plain)
     assert (ids(named), messages(named)) == ([2], [])
     strict = draw(source, "--out", tmp_path / "a", "--worst", 1, "--label-threshold", 0.95, "--label-text", "none")
-    assert ids(strict) == [13]  # a threshold makes no image unseen
+    assert ids(strict) == [13]  # a threshold does not skip images
 
 
 @pytest.mark.slow
@@ -226,8 +224,8 @@ def test_examples_are_drawn(demo_files: Path, tmp_path: Path) -> None:
     code, _, err = run("draw", source, "--images", tmp_path / "none", "--out", tmp_path / "v", "--examples", 1)
     bare = list(dict.fromkeys(story.image_id for story in expected))
     assert code == 0
-    place = f"{tmp_path / 'none'} (the first: {bare[0]})"
-    assert f"note: {len(bare)} images without a photo in {place}: plain ground" in err
+    place = f"{tmp_path / 'none'} (first: {bare[0]})"
+    assert f"note: {len(bare)} images without a photo in {place}: drawn on a plain background" in err
     assert err.count("without a photo") == 1
 
     code, _, err = run("draw", source, "--out", tmp_path / "t", "--format", "svg", "--examples")
@@ -263,7 +261,7 @@ def test_heatmaps_are_read_again(golden_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_missing_and_damaged_photos_are_no_end(
+def test_missing_and_damaged_photos(
     demo_files: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -302,14 +300,14 @@ def test_plots_all(demo_files: Path, tmp_path: Path) -> None:
         assert corner.max() < 60
     code, _, err = run("plot", demo_files / "results" / "deterministic", "--out", tmp_path, "--format", "svg")
     assert code == 0
-    assert f"{len(PLOTS) - 1} plots" in err
-    assert "left out" not in err  # one result has no differences
+    assert f"wrote {len(PLOTS) - 1} plots to {tmp_path}" in err
+    assert "skipped" not in err  # one result has no differences
     for name in set(PLOTS) - {"difference"}:
         assert f">{PLOTS[name].title}" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
 
 
 def keep_plots(monkeypatch: pytest.MonkeyPatch, *kept: str) -> None:
-    """Let there be no other plots: drawing them all takes seconds."""
+    """Remove all other plots, which take seconds to draw."""
     assert set(kept) <= set(PLOTS)
     for name in set(PLOTS) - set(kept):
         monkeypatch.delitem(PLOTS, name)
@@ -330,7 +328,7 @@ def test_plots_in_pdf_have_fonts_that_publishers_take(
         assert {"CIDFontType2", "FontFile2"} <= kinds
 
 
-def test_plots_that_are_left_out_are_said(
+def test_skipped_plots_are_reported(
     demo_files: Path, tmp_path: Path, results: dict[str, Evaluation],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -339,8 +337,8 @@ def test_plots_that_are_left_out_are_said(
     both = (demo_files / "results" / "deterministic", tmp_path / "few")
     code, _, err = run("plot", *both, "--out", tmp_path / "plots")
     assert code == 0
-    (line,) = [line for line in err.splitlines() if "left out" in line]
-    assert line.startswith("note: difference left out: few cannot be compared with deterministic: image ")
+    (line,) = [line for line in err.splitlines() if line.startswith("note: ")]
+    assert line.startswith("note: skipped plot difference: few cannot be compared with deterministic: image ")
     code, out, _ = run("plot", *both, "--out", tmp_path / "plots", "--json")
     assert [plot["name"] for plot in json.loads(out)["left_out"]] == ["difference"]
 
@@ -364,39 +362,46 @@ def test_report_goes_into_a_new_folder_or_that_of_an_earlier_one(demo_files: Pat
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.txt"]
 
 
-def test_report_shows_the_truths_masks_where_boxes_were_scored(demo_files: Path, tmp_path: Path) -> None:
+def test_report_shows_masks_of_the_ground_truth_where_boxes_were_scored(demo_files: Path, tmp_path: Path) -> None:
     truth, found = demo_files / "truth.json", demo_files / "deterministic.json"
     assert run("evaluate", truth, found, "--box-truth", "--out", tmp_path / "boxes")[0] == 0
     assert run("report", tmp_path / "boxes", "--out", tmp_path / "a")[0] == 0
     assert run("report", tmp_path / "boxes", "--truth", truth, "--out", tmp_path / "b")[0] == 0
     sizes = [len((tmp_path / name / "data" / "chunk-0.js").read_bytes()) for name in "ab"]
-    assert sizes[1] > 2 * sizes[0]  # runs of odd shapes against boxes that say it all
+    assert sizes[1] > 2 * sizes[0]  # run lengths of masks against boxes
 
 
-def test_results_of_different_truths_do_not_share_a_page(demo_files: Path, golden_dir: Path, tmp_path: Path) -> None:
+def test_report_refuses_results_of_different_ground_truth(demo_files: Path, golden_dir: Path, tmp_path: Path) -> None:
     truth = probox.read_truth(golden_dir / "bbox" / "ground_truth.json")
     found = probox.read_detections(golden_dir / "bbox" / "detections.json", truth)
     probox.evaluate(truth, found).save(tmp_path / "other")
     code, _, err = run("report", demo_files / "results" / "deterministic", tmp_path / "other", "--out", tmp_path / "r")
     assert code == 1
-    assert "different truths" in err
+    assert "'deterministic' and 'other' were evaluated on different ground truth; " in err
     assert not (tmp_path / "r").exists()
 
 
-@pytest.mark.parametrize("command", ["draw", "plot", "report"])
-def test_wrong_folders_are_said_in_one_line(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("draw", "contains no results; give a folder written by `probox evaluate --out`, or add --truth FILE"),
+        ("plot", "evaluation.json"),
+        ("report", "evaluation.json"),
+    ],
+)
+def test_wrong_folders_are_reported_in_one_line(tmp_path: Path, command: str, problem: str) -> None:
     (tmp_path / "empty").mkdir()
     code, out, err = run(command, tmp_path / "empty", "--out", tmp_path / "out")
     assert (code, out) == (1, "")
     assert err.count("\n") == 1
-    assert "evaluation.json" in err
+    assert problem in err
     assert not (tmp_path / "out").exists()
     code, _, err = run(command, tmp_path / "missing", "--out", tmp_path / "out")
     assert code == 1
     assert err.count("\n") == 1
 
 
-def test_an_image_that_is_not_there(demo_files: Path, tmp_path: Path) -> None:
+def test_unknown_image(demo_files: Path, tmp_path: Path) -> None:
     code, _, err = run("draw", demo_files / "results" / "deterministic", "--out", tmp_path, "--image", "77")
     assert code == 1
     assert "'77'" in err
@@ -414,8 +419,8 @@ def test_a_folder_without_any_photo_replaces_no_report(demo_files: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_letters_that_a_font_lacks_are_no_matter_for_the_terminal(tmp_path: Path) -> None:
-    """Neither warnings nor what a terminal would obey: a class may be called anything."""
+def test_class_names_with_missing_letters_and_control_characters(tmp_path: Path) -> None:
+    """No warnings about fonts, and no control characters in messages."""
     truth = GroundTruth.from_boxes(["\x1b[31m杯子\x07"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
     found = Detections(classes=truth.classes, image_ids=[7], boxes=[[10, 20, 41, 40]], label_probs=[[0.9]])
     evaluate(truth, found).save(tmp_path / "r")

@@ -1,4 +1,4 @@
-"""Wrong usage: exit status 2, nothing on standard output, no traceback, and what is wrong."""
+"""Wrong usage: exit status 2, nothing on standard output, no traceback, and the problem."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from tests.cli.in_process import run
 
 SCORE, TABLE, COMPARE = "evaluate TRUTH FOUND", "table TRUTH FOUND", "compare RESULTS"
-AUTO = "--label-threshold auto needs the tables of all images, which {} does not have: leave out one of both"
+AUTO = "--label-threshold auto needs the tables of all images, so it excludes {}: leave out one of the two"
 COCO_NAMES = ("ap50", "AP75", "AR100", "ar", "map50", "mAP@0.5", "ap_small", "ap")
 COCO = "`probox evaluate --measures map --coco` prints COCO's twelve numbers"
-FEW_CAN = "`auto` is for `probox evaluate`, `table` and `compare`"
+NO_AUTO = "expected a number between 0 and 1; only `probox evaluate`, `table` and `compare` take auto"
+DRAW = "only applies to a detection file with --truth, but"
 
 WRONG = [
     (f"{SCORE} --x", "No such option"),
@@ -24,24 +25,24 @@ WRONG = [
     (f"{SCORE} --measures pdq,iou", "iou"),
     (f"{TABLE} --measures enrgy", "Did you mean energy?"),
     *((f"{SCORE} --measures {name}", COCO) for name in COCO_NAMES),
-    (f"{SCORE} --measures pdq --coco", "--coco shows the numbers of map: add it to --measures"),
-    (f"{SCORE} --coco --keep summary", "--coco needs the matches of boxes, which --keep matches and --keep all keep"),
+    (f"{SCORE} --measures pdq --coco", "--coco needs the metric map: add it to --measures"),
+    (f"{SCORE} --coco --keep summary", "--coco needs the matches of boxes: use --keep matches or --keep all"),
     (f"{SCORE} --label-threshold auto --part 1/2", AUTO.format("--part")),
     (f"{SCORE} --label-threshold auto --keep matches", AUTO.format("--keep matches")),
     (f"{SCORE} --label-threshold auto --dask local", AUTO.format("--dask")),
-    ("draw FOUND --truth TRUTH --label-threshold auto --out pictures", FEW_CAN),
-    ("rank FOUND --truth TRUTH --label-threshold auto --out pictures", FEW_CAN),
+    ("draw FOUND --truth TRUTH --label-threshold auto --out pictures", NO_AUTO),
+    ("rank FOUND --truth TRUTH --label-threshold auto --out pictures", NO_AUTO),
     (f"{TABLE} --thresholds 0.5 --label-threshold 0.5", "a row for each: give one of the two"),
     (f"{SCORE} --thresholds 0.5 --per-class", "--thresholds prints one table"),
-    (f"{SCORE} --thresholds 0.5 --keep matches", "--thresholds needs tables"),
+    (f"{SCORE} --thresholds 0.5 --keep matches", "--thresholds needs tables of all detections: use --keep all"),
     (f"{SCORE} --format csv --per-size", "--format csv prints one table"),
-    (f"{SCORE} --keep matches --csv tables", "--csv writes tables, which --keep all keeps"),
+    (f"{SCORE} --keep matches --csv tables", "--csv needs tables of all detections: use --keep all"),
     (f"{SCORE} --keep some", "'some' is not one of"),
     (f"{SCORE} --part 4/3", "expected a part such as 3/16"),
-    (f"{SCORE} --part 1/2 --dask local", "--dask cuts images into parts by itself: leave out --part"),
-    (f"{SCORE} --threads 2 --dask local", "--threads is about one process"),
-    ("table TRUTH =x.json", "no name before the ="),
-    ("table TRUTH x=", "nothing after the ="),
+    (f"{SCORE} --part 1/2 --dask local", "--dask splits the images itself: leave out --part"),
+    (f"{SCORE} --threads 2 --dask local", "--threads does not apply to the workers of --dask: leave it out"),
+    ("table TRUTH =x.json", "'=x.json': expected NAME=DETECTIONS, but the name before = is empty"),
+    ("table TRUTH x=", "'x=': expected NAME=DETECTIONS, but the path after = is empty"),
     (f"{TABLE} --thresholds 2", "2.0 is not in the range"),
     (f"{TABLE} --thresholds", "requires an argument"),
     ("table TRUTH --thresholds a", "'a' is not a valid float"),
@@ -53,11 +54,11 @@ WRONG = [
     (f"{COMPARE} --seed -1", "-1 is not in the range"),
     (f"{COMPARE} --format x", "'x' is not one of"),
     ("validate one", "Missing argument"),
-    ("draw RESULTS/deterministic --out p --worst 1 --image 2", "choose images by --image, by --limit"),
-    ("draw RESULTS/deterministic --out p --preset paper", "--preset says how to judge a file of detections"),
-    ("draw FOUND --out p --fixed-variance 3", "of detections by --truth, but without --truth none is judged"),
-    ("draw FOUND --out p --worst 1", "--worst needs a truth: give --truth, or a folder of results"),
-    ("draw FOUND --out p --examples", "--examples needs a truth: give --truth, or a folder of results"),
+    ("draw RESULTS/deterministic --out p --worst 1 --image 2", "use only one of --image, --limit, --all, --examples, "),
+    ("draw RESULTS/deterministic --out p --preset paper", f"--preset {DRAW} SOURCE is a result, already scored: "),
+    ("draw FOUND --out p --fixed-variance 3", f"--fixed-variance {DRAW} --truth is missing: add --truth FILE, or"),
+    ("draw FOUND --out p --worst 1", "--worst needs ground truth: add --truth FILE, or name a result as SOURCE"),
+    ("draw FOUND --out p --examples", "--examples needs ground truth: add --truth FILE, or name a result folder as"),
     ("calibrate fit TRUTH FOUND --out c --fixed-variance 3", "No such option"),
     ("evalute", "Did you mean evaluate?"),
 ]  # fmt: skip
