@@ -45,7 +45,7 @@ SECTIONS = (
             ("training", "losses and a regression head"),
             ("ranking", "which images to annotate next"),
             ("cluster", "parts, Dask, Slurm, Ray and Spark"),
-            ("faq", "common questions and mistakes"),
+            ("faq", "errors, warnings and common questions"),
         ),
     ),
     Section(
