@@ -22,7 +22,7 @@ SECTIONS = (
         "get-started",
         "Install probox and learn its terms. The [start page](index.md) has a quick start.",
         (
-            ("installation", "requirements, extras, offline installation"),
+            ("installation", "requirements, extras, shell completion"),
             ("concepts", "terms, and the columns of tables"),
         ),
     ),
