@@ -1,4 +1,4 @@
-"""Where the presets depart from the letter of the paper, and by how much: the tables of docs/measure.md.
+"""Differences between the presets and the paper's equations: the tables of docs/measure.md.
 
 python examples/departures.py
 """
@@ -41,7 +41,7 @@ def score(
 
 
 def of_paper() -> Iterator[tuple[str, str, str]]:
-    """Yield what is looked at, what `paper` says, and what the letter of the equations says."""
+    """Yield a quantity, its value under `paper`, and its value by the equations."""
     for sigma in (1, 2, 5):
         # Pixels at their middles and a box from 50 to 110: as if it were half a pixel smaller on each side.
         middles = SQUARE + np.array([0.5, 0.5, -0.5, -0.5])
@@ -78,7 +78,7 @@ def of_paper() -> Iterator[tuple[str, str, str]]:
 
 
 def of_cuts() -> Iterator[tuple[str, str, str]]:
-    """Yield what each cut of `reference` does to one detection: with it, and without it alone."""
+    """Yield the effect of each cut of `reference` on one detection: the values with it and without it."""
 
     def both(key: str, box: Any, sigma: float = 0.0, *, also: Any = None, **without: Any) -> tuple[float, float]:
         rest = {"preset": "reference", **(also or {})}
@@ -113,7 +113,7 @@ CUTS: dict[str, dict[str, Any] | None] = {
 
 
 def of_reference() -> Iterator[tuple[str, Any]]:
-    """Yield each cut that `reference` makes, and the summary of a simulated detector without it."""
+    """Yield each cut of `reference`, and the summary of a simulated detector without it."""
     truth = synthetic_truth(100)
     detector = SimulatedDetector(
         corner_variance=16, reported_variance=4, label_probability=0.8, miss_rate=0.1, false_per_image=1

@@ -25,10 +25,10 @@ from probox.detect import Candidates, Dropout, Options, Traits, detect_images, f
 
 COLOURS = {"red": (200, 40, 40), "blue": (40, 40, 200)}
 LEVELS = (0.25, 0.35, 0.45, 0.55, 0.65)
-"""How alike a pixel must be to belong to a blob: each level makes candidates, many for one object."""
+"""Similarity thresholds of pixels in a blob: each level gives candidates, many for one object."""
 
 NOISE = 10.0
-"""Of the random passes: its standard deviation, in grey levels."""
+"""Standard deviation of the noise in random passes, in grey levels."""
 
 Image = npt.NDArray[np.uint8]
 
@@ -60,7 +60,7 @@ class BlobDetector:
 
 
 def make(*, batch: int = 1, dropout: Dropout | None = None) -> BlobDetector:
-    """What `probox detect python:own_detector.py:make` calls, with the options that are given."""
+    """Return the detector; `probox detect python:own_detector.py:make` calls this with its options."""
     return BlobDetector(batch=batch, dropout=dropout)
 
 
@@ -82,7 +82,7 @@ def _blobs(image: npt.NDArray[np.float64]) -> Candidates:
 
 
 def _regions(mask: npt.NDArray[np.bool_]) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Rows and columns of the pixels of each region; regions are apart if an empty column or row lies between them."""
+    """Return rows and columns of the pixels of each region; empty columns or rows separate regions."""
     found = []
     for left, right in _runs(mask.any(axis=0)):
         for top, bottom in _runs(mask[:, left:right].any(axis=1)):
@@ -92,13 +92,13 @@ def _regions(mask: npt.NDArray[np.bool_]) -> list[tuple[npt.NDArray[np.int64], n
 
 
 def _runs(line: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Where a line of yes and no begins and ceases to be yes."""
+    """Return the starts and ends of runs of true values."""
     changes = np.flatnonzero(np.diff(np.concatenate([[0], line.astype(np.int8), [0]])))
     return list(zip(changes[::2].tolist(), changes[1::2].tolist(), strict=True))
 
 
 def draw_photos(folder: Path, photos: int = 6) -> probox.GroundTruth:
-    """Draw ellipses on a noisy ground, with edges more or less soft; return what is where."""
+    """Draw ellipses with soft edges on noisy background; return the ground truth."""
     from PIL import Image as Pillow
 
     folder.mkdir(parents=True, exist_ok=True)

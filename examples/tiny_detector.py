@@ -1,10 +1,10 @@
-"""A detector that fits into one file: photos, their truth, and an ONNX graph that was fitted to others, in seconds.
+"""A small ONNX detector in one file, with synthetic photos and their ground truth.
 
     python examples/tiny_detector.py FOLDER
 
-writes FOLDER/photos, FOLDER/truth.parquet and FOLDER/tiny.onnx, something to try `probox detect` on. The network has
-two layers: fixed filters that look for light, dark and edges, and a head that is fitted by least squares, which needs
-no framework and no luck. Its output is that of YOLOv8, for images of 96 x 96 pixels.
+writes FOLDER/photos, FOLDER/truth.parquet and FOLDER/tiny.onnx for trying `probox detect`. The network has two layers:
+fixed filters for light, dark and edges, and a head that is fitted by least squares in seconds. Its output has the
+format of YOLOv8, for images of 96 x 96 pixels.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Floats = npt.NDArray[np.float32]
 STRIDE = 8
 CELLS = SIDE // STRIDE
 PATCH = 4
-"""Width of the fixed filters, and their stride: they see the image as SIDE / PATCH squares a side."""
+"""Width and stride of the fixed filters, which divide the image into SIDE / PATCH squares per side."""
 REACH = 11
-"""The head sees so many of these squares to each side of a cell's centre, together."""
+"""Width of the head's window around a cell's centre in squares."""
 COARSER = (CELLS // 2) ** 2 + (CELLS // 4) ** 2
-"""YOLOv8 has cells of strides 16 and 32, too. Here they say that there is nothing."""
+"""YOLOv8 also has cells of strides 16 and 32. Here they are empty."""
 STEEP = 8.0
-"""From what least squares say, about 0 or 1, to a score between them."""
+"""Slope of the sigmoid that maps the least-squares output, about 0 or 1, to a score."""
 RIDGE = 30.0
 
 
@@ -46,7 +46,7 @@ def filters() -> tuple[Floats, Floats]:
 
 
 def squares(pictures: npt.NDArray[np.uint8]) -> Floats:
-    """Return what the first layer says, (images, 8, SIDE / PATCH, SIDE / PATCH)."""
+    """Return the first layer's output, (images, 8, SIDE / PATCH, SIDE / PATCH)."""
     weights, biases = filters()
     side = SIDE // PATCH
     patches = pictures.reshape(-1, 3, side, PATCH, side, PATCH).astype(np.float32) / 255.0
@@ -54,7 +54,7 @@ def squares(pictures: npt.NDArray[np.uint8]) -> Floats:
 
 
 def windows(seen: Floats) -> Floats:
-    """Return what the head sees of each cell, (images, CELLS, CELLS, 8, REACH, REACH)."""
+    """Return the head's input for each cell, (images, CELLS, CELLS, 8, REACH, REACH)."""
     before = REACH // 2
     padded = np.pad(seen, ((0, 0), (0, 0), (before, before), (before, before)))
     all_of_them = np.lib.stride_tricks.sliding_window_view(padded, (REACH, REACH), axis=(2, 3))
@@ -73,8 +73,7 @@ def fit(scenes: Scenes) -> tuple[Floats, Floats]:
     middle = (boxes[:, :2] + boxes[:, 2:]) / 2
     cell = np.rint((middle - PATCH / 2) / STRIDE).astype(int).clip(0, CELLS - 1)
     named = np.zeros((scenes.count, CELLS, CELLS, len(CLASSES)), np.float32)
-    # Cells around an object's centre learn how far its edges are and what it is; as many others, drawn at random, that
-    # there is mostly nothing.
+    # Cells around an object's centre learn distances and class; an equal number of random cells are mostly negative.
     around = np.array([(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)])
     at = (cell[:, None, ::-1] + around).reshape(-1, 2).clip(0, CELLS - 1)
     image = np.repeat(scenes.image_rows, len(around))
@@ -104,7 +103,7 @@ def _with_one(seen: Floats) -> npt.NDArray[np.float64]:
 
 def _least_squares(features: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     normal = features.T @ features
-    # A ridge against overfitting; what the filters say is small, so it is in units of its mean square.
+    # A ridge against overfitting; filter outputs are small, so the ridge is in units of their mean square.
     normal[np.diag_indices(len(normal) - 1)] += RIDGE * normal.trace() / len(features)
     return np.linalg.solve(normal, features.T @ targets)
 
@@ -156,11 +155,11 @@ def save(path: Path, weights: Floats, biases: Floats) -> None:
 
 
 def main() -> None:
-    """Fit the detector, and draw other photos to try it on."""
-    parser = argparse.ArgumentParser(description="Make a tiny detector, photos and their truth.")
+    """Fit the detector, and draw test photos."""
+    parser = argparse.ArgumentParser(description="Make a tiny detector, photos and their ground truth.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--photos", type=int, default=120, help="to try it on [120]")
-    parser.add_argument("--images", type=int, default=300, help="to fit it to [300]")
+    parser.add_argument("--photos", type=int, default=120, help="test photos [120]")
+    parser.add_argument("--images", type=int, default=300, help="training images [300]")
     options = parser.parse_args()
     from PIL import Image
 
@@ -170,7 +169,7 @@ def main() -> None:
     for number, picture in enumerate(render(scenes), 1):
         Image.fromarray(picture.transpose(1, 2, 0)).save(options.folder / "photos" / f"{number:06d}.png")
     probox.write_parquet(options.folder / "truth.parquet", scenes.truth)
-    print(f"{options.photos} photos, their truth and tiny.onnx written to {options.folder}")
+    print(f"{options.photos} photos, ground truth and tiny.onnx written to {options.folder}")
 
 
 if __name__ == "__main__":

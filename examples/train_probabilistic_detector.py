@@ -74,31 +74,31 @@ def train(detector: Detector, scenes: Scenes, steps: int, rate: float, *, probab
     pictures, owner = torch.from_numpy(render(scenes)), owners(scenes)  # YOURS: a data loader
     truth, labels = torch.from_numpy(scenes.pixel_boxes).float(), torch.from_numpy(scenes.labels)
     generator = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.Adam(detector.parameters(), rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.15)
+    optimizer = torch.optim.Adam(detector.parameters(), rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.15)
     for step in range(steps):
         rows = torch.randint(scenes.count, (16,), generator=generator)
         features, objectness, logits, boxes = detector(pictures[rows])
-        speaks = owner[rows] >= 0
-        which = owner[rows][speaks]
-        found = functional.binary_cross_entropy_with_logits(objectness, speaks.float(), reduction="sum") / len(which)
-        named = functional.cross_entropy(logits[speaks], labels[which])
+        positive = owner[rows] >= 0
+        which = owner[rows][positive]
+        found = functional.binary_cross_entropy_with_logits(objectness, positive.float(), reduction="sum") / len(which)
+        named = functional.cross_entropy(logits[positive], labels[which])
         if probabilistic:
             # x2 and y2 name the last pixel, as everywhere in probox; pass inclusive=False if yours are its outer edge.
             placed = ppdq_loss(
-                boxes[speaks],
-                **detector.spread(features[speaks], boxes[speaks]).arguments(),
-                label_logits=logits[speaks],
+                boxes[positive],
+                **detector.spread(features[positive], boxes[positive]).arguments(),
+                label_logits=logits[positive],
                 truth_labels=labels[which],
                 truth_boxes=truth[which],  # or truth_masks= for objects with masks
                 image_size=(SIDE, SIDE),
             )
         else:
-            placed = 0.1 * (boxes[speaks] - truth[which]).abs().sum(1).mean()
+            placed = 0.1 * (boxes[positive] - truth[which]).abs().sum(1).mean()
         loss = 0.2 * found + named + (3.0 if probabilistic else 1.0) * placed
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         schedule.step()
         if step % 100 == 99:
             print(f"  step {step + 1}: loss {float(loss.detach()):.3f}", flush=True)

@@ -82,7 +82,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "duplicates-coco-100": {"times": (1, 2, 3), "images": 6, "subset": 6, "halvings": 2},
     "duplicates-lower-coco": {"times": (1, 2, 3)},
     "which-notices-what": {
-        "perturbations": ("confidences x 0.8", "sigmas x 1/4", "sigmas x 4", "boxes shifted", "duplicates"),
+        "perturbations": ("confidences x 0.8", "std x 1/4", "std x 4", "boxes shifted", "duplicates"),
         "images": 6,
     },
     "constant-sigma": {"kinds": ("all alike", "two kinds"), "images": 8, "steps": 3},

@@ -1,4 +1,4 @@
-"""Who is assigned to whom: by trying everything, by the measure itself, and by measures that assign otherwise."""
+"""Assignments: by exhaustive search, by PDQ, and by other rules."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from probox_experiments.paper.assignment import (
     _assign_again,
     _evaluate,
     claims_of_assignment,
+    draw_label_probs,
     small_scene,
     take_in_turn,
-    unsure_labels,
 )
 from probox_experiments.synthetic import SimulatedDetector, crowded_truth
 
@@ -52,23 +52,23 @@ def test_a_larger_total_may_be_a_smaller_pdq() -> None:
 
 def test_what_is_measured_as_greedy_is_greedy() -> None:
     truth = crowded_truth(40, in_all=80, seed=3)
-    found = unsure_labels(SimulatedDetector(corner_variance=100, reported_variance=100).detect(truth, seed=3), [3])
+    found = draw_label_probs(SimulatedDetector(corner_variance=100, reported_variance=100).detect(truth, seed=3), [3])
     run = Run(presets=["reference"])
     (result,) = _evaluate(run, truth, found).values()
     greedy = dataclasses.replace(run, changes={"assignment": "greedy"}).measure(truth, found, also=["TP"], measures=())
-    anew = _assign_again(result, "greedy")
-    assert anew.summary()["PDQ"] == pytest.approx(greedy["PDQ"], abs=1e-12)
-    assert anew.tp == greedy["TP"]
-    assert anew.pdq < result.pdq
+    again = _assign_again(result, "greedy")
+    assert again.summary()["PDQ"] == pytest.approx(greedy["PDQ"], abs=1e-12)
+    assert again.tp == greedy["TP"]
+    assert again.pdq < result.pdq
     by_confidence = _assign_again(result, "confidence")
-    # The surest detection has the best object of all that it could have.
-    surest = int(result.detections.confidences.argmax())
-    quality = result.pairs.quality("pPDQ")[result.pairs.detections == surest]
-    assert by_confidence.detections.quality("pPDQ")[surest] == quality.max()
+    # The detection of highest confidence has its best object.
+    best = int(result.detections.confidences.argmax())
+    quality = result.pairs.quality("pPDQ")[result.pairs.detections == best]
+    assert by_confidence.detections.quality("pPDQ")[best] == quality.max()
     assert by_confidence.pdq < result.pdq
 
 
-def test_nobody_is_taken_twice() -> None:
+def test_each_side_is_matched_once() -> None:
     pairs = PairTable(detections=np.array([0, 0, 1, 1]), objects=np.array([5, 6, 5, 6]), qualities=np.full((4, 5), 0.5))
     taken = take_in_turn(pairs, np.array([2, 0, 3, 1]))
     assert list(zip(taken.detections.tolist(), taken.objects.tolist(), strict=True)) == [(0, 6), (1, 5)]
@@ -76,7 +76,7 @@ def test_nobody_is_taken_twice() -> None:
 
 def test_labels_are_spread_over_two_classes() -> None:
     truth = crowded_truth(5, in_all=50)
-    found = unsure_labels(SimulatedDetector().detect(truth), [1])
+    found = draw_label_probs(SimulatedDetector().detect(truth), [1])
     assert found.label_probs.sum(axis=1) == pytest.approx(1.0)
     assert 0.3 <= found.label_probs[:, 0].min() < 0.4 < 0.9 < found.label_probs[:, 0].max() <= 1.0
     assert (found.labels == found.label_probs.argmax(axis=1)).all()
@@ -88,7 +88,7 @@ def test_a_measure_that_assigns_greedily_is_found_out() -> None:
     )
     verdicts = [claim.holds for claim in claims_of_assignment(table)]
     assert verdicts == [False, True, False, False, False, True]
-    assert not table.where(assigned="greedy")["other_partners"].any()
+    assert not table.where(assigned="greedy")["other_matches"].any()
 
 
 def test_where_nothing_was_drawn_only_the_small_scenes_are_judged(small: ResultTable) -> None:

@@ -1,4 +1,4 @@
-"""Numbers worked out by hand, and the experiments that compare the measure with them."""
+"""Closed forms, and the experiments that compare PDQ with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JUDGES = {experiment.name: experiment.judge for experiment in EXPERIMENTS}
 SMALL: dict[str, Callable[[Run], ResultTable]] = {
     "background-region": lambda run: background_costs(pixels=(100,), run=run),
     "table-1": lambda run: table_1(share=0.0005, run=run),
-    "stories": lambda run: evaluate_examples(run=run),
+    "examples": lambda run: evaluate_examples(run=run),
 }
 
 
@@ -50,7 +50,7 @@ def test_one_preset_alone_can_be_measured(tables: dict[str, ResultTable], preset
         ("background-region", {"background": "mask"}),
         ("background-region", {"epsilon": 1e-12}),
         ("table-1", {"label_weight": 0.4}),
-        ("stories", {"epsilon": 1e-12}),
+        ("examples", {"epsilon": 1e-12}),
     ],
 )
 def test_another_measure_is_noticed(name: str, changes: dict[str, object]) -> None:
@@ -75,9 +75,9 @@ def test_exchanged_covariances_are_noticed(
             truth, found.replace(covariances=change(found.covariances)), *rest
         ),
     )  # fmt: skip
-    claims = JUDGES["stories"](evaluate_examples())
+    claims = JUDGES["examples"](evaluate_examples())
     denied = [claim.claim for claim in claims if claim.holds is False]
-    assert any("by hand" in claim for claim in denied)
+    assert any("closed form" in claim for claim in denied)
     assert any("edge" in claim or "orrelation" in claim for claim in denied)
 
 
@@ -99,7 +99,7 @@ def test_the_printed_table_is_whole() -> None:
     [
         (lambda: table_1(share=1e-5), "share between 0.0001 and 1"),
         (lambda: background_costs(pixels=(1_000_000,)), "pixels outside of the box, but got 1,000,000"),
-        (lambda: evaluate_examples(sure=0.0), "sure above 0"),
+        (lambda: evaluate_examples(low_std=0.0), "low_std above 0"),
         (lambda: evaluate_examples(error=60.0), "error above 0 and at most 40"),
         (lambda: evaluate_examples(correlation=1.0), "correlation between 0 and 1"),
     ],
@@ -110,7 +110,7 @@ def test_settings_that_mean_nothing_are_refused(run: Callable[[], object], words
 
 
 def test_other_settings_are_judged_too() -> None:
-    claims = JUDGES["stories"](evaluate_examples(sure=2.0, error=12.0, correlation=0.5))
+    claims = JUDGES["examples"](evaluate_examples(low_std=2.0, error=12.0, correlation=0.5))
     assert [claim for claim in claims if claim.holds is None] == []
     assert claims[0].holds
     without = background_costs(pixels=(), inside=0.5, outside=0.25)

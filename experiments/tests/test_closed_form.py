@@ -1,4 +1,4 @@
-"""What can be worked out by hand is worked out rightly."""
+"""Closed forms are correct."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from probox_experiments.paper.perfect_boxes import (
 from probox_experiments.paper.pixel_regions import PLANE, coverage_of_quality, quality_of_coverage
 
 
-def verdict_of(experiment: Experiment, table: ResultTable, words: str) -> bool | None:
-    """Return what became of the one claim that has these words."""
-    (verdict,) = [verdict for verdict in experiment.judge(table) if words in verdict.claim]
-    return verdict.holds
+def holds_of(experiment: Experiment, table: ResultTable, words: str) -> bool | None:
+    """Return the result of the claim that contains these words."""
+    (claim,) = [claim for claim in experiment.judge(table) if words in claim.claim]
+    return claim.holds
 
 
 def test_a_pair_is_compared_under_every_preset() -> None:
@@ -69,16 +69,16 @@ def test_the_papers_numbers_of_the_plane_contradict_each_other() -> None:
     assert most == pytest.approx(10 ** (-14 * 0.84 / 2))
     assert coverage_of_quality(most) == pytest.approx(0.16)
     (told,) = [one.explanation for one in PLANE.judge(experiments.plane()) if "contradict" in one.explanation]
-    assert "1.32e-06 at most" in told
-    assert "needs 22 %" in told
+    assert "at most 1.32e-06" in told
+    assert "requires 22%" in told
 
 
 def test_a_truth_of_one_image_has_no_half() -> None:
     table = experiments.duplicates_coco_100(experiments.synthetic_truth(1), times=(1, 2))
     assert table["images"].tolist() == [1, 1]
-    assert verdict_of(DUPLICATES_COCO_100, table, "every halving") is None
-    assert verdict_of(DUPLICATES_COCO_100, table, "larger than on all") is None
-    assert verdict_of(DUPLICATES_COCO_100, table, "PDQ is 1/n") is True
+    assert holds_of(DUPLICATES_COCO_100, table, "every halving") is None
+    assert holds_of(DUPLICATES_COCO_100, table, "larger than on all") is None
+    assert holds_of(DUPLICATES_COCO_100, table, "PDQ is 1/n") is True
 
 
 def test_the_closed_form_of_duplicates() -> None:
@@ -102,7 +102,7 @@ def test_boxes_that_hardly_miss_a_pixel_lie_on_it() -> None:
     # 4/9 of the area are 200 pixels of 300, which the root of 0.444444444 is not quite.
     table = experiments.scaling(sizes=(0.444444444, 0.45), variances=(0,), side=300, image=600)
     assert (table["pixels"] % 1 == 0).tolist() == [True, False]
-    assert verdict_of(SCALING, table, "e^(1 - a)") is True
+    assert holds_of(SCALING, table, "e^(1 - a)") is True
     beyond = experiments.translation(shifts=(0.5, 0.6), variances=(0,), side=100, image=200)
     assert beyond["inside"].tolist() == [True, False]
 
@@ -118,6 +118,6 @@ def test_settings_at_the_end_of_the_scale_deny_nothing() -> None:
         CORNER_VARIANCE: experiments.corner_variance(variances=(0, 0.3, 4, 60), side=12, image=41),  # beyond the image
     }
     for experiment, table in tables.items():
-        verdicts = experiment.judge(table)
-        assert not [str(verdict) for verdict in verdicts if verdict.holds is False]
-        assert any(verdict.holds for verdict in verdicts)
+        claims = experiment.judge(table)
+        assert not [str(claim) for claim in claims if claim.holds is False]
+        assert any(claim.holds for claim in claims)

@@ -34,7 +34,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, "list")
     assert (status, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()[1:] if not line.startswith(" ")] == NAMES
-    assert out.count("needs torch, not part of all") == 2
+    assert out.count("needs torch, not in `all`") == 2
     status, out, _ = run(capsys, "list", "--json")
     listed = json.loads(out)["experiments"]
     assert [entry["name"] for entry in listed] == NAMES
@@ -67,7 +67,7 @@ def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str],
     assert [entry["name"] for entry in answer["experiments"]] == ["plane", "duplicates"]
     assert (answer["claims"], answer["holds"], answer["page"]) == (7, 7, None)
     plane = answer["experiments"][0]
-    assert plane["verdicts"][2]["numbers"]["pPDQ, reference"] == 0.0
+    assert plane["claims"][2]["numbers"]["pPDQ, reference"] == 0.0
     assert Path(plane["files"]["csv"]).exists()
 
 
@@ -92,7 +92,7 @@ def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFi
     assert status == 0
     answer = json.loads(out)
     assert [entry["name"] for entry in answer["experiments"]] == IN_ALL
-    assert answer["ran_on"].startswith("25 made-up images")
+    assert answer["ran_on"].startswith("25 synthetic images")
     page, words = (tmp_path / "one" / name for name in ("index.html", "index.md"))
     for name in IN_ALL:
         assert f'id="{name}"' in page.read_text()
@@ -101,10 +101,10 @@ def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFi
         drawn = (tmp_path / "one" / f"{name}.svg").read_text(encoding="utf-8")
         assert "<text" in drawn
         assert "mathdefault" not in drawn  # numbers of axes are text
-    claims = [verdict["claim"] for entry in answer["experiments"] for verdict in entry["verdicts"]]
+    claims = [claim["claim"] for entry in answer["experiments"] for claim in entry["claims"]]
     assert len(claims) == answer["claims"]
     assert all(claim in words.read_text() for claim in claims)
-    assert page.read_text().count('class="verdict ') == len(claims) + len(IN_ALL)
+    assert page.read_text().count('class="result ') == len(claims) + len(IN_ALL)
 
     before = contents(tmp_path / "one")
     spatial = ("--set", "true_variances=1,10", "--set", "fine_steps=0")
@@ -125,8 +125,8 @@ def test_rows_and_where_they_come_from(capsys: pytest.CaptureFixture[str], tmp_p
     assert duplicates["provenance"]["command"] == "probox experiment run duplicates --set times=1,2"
     assert (made["probox"], made["seed"]) == (__version__, 4)
     assert duplicates["provenance"]["seed"] == 0  # as its command says, which no draws depend on
-    assert made["data"] == f"12 made-up images with 113 objects, sha256 {fingerprint(synthetic_truth(12))}"
-    assert duplicates["provenance"]["data"] == "scenes of its own"
+    assert made["data"] == f"12 synthetic images with 113 objects, sha256 {fingerprint(synthetic_truth(12))}"
+    assert duplicates["provenance"]["data"] == "its own scenes"
     assert "arXiv:1811.10800; section B.4" in made["paper"]
     assert [(row["rate"], row["repeat"]) for row in missed["rows"]] == [(0.0, 0), (0.5, 0), (0.0, 1), (0.5, 1)]
     assert duplicates["rows"][1]["PDQ_paper"] == pytest.approx(0.5)
@@ -191,7 +191,7 @@ def test_strict_tells_by_its_status(capsys: pytest.CaptureFixture[str], tmp_path
         (["--set", "min_width=1.5"], "a whole number"),
         (["--set", "epsilon=1"], "between 1e-300 and 1e-9"),
         (["--preset", "mine"], "'mine' is not one of"),
-        (["--detections", "found.json"], "--detections needs --truth"),
+        (["--detections", "found.json"], "--detections needs the ground truth: add --truth FILE"),
     ],
 )
 def test_wrong_settings_are_told_before_anything_runs(
@@ -271,7 +271,7 @@ def test_images_that_are_too_few_for_one_experiment_stop_no_other(
     options = ("run", "constant-sigma", "duplicates", "--max-images", 2, "--out", tmp_path)
     status, _, err = run(capsys, *options)
     assert status == 0
-    assert "constant-sigma: left out: expected at least 4 images" in " ".join(err.split())
+    assert "constant-sigma: skipped: expected at least 4 images" in " ".join(err.split())
     assert (tmp_path / "duplicates.csv").exists()
     status, _, err = run(capsys, "run", "constant-sigma", "--max-images", 2, "--out", tmp_path / "none")
     assert status == 1
@@ -286,7 +286,7 @@ def test_images_are_those_that_an_experiment_looks_at(capsys: pytest.CaptureFixt
         (told,) = json.loads(out)["experiments"]
         data = told["provenance"]["data"]
         whole = synthetic_truth(5 if options else 250)
-        assert data.startswith(f"{count} made-up images")
+        assert data.startswith(f"{count} synthetic images")
         assert data.endswith(fingerprint(whole.select_images(whole.image_ids[:count])))
 
 

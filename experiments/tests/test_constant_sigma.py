@@ -1,4 +1,4 @@
-"""What one constant sigma is worth: chosen on other images, and how sure the difference is."""
+"""Constant-variance baseline: fitted on other images, with standard errors of differences."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from probox import Detections, GroundTruth, InputError
 from probox_experiments import ResultTable, Run, constant_sigma, synthetic_truth
 from probox_experiments.beyond.constant_sigma import (
-    CONSTANT,
+    FRACTION,
     KINDS,
+    NONE,
     OWN,
-    PLAIN,
-    SHARE,
+    PIXELS,
     SHUFFLED,
     MeasuredImages,
     _inside,
@@ -43,7 +43,7 @@ def grid(images: int = 8) -> GroundTruth:
 
 
 def erring(truth: GroundTruth, sigmas: np.ndarray, seed: int = 0) -> Detections:
-    """Return a detection of every object with errors of these sigmas, which it reports."""
+    """Return a detection of every object with errors of these standard deviations, which it reports."""
     errors = np.random.default_rng(seed).standard_normal((len(truth), 4)) * sigmas[:, None]
     return Detections(
         classes=truth.classes,
@@ -69,7 +69,7 @@ def test_errors_are_as_large_as_reported(kind: str) -> None:
         np.testing.assert_allclose(sigmas, np.maximum(0.06 * np.tile(sides, 2), 0.5))
 
 
-def test_a_kind_of_detector_is_sure_of_its_labels() -> None:
+def test_a_kind_of_detector_has_certain_labels() -> None:
     truth = classes_within_images(synthetic_truth(5))
     found = drawn_with("by size", truth, np.random.default_rng(0))
     assert len(found) == len(truth)
@@ -82,15 +82,15 @@ def test_the_constant_of_a_half_is_found_on_the_other() -> None:
     truth = grid()
     sigmas = np.where(truth.image_rows % 2 == 0, 2.0, 10.0)
     scene = MeasuredImages(truth, erring(truth, sigmas), None, np.arange(8))
-    even, odd = (_search_constant(QUICK, scene, CONSTANT, half, 7) for half in (0, 1))
-    assert even == pytest.approx(10.0, rel=0.35)  # used on even images, where 2 would be right
-    assert odd == pytest.approx(2.0, rel=0.35)
-    used = _version(scene, CONSTANT, (even, odd), np.random.default_rng(0)).covariances
+    first, second = (_search_constant(QUICK, scene, PIXELS, half, 7) for half in (0, 1))
+    assert first == pytest.approx(10.0, rel=0.35)  # used on even images, where 2 would be right
+    assert second == pytest.approx(2.0, rel=0.35)
+    used = _version(scene, PIXELS, (first, second), np.random.default_rng(0)).covariances
     assert used is not None
-    np.testing.assert_allclose(used[:, 0, 0, 0], np.where(truth.image_rows % 2 == 0, even, odd) ** 2)
-    even, odd = (_search_constant(QUICK, scene, SHARE, half, 7) for half in (0, 1))
-    assert even == pytest.approx(10.0 / 60, rel=0.4)
-    assert odd == pytest.approx(2.0 / 60, rel=0.4)
+    np.testing.assert_allclose(used[:, 0, 0, 0], np.where(truth.image_rows % 2 == 0, first, second) ** 2)
+    first, second = (_search_constant(QUICK, scene, FRACTION, half, 7) for half in (0, 1))
+    assert first == pytest.approx(10.0 / 60, rel=0.4)
+    assert second == pytest.approx(2.0 / 60, rel=0.4)
 
 
 def test_all_that_is_claimed_of_corners_lies_inside() -> None:
@@ -128,12 +128,12 @@ def rows_of(numbers: dict[str, list[float]], counts: dict[str, list[int]] | None
 
 
 def test_repeats_of_one_size_have_a_mean_and_its_standard_error() -> None:
-    table = rows_of({OWN: [0.5, 0.6, 0.7, 0.4], PLAIN: [0.1, 0.1, 0.3, 0.1]})
+    table = rows_of({OWN: [0.5, 0.6, 0.7, 0.4], NONE: [0.1, 0.1, 0.3, 0.1]})
     own = estimate_contrast(table, "mine", "reference", itemgetter(OWN), OWN)
     assert own is not None
     assert own.value == pytest.approx(0.55)
     assert own.error == pytest.approx(np.std([0.5, 0.6, 0.7, 0.4], ddof=1) / 2)
-    gain = estimate_contrast(table, "mine", "reference", lambda pdq: pdq[OWN] - pdq[PLAIN], OWN, PLAIN)
+    gain = estimate_contrast(table, "mine", "reference", lambda pdq: pdq[OWN] - pdq[NONE], OWN, NONE)
     assert gain is not None
     assert gain.value == pytest.approx(0.4)
     assert gain.error == pytest.approx(np.std([0.4, 0.5, 0.4, 0.3], ddof=1) / 2)
@@ -150,13 +150,13 @@ def test_parts_count_by_their_size() -> None:
 
 
 def test_what_is_missing_is_not_estimated() -> None:
-    table = rows_of({OWN: [0.5, 0.6], PLAIN: [0.1]})
-    alone = estimate_contrast(table, "mine", "reference", itemgetter(PLAIN), PLAIN)
+    table = rows_of({OWN: [0.5, 0.6], NONE: [0.1]})
+    alone = estimate_contrast(table, "mine", "reference", itemgetter(NONE), NONE)
     assert alone is not None
     assert (alone.value, math.isnan(alone.error)) == (0.1, True)
-    assert claims_of_constant_sigma(rows_of({PLAIN: [0.1], CONSTANT: [0.2]}))[0].holds is None
-    assert estimate_contrast(table, "mine", "reference", itemgetter(SHARE), SHARE) is None
-    assert estimate_contrast(table, "mine", "reference", itemgetter(OWN), OWN, PLAIN) is None
+    assert claims_of_constant_sigma(rows_of({NONE: [0.1], PIXELS: [0.2]}))[0].holds is None
+    assert estimate_contrast(table, "mine", "reference", itemgetter(FRACTION), FRACTION) is None
+    assert estimate_contrast(table, "mine", "reference", itemgetter(OWN), OWN, NONE) is None
     assert {claim.holds for claim in claims_of_constant_sigma(ResultTable({}))} == {None}
 
 
@@ -171,7 +171,7 @@ def test_what_is_missing_is_not_estimated() -> None:
     ],
 )
 def test_a_detectors_sigmas_are_judged(own: list[float], shuffled: list[float], verdicts: list[bool]) -> None:
-    numbers = {PLAIN: [0.1, 0.11, 0.12], CONSTANT: [0.5, 0.51, 0.521], SHARE: [0.5, 0.51, 0.522]}
+    numbers = {NONE: [0.1, 0.11, 0.12], PIXELS: [0.5, 0.51, 0.521], FRACTION: [0.5, 0.51, 0.522]}
     table = rows_of(numbers | {OWN: own, SHUFFLED: shuffled})
     assert [claim.holds for claim in claims_of_constant_sigma(table)] == verdicts
     (first,) = claims_of_constant_sigma(rows_of(numbers))  # plain boxes alone have nothing of their own
@@ -184,20 +184,20 @@ def test_given_detections_are_compared_part_by_part() -> None:
     plain = own.replace(covariances=None, image_ids=np.where(own.image_ids == 6, 99, own.image_ids))
     detectors = {"own": own, "plain": plain}
     table = constant_sigma(truth, detectors=detectors, parts=4, steps=3, run=QUICK)
-    assert list(dict.fromkeys(table.where(detector="plain")["sigmas"].tolist())) == [PLAIN, CONSTANT, SHARE]
-    every = [PLAIN, CONSTANT, SHARE, OWN, SHUFFLED]
+    assert list(dict.fromkeys(table.where(detector="plain")["sigmas"].tolist())) == [NONE, PIXELS, FRACTION]
+    every = [NONE, PIXELS, FRACTION, OWN, SHUFFLED]
     assert list(dict.fromkeys(table.where(detector="own")["sigmas"].tolist())) == every
     assert sorted(set(table["repeat"].tolist())) == [0, 1, 2, 3]
     # Parts add up to the whole.
     for name, found in detectors.items():
-        whole = estimate_contrast(table, name, "reference", itemgetter(PLAIN), PLAIN)
+        whole = estimate_contrast(table, name, "reference", itemgetter(NONE), NONE)
         assert whole is not None
         expected = QUICK.measure(truth, found.replace(covariances=None), measures=())["PDQ"]
         assert whole.value == pytest.approx(expected, abs=1e-12)
     own_rows = table.where(detector="own")
     assert own_rows.where(sigmas=OWN)["PDQ"].mean() > own_rows.where(sigmas=SHUFFLED)["PDQ"].mean()
     # One constant for all parts, and none where there is nothing to choose.
-    assert len(set(own_rows.where(sigmas=CONSTANT)["chosen"].tolist())) == 1
+    assert len(set(own_rows.where(sigmas=PIXELS)["chosen"].tolist())) == 1
     assert np.isnan(own_rows.where(sigmas=OWN)["chosen"]).all()
     (axes,) = draw_constant_sigma(table).axes
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["own", "plain"]
@@ -215,8 +215,8 @@ def test_what_cannot_be_compared_is_refused() -> None:
         constant_sigma(truth, detectors={"mine": found}, parts=3)
     with pytest.raises(InputError, match="at least 4 images"):
         constant_sigma(grid(3), detectors={"mine": found})
-    with pytest.raises(InputError, match="unknown kind of errors 'odd'"):
-        constant_sigma(truth, kinds=["odd"])
+    with pytest.raises(InputError, match="unknown kind of errors 'new'"):
+        constant_sigma(truth, kinds=["new"])
 
 
 def test_kept_points_belong_to_their_detections(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "plane": {},
     "background-region": {"pixels": (0, 100, 1000)},
     "table-1": {"share": 0.001},
-    "stories": {},
+    "examples": {},
     "box-probability": {"probabilities": (0.1, 0.5, 1.0)},
     "corner-variance": {"variances": (0, 1, 100, 1000), "side": 200, "image": 800},
     "translation": {"shifts": (*evenly(-0.5, 0.5, 21), 0.0125), "variances": FEW_VARIANCES},
@@ -53,7 +53,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "duplicates-lower-coco": {"times": (1, 2, 4)},
     "matching-rule": {"crowds": (1, 48), "repeats": 2},
     "precision-recall": {},
-    "which-notices-what": {"perturbations": ("sigmas x 4", "false, unsure"), "images": 24, "repeats": 3},
+    "which-notices-what": {"perturbations": ("std x 4", "false, uncertain"), "images": 24, "repeats": 3},
     "constant-sigma": {"kinds": ("all alike", "by size"), "images": 10, "repeats": 2, "steps": 4},
     "proper": {
         "boxes": 100,
@@ -74,10 +74,10 @@ def measure(name: str, truth: GroundTruth) -> ResultTable:
 
 
 DENIED = {
-    "constant-sigma": ["Where errors grow with size, own sigmas do not beat one share of the side"],
+    "constant-sigma": ["If errors grow with size, own std do not exceed one fraction of the side"],
     "proper": [
-        "For Student errors of scale 3, PDQ under `paper` is best with one sigma of about 4.2 pixels",
-        "For Student errors of scale 3, the energy score is best with one sigma of about 3.6 pixels",
+        "For Student errors of scale 3, PDQ under `paper` is best with a std of about 4.2 pixels",
+        "For Student errors of scale 3, the energy score is best with a std of about 3.6 pixels",
     ],
     "spatial-uncertainty": [
         "PDQ peaks at the true variance (preset `reference`)",
@@ -88,11 +88,11 @@ DENIED = {
         "No other variance follows mAP and moLRP more closely than 1000 (preset `paper`)",
     ],
     "scaling": [
-        "mAP and moLRP treat plain boxes as PDQ treats boxes of variance 100 (preset `reference`)",
+        "PDQ at variance 100 follows mAP and moLRP without covariance (preset `reference`)",
         "No other variance follows mAP and moLRP more closely than 100 (preset `reference`)",
     ],
 }
-"""What the paper says, or we said before, and the numbers deny: at any number of points."""
+"""Claims that fail at any number of points."""
 
 
 @pytest.fixture(scope="module")
@@ -113,14 +113,14 @@ def test_every_experiment_is_tried() -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_papers_claim_holds(tables: dict[str, ResultTable], name: str) -> None:
-    verdicts = BY_NAME[name].judge(tables[name])
-    assert any(verdict.holds for verdict in verdicts)
-    for verdict in verdicts:
-        assert (verdict.holds is False) is (verdict.claim in DENIED.get(name, ())), str(verdict)
-        assert verdict.measured
-        assert verdict.required
-    assert len({verdict.claim for verdict in verdicts}) == len(verdicts)
-    assert set(DENIED.get(name, ())) <= {verdict.claim for verdict in verdicts}
+    claims = BY_NAME[name].judge(tables[name])
+    assert any(claim.holds for claim in claims)
+    for claim in claims:
+        assert (claim.holds is False) is (claim.claim in DENIED.get(name, ())), str(claim)
+        assert claim.measured
+        assert claim.required
+    assert len({claim.claim for claim in claims}) == len(claims)
+    assert set(DENIED.get(name, ())) <= {claim.claim for claim in claims}
 
 
 @pytest.mark.parametrize("presets", others_slow([("reference", "paper"), ("paper",), ("reference",)]))
@@ -182,15 +182,15 @@ def test_what_was_not_measured_is_not_denied(tables: dict[str, ResultTable], nam
     }
     if kept == "no row" and name in ("plane", "duplicates-coco-100"):
         return  # they always have rows
-    denied = {verdict.claim for verdict in judge(whole) if verdict.holds is False}
-    verdicts = judge(parts[kept])
-    assert {verdict.claim for verdict in verdicts if verdict.holds is False} <= denied
+    denied = {claim.claim for claim in judge(whole) if claim.holds is False}
+    claims = judge(parts[kept])
+    assert {claim.claim for claim in claims if claim.holds is False} <= denied
     if kept in ("paper", "reference") and "PDQ" in whole:
-        assert any(verdict.holds for verdict in verdicts)
+        assert any(claim.holds for claim in claims)
     if kept == "nothing of PDQ" and "PDQ" in whole:
-        assert any(verdict.holds is None for verdict in verdicts)
+        assert any(claim.holds is None for claim in claims)
     if kept == "no row":
-        assert {verdict.holds for verdict in verdicts} == {None}
+        assert {claim.holds for claim in claims} == {None}
 
 
 @pytest.mark.parametrize("column", ["PDQ", "PDQ_paper"])
@@ -198,58 +198,58 @@ def test_what_was_not_measured_is_not_denied(tables: dict[str, ResultTable], nam
 def test_a_pdq_that_is_nothing_throughout_is_denied(tables: dict[str, ResultTable], name: str, column: str) -> None:
     table, judge = tables[name], BY_NAME[name].judge
     if column in table:
-        held = {verdict.claim for verdict in judge(table) if verdict.holds}
-        denied = {verdict.claim for verdict in judge(table.replace(**{column: np.full(len(table), np.nan)}))
-                  if verdict.holds is False}  # fmt: skip
+        held = {claim.claim for claim in judge(table) if claim.holds}
+        denied = {claim.claim for claim in judge(table.replace(**{column: np.full(len(table), np.nan)}))
+                  if claim.holds is False}  # fmt: skip
         assert held & denied
 
 
 def test_a_number_that_is_missing_is_not_passed_over(tables: dict[str, ResultTable]) -> None:
     region = tables["background-region"]
     torn = np.where(region["corners"] == 1, np.nan, region["foreground_paper"])
-    assert verdict_of("background-region", region.replace(foreground_paper=torn), "costs nothing") is False
-    told = tables["stories"]
+    assert holds_of("background-region", region.replace(foreground_paper=torn), "costs nothing") is False
+    told = tables["examples"]
     torn = np.full(len(told), np.nan)
-    assert verdict_of("stories", told.replace(background_paper=torn), "pPDQ is the square root") is False
+    assert holds_of("examples", told.replace(background_paper=torn), "pPDQ is the square root") is False
     unmatched = told.replace(TP=np.zeros(len(told)), TP_paper=np.zeros(len(told)))
-    assert verdict_of("stories", unmatched, "pPDQ is the square root") is None
+    assert holds_of("examples", unmatched, "pPDQ is the square root") is None
 
 
-def verdict_of(name: str, table: ResultTable, words: str) -> bool | None:
-    """Return what became of the one claim that has these words."""
-    (verdict,) = [verdict for verdict in BY_NAME[name].judge(table) if words in verdict.claim]
-    return verdict.holds
+def holds_of(name: str, table: ResultTable, words: str) -> bool | None:
+    """Return the result of the claim that contains these words."""
+    (claim,) = [claim for claim in BY_NAME[name].judge(table) if words in claim.claim]
+    return claim.holds
 
 
 def test_settings_that_a_claim_needs_may_be_missing(tables: dict[str, ResultTable]) -> None:
     shifted = tables["translation"]
     table = shifted.take(np.abs(shifted["shift"]) != 0.1)
-    assert verdict_of("translation", table, "shifted by 10 %") is None
-    assert verdict_of("translation", table, "e^|s|") is True
+    assert holds_of("translation", table, "shifted by 10%") is None
+    assert holds_of("translation", table, "e^|s|") is True
     table = shifted.take(shifted["shift"] != 0.0)
-    assert verdict_of("translation", table, "the lower is the best PDQ") is None
+    assert holds_of("translation", table, "The highest PDQ decreases") is None
     table = shifted.take(np.abs(shifted["shift"]) <= 0.1)
-    assert verdict_of("translation", table, "the more lenient") is None  # at variance 1000 half is not reached
-    assert verdict_of("translation", table, "the lower is the best PDQ") is True
+    assert holds_of("translation", table, "becomes more tolerant") is None  # at variance 1000 half is not reached
+    assert holds_of("translation", table, "The highest PDQ decreases") is True
     table = shifted.take(shifted["variance"] != 1000.0)
-    assert verdict_of("translation", table, "closely follows") is None
-    assert verdict_of("translation", table, "No other variance") is None
-    assert verdict_of("translation", table, "the more lenient") is True
+    assert holds_of("translation", table, "closely follows") is None
+    assert holds_of("translation", table, "No other variance") is None
+    assert holds_of("translation", table, "becomes more tolerant") is True
     table = shifted.take(shifted["variance"] != 0.0)
-    assert verdict_of("translation", table, "e^|s|") is None
-    assert verdict_of("translation", table, "follow from the IoU") is True
+    assert holds_of("translation", table, "e^|s|") is None
+    assert holds_of("translation", table, "follow from the IoU") is True
     table = shifted.take(shifted["shift"] != 0.0125)
-    assert verdict_of("translation", table, "and a fraction f") is None
+    assert holds_of("translation", table, "and a fraction f") is None
     sized = tables["scaling"]
-    assert verdict_of("scaling", sized.take(sized["size"] != 1.21), "10 % smaller or larger") is None
+    assert holds_of("scaling", sized.take(sized["size"] != 1.21), "10% smaller or larger") is None
     repeated = tables["duplicates-coco-100"]
     once = repeated.where(detections=1)
-    assert verdict_of("duplicates-coco-100", once, "every halving") is None
-    assert verdict_of("duplicates-coco-100", repeated.where(images=120), "larger than on all") is None
+    assert holds_of("duplicates-coco-100", once, "every halving") is None
+    assert holds_of("duplicates-coco-100", repeated.where(images=120), "larger than on all") is None
     labels = tables["label-coco"]
-    assert verdict_of("label-coco", labels.where(largest=True), "Where another class") is None
-    assert verdict_of("label-coco", labels.where(largest=True), "change only where") is None
-    assert verdict_of("label-coco", labels.where(largest=False), "while that is the largest") is None
+    assert holds_of("label-coco", labels.where(largest=True), "If another class") is None
+    assert holds_of("label-coco", labels.where(largest=True), "change only where") is None
+    assert holds_of("label-coco", labels.where(largest=False), "while that is the largest") is None
 
 
 def test_every_measure_has_a_line_of_its_own_pdq_on_top() -> None:
@@ -305,9 +305,9 @@ CHANGES: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
 """What is done to one column after the other, the smallest changes first."""
 
 ALWAYS = {
-    "PDQ is a number whatever is done",  # see test_a_pdq_that_is_nothing_throughout_is_denied
-    "Every change is noticed by a measure other than PDQ and PMB-NLL",  # see test_sensitivity.py
-    "The more uncertain the box, the more lenient is PDQ",  # see below
+    "PDQ is defined for all changes",  # see test_a_pdq_that_is_nothing_throughout_is_denied
+    "Every change is detected by a metric other than PDQ and PMB-NLL",  # see test_sensitivity.py
+    "PDQ becomes more tolerant with larger variance",  # see below
 }
 
 
@@ -315,7 +315,7 @@ ALWAYS = {
 @pytest.mark.parametrize("name", SMALL)
 def test_each_claim_can_be_denied_by_one_column(tables: dict[str, ResultTable], name: str) -> None:
     table, judge = tables[name], BY_NAME[name].judge
-    held = {verdict.claim for verdict in judge(table) if verdict.holds} - ALWAYS
+    held = {claim.claim for claim in judge(table) if claim.holds} - ALWAYS
     measured = [
         column
         for column, values in table.columns.items()
@@ -327,9 +327,7 @@ def test_each_claim_can_be_denied_by_one_column(tables: dict[str, ResultTable], 
         if not held:
             break
         values = np.asarray(table[column], np.float64)
-        held -= {
-            verdict.claim for verdict in judge(table.replace(**{column: change(values)})) if verdict.holds is False
-        }
+        held -= {claim.claim for claim in judge(table.replace(**{column: change(values)})) if claim.holds is False}
     assert not held
 
 
@@ -337,27 +335,27 @@ def test_each_claim_can_be_denied_by_one_column(tables: dict[str, ResultTable], 
     ("name", "words", "column", "change"),
     [
         ("plane", "below 1e-4", "PDQ", lambda table: table["PDQ_paper"] + 1e-4),
-        ("translation", "the lower is the best PDQ", "PDQ_paper", lambda table: 1.0 - np.abs(table["shift"])),
-        ("translation", "the more lenient", "PDQ", lambda table: 1 - 2 * np.abs(table["shift"])),
-        ("scaling", "10 % smaller or larger", "mAP", lambda table: np.where(table["size"] == 0.81, 0.4, 1.0)),
+        ("translation", "The highest PDQ decreases", "PDQ_paper", lambda table: 1.0 - np.abs(table["shift"])),
+        ("translation", "becomes more tolerant", "PDQ", lambda table: 1 - 2 * np.abs(table["shift"])),
+        ("scaling", "10% smaller or larger", "mAP", lambda table: np.where(table["size"] == 0.81, 0.4, 1.0)),
         ("duplicates-coco", "lies above 1/n", "mAP", lambda table: 1 / table["detections"]),
         ("duplicates-coco-100", "larger than on all", "mAP", lambda table: np.where(table["images"] == 40, 0.0, 1.0)),
-        ("stories", "Over-confident", "FP", lambda table: np.zeros(len(table))),
-        ("stories", "Over-confident", "TP", lambda table: np.zeros(len(table))),
-        ("stories", "Over-confident", "spatial_paper", lambda table: np.full(len(table), 0.5)),
-        ("stories", "the chair with the surer", "FP", lambda table: np.zeros(len(table))),
-        ("stories", "a corner too far", "background_paper", lambda table: np.ones(len(table))),
+        ("examples", "Overconfident", "FP", lambda table: np.zeros(len(table))),
+        ("examples", "Overconfident", "TP", lambda table: np.zeros(len(table))),
+        ("examples", "Overconfident", "spatial_paper", lambda table: np.full(len(table), 0.5)),
+        ("examples", "the chair with the more confident", "FP", lambda table: np.zeros(len(table))),
+        ("examples", "a corner too far", "background_paper", lambda table: np.ones(len(table))),
         ("table-1", "Insight 4", "printed_FP", lambda table: np.ones(len(table))),
-        ("missed-coco", "PDQ is the share", "PDQ_paper", lambda table: 1 - table["rate"]),
+        ("missed-coco", "PDQ is the fraction", "PDQ_paper", lambda table: 1 - table["rate"]),
         ("matching-rule", "never has more hits", "ahead", lambda table: np.ones(len(table))),
     ],
 )
-def test_a_sentence_is_denied_by_what_it_speaks_of(
+def test_a_sentence_is_denied_by_its_data(
     tables: dict[str, ResultTable], name: str, words: str, column: str, change: Callable[[ResultTable], np.ndarray]
 ) -> None:
     table = tables[name]
-    assert verdict_of(name, table, words) is True
-    assert verdict_of(name, table.replace(**{column: change(table)}), words) is False
+    assert holds_of(name, table, words) is True
+    assert holds_of(name, table.replace(**{column: change(table)}), words) is False
 
 
 def test_points_are_the_same_with_any_number_of_threads(truth: GroundTruth) -> None:
@@ -373,15 +371,15 @@ def test_points_are_the_same_with_any_number_of_threads(truth: GroundTruth) -> N
 def test_images_are_halved_beside_the_papers_part(tables: dict[str, ResultTable]) -> None:
     table = tables["duplicates-coco-100"]
     assert list(dict.fromkeys(table["images"].tolist())) == [40, 120, 60, 30, 15]
-    (verdict,) = [one for one in BY_NAME["duplicates-coco-100"].judge(table) if "every halving" in one.claim]
+    (claim,) = [one for one in BY_NAME["duplicates-coco-100"].judge(table) if "every halving" in one.claim]
     means = {
         count: float((part["mAP"] - 1 / part["detections"])[part["detections"] > 1].mean())
         for count in (120, 60, 40, 30, 15)
         for part in [table.where(images=count)]
     }
-    assert verdict.numbers == {f"mean excess on {count} images": mean for count, mean in means.items()}
+    assert claim.numbers == {f"mean excess on {count} images": mean for count, mean in means.items()}
     fallen = table.replace(mAP=np.where(table["images"] == 30, table.where(images=60)["mAP"].mean(), table["mAP"]))
-    assert verdict_of("duplicates-coco-100", fallen, "every halving") is False
+    assert holds_of("duplicates-coco-100", fallen, "every halving") is False
 
 
 def test_one_class_is_always_the_largest() -> None:
@@ -395,8 +393,8 @@ def test_one_class_is_always_the_largest() -> None:
 @pytest.mark.parametrize("name", ["label-coco", "missed-coco", "duplicates-coco-100", "duplicates-lower-coco"])
 def test_claims_hold_on_real_objects(coco_dir: Path, name: str) -> None:
     real = read_truth(coco_dir / "val2017_masks_206.json")
-    for verdict in BY_NAME[name].judge(measure(name, real)):
-        assert verdict.holds, str(verdict)
+    for claim in BY_NAME[name].judge(measure(name, real)):
+        assert claim.holds, str(claim)
 
 
 def test_nothing_is_drawn_before_it_is_asked_for() -> None:

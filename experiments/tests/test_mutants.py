@@ -35,7 +35,7 @@ QUICK = ("label-uncertainty", "false-small", "missed-small", "lower-confidence",
 
 
 def crossing(*, run: Run | None = None) -> ResultTable:
-    """Measure two objects that two unsure detections both fit, and a plain box that lies aside."""
+    """Evaluate two objects that both match two uncertain detections, and a box without covariance."""
     run = run or Run()
     low, side = 12, 8
     two = square_scene(side, 32, extra=[[low + 2, low, low + 9, low + 7]])
@@ -142,7 +142,7 @@ def scenes() -> list[tuple[GroundTruth, Detections]]:
     low = 12
     two = square_scene(8, 32, extra=[[low + 2, low, low + 9, low + 7]])
     boxes = np.array([[low + 1, low, low + 8, low + 7], [low - 2, low, low + 5, low + 7]])
-    # An overlap of exactly 0.5, corners that are nearly sure, an object that is missed, a detection of nothing.
+    # An overlap of exactly 0.5, corners of small variance, a missed object, a false positive.
     half = square_scene(8, 32, extra=[[1, 1, 4, 4]])
     truth = small_truth(3)
     detector = SimulatedDetector(
@@ -151,7 +151,7 @@ def scenes() -> list[tuple[GroundTruth, Detections]]:
     )  # fmt: skip
     plain = detector.detect(truth, seed=1)
     roots = np.random.default_rng(0).normal(0.0, 1.5, (len(plain), 2, 2, 2))
-    unsure = plain.replace(covariances=roots @ np.swapaxes(roots, 2, 3))
+    uncertain = plain.replace(covariances=roots @ np.swapaxes(roots, 2, 3))
     perfect = SimulatedDetector(label_probability=0.6).detect(truth).select([0])
     given = np.where(truth.masks.to_array(0, 36, 48), 0.8, 0.1)
     own = perfect.replace(heatmaps=(given,), label_probs=perfect.label_probs * 0.9)
@@ -159,7 +159,7 @@ def scenes() -> list[tuple[GroundTruth, Detections]]:
         (half, boxes_in_one_image(half, [[12, 12, 19, 15], [25, 25, 28, 28]], [0.9, 0.8], variance=1e-4)),
         (two, boxes_in_one_image(two, boxes, [1.0, 0.9], variance=2.0)),
         (truth, Detections.concatenate([plain, own])),
-        (truth, unsure),
+        (truth, uncertain),
         (half, boxes_in_one_image(half, [*[[25, 25, 28, 28]] * 100, [12, 12, 19, 19]], [1.0] * 100 + [0.9])),
     ]
 
@@ -240,7 +240,7 @@ def test_experiments_of_the_registry_see_the_named_mutants(truth: GroundTruth) -
     seeing = [BY_NAME[name] for name in ("assignment", "box-probability", "scaling")]
     trials = try_mutants([MUTANT[name] for name in NAMED], seeing, truth)
     assert trials.survivors == []
-    assert trials.mutants[0].total == len(trials.mutants[0].failing["assignment"])  # greedy: nobody else sees it
+    assert trials.mutants[0].total == len(trials.mutants[0].failing["assignment"])  # only it detects greedy
     swapped = trials.mutants[1].failing
     assert swapped["box-probability"]
     assert swapped["scaling"]
@@ -271,7 +271,7 @@ def test_what_stops_is_no_claim_that_fails(truth: GroundTruth) -> None:
     stopped, fewer = trials.mutants
     assert stopped.errors == {"crossing": "ZeroDivisionError: no background"}
     assert trials.survivors == [MUTANT["no-background"]]
-    # With fewer claims than before, they are told apart by their sentences.
+    # With fewer claims than before, claims are identified by their sentences.
     assert fewer.failing == {"crossing": ["It is there"]}
     assert trials.unbroken() == {"crossing": ["It has a foreground", "It is measured"]}
     page = as_markdown(trials, truth, "make it")

@@ -83,7 +83,7 @@ def test_paper_is_white_whatever_the_screen_is(window: Browser) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "words"),
+    ("results", "words"),
     [
         ([True, True], "holds"),
         ([True, None], "holds"),
@@ -92,13 +92,13 @@ def test_paper_is_white_whatever_the_screen_is(window: Browser) -> None:
         ([None], "not measured"),
     ],
 )
-def test_an_experiment_says_how_many_of_its_claims_hold(verdicts: list[bool | None], words: str) -> None:
+def test_an_experiment_says_how_many_of_its_claims_hold(results: list[bool | None], words: str) -> None:
     outcome = Outcome(
         experiment=EXPERIMENTS[0],
         table=ResultTable({}),
-        claims=[Claim("", holds, "", "") for holds in verdicts],
+        claims=[Claim("", holds, "", "") for holds in results],
         provenance=Provenance(probox="", code="", command="", seed=0, data="", paper=""),
         files={},
         picture=b"",
     )
-    assert outcome.verdict == words
+    assert outcome.result == words

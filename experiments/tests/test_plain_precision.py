@@ -112,13 +112,13 @@ def test_equal_scores_go_by_image_or_by_submission() -> None:
 # --- the experiments made of it ---------------------------------------------------------------------------------------
 
 
-def verdicts(claims: list[Claim]) -> list[bool | None]:
+def results(claims: list[Claim]) -> list[bool | None]:
     return [claim.holds for claim in claims]
 
 
 def test_small_scenes_alone_are_judged() -> None:
     table = matching_rule(square_scene(), crowds=(), repeats=0, run=ONE_PRESET)
-    assert verdicts(claims_of_matching_rule(table)) == [True] * 5 + [None, True, None]
+    assert results(claims_of_matching_rule(table)) == [True] * 5 + [None, True, None]
     assert table["scene"].tolist() == list(SCENES)
     assert table["differ"].tolist() == [1, 2, 1, 0, 0]
     with style():
@@ -127,13 +127,13 @@ def test_small_scenes_alone_are_judged() -> None:
 
 def test_an_evaluator_that_follows_the_paper_to_the_letter_is_found_out() -> None:
     table = matching_rule(square_scene(), crowds=(4, 48), repeats=2, run=ONE_PRESET)
-    assert verdicts(claims_of_matching_rule(table)) == [True] * 8
+    assert results(claims_of_matching_rule(table)) == [True] * 8
     printed = table.replace(mAP=table["mAP_algorithm_1"])
-    assert verdicts(claims_of_matching_rule(printed)) == [False] * 3 + [True, True, False, True, True]
+    assert results(claims_of_matching_rule(printed)) == [False] * 3 + [True, True, False, True, True]
     swapped = table.replace(mAP_coco=table["mAP_algorithm_1"], mAP_algorithm_1=table["mAP_coco"])
-    assert verdicts(claims_of_matching_rule(swapped)) == [False] * 3 + [True, True] + [False] * 3
+    assert results(claims_of_matching_rule(swapped)) == [False] * 3 + [True, True] + [False] * 3
     once_ahead = table.replace(ahead=np.arange(len(table)) == 4)
-    assert verdicts(claims_of_matching_rule(once_ahead)) == [True] * 6 + [False, True]
+    assert results(claims_of_matching_rule(once_ahead)) == [True] * 6 + [False, True]
 
 
 def test_crowds_hold_at_least_as_many_as_are_wanted() -> None:
@@ -179,14 +179,14 @@ def test_closed_forms() -> None:
 def test_orders_that_were_not_tried_are_not_judged() -> None:
     table = duplicates_order(crowded_truth(3, in_all=6, image=400), times=(1,), repeats=1, run=Run(presets=["paper"]))
     assert "PDQ" not in table
-    assert verdicts(claims_of_duplicates_order(table)) == [True] * 5 + [None, True]
+    assert results(claims_of_duplicates_order(table)) == [True] * 5 + [None, True]
     with style():
         assert len(DUPLICATES_ORDER.draw(table).axes) == 2
 
 
 def test_shuffled_lies_between() -> None:
     table = duplicates_order(crowded_truth(6, in_all=24, image=400), times=(3,), repeats=2, run=ONE_PRESET)
-    assert verdicts(claims_of_duplicates_order(table)) == [True] * 7
+    assert results(claims_of_duplicates_order(table)) == [True] * 7
     for order in ORDERS[:2]:
         moved = np.where(table["order"] == order, table.where(order="shuffled")["mAP"].mean(), table["mAP"])
         assert claims_of_duplicates_order(table.replace(mAP=moved))[5].holds is False
@@ -200,8 +200,8 @@ def test_more_detections_than_map_takes_are_refused(times: tuple[int, ...]) -> N
 
 def test_real_objects(coco_dir: Path) -> None:
     real = read_truth(coco_dir / "val2017_masks_206.json")
-    assert all(verdicts(claims_of_duplicates_order(duplicates_order(real, times=(2,), repeats=1, run=ONE_PRESET))))
-    assert all(verdicts(claims_of_matching_rule(matching_rule(real, crowds=(1, 48), repeats=2))))
+    assert all(results(claims_of_duplicates_order(duplicates_order(real, times=(2,), repeats=1, run=ONE_PRESET))))
+    assert all(results(claims_of_matching_rule(matching_rule(real, crowds=(1, 48), repeats=2))))
     assert len(pixel_aligned(without_crowds(real))) == 1786 - 21
 
 

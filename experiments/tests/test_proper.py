@@ -1,4 +1,4 @@
-"""Which sigma and label probability scores ask for: errors as told, optima that are known, verdicts that follow."""
+"""Best standard deviation and label probability of scores: known errors, known optima, and claims."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from probox.measures.pdq.kernel import heatmap
 from probox_experiments import ResultTable, Run, proper
 from probox_experiments.beyond.proper_claims import (
     ERRORS,
-    FORESEEN,
     LAST_PIXEL,
     NAMED,
+    PREDICTED,
     SCALE,
     best_probability,
     best_reports,
@@ -88,7 +88,7 @@ def test_nll_asks_for_the_root_of_the_mean_squared_error(table: ResultTable) -> 
         apart = truth.boxes + LAST_PIXEL - means
         assert best == pytest.approx(np.sqrt(np.mean(apart**2)), rel=0.005)
         assert rows.where(repeat=repeat)["rms"] == pytest.approx(np.sqrt(np.mean(apart**2)))
-    np.testing.assert_allclose(rows["NLL"], rows["PMB_NLL"], atol=1e-5)  # one object, one detection, sure of its label
+    np.testing.assert_allclose(rows["NLL"], rows["PMB_NLL"], atol=1e-5)  # one pair, label probability 1
 
 
 def test_labels_of_perfect_boxes(table: ResultTable) -> None:
@@ -123,14 +123,14 @@ def test_points_that_were_kept_do_not_depend_on_the_other_sides(tmp_path: Path) 
         return proper(boxes=4, side=30, sides=sides, sigmas=(3.0,), shares=(), repeats=1, run=run)
 
     measured((12, 20), tmp_path)  # of these, only the least is asked about by NLL
-    again, anew = measured((20, 25), tmp_path), measured((20, 25), None)
+    again, fresh = measured((20, 25), tmp_path), measured((20, 25), None)
     for name in ("NLL", "PMB_NLL", "PDQ_paper"):
-        np.testing.assert_array_equal(again[name], anew[name])
+        np.testing.assert_array_equal(again[name], fresh[name])
 
 
-def test_foreseen_sigmas_are_judged_one_by_one(table: ResultTable) -> None:
+def test_predicted_sigmas_are_judged_one_by_one(table: ResultTable) -> None:
     claims = {claim.claim: claim for claim in claims_of_errors(table)}
-    for (_, score), expected in FORESEEN.items():
+    for (_, score), expected in PREDICTED.items():
         assert any(f"about {expected:g} pixels" in claim for claim in claims), score
     doubled = claims_of_errors(table.replace(sigma=2 * table["sigma"]))
     assert not any(claim.holds for claim in doubled if "is best with" in claim.claim)

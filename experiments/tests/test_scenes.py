@@ -79,14 +79,14 @@ def test_squares_lie_along_the_border_apart() -> None:
 
 
 def test_aligned_truth_has_a_box_that_is_perfect_for_all() -> None:
-    odd = synthetic_truth(10)
-    odd = dataclasses.replace(odd, boxes=odd.boxes + np.array([0.3, 0.4, -0.2, 0.1]), extents=None)
-    found = SimulatedDetector().detect(odd)
+    shifted = synthetic_truth(10)
+    shifted = dataclasses.replace(shifted, boxes=shifted.boxes + np.array([0.3, 0.4, -0.2, 0.1]), extents=None)
+    found = SimulatedDetector().detect(shifted)
     from probox.measures.boxes import lrp
 
-    assert lrp(odd, found).molrp > 0
-    assert lrp(pixel_aligned(odd), found).molrp == 0
-    assert lrp(pixel_aligned(odd), SimulatedDetector().detect(pixel_aligned(odd))).molrp == 0
+    assert lrp(shifted, found).molrp > 0
+    assert lrp(pixel_aligned(shifted), found).molrp == 0
+    assert lrp(pixel_aligned(shifted), SimulatedDetector().detect(pixel_aligned(shifted))).molrp == 0
 
 
 def test_numbering_classes_anew_in_each_image_changes_no_score() -> None:

@@ -1,4 +1,4 @@
-"""Masks against boxes: errors as told, probabilities that come true, verdicts that follow."""
+"""Masks and boxes: known errors, calibrated probabilities, and claims."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def _step(start: np.ndarray, end: np.ndarray) -> tuple[int, int]:
 
 def test_probabilities_of_blobs_are_how_often_a_jittered_outline_covers_a_pixel() -> None:
     scenes = [blobs(1, 3.0, [0, repeat]) for repeat in range(80)]
-    sure = [one.probabilities(1e-6)[0] for one in scenes]
-    np.testing.assert_allclose(sure, [one.found[0] for one in scenes], atol=1e-15)
-    height, width = sure[0].shape
+    binary = [one.probabilities(1e-6)[0] for one in scenes]
+    np.testing.assert_allclose(binary, [one.found[0] for one in scenes], atol=1e-15)
+    height, width = binary[0].shape
     mask = scenes[0].truth.masks.to_array(0, height, width)
     # Along a ray from the middle, detections end where the truth does, give or take 3 pixels.
     middle, end = width // 2, int(np.flatnonzero(mask[height // 2]).max())
@@ -79,17 +79,17 @@ def test_reports_are_of_what_is_seen() -> None:
     scene = Shapes([ell()], 2.0).move([1])
     y, x = np.nonzero(scene.found[0])
     box = [x.min(), y.min(), x.max(), y.max()]
-    sure, gaussian, mask, unsure = (detections(scene, report, 2.0) for report in REPORTS)
-    assert sure.boxes.tolist() == mask.boxes.tolist() == [box]
+    box_only, gaussian, mask, uncertain = (detections(scene, report, 2.0) for report in REPORTS)
+    assert box_only.boxes.tolist() == mask.boxes.tolist() == [box]
     assert gaussian.boxes.tolist() == [[box[0] + 0.5, box[1] + 0.5, box[2] - 0.5, box[3] - 0.5]]
-    assert sure.covariances is None
+    assert box_only.covariances is None
     assert mask.covariances is None
     assert gaussian.covariances is not None
     assert gaussian.covariances[0].tolist() == [[[4, 0], [0, 4]]] * 2
     assert mask.heatmaps is not None
-    assert unsure.heatmaps is not None
+    assert uncertain.heatmaps is not None
     np.testing.assert_array_equal(mask.heatmaps[0], scene.found[0])
-    assert 0 < np.asarray(unsure.heatmaps[0]).max() < 1
+    assert 0 < np.asarray(uncertain.heatmaps[0]).max() < 1
 
 
 def test_outlines_are_as_long_as_they_are() -> None:
@@ -120,13 +120,13 @@ def boxes_only() -> ResultTable:
 def test_objects_that_fill_their_boxes_have_no_outline_to_report(boxes_only: ResultTable) -> None:
     assert "moved" not in boxes_only["scene"]
     claims = {claim.claim: claim.holds for claim in claims_of_segmentation(boxes_only)}
-    assert all(holds is None for claim, holds in claims.items() if claim.startswith("Of masks that were moved"))
+    assert all(holds is None for claim, holds in claims.items() if claim.startswith("For shifted masks"))
     assert sum(holds is None for holds in claims.values()) == 4  # three of moved masks, one that needs three sigmas
     assert [claim for claim, holds in claims.items() if holds is False] == [
         claim for claim in claims if "background quality 1e-14 to the power" in claim
     ]  # since the run takes 1e-12
     # The experiment says itself what is background; all else of a run stays.
-    plane = boxes_only.where(scene="perfect", report="sure box")
+    plane = boxes_only.where(scene="perfect", report="box")
     assert plane.where(outside="box")["PDQ_paper"].tolist() == [1.0]
     (lost,) = plane.where(outside="mask").rows()
     assert lost["background_paper"] == pytest.approx(1e-12 ** lost["empty"], rel=1e-9, abs=0.0)

@@ -1,4 +1,4 @@
-"""The honest detector, what is done to it, and how it is told whether a measure notices."""
+"""The calibrated detector, its degradations, and their detection by metrics."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_its_labels_are_right_as_often_as_it_says(truth: GroundTruth, drawn: Dra
         (said.max(axis=1), first == true),
         (said[np.arange(len(said)), second], second == true),
     ):
-        sure = claimed > np.median(claimed)
-        for part in (sure, ~sure):  # for the more and for the less sure ones
+        confident = claimed > np.median(claimed)
+        for part in (confident, ~confident):
             error = math.sqrt((claimed[part] * (1 - claimed[part])).sum()) / part.sum()
             assert abs(claimed[part].mean() - happened[part].mean()) < 4 * error
     assert said.max(axis=1).min() >= 0.1 - 1e-7
@@ -134,7 +134,7 @@ def test_any_truth_can_be_detected() -> None:
                 change(base, scene, np.random.default_rng(repeat))
 
 
-# --- what is done to it ---
+# --- degradations ---
 
 
 def changed(name: str, drawn: Drawn, truth: GroundTruth) -> Drawn:
@@ -182,11 +182,11 @@ def test_sigmas_change_as_told(truth: GroundTruth, drawn: Drawn) -> None:
         return sigmas_of(changed(name, drawn, truth))
 
     for name, factor in (("1/4", 0.25), ("1/2", 0.5), ("2", 2.0), ("4", 4.0)):
-        np.testing.assert_allclose(after(f"sigmas x {name}")[rest], factor * before[rest])
-    np.testing.assert_allclose(after("sigmas constant")[rest], before[rest].mean())
+        np.testing.assert_allclose(after(f"std x {name}")[rest], factor * before[rest])
+    np.testing.assert_allclose(after("std constant")[rest], before[rest].mean())
     np.testing.assert_allclose(after("x, y exchanged")[rest], before[rest][:, [1, 0, 3, 2]])
     sides = np.tile(np.maximum(drawn.found.extents, 1.0), 2)
-    shuffled = (after("sigmas shuffled") / sides)[rest]
+    shuffled = (after("std shuffled") / sides)[rest]
     assert not np.allclose(shuffled, (before / sides)[rest])
     np.testing.assert_allclose(np.sort(shuffled, axis=0), np.sort((before / sides)[rest], axis=0))
     correlated = changed("correlated", drawn, truth).found.covariances
@@ -226,16 +226,16 @@ def test_numbers_of_detections_change_as_told(truth: GroundTruth, drawn: Drawn) 
     found = int((drawn.objects >= 0).sum())
     assert (fewer.objects >= 0).sum() == pytest.approx(0.9 * found, rel=0.03)
     assert (fewer.objects < 0).sum() == (drawn.objects < 0).sum()
-    unsure, sure = (changed(f"false, {how}", drawn, truth) for how in ("unsure", "sure"))
+    uncertain, confident = (changed(f"false, {how}", drawn, truth) for how in ("uncertain", "confident"))
     more = slice(len(drawn.found), None)
-    for after, confidence in ((unsure, 0.05), (sure, 0.9)):
+    for after, confidence in ((uncertain, 0.05), (confident, 0.9)):
         assert len(after.found) == len(drawn.found) + round(0.2 * count)
         np.testing.assert_allclose(after.found.scores[more], confidence, rtol=1e-6)
-    np.testing.assert_array_equal(unsure.found.boxes, sure.found.boxes)
-    assert unsure.found.scores[more].max() < drawn.found.scores[~drawn.wide].min()
+    np.testing.assert_array_equal(uncertain.found.boxes, confident.found.boxes)
+    assert uncertain.found.scores[more].max() < drawn.found.scores[~drawn.wide].min()
 
 
-# --- whether it is noticed ---
+# --- detection of changes ---
 
 
 def table_of(columns: dict[str, dict[str, list[float]]]) -> ResultTable:
@@ -296,26 +296,29 @@ def test_fewer_than_three_repeats_can_only_tell_what_stays_the_same() -> None:
 Effect = Callable[[str, str], float]
 
 
-def foreseen(measure: str, name: str) -> float:
+def predicted(measure: str, name: str) -> float:
     """Return by how much a number gets worse, if all that was claimed were so."""
     sigmas, counts = [one.name for one in SIGMAS], [one.name for one in COUNTS]
     same = {
-        *((m, s) for m in (*sensitivity.OF_PLAIN_BOXES, *sensitivity.OF_LABELS) for s in sigmas),
+        *((m, s) for m in (*sensitivity.OF_BOXES, *sensitivity.OF_LABELS) for s in sigmas),
         *((m, s) for m in sensitivity.ORDER for s in (*sensitivity.FACTORS, "correlated")),
         *((m, c) for m in sensitivity.OF_PAIRS for c in counts),
-        *((m, "false, unsure") for m in ("mAP", "moLRP")),
-        *((m, "confidences x 0.8") for m in ("mAP", "moLRP", "NLL", "CRPS", *sensitivity.HONESTY, *sensitivity.ORDER)),
+        *((m, "false, uncertain") for m in ("mAP", "moLRP")),
+        *(
+            (m, "confidences x 0.8")
+            for m in ("mAP", "moLRP", "NLL", "CRPS", *sensitivity.CALIBRATION, *sensitivity.ORDER)
+        ),
         ("energy", "confidences x 0.8"),
     }
     better = {
         *((m, "labels sharpened") for m in ("PDQ", "PDQ_paper", "Brier", "ignorance")),
-        *((m, "false, unsure") for m in ("QGC@50", "LaACE@50", "MUE@50")),
+        *((m, "false, uncertain") for m in ("QGC@50", "LaACE@50", "MUE@50")),
     }
     return 0.0 if (measure, name) in same else -0.1 if (measure, name) in better else 0.1
 
 
-def judged(effect: Effect = foreseen, presets: tuple[str, ...] = ("PDQ", "PDQ_paper"), repeats: int = 8) -> dict:
-    """Return the verdicts on a table whose numbers change by known amounts, a bit differently in each repeat."""
+def judged(effect: Effect = predicted, presets: tuple[str, ...] = ("PDQ", "PDQ_paper"), repeats: int = 8) -> dict:
+    """Return the results on a table whose numbers change by known amounts, a bit differently in each repeat."""
     noise = 0.02 * np.random.default_rng(0).standard_normal(repeats)
     columns: dict[str, dict[str, list[float]]] = {}
     for measure in MEASURES:
@@ -336,50 +339,50 @@ def judged(effect: Effect = foreseen, presets: tuple[str, ...] = ("PDQ", "PDQ_pa
     return {claim.claim: claim.holds for claim in claims_of_sensitivity(table_of(columns))}
 
 
-def test_all_claims_hold_where_all_is_as_foreseen() -> None:
-    verdicts = judged()
-    assert len(verdicts) == 20
-    assert [claim for claim, holds in verdicts.items() if not holds] == []
+def test_all_claims_hold_where_all_is_as_predicted() -> None:
+    results = judged()
+    assert len(results) == 20
+    assert [claim for claim, holds in results.items() if not holds] == []
 
 
 @pytest.mark.parametrize(
     ("measure", "name", "by", "denied"),
     [
-        ("Brier", "sigmas x 2", 1e-6, "Measures of plain boxes and of labels"),
-        ("moLRP", "correlated", 0.1, "Measures of plain boxes and of labels"),
-        ("ENCE/10m", "sigmas x 1/4", 0.0, "Sigmas a quarter, half"),
-        ("PDQ_paper", "sigmas x 4", 0.0, "Sigmas a quarter, half"),
-        ("AUSE", "sigmas x 2", 1e-6, "AUSE and Spearman's correlation see no factor"),
-        ("Spearman", "sigmas shuffled", 0.0, "AUSE and Spearman's correlation get worse"),
-        ("AUSE", "sigmas constant", -0.1, "AUSE and Spearman's correlation get worse"),
-        ("mAP", "confidences x 0.8", 1e-6, "mAP does not see lower confidences"),
-        ("moLRP", "false, unsure", 1e-6, "mAP does not see lower confidences"),
-        ("NLL", "duplicates", 0.1, "Measures of matched pairs do not notice"),
+        ("Brier", "std x 2", 1e-6, "Metrics of boxes without covariance and of labels"),
+        ("moLRP", "correlated", 0.1, "Metrics of boxes without covariance and of labels"),
+        ("ENCE/10m", "std x 1/4", 0.0, "PDQ, proper scores and calibration metrics"),
+        ("PDQ_paper", "std x 4", 0.0, "PDQ, proper scores and calibration metrics"),
+        ("AUSE", "std x 2", 1e-6, "AUSE and Spearman's correlation are identical"),
+        ("Spearman", "std shuffled", 0.0, "AUSE and Spearman's correlation get worse"),
+        ("AUSE", "std constant", -0.1, "AUSE and Spearman's correlation get worse"),
+        ("mAP", "confidences x 0.8", 1e-6, "mAP is identical for lower"),
+        ("moLRP", "false, uncertain", 1e-6, "mAP is identical for lower"),
+        ("NLL", "duplicates", 0.1, "Metrics of matched pairs do not detect"),
         ("OCE@50", "misses", -0.1, "PDQ, mAP, moLRP, QGC and PMB-NLL get worse"),
-        ("PDQ", "false, sure", -0.1, "PDQ, mAP, moLRP, QGC and PMB-NLL get worse"),
+        ("PDQ", "false, confident", -0.1, "PDQ, mAP, moLRP, QGC and PMB-NLL get worse"),
         ("PDQ", "confidences x 0.8", 0.2, "PDQ under confidences x 0.8"),
         ("PDQ_paper", "confidences x 0.8", 0.2, "The sum of the matches' pPDQ"),
-        ("PDQ_paper", "labels sharpened", 0.1, "PDQ gets better by sharpened labels"),
+        ("PDQ_paper", "labels sharpened", 0.1, "PDQ improves with sharpened labels"),
         ("ignorance", "labels sharpened", 0.1, "Brier score and ignorance"),
-        ("MUE@50", "false, unsure", 0.1, "QGC, LaACE and MUE get better"),
-        ("PMB_NLL", "boxes grown", -0.1, "PMB-NLL gets worse by every change"),
-        ("CRPS", "sigmas x 2", -0.1, "NLL and energy score get worse"),
-        ("PDQ", "misses", 0.001, "PDQ notices every change"),
-        ("PDQ", "boxes shrunk", -0.1, "PDQ gets worse by every change"),
-        ("energy", "labels wrong", -0.1, "NLL, energy score, CRPS and PMB-NLL get better by no change"),
+        ("MUE@50", "false, uncertain", 0.1, "QGC, LaACE and MUE improve"),
+        ("PMB_NLL", "boxes grown", -0.1, "PMB-NLL gets worse with every change"),
+        ("CRPS", "std x 2", -0.1, "NLL and energy score get worse"),
+        ("PDQ", "misses", 0.001, "PDQ detects every change"),
+        ("PDQ", "boxes shrunk", -0.1, "PDQ gets worse with every change"),
+        ("energy", "labels wrong", -0.1, "NLL, energy score, CRPS and PMB-NLL improve with no change"),
     ],
 )
 def test_a_claim_falls_with_one_cell(measure: str, name: str, by: float, denied: str) -> None:
-    verdicts = judged(lambda m, n: by if (m, n) == (measure, name) else foreseen(m, n))
-    (claim,) = [claim for claim in verdicts if claim.startswith(denied)]
-    assert verdicts[claim] is False
+    results = judged(lambda m, n: by if (m, n) == (measure, name) else predicted(m, n))
+    (claim,) = [claim for claim in results if claim.startswith(denied)]
+    assert results[claim] is False
 
 
 def test_claims_about_all_measures_fall_too() -> None:
-    blind = judged(lambda m, n: 0.0 if n == "misses" and m not in ("PDQ", "PMB_NLL") else foreseen(m, n))
-    assert blind["Every change is noticed by a measure other than PDQ and PMB-NLL"] is False
-    all_seeing = judged(lambda m, n: 0.1 if m == "mAP" else foreseen(m, n))
-    assert all_seeing["Every measure but PDQ and PMB-NLL fails to notice some change"] is False
+    blind = judged(lambda m, n: 0.0 if n == "misses" and m not in ("PDQ", "PMB_NLL") else predicted(m, n))
+    assert blind["Every change is detected by a metric other than PDQ and PMB-NLL"] is False
+    all_seeing = judged(lambda m, n: 0.1 if m == "mAP" else predicted(m, n))
+    assert all_seeing["Every metric except PDQ and PMB-NLL does not detect some change"] is False
 
 
 def test_the_sum_of_qualities_is_not_their_mean() -> None:
@@ -398,15 +401,21 @@ def test_what_was_not_measured_is_not_judged() -> None:
         claim for claim in claims_of_sensitivity(without_pairs) if claim.claim.startswith("PDQ under confidences")
     )
     assert about.holds is None
-    about_pdq = "PDQ notices every change"
+    about_pdq = "PDQ detects every change"
     assert judged(presets=())[about_pdq] is None
     assert judged(presets=("PDQ_paper",))[about_pdq] is True
     assert judged(repeats=2)[about_pdq] is None
-    exact = ("Measures of plain boxes and of labels", "AUSE and Spearman's correlation see", "mAP does not",
-             "PDQ is a number", "PDQ under", "The sum")  # fmt: skip
+    exact = (
+        "Metrics of boxes without covariance and of labels",
+        "AUSE and Spearman's correlation are identical",
+        "mAP is identical",
+        "PDQ is defined",
+        "PDQ under",
+        "The sum",
+    )
     for claim, holds in judged(repeats=2).items():  # what stays the same needs no standard error
         assert holds is (True if claim.startswith(exact) else None), claim
-    touched = judged(lambda measure, name: 0.1 if measure == "mAP" else foreseen(measure, name), repeats=2)
+    touched = judged(lambda measure, name: 0.1 if measure == "mAP" else predicted(measure, name), repeats=2)
     assert {claim for claim, holds in touched.items() if holds is False} == {
         claim for claim in touched if claim.startswith((exact[0], exact[2]))
     }
@@ -416,13 +425,13 @@ def test_what_was_not_measured_is_not_judged() -> None:
 
 def test_claims_name_measures_and_changes_that_there_are() -> None:
     keys = {measure.headline.key for measure in MEASURES}
-    assert {*sensitivity.OF_PLAIN_BOXES, *sensitivity.OF_LABELS, *sensitivity.OF_PAIRS, "PDQ", "PMB_NLL"} == keys
+    assert {*sensitivity.OF_BOXES, *sensitivity.OF_LABELS, *sensitivity.OF_PAIRS, "PDQ", "PMB_NLL"} == keys
     assert {
         *sensitivity.FACTORS,
         sensitivity.SHARPENED,
-        sensitivity.LESS_SURE,
-        sensitivity.UNSURE,
-        sensitivity.SURE,
+        sensitivity.LESS_CONFIDENT,
+        sensitivity.UNCERTAIN,
+        sensitivity.CONFIDENT,
     } <= set(NAMES)
 
 

@@ -152,7 +152,7 @@ def test_the_example_trains_measures_and_writes(
 # --- without ---
 
 
-def made_up(seeds: int = 5) -> ResultTable:
+def synthetic_table(seeds: int = 5) -> ResultTable:
     """Return a table in which every claim holds."""
     rng = np.random.default_rng(0)
     scores = {"l1": 0.3, "l1-constant": 0.80, "dmm": 0.81}
@@ -182,12 +182,12 @@ def made_up(seeds: int = 5) -> ResultTable:
 
 
 def test_claims_hold_where_they_should_and_need_several_seeds() -> None:
-    claims = TRAINING.judge(made_up())
+    claims = TRAINING.judge(synthetic_table())
     assert len(claims) == 12
     assert all(claim.holds for claim in claims), [str(claim) for claim in claims if not claim.holds]
-    once = TRAINING.judge(made_up(seeds=1))
+    once = TRAINING.judge(synthetic_table(seeds=1))
     assert [claim.claim for claim in once] == [claim.claim for claim in claims]
-    assert {(claim.verdict, claim.required) for claim in once} == {
+    assert {(claim.result, claim.required) for claim in once} == {
         ("not measured", "an interval over seeds: two repeats or more")
     }
 
@@ -199,17 +199,17 @@ def test_claims_hold_where_they_should_and_need_several_seeds() -> None:
         ("PDQ_paper", lambda t: t["PDQ_paper"] + 0.004 * (t["arm"] == "nll"), "at least that of every other"),
         ("PDQ", lambda t: t["PDQ"] + 0.02 * (t["arm"] == "nll") * (-1.0) ** t["seed"], "at least that of every other"),
         ("mAP", lambda t: t["mAP"] + 0.006 * (t["arm"] == "energy"), "mAP is at most"),
-        ("PDQ_paper", lambda t: t["PDQ_paper"] + 0.033 * (t["arm"] == "l1-constant"), "best one sigma"),
+        ("PDQ_paper", lambda t: t["PDQ_paper"] + 0.033 * (t["arm"] == "l1-constant"), "best constant std"),
         ("log_sigma_correlation", lambda t: t["log_sigma_correlation"] - 0.05, "correlate above"),
-        ("occluded_wider", lambda t: t["occluded_wider"] - 0.05, "longer across an occluded edge"),
-        ("coverage_90", lambda t: t["coverage_90"] - 0.021, "90 % intervals"),
-        ("coverage_90", lambda t: t["coverage_90"] + 0.021, "90 % intervals"),
+        ("occluded_wider", lambda t: t["occluded_wider"] - 0.05, "larger across an occluded edge"),
+        ("coverage_90", lambda t: t["coverage_90"] - 0.021, "90% intervals"),
+        ("coverage_90", lambda t: t["coverage_90"] + 0.021, "90% intervals"),
     ],
 )
 def test_a_claim_that_the_data_deny_does_not_hold(
     column: str, change: Callable[[ResultTable], np.ndarray], words: str
 ) -> None:
-    table = made_up()
+    table = synthetic_table()
     judged = TRAINING.judge(ResultTable({**table.columns, column: change(table)}))
     assert {claim.holds for claim in judged if words in claim.claim} == {False}
 
@@ -217,13 +217,13 @@ def test_a_claim_that_the_data_deny_does_not_hold(
 def test_a_figure_is_drawn() -> None:
     pytest.importorskip("matplotlib")
     with style():
-        figure = TRAINING.draw(made_up())
+        figure = TRAINING.draw(synthetic_table())
     assert len(figure.axes) == 4
     assert all(axes.get_title(loc="left") for axes in figure.axes)
 
 
 def all_edges() -> ResultTable:
-    """Return every edge of some scenes with the right answer."""
+    """Return every edge of some scenes with optimal predictions."""
     scenes = draw_scenes(30, seed=5)
     rows = []
     for arm in ("nll", *PPDQ_ARMS):

@@ -65,7 +65,7 @@ def test_objects_lie_in_the_image_and_apart(scenes: Scenes) -> None:
 
 
 def test_the_truth_is_what_the_measure_reads(scenes: Scenes) -> None:
-    """Whoever says nominal and sigma has the right probability for every pixel, and nothing near scores higher."""
+    """Nominal box and true standard deviation give correct pixel probabilities and the highest score nearby."""
     few = draw_scenes(400, seed=8)
     assert few.truth.classes == CLASSES
     np.testing.assert_array_equal(few.pixel_boxes[:, :2], np.floor(few.boxes[:, :2]))

@@ -1,12 +1,12 @@
-"""The paper's controlled experiments: each a function that returns a table, with claims that are checked.
+"""The paper's controlled experiments: functions that return a table, with claims that are checked.
 
 >>> import probox_experiments as experiments
 >>> table = experiments.duplicates(times=[1, 2, 4])
 >>> table["PDQ"].tolist(), table["mAP"].round(6).tolist()
 ([1.0, 0.5, 0.25], [1.0, 1.0, 1.0])
 
-`probox experiment run all` runs them all, draws them and judges every claim; `SimulatedDetector` is there for
-studies of your own.
+`probox experiment run all` runs all of them, draws figures and checks every claim. Use `SimulatedDetector` for your own
+studies.
 """
 
 import lazy_loader

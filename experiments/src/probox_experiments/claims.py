@@ -1,4 +1,4 @@
-"""Claims and what became of them: numbers, the limit they must keep, and whether they do."""
+"""Tables of results, and claims about them: numbers, their limits, and whether the claims hold."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from probox.support.formatting import csv_lines
 
 Floats = npt.NDArray[np.float64]
 
-# --- What an experiment measured: one row per point ---
+# --- Results of an experiment: one row per point ---
 
 PLAIN_PRESET = "reference"
-"""The preset whose columns have no ending."""
+"""The preset whose columns have no suffix."""
 
 
 class ResultTable:
-    """Named columns of equal length: settings first, then what was measured there.
+    """Named columns of equal length: settings first, then measured values.
 
-    ``pandas.DataFrame(table.columns)`` makes a data frame of it.
+    ``pandas.DataFrame(table.columns)`` converts it to a data frame.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class ResultTable:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]], settings: Collection[str] = ()) -> ResultTable:
-        """Return the table of these rows, all with the same names; `settings` are those that were not measured."""
+        """Return the table of these rows, all with the same keys; `settings` names columns that are not measured."""
         return cls({name: [row[name] for row in rows] for name in rows[0]} if rows else {}, settings)
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class ResultTable:
             yield dict(zip(self.columns, row, strict=True))
 
     def take(self, kept: npt.NDArray[Any]) -> ResultTable:
-        """Return the rows that a mask or numbers choose."""
+        """Return the rows selected by a mask or by indices."""
         return ResultTable({name: values[kept] for name, values in self.columns.items()}, self.settings)
 
     def where(self, **settings: Any) -> ResultTable:
@@ -79,13 +79,13 @@ class ResultTable:
         return self.take(kept)
 
     def replace(self, **columns: npt.ArrayLike) -> ResultTable:
-        """Return the table with some columns changed, or added."""
+        """Return the table with some columns replaced or added."""
         return ResultTable({**self.columns, **columns}, self.settings)
 
     def mean_over(self, setting: str) -> ResultTable:
-        """Return the means over one setting, say the repeats; rows keep the order in which their settings first came.
+        """Return the means over one setting, for example repeats, in the order of first occurrence.
 
-        Points that were not measured (NaN) are left out of the mean.
+        Missing values (NaN) are excluded from the mean.
         """
         others = [name for name in self.settings if name != setting]
         measured = [name for name in self.columns if name not in self.settings]
@@ -101,7 +101,7 @@ class ResultTable:
         )
 
     def to_csv(self) -> str:
-        """Return the table as CSV; numbers as short as they can be read back equal, nothing where not measured."""
+        """Return the table as CSV; numbers have the shortest exact form, missing values are empty."""
         return "".join(csv_lines([list(self.columns), *(list(row.values()) for row in self.rows())]))
 
     def write_csv(self, path: str | Path) -> None:
@@ -110,7 +110,7 @@ class ResultTable:
 
 
 def column_of(key: str, preset: str) -> str:
-    """Return what the column of a number is called that depends on the preset.
+    """Return the column name of a value that depends on the preset.
 
     >>> column_of("PDQ", "reference"), column_of("PDQ", "paper")
     ('PDQ', 'PDQ_paper')
@@ -119,10 +119,10 @@ def column_of(key: str, preset: str) -> str:
 
 
 def presets_in(table: ResultTable, key: str = "PDQ") -> dict[str, str]:
-    """Return the presets under which a number was measured at any point, each with its column.
+    """Return the presets under which a value was measured at any point, each with its column.
 
-    PDQ was measured wherever it has a column: if it is NaN throughout, then that is what came out, and no claim holds.
-    What it is made of is NaN wherever nothing was matched.
+    PDQ counts as measured if it has a column, even if all its values are NaN; claims then fail. Components of PDQ are
+    NaN where nothing was matched.
     """
     named = {preset: column_of(key, preset) for preset in PRESETS} if len(table) else {}
     known = {preset: column for preset, column in named.items() if column in table}
@@ -134,11 +134,11 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(known) / len(known) if known else math.nan
 
 
-# --- Where a score is best on a grid of settings, and how sure a mean over repeats is ---
+# --- Peak of a score on a grid of settings, and standard error of a mean over repeats ---
 
 
 class Mean(NamedTuple):
-    """A mean over repeats and its standard error, NaN of a single repeat."""
+    """A mean over repeats and its standard error (NaN for a single repeat)."""
 
     value: float
     error: float
@@ -147,7 +147,7 @@ class Mean(NamedTuple):
         return f"{self.value:.4g}" if math.isnan(self.error) else f"{self.value:.4g} ± {self.error:.2g}"
 
     def __format__(self, form: str) -> str:
-        """Return the mean in a format, and its standard error in the same without a sign."""
+        """Return the mean in a format, and its standard error in the same format without a sign."""
         return f"{self.value:{form}} ± {self.error:{form.lstrip('+')}}" if form else str(self)
 
     def is_above(self, limit: float = 0.0) -> bool:
@@ -168,8 +168,10 @@ def mean_of(values: npt.ArrayLike) -> Mean:
 
 
 def peak_of(settings: npt.ArrayLike, scores: npt.ArrayLike) -> float:
-    """Return the setting with the highest score: the top of a parabola, in the setting's logarithm, through the best of
-    the grid and its neighbours; it never lies beyond these, nor beyond the grid's ends.
+    """Return the setting with the highest score, interpolated between grid points.
+
+    A parabola in the logarithm of the setting goes through the best grid point and its neighbours. The result lies
+    between these neighbours and within the grid.
 
     >>> grid = np.array([1.0, 2.0, 4.0, 8.0])
     >>> round(peak_of(grid, -((np.log(grid) - 1) ** 2)), 6) == round(math.e, 6)
@@ -190,28 +192,28 @@ def peak_of(settings: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     return math.exp(float(np.clip(x[i] + top, x[i - 1], x[i + 1])))
 
 
-# --- Claims and what became of them: numbers, the limit they must keep, and whether they do ---
+# --- Claims: numbers, their limits, and whether the claims hold ---
 
 EXACT = 1e-6
-"""What two numbers that are equal in exact arithmetic may differ by: label probabilities are float32."""
+"""Tolerance between numbers that are equal in exact arithmetic; label probabilities are float32."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A claim, and whether it holds.
+    """A claim, its numbers, and whether it holds.
 
     Parameters
     ----------
     claim : str
         The claim, as a sentence.
     holds : bool or None
-        What the data say; None if what it speaks of was not measured.
+        The result; None if the data for it were not measured.
     measured, required : str
-        The numbers, and the limits that they must keep, in words.
+        The numbers and their limits, as text.
     numbers : dict
         The numbers by name.
     explanation : str
-        Why the data say so, where that is not plain.
+        Reason for the result, if it is not obvious.
     """
 
     claim: str
@@ -222,27 +224,27 @@ class Claim:
     explanation: str = ""
 
     def __str__(self) -> str:
-        return f"{self.verdict}: {self.claim} ({self.measured}; required: {self.required})"
+        return f"{self.result}: {self.claim} ({self.measured}; required: {self.required})"
 
     @property
-    def verdict(self) -> str:
-        """Return in words what became of it."""
-        return verdict_words(self.holds)
+    def result(self) -> str:
+        """The result as text: holds, does not hold, or not measured."""
+        return result_text(self.holds)
 
 
-def verdict_words(holds: bool | None) -> str:
-    """Return in words what became of a claim."""
+def result_text(holds: bool | None) -> str:
+    """Return the result of a claim as text."""
     return "not measured" if holds is None else "holds" if holds else "does not hold"
 
 
 def all_hold(claims: Iterable[Claim]) -> bool | None:
-    """Return whether all claims hold that were measured; None if none was."""
+    """Return whether all measured claims hold; None if no claim was measured."""
     measured = [claim.holds for claim in claims if claim.holds is not None]
     return all(measured) if measured else None
 
 
 def not_measured(claim: str, missing: str) -> Claim:
-    """Return the claim about something that a table does not have.
+    """Return a claim whose data a table does not contain.
 
     >>> print(not_measured("PDQ is 1/n", "n above 1"))
     not measured: PDQ is 1/n (nothing; required: n above 1)
@@ -251,7 +253,7 @@ def not_measured(claim: str, missing: str) -> Claim:
 
 
 def at_most(claim: str, what: str, value: float, limit: float, explanation: str = "") -> Claim:
-    """Return the claim about a number that must not pass a limit."""
+    """Return the claim that a number is at most a limit."""
     return Claim(claim, value <= limit, f"{what}: {value:.3g}", f"at most {limit:g}", {what: value}, explanation)
 
 
@@ -262,26 +264,26 @@ def equals(
     tolerance: float = EXACT,
     explanation: str = "",
 ) -> Claim:
-    """Return the claim that columns have known values.
+    """Return the claim that columns have expected values.
 
     Parameters
     ----------
     claim : str
         The sentence.
     table : ResultTable
-        What was measured. Numbers that depend on the preset are compared under every preset that is in it.
+        The results. Values that depend on the preset are compared under every preset in the table.
     expected : mapping of str to array
-        The values of each number, row by row; ``PDQ`` stands for that of every preset, ``1 - moLRP`` for what it says.
+        Expected values, row by row; ``PDQ`` means PDQ under every preset, ``1 - moLRP`` the complement of that column.
     tolerance : float
-        How far off each may be.
+        Largest accepted difference.
     explanation : str
-        Why, where that is not plain.
+        Reason for the result, if it is not obvious.
 
     Examples
     --------
     >>> table = ResultTable({"n": [1, 2], "PDQ": [1, 0.5], "PDQ_paper": [1, 0.5], "moLRP": [0, 0.5]})
     >>> equals("both are 1/n", table, {name: 1 / table["n"] for name in ("PDQ", "1 - moLRP")}).measured
-    'largest distance: PDQ 0, PDQ under `paper` 0, 1 - moLRP 0'
+    'largest difference: PDQ 0, PDQ under `paper` 0, 1 - moLRP 0'
     """
     apart: dict[str, float] = {}
     for name, values in expected.items():
@@ -294,34 +296,34 @@ def equals(
                 for preset, column in named.items()
             }
         if not columns or not len(table):
-            return not_measured(claim, f"{', '.join(expected)}, at most {tolerance:g} off")
+            return not_measured(claim, f"{', '.join(expected)}, differing by at most {tolerance:g}")
         for words, column in columns.items():
             distance = np.abs(column - np.asarray(values, dtype=np.float64))
-            apart[words] = float(distance.max(initial=0.0))  # NaN stays NaN, and no NaN is small enough
+            apart[words] = float(distance.max(initial=0.0))  # NaN stays NaN and exceeds every tolerance
     return close_enough(claim, apart, tolerance, explanation)
 
 
 def close_enough(claim: str, apart: Mapping[str, float], tolerance: float = EXACT, explanation: str = "") -> Claim:
-    """Return the claim that named distances are at most so large; one that is NaN is not."""
+    """Return the claim that named differences are within a tolerance; NaN is not."""
     return Claim(
         claim,
         all(value <= tolerance for value in apart.values()),
-        "largest distance: " + ", ".join(f"{words} {value:.2g}" for words, value in apart.items()),
+        "largest difference: " + ", ".join(f"{words} {value:.2g}" for words, value in apart.items()),
         f"at most {tolerance:g}",
         apart,
         explanation,
     )
 
 
-Verdict = tuple[bool, str, Mapping[str, float]]
-"""Whether a claim holds, the numbers in words, and by name."""
+Judgement = tuple[bool, str, Mapping[str, float]]
+"""Whether a claim holds, its numbers as text, and by name."""
 
 
 def judge_presets(
     claim: str,
     table: ResultTable,
     required: str,
-    judge: Callable[[str, str], Verdict],
+    judge: Callable[[str, str], Judgement],
     *,
     key: str = "PDQ",
     missing: str = "PDQ",
@@ -329,20 +331,20 @@ def judge_presets(
     between: str = "; ",
     explanation: str = "",
 ) -> Claim:
-    """Return the claim that holds if it does under every preset; `judge` takes a preset and its column of `key`.
+    """Return the claim that holds if it holds under every preset; `judge` takes a preset and its column of `key`.
 
-    `missing` is what is required where nothing was measured; `shown` says where the words of all presets stand.
+    `missing` is the requirement if nothing was measured; `shown` is the template for the text of all presets.
     """
-    verdicts = [judge(preset, column) for preset, column in presets_in(table, key).items()]
-    if not verdicts:
+    judgements = [judge(preset, column) for preset, column in presets_in(table, key).items()]
+    if not judgements:
         return not_measured(claim, missing)
-    holds, words, named = zip(*verdicts, strict=True)
+    holds, words, named = zip(*judgements, strict=True)
     numbers = {name: number for numbers in named for name, number in numbers.items()}
     return Claim(claim, all(holds), shown.format(between.join(words)), required, numbers, explanation)
 
 
 def falls(claim: str, table: ResultTable, along: str, rising: bool = False) -> Claim:
-    """Return the claim about PDQ falling at every step of a setting upwards, or, if `rising`, downwards."""
+    """Return the claim that PDQ falls whenever a setting increases, or, with `rising`, whenever it decreases."""
     columns = presets_in(table)
     if not columns or len(table) < 2:
         return not_measured(claim, f"PDQ at two values of {along} or more")
@@ -353,15 +355,15 @@ def falls(claim: str, table: ResultTable, along: str, rising: bool = False) -> C
     return Claim(
         claim,
         all(step < 0 for step in steps.values()),
-        f"from {first:.4f} to {last:.4f}; smallest fall between neighbours {-max(steps.values()):.2g}",
-        f"a fall at every step, under {' and '.join(f'`{preset}`' for preset in columns)}",
+        f"from {first:.4f} to {last:.4f}; smallest decrease between neighbours {-max(steps.values()):.2g}",
+        f"a decrease at every step, under {' and '.join(f'`{preset}`' for preset in columns)}",
         {"first": first, "last": last} | {f"largest step, {preset}": step for preset, step in steps.items()},
     )
 
 
 def stays_perfect(table: ResultTable, tolerance: float = EXACT, measures: tuple[str, ...] = ("mAP", "moLRP")) -> Claim:
-    """Return the claim about mAP staying 1 and moLRP staying 0."""
-    claim = f"{' and '.join(measures)} consider{'s' if len(measures) == 1 else ''} the detections perfect throughout"
+    """Return the claim that mAP stays 1 and moLRP stays 0."""
+    claim = f"{' and '.join(measures)} {'is' if len(measures) == 1 else 'are'} perfect throughout"
     if not len(table) or any(name not in table for name in measures):
         return not_measured(claim, ", ".join(measures))
     worst = {name: float(table[name].min() if name == "mAP" else table[name].max()) for name in measures}

@@ -274,7 +274,7 @@ def _claim_table(outcomes: list[Outcome]) -> Any:
     table.add_column("claim and measurement", overflow="fold")
     for outcome in outcomes:
         for row, claim in enumerate(outcome.claims):
-            word = Text(claim.verdict, style=STYLES[claim.holds])
+            word = Text(claim.result, style=STYLES[claim.holds])
             shown = claim.measured if claim.holds is not None else f"required: {claim.required}"
             words = Text(claim.claim).append(f"\n{shown}", style="dim")
             if claim.explanation and not claim.holds:

@@ -1,4 +1,4 @@
-"""What describes an experiment: each has one beside its code, and `registry` lists them."""
+"""Description of an experiment, defined beside its code; `registry` lists all of them."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from probox.support.formatting import nearest_word
 from probox_experiments.claims import Claim, ResultTable
 from probox_experiments.figures import Figure
 
-# --- What describes an experiment: each has one beside its code, and `registry` lists them ---
+# --- Description of an experiment ---
 
 
 class TooFewImagesError(InputError):
-    """An experiment needs more images than there are; the others of a run can go on without it."""
+    """An experiment needs more images than are available; a run continues with the others."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """An experiment, of the paper or of ours.
+    """An experiment of the paper or of this project.
 
     Parameters
     ----------
     name : str
-        What the command line calls it.
+        Name on the command line.
     section : str
-        Where the paper has it; for one of ours, what it is about.
+        Section of the paper, or ``none: ours``.
     varied : str
-        What it varies.
+        The variable.
     claim : str
-        What is concluded, by the paper or by us.
+        The conclusion, of the paper or of this project.
     function : callable
-        Measures, and returns a table.
+        Runs the experiment and returns a table.
     judge : callable
-        Returns the claims about a table, each with whether it holds.
+        Returns the claims about a table, each with its result.
     draw : callable
         Returns the figure of a table.
     extra : str
-        The extra of probox that it needs, if any, called what its package is called.
+        Required extra of probox, named like its package.
     in_all : bool
-        Whether `all` runs it; what is not the paper's and takes minutes is run by its name.
+        Whether `all` runs it. Slow experiments that are not in the paper are run by name only.
     own_presets : bool
-        Whether it measures under presets of its own, whatever a run asks for.
+        Whether it always uses its own presets.
     """
 
     name: str
@@ -61,26 +61,26 @@ class Experiment:
 
     @property
     def takes(self) -> tuple[str, ...]:
-        """Return what the function takes of that for which a run has an option."""
+        """Parameters of the function that have their own option on the command line."""
         return tuple(name for name in ELSEWHERE if name in inspect.signature(self.function).parameters)
 
 
-# --- Settings of experiments and of the measure as text, ``name=value`` ---
+# --- Settings of experiments and of PDQ as text, ``name=value`` ---
 
 ELSEWHERE = {"truth": "--truth", "detectors": "--detections", "repeats": "--repeats", "seed": "--seed"}
-"""What has an option of its own."""
+"""Parameters with their own option on the command line."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Changes:
-    """What texts ask to be changed.
+    """Settings parsed from texts.
 
     Parameters
     ----------
     convention : dict
         Fields of the convention.
     experiments : dict
-        Settings of experiments, each for all of them that have it.
+        Settings of experiments; each applies to all experiments that have it.
     """
 
     convention: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -93,7 +93,7 @@ class Changes:
 
 
 def settable(experiment: Experiment) -> dict[str, Any]:
-    """Return the settings of an experiment that can be written as text, with what they are by default.
+    """Return the settings of an experiment that can be written as text, with their defaults.
 
     >>> from probox_experiments.paper.duplicates import DUPLICATES
     >>> settable(DUPLICATES)
@@ -108,10 +108,10 @@ def settable(experiment: Experiment) -> dict[str, Any]:
 
 
 def parse_settings(texts: Sequence[str], experiments: Sequence[Experiment]) -> Changes:
-    """Return what texts like ``epsilon=1e-10`` or ``times=1,2,4`` ask for.
+    """Return the settings in texts like ``epsilon=1e-10`` or ``times=1,2,4``.
 
-    A name is a field of `Convention`, which changes the measure in every preset, or a setting of one of the
-    experiments. Values are written as Python writes them; sequences between commas.
+    A name is a field of `Convention`, which changes every preset, or a setting of one of the experiments. Values have
+    Python's syntax; commas separate the entries of sequences.
 
     Examples
     --------
@@ -120,13 +120,13 @@ def parse_settings(texts: Sequence[str], experiments: Sequence[Experiment]) -> C
     Changes(convention={'assignment': 'greedy'}, experiments={'true_variances': (1.0, 10.0), 'fine_steps': 0})
     """
     changes = Changes()
-    of_measure = {field.name: field for field in dataclasses.fields(Convention) if field.name != "name"}
+    of_pdq = {field.name: field for field in dataclasses.fields(Convention) if field.name != "name"}
     of_experiments = {name: value for one in reversed(experiments) for name, value in settable(one).items()}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name:
             raise InputError(f"expected name=value, got {text!r:.80}", remedy="write epsilon=1e-10, or times=1,2,4")
-        field = of_measure.get(name)
+        field = of_pdq.get(name)
         if name in changes.convention or name in changes.experiments:
             raise InputError(f"{name} is set twice", remedy="set it once")
         if field is not None:
@@ -134,17 +134,17 @@ def parse_settings(texts: Sequence[str], experiments: Sequence[Experiment]) -> C
         elif name in of_experiments:
             changes.experiments[name] = _value_like(of_experiments[name], name, value)
         else:
-            raise _reject_unknown(name, [*of_experiments, *of_measure])
-    Convention.preset("reference", **changes.convention)  # says which value is none
+            raise _reject_unknown(name, [*of_experiments, *of_pdq])
+    Convention.preset("reference", **changes.convention)  # raises if a value is invalid
     return changes
 
 
 def _reject_unknown(name: str, known: Sequence[str]) -> InputError:
     if name in ELSEWHERE:
-        return InputError(f"{name} is not set like this", remedy=f"use {ELSEWHERE[name]}")
+        return InputError(f"{name} cannot be set with --set", remedy=f"use {ELSEWHERE[name]}")
     near = nearest_word(name, known)
     return InputError(
-        f"neither these experiments nor the measure have a setting {name!r:.80}",
+        f"unknown setting {name!r:.80} of these experiments or of PDQ",
         remedy=f"did you mean {near}?" if near else f"choose from: {', '.join(known)}",
     )
 
@@ -161,16 +161,16 @@ def _field_value(field: dataclasses.Field[Any], value: str) -> Any:
 
 
 def _value_like(default: Any, name: str, value: str) -> Any:
-    """Return a value of the type of a default, which is as its writer meant it."""
+    """Return a value converted to the type of a default."""
     if not isinstance(default, tuple):
         return _convert(_kind(default), name, value)
-    # An empty sequence says nothing of its entries; all that are empty by default hold numbers.
+    # The type of entries is unknown if the default is empty; all such settings contain numbers.
     kind = _kind(default[0]) if default else float
     if any(isinstance(entry, float) for entry in default):
         kind = float
     values = tuple(_convert(kind, name, part.strip()) for part in value.split(",") if part.strip())
     if default and not values:
-        raise InputError(f"expected {name} to have a value at least", remedy=f"write {name}={default[0]}")
+        raise InputError(f"expected {name} to have at least one value", remedy=f"write {name}={default[0]}")
     return values
 
 

@@ -1,4 +1,4 @@
-"""The experiments' figures: one look for all, and a measure has the same colour in every one."""
+"""Figures of the experiments: one style, and one colour per metric in all of them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
 else:
-    Axes = Figure = object  # matplotlib is loaded when something is drawn
+    Axes = Figure = object  # matplotlib is imported on first use
 
 
-# Okabe and Ito's palette: told apart with any kind of colour vision, and in print by line style and marker.
+# Okabe and Ito's palette is distinguishable with any kind of colour vision; line styles and markers help in print.
 BLUE, VERMILION, GREEN, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#6B6B6B"
 
 LINES: Mapping[str, Mapping[str, Any]] = {
-    # The later ones have the smaller markers, so that curves that coincide all stay visible.
+    # Later lines have smaller markers, so that coinciding curves stay visible.
     "mAP": {"color": VERMILION, "ls": (0, (5, 2)), "marker": "s", "ms": 7.4, "lw": 1.6, "mfc": "white"},
     "moLRP": {"color": GREEN, "ls": (0, (1, 1.2)), "marker": "^", "ms": 5.4, "lw": 1.8, "mfc": "white"},
     "PDQ": {"color": BLUE, "ls": "-", "marker": "o", "ms": 3.2, "lw": 1.8},
@@ -37,16 +37,16 @@ OTHER_PRESETS: Sequence[Mapping[str, Any]] = (
     {"lw": 1.0, "ls": (0, (4, 1.6)), "marker": ""},
     {"lw": 1.0, "ls": (0, (1, 1.2)), "marker": ""},
 )
-"""How PDQ's line changes for the second preset and the third."""
+"""Changes to PDQ's line style for the second and third preset."""
 CLOSED_FORM = "closed form of mAP"
 ONE_LINE = 0.005
-"""How far lines may be apart that look like one."""
+"""Largest difference between lines that are drawn as one."""
 OTHER_LINES: Sequence[Mapping[str, Any]] = (
     {"color": ORANGE, "ls": "-.", "marker": "D", "ms": 4.2, "lw": 1.6, "mfc": "white"},
     {"color": SKY, "ls": "--", "marker": "v", "ms": 5.4, "lw": 1.6, "mfc": "white"},
     {"color": GREY, "ls": ":", "marker": "P", "ms": 5.4, "lw": 1.6, "mfc": "white"},
 )
-"""How measures are drawn that have no line of their own above."""
+"""Line styles of metrics that are missing in `LINES`."""
 
 STYLE = {
     "font.family": "DejaVu Sans",
@@ -78,7 +78,7 @@ WIDTH, HEIGHT = 4.8, 3.3
 
 
 def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
-    """Return an empty figure, in inches, whose text stays text when it is saved."""
+    """Return an empty figure of a size in inches; text stays text in SVG files."""
     _matplotlib()
     from probox.pictures.rendering import TextFigure
 
@@ -86,7 +86,7 @@ def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
 
 
 def style() -> Any:
-    """Return the context in which all figures are drawn and written."""
+    """Return the Matplotlib context for drawing and saving figures."""
     return _matplotlib().rc_context(STYLE)
 
 
@@ -95,7 +95,7 @@ def _matplotlib() -> Any:
 
 
 def pictures(figure: Figure) -> tuple[bytes, bytes]:
-    """Return the figure as PNG and SVG; the same figure gives the same bytes."""
+    """Return the figure as PNG and SVG. Equal figures give equal bytes."""
     png, svg = io.BytesIO(), io.BytesIO()
     with style():
         figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
@@ -110,7 +110,7 @@ def _score_axis(axes: Axes) -> None:
 
 
 def measure_lines() -> list[tuple[Column, dict[str, Any]]]:
-    """Return the standard measures that are shares, each with how its line is drawn; PDQ comes last, on top."""
+    """Return the standard metrics between 0 and 1, each with its line style; PDQ is last and drawn on top."""
     others = cycle(OTHER_LINES)
     lines = []
     for column in (measure.headline for measure in in_table_order() if measure.standard):
@@ -121,15 +121,14 @@ def measure_lines() -> list[tuple[Column, dict[str, Any]]]:
 
 
 def shown(table: ResultTable, column: Column) -> Floats:
-    """Return a measure as tables show it: an error as a quality where its column says so."""
+    """Return a metric as shown in tables; errors marked `complement` are subtracted from 1."""
     return 1 - table[column.key] if column.complement else table[column.key]
 
 
 def pdq_lines(table: ResultTable) -> list[tuple[str, dict[str, Any]]]:
-    """Return the columns of PDQ under each preset, in the order they are drawn in, and how their lines look.
+    """Return the columns of PDQ under each preset, in drawing order, with their line styles.
 
-    The first one looks as PDQ always does, the others are thin and dashed. Those that lie on one line everywhere are
-    drawn once, and named together.
+    The first has the style of PDQ, the others are thin and dashed. Coinciding lines are drawn once with one label.
     """
     columns = presets_in(table, PDQ.headline.key)
     looks = dict(LINES[PDQ.headline.key])
@@ -160,7 +159,7 @@ def draw_curves(
     integers: bool = False,
     legend: str = "upper right",
 ) -> Figure:
-    """Draw some measures or all, averaged over repeats, against one setting; `reciprocal` adds 1/x for comparison."""
+    """Draw metrics, averaged over repeats, against one setting; `reciprocal` adds 1/x for comparison."""
     figure = new_figure()
     axes = figure.add_subplot()
     _draw_scores(axes, table, x, measures=measures, reciprocal=reciprocal, integers=integers)
@@ -171,7 +170,7 @@ def draw_curves(
 
 
 def set_log_ticks(axes: Axes, ticks: Any, form: str = "g") -> None:
-    """Make the horizontal axis logarithmic, with these ticks alone."""
+    """Make the horizontal axis logarithmic, with these ticks only."""
     places = np.asarray(ticks).tolist()
     axes.set_xscale("log")
     axes.set_xticks(places, [f"{place:{form}}" for place in places])
@@ -179,7 +178,7 @@ def set_log_ticks(axes: Axes, ticks: Any, form: str = "g") -> None:
 
 
 def set_log_axes(axes: Axes, ticks: Sequence[float]) -> None:
-    """Make both axes logarithmic, with these ticks alone."""
+    """Make both axes logarithmic, with these ticks only."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
@@ -188,7 +187,7 @@ def set_log_axes(axes: Axes, ticks: Sequence[float]) -> None:
 
 
 def plot_curves(x: str, title: str, xlabel: str, **options: Any) -> Callable[[ResultTable], Figure]:
-    """Return what draws curves against a setting of any table, see `draw_curves`."""
+    """Return a function that draws curves of a table against a setting, see `draw_curves`."""
     return partial(draw_curves, x=x, title=title, xlabel=xlabel, **options)
 
 
@@ -201,7 +200,7 @@ def _draw_scores(
     reciprocal: bool = False,
     integers: bool = False,
 ) -> None:
-    """Draw what `draw_curves` draws, without words."""
+    """Draw the curves of `draw_curves`, without title and legend."""
     averaged = table.mean_over("repeat") if "repeat" in table.columns else table
     setting = averaged[x]
     if reciprocal:
@@ -216,7 +215,7 @@ def _draw_scores(
 
 
 def _score_lines(table: ResultTable, measures: Sequence[str] | None = None) -> Iterator[tuple[Floats, dict[str, Any]]]:
-    """Yield the values of some measures or all that were measured, each with its line; PDQ under every preset."""
+    """Yield the values of measured metrics, each with its line style; PDQ under every preset."""
     for column, line in measure_lines():
         if measures is not None and column.key not in measures:
             continue
@@ -228,7 +227,7 @@ def _score_lines(table: ResultTable, measures: Sequence[str] | None = None) -> I
 
 
 def draw_fewer_images(table: ResultTable) -> Figure:
-    """Draw duplicates on the paper's part of the images, and how the excess over 1/n depends on how many there are."""
+    """Draw duplicates on the paper's subset of images, and the excess over 1/n against the number of images."""
     figure = new_figure(7.4, 3.4)
     left, right = figure.subplots(1, 2)
     few = int(table["images"][0])
@@ -264,7 +263,7 @@ def draw_fewer_images(table: ResultTable) -> Figure:
 
 
 def draw_label_coco(table: ResultTable) -> Figure:
-    """Draw the measures against the probability of the true class, and where it stops being the largest."""
+    """Draw the metrics against the probability of the true class, and mark where another class becomes the largest."""
     figure = draw_curves(
         table,
         "probability",
@@ -287,14 +286,14 @@ def draw_label_coco(table: ResultTable) -> Figure:
 
 
 def _legend(axes: Axes, place: Any) -> None:
-    """Name the curves, PDQ first; an empty place: not at all."""
+    """Add a legend with PDQ first, unless the place is empty."""
     handles, labels = axes.get_legend_handles_labels()
     if place:
         axes.legend(handles[::-1], labels[::-1], loc=place)
 
 
 def draw_families(table: ResultTable, x: str, *, title: str, xlabel: str, perfect: float) -> Figure:
-    """Draw PDQ against a setting for several variances, dark for plain boxes, and the other measures."""
+    """Draw PDQ against a setting for several variances, darkest without covariance, and the other metrics."""
     figure = new_figure(4.8, 4.6)
     axes = figure.add_subplot()
     axes.axvline(perfect, color="#C9C9C9", lw=0.8, zorder=0.5)
@@ -303,7 +302,7 @@ def draw_families(table: ResultTable, x: str, *, title: str, xlabel: str, perfec
     first, *others = list(presets_in(table).items()) or [("", "")]
     for variance, shade in zip(variances, shades_of_blue(len(variances)), strict=True):
         part = table.where(variance=variance)
-        label = "PDQ, plain box" if variance == 0 else f"PDQ, variance {variance:g}"
+        label = "PDQ, no covariance" if variance == 0 else f"PDQ, variance {variance:g}"
         if first[1]:
             axes.plot(part[x], part[first[1]], color=shade, lw=1.8, label=label)
         for (_, column), style in zip(others, OTHER_PRESETS, strict=False):
@@ -321,12 +320,12 @@ def draw_families(table: ResultTable, x: str, *, title: str, xlabel: str, perfec
 
 
 def plot_families(x: str, title: str, xlabel: str, *, perfect: float) -> Callable[[ResultTable], Figure]:
-    """Return what draws families of curves against a setting of any table, see `draw_families`."""
+    """Return a function that draws families of curves of a table against a setting, see `draw_families`."""
     return partial(draw_families, x=x, title=title, xlabel=xlabel, perfect=perfect)
 
 
 def shades_of_blue(count: int) -> list[tuple[float, float, float]]:
-    """Return shades from dark to light around PDQ's blue, far enough apart to be told in grey as well."""
+    """Return shades from dark to light around PDQ's blue that are also distinguishable in greyscale."""
     dark, middle, light = np.array([0.0, 0.14, 0.27]), np.array([0.0, 0.447, 0.698]), np.array([0.50, 0.77, 0.93])
     steps = np.linspace(0, 2, count)
     return [
@@ -335,7 +334,7 @@ def shades_of_blue(count: int) -> list[tuple[float, float, float]]:
 
 
 def draw_object(axes: Axes, mask: npt.NDArray[np.bool_], corner: Sequence[int] = (0, 0)) -> None:
-    """Fill the pixels of an object, whose mask begins at a corner x, y."""
+    """Fill the pixels of an object, given its mask and the mask's upper left corner."""
     (x, y), (height, width) = corner, mask.shape
     picture = np.where(mask[..., None], [0.62, 0.78, 0.90], 1.0)
     axes.imshow(picture, extent=(x, x + width, y + height, y), interpolation="nearest")

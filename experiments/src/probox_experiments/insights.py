@@ -1,14 +1,14 @@
-"""The four insights that Hall et al. (2020) draw from their Table 1, judged on other detectors.
+"""The four insights of Hall et al. (2020) from their Table 1, tested on other detectors.
 
-Each is a set of statements with a limit that was taken from the paper's own table, so that they can fail.
+Each insight is a set of statements with limits from the paper's table.
 
 >>> from probox import evaluate
 >>> from probox.demo import make_demo
 >>> demo = make_demo()
->>> sure, unsure = (evaluate(demo.truth, demo.detectors[name]) for name in ("deterministic", "probabilistic"))
->>> judged = judge_insights({"demo": {"plain": sure, "probabilistic": unsure}}, thresholds=(0.5, 0.3), replicates=100)
->>> judged["3"][0].holds, judged["3"][0].measured
-(True, 'spatial 31.6 to 31.6 %, label 80.3 to 80.3 %')
+>>> results = {name: evaluate(demo.truth, demo.detectors[name]) for name in ("deterministic", "probabilistic")}
+>>> claims = judge_insights({"demo": results}, thresholds=(0.5, 0.3), replicates=100)
+>>> claims["3"][0].holds, claims["3"][0].measured
+(True, 'spatial 31.6 to 31.6%, label 80.3 to 80.3%')
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox_experiments.claims import Claim
 
-PLAIN = "plain"
-"""The variant that claims to be certain."""
+DETERMINISTIC = "deterministic"
+"""The variant without covariances."""
 CONSTANT = "constant"
-"""The variant with one sigma for all corners, the control."""
+"""The variant with one standard deviation for all corners, the baseline."""
 
 SIMILAR = {"mAP": 0.019, "moLRP": 0.013}
-"""What these may differ by to be "very similar": the paper's largest gaps within its pairs are those of FRCNN X+FPN and
-probFRCNN, mAP 37.4 and 35.5, and of SSD-300 and MC-Dropout SSD, mLRP 14.3 and 15.6."""
+"""Limits of "very similar": the paper's largest differences within its pairs are those of FRCNN X+FPN and probFRCNN,
+mAP 37.4 and 35.5, and of SSD-300 and MC-Dropout SSD, mLRP 14.3 and 15.6."""
 UNAFFECTED = 0.031
-"""What moLRP may change by to be "not affected much": the paper's largest change is YOLOv3's, 30.8 to 27.7."""
+"""Limit of "not affected much" for moLRP: the paper's largest change is YOLOv3's, 30.8 to 27.7."""
 WEAK = (0.051, 0.176)
-"""The paper's plain detectors have spatial qualities from 5.1 to 17.6 %."""
+"""Range of spatial quality of the paper's deterministic detectors: 5.1 to 17.6%."""
 
 Results = Mapping[str, Mapping[str, Evaluation]]
 
@@ -49,7 +49,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Return how it is called in sentences."""
+        """Name in sentences."""
         return f"{self.detector}, {self.variant} ({self.threshold:g})"
 
     def value(self, key: str) -> float:
@@ -60,22 +60,24 @@ class Row:
 def judge_insights(
     results: Results, *, thresholds: tuple[float, float] = (0.5, 0.05), replicates: int = 1000, seed: int = 0
 ) -> dict[str, list[Claim]]:
-    """Return the paper's insights 1 to 4, each as statements that hold here or do not.
+    """Return the paper's insights 1 to 4, each as a list of claims.
 
     Parameters
     ----------
     results : mapping of detector to mapping of variant to Evaluation
-        Of one truth, with PDQ, mAP and LRP, all detections down to the lower threshold. The variant ``plain`` has boxes
-        without covariances; ``constant``, the control, is left out where it is not given; all others are
+        Results on one ground truth, with PDQ, mAP and LRP, and all detections above the lower threshold. Variant
+        ``deterministic`` has boxes without covariances; ``constant``, the baseline, is optional; all others are
         probabilistic.
     thresholds : (high, low)
         Label thresholds of the table.
     replicates, seed : int
-        Of the intervals: images are drawn anew, the same for both sides of a difference.
+        Number of bootstrap replicates over images, and random seed.
     """
     for detector, variants in results.items():
-        if PLAIN not in variants:
-            raise InputError(f"expected a result called {PLAIN!r} of {detector}", remedy="name the one without sigmas")
+        if DETERMINISTIC not in variants:
+            raise InputError(
+                f"expected a result called {DETERMINISTIC!r} of {detector}", remedy="add results without covariances"
+            )
     rows = [
         Row(detector, variant, threshold, evaluation.at_threshold(threshold))
         for detector, variants in results.items()
@@ -99,31 +101,31 @@ Differ = Callable[[Row, Row], Mapping[str, Difference]]
 
 
 def _exposes_differences(rows: Sequence[Row], difference: Differ) -> list[Claim]:
-    """Insight 1: mAP and moLRP can't tell probabilistic detectors from plain ones, PDQ can."""
-    own = [row for row in rows if row.variant not in (PLAIN, CONSTANT)]
+    """Insight 1: PDQ distinguishes probabilistic from deterministic detectors, mAP and moLRP do not."""
+    own = [row for row in rows if row.variant not in (DETERMINISTIC, CONSTANT)]
     if not own:
         return []
     plain, constant = (
         {row.name: difference(row, beside) for row in own if (beside := _find(rows, row, variant))}
-        for variant in (PLAIN, CONSTANT)
+        for variant in (DETERMINISTIC, CONSTANT)
     )
     claims = [
-        _within("Probabilistic and plain have very similar mAP", plain, "mAP", SIMILAR["mAP"]),
-        _within("Probabilistic and plain have very similar moLRP", plain, "moLRP", SIMILAR["moLRP"]),
-        _above("PDQ of the probabilistic is higher than that of the plain", plain, "PDQ"),
-        _above("Spatial quality of the probabilistic is higher than that of the plain", plain, "spatial"),
-        _above("Foreground quality is higher, too", plain, "foreground"),
-        _above("Background quality is higher, too", plain, "background"),
+        _within("Probabilistic and deterministic variants have very similar mAP", plain, "mAP", SIMILAR["mAP"]),
+        _within("Probabilistic and deterministic variants have very similar moLRP", plain, "moLRP", SIMILAR["moLRP"]),
+        _above("PDQ of the probabilistic variant is higher than that of the deterministic one", plain, "PDQ"),
+        _above("Its spatial quality is higher", plain, "spatial"),
+        _above("Its foreground quality is higher", plain, "foreground"),
+        _above("Its background quality is higher", plain, "background"),
     ]
     if constant:
-        claims.append(_above("PDQ is higher than that of one constant sigma on the plain boxes", constant, "PDQ"))
+        claims.append(_above("PDQ is higher than that of the constant-variance baseline", constant, "PDQ"))
     return [*claims, *_better_base(rows, own)]
 
 
 def _better_base(rows: Sequence[Row], own: Sequence[Row]) -> Iterator[Claim]:
-    """The paper explains probFRCNN's lead over MC-Dropout SSD by its base network: does the better base always lead?"""
+    """Yield the claim that the better base network leads: the paper's explanation of probFRCNN's lead."""
     agree, against = 0, []
-    base = {row.name: plain.value("mAP") for row in own if (plain := _find(rows, row, PLAIN))}
+    base = {row.name: plain.value("mAP") for row in own if (plain := _find(rows, row, DETERMINISTIC))}
     for first, second in itertools.combinations(own, 2):
         if first.detector == second.detector or first.threshold != second.threshold:
             continue
@@ -142,15 +144,15 @@ def _better_base(rows: Sequence[Row], own: Sequence[Row]) -> Iterator[Claim]:
         "Of two probabilistic detectors the one with the more accurate base network has the higher PDQ",
         not against,
         f"{agree} of {pairs} pairs{worst}",
-        "every pair of different base networks, plain mAP at the same threshold deciding",
+        "every pair of different base networks, ordered by deterministic mAP at the same threshold",
         {"agree": agree, "pairs": pairs},
-        "how sigmas are made, and how many doubtful boxes are kept, count beside the base network",
+        "the uncertainty method and the number of low-score boxes matter besides the base network",
     )
 
 
 def _label_and_place(rows: Sequence[Row]) -> list[Claim]:
-    """Insight 2: the detector with the best labels (YOLOv3) is the worst at placing."""
-    plain = [row for row in rows if row.variant == PLAIN]
+    """Insight 2: the detector with the best labels (YOLOv3) has the worst spatial quality."""
+    plain = [row for row in rows if row.variant == DETERMINISTIC]
     names = {row.detector for row in plain}
     if len(names) < 2:
         return []
@@ -159,37 +161,37 @@ def _label_and_place(rows: Sequence[Row]) -> list[Claim]:
         here = [row for row in plain if row.threshold == threshold]
         labels, places = max(here, key=lambda row: row.value("label")), min(here, key=lambda row: row.value("spatial"))
         holds &= labels.detector == places.detector
-        shown.append(f"at {threshold:g} the best labels are {labels.detector}'s ({_pc(labels, 'label')}), the worst "
-                     f"places {places.detector}'s ({_pc(places, 'spatial')})")  # fmt: skip
+        shown.append(f"at {threshold:g} {labels.detector} has the best labels ({_pc(labels, 'label')}), "
+                     f"{places.detector} the worst boxes ({_pc(places, 'spatial')})")  # fmt: skip
     return [
         Claim(
-            "The plain detector with the highest label quality has the lowest spatial quality",
+            "The deterministic detector with the highest label quality has the lowest spatial quality",
             holds,
             "; ".join(shown),
             "the same detector at each threshold",
-            explanation="one detector of the paper, YOLOv3, is like that; it is no law",
+            explanation="the paper observes this for one detector, YOLOv3",
         )
     ]
 
 
 def _weak_places(rows: Sequence[Row]) -> list[Claim]:
-    """Insight 3: plain detectors place boxes with low spatial quality, and label them well."""
-    plain = [row for row in rows if row.variant == PLAIN]
+    """Insight 3: deterministic detectors have low spatial and high label quality."""
+    plain = [row for row in rows if row.variant == DETERMINISTIC]
     places, labels = ([row.value(key) for row in plain] for key in ("spatial", "label"))
     span = {"lowest spatial": min(places), "highest spatial": max(places)}
     return [
         Claim(
-            "Plain boxes: spatial quality lies below label quality",
+            "Deterministic boxes: spatial quality lies below label quality",
             all(place < label for place, label in zip(places, labels, strict=True)),
             f"spatial {_span(places)}, label {_span(labels)}",
             "below in every row",
             span | {"lowest label": min(labels), "highest label": max(labels)},
         ),
         Claim(
-            "Plain boxes: spatial quality is as low as the paper's",
+            "Deterministic boxes: spatial quality is as low as in the paper",
             max(places) <= WEAK[1],
             _span(places),
-            f"at most {100 * WEAK[1]:.1f} %, the paper's highest (its lowest is {100 * WEAK[0]:.1f} %)",
+            f"at most {100 * WEAK[1]:.1f}%, the paper's highest (its lowest is {100 * WEAK[0]:.1f}%)",
             span,
         ),
     ]
@@ -203,10 +205,10 @@ def _counts_false_positives(rows: Sequence[Row], thresholds: tuple[float, float]
     more = [change["FP"].first.value / max(change["FP"].second.value, 1.0) for change in changes.values()]
     return [
         Claim(
-            f"From {high:g} to {low:g} false positives multiply",
+            f"From {high:g} to {low:g} false positives increase",
             min(more) > 1,
             f"{min(more):.1f} to {max(more):.1f} times",
-            "more than before in every row",
+            "more in every row",
             {"least": min(more), "most": max(more)},
         ),
         _above(f"From {high:g} to {low:g} mAP rises", changes, "mAP"),
@@ -223,25 +225,25 @@ def _within(claim: str, changes: Mapping[str, Mapping[str, Difference]], key: st
     return Claim(
         claim,
         kept == len(found),
-        f"{kept} of {len(found)} rows; furthest: {name}, {_points(worst.value)} "
+        f"{kept} of {len(found)} rows; largest: {name}, {_points(worst.value)} "
         f"({_points(worst.low)} to {_points(worst.high)}) points",
-        f"at most {100 * limit:.1f} points, the paper's own largest",
+        f"at most {100 * limit:.1f} points, the paper's largest",
         {name: each.value for name, each in found.items()},
     )
 
 
 def _above(claim: str, changes: Mapping[str, Mapping[str, Difference]], key: str, sign: int = 1) -> Claim:
-    """Return the claim that a number is surely higher (with `sign` -1: lower) in every row."""
+    """Return the claim that a number is significantly higher (with `sign` -1: lower) in every row."""
     found = {name: change[key].difference for name, change in changes.items()}
     name, worst = min(found.items(), key=lambda entry: sign * entry[1].value)
-    sure = sum((each.low if sign > 0 else -each.high) > 0 for each in found.values())
+    significant = sum((each.low if sign > 0 else -each.high) > 0 for each in found.values())
     values = [each.value for each in found.values()]
     return Claim(
         claim,
-        sure == len(found),
-        f"{sure} of {len(found)} rows surely; {_points(min(values))} to {_points(max(values))} points; least: {name}, "
-        f"{_points(worst.value)} ({_points(worst.low)} to {_points(worst.high)})",
-        "95 % intervals on one side of 0 in every row",
+        significant == len(found),
+        f"significant in {significant} of {len(found)} rows; {_points(min(values))} to {_points(max(values))} points; "
+        f"least: {name}, {_points(worst.value)} ({_points(worst.low)} to {_points(worst.high)})",
+        "95% intervals on one side of 0 in every row",
         {name: each.value for name, each in found.items()},
     )
 
@@ -257,8 +259,8 @@ def _points(value: float) -> str:
 
 
 def _pc(row: Row, key: str) -> str:
-    return f"{100 * row.value(key):.1f} %"
+    return f"{100 * row.value(key):.1f}%"
 
 
 def _span(values: Sequence[float]) -> str:
-    return f"{100 * min(values):.1f} to {100 * max(values):.1f} %"
+    return f"{100 * min(values):.1f} to {100 * max(values):.1f}%"

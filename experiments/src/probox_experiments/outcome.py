@@ -1,4 +1,4 @@
-"""An experiment from start to end: measured, judged, drawn and written."""
+"""Run an experiment: compute its table, check its claims, draw its figure, and write the files."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.version import __version__
 from probox_experiments import registry
-from probox_experiments.claims import Claim, ResultTable, all_hold, verdict_words
+from probox_experiments.claims import Claim, ResultTable, all_hold, result_text
 from probox_experiments.experiment import Changes, Experiment, TooFewImagesError, settable
 from probox_experiments.figures import pictures, style
 from probox_experiments.running import PAPER, PRESETS, Provenance, Run, code_digest
 from probox_experiments.synthetic import fingerprint, first_images, synthetic_truth
 
-# --- An experiment from start to end: measured, judged, drawn and written ---
+# --- Running an experiment ---
 
 KEPT = ".points"
-"""The folder, in the one of the results, that keeps finished points."""
+"""Subfolder of the results with finished points."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What experiments are run on, and how.
+    """Data and options of a run.
 
     Parameters
     ----------
     truth : GroundTruth, optional
-        For the experiments that the paper ran on COCO. Default: `synthetic_truth`.
+        Ground truth for experiments on many images. Default: `synthetic_truth`.
     detectors : mapping of str to Detections, optional
-        Detections of that truth, for the experiments about detectors. Default: made-up ones.
+        Detections on this ground truth, for experiments on detectors. Default: simulated detectors.
     images : int, optional
-        Use the first so many images of it, or make so many.
+        Number of images, the first of the ground truth or synthetic ones.
     repeats : int, optional
-        How often random draws are repeated. Default: each experiment's own.
+        Number of random draws. Default: each experiment's own.
     seed : int
-        Where they start.
+        Random seed.
     presets : sequence of str
-        The presets that PDQ is measured under.
+        Presets of PDQ.
     changes : Changes
-        What is changed in them, and in the experiments' own settings.
+        Changed fields of the presets, and changed settings of experiments.
     typed : sequence of str
-        The texts that asked for these changes.
+        The texts of these changes.
     """
 
     truth: GroundTruth | None = None
@@ -71,7 +71,7 @@ class Setting:
 
     @functools.cached_property
     def objects(self) -> GroundTruth:
-        """The truth to use."""
+        """The ground truth to use."""
         if self.truth is None:
             return synthetic_truth() if self.images is None else synthetic_truth(self.images)
         chosen = first_images(self.truth, self.images)
@@ -79,32 +79,32 @@ class Setting:
             raise InputError(
                 f"expected objects to detect, but the {len(chosen.image_ids)} images have none",
                 file=chosen.source or None,
-                remedy="use more images, or leave the truth out to run on made-up ones",
+                remedy="use more images, or omit the ground truth to use synthetic images",
             )
         return chosen
 
     def describe(self) -> str:
-        """Return in words what the experiments on many images ran on."""
+        """Return a description of the data of experiments on many images."""
         return f"{self._images()}, seed {self.seed}"
 
     def _images(self, objects: GroundTruth | None = None) -> str:
         used = self.objects if objects is None else objects
-        source = "made-up images" if self.truth is None else f"images of {Path(used.source).name or 'a given truth'}"
-        return f"{len(used.image_ids):,} {source} with {len(used):,} objects"
+        name = "synthetic images" if self.truth is None else f"images of {Path(used.source).name or 'a ground truth'}"
+        return f"{len(used.image_ids):,} {name} with {len(used):,} objects"
 
     def _select_truth(self, experiment: Experiment) -> GroundTruth:
-        """Return the truth of the images that an experiment looks at: some take the first few by themselves."""
+        """Return the ground truth of the images that an experiment uses; some use the first few only."""
         given = {**settable(experiment), **self._own_settings(experiment)}
         alone = "images" in given and not ("detectors" in experiment.takes and self.detectors)
         return first_images(self.objects, given["images"]) if alone else self.objects
 
     def _own_settings(self, experiment: Experiment) -> dict[str, Any]:
-        """Return the settings that somebody chose; --max-images goes for an experiment's own number of images, too."""
+        """Return the settings chosen by the user; --max-images also sets an experiment's own number of images."""
         asked = {"images": self.images} if self.images is not None and "images" in settable(experiment) else {}
         return asked | self.changes.for_experiment(experiment)
 
     def arguments(self, experiment: Experiment, run: Run) -> dict[str, Any]:
-        """Return what an experiment's function is called with."""
+        """Return the arguments of an experiment's function."""
         arguments: dict[str, Any] = {"run": run, **self._own_settings(experiment)}
         if "truth" in experiment.takes:
             arguments["truth"] = self.objects
@@ -119,7 +119,7 @@ class Setting:
         return arguments
 
     def provenance(self, experiment: Experiment) -> Provenance:
-        """Return where an experiment's numbers come from: of all settings those that it depends on."""
+        """Return the provenance of an experiment's numbers, with the settings that affect it."""
         takes, words = experiment.takes, [f"probox experiment run {experiment.name}"]
         if "truth" in takes:
             words += [] if self.truth is None else [f"--truth {shlex.quote(Path(self.truth.source).name)}"]
@@ -134,7 +134,7 @@ class Setting:
         own = self.changes.for_experiment(experiment)
         own |= {} if experiment.own_presets else self.changes.convention
         words += [f"--set {shlex.quote(text)}" for text in self.typed if text.partition("=")[0].strip() in own]
-        data = "scenes of its own"
+        data = "its own scenes"
         if "truth" in takes:
             used = self._select_truth(experiment)
             data = f"{self._images(used)}, sha256 {fingerprint(used)}"
@@ -151,7 +151,7 @@ class Setting:
 
 
 def where_in_paper(section: str) -> str:
-    """Return a place in the paper in words.
+    """Return a section of the paper as text.
 
     >>> where_in_paper("B.1"), where_in_paper("figure 3"), where_in_paper("none: ours")
     ('section B.1', 'figure 3', 'not in it: ours')
@@ -163,22 +163,22 @@ def where_in_paper(section: str) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What an experiment gave.
+    """Results of an experiment.
 
     Parameters
     ----------
     experiment : Experiment
-        Which one.
+        The experiment.
     table : ResultTable
-        What was measured.
+        Its results.
     claims : list of Claim
-        What became of the claims.
+        Its claims.
     provenance : Provenance
-        Where the numbers come from.
+        Origin of the numbers.
     files : dict of str to Path
-        The files by their endings: ``csv``, ``json``, ``png``, ``svg``.
+        Files by their suffix: ``csv``, ``json``, ``png``, ``svg``.
     picture : bytes
-        The SVG file's content.
+        Content of the SVG file.
     """
 
     experiment: Experiment
@@ -190,18 +190,18 @@ class Outcome:
 
     @property
     def holds(self) -> bool | None:
-        """Whether all claims hold that were measured; None if none was."""
+        """Whether all measured claims hold; None if no claim was measured."""
         return all_hold(self.claims)
 
     @property
-    def verdict(self) -> str:
-        """In words what became of the claims: all of them alike, or how many hold."""
+    def result(self) -> str:
+        """The common result of all claims, or the number that holds."""
         measured = [claim.holds for claim in self.claims if claim.holds is not None]
         alike = len(set(measured)) <= 1
-        return verdict_words(self.holds) if alike else f"{sum(measured)} of {len(measured)} hold"
+        return result_text(self.holds) if alike else f"{sum(measured)} of {len(measured)} hold"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON can hold it."""
+        """Return all results as JSON types."""
         files = {"files": {ending: str(path) for ending, path in self.files.items()}}
         return _describe(self.experiment, self.table, self.claims, self.provenance) | files
 
@@ -214,7 +214,7 @@ def _describe(
         "paper": experiment.section,
         "claim": experiment.claim,
         "holds": all_hold(claims),
-        "verdicts": [dataclasses.asdict(claim) for claim in claims],
+        "claims": [dataclasses.asdict(claim) for claim in claims],
         "provenance": provenance.to_dict(),
         "settings": list(table.settings),
         "rows": list(table.rows()),
@@ -222,7 +222,7 @@ def _describe(
 
 
 def find_experiments(names: tuple[str, ...]) -> list[Experiment]:
-    """Return the experiments of these names, each once, in the order of the paper; `all` is all that say so."""
+    """Return the experiments of these names without duplicates, in the order of the paper; `all` means `in_all`."""
     known = [experiment.name for experiment in registry.EXPERIMENTS]
     for name in names:
         if name != "all" and name not in known:
@@ -235,7 +235,7 @@ def find_experiments(names: tuple[str, ...]) -> list[Experiment]:
 
 
 def check_extras(experiments: Sequence[Experiment]) -> None:
-    """Raise, saying how to get it, if a package is missing that one of these needs."""
+    """Raise with installation instructions if a package required by an experiment is missing."""
     for experiment in experiments:
         if experiment.extra:
             check_installed([experiment.extra], extra=experiment.extra, purpose=f"experiment {experiment.name} needs")
@@ -249,7 +249,7 @@ def perform(
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
-    """Run an experiment and write its table and figure into a folder; points that are kept there are not repeated."""
+    """Run an experiment and write its table and figure into a folder; finished points there are reused."""
     run = Run(
         threads=threads,
         progress=progress,
@@ -265,7 +265,7 @@ def perform(
         png, svg = pictures(figure)
     provenance = setting.provenance(experiment)
     described = plain_json(_describe(experiment, table, claims, provenance))
-    # The same in every row: a file may be split, or put beside others, and still says where each row comes from.
+    # Every row has the provenance, so that files can be split or concatenated.
     whole = table.replace(**{name: [value] * len(table) for name, value in provenance.to_dict().items()})
     text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     contents = zip(ENDINGS, (whole.to_csv().encode(), text.encode(), png, svg), strict=True)
@@ -275,7 +275,7 @@ def perform(
 
 @contextmanager
 def _settings_named(experiment: Experiment, setting: Setting) -> Iterator[None]:
-    """Say which settings somebody chose if an experiment cannot be run with them: not every value makes sense."""
+    """Name the user's settings in errors of an experiment, because not every value is possible."""
     try:
         yield
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
@@ -290,13 +290,13 @@ def _settings_named(experiment: Experiment, setting: Setting) -> Iterator[None]:
 
 
 ENDINGS = ("csv", "json", "png", "svg")
-"""Of the files that an experiment writes."""
+"""Suffixes of the files of an experiment."""
 
 
-# --- One page with every figure, its claims and what became of them, as Markdown and as HTML ---
+# --- A page with all figures and claims, as Markdown and HTML ---
 
 PAGES = ("index.md", "index.html")
-TITLE = "The experiments"
+TITLE = "Experiments"
 
 _CSS = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 
@@ -309,30 +309,30 @@ def write_page(outcomes: Sequence[Outcome], folder: OutputFolder, about: str) ->
 
 
 def summary_line(outcomes: Sequence[Outcome]) -> str:
-    """Return how many claims hold, in words."""
+    """Return a sentence with the number of claims that hold."""
     holds = [claim.holds for outcome in outcomes for claim in outcome.claims]
     words, skipped = f"{holds.count(True)} of {len(holds)} claims hold", holds.count(None)
     return words + (f", {skipped} {'was' if skipped == 1 else 'were'} not measured" if skipped else "")
 
 
 def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
-    """Return the page as Markdown; figures are named as they lie beside it."""
+    """Return the page as Markdown, with links to the figures beside it."""
     lines = [f"# {TITLE}", "", f"{summary_line(outcomes)}. {about}", ""]
-    lines += ["| experiment | paper | claim | verdict |", "| --- | --- | --- | --- |"]
+    lines += ["| experiment | paper | claim | result |", "| --- | --- | --- | --- |"]
     for outcome in outcomes:
         what = outcome.experiment
         link = f"[{what.name}](#{what.name})"
-        lines.append(f"| {link} | {_short(what.section)} | {what.claim} | {outcome.verdict} |")
+        lines.append(f"| {link} | {_short(what.section)} | {what.claim} | {outcome.result} |")
     for outcome in outcomes:
         what = outcome.experiment
         lines += ["", f"## {what.name}", "", f"Paper: {where_in_paper(what.section)}. Varied: {what.varied}.", ""]
         lines += [f"![{what.name}]({outcome.files['png'].name})", ""]
         for claim in outcome.claims:
-            lines.append(f"- **{claim.verdict.capitalize()}**: {claim.claim}.")
+            lines.append(f"- **{claim.result.capitalize()}**: {claim.claim}.")
             lines.append(f"  Measured: {claim.measured}. Required: {claim.required}.")
             if claim.explanation:
                 lines.append(f"  {claim.explanation}")
-        lines += ["", f"Made by `{outcome.provenance.command}` on {outcome.provenance.data}."]
+        lines += ["", f"Command: `{outcome.provenance.command}`. Data: {outcome.provenance.data}."]
         lines += ["", "Files: " + ", ".join(f"[{path.name}]({path.name})" for path in outcome.files.values())]
     return "\n".join(lines) + "\n"
 
@@ -342,7 +342,7 @@ def html_page(outcomes: Sequence[Outcome], about: str) -> str:
     rows = "".join(
         f'<tr role="row"><td role="cell"><a href="#{o.experiment.name}">{o.experiment.name}</a></td>'
         f'<td role="cell">{_text(_short(o.experiment.section))}</td><td role="cell">{_text(o.experiment.claim)}</td>'
-        f'<td role="cell">{_word(o.holds, o.verdict)}</td></tr>\n'
+        f'<td role="cell">{_word(o.holds, o.result)}</td></tr>\n'
         for o in outcomes
     )
     sections = "".join(_section(outcome) for outcome in outcomes)
@@ -351,7 +351,7 @@ def html_page(outcomes: Sequence[Outcome], about: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{TITLE}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n<h1>{TITLE}</h1>\n"
         f'<p class="about">{_text(summary_line(outcomes))}. {_text(about)}</p>\n'
-        '<table role="table"><thead><tr><th>experiment</th><th>paper</th><th>claim</th><th>verdict</th></tr></thead>\n'
+        '<table role="table"><thead><tr><th>experiment</th><th>paper</th><th>claim</th><th>result</th></tr></thead>\n'
         f'<tbody role="rowgroup">\n{rows}</tbody></table>\n{sections}</body>\n</html>\n'
     )
 
@@ -373,21 +373,21 @@ def _section(outcome: Outcome) -> str:
 def _claim(claim: Claim) -> str:
     why = f'<p class="why">{_text(claim.explanation)}</p>' if claim.explanation else ""
     return (
-        f"<li>{_word(claim.holds, claim.verdict)} <span>{_text(claim.claim)}</span>"
+        f"<li>{_word(claim.holds, claim.result)} <span>{_text(claim.claim)}</span>"
         f'<p class="numbers">{_text(claim.measured)}<br>required: {_text(claim.required)}</p>{why}</li>\n'
     )
 
 
 def _word(holds: bool | None, words: str) -> str:
     looks = "unknown" if holds is None else "yes" if holds else "no"
-    return f'<span class="verdict {looks}">{words}</span>'
+    return f'<span class="result {looks}">{words}</span>'
 
 
 def _short(section: str) -> str:
-    """Return a place in the paper as it fits a narrow column."""
+    """Return a section of the paper as short text."""
     return section.removeprefix("none: ")
 
 
 def _text(words: str) -> str:
-    """Return words safe for HTML, `quoted` ones as code."""
+    """Return text escaped for HTML, with `quoted` words as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(words))

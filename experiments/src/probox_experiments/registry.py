@@ -1,4 +1,4 @@
-"""All experiments, those of the paper in its order. A new one is a module that describes it, and a line here."""
+"""All experiments, those of the paper in its order. Add a new one as a module and a line here."""
 
 from __future__ import annotations
 
@@ -57,4 +57,4 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     TRAINING,
     TRAINING_SCENES,
 )
-"""The paper's experiments, in the order of the paper, then ours."""
+"""The paper's experiments in its order, then those of this project."""

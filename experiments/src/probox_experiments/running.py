@@ -1,4 +1,4 @@
-"""Measuring the points of an experiment one after the other, and going on where a run was stopped."""
+"""Computation of the points of an experiment, with resumption of interrupted runs."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from probox.tables.groundtruth import GroundTruth
 from probox.version import __version__
 from probox_experiments.claims import ResultTable, column_of
 
-# --- Where numbers come from: which code, which command, which data, which paper ---
+# --- Provenance: code, command, data and paper ---
 
 PAPER = "Hall et al., Probabilistic Object Detection: Definition and Evaluation, WACV 2020, arXiv:1811.10800"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """What has to be known to get the same numbers again.
+    """Information for reproducing numbers.
 
     Parameters
     ----------
     probox, code : str
-        The version, and a digest of the files of both packages: a version under development has many.
+        Version, and a digest of the files of both packages.
     command : str
-        What to type; without what no number depends on, such as the folder of the results.
+        The command, without options that do not affect numbers, such as the output folder.
     seed : int
-        Where random draws start; 0 for experiments without any.
+        Random seed; 0 for experiments without random draws.
     data : str
-        What was measured on, with a digest of it; empty for experiments with scenes of their own.
+        Description of the data with a digest.
     paper : str
-        Which paper says what is tried, and where in it.
+        The paper and its section.
     """
 
     probox: str
@@ -55,13 +55,13 @@ class Provenance:
     paper: str
 
     def to_dict(self) -> dict[str, str | int]:
-        """Return the fields as JSON and CSV have them."""
+        """Return the fields as in JSON and CSV files."""
         return dataclasses.asdict(self)
 
 
 @functools.cache
 def code_digest() -> str:
-    """Return a short text that differs between versions of probox and of the experiments whose files differ."""
+    """Return a digest of the files of probox and of the experiments."""
     packages = Path(probox.__file__).parent, Path(__file__).parent
     digest = hashlib.sha256()
     for path in [*(file for package in packages for file in sorted(package.rglob("*.py"))), Path(_core.__file__)]:
@@ -70,18 +70,18 @@ def code_digest() -> str:
     return digest.hexdigest()[:12]
 
 
-# --- Measuring the points of an experiment one after the other, and going on where a run was stopped ---
+# --- Computation of points, with resumption of interrupted runs ---
 
 Progress = Callable[[int, int], None]
 
 PRESETS = ("reference", "paper")
-"""Those that claims are judged under, where nobody says which."""
+"""Default presets for claims."""
 
 
 def summary_of(
     truth: GroundTruth, found: Detections, convention: Convention, measures: Sequence[str], threads: int | None
 ) -> dict[str, float]:
-    """Return the numbers of some measures. Every PDQ of an experiment comes from here."""
+    """Return the summary of some metrics. All PDQ values of experiments come from this function."""
     from probox.evaluation.evaluate import evaluate
 
     return evaluate(truth, found, convention=convention, measures=measures, threads=threads).summary()
@@ -89,21 +89,21 @@ def summary_of(
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """How the points of an experiment are measured.
+    """Options for computing the points of an experiment.
 
     Parameters
     ----------
     threads : int, optional
-        Default: as many as there are processors. No number depends on it.
+        Default: number of processors. Results do not depend on it.
     progress : callable, optional
-        Called with the numbers of points done and in all.
+        Called with the number of finished points and the total.
     keep : path, optional
-        A folder that keeps every finished point. A run with the same folder measures only what is not there yet
-        under the same circumstances: the same code, truth, seed, presets and settings.
+        Folder for finished points. A run with the same folder reuses points with the same code, ground truth, seed,
+        presets and settings.
     presets : sequence of str
-        The presets that PDQ is measured under.
+        Presets of PDQ.
     changes : mapping, optional
-        Fields of the convention to change in all of them.
+        Fields of the convention to change in all presets.
     """
 
     threads: int | None = None
@@ -113,26 +113,26 @@ class Run:
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.conventions()  # a wrong name is told now, not when hours have passed
+        self.conventions()  # raises for unknown names before a long run
 
     def conventions(self) -> dict[str, Convention]:
-        """Return the presets and what they stand for, with the changes."""
+        """Return the presets with their conventions, including the changes."""
         return {preset: Convention.preset(preset, **self.changes) for preset in self.presets}
 
     def measure(
         self, truth: GroundTruth, found: Detections, *, also: Sequence[str] = (), measures: Sequence[str] | None = None
     ) -> dict[str, float]:
-        """Return PDQ under every preset, and the headlines of other measures.
+        """Return PDQ under every preset, and the headlines of other metrics.
 
         Parameters
         ----------
         truth, found : GroundTruth, Detections
-            What is measured.
+            Ground truth and detections.
         also : sequence of str
-            More numbers of PDQ's summary, under every preset too: ``foreground``, ``background``, ``spatial``,
-            ``label``, ``pPDQ``, ``TP``, ``FP``, ``FN``.
+            Further values of PDQ's summary under every preset: ``foreground``, ``background``, ``spatial``, ``label``,
+            ``pPDQ``, ``TP``, ``FP``, ``FN``.
         measures : sequence of str, optional
-            The other measures, by name; by default mAP and LRP; none if empty.
+            Names of other metrics. Default: mAP and LRP.
 
         Returns
         -------
@@ -154,7 +154,7 @@ class Run:
         of_pdq: dict[str, float] = {}
         of_others: dict[str, float] = {}
         for preset, convention in self.conventions().items():
-            wanted = [] if of_others else others  # the same under every preset
+            wanted = [] if of_others else others  # equal under every preset
             summary = summary_of(truth, found, convention, [PDQ.name, *(m.name for m in wanted)], self.threads)
             of_pdq |= {column_of(key, preset): float(summary[key]) for key in (PDQ.headline.key, *also)}
             of_others |= {m.headline.key: float(summary[m.headline.key]) for m in wanted}
@@ -169,16 +169,18 @@ class Run:
         at_once: bool = False,
         **circumstances: Any,
     ) -> ResultTable:
-        """Return a row per point: its settings, and what `measure_point(**settings)` says.
+        """Return a row per point: its settings, and the result of `measure_point(**settings)`.
 
-        With `at_once`, as many points are measured at the same time as there are threads, for those that use only one.
-        `circumstances` is everything else that the numbers depend on, such as the seed.
+        With `at_once`, points are computed in parallel threads; use it for points that need a single thread.
+        `circumstances` contains all other inputs of the numbers, such as the seed.
         """
         kept = None if self.keep is None else _Kept(self.keep, name, {**self._measured_how(), **circumstances})
         known = {} if kept is None else kept.points
         keys = [json.dumps(point, sort_keys=True) for point in points]
         missing = {key: point for key, point in zip(keys, points, strict=True) if key not in known}  # each once
-        with _measured(measure_point, list(missing.values()), thread_count(self.threads) if at_once else 1) as measured:
+        with _computing(
+            measure_point, list(missing.values()), thread_count(self.threads) if at_once else 1
+        ) as measured:
             for done, key in enumerate(keys):
                 if self.progress is not None:
                     self.progress(done, len(points))
@@ -194,16 +196,16 @@ class Run:
         )
 
     def _measured_how(self) -> dict[str, Any]:
-        """Return all of this run that numbers depend on."""
+        """Return all options of this run that affect numbers."""
         made_by = {"probox": __version__, "code": code_digest(), "measures": registry.standard_names()}
         return made_by | {"presets": list(self.presets), "set": dict(self.changes)}
 
 
 @contextmanager
-def _measured(
+def _computing(
     measure_point: Callable[..., Mapping[str, Any]], points: Sequence[Mapping[str, Any]], workers: int
 ) -> Iterator[Iterator[Mapping[str, Any]]]:
-    """Give an iterator of what is measured at points, in their order; what has not begun at the end never does."""
+    """Give an iterator of the results of points in order; pending points are cancelled at the end."""
     if workers < 2:
         yield (measure_point(**point) for point in points)
         return
@@ -215,7 +217,7 @@ def _measured(
 
 
 class _Kept:
-    """Finished points in a file: a line that says what they belong to, then a line each."""
+    """Finished points in a file: a line with their circumstances, then one line per point."""
 
     def __init__(self, folder: Path, name: str, circumstances: Mapping[str, Any]) -> None:
         first = json.dumps({"experiment": name, **circumstances}, sort_keys=True)
@@ -232,9 +234,9 @@ class _Kept:
                 entry = json.loads(line)
                 self.points[entry["point"]] = dict(entry["measured"])
             except (ValueError, KeyError, TypeError):
-                break  # damaged from here on: measured again
+                break  # damaged from here on: computed again
             whole.append(line)
-        # The last line may have no end: then the run was stopped while it was written.
+        # The last line is incomplete if the run was interrupted while writing it.
         kept = b"\n".join(whole) + b"\n"
         if kept != text:
             write_files({self.path: kept})

@@ -1,4 +1,4 @@
-"""Ground truths to experiment on: one square, a plane, and photographs' worth of made-up objects."""
+"""Synthetic ground truths and a simulated detector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from probox.tables.geometry import smallest_eigenvalues
 from probox.tables.groundtruth import GroundTruth, Masks, box_pixels
 from probox_experiments.claims import Floats
 
-# --- Ground truths to experiment on: one square, a plane, and photographs' worth of made-up objects ---
+# --- Ground truths: one square, a plane, and images with synthetic objects ---
 
 CLASSES = 80
 OBJECTS_PER_IMAGE = 7.36
@@ -26,19 +26,19 @@ SHAPE_SHARES = (0.42, 0.26, 0.14, 0.12, 0.06)
 
 
 def synthetic_truth(images: int = 250, seed: int = 0) -> GroundTruth:
-    """Return made-up images whose objects are as many, as large and as unevenly named as COCO's.
+    """Return synthetic images with COCO's numbers, sizes and class frequencies of objects.
 
-    COCO's validation images hold 7.4 objects of 2.9 classes on average, half of the images at most 4, one in
-    a hundred more than 34; the side of an object relative to its image's is log-normal around 0.11; a third of
-    them are small, medium and large each; one object in five is cut by the image's border. Objects here are
-    ellipses, so that pixels and boxes differ.
+    COCO's validation images contain 7.4 objects of 2.9 classes on average, half of the images at most 4, one in
+    a hundred more than 34. The side of an object relative to its image is log-normal around 0.11; small, medium and
+    large objects are a third each; one object in five is cut by the image border. Objects here are ellipses, so
+    that pixels and boxes differ.
 
     Parameters
     ----------
     images : int
-        How many.
+        Number of images.
     seed : int
-        The same seed gives the same truth.
+        Random seed.
 
     Examples
     --------
@@ -56,10 +56,10 @@ def synthetic_truth(images: int = 250, seed: int = 0) -> GroundTruth:
     side = np.exp(rng.normal(-2.2, 1.05, len(owner))).clip(0.006, 0.97) * np.sqrt(size.prod(axis=1))
     stretch = np.exp(0.5 * rng.normal(-0.13, 0.7, len(owner)))
     extent = np.stack([side * stretch, side / stretch], axis=1).clip(3.0, 0.97 * size)
-    # Anywhere in the image for some, which the border may cut; whole inside for the others.
+    # Some objects lie anywhere and may be cut by the border; the others lie completely inside.
     free = rng.random(len(owner)) < 0.55
-    room = np.where(free[:, None], size, size - extent)
-    centre = rng.random((len(owner), 2)) * room + (size - room) / 2
+    available = np.where(free[:, None], size, size - extent)
+    centre = rng.random((len(owner), 2)) * available + (size - available) / 2
     masks = _ellipses(centre, extent / 2, shapes[owner])
     inclusive = masks.boxes.astype(np.float64)
     return GroundTruth(
@@ -89,7 +89,7 @@ def _clustered_labels(rng: np.random.Generator, counts: npt.NDArray[np.int64]) -
 
 
 def _ellipses(centres: Floats, radii: Floats, shapes: npt.NDArray[np.int64]) -> Masks:
-    """Return the pixels of ellipses whose centre lies inside; each has the pixel under its centre at least."""
+    """Return the pixels of ellipses whose centre lies inside; each has at least the pixel at its centre."""
     boxes = np.zeros((len(centres), 4), np.int32)
     pixels = np.zeros(len(centres), np.int64)
     offsets = np.zeros(len(centres) + 1, np.int64)
@@ -133,12 +133,12 @@ def boxes_truth(
 
 
 def order_corners(boxes: Floats) -> Floats:
-    """Return boxes whose corners have changed places where errors turned them inside out."""
+    """Return boxes with ordered corners, exchanged where errors inverted the box."""
     return np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
 
 
 def tight_box(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return the box around some pixels, which ends with its last pixel: x1, y1, x2, y2."""
+    """Return the inclusive box around the pixels of a mask: x1, y1, x2, y2."""
     columns, rows = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
     return np.array([columns[0], rows[0], columns[-1], rows[-1]])
 
@@ -149,7 +149,7 @@ def edge_covariances(sigmas: Floats) -> Floats:
 
 
 def overlaps(one: Floats, other: Floats) -> Floats:
-    """Return the IoU of every box with every other, (N, M); those without area overlap nothing."""
+    """Return the IoU of every box with every other, (N, M); 0 for boxes without area."""
     low = np.maximum(one[:, None, :2], other[None, :, :2])
     high = np.minimum(one[:, None, 2:], other[None, :, 2:])
     both = np.maximum(high - low, 0.0).prod(axis=2)
@@ -159,9 +159,9 @@ def overlaps(one: Floats, other: Floats) -> Floats:
 
 
 def square_scene(side: int = 500, image: int = 2000, classes: int = 1, extra: npt.ArrayLike = ()) -> GroundTruth:
-    """Return one square object in the middle of a square image, of the first of `classes` classes.
+    """Return one square object of the first of `classes` classes in the middle of a square image.
 
-    `extra`, (N, 4) inclusive pixel boxes, are further objects of that class.
+    `extra`, (N, 4) inclusive pixel boxes, are further objects of this class.
     """
     low = (image - side) // 2
     square = [[low, low, low + side - 1, low + side - 1]]
@@ -184,7 +184,7 @@ def border_squares(count: int, image: int, side: int = 2) -> npt.NDArray[np.int6
 def boxes_in_one_image(
     truth: GroundTruth, boxes: npt.ArrayLike, probabilities: Sequence[float] = (1.0,), variance: float = 0.0
 ) -> Detections:
-    """Return detections of a truth with one image and one class, from inclusive pixel boxes."""
+    """Return detections for a ground truth with one image and one class, from inclusive pixel boxes."""
     corners = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
     return Detections(
         classes=truth.classes,
@@ -197,7 +197,7 @@ def boxes_in_one_image(
 
 
 def evenly(first: float, last: float, count: int) -> tuple[float, ...]:
-    """Return evenly spaced settings, rounded so that 0.1 is 0.1.
+    """Return evenly spaced settings, rounded to nine digits.
 
     >>> evenly(0, 1, 6)
     (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -206,11 +206,11 @@ def evenly(first: float, last: float, count: int) -> tuple[float, ...]:
 
 
 PROBABILITIES = evenly(0.05, 1.0, 20)
-"""Those that experiments go through."""
+"""Default probabilities of experiments."""
 
 
 def plane_scene() -> GroundTruth:
-    """Return a plane seen from the side: a thin body, a tall fin, and much empty space in its box."""
+    """Return a plane from the side, which fills little of its box."""
     width, height = 640, 320
     ys, xs = np.mgrid[0:height, 0:width] + 0.5
     # x runs from the tail to the nose, y upwards from the middle of the body.
@@ -228,17 +228,17 @@ def plane_scene() -> GroundTruth:
 
 
 def pixel_aligned(truth: GroundTruth) -> GroundTruth:
-    """Return the truth with the box around each object's pixels in place of the annotated one.
+    """Return the ground truth with boxes around the objects' pixels instead of annotated boxes.
 
-    PDQ goes by pixels, mAP and moLRP by annotated boxes, which need not agree to the pixel. Only if they do is
-    there a detection that is perfect for all three.
+    PDQ uses pixels, mAP and moLRP use annotated boxes, which may differ. A detection can be perfect for all three
+    only if they are equal.
     """
     boxes = truth.masks.boxes + np.array([0.0, 0.0, 1.0, 1.0])
     return truth.replace(boxes=boxes, extents=None)
 
 
 def first_images(truth: GroundTruth, count: int | None) -> GroundTruth:
-    """Return the truth of the first `count` images; None: of all."""
+    """Return the ground truth of the first `count` images; None means all."""
     if count is None or count >= len(truth.image_ids):
         return truth
     if count < 1:
@@ -247,10 +247,10 @@ def first_images(truth: GroundTruth, count: int | None) -> GroundTruth:
 
 
 def classes_within_images(truth: GroundTruth) -> GroundTruth:
-    """Return the truth with classes numbered anew in each image: as few as the most varied image has.
+    """Return the ground truth with classes renumbered per image, with the smallest number of classes.
 
-    Whether two objects of an image are of one class stays as it was, and that is all PDQ asks where every
-    detection is sure of its class: 80 columns of label probabilities become a dozen.
+    Equality of classes within an image is preserved. PDQ needs nothing else if every label has probability 1, and 80
+    columns of label probabilities become a dozen.
     """
     pairs = truth.image_rows * len(truth.classes) + truth.labels
     distinct, place = np.unique(pairs, return_inverse=True)
@@ -264,11 +264,11 @@ def classes_within_images(truth: GroundTruth) -> GroundTruth:
 
 
 def fingerprint(table: GroundTruth | Detections) -> str:
-    """Return a short text that differs between truths, or detections, that differ."""
+    """Return a digest of a ground truth or of detections."""
     return hash_table(table)[:16]
 
 
-# --- A detector that errs exactly as told: what a measure says about it can be compared with what was told ---
+# --- A simulated detector with known errors ---
 
 Order = Literal["objects", "rounds", "shuffled"]
 Place = Literal["border", "anywhere"]
@@ -281,12 +281,12 @@ class SimulatedDetector:
     """Detects every object of a ground truth, with errors of known kind and size.
 
     A perfect detection is the box around an object's pixels, with probability 1 for its class. From there,
-    the corners ``c1`` and ``c2`` of the box are drawn from Gaussians, and the detector reports another (or
-    the same) covariance for them:
+    the corners ``c1`` and ``c2`` of the box are drawn from Gaussians. The detector reports the same or another
+    covariance for them:
 
         c_k ~ N(corner k of the object, corner_variance),     reported: N(c_k, reported_variance)
 
-    Where a draw turns a small box inside out, its corners change places, so that it stays a box.
+    If a draw inverts a small box, its corners are exchanged.
 
     Parameters
     ----------
@@ -294,27 +294,27 @@ class SimulatedDetector:
         The true covariance of the corner errors, in square pixels: a variance on both axes, a covariance for
         both corners, or one for each. Default 0: no error.
     reported_variance : float, (2, 2) or (2, 2, 2) array
-        The covariance that the detector reports. Default 0: plain boxes.
+        The reported covariance. Default 0: no covariance.
     label_probability : float
-        The probability of an object's class; the others share the rest evenly.
+        The probability of an object's class; the others share the rest equally.
     duplicate_probability : float, optional
-        The same for the second and all further detections of an object. Default: as the first.
+        The same for the second and further detections of an object. Default: as for the first.
     detections_per_object : int
-        How often each object is detected; the corner errors of its detections are independent.
+        Detections per object, with independent corner errors.
     miss_rate : float
-        The probability that an object is not detected at all.
+        The probability that an object is missed.
     false_per_image : int
-        How many detections of nothing each image gets, of random classes.
+        Number of false positives per image, of random classes.
     false_probability : float
         Their label probability.
     false_size : int
-        Their width and height in pixels; images that are smaller get smaller ones.
+        Their width and height in pixels, at most those of the image.
     false_place : {"border", "anywhere"}
-        Whether they lie along the border of the image.
+        Their place: along the image border or anywhere.
     order : {"objects", "rounds", "shuffled"}
-        All detections of the first object, then all of the second ...; or the first detection of every object,
-        then the second ...; or any order. False detections come last unless shuffled. Order decides between
-        equal scores in mAP, and nothing in PDQ.
+        Order of the detections: object by object, round by round (the first detection of every object, then the
+        second ...), or shuffled. False positives come last unless shuffled. Order decides between equal scores in
+        mAP, and has no effect on PDQ.
 
     Examples
     --------
@@ -356,10 +356,10 @@ class SimulatedDetector:
             _covariances(getattr(self, name), name)
 
     def detect(self, truth: GroundTruth, seed: Seed = 0) -> Detections:
-        """Return detections of all images; the same seed gives the same ones.
+        """Return detections of all images. Equal seeds give equal detections.
 
-        Detectors that differ in `corner_variance` alone err in the same directions under the same seed, which
-        makes small differences between them visible with few repeats.
+        Detectors that differ only in `corner_variance` have errors in the same directions for the same seed, which
+        reduces the variance of their differences.
         """
         rng = np.random.default_rng(seed)
         seen = np.flatnonzero(rng.random(len(truth)) >= self.miss_rate)
@@ -384,14 +384,14 @@ class SimulatedDetector:
             classes=truth.classes,
             image_ids=truth.image_ids[images],
             boxes=boxes,
-            # A box ends with its last pixel, so it is one wider than its corners are apart.
+            # A box ends with its last pixel, so its extent is the distance of its corners plus one.
             extents=boxes[:, 2:] - boxes[:, :2] + 1.0,
             label_probs=_label_probs(labels, probabilities, len(truth.classes)),
             covariances=np.broadcast_to(reported, (len(boxes), 2, 2, 2)) if reported.any() else None,
         )
 
     def _rows(self, seen: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the object of each detection, and how many detections of that object go before it."""
+        """Return the object of each detection, and the number of earlier detections of that object."""
         times = self.detections_per_object
         if self.order == "rounds":
             return np.tile(seen, times), np.repeat(np.arange(times), len(seen))
@@ -419,7 +419,7 @@ class SimulatedDetector:
 
 
 def _covariances(value: Variance, name: str) -> Floats:
-    """Return the (2, 2, 2) covariances of both corners that a variance, one matrix or two stand for."""
+    """Return the (2, 2, 2) covariances of both corners from a variance, one matrix or two."""
     given = np.asarray(value, dtype=np.float64)
     if given.ndim == 0:
         given = given * np.eye(2)
@@ -434,7 +434,7 @@ def _covariances(value: Variance, name: str) -> Floats:
 
 
 def _label_probs(labels: npt.NDArray[np.int32], probabilities: Floats, classes: int) -> npt.NDArray[np.float32]:
-    """Return label distributions: each row's class gets its probability, the others share the rest evenly."""
+    """Return label distributions: each row's class gets its probability, the others share the rest equally."""
     probs = np.zeros((len(labels), classes), np.float32)
     if classes > 1 and np.any(probabilities < 1.0):
         probs[:] = ((1.0 - probabilities) / (classes - 1))[:, None]
@@ -442,27 +442,27 @@ def _label_probs(labels: npt.NDArray[np.int32], probabilities: Floats, classes: 
     return probs
 
 
-# --- Images that are more or less crowded, all else equal: where it matters who is assigned to whom ---
+# --- Images with different numbers of objects, for which assignment is relevant ---
 
 CROWDS = (1, 4, 16, 48)
-"""Objects per image that experiments go through; mAP, which takes 100 detections of a class, takes two of each."""
+"""Objects per image in experiments; with two detections each, mAP's limit of 100 per class is not exceeded."""
 
 
 def crowded_truth(objects: int, *, in_all: int = 192, side: int = 24, image: int = 200, seed: Seed = 0) -> GroundTruth:
-    """Return square objects anywhere in square images, over each other if it so happens.
+    """Return square objects at random places in square images; they may overlap.
 
-    They are of the first of two classes; detectors may say that they are of the other.
+    They belong to the first of two classes, so that labels can be wrong.
 
     Parameters
     ----------
     objects : int
-        How many in each image.
+        Objects per image.
     in_all : int
-        How many there are at least: the fewer in an image, the more images.
+        Minimum of the total number of objects, which determines the number of images.
     side, image : int
         Width and height of objects and images.
     seed : int or sequence of int
-        The same seed gives the same truth.
+        Random seed.
 
     Examples
     --------
@@ -481,7 +481,7 @@ def crowded_truth(objects: int, *, in_all: int = 192, side: int = 24, image: int
 def crowd_points(
     small: Mapping[str, int], crowds: Sequence[int], truth: GroundTruth, repeats: int
 ) -> list[dict[str, Any]]:
-    """Return the points of an experiment on small scenes with so many objects, on crowds, and on a truth."""
+    """Return the points of an experiment on small scenes, on crowds, and on a ground truth."""
     points: list[dict[str, Any]] = [
         {"scene": scene, "objects": float(count), "repeat": 0} for scene, count in small.items()
     ]
@@ -495,7 +495,7 @@ def crowd_points(
 def crowd_or_truth(
     scene: str, objects: float, truth: GroundTruth, seed: Sequence[int]
 ) -> tuple[GroundTruth, list[int]]:
-    """Return a crowd with so many objects in an image, or the truth, and the seed of what is drawn there."""
+    """Return a crowd with this number of objects per image, or the ground truth, and the seed for detections."""
     if scene != "crowd":
         return truth, [*seed]
     return crowded_truth(int(objects), seed=[*seed, int(objects), 1]), [*seed, int(objects)]

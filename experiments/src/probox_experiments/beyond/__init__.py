@@ -1,1 +1,1 @@
-"""Experiments beyond the paper, and what only they need."""
+"""Experiments beyond the paper."""

@@ -1,8 +1,8 @@
-"""What is one constant sigma worth? Plain boxes, one sigma for all corners, and a detector's own.
+"""Constant-variance baseline: boxes without covariance, with one standard deviation, and with the detector's own.
 
-PDQ rewards a detector for saying how far its corners may be off. How much of that reward is for knowing *which* corners
-are off, and how much would any sigma of the right size have had? The control is one sigma for all corners of all boxes:
-in pixels, or as a share of the box's side. It is found on one half of the images and used on the other.
+PDQ rewards predicted corner covariances. This experiment measures how much of the reward needs informative standard
+deviations. The baseline is one standard deviation for all corners of all boxes, in pixels or as a fraction of the box
+side. It is fitted on one half of the images and used on the other.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from probox_experiments.synthetic import (
     synthetic_truth,
 )
 
-# --- Detectors whose corners err in known ways, and who know it ---
+# --- Simulated detectors with calibrated corner errors ---
 
 
 ALIKE, SIZE, TWO, HEAVY = "all alike", "by size", "two kinds", "heavy tails"
@@ -48,14 +48,14 @@ SCALE, FREEDOM = 3.0, 3.0
 
 
 KINDS = (ALIKE, SIZE, TWO, HEAVY)
-"""Sigmas of 4 pixels; of 0.06 of the side; of 2 or 8 pixels by chance; errors of Student's t with 3 degrees of freedom
-and a scale of 3 pixels, whose standard deviation is 5.2."""
+"""Standard deviations of 4 pixels; of 0.06 of the side; of 2 or 8 pixels at random; errors of Student's t with 3
+degrees of freedom and scale 3 pixels, with a standard deviation of 5.2 pixels."""
 
 
 def draw_errors(kind: str, sides: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return errors and sigmas of x1, y1, x2, y2, (N, 4) each, of boxes with these sides, (N, 2)."""
+    """Return errors and standard deviations of x1, y1, x2, y2, (N, 4) each, of boxes with these sides, (N, 2)."""
     shape = (len(sides), 4)
-    if kind == HEAVY:  # the standard deviation is reported: calibrated, and no Gaussian
+    if kind == HEAVY:  # the reported standard deviation is correct, but errors are not Gaussian
         return SCALE * rng.standard_t(FREEDOM, shape), np.full(shape, SCALE * np.sqrt(FREEDOM / (FREEDOM - 2.0)))
     if kind == SIZE:
         sigmas = np.maximum(SIDE_SHARE * np.tile(sides, 2), LEAST)
@@ -67,7 +67,7 @@ def draw_errors(kind: str, sides: Floats, rng: np.random.Generator) -> tuple[Flo
 
 
 def drawn_with(kind: str, truth: GroundTruth, rng: np.random.Generator) -> Detections:
-    """Return one detection of every object, sure of its class, whose corners err in one way and report how much."""
+    """Return one detection of every object with class probability 1 and calibrated corner errors of one kind."""
     rows = np.flatnonzero(~truth.crowd)
     corners = truth.masks.boxes[rows].astype(np.float64)
     errors, sigmas = draw_errors(kind, corners[:, 2:] - corners[:, :2] + 1.0, rng)
@@ -80,34 +80,34 @@ def drawn_with(kind: str, truth: GroundTruth, rng: np.random.Generator) -> Detec
     )
 
 
-# --- What is claimed of one constant sigma, and how sure the numbers are ---
+# --- Claims on the constant, with standard errors ---
 
-PLAIN, CONSTANT, SHARE, OWN, SHUFFLED = "plain", "constant", "share", "own", "shuffled"
-SURE = 2.0
-"""A difference counts if it is more than so many standard errors."""
+NONE, PIXELS, FRACTION, OWN, SHUFFLED = "none", "pixels", "fraction", "own", "shuffled"
+MIN_ERRORS = 2.0
+"""A difference counts if it exceeds this number of standard errors."""
 MOST = 0.5
-"""The share of the gain that is most of it."""
+"""Fraction of the gain that the constant must reach."""
 
 Contrast = Callable[[Mapping[str, float]], float]
 
 
 def estimate_contrast(table: ResultTable, detector: str, preset: str, contrast: Contrast, *needed: str) -> Mean | None:
-    """Return a contrast of PDQ by sigmas, with the jackknife's standard error; None if something is not there.
+    """Return a contrast of PDQ values with its jackknife standard error; None if data are missing.
 
     PDQ of all repeats, or of all parts of the images, is the sum of their pPDQ over the sum of their TP, FP and FN.
-    Each is left out in turn. For repeats of the same size this is the mean, and its standard error with ddof 1; one
-    alone has none (NaN).
+    Each repeat is left out in turn. For repeats of equal size this gives the mean and its standard error with ddof 1.
+    The standard error of a single repeat is NaN.
 
     Parameters
     ----------
     table : ResultTable
-        Of `constant_sigma`.
+        Result of `constant_sigma`.
     detector, preset : str
-        Whose PDQ.
+        Detector and preset of PDQ.
     contrast : callable
-        Takes PDQ by sigmas, returns a number.
+        Maps PDQ by version of the standard deviations to a number.
     needed : str
-        The sigmas that it needs.
+        The versions that it needs.
     """
     sums: dict[str, tuple[Floats, Floats]] = {}
     of = table.where(detector=detector)
@@ -134,71 +134,71 @@ def estimate_contrast(table: ResultTable, detector: str, preset: str, contrast: 
     return Mean(without(None), math.sqrt((count - 1) / count * spread))
 
 
-def _share_of_gain(pdq: Mapping[str, float]) -> float:
-    gain = pdq[OWN] - pdq[PLAIN]
-    return (pdq[CONSTANT] - pdq[PLAIN]) / gain if gain else math.nan
+def _fraction_of_gain(pdq: Mapping[str, float]) -> float:
+    gain = pdq[OWN] - pdq[NONE]
+    return (pdq[PIXELS] - pdq[NONE]) / gain if gain else math.nan
 
 
 class Statement(NamedTuple):
-    """What is claimed of PDQ with one kind of sigmas over that with another, of some simulated detectors."""
+    """A claim on PDQ with two versions of the standard deviations, for some simulated detectors."""
 
     words: str
     one: str
     other: str
-    surely: bool = True
-    """Whether the difference is above 0 by more than its error, or not."""
+    above: bool = True
+    """Whether the difference is significantly above 0, or not."""
     kinds: Collection[str] = KINDS
     why: str = ""
 
 
 OF_KINDS = (
-    Statement("One constant sigma beats plain boxes, however corners err", CONSTANT, PLAIN),
-    Statement("Where all corners err alike, own sigmas do not beat one constant", OWN, CONSTANT, False, (ALIKE,)),
+    Statement("One constant std has a higher PDQ than no covariance, for all kinds of errors", PIXELS, NONE),
+    Statement("If all errors have the same std, own std do not exceed the constant", OWN, PIXELS, False, (ALIKE,)),
     Statement(
-        "Where errors grow with size, or are of two kinds, own sigmas beat one constant",
+        "If errors grow with size, or have two std, own std exceed the constant",
         OWN,
-        CONSTANT,
+        PIXELS,
         True,
         (SIZE, TWO),
     ),
     Statement(
-        "Where errors grow with size, own sigmas do not beat one share of the side",
+        "If errors grow with size, own std do not exceed one fraction of the side",
         OWN,
-        SHARE,
+        FRACTION,
         False,
         (SIZE,),
-        "The simulated detector knows the true side of an object, the share is of a side that errs.",
+        "The simulated detector uses the true side of an object, the fraction the predicted side.",
     ),
     Statement(
-        "Where errors have heavy tails, one constant that PDQ chose beats their standard deviation",
-        CONSTANT,
+        "If errors have heavy tails, the constant with the highest PDQ exceeds the true std",
+        PIXELS,
         OWN,
         kinds=(HEAVY,),
     ),
-    Statement("Own sigmas that are shuffled do not beat one constant", SHUFFLED, CONSTANT, False),
+    Statement("Shuffled own std do not exceed the constant", SHUFFLED, PIXELS, False),
 )
-OF_PLAIN = Statement("one constant sigma beats plain boxes", CONSTANT, PLAIN)
+ABOVE_NONE = Statement("one constant std has a higher PDQ than no covariance", PIXELS, NONE)
 OF_OWN = (
-    Statement("own sigmas beat one constant", OWN, CONSTANT),
-    Statement("own sigmas beat one share of the side", OWN, SHARE),
-    Statement("own sigmas that are shuffled do not beat one constant", SHUFFLED, CONSTANT, False),
+    Statement("own std exceed the constant", OWN, PIXELS),
+    Statement("own std exceed one fraction of the side", OWN, FRACTION),
+    Statement("shuffled own std do not exceed the constant", SHUFFLED, PIXELS, False),
 )
 
 
 def claims_of_constant_sigma(table: ResultTable) -> list[Claim]:
-    """Judge what a constant sigma is worth: of simulated errors what was foreseen, of detectors what they need."""
+    """Return the claims on the constant: predictions for simulated errors, requirements for given detectors."""
     names = list(dict.fromkeys(table["detector"].tolist())) if len(table) else []
     kinds = [name for name in names if name in KINDS]
     claims: list[Claim] = []
     if kinds or not names:
-        claims = [_compare(table, [kind for kind in kinds if kind in said.kinds], said) for said in OF_KINDS]
-        claims.append(_most_of_the_gain("One constant", ", however corners err", table, kinds))
+        claims = [_compare(table, [kind for kind in kinds if kind in one.kinds], one) for one in OF_KINDS]
+        claims.append(_most_of_the_gain("One constant", ", for all kinds of errors", table, kinds))
     for name in names:
         if name in KINDS:
             continue
-        claims.append(_compare(table, [name], OF_PLAIN, f"{name}: "))
+        claims.append(_compare(table, [name], ABOVE_NONE, f"{name}: "))
         if len(table.where(detector=name, sigmas=OWN)):
-            claims += [_compare(table, [name], said, f"{name}: ") for said in OF_OWN]
+            claims += [_compare(table, [name], one, f"{name}: ") for one in OF_OWN]
             claims.append(_most_of_the_gain(f"{name}: one constant", "", table, [name]))
     return claims
 
@@ -214,53 +214,54 @@ def _estimates(
     return {key: one for key, one in found.items() if one is not None and not math.isnan(one.error)}
 
 
-def _compare(table: ResultTable, names: Sequence[str], said: Statement, who: str = "") -> Claim:
-    """Return the claim that a difference of PDQ is surely above 0, or, if not `surely`, that it is not."""
-    what = f"{said.one} - {said.other}"
-    required = f"{what} {'above' if said.surely else 'at most'} {SURE:g} standard errors"
-    found = _estimates(table, names, lambda pdq: pdq[said.one] - pdq[said.other], said.one, said.other)
+def _compare(table: ResultTable, names: Sequence[str], statement: Statement, prefix: str = "") -> Claim:
+    """Return the claim that a difference of PDQ is significantly above 0, or, without `above`, that it is not."""
+    what = f"{statement.one} - {statement.other}"
+    required = f"{what} {'above' if statement.above else 'at most'} {MIN_ERRORS:g} standard errors"
+    contrast = lambda pdq: pdq[statement.one] - pdq[statement.other]  # noqa: E731
+    found = _estimates(table, names, contrast, statement.one, statement.other)
     if not found:
-        return not_measured(who + said.words, required)
+        return not_measured(prefix + statement.words, required)
     return Claim(
-        who + said.words,
-        all(estimate.is_above() == said.surely for estimate in found.values()),
+        prefix + statement.words,
+        all(estimate.is_above() == statement.above for estimate in found.values()),
         f"{what}: " + ", ".join(f"{name} `{preset}` {estimate:+.4f}" for (name, preset), estimate in found.items()),
         required,
         {f"{name}, {preset}": estimate.value for (name, preset), estimate in found.items()},
-        said.why,
+        statement.why,
     )
 
 
-def _most_of_the_gain(who: str, when: str, table: ResultTable, names: Sequence[str]) -> Claim:
-    claim = f"{who} has at least half of what own sigmas gain over plain boxes{when}"
-    required = f"share of the gain less {SURE:g} standard errors at least {MOST:g}"
-    found = _estimates(table, names, _share_of_gain, PLAIN, CONSTANT, OWN)
+def _most_of_the_gain(subject: str, condition: str, table: ResultTable, names: Sequence[str]) -> Claim:
+    claim = f"{subject} reaches at least half of the gain of own std over no covariance{condition}"
+    required = f"fraction of the gain minus {MIN_ERRORS:g} standard errors at least {MOST:g}"
+    found = _estimates(table, names, _fraction_of_gain, NONE, PIXELS, OWN)
     if not found:
         return not_measured(claim, required)
     return Claim(
         claim,
-        all(estimate.value - SURE * estimate.error >= MOST for estimate in found.values()),
-        "(constant - plain) / (own - plain): "
+        all(estimate.value - MIN_ERRORS * estimate.error >= MOST for estimate in found.values()),
+        "(pixels - none) / (own - none): "
         + ", ".join(f"{name} `{preset}` {e:.3f}" for (name, preset), e in found.items()),
         required,
         {f"{name}, {preset}": estimate.value for (name, preset), estimate in found.items()},
     )
 
 
-# --- PDQ of the same boxes with and without sigmas, as a picture ---
+# --- Figure: PDQ of the same boxes with different standard deviations ---
 
 LOOKS: Mapping[str, tuple[str, str, str]] = {
-    PLAIN: ("plain boxes", GREY, "s"),
-    SHUFFLED: ("own sigmas, shuffled", VERMILION, "x"),
-    CONSTANT: ("one sigma in pixels", ORANGE, "D"),
-    SHARE: ("one share of the side", GREEN, "^"),
-    OWN: ("own sigmas", BLUE, "o"),
+    NONE: ("no covariance", GREY, "s"),
+    SHUFFLED: ("own std, shuffled", VERMILION, "x"),
+    PIXELS: ("constant std in pixels", ORANGE, "D"),
+    FRACTION: ("constant fraction of the side", GREEN, "^"),
+    OWN: ("own std", BLUE, "o"),
 }
-"""What each is called, its colour and its marker."""
+"""Label, colour and marker of each version."""
 
 
 def draw_constant_sigma(table: ResultTable) -> Figure:
-    """Draw PDQ of each detector with each kind of sigmas and two standard errors; a panel for each preset."""
+    """Draw PDQ of each detector and version with two standard errors, one panel per preset."""
     names = list(dict.fromkeys(table["detector"].tolist()))
     presets = presets_in(table)
     figure = new_figure(max(4.4 * len(presets), 5.0), 1.5 + 0.62 * len(names))
@@ -290,26 +291,26 @@ def _panel(axes: Axes, table: ResultTable, names: list[str], preset: str) -> Non
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(left=0.0)
     axes.set_xlabel("PDQ")
-    axes.set_title(f"PDQ by sigmas, preset {preset}")
+    axes.set_title(f"PDQ by std, preset {preset}")
 
 
-# --- What is one constant sigma worth? Plain boxes, one sigma for all corners, and a detector's own ---
+# --- The experiment ---
 
-PIXELS = (0.5, 64.0)
-"""Between these the best sigma in pixels is sought."""
+PIXEL_RANGE = (0.5, 64.0)
+"""Search range of the constant in pixels."""
 
-Control = Callable[[Floats, Any], Floats]
+Baseline = Callable[[Floats, Any], Floats]
 
-CONTROLS: Mapping[str, tuple[Control, tuple[float, float]]] = {
-    CONSTANT: (make_pixel_covariances, PIXELS),
-    SHARE: (constant_covariances, SHARES),
+BASELINES: Mapping[str, tuple[Baseline, tuple[float, float]]] = {
+    PIXELS: (make_pixel_covariances, PIXEL_RANGE),
+    FRACTION: (constant_covariances, SHARES),
 }
-"""How each control makes covariances of boxes, and between which numbers the best is sought."""
+"""Covariances of boxes for each baseline, and the search range of its constant."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MeasuredImages:
-    """Detections and the images that they are of, those that are measured and those that a control is found on."""
+    """Detections, their images, and the images that are measured."""
 
     truth: GroundTruth
     found: Detections
@@ -330,34 +331,33 @@ def constant_sigma(
     seed: int = 0,
     run: Run | None = None,
 ) -> ResultTable:
-    """Give the same boxes no sigma, one for all, their own, and those of others.
+    """Compare PDQ of the same boxes with no, constant, own and shuffled standard deviations.
 
     Parameters
     ----------
     truth : GroundTruth, optional
         Default: `synthetic_truth`.
     detectors : mapping of str to Detections, optional
-        Detections of the truth's images, with covariances or without. Default: simulated detectors whose corners err in
-        known ways.
+        Detections in the images of `truth`, with or without covariances. Default: simulated detectors.
     kinds : sequence of str, optional
         Simulated detectors: some of the names of `KINDS`. Default: all.
     images : int
-        Simulated detectors: the first so many images are used.
+        Simulated detectors: number of images.
     repeats : int
-        Simulated detectors: how often corners are drawn.
+        Simulated detectors: number of random draws of the corners.
     parts : int
-        Given detections: images are dealt into so many parts, an even number, whose numbers tell how sure the whole is.
+        Given detections: number of parts of the images for the jackknife, an even number.
     steps : int
-        Of the search for the best constant. With 7 it ends within 15 % of the best, around which PDQ hardly changes.
+        Steps of the search for the best constant. With 7 it ends within 15% of the best, where PDQ hardly changes.
     seed : int
-        Of the draws, and of who gets whose sigmas.
+        Random seed of the corners and of the shuffled standard deviations.
     run : Run, optional
         Threads, progress, checkpoint.
 
     Returns
     -------
     ResultTable
-        `detector`, `sigmas` (plain, constant, share, own, shuffled), `repeat` (of given detections: the part of the
+        `detector`, `sigmas` (none, pixels, fraction, own, shuffled), `repeat` (for given detections: the part of the
         images); `PDQ`, `TP`, `FP`, `FN` and `chosen`, the constant, under every preset.
     """
     run = run or Run()
@@ -373,7 +373,7 @@ def constant_sigma(
         given = {name: fingerprint(found) for name, found in detectors.items()}
     if len(objects.image_ids) < 4:
         raise TooFewImagesError(
-            f"expected at least 4 images, half of them to choose on, but got {len(objects.image_ids)}"
+            f"expected at least 4 images, half of them for the fit, but got {len(objects.image_ids)}"
         )
     known: dict[tuple[Any, ...], Sequence[float]] = {}
 
@@ -383,8 +383,8 @@ def constant_sigma(
         for preset in run.presets:
             alone = dataclasses.replace(run, presets=[preset])
             chosen: Sequence[float] = (math.nan, math.nan)
-            if sigmas in CONTROLS:
-                # Parts of given images share what was found on each half.
+            if sigmas in BASELINES:
+                # Parts of given images share the constants of the two halves.
                 key = (detector, sigmas, preset, repeat if detectors is None else -1)
                 if key not in known:
                     known[key] = [_search_constant(alone, scene, sigmas, half, steps) for half in (0, 1)]
@@ -401,7 +401,7 @@ def constant_sigma(
         {"detector": name, "sigmas": sigmas, "repeat": repeat}
         for name in names
         for repeat in range(count)
-        for sigmas in (PLAIN, CONSTANT, SHARE, OWN, SHUFFLED)
+        for sigmas in (NONE, PIXELS, FRACTION, OWN, SHUFFLED)
         if sigmas not in (OWN, SHUFFLED) or detectors is None or _has_sigmas(detectors[name])
     ]
     circumstances: dict[str, Any] = {"seed": seed, "detectors": given, "parts": count, "steps": steps}
@@ -434,43 +434,43 @@ def _known(kinds: Sequence[str] | None) -> list[str]:
 
 
 def _parts(truth: GroundTruth, parts: int) -> int:
-    """Return how many parts images are dealt into: an even number, so that each part is in one half."""
+    """Return the number of parts of the images: even, so that each part lies in one half."""
     if parts < 2 or parts % 2:
         raise InputError(f"expected parts to be an even number, at least 2, but got {parts}")
     return max(min(parts, len(truth.image_ids) // 2 * 2), 2)
 
 
 def _check_detectors(detectors: Mapping[str, Detections], truth: GroundTruth) -> dict[str, Detections]:
-    """Return the detections in the truth's images; raise if there are none, or heatmaps, which have no sigma."""
+    """Return the detections in the images of the ground truth; raise if there are none, or for heatmaps."""
     kept = {}
     for name, found in detectors.items():
         inside = np.isin(found.image_ids, truth.image_ids)
         if not inside.any():
             raise InputError(
-                f"none of the {len(found):,} detections of {name} is in one of the truth's images",
+                f"none of the {len(found):,} detections of {name} is in an image of the ground truth",
                 file=found.source or None,
-                remedy="give the truth that they are of",
+                remedy="use the ground truth of these detections",
             )
         if found.has_heatmap.any():
-            raise InputError(f"{name} has heatmaps, which no sigma changes", file=found.source or None)
+            raise InputError(f"expected boxes, but {name} has heatmaps", file=found.source or None)
         kept[name] = found.select(inside)
     return kept
 
 
 def _version(scene: MeasuredImages, sigmas: str, chosen: Sequence[float], rng: np.random.Generator) -> Detections:
-    """Return the detections with the sigmas that are asked for."""
+    """Return the detections with one version of the standard deviations."""
     found = scene.found
-    if sigmas == PLAIN:
+    if sigmas == NONE:
         return found.replace(covariances=None)
-    if sigmas in CONTROLS:
+    if sigmas in BASELINES:
         half = split_in_halves(scene.truth.dataset.rows_of(found.image_ids))
-        return _inside(scene.truth, found, CONTROLS[sigmas][0](found.boxes, np.asarray(chosen)[half]))
+        return _inside(scene.truth, found, BASELINES[sigmas][0](found.boxes, np.asarray(chosen)[half]))
     assert scene.own is not None
     return _inside(scene.truth, found, scene.own if sigmas == OWN else scene.own[rng.permutation(len(found))])
 
 
 def _inside(truth: GroundTruth, found: Detections, covariances: Floats) -> Detections:
-    """Return detections with these covariances, pinned at the image border: constant sigmas as own ones."""
+    """Return detections with these covariances, with edges pinned at the image border."""
     spread = covariances.any(axis=(1, 2, 3))
     sizes = truth.dataset.shapes[truth.dataset.rows_of(found.image_ids)].astype(np.float64)
     boxes, kept = found.boxes.copy(), covariances.copy()
@@ -478,10 +478,10 @@ def _inside(truth: GroundTruth, found: Detections, covariances: Floats) -> Detec
     return found.replace(boxes=boxes, covariances=kept, extents=None)
 
 
-def _search_constant(run: Run, scene: MeasuredImages, control: str, half: int, steps: int) -> float:
+def _search_constant(run: Run, scene: MeasuredImages, baseline: str, half: int, steps: int) -> float:
     """Return the constant for one half of the images: the one with the highest PDQ on the other half."""
     (preset,) = run.presets
-    make, (least, most) = CONTROLS[control]
+    make, (least, most) = BASELINES[baseline]
     others = scene.truth.image_ids[split_in_halves(np.arange(len(scene.truth.image_ids))) != half]
     truth, found = scene.truth.select_images(others), scene.found.select(np.isin(scene.found.image_ids, others))
 
@@ -495,8 +495,8 @@ def _search_constant(run: Run, scene: MeasuredImages, control: str, half: int, s
 CONSTANT_SIGMA = Experiment(
     name="constant-sigma",
     section="none: ours",
-    varied="sigmas of the same boxes: none, one for all that other images chose, their own, those of others",
-    claim="one constant sigma has most of what PDQ pays for sigmas; own ones beat it where corners err unlike",
+    varied="standard deviations of the same boxes: none, a constant fitted on other images, own, shuffled",
+    claim="one constant has most of the gain in PDQ; own standard deviations exceed it if errors differ",
     function=constant_sigma,
     judge=claims_of_constant_sigma,
     draw=draw_constant_sigma,

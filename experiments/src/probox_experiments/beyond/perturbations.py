@@ -1,4 +1,4 @@
-"""Twenty ways to make the detections of an honest detector worse, each in one thing alone."""
+"""Twenty degradations of a calibrated detector, one property at a time."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 EXISTS = (2.0, 1.0)
-"""Existence, the probability that a proposal is of an object, has this beta distribution over all proposals."""
+"""Beta distribution of existence, the probability that a proposal contains an object."""
 RUNNER_UP = 0.7
-"""The share of what the most probable class leaves that the second one gets."""
+"""Fraction of the remaining probability for the second class."""
 HALF_PIXEL = np.array([0.0, 0.0, 0.5, 0.5])
-"""To PDQ a box ends with its last pixel, to measures of boxes a pixel later: corners lie halfway."""
+"""PDQ's boxes end with their last pixel, those of IoU a pixel later: corners lie halfway."""
 TRIES = 20
-"""So many places are drawn for a detection of nothing; the first that is clear of objects is taken."""
+"""Number of random places per false positive; the first that is clear of objects is used."""
 CLEAR = 0.1
-"""A place is clear of objects if its IoU with each is below this."""
+"""A place is clear of objects if its IoU with each of them is below this limit."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Drawn:
-    """What the detector says, and what it is about.
+    """Simulated detections and their objects.
 
     Parameters
     ----------
     found : Detections
         All detections.
     objects : (N,) int64
-        The row of the object that each is a detection of; -1: of nothing.
+        Row of the detected object; -1 for false positives.
     wide : (N,) bool
-        Those that stand for whatever else there may be: one in each image, hardly sure of anything.
+        Detections for missed objects: one per image, with large variance and low probability.
     """
 
     found: Detections
@@ -52,43 +52,42 @@ class Drawn:
     wide: Flags
 
     def replace(self, **columns: npt.ArrayLike | None) -> Drawn:
-        """Return the same with some columns of the detections changed."""
+        """Return a copy with some columns of the detections replaced."""
         if "label_probs" in columns:
             columns = {"labels": None, "scores": None, **columns}
         return dataclasses.replace(self, found=self.found.replace(**columns))
 
     def take(self, rows: Rows) -> Drawn:
-        """Return these detections, in this order; one may be there twice."""
+        """Return these detections, in this order; rows may repeat."""
         return Drawn(self.found.take(rows), self.objects[rows], self.wide[rows])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CalibratedDetector:
-    """Detects most objects of a ground truth, with errors of its corners and labels that it is honest about.
+    """Detects most objects of a ground truth, with calibrated corners and labels.
 
-    - **Corners** have Gaussian errors. Their sigma is a share of the box's side, which differs from object to object,
-      and is reported as it is.
-    - **Labels**: of a proposal it says that there is an object with probability o (`existence`), and if so, of its most
-      probable class with probability q (`certainty`). That class gets o q. There is an object in a share o of such
-      proposals, and the class is right in a share q of these. What o leaves of 1 is for background.
-    - **Misses**: objects below a size, and a share of the others.
-    - **Detections of nothing**: as many as existence asks for.
-    - Proposals whose most probable class is below a threshold are not reported. In their place stands a point in
-      the middle of each image, with sigmas of a third of the image, hardly sure of any class: something may have been
-      missed. Without it, PMB-NLL of a miss is infinite.
+    - **Corners** have Gaussian errors. Their standard deviation is a fraction of the box side, which differs between
+      objects, and is reported without change.
+    - **Labels**: a proposal contains an object with probability o (`existence`). Its most probable class is then right
+      with probability q (`certainty`), so the class gets o q. Background gets 1 - o. These probabilities are correct.
+    - **Misses**: small objects, and a fraction of the others.
+    - **False positives**: as many as existence requires.
+    - Proposals whose most probable class is below a threshold are not reported. Instead, each image has a point in
+      its middle, with a standard deviation of a third of the image and a low probability of all classes. Without it,
+      PMB-NLL of a missed object is infinite.
 
     Parameters
     ----------
     shares : (float, float)
-        Least and greatest sigma, as a share of the side; log-uniform between them.
+        Smallest and largest standard deviation, as a fraction of the side; log-uniform between them.
     least_sigma : float
-        No sigma is below this, in pixels.
+        Minimum of the standard deviations, in pixels.
     least_side : float
         Objects whose shorter side has fewer pixels are missed.
     miss_rate : float
-        The probability that another object is missed.
+        Probability that another object is missed.
     threshold : float
-        The least probability of the most probable class.
+        Minimum of the probability of the most probable class.
 
     Examples
     --------
@@ -105,14 +104,14 @@ class CalibratedDetector:
     threshold: float = 0.1
 
     def detect(self, truth: GroundTruth, seed: int | Sequence[int] = 0) -> Drawn:
-        """Return detections of all images; the same seed gives the same ones."""
+        """Return detections of all images. Equal seeds give equal detections."""
         rng = np.random.default_rng(seed)
         a, b = EXISTS
         boxes = truth.masks.boxes.astype(np.float64)
         sides = boxes[:, 2:] - boxes[:, :2] + 1.0
         seen = (rng.random(len(truth)) >= self.miss_rate) & (sides.min(axis=1) >= self.least_side) & ~truth.crowd
         rows = np.flatnonzero(seen)
-        # Of all proposals whose existence is o, a share o are of objects: that makes these distributions of the two.
+        # A fraction o of the proposals with existence o contain objects, which gives these two distributions.
         nothing = round(len(rows) * b / a) if len(rows) else 0
         existence = np.concatenate([rng.beta(a + 1, b, len(rows)), rng.beta(a, b + 1, nothing)])
         images = np.concatenate([truth.image_rows[rows], rng.integers(0, len(truth.image_ids), nothing)])
@@ -128,25 +127,25 @@ class CalibratedDetector:
         corners = order_corners(corners)
         kept = np.flatnonzero(probs.max(axis=1, initial=0.0) >= self.threshold)
         objects = np.concatenate([rows, np.full(nothing, -1)])
-        sure = made_of(truth, images[kept], corners[kept], sigmas[kept], probs[kept])
+        reported = made_of(truth, images[kept], corners[kept], sigmas[kept], probs[kept])
         wide = self._wide(truth)
         return Drawn(
-            Detections.concatenate([sure, wide]),
+            Detections.concatenate([reported, wide]),
             np.concatenate([objects[kept], np.full(len(wide), -1)]),
-            np.repeat([False, True], [len(sure), len(wide)]),
+            np.repeat([False, True], [len(reported), len(wide)]),
         )
 
     def _sigmas(self, rng: np.random.Generator, boxes: Floats) -> Floats:
-        """Return sigmas of x1, y1, x2, y2: one share for all sides of a box."""
+        """Return standard deviations of x1, y1, x2, y2: one fraction for all sides of a box."""
         sides = boxes[:, 2:] - boxes[:, :2] + 1.0
         low, high = np.log(self.shares).tolist()
         share = np.exp(rng.uniform(low, high, len(boxes)))
         return np.asarray(np.tile(np.maximum(share[:, None] * sides, self.least_sigma), 2))
 
     def _wide(self, truth: GroundTruth) -> Detections:
-        """Return a point in the middle of each image whose corners may be nearly anywhere, all classes alike.
+        """Return a point in the middle of each image with very large variance and equal class probabilities.
 
-        As a box it meets no object, so that measures of boxes have it last, as a false positive.
+        Its box overlaps no object, so it is the last false positive of metrics with IoU.
         """
         shapes = truth.dataset.shapes.astype(np.float64)
         boxes = np.tile(shapes / 2.0, 2)
@@ -156,7 +155,7 @@ class CalibratedDetector:
 
 
 def made_of(truth: GroundTruth, images: Rows, corners: Floats, sigmas: Floats, label_probs: Floats) -> Detections:
-    """Return detections from corners that end half a pixel after their last one, and sigmas of the four edges."""
+    """Return detections from corners, half a pixel after their last one, and standard deviations of the four edges."""
     return Detections(
         classes=truth.classes,
         image_ids=truth.image_ids[images],
@@ -168,7 +167,7 @@ def made_of(truth: GroundTruth, images: Rows, corners: Floats, sigmas: Floats, l
 
 
 def label_rows(top: Rows, second: Rows, existence: Floats, certainty: Floats, classes: int) -> Floats:
-    """Return label probabilities: o q of the first class, most of o (1 - q) of the second, the rest of the others."""
+    """Return label probabilities: o q for the first class, most of o (1 - q) for the second, the rest for others."""
     each = np.arange(len(top))
     if classes == 1:
         return existence[:, None]
@@ -181,13 +180,13 @@ def label_rows(top: Rows, second: Rows, existence: Floats, certainty: Floats, cl
 
 
 def _label_probs(rng: np.random.Generator, labels: Rows, existence: Floats, classes: int) -> Floats:
-    """Return label probabilities of things of these classes, honest about how often the most probable one is right."""
+    """Return calibrated label probabilities of objects of these classes."""
     count, each = len(labels), np.arange(len(labels))
     certainty = 0.5 + 0.5 * rng.beta(3.0, 1.0, count)
     right, runner_up = rng.random(count) < certainty, rng.random(count) < (RUNNER_UP if classes > 2 else 1.0)
     if classes == 1:
         return label_rows(labels, labels, existence, certainty, classes)
-    # If the first class is wrong, the true one is the second with the probability that it is given, or a further one.
+    # If the first class is wrong, the true class is the second one with its reported probability, else another one.
     lots = rng.random((count, classes))
     lots[each, labels] = -1.0
     top = np.where(right, labels, lots.argmax(axis=1))
@@ -197,7 +196,7 @@ def _label_probs(rng: np.random.Generator, labels: Rows, existence: Floats, clas
 
 
 def false_positive_boxes(rng: np.random.Generator, truth: GroundTruth, images: Rows) -> Floats:
-    """Return inclusive pixel boxes in these images, as large as objects are, where no object is."""
+    """Return inclusive pixel boxes in these images, with the sizes of objects, clear of objects."""
     whole = pixel_aligned(truth)
     sizes = whole.boxes[:, 2:] - whole.boxes[:, :2] if len(whole) else np.array([[20.0, 20.0]])
     shapes = truth.dataset.shapes.astype(np.float64)[images]
@@ -213,7 +212,7 @@ def false_positive_boxes(rng: np.random.Generator, truth: GroundTruth, images: R
     return np.asarray(tried[chosen, np.arange(len(images))].reshape(-1, 4))
 
 
-# --- Twenty ways to make the detections of an honest detector worse, each in one thing alone ---
+# --- Twenty degradations of a calibrated detector, one property at a time ---
 
 Change = Callable[[Drawn, GroundTruth, np.random.Generator], Drawn]
 
@@ -223,24 +222,24 @@ CONFIDENCE = 0.8
 TEMPERATURE = 0.5
 DUPLICATED = 0.2
 FALSE = 0.2
-"""How many detections of nothing are added, as a share of the detections."""
-SURE, UNSURE = 0.9, 0.05
-"""Their confidence; the unsure ones are below all others, whose threshold is 0.1."""
+"""Number of added false positives, as a fraction of the detections."""
+CONFIDENT, UNCERTAIN = 0.9, 0.05
+"""Their confidence; the uncertain ones are below all other detections, whose threshold is 0.1."""
 FALSE_SHARE = 0.05
-"""Their sigma, as a share of their side."""
+"""Their standard deviation, as a fraction of their side."""
 FALSE_CERTAINTY = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
 class Perturbation:
-    """One change for the worse.
+    """One degradation.
 
     Parameters
     ----------
     name : str
-        What tables and figures call it.
+        Name in tables and figures.
     change : callable
-        Takes what was drawn, the truth and random numbers; returns what becomes of it.
+        Takes detections, ground truth and a random generator; returns degraded detections.
     """
 
     name: str
@@ -254,13 +253,13 @@ def _shift(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
 
 
 def _resize(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator, *, by: float) -> Drawn:
-    """Make all boxes wider and higher by a share of their sides, or narrower and lower."""
+    """Enlarge all boxes by a fraction of their sides; negative fractions shrink them."""
     out = 0.5 * by * _sides(drawn.found)
     return _move(drawn, drawn.found.boxes + np.concatenate([-out, out], axis=1))
 
 
 def _jitter(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
-    """Move corners by as much again as they err."""
+    """Add a second random error of the same standard deviation to the corners."""
     boxes = drawn.found.boxes + _sigmas(drawn.found) * rng.standard_normal((len(drawn.found), 4))
     return _move(drawn, order_corners(boxes))
 
@@ -270,33 +269,33 @@ def _scale_sigmas(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator, *,
 
 
 def _constant(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
-    """Give all corners one sigma, the mean of all, in pixels."""
+    """Set all standard deviations to their mean in pixels."""
     sigmas = _sigmas(drawn.found)
     mean = sigmas[~drawn.wide].mean() if not drawn.wide.all() else 1.0
     return _with_sigmas(drawn, np.full_like(sigmas, mean))
 
 
 def _sigmas_shuffled(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
-    """Give every box the sigmas of another, as shares of its sides."""
+    """Shuffle standard deviations, as fractions of the sides, between boxes."""
     sides = np.tile(_sides(drawn.found), 2)
     shares = _sigmas(drawn.found) / sides
     return _with_sigmas(drawn, shares[_order(drawn, rng)] * sides)
 
 
 def _exchange_axes(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
-    """Exchange the sigmas of x and of y."""
+    """Exchange the standard deviations of x and y."""
     return _with_sigmas(drawn, _sigmas(drawn.found)[:, [1, 0, 3, 2]])
 
 
 def _correlate(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
-    """Claim that x and y of every corner are correlated by 0.9."""
+    """Report a correlation of 0.9 between x and y of every corner."""
     sigmas = _sigmas(drawn.found).reshape(-1, 2, 2)
     both = np.where(np.eye(2, dtype=bool), 1.0, CORRELATION)
     return _with_covariances(drawn, sigmas[..., :, None] * sigmas[..., None, :] * both)
 
 
 def _sharpen(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
-    """Square label distributions (temperature 1/2), existence kept."""
+    """Square label distributions (temperature 1/2) without changing existence."""
     probs = _probs(drawn)
     powers = probs ** (1.0 / TEMPERATURE)
     return _with_probs(drawn, powers / powers.sum(axis=1, keepdims=True) * probs.sum(axis=1, keepdims=True))
@@ -307,7 +306,7 @@ def _less_confident(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) 
 
 
 def _confidences_shuffled(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
-    """Give every detection the probabilities of another, the highest to the class that was the highest, and so on."""
+    """Shuffle label probabilities between detections; the ranking of classes stays."""
     probs = _probs(drawn)
     ranking = np.argsort(-probs, axis=1, kind="stable")
     values = np.take_along_axis(probs, ranking, axis=1)[_order(drawn, rng)]
@@ -334,12 +333,12 @@ def _duplicate(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Dr
 
 
 def _miss(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
-    """Leave out a tenth of the detections of objects."""
+    """Remove a tenth of the detections of objects."""
     return drawn.take(np.flatnonzero((rng.random(len(drawn.found)) >= TENTH) | (drawn.objects < 0)))
 
 
 def _with_false(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator, *, confidence: float) -> Drawn:
-    """Add a fifth more detections, of nothing, at one confidence."""
+    """Add a fifth more detections, all false positives of one confidence."""
     count, classes = round(FALSE * int((~drawn.wide).sum())), len(truth.classes)
     images = rng.integers(0, len(truth.image_ids), count)
     boxes = false_positive_boxes(rng, truth, images)
@@ -363,12 +362,12 @@ BOXES = (
     Perturbation("boxes jittered", _jitter),
 )
 SIGMAS = (
-    Perturbation("sigmas x 1/4", partial(_scale_sigmas, by=0.25)),
-    Perturbation("sigmas x 1/2", partial(_scale_sigmas, by=0.5)),
-    Perturbation("sigmas x 2", partial(_scale_sigmas, by=2.0)),
-    Perturbation("sigmas x 4", partial(_scale_sigmas, by=4.0)),
-    Perturbation("sigmas constant", _constant),
-    Perturbation("sigmas shuffled", _sigmas_shuffled),
+    Perturbation("std x 1/4", partial(_scale_sigmas, by=0.25)),
+    Perturbation("std x 1/2", partial(_scale_sigmas, by=0.5)),
+    Perturbation("std x 2", partial(_scale_sigmas, by=2.0)),
+    Perturbation("std x 4", partial(_scale_sigmas, by=4.0)),
+    Perturbation("std constant", _constant),
+    Perturbation("std shuffled", _sigmas_shuffled),
     Perturbation("x, y exchanged", _exchange_axes),
     Perturbation("correlated", _correlate),
 )
@@ -381,11 +380,11 @@ LABELS = (
 COUNTS = (
     Perturbation("duplicates", _duplicate),
     Perturbation("misses", _miss),
-    Perturbation("false, unsure", partial(_with_false, confidence=UNSURE)),
-    Perturbation("false, sure", partial(_with_false, confidence=SURE)),
+    Perturbation("false, uncertain", partial(_with_false, confidence=UNCERTAIN)),
+    Perturbation("false, confident", partial(_with_false, confidence=CONFIDENT)),
 )
 PERTURBATIONS = (*BOXES, *SIGMAS, *LABELS, *COUNTS)
-"""All of them. The wide boxes, which stand for what may have been missed, are less confident and else left alone."""
+"""All degradations. Of the wide boxes only the confidence is changed."""
 
 
 def _sides(found: Detections) -> Floats:
@@ -394,7 +393,7 @@ def _sides(found: Detections) -> Floats:
 
 
 def _sigmas(found: Detections) -> Floats:
-    """Return the sigmas of x1, y1, x2, y2."""
+    """Return the standard deviations of x1, y1, x2, y2."""
     assert found.covariances is not None
     return np.sqrt(np.diagonal(found.covariances, axis1=2, axis2=3).reshape(-1, 4))
 
@@ -404,14 +403,14 @@ def _probs(drawn: Drawn) -> Floats:
 
 
 def _order(drawn: Drawn, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return the rows in random order; the wide ones stay where they are."""
+    """Return the rows in random order; wide boxes keep their place."""
     order, others = np.arange(len(drawn.found)), np.flatnonzero(~drawn.wide)
     order[others] = rng.permutation(others)
     return order
 
 
 def _move(drawn: Drawn, boxes: Floats) -> Drawn:
-    """Return other boxes, as much wider than their corners are apart as before."""
+    """Return detections with other corners and the same margin between corners and extent."""
     kept = np.where(drawn.wide[:, None], drawn.found.boxes, boxes)
     more = drawn.found.extents - (drawn.found.boxes[:, 2:] - drawn.found.boxes[:, :2])
     return drawn.replace(boxes=kept, extents=kept[:, 2:] - kept[:, :2] + more)
@@ -430,39 +429,39 @@ def _with_probs(drawn: Drawn, probs: Floats) -> Drawn:
     return drawn.replace(label_probs=np.where(drawn.wide[:, None], _probs(drawn), probs).astype(np.float32))
 
 
-# --- How clearly each measure notices each change of a detector: paired differences in standard errors ---
+# --- Response of each metric to each degradation: paired differences in standard errors ---
 
 BASE = "none"
-"""What the table calls detections that nothing was done to."""
+"""Name of the unchanged detections in the table."""
 LIMIT = 5.0
-"""From so many standard errors on a change counts as noticed.
+"""A change counts as detected from this number of standard errors.
 
-With eight repeats a measure that notices nothing gets there once in 640 cells (Student's t, 7 degrees of freedom),
-about once in a matrix of 20 x 24. With a limit of 3 it would be ten cells.
+With eight repeats a metric without response reaches it once in 640 cells (Student's t, 7 degrees of freedom), about
+once in a matrix of 20 x 24. With a limit of 3 it would be ten cells.
 """
 UNCHANGED = 1e-9
-"""Numbers that differ by no more than this, relative to their size, are the same: sums have rounding errors."""
+"""Relative tolerance for equal numbers; sums have rounding errors."""
 MOST = 999.0
-"""What a difference that is the same in all repeats, whose standard error is 0, counts as; and all above it."""
+"""Upper limit of z, also used if the standard error is 0."""
 LEAST_REPEATS = 3
 IDEALS = {"NEES": 4.0, "coverage_90": 0.9}
-"""What numbers should be of which neither high nor low is better."""
+"""Target values of metrics for which neither high nor low is better."""
 SHOWN = 8
-"""How many cells a verdict lists."""
+"""Number of cells listed in a claim."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What a measure makes of a change.
+    """Response of a metric to a degradation.
 
     Parameters
     ----------
     measure, perturbation : str
-        The column of the measure's number, and the change.
+        Column of the metric, and name of the degradation.
     z : float
-        Mean paired difference over its standard error; 0: the same number in all repeats; NaN: not measured.
+        Mean paired difference over its standard error; 0 if all repeats are equal, NaN if not measured.
     harm : int
-        1 if the number got worse on average, -1 if it got better, 0 if neither, or nobody can say.
+        1 if the metric got worse on average, -1 if it improved, 0 if neither or unknown.
     """
 
     measure: str
@@ -472,17 +471,17 @@ class Cell:
 
     @property
     def seen(self) -> bool:
-        """Return whether the change counts as noticed."""
+        """Whether the change counts as detected."""
         return abs(self.z) >= LIMIT
 
     @property
     def worse(self) -> bool:
-        """Return whether it is noticed, and for the worse."""
+        """Whether the change is detected and the metric got worse."""
         return self.seen and self.harm > 0
 
     @property
     def better(self) -> bool:
-        """Return whether it is noticed, and for the better."""
+        """Whether the change is detected and the metric improved."""
         return self.seen and self.harm < 0
 
     def __str__(self) -> str:
@@ -496,14 +495,14 @@ class Matrix:
     Parameters
     ----------
     table : ResultTable
-        `perturbation` ("none" for the detections as they were), `repeat`; numbers by the keys of measures' headlines.
+        `perturbation` ("none" for unchanged detections), `repeat`; one column per headline key of the metrics.
 
     Attributes
     ----------
     repeats : int
-        How many repeats have detections as they were.
+        Number of repeats with unchanged detections.
     perturbations, measures : tuple of str
-        Rows and columns. A number that depends on the preset has a column for each.
+        Rows and columns. A value that depends on the preset has a column per preset.
     """
 
     def __init__(self, table: ResultTable) -> None:
@@ -521,21 +520,21 @@ class Matrix:
         }
 
     def __getitem__(self, key: tuple[str, str]) -> Cell:
-        """Return the cell of a measure and a perturbation."""
+        """Return the cell of a metric and a perturbation."""
         return self._cells[key]
 
     def columns_of(self, measure: str) -> list[str]:
-        """Return the columns of a measure's number: of PDQ one for each preset; none if it was not measured."""
+        """Return the columns of a metric, one per preset for PDQ; empty if it was not measured."""
         if measure == PDQ.headline.key:
             return [column for column in presets_in(self.table).values() if column in self._columns]
         return [measure] if measure in self._columns else []
 
     def cells(self, measures: Sequence[str], perturbations: Sequence[str]) -> list[Cell]:
-        """Return the cells that were measured of these measures, PDQ under every preset, and perturbations."""
+        """Return the measured cells of these metrics (PDQ under every preset) and perturbations."""
         return [cell for cell in self._chosen(measures, perturbations) if not math.isnan(cell.z)]
 
     def find_changed(self, measures: Sequence[str], perturbations: Sequence[str]) -> list[Cell]:
-        """Return the cells whose numbers changed, but in too few repeats to tell by how many standard errors."""
+        """Return the cells whose numbers changed, with too few repeats for standard errors."""
         unclear = [cell for cell in self._chosen(measures, perturbations) if math.isnan(cell.z)]
         numbers = [np.concatenate(self.values(cell.measure, cell.perturbation)) for cell in unclear]
         return [cell for cell, of in zip(unclear, numbers, strict=True) if len(of) and not np.isnan(of).any()]
@@ -545,11 +544,11 @@ class Matrix:
         return [self._cells[c, name] for name in perturbations if name in self.perturbations for c in columns]
 
     def every(self) -> list[Cell]:
-        """Return all cells that were measured."""
+        """Return all measured cells."""
         return [cell for cell in self._cells.values() if not math.isnan(cell.z)]
 
     def values(self, column: str, perturbation: str) -> tuple[Floats, Floats]:
-        """Return the numbers of all repeats, as they were and after a change."""
+        """Return the numbers of all repeats, before and after a change."""
         base, changed = self._rows[BASE], self._rows.get(perturbation, {})
         pairs = [(row[column], changed[repeat][column]) for repeat, row in base.items() if repeat in changed]
         before, after = np.array(pairs, np.float64).reshape(-1, 2).T
@@ -562,7 +561,7 @@ class Matrix:
 
 
 def _headlines(table: ResultTable) -> Iterator[tuple[str, Column]]:
-    """Yield the columns of a table that are the headlines of measures."""
+    """Yield the columns of a table that are headlines of metrics."""
     for measure in MEASURES:
         key = measure.headline.key
         named = presets_in(table, key).values() if measure is PDQ else [key] if key in table else []
@@ -570,7 +569,7 @@ def _headlines(table: ResultTable) -> Iterator[tuple[str, Column]]:
 
 
 def _standard_errors(before: Floats, after: Floats) -> float:
-    """Return the mean difference over its standard error (ddof 1), between -MOST and MOST; 0 if nothing changed."""
+    """Return the mean difference over its standard error (ddof 1), clipped to -MOST and MOST; 0 if nothing changed."""
     differences = after - before
     if not len(differences) or np.isnan(differences).any():
         return math.nan
@@ -595,10 +594,10 @@ def _harm(headline: Column, before: Floats, after: Floats) -> int:
     return 0 if math.isnan(gone) else int(np.sign(gone))
 
 
-# --- claims about cells ---
+# --- Claims on cells ---
 
 Asked = Mapping[tuple[str, ...], Sequence[str]]
-"""Which measures, by their headlines, and which perturbations."""
+"""Metrics, by their headline keys, and their perturbations."""
 
 
 def _select_cells(matrix: Matrix, asked: Asked) -> list[Cell]:
@@ -606,50 +605,50 @@ def _select_cells(matrix: Matrix, asked: Asked) -> list[Cell]:
 
 
 def has_repeats(matrix: Matrix) -> bool:
-    """Return whether there are repeats enough for standard errors."""
+    """Return whether there are enough repeats for standard errors."""
     return matrix.repeats >= LEAST_REPEATS
 
 
-def claim_noticed(claim: str, matrix: Matrix, asked: Asked, harm: int = 0, explanation: str = "") -> Claim:
-    """Return the claim that measures notice changes; with a `harm` of 1 for the worse, of -1 for the better."""
-    how = {0: "", 1: ", for the worse", -1: ", for the better"}[harm]
+def claim_detected(claim: str, matrix: Matrix, asked: Asked, harm: int = 0, explanation: str = "") -> Claim:
+    """Return the claim that metrics detect changes; `harm` 1 requires that they get worse, -1 that they improve."""
+    how = {0: "", 1: ", worse", -1: ", better"}[harm]
     required = f"|z| of at least {LIMIT:g} in every cell{how}"
     cells = _select_cells(matrix, asked) if has_repeats(matrix) else []
     failing = [cell for cell in cells if not cell.seen or (harm and cell.harm != harm)]
     least = min(cells, key=lambda cell: abs(cell.z), default=None)
-    return _verdict(claim, cells, failing, f"least: {least}", required, explanation)
+    return _claim_on_cells(claim, cells, failing, f"least: {least}", required, explanation)
 
 
-def claim_blind(claim: str, matrix: Matrix, asked: Asked) -> Claim:
-    """Return the claim that measures do not notice changes."""
+def claim_undetected(claim: str, matrix: Matrix, asked: Asked) -> Claim:
+    """Return the claim that metrics do not detect changes."""
     cells = _select_cells(matrix, asked) if has_repeats(matrix) else []
     most = max(cells, key=lambda cell: abs(cell.z), default=None)
     failing = [cell for cell in cells if cell.seen]
-    return _verdict(claim, cells, failing, f"greatest: {most}", f"|z| below {LIMIT:g} in every cell")
+    return _claim_on_cells(claim, cells, failing, f"greatest: {most}", f"|z| below {LIMIT:g} in every cell")
 
 
 def claim_unchanged(claim: str, matrix: Matrix, asked: Asked) -> Claim:
-    """Return the claim that measures give the same numbers, whatever is changed."""
+    """Return the claim that metrics are identical after changes."""
     changed = [cell for measures, names in asked.items() for cell in matrix.find_changed(measures, names)]
-    cells = [*changed, *_select_cells(matrix, asked)]  # one repeat is enough to tell that a number is another one
+    cells = [*changed, *_select_cells(matrix, asked)]  # one repeat is enough to show a difference
     failing = [cell for cell in cells if cell.z != 0.0]
     most = changed[0] if changed else max(cells, key=lambda cell: abs(cell.z), default=None)
     required = f"the same number in every repeat, within {UNCHANGED:g}"
-    return _verdict(claim, cells, failing, f"greatest: {most}", required)
+    return _claim_on_cells(claim, cells, failing, f"greatest: {most}", required)
 
 
 def list_cells(cells: Sequence[Cell]) -> str:
-    """Return cells in words, not too many."""
+    """Return cells as text, at most `SHOWN` of them."""
     more = f" and {len(cells) - SHOWN} more" if len(cells) > SHOWN else ""
     return ", ".join(map(str, cells[:SHOWN])) + more
 
 
-def _verdict(
+def _claim_on_cells(
     claim: str, cells: Sequence[Cell], failing: Sequence[Cell], extreme: str, required: str, explanation: str = ""
 ) -> Claim:
     if not cells:
         return not_measured(claim, required)
-    wrong = f"; not so: {list_cells(failing)}" if failing else ""
+    wrong = f"; failing: {list_cells(failing)}" if failing else ""
     measured = f"{len(cells) - len(failing)} of {len(cells)} cells; {extreme}{wrong}"
     numbers = {f"{cell.measure} by {cell.perturbation}": cell.z for cell in (failing or cells)}
     return Claim(claim, not failing, measured, required, numbers, explanation)

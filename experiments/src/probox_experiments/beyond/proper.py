@@ -1,18 +1,16 @@
-"""Is PDQ proper? Which sigma, and which label probability, each score asks for where the truth is known.
+"""Propriety of PDQ: the standard deviation and label probability with the best score, for known distributions.
 
-A score is proper if nobody can expect more than by reporting what he believes: of all reports the true distribution is
-the best. Here detections report boxes, and the true edges are drawn around them from a distribution that we know.
-Where errors are Gaussian with sigma s, a proper score is best with the report s. Where they have heavier tails, no
-Gaussian is right, and scores differ in how much they fear a far outlier. The same with labels: an object is of class A
-with probability q, and a proper score is best with the report q.
+A score is proper if reporting the true distribution is optimal on average. Here detections report boxes, and the true
+edges are drawn around them from a known distribution. If errors are Gaussian with standard deviation σ, a proper score
+is best with the report σ. With heavier tails no Gaussian is correct, and scores differ in their penalty for outliers.
+Labels are analogous: an object is of class A with probability q, and a proper score is best with the report q.
 
-What was foreseen of PDQ. An edge that is off by r costs, pixel by pixel across it, sigma g(r / sigma), where
-g(u) = integral over t < u of -ln(1 - Phi(t)) + integral over t > u of -ln Phi(t): a log score, so its mean is least at
-the right sigma. The logarithm of pPDQ is minus half the sum of these over four edges, divided by the side of the
-object. But PDQ is the mean of pPDQ itself, which is bounded: a pair that is lost is lost, and counts less than it
-would in a mean of logarithms. So PDQ asks for less than the true sigma, the more so the smaller the object: by about
-0.45 sigma / side, as the maximum of the mean of exp(-sigma g / 2 side) says. On top of that, preset `reference` takes
-probabilities below 0.0027 for 0, which makes outliers dear, and asks for 6 % more.
+Prediction for PDQ. An edge with error r costs σ g(r / σ), summed over the pixels across it, where
+g(u) = integral over t < u of -ln(1 - Φ(t)) + integral over t > u of -ln Φ(t). This is a log score, so its mean has its
+minimum at the true σ. The logarithm of pPDQ is minus half the sum over four edges, divided by the side of the object.
+PDQ, however, is the mean of pPDQ itself, which is bounded below, so bad pairs count less than in a mean of logarithms.
+PDQ is therefore best below the true σ, by about 0.45 σ / side: the maximum of the mean of exp(-σ g / 2 side). Preset
+`reference` also sets probabilities below 0.0027 to 0. This penalizes outliers more and raises the best σ by 6%.
 """
 
 from __future__ import annotations
@@ -45,15 +43,15 @@ from probox_experiments.experiment import Experiment
 from probox_experiments.running import Run
 from probox_experiments.synthetic import evenly
 
-# --- Is PDQ proper? Which sigma, and which label probability, each score asks for where the truth is known ---
+# --- The experiment ---
 
 LEAST = 1e-7
-"""pPDQ counts as at least this in its logarithm: of pixels with probability 0 alone it is the root of 1e-14."""
+"""Lower limit of pPDQ in its logarithm: the root of 1e-14, its value if all pixels have probability 0."""
 OF_BOXES = ("nll", "energy", "crps", "pmb-nll")
 OF_SMALL = ("nll", "pmb-nll")
 OF_LABELS = ("brier", "ignorance")
 OTHERS = ("rms", "log_pPDQ", "NLL", "energy", "CRPS", "PMB_NLL", "Brier", "ignorance")
-"""What only some points have."""
+"""Columns of some points only."""
 
 
 def proper(
@@ -68,43 +66,43 @@ def proper(
     seed: int = 0,
     run: Run | None = None,
 ) -> ResultTable:
-    """Report one sigma or another, one label probability or another, and measure what each score says.
+    """Vary the reported standard deviation, or the reported label probability, and compute all scores.
 
     Parameters
     ----------
     boxes : int
-        How many in a repeat, each in an image of its own.
+        Boxes per repeat, each in its own image.
     side : int
-        Of the boxes that every score is asked about, with errors of three distributions of scale 3; in pixels.
+        Side in pixels of the boxes for all scores, with errors of three distributions of scale 3.
     sides : sequence of int
-        Of those that PDQ alone is asked about, with Gaussian errors; of the least, NLL and PMB-NLL as well. There are
-        twice as many of each.
+        Sides of the boxes for PDQ only, with Gaussian errors; for the smallest also NLL and PMB-NLL. There are twice
+        as many boxes of each.
     sigmas : sequence of float, optional
-        The one sigma of all edges, in pixels. Default: some around what each kind of errors may ask for.
+        Standard deviation of all edges, in pixels. Default: a grid around the expected optimum of each distribution.
     shares : sequence of float
-        The share of objects of class A among objects that look alike; twentieths.
+        Fraction of objects of class A, in twentieths.
     probabilities : sequence of float
-        The reported probability of A, between 0 and 1; the rest is B's.
+        Reported probability of A, between 0 and 1; B gets the rest.
     repeats, seed : int
-        How often errors are drawn, and where that begins; all sigmas see the same errors.
+        Number of random draws of errors, and their seed; all standard deviations use the same errors.
     run : Run, optional
         Threads, progress, checkpoint.
 
     Returns
     -------
     ResultTable
-        `study` ("sigma" or "label"), `errors`, `side`, `repeat`, `sigma`; `share`, `probability`, `named` (whether
-        detections name the object's class, or the likelier one); `PDQ`, `PDQ_paper`; `rms`, the root of the mean
-        squared error that was drawn; the mean of the logarithm of pPDQ under `paper`, `log_pPDQ`; `NLL`, `energy`,
-        `CRPS`, `PMB_NLL`, `Brier`, `ignorance`, of which less is better.
+        `study` ("sigma" or "label"), `errors`, `side`, `repeat`, `sigma`; `share`, `probability`, `named` (detections
+        name the object's class, or the likelier one); `PDQ`, `PDQ_paper`; `rms`, the root mean square of the drawn
+        errors; `log_pPDQ`, the mean logarithm of pPDQ under `paper`; `NLL`, `energy`, `CRPS`, `PMB_NLL`, `Brier`,
+        `ignorance` (lower is better).
     """
     run = run or Run()
     for name, given in (("shares", shares), ("probabilities", probabilities)):
         if not all(0 < value < 1 for value in given):
             raise InputError(f"expected {name} between 0 and 1, but got {', '.join(f'{value:g}' for value in given)}")
     if (least := min((side, *sides))) < 1:
-        raise InputError(f"expected sides of at least a pixel, but got {least}")
-    drawn = lru_cache(maxsize=1)(drawn_around_boxes)  # once for all sigmas
+        raise InputError(f"expected sides of at least one pixel, but got {least}")
+    drawn = lru_cache(maxsize=1)(drawn_around_boxes)  # once for all standard deviations
 
     def of_sigma(errors: str, width: int, repeat: int, sigma: float) -> dict[str, float]:
         every = width == side
@@ -119,11 +117,11 @@ def proper(
     def point(study: str, **settings: Any) -> dict[str, float]:
         if study == "label":
             chosen = {name: settings[name] for name in ("share", "probability", "named")}
-            told = run.measure(*draw_labels(**chosen), measures=OF_LABELS)
+            measured = run.measure(*draw_labels(**chosen), measures=OF_LABELS)
         else:
-            told = of_sigma(settings["errors"], settings["side"], settings["repeat"], settings["sigma"])
-        pdq = {name: value for name, value in told.items() if name not in OTHERS}
-        return pdq | {name: told.get(name, math.nan) for name in OTHERS}
+            measured = of_sigma(settings["errors"], settings["side"], settings["repeat"], settings["sigma"])
+        pdq = {name: value for name, value in measured.items() if name not in OTHERS}
+        return pdq | {name: measured.get(name, math.nan) for name in OTHERS}
 
     empty = {"share": math.nan, "probability": math.nan, "named": ""}
     points = [
@@ -140,12 +138,12 @@ def proper(
         for share in shares
         for probability in probabilities
     ]
-    # Which boxes are asked about by which scores depends on the sides.
+    # The sides determine the scores of each box.
     return run.table("proper", points, point, seed=seed, boxes=boxes, every=side, least=min(sides, default=side))
 
 
 def _mean_logarithm(truth: GroundTruth, found: Detections, run: Run) -> float:
-    """Return the mean of ln pPDQ under `paper`; no summary has it, so it is made of the qualities of single pairs."""
+    """Return the mean of ln pPDQ under `paper`, computed from single pairs because summaries do not contain it."""
     convention = Convention.preset("paper", **run.changes)
     table = evaluate(truth, found, convention=convention, measures=("pdq",), threads=run.threads).detections
     return float(np.log(np.maximum(np.nan_to_num(table.quality("pPDQ")), LEAST)).mean())
@@ -154,9 +152,9 @@ def _mean_logarithm(truth: GroundTruth, found: Detections, run: Run) -> float:
 PROPER = Experiment(
     name="proper",
     section="none: ours",
-    varied="one reported sigma, with Gaussian, Laplace and Student errors; one reported label probability",
-    claim="NLL, energy score, CRPS and PMB-NLL ask for the truth; PDQ asks for less than the true sigma of small "
-    "objects, and for more than the true probability of a label",
+    varied="reported standard deviation, with Gaussian, Laplace and Student errors; reported label probability",
+    claim="NLL, energy score, CRPS and PMB-NLL are best at the true values; PDQ is best below the true standard "
+    "deviation for small objects, and above the true label probability",
     function=proper,
     judge=claims_of_proper,
     draw=draw_proper,

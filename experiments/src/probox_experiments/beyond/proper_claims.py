@@ -1,4 +1,4 @@
-"""What was foreseen of scores that are proper and of those that are not, and what became of it."""
+"""Claims on proper and improper scores, and their figure."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from probox_experiments.figures import (
 )
 from probox_experiments.synthetic import boxes_truth
 
-# --- Detections whose errors and labels follow distributions that we know ---
+# --- Detections whose errors and labels follow known distributions ---
 
 
 SCALE = 3.0
-"""Of the errors of all four edges, in pixels: sigma of Gaussian ones."""
+"""Scale of the errors of all four edges in pixels; the standard deviation of Gaussian errors."""
 FREEDOM = 2.5
-"""Degrees of freedom of Student's t: its variance is 5 times the squared scale, and has no variance itself."""
+"""Degrees of freedom of Student's t: its variance is 5 times the squared scale, its fourth moment is infinite."""
 
 ERRORS: Mapping[str, Callable[[np.random.Generator, tuple[int, ...]], Floats]] = {
     "gaussian": lambda rng, shape: rng.standard_normal(shape),
@@ -58,18 +58,18 @@ def _steps(step: float, first: int, last: int) -> tuple[float, ...]:
 
 
 SIGMAS = {"gaussian": _steps(0.08, -2, 2), "laplace": _steps(0.1, 1, 7), "student": _steps(0.12, 1, 10)}
-"""The sigmas to try, around what scores may ask for."""
+"""Grid of reported standard deviations, around the expected optima."""
 
 MARGIN = 150
-"""From a box to the border of its image, in pixels."""
+"""Distance from a box to the border of its image in pixels."""
 LAST_PIXEL = np.array([0.0, 0.0, 1.0, 1.0])
 """Boxes end with their last pixel, one before their far edges."""
 LOW = frozenset(("NLL", "energy", "CRPS", "PMB_NLL", "Brier", "ignorance"))
-"""Of these scores, less is better."""
+"""Scores for which lower is better."""
 NAMED = ("object's", "likelier")
-"""Which class detections name: with the object's own, whoever pairs by class finds every object."""
+"""Class named by detections: with the object's class, matching within classes finds every object."""
 OBJECTS = 20
-"""Of the study of labels; shares are multiples of one in so many."""
+"""Number of objects in the study of labels; fractions are multiples of 1/20."""
 
 
 def drawn_around_boxes(errors: str, side: int, boxes: int, seed: tuple[int, int]) -> tuple[GroundTruth, Floats]:
@@ -79,7 +79,7 @@ def drawn_around_boxes(errors: str, side: int, boxes: int, seed: tuple[int, int]
     first = MARGIN + rng.random((boxes, 1, 2))  # anywhere in a pixel
     means = np.concatenate([first, first + side], axis=1)
     edges = (means + SCALE * ERRORS[errors](rng, means.shape)).clip(0, image)
-    while (turned := edges[:, 1] - edges[:, 0] < 1).any():  # an object has a pixel at least
+    while (turned := edges[:, 1] - edges[:, 0] < 1).any():  # an object has at least one pixel
         row, axis = np.nonzero(turned)
         again = means[row, :, axis] + SCALE * ERRORS[errors](rng, (len(row), 2))
         edges[row, :, axis] = again.clip(0, image)
@@ -102,7 +102,7 @@ def report_sigma(means: Floats, sigma: float) -> Detections:
 
 
 def draw_labels(share: float, probability: float, named: str) -> tuple[GroundTruth, Detections]:
-    """Return objects of class A, a share of them, and of class B, with perfect boxes that all say the same of both."""
+    """Return objects of class A (a fraction) and B, and perfect boxes with equal label probabilities."""
     labels = (np.arange(OBJECTS) >= round(share * OBJECTS)).astype(np.int32)
     pixels = np.tile(np.array([4, 4, 7, 7], np.int32), (OBJECTS, 1))
     each = np.arange(OBJECTS)
@@ -118,17 +118,17 @@ def draw_labels(share: float, probability: float, named: str) -> tuple[GroundTru
     return truth, found
 
 
-# --- What was foreseen of reported label probabilities, and what became of it ---
+# --- Claims on reported label probabilities ---
 
 
 def best_probability(share: npt.ArrayLike) -> Floats:
-    """Return the p that makes q sqrt(p) + (1 - q) sqrt(1 - p) most, for a class that is right with probability q."""
+    """Return the p that maximizes q sqrt(p) + (1 - q) sqrt(1 - p), for a class that is right with probability q."""
     q = np.asarray(share, dtype=np.float64)
     return np.asarray(q**2 / (q**2 + (1 - q) ** 2))
 
 
 def claims_of_labels(table: ResultTable) -> list[Claim]:
-    """Judge which reported probability PDQ, Brier score and ignorance ask for."""
+    """Return the claims on the best reported probability for PDQ, Brier score and ignorance."""
     labels = table.where(study="label")
     rows, likelier = labels.where(named=NAMED[0]), labels.where(named=NAMED[1])
     q, p = labels["share"], labels["probability"]
@@ -144,22 +144,22 @@ def claims_of_labels(table: ResultTable) -> list[Claim]:
             rows,
             list(presets_in(rows).values()),
             best_probability,
-            _price_of_honesty(rows),
+            _cost_of_calibration(rows),
         ),
         _label_choice("Brier score and ignorance are best with p = q", rows, ["Brier", "ignorance"], np.asarray),
         _label_choice(
-            "Where pairs are sought among detections that name the object's class, and these name the likelier one, "
-            "Brier score and ignorance are best with the surest p",
+            "If pairs are matched within classes, and detections name the likelier class, Brier score and ignorance "
+            "are best with the highest p",
             likelier.take(likelier["share"] > 0.5),
             ["Brier", "ignorance"],
             lambda share: np.full(np.shape(share), likelier["probability"].max(initial=0.0)),
-            "Objects of the other class are in no pair, so what is said of them costs nothing.",
+            "Objects of the other class are unmatched and do not count.",
         ),
     ]
 
 
 def best_reports(rows: ResultTable, score: str) -> dict[float, float]:
-    """Return the reported probability with the best score for each share."""
+    """Return the reported probability with the best score for each fraction q."""
     sign = -1.0 if score in LOW else 1.0
     best = {}
     for share in np.unique(rows["share"]).tolist():
@@ -172,50 +172,50 @@ def _label_choice(
     words: str,
     rows: ResultTable,
     scores: Sequence[str],
-    foreseen: Callable[[Floats], Floats],
+    predicted: Callable[[Floats], Floats],
     explanation: str = "",
 ) -> Claim:
-    """Return the claim that scores are best with the foreseen probability, as far as the grid can tell."""
+    """Return the claim that scores are best with the predicted probability, within the grid's resolution."""
     grid = np.unique(rows["probability"])
     if len(grid) < 3 or not scores:
         return not_measured(words, "three probabilities or more")
     step = float(np.diff(grid).max())
-    told, off = [], {}
+    described, off = [], {}
     for score in scores:
         best = best_reports(rows, score)
-        wanted = foreseen(np.array(list(best)))
+        wanted = predicted(np.array(list(best)))
         off[score] = float(np.abs(np.array(list(best.values())) - wanted).max())
-        told.append(f"{score}: " + ", ".join(f"{p:g} for q = {q:g}" for q, p in best.items()))
+        described.append(f"{score}: " + ", ".join(f"{p:g} for q = {q:g}" for q, p in best.items()))
     return Claim(
         words,
         all(distance <= step * (1 + 1e-9) for distance in off.values()),
-        "; ".join(told),
-        f"the foreseen p, at most a step of {step:.3g} off",
-        {f"farthest off, {score}": distance for score, distance in off.items()},
+        "; ".join(described),
+        f"within a grid step of {step:.3g} of the predicted p",
+        {f"largest difference, {score}": distance for score, distance in off.items()},
         explanation,
     )
 
 
-def _price_of_honesty(rows: ResultTable) -> str:
-    """Return in words what reporting q costs at most, of the shares that are among the probabilities."""
+def _cost_of_calibration(rows: ResultTable) -> str:
+    """Return a sentence on the largest cost of reporting q, for fractions that are among the probabilities."""
     lost: dict[float, float] = {}
     for column in presets_in(rows).values():
         for share in np.unique(rows["share"]).tolist():
             one = rows.where(share=share)
-            honest = one[column][np.isclose(one["probability"], share)]
-            if len(honest):
-                lost[share] = max(lost.get(share, 0.0), 1 - float(honest[0]) / float(one[column].max()))
+            calibrated = one[column][np.isclose(one["probability"], share)]
+            if len(calibrated):
+                lost[share] = max(lost.get(share, 0.0), 1 - float(calibrated[0]) / float(one[column].max()))
     if not lost:
         return ""
     worst = max(lost, key=lambda share: lost[share])
-    return f"Reporting q itself costs up to {100 * lost[worst]:.2g} % of PDQ, most where q is {worst:g}."
+    return f"Reporting q costs up to {100 * lost[worst]:.2g}% of PDQ, most for q = {worst:g}."
 
 
-# --- What was foreseen of scores that are proper and of those that are not, and what became of it ---
+# --- Claims on reported standard deviations ---
 
 
 PROPER_SCORES = ("NLL", "energy", "CRPS", "PMB_NLL", "log_pPDQ")
-"""Those that should be best at the truth where errors are Gaussian."""
+"""Scores that are expected to be best at the true standard deviation of Gaussian errors."""
 PAPER, REFERENCE = column_of("PDQ", "paper"), column_of("PDQ", "reference")
 
 IN_WORDS = {
@@ -228,12 +228,12 @@ IN_WORDS = {
     REFERENCE: "PDQ under `reference`",
 }
 OF_ERRORS = {
-    "gaussian": f"Gaussian errors of sigma {SCALE:g}",
+    "gaussian": f"Gaussian errors of std {SCALE:g}",
     "laplace": f"Laplace errors of scale {SCALE:g}",
     "student": f"Student errors of scale {SCALE:g}",
 }
 
-FORESEEN = {
+PREDICTED = {
     ("gaussian", PAPER): 2.9,
     ("gaussian", REFERENCE): 3.13,
     ("laplace", "NLL"): 4.24,
@@ -248,61 +248,56 @@ FORESEEN = {
     ("student", "CRPS"): 3.93,
     ("student", REFERENCE): 5.84,
 }
-"""Sigmas for objects 100 pixels wide. The first, and the first three of Student errors, were guessed before there was
-the theory of module `experiment`. PDQ's others come from it, CRPS's from its derivative, NLL's are the root of the mean
-squared error, and the energy score's come from many draws of errors alone."""
+"""Predicted standard deviations for objects 100 pixels wide. The first, and the first three of Student errors, are
+guesses from before the theory of module `proper`. PDQ's others follow from the theory, CRPS's from its derivative,
+NLL's from the root mean square error, and the energy score's from many draws of errors."""
 SAME = 3.0
-"""How many standard errors off the truth the best sigma of a proper score may be: five scores are judged at once, and
-with 2 one run in five would fail by chance alone."""
+"""Tolerance of proper scores in standard errors. With five scores and 2, one run in five would fail by chance."""
 TOLERANCE = 0.05
-"""How far off a foreseen sigma may be, as a share; where two standard errors are more, so far."""
+"""Relative tolerance of predicted standard deviations, or two standard errors if that is more."""
 WHY = {
     (
         "student",
         PAPER,
-    ): "What was foreseen was a guess. A straight edge by itself asks for 5.04; objects of 30 pixels ask for 4.2.",
+    ): "The prediction was a guess. For a single straight edge the best value is 5.04, for objects of 30 pixels 4.2.",
     (
         "student",
         "NLL",
-    ): "NLL asks for the root of the mean squared error, 6.7 in the long run; but pairs with an overlap "
-    "below 0.5 are no pairs, and few boxes have few outliers.",
-    ("student", "energy"): "What was foreseen was a guess. For four independent edges it is 4.5.",
+    ): "The best value for NLL is the root mean square error, 6.7 in expectation. Boxes with an IoU below 0.5 are "
+    "unmatched, and small samples contain few outliers.",
+    ("student", "energy"): "The prediction was a guess. For four independent edges the best value is 4.5.",
 }
 
 RATIOS = {"paper": (1.0, 0.45), "reference": (1.061, 0.6)}
-"""PDQ's best sigma over the true one: the first number minus the second times sigma / side."""
+"""PDQ's best over the true standard deviation: the first number minus the second times std / side."""
 ROUGH = 0.01
-"""How far off that may be, and (sigma / side)^2 more: terms of that order are left out of it. And how far off a best
-sigma may be that is known exactly: a parabola on a grid is not exact."""
+"""Tolerance of this formula, plus (std / side)^2 for omitted terms; also the tolerance of the parabola on the grid."""
 NEAR = 0.1
-"""PDQ's best sigma may be so far off the truth, as a share, where objects are `LARGE`."""
+"""Relative tolerance between PDQ's best and the true standard deviation for objects of size `LARGE`."""
 LARGE, SMALL = 30.0, 5.0
-"""Objects are large, or small, that are at least, or less than, so many sigmas wide."""
+"""Limits of the side of large and small objects, in standard deviations."""
 COST = 0.01
-"""What reporting the true sigma may cost, as a share of the best PDQ. A report that is off by a share d costs about
-1.6 d^2 sigma / side: 0.6 % of objects 4 sigmas wide, far less of larger ones."""
+"""Largest accepted cost of reporting the true standard deviation, as a fraction of the best PDQ. A relative error d
+costs about 1.6 d^2 std / side: 0.6% for objects 4 standard deviations wide, far less for larger ones."""
 
 
 def claims_of_proper(table: ResultTable) -> list[Claim]:
-    """Judge which scores ask for the truth, and how far PDQ is off."""
+    """Return the claims on propriety: which scores are best at the true values, and the deviation of PDQ."""
     return [*claims_of_errors(table), *_claims_of_sides(table), *claims_of_labels(table)]
 
 
-# --- sigmas ---
-
-
 def best_sigmas(rows: ResultTable, score: str) -> Floats:
-    """Return the sigma with the best score in every repeat."""
+    """Return the standard deviation with the best score in every repeat."""
     sign = -1.0 if score in LOW else 1.0
     repeats = [rows.where(repeat=repeat) for repeat in np.unique(rows["repeat"]).tolist()]
     return np.array([peak_of(one["sigma"], sign * one[score]) for one in repeats])
 
 
 def best_ratios(rows: ResultTable, score: str) -> Floats:
-    """Return the sigma with the best score over the one that errors really had, in every repeat.
+    """Return the standard deviation with the best score over that of the drawn errors, in every repeat.
 
-    That is the root of the mean squared error: the true sigma but for chance, which both have in common, and but for
-    edges of small objects, which would pass each other if they erred freely.
+    The latter is the root mean square error. It differs from the true value by chance, which both have in common, and
+    for small objects because edges must not cross each other.
     """
     drawn = [rows.where(repeat=repeat)["rms"][0] for repeat in np.unique(rows["repeat"]).tolist()]
     ratios: Floats = best_sigmas(rows, score) / np.array(drawn)
@@ -310,7 +305,7 @@ def best_ratios(rows: ResultTable, score: str) -> Floats:
 
 
 def claims_of_errors(table: ResultTable) -> list[Claim]:
-    """Judge which sigma each score asks for, error by error."""
+    """Return the claims on the best standard deviation of each score, by distribution of errors."""
     rows = _spread(table)
     rows = rows.take(~np.isnan(rows["energy"]))
     own = {
@@ -320,12 +315,12 @@ def claims_of_errors(table: ResultTable) -> list[Claim]:
         if score in rows and _can_peak(rows.where(errors=errors))
     }
     claims = [_proper(score, own.get(("gaussian", score))) for score in PROPER_SCORES]
-    claims += [_foreseen(errors, score, own.get((errors, score))) for errors, score in FORESEEN]
-    return [*claims, _order(own), _fears_more(own)]
+    claims += [_predicted(errors, score, own.get((errors, score))) for errors, score in PREDICTED]
+    return [*claims, _order(own), _larger_under_reference(own)]
 
 
 def _can_peak(rows: ResultTable) -> bool:
-    """Return whether there are enough sigmas for a best one among them."""
+    """Return whether there are enough standard deviations to locate a peak."""
     return len(np.unique(rows["sigma"])) >= 3
 
 
@@ -334,7 +329,7 @@ def _spread(table: ResultTable) -> ResultTable:
 
 
 def _proper(score: str, own: Floats | None) -> Claim:
-    words = f"For Gaussian errors {IN_WORDS[score]} is best with the true sigma"
+    words = f"For Gaussian errors {IN_WORDS[score]} is best with the true std"
     if own is None or len(own) < 2:
         return not_measured(words, "two repeats or more")
     mean = mean_of(own)
@@ -342,15 +337,15 @@ def _proper(score: str, own: Floats | None) -> Claim:
         words,
         abs(mean.value - SCALE) <= SAME * mean.error,
         f"best with {mean} pixels over {len(own)} repeats",
-        f"{SCALE:g}, at most {SAME:g} standard errors off",
-        {"best sigma": mean.value, "standard error": mean.error},
+        f"within {SAME:g} standard errors of {SCALE:g}",
+        {"best std": mean.value, "standard error": mean.error},
     )
 
 
-def _foreseen(errors: str, score: str, own: Floats | None) -> Claim:
-    expected = FORESEEN[errors, score]
-    words = f"For {OF_ERRORS[errors]}, {IN_WORDS[score]} is best with one sigma of about {expected:g} pixels"
-    limit = f"within {100 * TOLERANCE:g} % of {expected:g}, or 2 standard errors if that is more"
+def _predicted(errors: str, score: str, own: Floats | None) -> Claim:
+    expected = PREDICTED[errors, score]
+    words = f"For {OF_ERRORS[errors]}, {IN_WORDS[score]} is best with a std of about {expected:g} pixels"
+    limit = f"within {100 * TOLERANCE:g}% of {expected:g}, or 2 standard errors if that is more"
     if own is None:
         return not_measured(words, limit)
     mean = mean_of(own)
@@ -359,14 +354,15 @@ def _foreseen(errors: str, score: str, own: Floats | None) -> Claim:
         bool(abs(mean.value - expected) <= np.fmax(TOLERANCE * expected, 2 * mean.error)),
         f"{mean} over {len(own)} repeats, from {own.min():.2f} to {own.max():.2f}",
         limit,
-        {"best sigma": mean.value, "standard error": mean.error},
+        {"best std": mean.value, "standard error": mean.error},
         WHY.get((errors, score), ""),
     )
 
 
 def _order(own: dict[tuple[str, str], Floats]) -> Claim:
     words = (
-        "For Student errors, PDQ under `paper` asks for a larger sigma than the energy score and a smaller one than NLL"
+        "For Student errors, the best std of PDQ under `paper` is larger than that of the energy score and smaller "
+        "than that of NLL"
     )
     energy, pdq, nll = (own.get(("student", score)) for score in ("energy", PAPER, "NLL"))
     if energy is None or pdq is None or nll is None:
@@ -374,13 +370,13 @@ def _order(own: dict[tuple[str, str], Floats]) -> Claim:
     return _above(
         words,
         {"PDQ over energy": mean_of(pdq - energy), "NLL over PDQ": mean_of(nll - pdq)},
-        "Far outliers count squared in NLL. To PDQ a pair that is lost is lost, however far; to the energy score each "
-        "pixel farther off costs a pixel.",
+        "NLL grows with the square of the error, the energy score linearly. pPDQ is bounded: beyond some error it "
+        "remains 0.",
     )
 
 
-def _fears_more(own: dict[tuple[str, str], Floats]) -> Claim:
-    words = "Where tails are heavy, PDQ under `reference` asks for a larger sigma than under `paper`"
+def _larger_under_reference(own: dict[tuple[str, str], Floats]) -> Claim:
+    words = "For heavy tails, the best std of PDQ is larger under `reference` than under `paper`"
     steps = {
         f"{errors}: reference over paper": mean_of(own[errors, REFERENCE] - own[errors, PAPER])
         for errors in ("laplace", "student")
@@ -391,13 +387,13 @@ def _fears_more(own: dict[tuple[str, str], Floats]) -> Claim:
     return _above(
         words,
         steps,
-        "What has a probability below 0.0027 has none under `reference`, and a pixel without any costs 32 nats: as "
-        "much as one that is 7.7 sigmas off under `paper`.",
+        "`reference` sets probabilities below 0.0027 to 0, and a pixel of probability 0 costs 32 nats. Under `paper` "
+        "an error of 7.7 standard deviations costs as much.",
     )
 
 
 def _above(words: str, steps: dict[str, Mean], explanation: str = "", unit: str = " pixels") -> Claim:
-    """Return the claim that differences, repeat by repeat, are above 0."""
+    """Return the claim that paired differences are significantly above 0."""
     if any(math.isnan(step.error) for step in steps.values()):
         return not_measured(words, "two repeats or more")
     return Claim(
@@ -410,11 +406,11 @@ def _above(words: str, steps: dict[str, Mean], explanation: str = "", unit: str 
     )
 
 
-# --- sizes ---
+# --- Claims on the size of objects ---
 
 
-def foreseen_share(preset: str, sides: npt.ArrayLike) -> Floats:
-    """Return what was foreseen for PDQ's best sigma over the true one, for objects of these sides in pixels."""
+def predicted_ratio(preset: str, sides: npt.ArrayLike) -> Floats:
+    """Return the predicted ratio of PDQ's best to the true standard deviation, for objects of these sides in pixels."""
     whole, part = RATIOS[preset]
     return np.asarray(whole - part * SCALE / np.asarray(sides, dtype=np.float64))
 
@@ -434,7 +430,7 @@ def _claims_of_sides(table: ResultTable) -> list[Claim]:
     return [
         _near(large),
         _improper(small),
-        *(_as_foreseen(preset, found) for preset in RATIOS),
+        *(_follows_formula(preset, found) for preset in RATIOS),
         _cost(rows, columns),
         _cut_off(rows.take((rows["side"] < SMALL * SCALE) & ~np.isnan(rows["NLL"]))),
     ]
@@ -445,7 +441,7 @@ def _in_words(found: dict[tuple[str, float], Mean]) -> str:
 
 
 def _near(found: dict[tuple[str, float], Floats]) -> Claim:
-    words = f"For objects at least {LARGE:g} sigmas wide PDQ is best within {100 * NEAR:g} % of the true sigma"
+    words = f"For objects at least {LARGE:g} std wide PDQ is best within {100 * NEAR:g}% of the true std"
     if not found:
         return not_measured(words, f"objects at least {LARGE * SCALE:g} pixels wide")
     means = {key: mean_of(own) for key, own in found.items()}
@@ -453,52 +449,52 @@ def _near(found: dict[tuple[str, float], Floats]) -> Claim:
     return Claim(
         words,
         worst <= NEAR,
-        f"best sigma over the true one: {_in_words(means)}",
+        f"best over true std: {_in_words(means)}",
         f"{1 - NEAR:g} to {1 + NEAR:g}",
-        {"farthest off": worst},
+        {"largest difference": worst},
     )
 
 
 def _improper(found: dict[tuple[str, float], Floats]) -> Claim:
-    words = f"For objects less than {SMALL:g} sigmas wide PDQ is best with less than the true sigma: it is not proper"
+    words = f"For objects less than {SMALL:g} std wide PDQ is best below the true std: it is not proper"
     if not found:
         return not_measured(words, f"objects less than {SMALL * SCALE:g} pixels wide")
     return _above(
         words,
-        {f"missing from 1, {side:g} pixels, `{preset}`": mean_of(1 - own) for (preset, side), own in found.items()},
-        "PDQ is a mean of qualities between 0 and 1. A smaller sigma gains where the box is good, and what is lost "
-        "anyway cannot be lost twice.",
+        {f"1 - ratio, {side:g} pixels, `{preset}`": mean_of(1 - own) for (preset, side), own in found.items()},
+        "PDQ is a mean of qualities between 0 and 1. A smaller std improves good boxes, and bad boxes have a quality "
+        "near 0 in any case.",
         unit="",
     )
 
 
-def _as_foreseen(preset: str, found: dict[tuple[str, float], Floats]) -> Claim:
+def _follows_formula(preset: str, found: dict[tuple[str, float], Floats]) -> Claim:
     whole, part = RATIOS[preset]
-    words = f"PDQ's best sigma over the true one is {whole:g} - {part:g} sigma / side under `{preset}`"
+    words = f"PDQ's best std over the true one is {whole:g} - {part:g} std / side under `{preset}`"
     means = {key: mean_of(own) for key, own in found.items() if key[0] == preset}
     if not means or any(math.isnan(mean.error) for mean in means.values()):
         return not_measured(words, f"preset `{preset}`, two repeats or more")
     beyond = {
-        key: abs(mean.value - float(foreseen_share(preset, key[1]))) - 2 * mean.error - ROUGH - (SCALE / key[1]) ** 2
+        key: abs(mean.value - float(predicted_ratio(preset, key[1]))) - 2 * mean.error - ROUGH - (SCALE / key[1]) ** 2
         for key, mean in means.items()
     }
     return Claim(
         words,
         all(value <= 0 for value in beyond.values()),
         "; ".join(
-            f"{side:g} pixels: {mean}, foreseen {float(foreseen_share(preset, side)):.3f}"
+            f"{side:g} pixels: {mean}, predicted {float(predicted_ratio(preset, side)):.3f}"
             for (_, side), mean in means.items()
         ),
-        f"at most {ROUGH:g} + (sigma / side)^2 off, so rough is the formula, and 2 standard errors",
+        f"within {ROUGH:g} + (std / side)^2, the tolerance of the formula, and 2 standard errors",
         {f"{side:g} pixels": mean.value for (_, side), mean in means.items()},
     )
 
 
 def _cost(rows: ResultTable, columns: dict[str, str]) -> Claim:
-    words = f"Reporting the true sigma costs at most {100 * COST:g} % of PDQ at any size"
+    words = f"Reporting the true std costs at most {100 * COST:g}% of PDQ at any size"
     true = rows.where(sigma=SCALE)
     if not columns or not len(true):
-        return not_measured(words, f"PDQ with sigma {SCALE:g}")
+        return not_measured(words, f"PDQ with std {SCALE:g}")
     lost: dict[str, float] = {}
     for preset, column in columns.items():
         for side in np.unique(true["side"]).tolist():
@@ -509,16 +505,15 @@ def _cost(rows: ResultTable, columns: dict[str, str]) -> Claim:
     return Claim(
         words,
         lost[worst] <= COST,
-        f"most for objects of {worst}: {100 * lost[worst]:.2g} % less than with the best of the sigmas tried",
-        f"at most {100 * COST:g} %",
+        f"most for objects of {worst}: {100 * lost[worst]:.2g}% less than with the best std of the grid",
+        f"at most {100 * COST:g}%",
         lost,
     )
 
 
 def _cut_off(rows: ResultTable) -> Claim:
     words = (
-        f"For objects less than {SMALL:g} sigmas wide PMB-NLL is best with the true sigma, but NLL of COCO's pairs "
-        "with less"
+        f"For objects less than {SMALL:g} std wide PMB-NLL is best with the true std, but NLL of COCO's pairs below it"
     )
     if len(np.unique(rows["repeat"])) < 2:
         return not_measured(words, f"objects less than {SMALL * SCALE:g} pixels wide, two repeats or more")
@@ -526,16 +521,16 @@ def _cut_off(rows: ResultTable) -> Claim:
     return Claim(
         words,
         abs(sets.value - 1) <= ROUGH and 1 - pairs.value > 2 * pairs.error,
-        f"best sigma over the true one: PMB-NLL {sets}, NLL {pairs}, where the least that was tried is "
+        f"best over true std: PMB-NLL {sets}, NLL {pairs}, smallest value of the grid "
         f"{rows['sigma'].min() / SCALE:.3g}",
-        f"1, at most {ROUGH:g} off, and less than 1 by more than 2 standard errors",
+        f"1 within {ROUGH:g}, and less than 1 by more than 2 standard errors",
         {"PMB-NLL": sets.value, "NLL": pairs.value},
-        "A pair needs an overlap of 0.5. Of small objects that leaves out the larger errors, and the others look as if "
-        "a smaller sigma was right; PMB-NLL knows no overlap.",
+        "A pair needs an IoU of 0.5, which excludes larger errors of small objects. The remaining errors are smaller. "
+        "PMB-NLL has no IoU threshold.",
     )
 
 
-# --- What each score asks for, drawn ---
+# --- Figure: best report of each score ---
 
 SCORES = {
     "CRPS": ("CRPS", GREEN, "^"),
@@ -550,7 +545,7 @@ HOLLOW = (PAPER,)
 
 
 def draw_proper(table: ResultTable) -> Figure:
-    """Draw the best sigma of every score, PDQ's against the size of objects, and the best label probability."""
+    """Draw the best standard deviation of every score, PDQ's against object size, and the best label probability."""
     figure = new_figure(8.0, 6.2)
     halves: Any = figure.subfigures(2, 1, height_ratios=[1.0, 1.05])
     above, below = halves
@@ -584,8 +579,8 @@ def _choices(axes: Axes, rows: ResultTable, errors: str) -> None:
     axes.set_yticks(-np.arange(len(shown)), [SCORES[score][0].replace("`", "") for score in shown])
     axes.set_ylim(-len(shown) + 0.5, 0.8)
     axes.margins(x=0.16)
-    axes.set_xlabel("best sigma (pixels, ± 2 s.e.)")
-    titles = {"gaussian": f"sigma {SCALE:g}", "laplace": f"scale {SCALE:g}", "student": f"{FREEDOM:g} degrees"}
+    axes.set_xlabel("best std (pixels, ± 2 s.e.)")
+    titles = {"gaussian": f"std {SCALE:g}", "laplace": f"scale {SCALE:g}", "student": f"{FREEDOM:g} degrees"}
     axes.set_title(f"{errors.capitalize()}, {titles[errors]}")
 
 
@@ -597,22 +592,22 @@ def _sides(axes: Axes, rows: ResultTable) -> None:
         best = [mean_of(best_ratios(rows.where(side=side), column)) for side in sides.tolist()]
         line, hollow = ("-", BLUE) if preset == "reference" else ("--", "white")
         if preset in ("reference", "paper"):
-            axes.plot(fine / SCALE, foreseen_share(preset, fine), color=GREY, ls=line, lw=1.0)
+            axes.plot(fine / SCALE, predicted_ratio(preset, fine), color=GREY, ls=line, lw=1.0)
         means, errors = [mean.value for mean in best], np.nan_to_num([2 * mean.error for mean in best])
         look: dict[str, Any] = {"color": BLUE, "mfc": hollow, "ms": 5, "capsize": 2.5, "label": f"PDQ, {preset}"}
         axes.errorbar(sides / SCALE, means, errors, fmt="o", **look)
-    axes.plot([], [], color=GREY, lw=1.0, label="foreseen (dashed: paper)")
+    axes.plot([], [], color=GREY, lw=1.0, label="predicted (dashed: paper)")
     set_log_ticks(axes, sides / SCALE, ".3g")
-    axes.set_xlabel("side of the object / true sigma")
-    axes.set_ylabel("best sigma / true sigma (± 2 s.e.)")
-    axes.set_title("Small objects: less than the truth")
+    axes.set_xlabel("side of the object / true std")
+    axes.set_ylabel("best std / true std (± 2 s.e.)")
+    axes.set_title("Small objects: below the true std")
     axes.legend(loc="lower right")
 
 
 def _labels(axes: Axes, rows: ResultTable) -> None:
     q = np.linspace(0.5, 1, 101)
     axes.plot(q, best_probability(q), color=GREY, lw=1.0, label="q² / (q² + (1 \N{MINUS SIGN} q)²)")
-    axes.plot(q, q, color="#C9C9C9", lw=1.0, label="q: the truth")
+    axes.plot(q, q, color="#C9C9C9", lw=1.0, label="q: calibrated")
     looks = {"Brier": (GREEN, "^", 8.5), "ignorance": (ORANGE, "D", 4.5)}
     for score, (colour, marker, size) in looks.items():
         best = best_reports(rows, score)

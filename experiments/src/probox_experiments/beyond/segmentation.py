@@ -1,16 +1,15 @@
-"""Probabilistic segmentation: the uncertainty of a mask against that of a box.
+"""Probabilistic segmentation: the uncertainty of a mask compared with that of a box.
 
-The paper's conclusion names probabilistic instance segmentation as what comes next: PDQ goes by the probability of
-every pixel, and it does not matter to it whether a Gaussian box or a mask says so. Here a detector errs about where an
-outline lies, by a sigma s that we know, and reports one of four things: the sure box around what it sees, a box with
-Gaussian corners of sigma r, the sure mask, or for every pixel the probability that an outline that errs with sigma r
-has it inside.
+The paper's conclusion suggests probabilistic instance segmentation: PDQ uses the probability of every pixel, of a
+Gaussian box or of a mask. Here a detector sees outlines with errors of known standard deviation σ. It reports a box, a
+box with Gaussian corners of standard deviation r, a binary mask, or the probability of each pixel for outlines with
+errors of standard deviation r.
 
-What was foreseen. Where everything outside an object's *mask* is background, every pixel is scored by the logarithm of
-what it was given, so the true probabilities are the best report, but for the little that PDQ prefers smaller sigmas
-(experiment `proper`); and whoever fills the empty part of a box pays 1e-14 to the power of its share. Where, as in the
-paper, only what is outside the object's *box* is background, the empty part costs nothing. There a mask loses along its
-outline, on the inside alone, and a Gaussian box along that of the box, on the outside alone: the shorter one wins.
+Predictions. If everything outside an object's *mask* is background, every pixel has a log score. The true probabilities
+are then optimal, except that PDQ prefers slightly smaller standard deviations (experiment `proper`). Filling the empty
+part of a box costs 1e-14 to the power of its fraction. If only pixels outside the object's *box* are background, as in
+the paper, the empty part costs nothing. A mask then loses along its outline, inside only, and a Gaussian box along the
+outline of the box, outside only. The shorter outline wins.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from probox_experiments.claims import (
     EXACT,
     Claim,
     Floats,
+    Judgement,
     Mean,
     ResultTable,
-    Verdict,
     column_of,
     equals,
     judge_presets,
@@ -52,25 +51,24 @@ from probox_experiments.synthetic import fingerprint, plane_scene, synthetic_tru
 
 Mask = npt.NDArray[np.bool_]
 
-REPORTS = ("sure box", "Gaussian box", "sure mask", "probabilistic mask")
+REPORTS = ("box", "Gaussian box", "binary mask", "probabilistic mask")
 BOXES, MASKS = REPORTS[:2], REPORTS[2:]
 
 SIDES = (24, 120)
-"""Objects of a truth are taken that are at least, and at most, so many pixels wide and high."""
+"""Smallest and largest width and height in pixels of objects taken from a ground truth."""
 REACH = 6.0
-"""How many sigmas lie between an object and the border of its image; no detection lies farther off."""
+"""Margin between an object and the image border in standard deviations; errors are clipped to it."""
 MIDDLE = np.array([0.5, 0.5, -0.5, -0.5])
-"""From first and last pixels to where a Gaussian corner makes both as probable as not to be the last."""
+"""Offset from first and last pixels to Gaussian corners that give both probability 1/2 of being the last."""
 WAVES = 8
-"""Of how many waves around an object the errors of a jittered outline are made."""
+"""Number of waves around an object in the errors of a jittered outline."""
 TABLE = (9.0, 20_000)
-"""Where Phi is looked up: to both sides of 0, and in how many steps, so small that nothing between is off by more than
-a hundred thousandth of it."""
+"""Range and number of steps of the lookup table of Phi; its relative error is below 1e-5."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scene:
-    """Objects in images of their own, and what a detector takes them for.
+    """Objects in separate images, and the outlines that a detector sees.
 
     Parameters
     ----------
@@ -79,8 +77,7 @@ class Scene:
     found : list of (H, W) bool arrays
         The outlines that the detector sees.
     probabilities : callable
-        Returns, for every pixel of every image, the probability that an object is there whose outline errs with this
-        sigma.
+        Maps a standard deviation of the outline to the probability of the object at every pixel of every image.
     """
 
     truth: GroundTruth
@@ -89,7 +86,7 @@ class Scene:
 
 
 def _blur(mask: Mask, sigma: float) -> Floats:
-    """Return the mean of a mask that is moved by whole pixels: a Gaussian of this sigma on both axes, rounded."""
+    """Return the mean of a mask moved by whole pixels: a rounded Gaussian of this standard deviation on both axes."""
     height, width = mask.shape
     steps = np.arange(max(height, width))
     share = normal_cdf((steps + 0.5) / sigma) - normal_cdf((steps - 0.5) / sigma)
@@ -105,7 +102,7 @@ def _heights() -> Floats:
 
 
 def _phi(z: Floats) -> Floats:
-    """Return Phi of many numbers, from a table."""
+    """Return Phi of many numbers from a lookup table."""
     end, steps = TABLE
     place = ((z + end) * (steps / (2 * end))).clip(0.0, steps - 1e-9)
     below = place.astype(np.int64)
@@ -116,7 +113,7 @@ def _phi(z: Floats) -> Floats:
 
 
 def shapes_of(truth: GroundTruth, count: int) -> list[Mask]:
-    """Return the masks of a truth's first `count` objects of a fitting size that do not fill their boxes."""
+    """Return the masks of the first `count` objects of a suitable size that do not fill their boxes."""
     boxes = truth.masks.boxes.astype(np.int64)
     sides = boxes[:, 2:] - boxes[:, :2] + 1
     fitting = (sides.min(axis=1) >= SIDES[0]) & (sides.max(axis=1) <= SIDES[1]) & ~truth.crowd
@@ -130,7 +127,7 @@ def shapes_of(truth: GroundTruth, count: int) -> list[Mask]:
 
 
 def combs(count: int, seed: int) -> list[Mask]:
-    """Return made-up shapes whose outlines are about twice as long as those of their boxes."""
+    """Return synthetic shapes whose outlines are about twice as long as those of their boxes."""
     rng = np.random.default_rng([seed, count])
     shapes = []
     for _ in range(count):
@@ -146,24 +143,24 @@ def _own_images(masks: Sequence[Mask]) -> GroundTruth:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shapes:
-    """Masks to be moved, with margins as wide as they may be moved."""
+    """Masks to be moved, with margins for the largest shift."""
 
     masks: list[Mask]
     error: float
 
     @property
     def margin(self) -> int:
-        """Return how many pixels lie between an object and the border of its image."""
+        """Pixels between an object and the border of its image."""
         return math.ceil(REACH * self.error)
 
     @cached_property
     def truth(self) -> GroundTruth:
-        """Return the masks in images of their own."""
+        """The masks in separate images."""
         return _own_images([np.pad(mask, self.margin) for mask in self.masks])
 
     def blur(self, sigma: float) -> list[Floats]:
-        """Return the masks with a second margin, moved by errors of this sigma, on average."""
-        if self._kept.get("sigma") != sigma:  # the last one, which all repeats ask for in turn
+        """Return the masks with a second margin, averaged over shifts of this standard deviation."""
+        if self._kept.get("sigma") != sigma:  # keep the last one for all repeats
             self._kept.update(sigma=sigma, maps=[_blur(np.pad(mask, 2 * self.margin), sigma) for mask in self.masks])
         maps: list[Floats] = self._kept["maps"]
         return maps
@@ -173,13 +170,13 @@ class Shapes:
         return {}
 
     def move(self, seed: Sequence[int]) -> Scene:
-        """Return a scene whose detector sees every mask moved as a whole, by whole pixels, a Gaussian rounded."""
+        """Return a scene whose detector sees every mask shifted by whole pixels, a rounded Gaussian."""
         margin = self.margin
         drawn = np.random.default_rng(seed).normal(0.0, self.error, (len(self.masks), 2))
         steps = np.round(drawn).clip(-margin, margin).astype(np.int64).tolist()
 
         def seen(maps: Iterable[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-            """Cut images out of what has two margins."""
+            """Crop maps with two margins to images."""
             return [
                 one[margin - y : one.shape[0] - margin - y, margin - x : one.shape[1] - margin - x]
                 for one, (y, x) in zip(maps, steps, strict=True)
@@ -190,7 +187,7 @@ class Shapes:
 
 
 def blobs(count: int, error: float, seed: Sequence[int]) -> Scene:
-    """Return a scene of irregular blobs whose detector errs about the radius in every direction, near ones alike.
+    """Return a scene of irregular blobs with errors of the radius that are correlated between near directions.
 
     A pixel at distance d in a direction where the detector sees the radius R is in the object with probability
     Phi((R - d) / error).
@@ -206,7 +203,7 @@ def blobs(count: int, error: float, seed: Sequence[int]) -> Scene:
         y, x = np.mgrid[-half : half + 1, -half : half + 1].astype(np.float64)
         distance = np.hypot(x, y)
         direction = (x + 1j * y) / np.maximum(distance, 1.0)
-        # Bounded, so that an object stays one and fits its image.
+        # Bounded, so that an object stays connected and fits its image.
         radius = size + _waves(direction, form, 2).clip(-0.6 * size, 0.6 * size)
         masks.append(distance < radius)
         places.append(radius + _waves(direction, errors, 0) - distance)
@@ -225,7 +222,7 @@ def _waves(direction: npt.NDArray[np.complex128], amplitudes: Floats, first: int
 
 
 def detections(scene: Scene, report: str, sigma: float) -> Detections:
-    """Return what a detector reports of what it sees."""
+    """Return the detections of a scene in one kind of report."""
     boxes = np.array([tight_box(mask) for mask in scene.found], dtype=np.float64).reshape(-1, 4)
     heatmaps: list[npt.NDArray[np.generic]] | None = None
     covariances = None
@@ -233,8 +230,8 @@ def detections(scene: Scene, report: str, sigma: float) -> Detections:
         boxes = boxes + MIDDLE
         covariances = np.broadcast_to(sigma**2 * np.eye(2), (len(boxes), 2, 2, 2))
     elif report in MASKS:
-        certain = [mask.astype(np.float64) for mask in scene.found]
-        heatmaps = [*(scene.probabilities(sigma) if report == "probabilistic mask" else certain)]
+        binary = [mask.astype(np.float64) for mask in scene.found]
+        heatmaps = [*(scene.probabilities(sigma) if report == "probabilistic mask" else binary)]
     return Detections(
         classes=("object",),
         image_ids=scene.truth.image_ids,
@@ -246,17 +243,17 @@ def detections(scene: Scene, report: str, sigma: float) -> Detections:
 
 
 def empty_part(mask: Mask) -> float:
-    """Return how many pixels of a mask's box are not its own, over those that are."""
+    """Return the pixels of a mask's box outside the mask, divided by the mask's pixels."""
     x1, y1, x2, y2 = tight_box(mask).tolist()
     pixels = int(mask.sum())
     return float((x2 - x1 + 1) * (y2 - y1 + 1) - pixels) / pixels
 
 
 def outline(truth: GroundTruth, error: float) -> float:
-    """Return how long the outlines of objects are against those of their boxes, as far as errors of this size see.
+    """Return the length of the outlines of objects divided by that of their boxes, at the scale of these errors.
 
-    An outline's length is the integral over the gradient of the blurred mask. Both are counted per pixel of the object,
-    as PDQ counts what is lost along them.
+    The length of an outline is the integral over the gradient of the blurred mask. Both lengths are divided by the
+    object's pixels, as PDQ does with losses along them.
     """
     lengths = np.zeros((len(truth), 2))
     for row, (width, height) in enumerate(truth.dataset.shapes.tolist()):
@@ -268,37 +265,37 @@ def outline(truth: GroundTruth, error: float) -> float:
     return float(own / of_boxes)
 
 
-# --- What was foreseen of masks and boxes, and what became of it ---
+# --- Claims on masks and boxes ---
 
 
-SCENES = {"moved": "masks that were moved", "jittered": "blobs with jittered outlines"}
+SCENES = {"moved": "shifted masks", "jittered": "blobs with jittered outlines"}
 LESS = 0.05
-"""What PDQ itself may ask for less than the true sigma, as a share: about 0.45 sigma / side, which is 0.056 for the
+"""Relative tolerance between PDQ's best and the true standard deviation: about 0.45 std / side, which is 0.056 for the
 smallest objects and half of that for most."""
 SHORTER, LONGER = 0.9, 1.1
-"""An outline is shorter, or longer, than its box's if it is at most, or at least, so many times as long."""
+"""Limits of the ratio of outlines to those of boxes for shorter and longer outlines."""
 LOST = 1e-8
-"""Spatial qualities up to this are 0 under `reference`."""
+"""Spatial qualities up to this value are 0 under `reference`."""
 
 
 def claims_of_segmentation(table: ResultTable) -> list[Claim]:
-    """Judge reports of outlines in the wrong place, scene by scene, and perfect ones exactly."""
+    """Return the claims on displaced outlines, scene by scene, and on perfect ones."""
     claims = []
     for scene in SCENES:
         rows = table.where(scene=scene)
-        claims += [_beats(rows, scene), _honest(rows, scene), _gains_less(rows, scene)]
+        claims += [_beats(rows, scene), _best_at_true_std(rows, scene), _gains_less(rows, scene)]
     return [*claims, _shorter_wins(table), *_perfect(table.where(scene="perfect"))]
 
 
 def of_report(rows: ResultTable, report: str, outside: str, ratio: float | None = None) -> ResultTable:
-    """Return the rows of a report, of one sigma or of all, ordered by repeat."""
+    """Return the rows of a report, of one standard deviation or of all, ordered by repeat."""
     chosen = rows.where(report=report, outside=outside)
     chosen = chosen if ratio is None else chosen.where(ratio=ratio)
     return chosen.take(np.argsort(chosen["repeat"], kind="stable"))
 
 
 def scores(rows: ResultTable, report: str, outside: str, column: str) -> dict[float, Floats]:
-    """Return what a report scores in every repeat, by reported over true sigma."""
+    """Return the scores of a report in every repeat, by the ratio of reported to true standard deviation."""
     ratios = np.unique(of_report(rows, report, outside)["ratio"]).tolist()
     return {ratio: of_report(rows, report, outside, ratio)[column] for ratio in ratios}
 
@@ -309,39 +306,39 @@ def _best(of_ratio: dict[float, Floats]) -> tuple[float, Floats]:
 
 
 def _has_all_reports(rows: ResultTable) -> bool:
-    """Return whether there is the honest mask, every rival, and more than one repeat."""
-    honest = {
+    """Return whether the calibrated mask, all other reports and more than one repeat were measured."""
+    calibrated = {
         outside: len(of_report(rows, "probabilistic mask", outside, 1.0)) if len(rows) else 0
         for outside in ("box", "mask")
     }
-    rivals = [len(of_report(rows, report, "mask")) for report in ("sure mask", "Gaussian box")] if len(rows) else [0]
-    return min(*honest.values(), *rivals) > 1 and bool(presets_in(rows))
+    others = [len(of_report(rows, report, "mask")) for report in ("binary mask", "Gaussian box")] if len(rows) else [0]
+    return min(*calibrated.values(), *others) > 1 and bool(presets_in(rows))
 
 
 def _leads(rows: ResultTable, outside: str, column: str) -> dict[str, Mean]:
-    """Return by how much the honest mask leads the sure one and the best Gaussian box, repeat by repeat."""
+    """Return the lead of the calibrated mask over the binary one and the best Gaussian box, paired by repeat."""
     own = of_report(rows, "probabilistic mask", outside, 1.0)[column]
     ratio, box = _best(scores(rows, "Gaussian box", outside, column))
     return {
-        "sure mask": mean_of(own - of_report(rows, "sure mask", outside)[column]),
-        f"Gaussian box of {ratio:g} sigma": mean_of(own - box),
+        "binary mask": mean_of(own - of_report(rows, "binary mask", outside)[column]),
+        f"Gaussian box of {ratio:g} std": mean_of(own - box),
     }
 
 
-NEEDED = "the true sigma among those reported, and two repeats or more"
+NEEDED = "the true std among those reported, and two repeats or more"
 
 
 def _beats(rows: ResultTable, scene: str) -> Claim:
     words = (
-        f"Of {SCENES[scene]}, where background is outside the mask, a probabilistic mask of the true sigma beats the "
-        "sure mask and the best Gaussian box"
+        f"For {SCENES[scene]} with background outside the mask, a probabilistic mask of the true std exceeds the "
+        "binary mask and the best Gaussian box"
     )
     if not _has_all_reports(rows):
         return not_measured(words, NEEDED)
     steps = {
-        f"over the {rival}, `{preset}`": lead
+        f"over the {other}, `{preset}`": lead
         for preset, column in presets_in(rows).items()
-        for rival, lead in _leads(rows, "mask", column).items()
+        for other, lead in _leads(rows, "mask", column).items()
     }
     return Claim(
         words,
@@ -352,15 +349,13 @@ def _beats(rows: ResultTable, scene: str) -> Claim:
     )
 
 
-def _honest(rows: ResultTable, scene: str) -> Claim:
-    words = (
-        f"Of {SCENES[scene]}, where background is outside the mask, a probabilistic mask is best with the true sigma"
-    )
+def _best_at_true_std(rows: ResultTable, scene: str) -> Claim:
+    words = f"For {SCENES[scene]} with background outside the mask, a probabilistic mask is best with the true std"
     of_ratio = {
         preset: scores(rows, "probabilistic mask", "mask", column) for preset, column in presets_in(rows).items()
     }
     if not _has_all_reports(rows) or min(len(one) for one in of_ratio.values()) < 3:
-        return not_measured(words, f"three sigmas or more, {NEEDED}")
+        return not_measured(words, f"three std or more, {NEEDED}")
     peaks = {
         preset: mean_of([peak_of(list(one), list(values)) for values in zip(*one.values(), strict=True)])
         for preset, one in of_ratio.items()
@@ -368,18 +363,18 @@ def _honest(rows: ResultTable, scene: str) -> Claim:
     return Claim(
         words,
         all(abs(peak.value - 1) <= LESS + 2 * peak.error for peak in peaks.values()),
-        "best sigma over the true one: " + "; ".join(f"`{preset}` {peak}" for preset, peak in peaks.items()),
-        f"1, at most {LESS:g} and 2 standard errors off",
+        "best over true std: " + "; ".join(f"`{preset}` {peak}" for preset, peak in peaks.items()),
+        f"1, within {LESS:g} and 2 standard errors",
         {preset: peak.value for preset, peak in peaks.items()},
     )
 
 
 def _gains_less(rows: ResultTable, scene: str) -> Claim:
-    words = f"Of {SCENES[scene]}, a mask gains less over the best Gaussian box where background is outside the box"
+    words = f"For {SCENES[scene]}, a mask gains less over the best Gaussian box if background is outside the box"
     if not _has_all_reports(rows):
         return not_measured(words, NEEDED)
 
-    def judge(preset: str, column: str) -> Verdict:
+    def judge(preset: str, column: str) -> Judgement:
         gains = []
         for outside in ("box", "mask"):
             own = of_report(rows, "probabilistic mask", outside, 1.0)[column]
@@ -396,38 +391,38 @@ def _gains_less(rows: ResultTable, scene: str) -> Claim:
 
 def _shorter_wins(table: ResultTable) -> Claim:
     words = (
-        "Where background is outside the box, masks that were moved beat the best Gaussian box under `paper` if their "
-        "outlines are shorter than those of their boxes, and lose if they are longer"
+        "With background outside the box, shifted masks exceed the best Gaussian box under `paper` if their outlines "
+        "are shorter than those of their boxes, and lose if they are longer"
     )
-    required = f"up to {SHORTER:g} a lead, from {LONGER:g} on the box's, by more than 2 standard errors"
+    required = f"mask leads up to {SHORTER:g}, box from {LONGER:g}, by more than 2 standard errors"
     column = column_of("PDQ", "paper")
-    told: list[str] = []
+    described: list[str] = []
     numbers: dict[str, float] = {}
-    verdicts: list[bool] = []
-    for scene, what in (("moved", "masks of the truth"), ("combs", "combs")):
+    results: list[bool] = []
+    for scene, what in (("moved", "masks of the ground truth"), ("combs", "combs")):
         rows = table.where(scene=scene)
         own = of_report(rows, "probabilistic mask", "box", 1.0)
         boxes = scores(rows, "Gaussian box", "box", column) if column in rows else {}
         if len(own) < 2 or not boxes:
             continue
         length, lead = float(own["outline"][0]), mean_of(own[column] - _best(boxes)[1])
-        told.append(f"{what}: outlines {length:.2f} times as long, lead {lead:+.4f}")
+        described.append(f"{what}: outlines {length:.2f} times as long, lead {lead:+.4f}")
         numbers |= {f"outline, {what}": length, f"lead, {what}": lead.value}
         if not SHORTER < length < LONGER:
-            verdicts.append((1 if length <= SHORTER else -1) * lead.value > 2 * lead.error)
-    if not verdicts:
-        return not_measured(words, f"preset `paper`, {NEEDED}, and outlines of another length than those of boxes")
-    return Claim(words, all(verdicts), "; ".join(told), required, numbers)
+            results.append((1 if length <= SHORTER else -1) * lead.value > 2 * lead.error)
+    if not results:
+        return not_measured(words, f"preset `paper`, {NEEDED}, and outlines longer or shorter than those of boxes")
+    return Claim(words, all(results), "; ".join(described), required, numbers)
 
 
 def _perfect(rows: ResultTable) -> list[Claim]:
-    masks, boxes = (rows.where(report=report) for report in ("sure mask", "sure box"))
+    masks, boxes = (rows.where(report=report) for report in ("binary mask", "box"))
     one = {name: np.ones(len(masks)) for name in ("PDQ", "foreground", "background")}
     free = boxes.where(outside="box")
     return [
-        equals("A perfect sure mask has PDQ 1, whatever is background", masks, one),
+        equals("A perfect binary mask has PDQ 1 with either background", masks, one),
         equals(
-            "Where background is outside the box, so has a perfect sure box: its empty part is free",
+            "With background outside the box, a perfect box has PDQ 1: its empty part costs nothing",
             free,
             {name: values[: len(free)] for name, values in one.items()},
         ),
@@ -437,42 +432,42 @@ def _perfect(rows: ResultTable) -> list[Claim]:
 
 def _empty_part_costs(rows: ResultTable) -> Claim:
     words = (
-        "Where background is outside the mask, a perfect sure box has foreground quality 1, and background quality "
-        "1e-14 to the power of its empty pixels over the object's"
+        "With background outside the mask, a perfect box has foreground quality 1, and background quality 1e-14 to the "
+        "power of its empty pixels over the object's"
     )
     columns = presets_in(rows) if len(rows) else {}
     if not columns:
         return not_measured(words, "perfect boxes")
     off, wrong = 0.0, 0
     for preset, column in columns.items():
-        lost = (rows["foreseen"] <= LOST) & (preset != "paper")
+        lost = (rows["predicted"] <= LOST) & (preset != "paper")
         wrong += int((rows[column][lost] != 0).sum())
         kept = rows.take(~lost)
-        # In logarithms, so that small qualities are compared as closely as large ones.
+        # Logarithms give small and large qualities the same relative tolerance.
         with np.errstate(divide="ignore"):
             for name, power in (("PDQ", 0.5), ("foreground", 0.0), ("background", 1.0)):
-                wanted = power * np.log(kept["foreseen"])
+                wanted = power * np.log(kept["predicted"])
                 distance = np.abs(np.log(kept[column_of(name, preset)]) - wanted) / np.maximum(np.abs(wanted), 1.0)
                 off = max(off, float(np.max(distance, initial=0.0))) if not np.isnan(distance).any() else math.inf
     return Claim(
         words,
         off <= EXACT and not wrong,
-        f"{len(rows)} objects, empty parts from {rows['empty'].min():.2f} to {rows['empty'].max():.2f}: logarithms of "
-        f"qualities and PDQ at most {off:.2g} off; {wrong} that should be lost are not",
-        f"at most {EXACT:g}, relative; no quality at all under `reference` where it is at most {LOST:g}",
-        {"farthest off": off, "not lost": float(wrong)},
+        f"{len(rows)} objects, empty parts from {rows['empty'].min():.2f} to {rows['empty'].max():.2f}: largest error "
+        f"of logarithms of qualities and PDQ {off:.2g}; {wrong} qualities should be 0 and are not",
+        f"at most {EXACT:g}, relative; 0 under `reference` for qualities of at most {LOST:g}",
+        {"largest difference": off, "not 0": float(wrong)},
     )
 
 
-# --- The four reports and what they score, drawn ---
+# --- Figure: the four reports and their scores ---
 
 COLOURS = dict(zip(REPORTS, (VERMILION, ORANGE, GREEN, BLUE), strict=True))
 SHOWN_ERROR = 7.0
-"""Of the pictures, in pixels."""
+"""Standard deviation of the shift in the pictures, in pixels."""
 
 
 def draw_segmentation(table: ResultTable) -> Figure:
-    """Draw a plane that was seen in the wrong place as each report has it, and PDQ against the reported sigma."""
+    """Draw the four reports of a displaced plane, and PDQ against the reported standard deviation."""
     figure = new_figure(8.0, 6.8)
     halves: Any = figure.subfigures(2, 1, height_ratios=[0.62, 2.5])
     pictures, curves = halves
@@ -481,10 +476,10 @@ def draw_segmentation(table: ResultTable) -> Figure:
     for row, scene in zip(panels, ("moved", "jittered"), strict=True):
         for axes, outside in zip(row, ("mask", "box"), strict=True):
             _curves(axes, table.where(scene=scene), outside)
-            what = "moved masks" if scene == "moved" else "jittered blobs"
+            what = "shifted masks" if scene == "moved" else "jittered blobs"
             axes.set_title(f"{what.capitalize()}, background outside the {outside}")
             if scene == "jittered":
-                axes.set_xlabel("reported sigma / true sigma")
+                axes.set_xlabel("reported std / true std")
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=colour, lw=1.7, label=report) for report, colour in COLOURS.items()]
@@ -530,14 +525,14 @@ def _curves(axes: Axes, rows: ResultTable, outside: str) -> None:
     axes.set_ylabel("PDQ")
 
 
-# --- Probabilistic segmentation: the uncertainty of a mask against that of a box ---
+# --- The experiment ---
 
 EPSILON = 1e-14
-"""Added to every probability before its logarithm; a run that changes it is not what was foreseen."""
+"""Added to every probability before its logarithm; predictions hold for this value only."""
 COMBS = 8
-"""How many there are of shapes with long outlines."""
+"""Number of shapes with long outlines."""
 PERFECT = 10
-"""So many objects of the truth, and the plane, are detected perfectly, each by itself."""
+"""Number of objects, besides the plane, that are detected perfectly in separate images."""
 COLUMNS = ("foreground", "background")
 
 
@@ -553,41 +548,41 @@ def segmentation(
     seed: int = 0,
     run: Run | None = None,
 ) -> ResultTable:
-    """Report boxes or masks, surely or not, of outlines that were seen in the wrong place.
+    """Compare boxes and masks, with and without uncertainty, for displaced outlines.
 
     Parameters
     ----------
     truth : GroundTruth
-        Whose masks are detected: the first that are 24 to 120 pixels wide and high and do not fill their boxes. Each is
-        put into an image of its own. Default: `synthetic_truth`.
+        Source of the masks: the first that are 24 to 120 pixels wide and high and do not fill their boxes. Each is
+        copied into a separate image. Default: `synthetic_truth`.
     error : float
-        The sigma of errors, in pixels. Masks of the truth are moved as a whole, on both axes; made-up blobs err in
-        every direction by themselves.
+        Standard deviation of errors in pixels. Masks of the ground truth are shifted on both axes; the radius of
+        synthetic blobs has an error in every direction.
     ratios : sequence of float
-        The sigmas that are reported, over the true one.
+        Ratios of reported to true standard deviation.
     wide_ratios : sequence of float
-        More of them for Gaussian boxes.
+        Further ratios for Gaussian boxes.
     objects, blob_count : int
-        How many masks of the truth, and how many blobs.
+        Number of masks of the ground truth, and of blobs.
     repeats, seed : int
-        How often errors are drawn, and where that begins; all reports are of the same errors.
+        Number of random draws of errors, and their seed; all reports use the same errors.
     run : Run, optional
-        Threads, progress, checkpoint. The experiment says itself what is background.
+        Threads, progress, checkpoint. The experiment sets `background` itself.
 
     Returns
     -------
     ResultTable
-        `scene` ("moved", "jittered", "combs", which are made up and moved, or "perfect"), `number` of a perfectly
-        detected object (0 is the plane), `repeat`, `report`, `ratio` (reported over true sigma, 0 if sure), `outside`
-        (background is outside the "box" or the "mask"); `PDQ`, `foreground`, `background` under every preset;
-        `outline`, how long outlines are against those of boxes; `empty`, the pixels of a box that are not the object's
-        over those that are; `foreseen`, what background quality a sure perfect box has for it.
+        `scene` ("moved", "jittered", "combs", which are synthetic and shifted, or "perfect"), `number` of a perfectly
+        detected object (0 is the plane), `repeat`, `report`, `ratio` (reported over true standard deviation, 0 without
+        uncertainty), `outside` (background is outside the "box" or the "mask"); `PDQ`, `foreground`, `background` under
+        every preset; `outline`, length of outlines over that of boxes; `empty`, pixels of a box outside the object over
+        the object's pixels; `predicted`, the background quality of a perfect box.
     """
     run = run or Run()
     if not 0 < error <= 10:
         raise InputError(f"expected error above 0 and at most 10 pixels, but got {error:g}")
     if any(ratio <= 0 for ratio in (*ratios, *wide_ratios)):
-        raise InputError("expected ratios above 0", remedy="sure reports are measured anyway")
+        raise InputError("expected ratios above 0", remedy="reports without uncertainty are always measured")
     given = synthetic_truth() if truth is None else truth
     shapes = shapes_of(given, objects)
     plane = plane_scene()
@@ -621,11 +616,11 @@ def segmentation(
             **runs[outside].measure(truth, seen, also=COLUMNS, measures=()),
             "outline": length(scene),
             "empty": empty,
-            "foreseen": EPSILON**empty,
+            "predicted": EPSILON**empty,
         }
 
-    sure: list[dict[str, Any]] = [{"report": report, "ratio": 0.0} for report in REPORTS[::2]]
-    unsure = [
+    binary: list[dict[str, Any]] = [{"report": report, "ratio": 0.0} for report in REPORTS[::2]]
+    uncertain = [
         {"report": report, "ratio": float(ratio)}
         for report in REPORTS[1::2]
         for ratio in (*ratios, *(wide_ratios if report in BOXES else ()))
@@ -633,7 +628,7 @@ def segmentation(
     points = [
         {"scene": scene, "number": -1, "repeat": repeat, **what, "outside": outside}
         for scene, count in (("moved", len(shapes)), ("jittered", blob_count))
-        for what in (*sure, *unsure)
+        for what in (*binary, *uncertain)
         for repeat in range(repeats if count else 0)
         for outside in runs
     ]
@@ -646,7 +641,7 @@ def segmentation(
     points += [
         {"scene": "perfect", "number": number, "repeat": 0, **what, "outside": outside}
         for number in range(len(perfect))
-        for what in sure
+        for what in binary
         for outside in runs
     ]
     circumstances: dict[str, Any] = {"seed": seed, "error": error, "objects": len(shapes), "blobs": blob_count}
@@ -656,8 +651,8 @@ def segmentation(
 SEGMENTATION = Experiment(
     name="segmentation",
     section="none: ours",
-    varied="sure and unsure boxes and masks of outlines that were seen in the wrong place",
-    claim="where background is outside the mask, honest probabilities of pixels beat every box; where it is outside "
+    varied="boxes and masks, with and without uncertainty, of displaced outlines",
+    claim="with background outside the mask, calibrated pixel probabilities exceed every box; with background outside "
     "the box, as in the paper, they gain far less",
     function=segmentation,
     judge=claims_of_segmentation,

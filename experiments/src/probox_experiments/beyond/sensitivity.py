@@ -1,4 +1,4 @@
-"""Which measure notices what? Twenty changes for the worse, and what every measure makes of each."""
+"""Sensitivity of metrics: the response of every metric to twenty degradations."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from probox_experiments.beyond.perturbations import (
     CalibratedDetector,
     Cell,
     Matrix,
-    claim_blind,
-    claim_noticed,
+    claim_detected,
     claim_unchanged,
+    claim_undetected,
     has_repeats,
     list_cells,
 )
 from probox_experiments.claims import (
     EXACT,
     Claim,
+    Judgement,
     ResultTable,
-    Verdict,
     column_of,
     judge_presets,
     not_measured,
@@ -42,16 +42,16 @@ from probox_experiments.figures import BLUE, GREY, VERMILION, Axes, Figure, new_
 from probox_experiments.running import Run
 from probox_experiments.synthetic import fingerprint, first_images, pixel_aligned, synthetic_truth
 
-# --- The matrix of perturbations and measures as a picture ---
+# --- Figure: matrix of perturbations and metrics ---
 
 FULL = 100.0
-"""From so many standard errors on colours are full, and numbers are not told apart."""
+"""Number of standard errors from which cells have full colour and the same text."""
 PALEST = 0.25
-"""How much of its colour a cell has that has just been noticed."""
+"""Opacity of a cell at the limit of detection."""
 
 
 def draw_sensitivity(table: ResultTable) -> Figure:
-    """Draw a row for each change and a column for each measure: z in each cell, coloured where it is noticed."""
+    """Draw a row per change and a column per metric with z in each cell; detected changes are coloured."""
     matrix = Matrix(table)
     rows, columns = matrix.perturbations, matrix.measures
     figure = new_figure(2.2 + 0.39 * max(len(columns), 14), 1.9 + 0.27 * max(len(rows), 4))
@@ -70,7 +70,7 @@ def draw_sensitivity(table: ResultTable) -> Figure:
         tick.set_rotation_mode("anchor")
     for spine in axes.spines.values():
         spine.set_visible(False)
-    axes.set_title(f"What notices what: paired differences in standard errors over {matrix.repeats} repeats", pad=10)
+    axes.set_title(f"Sensitivity: paired differences in standard errors over {matrix.repeats} repeats", pad=10)
     _draw_legend(figure)
     return figure
 
@@ -88,15 +88,15 @@ def _draw_cell(axes: Axes, x: int, y: int, cell: Cell) -> None:
 
 
 def _strength(cell: Cell) -> float:
-    """Return how much colour a cell has: none below the limit, then by the logarithm of z."""
+    """Return the opacity of a cell: 0 below the limit, then increasing with the logarithm of z."""
     if not cell.seen:
         return 0.0
-    share = math.log(min(abs(cell.z), FULL) / LIMIT) / math.log(FULL / LIMIT)
-    return PALEST + (1.0 - PALEST) * share
+    fraction = math.log(min(abs(cell.z), FULL) / LIMIT) / math.log(FULL / LIMIT)
+    return PALEST + (1.0 - PALEST) * fraction
 
 
 def _words(z: float) -> str:
-    """Return z as a cell shows it.
+    """Return the text of z in a cell.
 
     >>> _words(0.0), _words(-0.31), _words(14.2), _words(999.0), _words(float("nan"))
     ('0', '.3', '14', '99+', '')
@@ -112,7 +112,7 @@ def _words(z: float) -> str:
 
 
 def _heading(column: str) -> str:
-    """Return the name of a measure without its bins and overlaps; PDQ with its preset.
+    """Return the name of a metric without its bins and overlaps; PDQ with its preset.
 
     >>> _heading("D-ECE@50/10w"), _heading("PDQ_paper"), _heading("PMB_NLL"), _heading("coverage_90")
     ('D-ECE', 'PDQ, paper', 'PMB-NLL', 'coverage')
@@ -123,7 +123,7 @@ def _heading(column: str) -> str:
 
 
 def _draw_groups(axes: Axes, rows: tuple[str, ...], columns: int) -> None:
-    """Draw lines between changes of boxes, sigmas, labels and counts."""
+    """Draw lines between changes of boxes, standard deviations, labels and counts."""
     end = 0
     for group in (BOXES, SIGMAS, LABELS, COUNTS):
         end += sum(one.name in rows for one in group)
@@ -135,26 +135,27 @@ def _draw_legend(figure: Figure) -> None:
     from matplotlib.patches import Patch
 
     looks = (
-        (BLUE, "noticed, the number got worse"),
-        (VERMILION, "noticed, but the number got better"),
-        (GREY, "noticed, neither is better"),
+        (BLUE, "detected, metric got worse"),
+        (VERMILION, "detected, metric improved"),
+        (GREY, "detected, without direction"),
     )
     handles = [Patch(fc=colour, ec="none", alpha=0.8, label=words) for colour, words in looks]
-    handles.append(Patch(fc="white", ec="#C9C9C9", label=f"below {LIMIT:g}: not noticed; 0: the same number"))
+    handles.append(Patch(fc="white", ec="#C9C9C9", label=f"below {LIMIT:g}: not detected; 0: equal values"))
     figure.legend(handles=handles, loc="outside lower center", ncols=4, handlelength=1.2, columnspacing=1.4)
 
 
-# --- Which measure notices what? Twenty changes for the worse, and what every measure makes of each ---
+# --- The experiment ---
 
-FACTORS = ("sigmas x 1/4", "sigmas x 1/2", "sigmas x 2", "sigmas x 4")
-OF_PLAIN_BOXES = ("mAP", "moLRP")
+FACTORS = ("std x 1/4", "std x 1/2", "std x 2", "std x 4")
+OF_BOXES = ("mAP", "moLRP")
 OF_LABELS = ("Brier", "ignorance", "D-ECE@50/10w", "LaECE@50/25w", "LaACE@50", "OCE@50", "QGC@50", "MUE@50")
 PROPER = ("NLL", "energy", "CRPS")
-HONESTY = ("NEES", "coverage_90", "PIT", "M-QCE", "ENCE/10m", "sharpness")
+CALIBRATION = ("NEES", "coverage_90", "PIT", "M-QCE", "ENCE/10m", "sharpness")
 ORDER = ("AUSE", "Spearman")
-OF_PAIRS = (*PROPER, *HONESTY, "Brier", "ignorance", *ORDER)
-"""Measures that look at matched pairs and nothing else."""
-SHARPENED, LESS_SURE, UNSURE, SURE = "labels sharpened", "confidences x 0.8", "false, unsure", "false, sure"
+OF_PAIRS = (*PROPER, *CALIBRATION, "Brier", "ignorance", *ORDER)
+"""Metrics of matched pairs only."""
+SHARPENED, LESS_CONFIDENT = "labels sharpened", "confidences x 0.8"
+UNCERTAIN, CONFIDENT = "false, uncertain", "false, confident"
 
 
 def which_notices_what(
@@ -166,7 +167,7 @@ def which_notices_what(
     seed: int = 0,
     run: Run | None = None,
 ) -> ResultTable:
-    """Change the detections of an honest detector in one thing at a time, and measure them by all measures.
+    """Degrade the detections of a calibrated detector, one property at a time, and compute all metrics.
 
     Parameters
     ----------
@@ -175,17 +176,16 @@ def which_notices_what(
     perturbations : sequence of str, optional
         Some of the names of `PERTURBATIONS`. Default: all.
     images : int
-        The first so many images are used.
+        Number of images, the first of the ground truth.
     repeats, seed : int
-        How often detections are drawn, and where that begins. All perturbations of a repeat change the same detections.
+        Number of random draws of detections, and their seed. All perturbations of a repeat change the same detections.
     run : Run, optional
         Threads, progress, checkpoint.
 
     Returns
     -------
     ResultTable
-        `perturbation` ("none" first), `repeat`; the headline of every measure by its key, PDQ, `pPDQ` and `TP` under
-        every preset.
+        `perturbation` ("none" first), `repeat`; the headline of every metric; PDQ, `pPDQ` and `TP` under every preset.
     """
     run = run or Run()
     known = {perturbation.name: perturbation for perturbation in PERTURBATIONS}
@@ -207,89 +207,91 @@ def which_notices_what(
 
 
 def _numbers(table: ResultTable) -> Claim:
-    """Judge that there is something to compare: cells without numbers are left out of all other claims."""
+    """Return the claim that PDQ is defined everywhere: other claims ignore cells without numbers."""
 
-    def judge(preset: str, column: str) -> Verdict:
+    def judge(preset: str, column: str) -> Judgement:
         missing = float(np.isnan(table[column]).sum())
         return not missing, f"{missing:g} under `{preset}`", {preset: missing}
 
-    words = "PDQ is a number whatever is done"
-    return judge_presets(words, table, "none", judge, shown="not a number: {}", between=", ")
+    words = "PDQ is defined for all changes"
+    return judge_presets(words, table, "none", judge, shown="undefined: {}", between=", ")
 
 
 def claims_of_sensitivity(table: ResultTable) -> list[Claim]:
-    """Judge what follows from the definitions of the measures, and what was hoped for."""
+    """Return the claims that follow from the definitions of the metrics, and expectations."""
     matrix = Matrix(table)
     boxes, sigmas, counts = ([one.name for one in group] for group in (BOXES, SIGMAS, COUNTS))
     every = [one.name for one in PERTURBATIONS]
     return [
         _numbers(table),
         claim_unchanged(
-            "Measures of plain boxes and of labels give the same number whatever becomes of sigmas",
+            "Metrics of boxes without covariance and of labels are identical for all changes of std",
             matrix,
-            {(*OF_PLAIN_BOXES, *OF_LABELS): sigmas},
+            {(*OF_BOXES, *OF_LABELS): sigmas},
         ),
-        claim_noticed(
-            "Sigmas a quarter, half, twice or four times what they should be are noticed by PDQ, proper scores and "
-            "measures of honesty",
+        claim_detected(
+            "PDQ, proper scores and calibration metrics detect std of a quarter, half, twice or four times the true "
+            "value",
             matrix,
-            {("PDQ", *PROPER, *HONESTY, "PMB_NLL"): FACTORS},
+            {("PDQ", *PROPER, *CALIBRATION, "PMB_NLL"): FACTORS},
         ),
         claim_unchanged(
-            "AUSE and Spearman's correlation see no factor common to all sigmas, and no correlation of x and y",
+            "AUSE and Spearman's correlation are identical for a common factor of all std, and for a correlation of x "
+            "and y",
             matrix,
             {ORDER: (*FACTORS, "correlated")},
         ),
-        claim_noticed(
-            "AUSE and Spearman's correlation get worse by sigmas that are shuffled or all alike",
+        claim_detected(
+            "AUSE and Spearman's correlation get worse if std are shuffled or constant",
             matrix,
-            {ORDER: ("sigmas shuffled", "sigmas constant")},
+            {ORDER: ("std shuffled", "std constant")},
             harm=1,
         ),
         claim_unchanged(
-            "mAP does not see lower confidences in the same order; mAP and moLRP do not see unsure false positives",
+            "mAP is identical for lower confidences in the same order, mAP and moLRP for uncertain false positives",
             matrix,
-            {("mAP",): (LESS_SURE, UNSURE), ("moLRP",): (UNSURE,)},
+            {("mAP",): (LESS_CONFIDENT, UNCERTAIN), ("moLRP",): (UNCERTAIN,)},
         ),
-        claim_blind(
-            "Measures of matched pairs do not notice duplicates, misses and false positives",
+        claim_undetected(
+            "Metrics of matched pairs do not detect duplicates, misses and false positives",
             matrix,
             {OF_PAIRS: counts},
         ),
-        claim_noticed(
-            "PDQ, mAP, moLRP, QGC and PMB-NLL get worse by duplicates, misses and sure false positives, OCE by misses",
+        claim_detected(
+            "PDQ, mAP, moLRP, QGC and PMB-NLL get worse with duplicates, misses and confident false positives, OCE "
+            "with misses",
             matrix,
-            {("PDQ", *OF_PLAIN_BOXES, "QGC@50", "PMB_NLL"): ("duplicates", "misses", SURE), ("OCE@50",): ("misses",)},
+            {("PDQ", *OF_BOXES, "QGC@50", "PMB_NLL"): ("duplicates", "misses", CONFIDENT), ("OCE@50",): ("misses",)},
             harm=1,
         ),
         _root_of_confidence(matrix, sums=False),
         _root_of_confidence(matrix, sums=True),
-        claim_noticed(
-            "PDQ gets better by sharpened labels",
+        claim_detected(
+            "PDQ improves with sharpened labels",
             matrix,
             {("PDQ",): (SHARPENED,)},
             harm=-1,
-            explanation="If classes have probabilities q, sum q sqrt(p) is greatest for p as q squared, which is what "
-            "a temperature of 1/2 makes of q: PDQ pays for labels that are surer than they should be.",
+            explanation="If classes have probabilities q, sum q sqrt(p) has its maximum at p proportional to q "
+            "squared, which corresponds to a temperature of 1/2: PDQ rewards overconfident labels.",
         ),
-        claim_noticed(
-            "Brier score and ignorance of matched pairs get better by sharpened labels",
+        claim_detected(
+            "Brier score and ignorance of matched pairs improve with sharpened labels",
             matrix,
             {("Brier", "ignorance"): (SHARPENED,)},
             harm=-1,
-            explanation="Pairs are made within classes: of all labels, these scores see those that are right, and of "
-            "these the surest is the best.",
+            explanation="Pairs are matched within classes, so these scores contain correct labels only, and the most "
+            "confident correct label scores best.",
         ),
-        claim_noticed(
-            "QGC, LaACE and MUE get better by unsure false positives",
+        claim_detected(
+            "QGC, LaACE and MUE improve with uncertain false positives",
             matrix,
-            {("QGC@50", "LaACE@50", "MUE@50"): (UNSURE,)},
+            {("QGC@50", "LaACE@50", "MUE@50"): (UNCERTAIN,)},
             harm=-1,
-            explanation="They are means over detections: nonsense that is unsure of itself is right about itself.",
+            explanation="They are means over detections, and false positives of low confidence are calibrated.",
         ),
-        claim_noticed("PMB-NLL gets worse by every change", matrix, {("PMB_NLL",): every}, harm=1),
-        claim_noticed(
-            "NLL and energy score get worse by every change of boxes and sigmas, CRPS by all but the correlation",
+        claim_detected("PMB-NLL gets worse with every change", matrix, {("PMB_NLL",): every}, harm=1),
+        claim_detected(
+            "NLL and energy score get worse with every change of boxes and std, CRPS with all but the correlation",
             matrix,
             {
                 ("NLL", "energy"): [*boxes, *sigmas],
@@ -297,68 +299,68 @@ def claims_of_sensitivity(table: ResultTable) -> list[Claim]:
             },
             harm=1,
         ),
-        claim_noticed("PDQ notices every change", matrix, {("PDQ",): every}),
-        claim_noticed(
-            "PDQ gets worse by every change but that of sharpened labels",
+        claim_detected("PDQ detects every change", matrix, {("PDQ",): every}),
+        claim_detected(
+            "PDQ gets worse with every change except sharpened labels",
             matrix,
             {("PDQ",): [name for name in every if name != SHARPENED]},
             harm=1,
-            explanation="The foreground loss looks at the pixels of an object, which does not fill its box, the "
-            "background loss at everything outside of the box. A box that is drawn in loses few pixels of the object, "
-            "and has less outside that could be wrong. Objects that fill their boxes gain little by it, or nothing.",
+            explanation="The foreground loss uses the object's pixels, which do not fill its box, the background loss "
+            "all pixels outside the box. A shrunk box loses few pixels of the object and reduces the background loss. "
+            "Objects that fill their boxes gain little or nothing.",
         ),
-        _each_is_noticed(matrix),
-        _each_is_blind(matrix),
+        _each_change_is_detected(matrix),
+        _each_metric_misses_one(matrix),
         _never_better(matrix),
     ]
 
 
 def _root_of_confidence(matrix: Matrix, *, sums: bool) -> Claim:
-    """Return the claim about PDQ, or the sum of pPDQ, under confidences that all are lower by one factor."""
+    """Return the claim on PDQ, or the sum of pPDQ, if all confidences are multiplied by one factor."""
     what = "The sum of the matches' pPDQ" if sums else "PDQ"
-    required = f"at most {EXACT:g} of it off"
+    required = f"relative error at most {EXACT:g}"
     explanation = (
-        "A match counts however low its quality. Under `paper`, which has no least quality, rounding decides whether a "
-        "pair of quality 1e-100 is a match, and each match takes a false positive and a miss away."
+        "Matches count at any quality. `paper` has no minimum quality, so rounding decides whether a pair of quality "
+        "1e-100 is a match, and each match removes a false positive and a miss."
     )
 
-    def judge(preset: str, column: str) -> Verdict:
-        before, after = matrix.values(column, LESS_SURE)
+    def judge(preset: str, column: str) -> Judgement:
+        before, after = matrix.values(column, LESS_CONFIDENT)
         if sums:
-            pairs_before, pairs_after = matrix.values(column_of("TP", preset), LESS_SURE)
+            pairs_before, pairs_after = matrix.values(column_of("TP", preset), LESS_CONFIDENT)
             before, after = before * pairs_before, after * pairs_after
         off = float(np.abs(after / before - math.sqrt(CONFIDENCE)).max())
         return off <= EXACT, f"{off:.2g} under `{preset}`", {preset: off}
 
     return judge_presets(
-        f"{what} under confidences x {CONFIDENCE:g} is sqrt({CONFIDENCE:g}) of what it was",
-        matrix.table if len(matrix.values("repeat", LESS_SURE)[0]) else ResultTable({}),
+        f"{what} under confidences x {CONFIDENCE:g} is sqrt({CONFIDENCE:g}) of its value before",
+        matrix.table if len(matrix.values("repeat", LESS_CONFIDENT)[0]) else ResultTable({}),
         required,
         judge,
         key="pPDQ" if sums else "PDQ",
         missing=required,
-        shown="largest distance: {}",
+        shown="largest error: {}",
         between=", ",
         explanation="" if sums else explanation,
     )
 
 
-def _each_is_noticed(matrix: Matrix) -> Claim:
-    claim = "Every change is noticed by a measure other than PDQ and PMB-NLL"
-    required = f"|z| of at least {LIMIT:g} for one of them at least"
+def _each_change_is_detected(matrix: Matrix) -> Claim:
+    claim = "Every change is detected by a metric other than PDQ and PMB-NLL"
+    required = f"|z| of at least {LIMIT:g} for at least one of them"
     others = [name for name in matrix.measures if not name.startswith("PDQ") and name != "PMB_NLL"]
     cells = {name: matrix.cells(others, [name]) for name in matrix.perturbations}
     seen = {name: sum(cell.seen for cell in of) for name, of in cells.items() if of}
     if not seen or not has_repeats(matrix):
         return not_measured(claim, required)
     least = min(seen, key=lambda name: seen[name])
-    measured = f"fewest, {seen[least]} of {len(cells[least])}, notice `{least}`"
+    measured = f"fewest, {seen[least]} of {len(cells[least])}, detect `{least}`"
     return Claim(claim, min(seen.values()) > 0, measured, required, {k: float(v) for k, v in seen.items()})
 
 
-def _each_is_blind(matrix: Matrix) -> Claim:
-    claim = "Every measure but PDQ and PMB-NLL fails to notice some change"
-    required = f"|z| below {LIMIT:g} for one change at least"
+def _each_metric_misses_one(matrix: Matrix) -> Claim:
+    claim = "Every metric except PDQ and PMB-NLL does not detect some change"
+    required = f"|z| below {LIMIT:g} for at least one change"
     seen = {}
     for measure in matrix.measures:
         cells = [cell for cell in matrix.every() if cell.measure == measure]
@@ -371,15 +373,15 @@ def _each_is_blind(matrix: Matrix) -> Claim:
     return Claim(
         claim,
         all(count < of for count, of in others.values()),
-        "noticed: " + ", ".join(f"{name} {count} of {of}" for name, (count, of) in ranked),
+        "detected: " + ", ".join(f"{name} {count} of {of}" for name, (count, of) in ranked),
         required,
         {name: float(count) for name, (count, _) in ranked},
     )
 
 
 def _never_better(matrix: Matrix) -> Claim:
-    claim = "NLL, energy score, CRPS and PMB-NLL get better by no change"
-    required = f"none of their cells has |z| of at least {LIMIT:g} for the better"
+    claim = "NLL, energy score, CRPS and PMB-NLL improve with no change"
+    required = f"none of their cells improves with |z| of at least {LIMIT:g}"
     cells = matrix.cells((*PROPER, "PMB_NLL"), matrix.perturbations)
     if not cells or not has_repeats(matrix):
         return not_measured(claim, required)
@@ -391,15 +393,15 @@ def _never_better(matrix: Matrix) -> Claim:
         f"{len(wrong)} of {len(cells)} cells{': ' * bool(wrong)}{list_cells(wrong)}",
         required,
         {f"{cell.measure} by {cell.perturbation}": cell.z for cell in better},
-        f"Numbers that get better though the detector got worse: {', '.join(map(str, better)) or 'none'}.",
+        f"Metrics that improve although the detector got worse: {', '.join(map(str, better)) or 'none'}.",
     )
 
 
 WHICH_NOTICES_WHAT = Experiment(
     name="which-notices-what",
     section="none: ours",
-    varied="one thing at a time of an honest detector, in twenty ways, for all measures",
-    claim="what each measure can see and what it cannot, as its definition says",
+    varied="one property of a calibrated detector at a time, in twenty ways, for all metrics",
+    claim="each metric detects the changes that its definition implies",
     function=which_notices_what,
     judge=claims_of_sensitivity,
     draw=draw_sensitivity,

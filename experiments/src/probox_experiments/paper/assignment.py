@@ -1,4 +1,4 @@
-"""Who is assigned to whom: PDQ's largest total, greedily by pPDQ, or by confidence as in mAP (section 5.4)."""
+"""Assignment of detections to objects: optimal as in PDQ, greedy by pPDQ, or by confidence as in mAP (section 5.4)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from probox.tables.results import PairTable
 from probox_experiments.claims import (
     Claim,
     Floats,
+    Judgement,
     ResultTable,
-    Verdict,
     column_of,
     equals,
     judge_presets,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 WAYS = ("PDQ", "greedy", "confidence")
-"""As PDQ under test does; the best pair that is left, again and again; the surest detection first, its best object."""
+"""Optimal as in PDQ; repeatedly the best remaining pair; detections by confidence, each with its best object."""
 
 COUNTS = ("TP", "FP", "FN")
 ROUNDING = 1e-9
@@ -54,8 +54,8 @@ LABELS = {
     "two or one": (2, ((0.51, 0.49, 0.0), (0.49, 0.0, 0.50))),
     "total or PDQ": (3, ((0.01, 0.2025, 0.0, 0.7875), (0.0, 0.36, 0.2025, 0.4375), (0.0, 0.0, 0.01, 0.99))),
 }
-# One object: a sure detection that gives every pixel 0.5, and a perfectly placed one of probability 0.9.
-SURER = "surer or better"
+# One object: a detection of label probability 1 with pixel probability 0.5, and a perfect box of label probability 0.9.
+CONFIDENT = "confident or better"
 EXPECTED: dict[str, dict[str, tuple[float, int, int, int]]] = {
     # PDQ, TP, FP, FN
     "two or one": {
@@ -63,7 +63,7 @@ EXPECTED: dict[str, dict[str, tuple[float, int, int, int]]] = {
         "greedy": (0.51**0.5 / 3, 1, 1, 1),
         "confidence": (0.51**0.5 / 3, 1, 1, 1),
     },
-    SURER: {
+    CONFIDENT: {
         "PDQ": (0.9**0.5 / 2, 1, 1, 0),
         "greedy": (0.9**0.5 / 2, 1, 1, 0),
         "confidence": (0.5**0.5 / 2, 1, 1, 0),
@@ -75,11 +75,11 @@ EXPECTED: dict[str, dict[str, tuple[float, int, int, int]]] = {
     },
 }
 SENTENCES = {
-    "two or one": "Where the best pair leaves nothing for the others, PDQ takes two that are nearly as good: 0.7 with "
-    "2 TP; greedy has sqrt(0.51)/3 with 1 TP, 1 FP and 1 FN",
-    SURER: "A better placed detection goes before a surer one: sqrt(0.9)/2, by confidence sqrt(0.5)/2",
-    "total or PDQ": "What is as large as possible is the total pPDQ, not PDQ: a total of 0.9 is PDQ 0.225 with 2 TP, "
-    "and greedy's 0.8 is PDQ 0.267 with 3 TP",
+    "two or one": "If the best pair excludes all others, PDQ uses two pairs that are nearly as good: 0.7 with 2 TP; "
+    "greedy has sqrt(0.51)/3 with 1 TP, 1 FP and 1 FN",
+    CONFIDENT: "PDQ prefers a more accurate detection to a more confident one: sqrt(0.9)/2, by confidence sqrt(0.5)/2",
+    "total or PDQ": "The assignment maximizes the total pPDQ, not PDQ: a total of 0.9 is PDQ 0.225 with 2 TP, and "
+    "greedy's 0.8 is PDQ 0.267 with 3 TP",
 }
 
 
@@ -93,21 +93,21 @@ def assignment(
     seed: int = 0,
     run: Run | None = None,
 ) -> ResultTable:
-    """Assign detections in three ways: in small scenes, in crowds, and on images of a truth.
+    """Assign detections in three ways: in small scenes, in crowds, and on images of a ground truth.
 
     Parameters
     ----------
     truth : GroundTruth, optional
         Default: `synthetic_truth`.
     crowds : sequence of int
-        Objects per image, in the made-up images with many objects of one class.
+        Objects per image, in synthetic images with many objects of one class.
     corner_variance : float
-        Of the corners of the detections, true and reported, in square pixels. In crowds, whose objects are 24 pixels
-        wide, errors of 10 pixels take a detection halfway to the next object.
+        Variance of the detections' corners, true and reported, in square pixels. Objects in crowds are 24 pixels wide,
+        so errors of 10 pixels reach halfway to the next object.
     images : int
-        Use the first so many of the truth.
+        Number of images, the first of the ground truth.
     repeats, seed : int
-        How often errors and label probabilities are drawn, in crowds the objects too; where they start.
+        Number of random draws of errors, label probabilities and, in crowds, objects; random seed.
     run : Run, optional
         Threads, progress, checkpoint.
 
@@ -115,8 +115,8 @@ def assignment(
     -------
     ResultTable
         `scene` (a small one, ``crowd`` or ``truth``), `objects` (per image), `repeat`, `assigned` (`WAYS`);
-        `PDQ`, `pPDQ`, `TP`, `FP`, `FN` and those of other presets; under the first preset `other_partners`
-        (detections that PDQ gives another object, or none) in `other_images`.
+        `PDQ`, `pPDQ`, `TP`, `FP`, `FN` under every preset; under the first preset `other_matches` (detections whose
+        match differs from PDQ's) in `other_images`.
     """
     run = run or Run()
     objects = first_images(synthetic_truth() if truth is None else truth, images)
@@ -129,13 +129,13 @@ def assignment(
         if scene in EXPECTED:
             return small_scene(scene)
         there, draws = crowd_or_truth(scene, count, objects, [seed, repeat])
-        return there, unsure_labels(detector.detect(there, seed=draws), [*draws, 2])
+        return there, draw_label_probs(detector.detect(there, seed=draws), [*draws, 2])
 
     def point(scene: str, objects: float, repeat: int, assigned: str) -> dict[str, float]:
         there, found = made(scene, objects, repeat)
         if assigned == "PDQ":
-            return run.measure(there, found, also=also, measures=()) | {"other_partners": 0.0, "other_images": 0.0}
-        # Which pairs are made can only be asked of tables; PDQ of an assignment that probox has comes from the run.
+            return run.measure(there, found, also=also, measures=()) | {"other_matches": 0.0, "other_images": 0.0}
+        # Pairs come from the tables of an evaluation; PDQ of assignments that probox offers comes from the run.
         presets = list(run.presets) if assigned == "confidence" else list(run.presets)[:1]
         results = _evaluate(dataclasses.replace(run, presets=presets), there, found)
         other = {preset: _assign_again(result, assigned) for preset, result in results.items()}
@@ -155,7 +155,7 @@ def assignment(
 
 def small_scene(name: str) -> tuple[GroundTruth, Detections]:
     """Return a few objects on the same pixels of one image, and detections of them."""
-    if name == SURER:
+    if name == CONFIDENT:
         truth = square_scene(20, 40, classes=2)
         inside = truth.masks.to_array(0, 40, 40)
         labels: tuple[tuple[float, ...], ...] = ((1.0, 0.0), (0.9, 0.1))
@@ -175,8 +175,8 @@ def small_scene(name: str) -> tuple[GroundTruth, Detections]:
     return truth, found
 
 
-def unsure_labels(found: Detections, seed: Sequence[int]) -> Detections:
-    """Return sure detections with a probability between 0.3 and 1 for their class, and the rest for the next one."""
+def draw_label_probs(found: Detections, seed: Sequence[int]) -> Detections:
+    """Return detections with a probability between 0.3 and 1 for their class, and the rest for the next class."""
     count, classes = found.label_probs.shape
     each, labels = np.arange(count), found.label_probs.argmax(axis=1)
     probability = np.random.default_rng(seed).uniform(0.3, 1.0, count)
@@ -187,7 +187,7 @@ def unsure_labels(found: Detections, seed: Sequence[int]) -> Detections:
 
 
 def _evaluate(run: Run, truth: GroundTruth, found: Detections) -> dict[str, Evaluation]:
-    """Return evaluations with all their pairs, from which to choose in a way that is not one of PDQ's."""
+    """Return evaluations with all their pairs, for other assignments."""
     from probox.evaluation.evaluate import evaluate
 
     return {
@@ -197,7 +197,7 @@ def _evaluate(run: Run, truth: GroundTruth, found: Detections) -> dict[str, Eval
 
 
 def _assign_again(result: Evaluation, way: str) -> Evaluation:
-    """Return the evaluation with partners chosen in turn; the pairs that are left have no rivals in any way."""
+    """Return the evaluation with matches chosen in turn; no assignment changes the remaining pairs."""
     quality = result.pairs.quality("pPDQ")
     confidence = result.detections.confidences[result.pairs.detections]
     order = (
@@ -209,7 +209,7 @@ def _assign_again(result: Evaluation, way: str) -> Evaluation:
 
 
 def take_in_turn(pairs: PairTable, order: npt.NDArray[np.int64]) -> PairTable:
-    """Return the pairs that are made if each is made in its turn, whenever both are still free."""
+    """Return the pairs of a sequential assignment: each pair is used in its turn if both sides are free."""
     met: set[int] = set()
     taken: set[int] = set()
     kept: list[int] = []
@@ -226,18 +226,18 @@ def take_in_turn(pairs: PairTable, order: npt.NDArray[np.int64]) -> PairTable:
 def _differing(one: Evaluation, other: Evaluation) -> dict[str, float]:
     rows = one.detections.partners != other.detections.partners
     images = np.unique(one.detections.image_rows[rows])
-    return {"other_partners": float(rows.sum()), "other_images": float(len(images))}
+    return {"other_matches": float(rows.sum()), "other_images": float(len(images))}
 
 
 def claims_of_assignment(table: ResultTable) -> list[Claim]:
-    """Judge the small scenes by their known numbers, and totals and leads where many objects are close."""
+    """Return the claims on small scenes with known numbers, and on totals and leads in crowds."""
     crowd = table.where(scene="crowd")
     densest = crowd.where(objects=crowd["objects"].max()) if len(crowd) else crowd
     return [
         *(_small_scene_claim(table.where(scene=scene), scene) for scene in EXPECTED),
         _largest_total(table),
-        _leads(densest, "greedy", "In the densest crowd PDQ loses by a greedy assignment"),
-        _leads(densest, "confidence", "It loses by an assignment in order of confidence"),
+        _leads(densest, "greedy", "In the densest crowd a greedy assignment lowers PDQ"),
+        _leads(densest, "confidence", "An assignment by confidence lowers it too"),
     ]
 
 
@@ -256,7 +256,7 @@ def _largest_total(table: ResultTable) -> Claim:
         preset: np.stack([_totals(ways["PDQ"], preset) - _totals(ways[way], preset) for way in WAYS[1:]])
         for preset in presets_in(table, "pPDQ")
     }
-    random = ~np.isin(ways["PDQ"]["scene"], list(EXPECTED))  # the others have claims of their own
+    random = ~np.isin(ways["PDQ"]["scene"], list(EXPECTED))  # small scenes have their own claims
     holds = all(
         bool(lead.min() >= -ROUNDING) and (not random.any() or bool((lead[:, random].max(axis=1) > ROUNDING).all()))
         for lead in leads.values()
@@ -265,38 +265,38 @@ def _largest_total(table: ResultTable) -> Claim:
     return Claim(
         claim,
         holds,
-        f"total pPDQ more than greedy or by confidence: {', '.join(shown)}; {_partners_in_words(ways['greedy'])}",
-        f"never less, to {ROUNDING:g}, and somewhere more than both, where errors are drawn",
+        f"total pPDQ minus that of greedy and by confidence: {', '.join(shown)}; {_describe_matches(ways['greedy'])}",
+        f"never less, within {ROUNDING:g}, and sometimes more than both with random errors",
         {f"least lead, {preset}": float(lead.min()) for preset, lead in leads.items()}
         | {f"largest lead, {preset}": float(lead.max()) for preset, lead in leads.items()},
     )
 
 
 def _totals(rows: ResultTable, preset: str) -> Floats:
-    """Return the sum of pPDQ over true positives, of which the table has the mean; none add up to 0."""
+    """Return the sum of pPDQ over true positives, from its mean; 0 without true positives."""
     count = rows[column_of("TP", preset)]
     return np.where(count > 0, count * np.nan_to_num(rows[column_of("pPDQ", preset)]), 0.0)
 
 
-def _partners_in_words(greedy: ResultTable) -> str:
+def _describe_matches(greedy: ResultTable) -> str:
     parts = []
     for scene in ("crowd", "truth"):
         rows = greedy.where(scene=scene)
         for count in np.unique(rows["objects"]).tolist() if len(rows) else ():
             part = rows.where(objects=count)
-            parts.append(f"{part['other_partners'].mean():.1f} in {part['other_images'].mean():.1f} images ({scene}, "
+            parts.append(f"{part['other_matches'].mean():.1f} in {part['other_images'].mean():.1f} images ({scene}, "
                          f"{count:.3g} objects per image)")  # fmt: skip
-    return "detections with another partner if greedy, on average: " + (", ".join(parts) or "none tried")
+    return "mean number of detections with another match if greedy: " + (", ".join(parts) or "not measured")
 
 
 def _leads(rows: ResultTable, way: str, claim: str) -> Claim:
-    """Return the claim that PDQ is higher with its own assignment, by more than two standard errors over repeats."""
+    """Return the claim that PDQ is higher with optimal assignment, by more than two standard errors over repeats."""
     own, other = rows.where(assigned="PDQ"), rows.where(assigned=way)
     missing = "a crowd in two repeats or more"
     if len(own) < 2 or len(own) != len(other):
         return not_measured(claim, missing)
 
-    def judge(preset: str, column: str) -> Verdict:
+    def judge(preset: str, column: str) -> Judgement:
         mean = mean_of(own[column] - other[column])
         words = f"`{preset}` {mean:.4f} of {own[column].mean():.4f}"
         return mean.is_above(), words, {f"lost, {preset}": mean.value, f"standard error, {preset}": mean.error}
@@ -307,7 +307,7 @@ def _leads(rows: ResultTable, way: str, claim: str) -> Claim:
 
 
 def draw_assignment(table: ResultTable) -> Figure:
-    """Draw the pPDQ of two small scenes with who is assigned, and what other assignments cost in crowds."""
+    """Draw pPDQ and assignments of two small scenes, and the loss of other assignments in crowds."""
     figure = new_figure(8.4, 3.4)
     first, second, right = figure.subplots(1, 3, width_ratios=(0.9, 1.05, 1.3))
     for axes, scene, title in ((first, "two or one", "Greedy loses"), (second, "total or PDQ", "Greedy wins")):
@@ -334,7 +334,7 @@ def draw_assignment(table: ResultTable) -> Figure:
     if len(crowd):
         set_log_ticks(right, np.unique(crowd["objects"]))
         right.legend(loc="upper left", fontsize=7.5)
-    right.set(xlabel="objects per image", ylabel="PDQ lost", title="What other ways cost in crowds")
+    right.set(xlabel="objects per image", ylabel="PDQ lost", title="Loss of other assignments in crowds")
     return figure
 
 
@@ -368,8 +368,8 @@ def _draw_matrix(axes: Axes, scene: str, rows: ResultTable) -> None:
 ASSIGNMENT = Experiment(
     name="assignment",
     section="5.4",
-    varied="the way detections are assigned: largest total pPDQ, greedily, by confidence",
-    claim="the total pPDQ is as large as it can be; in crowds other ways cost PDQ",
+    varied="assignment of detections: optimal, greedy, by confidence",
+    claim="the optimal assignment maximizes total pPDQ; in crowds other assignments lower PDQ",
     function=assignment,
     judge=claims_of_assignment,
     draw=draw_assignment,

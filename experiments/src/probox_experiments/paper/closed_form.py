@@ -1,4 +1,4 @@
-"""What a measure must say where it can be worked out by hand, and the claims that it does."""
+"""Closed forms of metrics, and claims that compare them with computed values."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import Claim, Floats, ResultTable, close_enough, column_of, not_measured, presets_in
 from probox_experiments.synthetic import tight_box
 
-# --- The qualities of one object and one detection, worked out again in plain NumPy ---
+# --- Qualities of one object and one detection in NumPy ---
 
-# Written down again and not taken from the convention: a wrong constant there must not be expected here.
+# A copy of the convention's constant, so that a wrong constant there is detected.
 EPSILON = 1e-14
-"""What the paper keeps logarithms finite with: a pixel that is surely wrong costs a factor of this, to the power of its
-share of the object's pixels."""
+"""The paper's constant that keeps logarithms finite. A pixel with probability 1 of the wrong value multiplies the
+quality by this value, to the power of one over the object's pixels."""
 
 
 def box_map(box: npt.ArrayLike, covariances: npt.ArrayLike, width: int, height: int) -> Floats:
-    """Return the probability of every pixel as preset `paper` has it, by the plain definition, not the kernel.
+    """Return the probability of every pixel under preset `paper`, by the NumPy definition instead of the kernel.
 
     A box from 2 to 6 covers its pixels, and each pixel beside them with probability 1/2.
 
@@ -35,7 +35,7 @@ def box_map(box: npt.ArrayLike, covariances: npt.ArrayLike, width: int, height: 
 
 
 def region_v(probability: Floats, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return the paper's region V: the pixels with some probability outside the box around the object's pixels."""
+    """Return the paper's region V: the pixels with probability above 0 outside the box around the object's pixels."""
     x1, y1, x2, y2 = tight_box(mask)
     outside = np.ones(mask.shape, dtype=bool)
     outside[y1 : y2 + 1, x1 : x2 + 1] = False
@@ -52,15 +52,15 @@ def foreground_background(probability: npt.ArrayLike, mask: npt.NDArray[np.bool_
     """
     values = np.asarray(probability, dtype=np.float64)
     missed = np.log(values[mask] + EPSILON).mean()
-    # To double precision, a pixel of next to no probability costs nothing.
+    # Smaller probabilities have no effect in double precision.
     wrong = np.log(1.0 - values[region_v(values, mask) & (values > 1e-17)] + EPSILON).sum() / mask.sum()
     return min(math.exp(missed), 1.0), min(math.exp(wrong), 1.0)
 
 
 def agrees(claim: str, table: ResultTable, numbers: Sequence[str]) -> Claim:
-    """Return the claim that numbers are what was worked out, which columns like ``by_hand_foreground_paper`` hold.
+    """Return the claim that numbers equal their closed forms, in columns like ``by_hand_foreground_paper``.
 
-    A row in which nothing was worked out (NaN) is left out; one in which nothing was measured counts against it.
+    Rows without closed form (NaN) are ignored; rows without measured value fail the claim.
     """
     apart: dict[str, float] = {}
     for number in numbers:
@@ -71,18 +71,18 @@ def agrees(claim: str, table: ResultTable, numbers: Sequence[str]) -> Claim:
                 distance = np.abs(table[column] - table[expected])[known]
                 apart[f"{number} under `{preset}`"] = float(distance.max())  # NaN stays NaN
     if not apart:
-        return not_measured(claim, f"{' and '.join(numbers)} under a preset for which they were worked out")
+        return not_measured(claim, f"{' and '.join(numbers)} under a preset with a closed form")
     return close_enough(claim, apart)
 
 
-# --- What a measure must say where it can be worked out by hand, and the claims that it does ---
+# --- Claims on closed forms ---
 
 NOTHING = 1e-8
-"""The spatial quality that is 0, and those below it, but under `paper`."""
+"""Spatial qualities up to this value are 0, except under `paper`."""
 ROUNDING = 1e-9
-"""What may be off, relatively, where float32 rounds nothing: under `paper`, and for probabilities of 0 and 1."""
+"""Relative tolerance without rounding to float32: under `paper`, and for probabilities of 0 and 1."""
 KEPT_PER_CLASS = 100
-"""How many detections of an image and class mAP looks at."""
+"""Number of detections per image and class that mAP uses."""
 
 
 def pair_equals(
@@ -95,29 +95,29 @@ def pair_equals(
     tolerance: float = ROUNDING,
     explanation: str = "",
 ) -> Claim:
-    """Return the claim that one sure detection of one object has known qualities, and PDQ the root of their product.
+    """Return the claim that one detection of one object, with label probability 1, has known qualities and PDQ.
 
     Parameters
     ----------
     claim : str
         The sentence.
     table : ResultTable
-        What was measured: PDQ, and foreground and background where they are there too.
+        The results: PDQ, and foreground and background if present.
     foreground, background : array
-        The values, row by row. Where their product is so small that all presets but `paper` make it 0, there is no
-        true positive: PDQ must be 0 to the bit, and has no parts.
+        Expected values, row by row; PDQ is the root of their product. If the product is so small that all presets
+        except `paper` set it to 0, there is no true positive: PDQ must be exactly 0.
     presets : collection of str, optional
-        Those to compare under. Default: all that were measured.
+        Presets to compare. Default: all that were measured.
     tolerance : float
-        How far off each may be, relative to its value.
+        Relative tolerance.
     explanation : str
-        Why, where that is not plain.
+        Reason for the result, if it is not obvious.
 
     Examples
     --------
     >>> table = ResultTable({"PDQ": [0.1, 0.0], "foreground": [0.1, np.nan], "PDQ_paper": [0.1, 1e-5]})
     >>> pair_equals("known", table, [0.1, 1e-5], [0.1, 1e-5]).measured
-    'largest distance, relative: PDQ 0, foreground 0; under `paper`: PDQ 0'
+    'largest relative difference: PDQ 0, foreground 0; under `paper`: PDQ 0'
     """
     wanted = {"foreground": np.asarray(foreground, np.float64), "background": np.asarray(background, np.float64)}
     product = wanted["foreground"] * wanted["background"]
@@ -143,7 +143,7 @@ def pair_equals(
     return Claim(
         claim,
         all(value <= tolerance for distances in apart.values() for value in distances.values()),
-        "largest distance, relative: " + "; ".join(words),
+        "largest relative difference: " + "; ".join(words),
         required,
         {f"{key}, {preset}": value for preset, distances in apart.items() for key, value in distances.items()},
         explanation,
@@ -151,14 +151,14 @@ def pair_equals(
 
 
 def _furthest(measured: Floats, expected: Floats) -> float:
-    """Return the largest distance relative to what is expected; infinite where 0 is expected and not measured."""
+    """Return the largest relative difference; infinite if 0 is expected and another value measured."""
     distance = np.abs(measured - expected)
     known = (expected > 0) | (distance == 0)
     return float(np.where(known, distance / np.where(expected > 0, expected, 1.0), np.inf).max(initial=0.0))
 
 
 def box_scores(overlap: npt.ArrayLike) -> dict[str, Floats]:
-    """Return mAP and 1 - moLRP of one sure detection of one object by the IoU of their boxes.
+    """Return mAP and 1 - moLRP of one detection of one object with probability 1, from the IoU of their boxes.
 
     >>> scores = box_scores([1.0, 0.62, 0.4])
     >>> {name: values.round(3).tolist() for name, values in scores.items()}
@@ -166,19 +166,19 @@ def box_scores(overlap: npt.ArrayLike) -> dict[str, Floats]:
     """
     iou = np.asarray(overlap, np.float64)
     thresholds = np.arange(10, 20) / 20
-    passed = iou[:, None] >= thresholds - 1e-12  # what equals a threshold passes it
+    passed = iou[:, None] >= thresholds - 1e-12  # an IoU equal to the threshold passes
     return {"mAP": passed.mean(axis=1), "1 - moLRP": np.maximum(1 - (1 - iou) / (1 - 0.5), 0.0)}
 
 
 def duplicates_map(truth: GroundTruth, detections: int, order: Literal["objects", "rounds"] = "objects") -> float:
-    """Return mAP of perfect, sure detections, n of each object, one object or one round after the other.
+    """Return mAP of perfect detections with probability 1, n per object, ordered by object or by round.
 
-    The k-th object of a class is hit first by detection number
+    The k-th object of a class is first detected by detection number
 
         n (k - 1) + 1  object by object,     n m + (k - m)  round by round, with m objects in the images before,
 
-    so k over that number is its precision: above 1/n, and all the more the fewer objects came before. Two things are
-    left out, and both raise mAP a little: a duplicate may hit a neighbour of the same class, and crowd regions forgive
+    so its precision is k over that number: above 1/n, and higher if fewer objects came before. Two effects are
+    ignored, and both raise mAP slightly: a duplicate may match a neighbour of the same class, and crowd regions absorb
     duplicates.
 
     >>> from probox_experiments import square_scene
@@ -202,13 +202,13 @@ def duplicates_map(truth: GroundTruth, detections: int, order: Literal["objects"
 
 
 def sampled_precision(precision: npt.ArrayLike, objects: int) -> Floats:
-    """Return the precision that is read at 101 recalls, from that at each object found so far, of so many.
+    """Return the precision at 101 recalls, given the precision at each detected object and the number of objects.
 
     >>> sampled_precision([1, 2 / 3, 3 / 5], 3)[[0, 33, 34, 66, 67, 100]].round(3).tolist()
     [1.0, 1.0, 0.667, 0.667, 0.6, 0.6]
     """
     found = np.asarray(precision, np.float64)
     highest = np.append(np.maximum.accumulate(found[::-1])[::-1], 0.0)  # beyond the last one: 0
-    # Which object reaches a recall of 0, 0.01 .. 1, compared as COCO's evaluator does: its 0.7 is more than 7/10.
+    # The object that reaches recall 0, 0.01 .. 1, compared as in COCO's evaluator, where 0.7 exceeds 7/10.
     reached = np.searchsorted(np.arange(1, objects + 1) / objects, np.linspace(0, 1, 101))
     return np.asarray(highest[np.minimum(reached, len(found))])

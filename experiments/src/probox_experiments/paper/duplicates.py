@@ -1,4 +1,4 @@
-"""What the measures make of duplicates: appendices C.1 and C.3 to C.5."""
+"""Duplicates: appendices C.1 and C.3 to C.5."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ from probox_experiments.synthetic import (
     synthetic_truth,
 )
 
-# --- What the measures make of duplicates: appendices C.1 and C.3 to C.5 ---
+# --- Duplicates: appendices C.1 and C.3 to C.5 ---
 
 TIMES = tuple(range(1, 11))
 FOLLOWS = 0.03
-"""How far measures may be from 1/n that follow it."""
+"""Tolerance of metrics that follow 1/n."""
 NEIGHBOURS = 0.02
-"""How far mAP may be from its closed form: as if duplicates of one object in fifty hit another one."""
+"""Tolerance of mAP's closed form: duplicates of one object in fifty may match another object."""
 
 
 def duplicates(*, times: Sequence[int] = TIMES, run: Run | None = None) -> ResultTable:
-    """Detect one object perfectly and surely, several times (C.1).
+    """Detect one object perfectly with probability 1, several times (C.1).
 
     Returns
     -------
@@ -65,7 +65,7 @@ def duplicates(*, times: Sequence[int] = TIMES, run: Run | None = None) -> Resul
 
 
 def claims_of_duplicates(table: ResultTable) -> list[Claim]:
-    """Judge that mAP does not see duplicates."""
+    """Return the claims that mAP ignores duplicates and PDQ and moLRP do not."""
     return [
         stays_perfect(table, measures=("mAP",)),
         equals("PDQ of n detections of one object is 1/n", table, {"PDQ": 1 / table["detections"]}),
@@ -94,20 +94,20 @@ DUPLICATES = Experiment(
 def duplicates_coco(
     truth: GroundTruth | None = None, *, times: Sequence[int] = TIMES, run: Run | None = None
 ) -> ResultTable:
-    """Detect every object perfectly and surely, several times, object by object (C.3).
+    """Detect every object perfectly with probability 1, several times, object by object (C.3).
 
     Returns
     -------
     ResultTable
-        `detections` of each object; `PDQ` under every preset, `mAP`, `moLRP`; `closed_form`: what mAP is if every
-        detection after an object's first is a false positive.
+        `detections` of each object; `PDQ` under every preset, `mAP`, `moLRP`; `closed_form`: mAP if every detection
+        after an object's first is a false positive.
     """
     objects = pixel_aligned(synthetic_truth() if truth is None else truth)
     return _measure_repeats("duplicates-coco", objects, SimulatedDetector(), times, run or Run(), closed_form=True)
 
 
 def claims_of_duplicates_coco(table: ResultTable) -> list[Claim]:
-    """Judge that mAP sees too few of the duplicates, and why."""
+    """Return the claims that mAP penalizes duplicates too little, with its closed form."""
     claim = "With n detections per object mAP lies above 1/n"
     excess = _excess(table.take(table["detections"] > 1))
     if not len(excess):
@@ -118,20 +118,20 @@ def claims_of_duplicates_coco(table: ResultTable) -> list[Claim]:
 
 
 def _excess(table: ResultTable) -> Floats:
-    """Return how far mAP is above 1/n."""
+    """Return mAP minus 1/n."""
     return np.asarray(table["mAP"] - 1 / table["detections"])
 
 
 def _reciprocal(table: ResultTable) -> list[Claim]:
-    """Return the claims about many objects that are true of any number of images."""
+    """Return the claims on many objects that hold for any number of images."""
     n = table["detections"]
     return [
         equals(
-            "mAP is what a precision of k / (n (k - 1) + 1) at the k-th object of a class makes of it",
+            "mAP follows from a precision of k / (n (k - 1) + 1) at the k-th object of a class",
             table,
             {"mAP": table["closed_form"]},
             NEIGHBOURS,
-            "It is a little higher where a duplicate hits a neighbour of the same class, or a crowd forgives it.",
+            "It is slightly higher if a duplicate matches a neighbour of the same class or a crowd region.",
         ),
         equals("PDQ is 1/n", table, {"PDQ": 1 / n}),
         equals("1 - moLRP follows 1/n", table, {"1 - moLRP": 1 / n}, FOLLOWS),
@@ -159,7 +159,7 @@ def duplicates_coco_100(
     halvings: int = 5,
     run: Run | None = None,
 ) -> ResultTable:
-    """Do the same on the first 100 images, and on all, half, a quarter ... of them (C.4).
+    """Repeat `duplicates_coco` on the first 100 images, and on all, half, a quarter ... of them (C.4).
 
     Parameters
     ----------
@@ -168,16 +168,16 @@ def duplicates_coco_100(
     times : sequence of int
         Detections of each object.
     subset : int
-        How many images the paper's own part has.
+        Number of images in the paper's subset.
     halvings : int
-        How often the number of images is halved.
+        Number of halvings of the images.
     run : Run, optional
         Threads, progress, checkpoint.
 
     Returns
     -------
     ResultTable
-        `images`, those of the paper's part first, `detections` of each object; then as for `duplicates_coco`.
+        `images`, the paper's subset first, `detections` of each object; then as for `duplicates_coco`.
     """
     run = run or Run()
     objects = pixel_aligned(synthetic_truth() if truth is None else truth)
@@ -194,7 +194,7 @@ def duplicates_coco_100(
 
 
 def claims_of_duplicates_coco_100(table: ResultTable) -> list[Claim]:
-    """Judge that mAP sees fewer of the duplicates the fewer images there are."""
+    """Return the claims that mAP penalizes duplicates less on fewer images."""
     duplicated = table.take(table["detections"] > 1)
     whole = int(table["images"].max())
     sizes = sorted(set(duplicated["images"].tolist()), reverse=True)
@@ -214,8 +214,8 @@ def _grows(excess: Mapping[int, Floats], whole: int) -> Claim:
         f"{', '.join(f'{mean:.4f} on {size:,}' for size, mean in means.items())} images, on average over n > 1",
         "larger at every halving",
         {f"mean excess on {size} images": mean for size, mean in means.items()},
-        "The mean is over classes that have objects. A class of few objects exceeds most, so the mean can fall "
-        "back where such classes are gone.",
+        "The mean is over classes that have objects. Classes with few objects have the largest excess, so the mean can "
+        "fall if such classes disappear.",
     )
 
 
@@ -232,7 +232,7 @@ def _larger_on_fewer(excess: Mapping[int, Floats], whole: int) -> Claim:
 DUPLICATES_COCO_100 = Experiment(
     name="duplicates-coco-100",
     section="C.4",
-    varied="the same on 100 images, and on all, half, a quarter ... of them",
+    varied="number of images: 100, and all, half, a quarter ... of them",
     claim="mAP's excess grows; PDQ = 1/n, moLRP follows it",
     function=duplicates_coco_100,
     judge=claims_of_duplicates_coco_100,
@@ -256,7 +256,7 @@ def duplicates_lower_coco(
 
 
 def claims_of_duplicates_lower_coco(table: ResultTable) -> list[Claim]:
-    """Judge that mAP and moLRP do not see duplicates of lower confidence."""
+    """Return the claims that mAP and moLRP ignore duplicates of lower confidence."""
     return [stays_perfect(table), equals("PDQ is 1/n", table, {"PDQ": 1 / table["detections"]})]
 
 
@@ -285,7 +285,7 @@ DUPLICATES_LOWER_COCO = Experiment(
     judge=claims_of_duplicates_lower_coco,
     draw=plot_curves(
         "detections",
-        "Less sure duplicates of every object",
+        "Less confident duplicates of every object",
         "detections per object: one at 1.0, the others at 0.9",
         reciprocal=True,
         integers=True,
@@ -294,12 +294,12 @@ DUPLICATES_LOWER_COCO = Experiment(
 )
 
 
-# --- Why mAP of duplicates lies above 1/n: the order of detections, and hidden false ones (appendices C.3, D) ---
+# --- Causes of mAP's excess over 1/n: order of detections, hidden false positives (appendices C.3, D) ---
 
 ORDERS: tuple[Order, ...] = ("objects", "rounds", "shuffled")
 WORDS = {"objects": "object by object", "rounds": "round by round", "shuffled": "shuffled"}
 ROUNDING = 1e-9
-"""What two ways of computing the same mean precision may differ by: they add up in another order."""
+"""Tolerance between two computations of the same mean precision, which sum in different order."""
 
 
 def duplicates_order(
@@ -310,37 +310,36 @@ def duplicates_order(
     seed: int = 0,
     run: Run | None = None,
 ) -> ResultTable:
-    """Detect every object perfectly and surely, n times, and hand the detections in in different orders.
+    """Detect every object perfectly with probability 1, n times, in different orders.
 
-    So that everything follows from order alone, the truth is made plain first: without crowds, without objects that
-    overlap another one of their class by half, and without more objects of a class in an image than leave all their
-    detections among the 100 that mAP takes.
+    To isolate the effect of order, some objects are removed first: crowds, objects with IoU 0.5 or more to another one
+    of their class, and objects whose detections would exceed the 100 per image and class that mAP uses.
 
     Parameters
     ----------
     truth : GroundTruth, optional
         Default: `synthetic_truth`.
     times : sequence of int
-        Detections of each object, n; 100 at most.
+        Detections of each object, n; at most 100.
     repeats, seed : int
-        How often detections are shuffled, and where that starts.
+        Number of shuffles of the detections, and their seed.
     run : Run, optional
         Threads, progress, checkpoint.
 
     Returns
     -------
     ResultTable
-        `scene` (``three``: the paper's three objects with two detections each; ``many``: the truth), `order`,
-        `detections` of each object, `repeat`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`; mean precision computed plainly:
-        `smoothed` (as mAP reads it), `unhidden` (read after the last detection at each recall), `submission`
-        (as mAP reads it, but with equal scores in the order of submission whatever their image); `expected` (mAP by
-        its closed form, NaN if shuffled); `recorded` (the precision that mAP records at full recall, with one class).
+        `scene` (``three``: the paper's three objects with two detections each; ``many``: the ground truth), `order`,
+        `detections` of each object, `repeat`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`; mean precision in NumPy: `smoothed`
+        (interpolated as in mAP), `unhidden` (after the last detection at each recall), `submission` (interpolated,
+        equal scores in the order of submission across images); `expected` (closed form of mAP, NaN if shuffled);
+        `recorded` (precision of mAP at full recall, with one class).
     """
     run = run or Run()
     if not all(1 <= n <= MAX_DETECTIONS for n in times):
         raise InputError(
             f"expected 1 to {MAX_DETECTIONS} detections per object, but got {', '.join(map(str, times))}",
-            remedy=f"mAP takes {MAX_DETECTIONS} detections of an image and class, so no more can be told apart",
+            remedy=f"mAP uses {MAX_DETECTIONS} detections of an image and class, so more have no effect",
         )
     objects = keep_distinct(synthetic_truth() if truth is None else truth, MAX_DETECTIONS // max(times, default=1))
     scenes = {"three": square_scene(20, 100, extra=[[2, 2, 21, 21], [70, 70, 89, 89]]), "many": objects}
@@ -373,10 +372,10 @@ def duplicates_order(
 
 
 def keep_distinct(truth: GroundTruth, most: int) -> GroundTruth:
-    """Return the truth with boxes around pixels and with no two objects that a detection could be of equally.
+    """Return the ground truth with boxes around pixels and without objects that one detection could match equally.
 
-    Of the objects of one class in an image only those are left that overlap no earlier one by a half, the least that
-    mAP asks for, and only the first so many.
+    Objects of one class in an image are kept if their IoU with all earlier ones is below 0.5, the lowest threshold of
+    mAP, up to `most` objects.
     """
     plain = pixel_aligned(without_crowds(truth))
     boxes = np.concatenate([plain.boxes[:, :2], plain.extents], axis=1)
@@ -390,7 +389,7 @@ def keep_distinct(truth: GroundTruth, most: int) -> GroundTruth:
 
 
 def claims_of_duplicates_order(table: ResultTable) -> list[Claim]:
-    """Judge the paper's example, both causes of mAP's excess, and that PDQ has none."""
+    """Return the claims on the paper's example, both causes of mAP's excess, and PDQ's independence of order."""
     share = 1 / table["detections"]
     three = table.where(scene="three", order="objects")
     by_object, by_round = table.where(order="objects"), table.where(order="rounds")
@@ -402,7 +401,7 @@ def claims_of_duplicates_order(table: ResultTable) -> list[Claim]:
             {"recorded": 0.6, "mAP": (34 * 1 + 33 * 2 / 3 + 34 * 3 / 5) / 101, "unhidden": 0.5},
             ROUNDING,
         ),
-        equals("mAP reads the highest precision at a recall or beyond", table, {"mAP": table["smoothed"]}, ROUNDING),
+        equals("mAP uses the highest precision at a recall or beyond", table, {"mAP": table["smoothed"]}, ROUNDING),
         equals(
             "mAP is the mean of k/(n(k - 1) + 1) object by object, and the mean of k/(nm + k - m), with m objects in "
             "earlier images, round by round",
@@ -411,23 +410,23 @@ def claims_of_duplicates_order(table: ResultTable) -> list[Claim]:
             ROUNDING,
         ),
         equals(
-            "Object by object only hidden false detections lift mAP: read after the last detection at each recall, "
+            "Object by object only hidden false positives raise mAP: after the last detection at each recall, "
             "precision is 1/n",
             by_object,
             {"unhidden": 1 / by_object["detections"]},
             ROUNDING,
         ),
         equals(
-            "Were equal scores ranked in order of submission, as the paper says, round by round would give 1",
+            "With equal scores ranked in order of submission, as in the paper, round by round gives 1",
             by_round,
             {"submission": np.ones(len(by_round))},
             ROUNDING,
-            "All objects are then hit before any is detected again. COCO's evaluator, and so probox, ranks equal "
-            "scores image by image: on many images round by round gives less than 1.",
+            "All objects are then matched before any is detected again. COCO's evaluator and probox rank equal scores "
+            "image by image, so on many images round by round gives less than 1.",
         ),
         _between(table.where(scene="many")),
         equals(
-            "Order decides nothing in PDQ and moLRP: PDQ and 1 - moLRP are 1/n in every order",
+            "PDQ and moLRP do not depend on order: PDQ and 1 - moLRP are 1/n in every order",
             table,
             dict.fromkeys(("PDQ", "1 - moLRP"), share),
         ),
@@ -435,7 +434,7 @@ def claims_of_duplicates_order(table: ResultTable) -> list[Claim]:
 
 
 def _between(many: ResultTable) -> Claim:
-    claim = "However detections are shuffled, mAP lies above that of object by object and below that of round by round"
+    claim = "With shuffled detections, mAP lies above that of object by object and below that of round by round"
     rows = many.take(many["detections"] > 1)
     counts = np.unique(rows["detections"])
     parts = {n: {order: rows.where(detections=n, order=order)["mAP"] for order in ORDERS} for n in counts.tolist()}
@@ -456,13 +455,13 @@ def _between(many: ResultTable) -> Claim:
         f"{'; '.join(shown)}, 1/n being {', '.join(f'{1 / n:.4f}' for n in parts)}",
         "above and below in every repeat, for every n > 1",
         numbers,
-        "No order hits the k-th object of a class later than object by object, and none earlier than round by round, "
-        "since images are ranked one after the other. Where no image has two objects of a class all orders are one.",
+        "The k-th object of a class is matched latest object by object, and earliest round by round, because images "
+        "are ranked one after the other. If no image has two objects of a class, all orders are equal.",
     )
 
 
 def draw_duplicates_order(table: ResultTable) -> Figure:
-    """Draw mAP in each order and PDQ against n, and what mAP of the largest n is made of."""
+    """Draw mAP in each order and PDQ against n, and the components of mAP at the largest n."""
     figure = new_figure(7.4, 3.4)
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     many = table.where(scene="many").mean_over("repeat")
@@ -499,8 +498,8 @@ def draw_duplicates_order(table: ResultTable) -> Figure:
     right.grid(False, axis="x")
     right.set_ylabel("mAP")
     right.set_ylim(0, 1.07)
-    right.set_title(f"What mAP is made of, n = {counts.max() if len(counts) else '?'}")
-    colours = {"hidden false detections": LINES["mAP"]["color"], "order": GREY, "1/n": "#D0D0D0"}
+    right.set_title(f"Components of mAP, n = {counts.max() if len(counts) else '?'}")
+    colours = {"hidden false positives": LINES["mAP"]["color"], "order": GREY, "1/n": "#D0D0D0"}
     for name, colour in colours.items():
         right.bar(0, 0, color=colour, label=name)
     right.legend(loc="upper left", fontsize=7.5)
@@ -511,7 +510,7 @@ DUPLICATES_ORDER = Experiment(
     name="duplicates-order",
     section="C.3, D",
     varied="the order of n perfect detections per object",
-    claim="order and hidden false detections lift mAP above 1/n; PDQ is 1/n in any order",
+    claim="order and hidden false positives raise mAP above 1/n; PDQ is 1/n in any order",
     function=duplicates_order,
     judge=claims_of_duplicates_order,
     draw=draw_duplicates_order,

@@ -1,4 +1,4 @@
-"""Which detections are right for mAP, and how it reads a precision-recall curve: appendix D."""
+"""Matching rules of mAP, and its precision-recall curve: appendix D."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from probox_experiments.synthetic import (
     synthetic_truth,
 )
 
-# --- Average precision in plain NumPy: which detections are right, and how precision is read (appendix D) ---
+# --- Average precision in NumPy: matching and interpolation (appendix D) ---
 
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 Ties = Literal["images", "submission"]
 
 
-# --- who is right -----------------------------------------------------------------------------------------------------
+# --- Matching ---------------------------------------------------------------------------------------------------------
 
 
 def coco_rule(ious: Floats, thresholds: Floats = IOU_THRESHOLDS) -> Flags:
-    """Return which detections hit an object at each threshold, (T, D), as COCO's evaluator says.
+    """Return which detections match an object at each threshold, (T, D), as in COCO's evaluator.
 
-    Each detection (row), in order of score, looks at the objects (columns) that are still *free*, and takes the one
-    that it overlaps most if that is *at least* the threshold; the last one of equals.
+    Each detection (row), in order of score, is compared with the objects (columns) that are still *free*. It matches
+    the one with the highest IoU if that is *at least* the threshold; of equals the last one.
 
     >>> both_fit_the_first = np.array([[1.0, 0.54], [0.82, 0.67]])
     >>> coco_rule(both_fit_the_first, np.array([0.5])).tolist()
@@ -63,10 +63,10 @@ def coco_rule(ious: Floats, thresholds: Floats = IOU_THRESHOLDS) -> Flags:
 
 
 def algorithm_1(ious: Floats, thresholds: Floats = IOU_THRESHOLDS) -> Flags:
-    """Return which detections hit an object at each threshold, (T, D), as the paper's Algorithm 1 says.
+    """Return which detections match an object at each threshold, (T, D), as in the paper's Algorithm 1.
 
-    Each detection (row), in order of score, looks at *all* objects (columns) for the one that it overlaps most, and
-    hits it if that is *more* than the threshold and the object is still free. Of equals it is the last one, as above.
+    Each detection (row), in order of score, is compared with *all* objects (columns). It matches the one with the
+    highest IoU if that is *more* than the threshold and the object is still free; of equals the last one.
     """
     hits = np.zeros((len(thresholds), len(ious)), bool)
     free = np.ones((len(thresholds), ious.shape[1]), bool)
@@ -94,18 +94,18 @@ def overlaps(found: Floats, there: Floats) -> Floats:
 
 @dataclasses.dataclass(frozen=True)
 class Hits:
-    """What became of detections under a rule.
+    """Matches of detections under a rule.
 
     Parameters
     ----------
     labels, scores, images : (N,) arrays
-        The class that each detection names, its score, and the row of its image.
+        Class, score and image row of each detection.
     ranks : (N,) int64
-        How many detections of its image and class go before it.
+        Rank within its image and class.
     hits : (T, N) bool
-        Whether it hits an object at each threshold.
+        Whether it matches an object at each threshold.
     objects : (C,) int64
-        How many objects of each class there are.
+        Number of objects per class.
     """
 
     labels: npt.NDArray[np.int32]
@@ -116,13 +116,13 @@ class Hits:
     objects: npt.NDArray[np.int64]
 
     def by_class(self, ties: Ties = "images") -> Iterator[tuple[Flags, int]]:
-        """Yield, for each class with objects, its hits from the highest score down, and the number of its objects.
+        """Yield, for each class with objects, its hits by descending score, and the number of its objects.
 
-        Of equal scores those of the earlier image go first, as in COCO's evaluator; with ``ties="submission"`` those
-        that were handed in first, of whichever image, as the paper says. An image has 100 of a class at most.
+        Equal scores are ordered by image, as in COCO's evaluator, or with ``ties="submission"`` by submission, as in
+        the paper. At most 100 detections per image and class count.
         """
-        handed_in = np.arange(len(self.labels))
-        earlier = (self.ranks, self.images) if ties == "images" else (handed_in,)
+        submitted = np.arange(len(self.labels))
+        earlier = (self.ranks, self.images) if ties == "images" else (submitted,)
         order = np.lexsort((*earlier, -self.scores, self.labels))
         order = order[self.ranks[order] < MAX_DETECTIONS]
         ends = np.searchsorted(self.labels[order], np.arange(len(self.objects) + 1))
@@ -131,9 +131,9 @@ class Hits:
 
 
 def find_hits(truth: GroundTruth, found: Detections, rule: Callable[[Floats], Flags]) -> Hits:
-    """Return which detections hit an object, in every image and class by itself.
+    """Return which detections match an object, separately for every image and class.
 
-    The truth has no crowds. Detections of images or classes that it does not know are left out.
+    The ground truth has no crowds. Detections of unknown images or classes are ignored.
     """
     labels, scores = found.named_classes(truth.classes)
     images = truth.dataset.rows_of(found.image_ids)
@@ -152,17 +152,17 @@ def find_hits(truth: GroundTruth, found: Detections, rule: Callable[[Floats], Fl
     last = np.searchsorted(group_there[by_group], numbers, side="right")
     for rows, begin, end in zip(np.split(by_score, starts)[1:], first, last, strict=True):
         ranks[rows] = np.arange(len(rows))
-        if end > begin:  # else there is nothing of this class in the image to be hit
+        if end > begin:  # otherwise the image has no objects of this class
             seen = rows[:MAX_DETECTIONS]
             hits[:, seen] = rule(overlaps(boxes[seen], there[by_group[begin:end]]))
     return Hits(labels, scores, images, ranks, hits, np.bincount(truth.labels, minlength=count))
 
 
-# --- how precision is read --------------------------------------------------------------------------------------------
+# --- Interpolation ----------------------------------------------------------------------------------------------------
 
 
 def highest_from_there(hits: Flags, objects: int) -> Floats:
-    """Return precision at 101 recalls, (T, 101), as mAP reads it: the highest at that recall or a higher one.
+    """Return precision at 101 recalls, (T, 101), as in mAP: the highest at that recall or a higher one.
 
     >>> two_of_each = np.array([[True, False, True, False, True, False]])
     >>> highest_from_there(two_of_each, 3)[0, [0, 50, 100]].round(4).tolist()
@@ -176,9 +176,9 @@ def highest_from_there(hits: Flags, objects: int) -> Floats:
 
 
 def after_the_last(hits: Flags, objects: int) -> Floats:
-    """Return precision at 101 recalls, (T, 101), after the last detection that leaves the recall there.
+    """Return precision at 101 recalls, (T, 101), after the last detection with that recall.
 
-    False detections that follow a true one count before the next true one comes: nothing is hidden.
+    False positives after a true positive count, so they are not hidden.
     """
     right, precision, at = _curve(hits, objects)
     last = np.array([np.searchsorted(row, row, side="right") - 1 for row in right]).reshape(right.shape)
@@ -186,7 +186,7 @@ def after_the_last(hits: Flags, objects: int) -> Floats:
 
 
 def _curve(hits: Flags, objects: int) -> tuple[Rows, Floats, Rows]:
-    """Return true detections so far, precision, and which detection reaches each recall (N: none)."""
+    """Return cumulative true positives, precision, and the detection that reaches each recall (N if none does)."""
     right = np.cumsum(hits, axis=1, dtype=np.int64)
     precision = right / np.arange(1, hits.shape[1] + 1)
     at = np.array([np.searchsorted(row / objects, RECALL_POINTS) for row in right])
@@ -194,41 +194,41 @@ def _curve(hits: Flags, objects: int) -> tuple[Rows, Floats, Rows]:
 
 
 def _read(precision: Floats, at: Rows) -> Floats:
-    """Return the precision of these detections, 0 for a recall that none reaches."""
+    """Return the precision of these detections, 0 for recalls that are not reached."""
     return np.take_along_axis(np.pad(precision, ((0, 0), (0, 1))), at, axis=1)
 
 
 def mean_precision(
     found: Hits, read: Callable[[Flags, int], Floats] = highest_from_there, ties: Ties = "images"
 ) -> float:
-    """Return the mean over classes, thresholds and recalls: mAP, if read as mAP does."""
+    """Return the mean over classes, thresholds and recalls, which is mAP with the default interpolation."""
     of_classes = [float(read(hits, objects).mean()) for hits, objects in found.by_class(ties)]
     return float(np.mean(of_classes)) if of_classes else float("nan")
 
 
 def without_crowds(truth: GroundTruth) -> GroundTruth:
-    """Return the truth without regions of many objects, which COCO's evaluator ignores and the paper does not know."""
+    """Return the ground truth without crowd regions, which COCO's evaluator ignores and the paper does not mention."""
     return truth.take(~truth.crowd)
 
 
-# --- Which detections are right for mAP: Algorithm 1 as printed, and COCO's evaluator (appendix D) ---
+# --- Matching rules: Algorithm 1 as printed, and COCO's evaluator (appendix D) ---
 
 ROUNDING = 1e-9
-"""What two ways of computing the same mean precision may differ by: they add up in another order."""
+"""Tolerance between two computations of the same mean precision, which sum in different order."""
 
 FIRST, SECOND, BETWEEN = (20, 20, 119, 119), (50, 20, 149, 119), (30, 20, 129, 119)
 """Inclusive boxes 100 pixels wide: the third has IoU 9/11 with the first and 2/3 with the second."""
 
 NOWHERE = (140, 125, 149, 134)
-"""A box that meets none of them."""
+"""A box without overlap with the others."""
 
-# Of the ten thresholds .50, .55 .. .95 four are at most 2/3; 51 of the 101 recalls are at most a half.
+# Four of the ten thresholds .50, .55 .. .95 are at most 2/3; 51 of the 101 recalls are at most 1/2.
 HALF = 51 / 101
 LATE = (51 + 50 * 2 / 3) / 101
 
 
 class SmallScene(NamedTuple):
-    """Objects, detections in their order, what is claimed of them, and the numbers that are expected."""
+    """Objects, ordered detections, a claim, and the expected numbers."""
 
     objects: Sequence[Sequence[int]]
     found: Sequence[Sequence[int]]
@@ -240,33 +240,33 @@ SCENES = {
     "second best": SmallScene(
         (FIRST, SECOND),
         (FIRST, BETWEEN),
-        "Of two detections that overlap one object most, the second hits its second best under COCO's rule, and "
-        "nothing under Algorithm 1",
+        "If two detections overlap one object most, the second matches another object under COCO's rule, and none "
+        "under Algorithm 1",
         {"hits_coco": 2, "hits_algorithm_1": 1, "mAP": 0.4 + 0.6 * HALF, "mAP_algorithm_1": HALF},
     ),
     "better one later": SmallScene(
         (FIRST, SECOND),
         (FIRST, BETWEEN, SECOND),
-        "COCO's rule gives an object to whoever comes first, Algorithm 1 to a better one that comes later: as many "
+        "COCO's rule matches an object to the earlier detection, Algorithm 1 to a better later one: equal number of "
         "hits, other ranks",
         {"hits_coco": 2, "hits_algorithm_1": 2, "mAP": 0.4 + 0.6 * LATE, "mAP_algorithm_1": LATE},
     ),
     "exactly half": SmallScene(
         (FIRST,),
         ((20, 20, 119, 69),),
-        "An IoU of exactly 0.5 is a hit at 0.5 under COCO's rule, and none under Algorithm 1",
+        "An IoU of exactly 0.5 is a hit at threshold 0.5 under COCO's rule, not under Algorithm 1",
         {"hits_coco": 1, "hits_algorithm_1": 0, "mAP": 0.1, "mAP_algorithm_1": 0.0},
     ),
     "hundredth": SmallScene(
         (FIRST,),
         (NOWHERE,) * 99 + (FIRST,),
-        "The hundredth detection of a class in an image still takes part under COCO's rule",
+        "The hundredth detection of a class in an image counts under COCO's rule",
         {"hits_coco": 1, "mAP": 0.01},
     ),
     "after a hundred": SmallScene(
         (FIRST,),
         (NOWHERE,) * 100 + (FIRST,),
-        "What comes after a hundred detections of a class in an image takes no part under COCO's rule",
+        "Detections after the hundredth of a class in an image do not count under COCO's rule",
         {"hits_coco": 0, "mAP": 0.0},
     ),
 }
@@ -282,33 +282,33 @@ def matching_rule(
     seed: int = 0,
     run: Run | None = None,
 ) -> ResultTable:
-    """Count the hits of Algorithm 1 and of COCO's rule: in small scenes, in crowds, and on the images of a truth.
+    """Count the hits of Algorithm 1 and of COCO's rule: in small scenes, in crowds, and on images of a ground truth.
 
     Parameters
     ----------
     truth : GroundTruth, optional
-        Default: `synthetic_truth`; crowds are left out.
+        Default: `synthetic_truth`; crowds are excluded.
     crowds : sequence of int
-        Objects per image, in the made-up images with many objects of one class.
+        Objects per image, in synthetic images with many objects of one class.
     detections : int
-        How often each object is detected.
+        Detections of each object.
     corner_variance : float
-        Of the errors of the detections' corners, in square pixels. Made-up objects are 24 pixels wide.
+        Variance of the detections' corner errors in square pixels. Synthetic objects are 24 pixels wide.
     repeats, seed : int
-        How often the errors are drawn, in crowds the objects too; where they start.
+        Number of random draws of the errors, in crowds also of the objects; random seed.
     run : Run, optional
         Threads, progress, checkpoint.
 
     Returns
     -------
     ResultTable
-        `scene` (a small one, ``crowd`` or ``truth``), `objects` (per image), `repeat`; `mAP` as measured;
-        `mAP_coco` and `mAP_algorithm_1`, computed plainly; `hits_coco` and `hits_algorithm_1` at IoU 0.5;
-        `differ` (detections that only one rule calls right there); `ahead` (the most hits that Algorithm 1 has more
-        than COCO's rule, after any number of detections of a class, at any threshold).
+        `scene` (a small one, ``crowd`` or ``truth``), `objects` (per image), `repeat`; `mAP` of probox; `mAP_coco` and
+        `mAP_algorithm_1` in NumPy; `hits_coco` and `hits_algorithm_1` at IoU 0.5; `differ` (detections that only one
+        rule counts as hits there); `ahead` (largest lead in hits of Algorithm 1 over COCO's rule, after any number of
+        detections of a class, at any threshold).
     """
     run = run or Run()
-    # No number of PDQ is asked for, so one preset is enough.
+    # One preset is enough, because PDQ is not used.
     of_boxes = dataclasses.replace(run, presets=tuple(run.presets)[:1])
     objects = pixel_aligned(without_crowds(synthetic_truth() if truth is None else truth))
     detector = SimulatedDetector(corner_variance=corner_variance, detections_per_object=detections)
@@ -338,7 +338,7 @@ def matching_rule(
 
 
 def small_scene(name: str) -> tuple[GroundTruth, Detections]:
-    """Return one or two objects of one class in one image, and sure detections of them."""
+    """Return one or two objects of one class in one image, and detections of them with probability 1."""
     there, boxes, *_ = SCENES[name]
     pixels = np.array(there, np.float64) + np.array([0, 0, 1, 1])
     truth = GroundTruth.from_boxes(["thing"], {1: (170, 140)}, [1] * len(there), pixels, [0] * len(there))
@@ -346,19 +346,19 @@ def small_scene(name: str) -> tuple[GroundTruth, Detections]:
 
 
 def _ahead(one: Hits, other: Hits) -> int:
-    """Return the most hits that `one` has more than `other`, after any number of detections of any class."""
+    """Return the largest lead in hits of `one` over `other`, after any number of detections of any class."""
     both = zip(one.by_class(), other.by_class(), strict=True)
     more = [np.cumsum(a.astype(int) - b.astype(int), axis=1).max(initial=0) for (a, _), (b, _) in both]
     return int(max(more, default=0))
 
 
 def claims_of_matching_rule(table: ResultTable) -> list[Claim]:
-    """Judge where the two rules differ, that mAP goes by COCO's, and that Algorithm 1 never has more hits."""
+    """Return the claims on differences of the rules, on mAP's use of COCO's, and on hits of Algorithm 1."""
     small = [equals(one.claim, table.where(scene=name), one.expected, ROUNDING) for name, one in SCENES.items()]
     many = table.take(~np.isin(table["scene"], list(SCENES)))
     return [
         *small,
-        equals("mAP goes by COCO's rule", many, {"mAP": many["mAP_coco"]}, ROUNDING),
+        equals("mAP uses COCO's rule", many, {"mAP": many["mAP_coco"]}, ROUNDING),
         _never_ahead(table),
         _below_in_crowds(table.where(scene="crowd"), table.where(scene="truth")),
     ]
@@ -374,17 +374,17 @@ def _never_ahead(table: ResultTable) -> Claim:
     return Claim(
         claim,
         ahead <= 0 and more <= ROUNDING,
-        f"at most {ahead:g} hits and {max(more, 0.0):.2g} mAP more; in all {counts['algorithm_1']:,.0f} hits "
+        f"at most {ahead:g} hits and {max(more, 0.0):.2g} mAP more; in total {counts['algorithm_1']:,.0f} hits "
         f"at IoU 0.5, {counts['coco']:,.0f} by COCO's rule",
-        f"0 hits more, mAP to {ROUNDING:g}",
+        f"0 hits more, mAP within {ROUNDING:g}",
         {"most hits more": ahead, "most mAP more": more, **{f"hits, {name}": hits for name, hits in counts.items()}},
-        "An object that Algorithm 1 gives away is the detection's best of all, so COCO's rule gives it away then or "
-        "has done so before: whatever is taken under the one is taken under the other.",
+        "Algorithm 1 matches an object only to a detection whose best object it is. COCO's rule matches that object to "
+        "the same or an earlier detection, so its matched objects include those of Algorithm 1.",
     )
 
 
 def _below_in_crowds(crowd: ResultTable, truth: ResultTable) -> Claim:
-    claim = "Algorithm 1 would cost mAP where objects are close: more in the densest crowd than in the least"
+    claim = "Algorithm 1 would lower mAP if objects are close: more in the densest crowd than in the sparsest"
     counts = np.unique(crowd["objects"]) if len(crowd) else np.zeros(0)
     means, errors = _losses(crowd)
     if len(counts) < 2 or np.isnan(errors[-1]):
@@ -393,7 +393,7 @@ def _below_in_crowds(crowd: ResultTable, truth: ResultTable) -> Claim:
     least = crowd.where(objects=counts[0])["mAP_coco"] - crowd.where(objects=counts[0])["mAP_algorithm_1"]
     growth, error = mean_of(apart - least)
     shown = [f"{count:g}: {mean:.2g} ± {e:.1g}" for count, mean, e in zip(counts, means, errors, strict=True)]
-    shown += [f"{mean:.2g} ± {e:.1g} on the truth" for mean, e in zip(*_losses(truth), strict=True)]
+    shown += [f"{mean:.2g} ± {e:.1g} on the ground truth" for mean, e in zip(*_losses(truth), strict=True)]
     return Claim(
         claim,
         growth > 2 * error and growth > 0,
@@ -406,28 +406,28 @@ def _below_in_crowds(crowd: ResultTable, truth: ResultTable) -> Claim:
 
 
 def _losses(rows: ResultTable) -> tuple[list[float], list[float]]:
-    """Return what Algorithm 1 costs in mAP for each number of objects, and the standard errors over repeats."""
+    """Return the loss of mAP by Algorithm 1 for each number of objects, and the standard errors over repeats."""
     parts = [rows.where(objects=count) for count in np.unique(rows["objects"])]
     lost = [mean_of(part["mAP_coco"] - part["mAP_algorithm_1"]) for part in parts]
     return [mean.value for mean in lost], [mean.error for mean in lost]
 
 
 def draw_matching_rule(table: ResultTable) -> Figure:
-    """Draw a small scene with both verdicts, and what Algorithm 1 costs in crowds and on the truth."""
+    """Draw a small scene with both outcomes, and the loss by Algorithm 1 in crowds and on the ground truth."""
     figure = new_figure(7.4, 3.3)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     _draw_scene(left, "second best")
     crowd, truth = table.where(scene="crowd"), table.where(scene="truth")
     means, errors = _losses(crowd)
     style = {"color": VERMILION, "marker": "s", "ms": 5, "lw": 1.6, "mfc": "white", "capsize": 2}
-    right.errorbar(np.unique(crowd["objects"]), means, np.nan_to_num(errors), label="made-up crowds", **style)
+    right.errorbar(np.unique(crowd["objects"]), means, np.nan_to_num(errors), label="synthetic crowds", **style)
     means, errors = _losses(truth)
     right.errorbar(
-        np.unique(truth["objects"]), means, np.nan_to_num(errors), label="images of the truth",
+        np.unique(truth["objects"]), means, np.nan_to_num(errors), label="images of the ground truth",
         color=GREY, marker="D", ms=5, ls="none", capsize=2,
     )  # fmt: skip
     set_log_ticks(right, np.unique(crowd["objects"]))
-    right.set(xlabel="objects per image", ylabel="mAP lost", title="What Algorithm 1 would cost")
+    right.set(xlabel="objects per image", ylabel="mAP lost", title="Loss of mAP by Algorithm 1")
     right.legend(loc="upper left")
     return figure
 
@@ -441,11 +441,11 @@ def _draw_scene(axes: Axes, name: str) -> None:
     words = {True: "hit", False: "no hit"}
     for number, (box, a, b) in enumerate(zip(corners, coco.tolist(), printed.tolist(), strict=True), start=1):
         colour = SKY if a == b else ORANGE
-        inside = 2.5 * number * np.array([1, 1, -1, -1])  # drawn a little smaller, so that no line lies on another
+        inside = 2.5 * number * np.array([1, 1, -1, -1])  # slightly smaller, so that lines do not coincide
         draw_box(axes, box + inside, colour, 1.8)
         axes.text(box[0] + 2.5 * number + 2, 31, str(number), va="top", color=colour)
-        verdict = f"{number}: {words[a]} by COCO's rule, {words[b]} by Algorithm 1"
-        axes.text(20, 121 + 11 * number, verdict, fontsize=8.5, va="center", color="#333333")
+        outcome = f"{number}: {words[a]} by COCO's rule, {words[b]} by Algorithm 1"
+        axes.text(20, 121 + 11 * number, outcome, fontsize=8.5, va="center", color="#333333")
     axes.set(xlim=(14, 156), ylim=(150, 14), title="Both overlap the left object most")
     axes.set_aspect("equal")
     axes.set_axis_off()
@@ -454,8 +454,8 @@ def _draw_scene(axes: Axes, name: str) -> None:
 MATCHING_RULE = Experiment(
     name="matching-rule",
     section="D, algorithm 1",
-    varied="the rule by which detections are right, in small scenes, in crowds and on many images",
-    claim="mAP goes by COCO's rule; Algorithm 1 as printed never has more hits, and fewer in crowds",
+    varied="matching rule, in small scenes, in crowds and on many images",
+    claim="mAP uses COCO's rule; Algorithm 1 as printed never has more hits, and fewer in crowds",
     function=matching_rule,
     judge=claims_of_matching_rule,
     draw=draw_matching_rule,
@@ -464,7 +464,7 @@ MATCHING_RULE = Experiment(
 
 OBJECTS = ((30, 40, 130, 140), (170, 30, 250, 150), (290, 50, 390, 130), (60, 190, 150, 280), (260, 180, 370, 290))
 FOUND = (
-    # x1, y1, x2, y2, confidence; the third, fifth and seventh hit nothing, the last object stays unseen
+    # x1, y1, x2, y2, confidence; the third, fifth and seventh are unmatched, the last object is missed
     (34, 44, 134, 140, 0.95),
     (174, 36, 252, 156, 0.90),
     (165, 214, 225, 289, 0.80),
@@ -476,7 +476,7 @@ FOUND = (
 
 
 def worked_example() -> tuple[GroundTruth, Detections]:
-    """Return five objects of one class in one image, and seven detections, four of them right."""
+    """Return five objects of one class in one image, and seven detections, four of them correct."""
     truth = GroundTruth.from_boxes(
         ["thing"], {1: (420, 320)}, [1] * len(OBJECTS), np.array(OBJECTS), [0] * len(OBJECTS)
     )
@@ -492,21 +492,21 @@ def worked_example() -> tuple[GroundTruth, Detections]:
 
 
 def three_objects_twice() -> tuple[GroundTruth, Detections]:
-    """Return three objects of one class, and two sure, perfect detections of each, one object after the other."""
+    """Return three objects of one class, and two perfect detections of each with probability 1, object by object."""
     truth = GroundTruth.from_boxes(["thing"], {1: (420, 320)}, [1] * 3, np.array(OBJECTS[:3]), [0] * 3)
     return truth, SimulatedDetector(detections_per_object=2).detect(pixel_aligned(truth))
 
 
 def precision_recall(*, run: Run | None = None) -> ResultTable:
-    """Build the precision-recall curve of the worked example in the three steps of the paper's figure.
+    """Compute the precision-recall curve of the worked example in the three steps of the paper's figure.
 
     Returns
     -------
     ResultTable
-        `curve`: `raw` (a row per detection, in order of confidence), `smoothed` (the highest precision from
-        there on) and `sampled` (at 101 recalls), and `duplicates`: the samples that mAP itself takes of three objects
-        with two detections each (C.3); `rank` counts within a curve; `confidence` (NaN where sampled), `correct` (1,
-        0, or NaN where sampled), `recall`, `precision`.
+        `curve`: `raw` (a row per detection, by confidence), `smoothed` (the highest precision from there on) and
+        `sampled` (at 101 recalls), and `duplicates`: mAP's samples of three objects with two detections each (C.3);
+        `rank` within a curve; `confidence` (NaN if sampled), `correct` (1, 0, or NaN if sampled), `recall`,
+        `precision`.
     """
     from probox.measures.boxes import average_precision
 
@@ -538,7 +538,7 @@ def precision_recall(*, run: Run | None = None) -> ResultTable:
 
 
 def claims_of_precision_recall(table: ResultTable) -> list[Claim]:
-    """Judge the three steps by the text of the paper, and the result by the measure itself."""
+    """Return the claims that the three steps agree with the paper's text, and the result with mAP."""
     return [*_claims_of_steps(table), _claim_of_duplicates(table.where(curve="duplicates"))]
 
 
@@ -546,8 +546,8 @@ def _claims_of_steps(table: ResultTable) -> list[Claim]:
     from probox.measures.boxes import average_precision
 
     highest_claim = "Smoothing takes the highest precision at a recall or beyond"
-    sampled_claim = "Precision is read at 101 recalls, and is 0 beyond the highest one reached"
-    mean_claim = "The mean of the samples is the average precision that mAP is made of"
+    sampled_claim = "Precision is sampled at 101 recalls, and is 0 beyond the highest one reached"
+    mean_claim = "The mean of the samples is the average precision used by mAP"
     raw, smoothed, sampled = (table.where(curve=name) for name in ("raw", "smoothed", "sampled"))
     if not len(raw) == len(smoothed) == len(FOUND) or not len(sampled):
         return [not_measured(claim, "all three curves") for claim in (highest_claim, sampled_claim, mean_claim)]
@@ -564,7 +564,7 @@ def _claims_of_steps(table: ResultTable) -> list[Claim]:
             bool(np.array_equal(smoothed["precision"], highest) and np.diff(smoothed["precision"]).max() <= 0),
             f"raised at {int((smoothed['precision'] > raw['precision']).sum())} of {len(raw)} detections, "
             f"by up to {(smoothed['precision'] - raw['precision']).max():.3f}",
-            "equal to the highest raw precision from there on, and never rising",
+            "equal to the highest raw precision from there on, and non-increasing",
         ),
         Claim(
             sampled_claim,
@@ -576,18 +576,18 @@ def _claims_of_steps(table: ResultTable) -> list[Claim]:
             mean_claim,
             max(distance, abs(average - library.ap50)) <= 1e-12,
             f"mean {average:.6f}, AP50 {library.ap50:.6f}; samples differ by at most {distance:.1g}",
-            "equal to 1e-12",
+            "equal within 1e-12",
             {"mean": average, "AP50": library.ap50, "largest difference": distance},
         ),
     ]
 
 
 def _claim_of_duplicates(table: ResultTable) -> Claim:
-    """Return the claim about the worked number of C.3."""
+    """Return the claim on the worked number of C.3."""
     from probox.measures.boxes import average_precision
 
     claim = "With two detections per object the precision after three objects is 0.6, not 0.5"
-    required = "1, 2/3 and 3/5 after the first, second and third object, to 1e-12"
+    required = "1, 2/3 and 3/5 after the first, second and third object, within 1e-12"
     if len(table) != 101:
         return not_measured(claim, required)
     after = [float(table["precision"][table["recall"] <= share][-1]) for share in (1 / 3, 2 / 3, 1.0)]
@@ -601,12 +601,12 @@ def _claim_of_duplicates(table: ResultTable) -> Claim:
         f"{distance:.1g}",
         required,
         {"after three objects": after[-1], "largest difference": distance},
-        "The duplicate of the third object comes after it, and adds no recall: it is never read.",
+        "The duplicate of the third object comes after it without raising recall, so its precision is not sampled.",
     )
 
 
 def draw_precision_recall(table: ResultTable) -> Figure:
-    """Draw the four panels: the scene, the raw curve, the smoothed one, and its 101 samples."""
+    """Draw the scene, the raw curve, the smoothed curve, and its 101 samples."""
     figure = new_figure(6.8, 5.4)
     scene, raw_axes, smooth_axes, sample_axes = figure.subplots(2, 2).flat
     raw, smoothed, sampled = (table.where(curve=name) for name in ("raw", "smoothed", "sampled"))
@@ -625,7 +625,7 @@ def draw_precision_recall(table: ResultTable) -> Figure:
     raw_axes.legend(loc="lower left")
 
     smooth_axes.plot(raw["recall"], raw["precision"], color=GREY, lw=1.0, ls=(0, (4, 2)), label="raw")
-    # A recall that no detection has takes the precision of the next one that is reached: a staircase.
+    # Between recalls the curve has the precision of the next recall, so it is a step function.
     recall, first = np.unique(smoothed["recall"], return_index=True)
     height = smoothed["precision"][first]
     stairs_x, stairs_y = np.concatenate([[0.0], recall]), np.concatenate([height[:1], height])
@@ -641,9 +641,9 @@ def draw_precision_recall(table: ResultTable) -> Figure:
 
     titles = (
         "Objects and detections",
-        "As detections come in",
+        "Raw precision-recall curve",
         "Highest precision from there on",
-        "Read at 101 recalls",
+        "Sampled at 101 recalls",
     )
     for axes, title in zip((scene, raw_axes, smooth_axes, sample_axes), titles, strict=True):
         axes.set_title(title)
@@ -679,7 +679,7 @@ PRECISION_RECALL = Experiment(
     name="precision-recall",
     section="D",
     varied="the steps from detections to average precision, on a worked example",
-    claim="raw curve, smoothed curve and 101 samples are as described; 0.6 after three objects found twice",
+    claim="raw curve, smoothed curve and 101 samples are as described; 0.6 after three objects detected twice",
     function=precision_recall,
     judge=claims_of_precision_recall,
     draw=draw_precision_recall,

@@ -1,4 +1,4 @@
-"""What the measures make of boxes in the wrong place or of the wrong size: appendix B.2."""
+"""Shifted and scaled boxes: appendix B.2."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ AREAS = tuple(round(side**2, 4) for side in evenly(0.5, 1.5, 51))  # sides of wh
 SHIFTS = tuple(sorted((*evenly(-0.5, 0.5, 101), -0.0125, -0.0005, 0.0005, 0.0125)))  # whole pixels, and quarters
 NEAR_ZERO, LENIENT = 0.1, 0.5
 SNAPPED = 1.1e-5
-"""How far off qualities may be that lie between whole pixels: under `reference` those within 1.001e-5 of 1 become 1."""
+"""Tolerance of qualities between whole pixels: under `reference` values within 1.001e-5 of 1 become 1."""
 CLOSELY = 0.1
-"""How far a curve may be from another on average that it closely follows: the height of one of mAP's ten steps."""
+"""Largest mean distance of curves that follow each other closely: the height of one of mAP's ten steps."""
 
 
 def translation(
@@ -32,14 +32,14 @@ def translation(
     image: int = 2000,
     run: Run | None = None,
 ) -> ResultTable:
-    """Shift a box left and right past a square object in the middle of an image.
+    """Shift a box left and right over a square object in the middle of an image.
 
     Parameters
     ----------
     shifts : sequence of float
         In widths of the object; negative ones go left.
     variances : sequence of float
-        Reported variances of the corners; 0 is a plain box.
+        Reported variances of the corners; 0 means no covariance.
     side, image : int
         Width and height of object and image.
     run : Run, optional
@@ -48,8 +48,8 @@ def translation(
     Returns
     -------
     ResultTable
-        `variance`, `shift`; `PDQ`, `foreground` and `background` under every preset, `mAP`, `moLRP`; `pixels`: how far
-        the box begins from where the object does; `inside`: whether all of the box lies in the image.
+        `variance`, `shift`; `PDQ`, `foreground` and `background` under every preset, `mAP`, `moLRP`; `pixels`: distance
+        between the first edges of box and object; `inside`: whether the box lies completely in the image.
     """
     low, along = (image - side) // 2, np.array([1.0, 0.0, 1.0, 0.0])
     boxes = {shift: np.array([low, low, low + side - 1, low + side - 1]) + shift * side * along for shift in shifts}
@@ -64,7 +64,7 @@ def scaling(
     image: int = 2000,
     run: Run | None = None,
 ) -> ResultTable:
-    """Grow and shrink a box around the middle of a square object.
+    """Enlarge and shrink a box around the centre of a square object.
 
     Parameters
     ----------
@@ -95,11 +95,11 @@ def _measure_boxes(
     image: int,
     run: Run,
 ) -> ResultTable:
-    """Measure inclusive boxes, which a setting has, with each variance."""
+    """Evaluate one inclusive box per setting, with each variance."""
     truth = square_scene(side, image)
 
     def point(variance: float, **setting: float) -> dict[str, float]:
-        # Settings are rounded, and a pixel that lacks 1e-13 of itself would cost ten times less than a whole one.
+        # Settings are rounded; a pixel with coverage 1 - 1e-13 would cost ten times less than a whole one.
         box = boxes[setting[name]].round(6)
         found = boxes_in_one_image(truth, box, variance=variance)
         return {
@@ -117,18 +117,21 @@ def _on_whole_pixels(table: ResultTable) -> npt.NDArray[np.bool_]:
 
 
 def claims_of_translation(table: ResultTable) -> list[Claim]:
-    """Judge leniency to shifted boxes, and what exactly a shift costs."""
+    """Return the claims on tolerance to shifted boxes, and on the exact cost of a shift."""
     whole = table.take(_on_whole_pixels(table))
     plain = whole.where(variance=0.0)
-    share = np.minimum(np.abs(plain["shift"]), 1.0)  # of the pixels: so many are missed, and as many beside the object
+    share = np.minimum(np.abs(plain["shift"]), 1.0)  # fraction of the pixels that are missed, and that are outside
     shift = np.minimum(np.abs(whole["shift"]), 1.0)
     return [
         _plain_box(
-            table, "shift", (-0.1, 0.1), "A plain box shifted by 10 %: PDQ is near 0, mAP and moLRP are lenient"
+            table,
+            "shift",
+            (-0.1, 0.1),
+            "A box without covariance, shifted by 10%: PDQ is near 0, mAP and moLRP are tolerant",
         ),
         pair_equals(
-            "With e = 1e-14, a plain box shifted by s widths has a foreground and a background quality of e^|s|, and "
-            "so has PDQ",
+            "With e = 1e-14, a box without covariance, shifted by s widths, has foreground quality, background quality "
+            "and PDQ e^|s|",
             plain,
             EPSILON**share,
             EPSILON**share,
@@ -136,8 +139,8 @@ def claims_of_translation(table: ResultTable) -> list[Claim]:
         ),
         _between_pixels(table),
         equals(
-            "mAP and moLRP follow from the IoU, (1 - |s|) / (1 + |s|): mAP is the share of the ten thresholds that it "
-            "reaches, moLRP is 2 (1 - IoU), or 1",
+            "mAP and moLRP follow from the IoU, (1 - |s|) / (1 + |s|): mAP is the fraction of the ten thresholds that "
+            "it reaches, moLRP is 2 (1 - IoU), or 1",
             whole,
             box_scores((1 - shift) / (1 + shift)),
         ),
@@ -147,15 +150,15 @@ def claims_of_translation(table: ResultTable) -> list[Claim]:
 
 
 def _between_pixels(table: ResultTable) -> Claim:
-    """Return the claim about shifts by k whole pixels and a fraction f: a column more is covered by 1 - f or by f."""
+    """Return the claim on shifts by k whole pixels and a fraction f, which covers two columns by 1 - f and f."""
     rows = table.where(variance=0.0, inside=True)
     rows = rows.take(~_on_whole_pixels(rows) & (np.abs(rows["shift"]) < 1))
     whole = np.floor(rows["pixels"])
     side = rows["pixels"] / np.abs(rows["shift"])
     quality = (EPSILON**whole * (1 - (rows["pixels"] - whole))) ** (1 / side)
     return pair_equals(
-        "A plain box shifted by k pixels and a fraction f, past an object of L: foreground quality, background quality "
-        "and PDQ are each (e^k (1 - f))^(1/L)",
+        "A box without covariance, shifted by k pixels and a fraction f: foreground quality, background quality and "
+        "PDQ of an object of width L are (e^k (1 - f))^(1/L)",
         rows,
         quality,
         quality,
@@ -166,8 +169,8 @@ def _between_pixels(table: ResultTable) -> Claim:
 TRANSLATION = Experiment(
     name="translation",
     section="B.2",
-    varied="shift of a box left and right, for several variances and a plain box",
-    claim="PDQ is near 0 at 10 % for the plain box; more variance, more lenient, lower peak",
+    varied="shift of a box left and right, for several variances and without covariance",
+    claim="PDQ is near 0 at 10% without covariance; with variance the curve is wider and its peak lower",
     function=translation,
     judge=claims_of_translation,
     draw=plot_families("shift", "A shifted box", "shift, in widths of the object", perfect=0.0),
@@ -175,7 +178,7 @@ TRANSLATION = Experiment(
 
 
 def claims_of_scaling(table: ResultTable) -> list[Claim]:
-    """Judge leniency to boxes of the wrong size, and what exactly that costs."""
+    """Return the claims on tolerance to boxes of the wrong size, and on the exact cost."""
     whole = table.take(_on_whole_pixels(table))
     plain = whole.where(variance=0.0)
     return [
@@ -183,33 +186,34 @@ def claims_of_scaling(table: ResultTable) -> list[Claim]:
             table,
             "size",
             (0.81, 1.21),
-            "A plain box 10 % smaller or larger in width and height: PDQ is near 0, mAP and moLRP are lenient",
-            "10 % of the area is less of an error: half the pixels that a shift by 10 % gets wrong. PDQ is then "
+            "A box without covariance, 10% smaller or larger in width and height: PDQ is near 0, mAP and moLRP are "
+            "tolerant",
+            "10% of the area is a smaller error: half the wrong pixels of a shift by 10%. PDQ is then "
             f"{EPSILON**0.05:.2f}.",
         ),
         pair_equals(
-            "With e = 1e-14, a plain box of a times the object's area has a foreground quality of e^(1 - a) if it is "
-            "smaller, a background quality of e^(a - 1) if it is larger, the other one is 1, and PDQ is the root",
+            "With e = 1e-14, a box without covariance of a times the object's area has foreground quality e^(1 - a) if "
+            "smaller, background quality e^(a - 1) if larger; the other one is 1, and PDQ is the root",
             plain,
             EPSILON ** np.maximum(1 - plain["size"], 0.0),
             EPSILON ** np.maximum(plain["size"] - 1, 0.0),
             tolerance=EXACT,
         ),
         equals(
-            "mAP and moLRP follow from the IoU, a or 1/a: mAP is the share of the ten thresholds that it reaches, "
+            "mAP and moLRP follow from the IoU, a or 1/a: mAP is the fraction of the ten thresholds that it reaches, "
             "moLRP is 2 (1 - IoU), or 1",
             whole,
             box_scores(np.minimum(whole["size"], 1 / whole["size"])),
         ),
         *_uncertain_boxes(table, "size", 1.0),
-        *_following(table, "size", 100.0, "mAP and moLRP treat plain boxes as PDQ treats boxes of variance 100"),
+        *_following(table, "size", 100.0, "PDQ at variance 100 follows mAP and moLRP without covariance"),
     ]
 
 
 SCALING = Experiment(
     name="scaling",
     section="B.2",
-    varied="size of a centred box, for several variances and a plain box",
+    varied="size of a centred box, for several variances and without covariance",
     claim="as for translation",
     function=scaling,
     judge=claims_of_scaling,
@@ -237,14 +241,14 @@ def _plain_box(table: ResultTable, name: str, at: tuple[float, float], claim: st
 
 
 def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Claim]:
-    """Return the claims about PDQ's curves growing wider and lower with the variance, under every preset."""
-    lenient = "The more uncertain the box, the more lenient is PDQ"
-    lower = "The more uncertain the box, the lower is the best PDQ it can reach"
+    """Return the claims that PDQ's curves become wider and lower with the variance, under every preset."""
+    lenient = "PDQ becomes more tolerant with larger variance"
+    lower = "The highest PDQ decreases with larger variance"
     variances = sorted(set(table["variance"].tolist()))
     columns = presets_in(table)
     curves = [table.where(variance=variance) for variance in variances]
     if not columns or len(curves) < 2 or not all(perfect in curve[name] for curve in curves):
-        return [not_measured(claim, "several variances, at the object's own place too") for claim in (lenient, lower)]
+        return [not_measured(claim, "several variances, also for the perfect box") for claim in (lenient, lower)]
     peaks = {preset: [float(curve[column].max()) for curve in curves] for preset, column in columns.items()}
     widths = {
         preset: [half_width(curve[name], curve[column], perfect) for curve in curves]
@@ -263,7 +267,7 @@ def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Clai
     widest = Claim(
         lenient,
         all(np.diff(width).min() > 0 for width in widths.values()),
-        f"PDQ keeps half its peak up to {_by_preset(widths)} away {at}",
+        f"PDQ falls to half its peak at distances {_by_preset(widths)} {at}",
         "wider with every variance, under every preset",
         _name_numbers(widths, variances, "half width"),
     )
@@ -283,7 +287,7 @@ def _name_numbers(numbers: dict[str, list[float]], variances: Sequence[float], w
 
 
 def half_width(setting: Floats, score: Floats, perfect: float) -> float:
-    """Return how far above `perfect` the setting can go until the score falls to half its peak; NaN if it never does.
+    """Return the distance above `perfect` at which the score falls to half its peak; NaN if it does not.
 
     >>> half_width(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.6, 0.0]), 0.0)  # 0.5 lies between the last two
     1.1666666666666665
@@ -300,11 +304,11 @@ def half_width(setting: Floats, score: Floats, perfect: float) -> float:
 
 
 def _following(table: ResultTable, name: str, expected: float, claim: str) -> list[Claim]:
-    """Return the claims that PDQ at one variance follows mAP and 1 - moLRP of the same boxes, and best there."""
+    """Return the claims that PDQ at one variance follows mAP and 1 - moLRP, more closely than at others."""
     columns = presets_in(table)
     variances = sorted(set(table["variance"].tolist()))
     best = f"No other variance follows mAP and moLRP more closely than {expected:g}"
-    required = f"at most {CLOSELY:g} from each of them on average"
+    required = f"mean distance to each of at most {CLOSELY:g}"
     if expected not in variances or not columns:
         return [not_measured(claim, required), not_measured(best, f"variance {expected:g} and others")]
     claims = []
@@ -337,7 +341,7 @@ def _following(table: ResultTable, name: str, expected: float, claim: str) -> li
 
 
 def _mean_distances(rows: ResultTable, name: str, column: str) -> tuple[float, float]:
-    """Return how far PDQ is from mAP and from 1 - moLRP, on average along the setting, however its points lie."""
+    """Return the mean distances of PDQ to mAP and to 1 - moLRP along the setting, weighted by the steps."""
     rows = rows.take(np.argsort(rows[name], kind="stable"))
     steps = np.diff(rows[name])
     weights = np.append(steps, 0.0) + np.append(0.0, steps)  # half of each step to both its ends

@@ -1,4 +1,4 @@
-"""What the measures make of missed objects and false detections: appendices B.4, B.5 and C.2."""
+"""Missed objects and false positives: appendices B.4, B.5 and C.2."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from probox_experiments.synthetic import (
     synthetic_truth,
 )
 
-# --- What the measures make of missed objects and false detections: appendices B.4, B.5 and C.2 ---
+# --- Missed objects and false positives: appendices B.4, B.5 and C.2 ---
 
 COUNTS = tuple(range(11))
 SIDE, IMAGE = 500, 2000
 CORRECT = 0.9
-"""The label probability of the correct detection beside surer, false ones."""
+"""Label probability of the correct detection beside false positives of probability 1."""
 COUNTED, AVERAGED = ("TP", "FP", "FN"), ("foreground", "background", "label")
 ALIKE = 0.03
-"""How far measures may be apart that respond alike: mAP reads precision at 101 recalls, a hundredth apart."""
+"""Tolerance of metrics with the same response: mAP samples precision at steps of 0.01 in recall."""
 
 
 def missed_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> ResultTable:
-    """Add small objects at the border that are not detected, beside a large one that is (B.4).
+    """Add small missed objects at the border, beside a large detected one (B.4).
 
     Returns
     -------
@@ -56,27 +56,27 @@ def missed_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> R
 
 
 def claims_of_missed_small(table: ResultTable) -> list[Claim]:
-    """Judge that a missed object costs the same in all measures, and how much."""
+    """Return the claims on the equal cost of a missed object in all metrics."""
     objects = table["missed"] + 1
     return [
-        equals("With one of n + 1 objects found, PDQ is 1 / (n + 1)", table, {"PDQ": 1 / objects}),
+        equals("With one of n + 1 objects detected, PDQ is 1 / (n + 1)", table, {"PDQ": 1 / objects}),
         equals(
             "There are one true positive, n false negatives and no false positive",
             table,
             {"TP": np.ones(len(table)), "FP": np.zeros(len(table)), "FN": table["missed"]},
         ),
         equals(
-            "Averages are over what was found: foreground, background and label quality are 1",
+            "Averages are over matched pairs: foreground, background and label quality are 1",
             table,
             dict.fromkeys(AVERAGED, np.ones(len(table))),
         ),
         equals("1 - moLRP is 1 / (n + 1)", table, {"1 - moLRP": 1 / objects}),
         equals(
-            "mAP is the share of its 101 recalls, 0 to 1, that are at most 1 / (n + 1)",
+            "mAP is the fraction of its 101 recalls, 0 to 1, that are at most 1 / (n + 1)",
             table,
             {"mAP": (100 // objects + 1) / 101},
         ),
-        _alike("All three respond alike to missed objects", table),
+        _alike("All three respond equally to missed objects", table),
     ]
 
 
@@ -84,10 +84,10 @@ MISSED_SMALL = Experiment(
     name="missed-small",
     section="B.4",
     varied="number of undetected 2 x 2 objects at the border",
-    claim="all three respond alike: PDQ = 1 / (n + 1)",
+    claim="all three respond equally: PDQ = 1 / (n + 1)",
     function=missed_small,
     judge=claims_of_missed_small,
-    draw=plot_curves("missed", "Missed objects", "small objects missed, beside a large one found", integers=True),
+    draw=plot_curves("missed", "Missed objects", "small missed objects, beside a large detected one", integers=True),
 )
 
 
@@ -104,7 +104,7 @@ def missed_coco(
     Returns
     -------
     ResultTable
-        `rate`, `repeat`; `missed`, the share of objects that were missed; `PDQ` under every preset, `mAP`, `moLRP`.
+        `rate`, `repeat`; `missed`, the fraction of missed objects; `PDQ` under every preset, `mAP`, `moLRP`.
     """
     run = run or Run()
     objects = pixel_aligned(synthetic_truth() if truth is None else truth)
@@ -118,10 +118,10 @@ def missed_coco(
 
 
 def claims_of_missed_coco(table: ResultTable) -> list[Claim]:
-    """Judge that a missed object costs the same in all measures, and in PDQ exactly its share."""
+    """Return the claims on the equal cost of missed objects, and on PDQ's exact value."""
     return [
-        equals("PDQ is the share of objects that were not missed", table, {"PDQ": 1 - table["missed"]}),
-        _alike("All three respond alike to missed objects", table.mean_over("repeat")),
+        equals("PDQ is the fraction of detected objects", table, {"PDQ": 1 - table["missed"]}),
+        _alike("All three respond equally to missed objects", table.mean_over("repeat")),
     ]
 
 
@@ -129,15 +129,15 @@ MISSED_COCO = Experiment(
     name="missed-coco",
     section="B.4",
     varied="rate of missed objects, the others detected perfectly",
-    claim="all three respond alike: PDQ = 1 - the share missed",
+    claim="all three respond equally: PDQ = 1 - fraction missed",
     function=missed_coco,
     judge=claims_of_missed_coco,
-    draw=plot_curves("rate", "Missed objects, many images", "share of objects missed"),
+    draw=plot_curves("rate", "Missed objects, many images", "fraction of missed objects"),
 )
 
 
 def _alike(claim: str, table: ResultTable, label: float = 1.0) -> Claim:
-    """Return the claim about PDQ (over the square root of a label probability), mAP and 1 - moLRP being close."""
+    """Return the claim that PDQ (over the square root of a label probability), mAP and 1 - moLRP are close."""
     required = f"at most {ALIKE} apart"
     name = "PDQ" if label == 1.0 else f"PDQ / sqrt({label:g})"
     values = {
@@ -172,7 +172,7 @@ def false_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> Re
 
 
 def claims_of_false_small(table: ResultTable) -> list[Claim]:
-    """Judge that a false detection costs the same in all measures, and how much."""
+    """Return the claims on the equal cost of a false positive in all metrics."""
     share = 1 / (table["false"] + 1)
     return [
         equals("With n false detections PDQ is sqrt(0.9) / (n + 1)", table, {"PDQ": np.sqrt(CORRECT) * share}),
@@ -183,7 +183,7 @@ def claims_of_false_small(table: ResultTable) -> list[Claim]:
         ),
         equals("mAP and 1 - moLRP are 1 / (n + 1)", table, dict.fromkeys(("mAP", "1 - moLRP"), share)),
         _alike(
-            "All three respond alike to false detections, but for the label probability 0.9 that PDQ sees",
+            "All three respond equally to false positives, except for PDQ's factor of the label probability 0.9",
             table,
             CORRECT,
         ),
@@ -194,13 +194,13 @@ FALSE_SMALL = Experiment(
     name="false-small",
     section="B.5",
     varied="number of small false detections at 1.0 beside a correct one at 0.9",
-    claim="all three respond alike: PDQ = sqrt(0.9) / (n + 1)",
+    claim="all three respond equally: PDQ = sqrt(0.9) / (n + 1)",
     function=false_small,
     judge=claims_of_false_small,
     draw=plot_curves(
         "false",
-        "False detections, surer than the correct one",
-        "false detections (1.0) beside a correct one (0.9)",
+        "False positives of higher confidence",
+        "false positives (1.0) beside a correct detection (0.9)",
         integers=True,
     ),
 )
@@ -218,7 +218,7 @@ def lower_confidence(*, counts: Sequence[int] = COUNTS, run: Run | None = None) 
 
 
 def claims_of_lower_confidence(table: ResultTable) -> list[Claim]:
-    """Judge that mAP and moLRP do not see false detections of lower confidence."""
+    """Return the claims that mAP and moLRP ignore false positives of lower confidence."""
     return [
         stays_perfect(table),
         equals("With n false detections PDQ is 1 / (n + 1)", table, {"PDQ": 1 / (table["false"] + 1)}),
@@ -245,21 +245,21 @@ LOWER_CONFIDENCE = Experiment(
     judge=claims_of_lower_confidence,
     draw=plot_curves(
         "false",
-        "False detections, less sure than the correct one",
-        "false detections (0.9) beside a perfect one (1.0)",
+        "False positives of lower confidence",
+        "false positives (0.9) beside a perfect detection (1.0)",
         integers=True,
         legend="center right",
     ),
 )
 
 
-# --- False detections anywhere in the image, before, after or around the right one: appendix C.1 ---
+# --- False positives anywhere in the image, before, after or around the correct detection: appendix C.1 ---
 
 PLACES = ("first", "last", "anywhere")
-"""Where the right detection stands among all that are handed in."""
+"""Rank of the correct detection among all detections."""
 
 LIMIT = 3.0
-"""Standard errors that a mean may be off: one mean in 370 is further off by chance."""
+"""Tolerance of a mean in standard errors; one mean in 370 exceeds it by chance."""
 
 
 def false_positions(
@@ -271,14 +271,14 @@ def false_positions(
     seed: int = 0,
     run: Run | None = None,
 ) -> ResultTable:
-    """Put false detections, as sure as the right one, anywhere in the image but on the object.
+    """Add false positives of equal confidence anywhere in the image except on the object.
 
     Parameters
     ----------
     counts : sequence of int
-        How many false detections.
+        Number of false positives.
     repeats, seed : int
-        How often false boxes, and the place of the right one among them, are drawn; where that starts.
+        Number of random draws of false boxes and of the rank of the correct one; random seed.
     side, image : int
         Width and height of the object and of the image.
     run : Run, optional
@@ -287,8 +287,8 @@ def false_positions(
     Returns
     -------
     ResultTable
-        `place` of the right detection among all (``first``, ``last`` or ``anywhere``), `false`, `repeat`; `before`
-        (how many false ones go before it); `PDQ`, `PDQ_paper`, `mAP`, `moLRP`.
+        `place` of the correct detection among all (``first``, ``last`` or ``anywhere``), `false`, `repeat`; `before`
+        (number of false positives before it); `PDQ`, `PDQ_paper`, `mAP`, `moLRP`.
     """
     run = run or Run()
     if not 0 < side <= image // 2:
@@ -296,14 +296,14 @@ def false_positions(
     if not all(0 <= count < MAX_DETECTIONS for count in counts):
         raise InputError(
             f"expected up to {MAX_DETECTIONS - 1} false detections, but got {', '.join(map(str, counts))}",
-            remedy=f"mAP takes {MAX_DETECTIONS} detections of an image and class, so the right one must be among them",
+            remedy=f"mAP uses {MAX_DETECTIONS} detections per image and class, which must include the correct one",
         )
     truth = square_scene(side, image)
 
     def point(place: str, false: int, repeat: int) -> dict[str, float]:
         rng = np.random.default_rng([seed, repeat, false])
         wrong = boxes_beside(truth.masks.boxes[0], false, image, rng)
-        # Drawn in any case, so that the same false boxes are tried in all three places.
+        # Always drawn, so that all three places use the same false boxes.
         any_place = int(rng.integers(0, false + 1))
         before = {"first": 0, "last": false, "anywhere": any_place}[place]
         boxes = np.concatenate([wrong[:before], truth.masks.boxes, wrong[before:]])
@@ -314,7 +314,7 @@ def false_positions(
         {"place": place, "false": int(count), "repeat": repeat}
         for place in PLACES
         for count in counts
-        # One draw is enough to show that boxes beside the object are like any others; places need many.
+        # One draw of boxes is enough; random ranks need many.
         for repeat in range(repeats if place == "anywhere" and count else 1)
     ]
     return run.table("false-positions", points, point, side=side, image=image, seed=seed)
@@ -323,7 +323,7 @@ def false_positions(
 def boxes_beside(
     object_box: npt.NDArray[np.int32], count: int, image: int, rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Return inclusive boxes of any size and place in a square image, none of which has a pixel of the object's box."""
+    """Return inclusive boxes of random size and place in a square image that do not overlap the object's box."""
     boxes = np.zeros((0, 4), np.int64)
     while len(boxes) < count:
         corners = np.sort(rng.integers(0, image, (count, 2, 2)), axis=1)  # two points: the smaller x and y first
@@ -334,7 +334,7 @@ def boxes_beside(
 
 
 def mean_anywhere(false: int) -> tuple[float, float]:
-    """Return the mean and the standard deviation of 1/(k + 1) with k anywhere from 0 to the number of false ones.
+    """Return mean and standard deviation of 1/(k + 1), with k uniform from 0 to the number of false positives.
 
     >>> mean_anywhere(1)
     (0.75, 0.25)
@@ -344,16 +344,16 @@ def mean_anywhere(false: int) -> tuple[float, float]:
 
 
 def claims_of_false_positions(table: ResultTable) -> list[Claim]:
-    """Judge that mAP sees the false detections that go before the right one, PDQ and moLRP all of them."""
+    """Return the claims that mAP counts false positives before the correct detection, PDQ and moLRP all of them."""
     first, last = table.where(place="first"), table.where(place="last")
     share = 1 / (table["false"] + 1)
     return [
-        equals("After the right detection, false ones anywhere are hidden: mAP stays 1", first, {"mAP": 1.0}),
-        equals("Before it, n false ones count: mAP is 1/(n + 1)", last, {"mAP": 1 / (last["false"] + 1)}),
-        equals("With k false ones before it, mAP is 1/(k + 1)", table, {"mAP": 1 / (table["before"] + 1)}),
+        equals("False positives after the correct detection are hidden: mAP stays 1", first, {"mAP": 1.0}),
+        equals("With n false positives before it, mAP is 1/(n + 1)", last, {"mAP": 1 / (last["false"] + 1)}),
+        equals("With k of n false positives before it, mAP is 1/(k + 1)", table, {"mAP": 1 / (table["before"] + 1)}),
         _mean_of_any_place(table.where(place="anywhere")),
         equals(
-            "PDQ and 1 - moLRP of n false detections are 1/(n + 1), wherever they stand",
+            "PDQ and 1 - moLRP with n false positives are 1/(n + 1) in any order",
             table,
             dict.fromkeys(("PDQ", "1 - moLRP"), share),
         ),
@@ -361,11 +361,11 @@ def claims_of_false_positions(table: ResultTable) -> list[Claim]:
 
 
 def _mean_of_any_place(rows: ResultTable) -> Claim:
-    claim = "With the right one anywhere, mAP is the mean of 1, 1/2 .. 1/(n + 1) on average"
+    claim = "With the correct detection at a random rank, mAP is the mean of 1, 1/2 .. 1/(n + 1) on average"
     rows = rows.take(rows["false"] > 0)
     counts = np.unique(rows["false"]).tolist()
     if not counts or min(len(rows.where(false=count)) for count in counts) < 2:
-        return not_measured(claim, "false detections in two repeats or more")
+        return not_measured(claim, "false positives in two repeats or more")
     off: dict[int, float] = {}
     variance = 0.0
     parts = []
@@ -375,23 +375,23 @@ def _mean_of_any_place(rows: ResultTable) -> Claim:
         off[count] = float(values.mean() - mean)
         variance += deviation**2 / len(values)
         parts.append(f"{count}: {values.mean():.3f} for {mean:.3f}")
-    # Draws with other numbers of false detections are independent, so the variances of their means add up.
+    # Draws with different numbers of false positives are independent, so the variances of their means add up.
     error = float(np.sqrt(variance)) / len(counts)
     mean_off = float(np.mean(list(off.values())))
     return Claim(
         claim,
         abs(mean_off) <= LIMIT * error + EXACT,
-        f"{', '.join(parts)}; off by {mean_off:+.4f} ± {error:.4f} on average over n",
+        f"{', '.join(parts)}; mean difference over n {mean_off:+.4f} ± {error:.4f}",
         f"within {LIMIT:g} standard errors, known from the n + 1 places",
         {f"off, {count} false": value for count, value in off.items()} | {"off": mean_off, "standard error": error},
     )
 
 
 def draw_false_positions(table: ResultTable) -> Figure:
-    """Draw the measures against the number of false detections, a panel for each place of the right one."""
+    """Draw the metrics against the number of false positives, one panel per place of the correct detection."""
     figure = new_figure(7.6, 3.2)
     panels = figure.subplots(1, 3, sharey=True)
-    titles = {"first": "Right one first", "last": "Right one last", "anywhere": "Right one anywhere"}
+    titles = {"first": "Correct one first", "last": "Correct one last", "anywhere": "Correct one anywhere"}
     means = table.mean_over("repeat")
     for axes, place in zip(panels, PLACES, strict=True):
         part = means.where(place=place)
@@ -404,7 +404,7 @@ def draw_false_positions(table: ResultTable) -> Figure:
         for preset, name in presets_in(part).items():
             if preset != "reference":
                 axes.plot(part["false"], part[name], color=BLUE, ls="--", lw=1.0, label=f"PDQ, {preset}")
-        axes.set(xlabel="false detections, n", ylim=(-0.04, 1.07), title=titles[place])
+        axes.set(xlabel="false positives, n", ylim=(-0.04, 1.07), title=titles[place])
     panels[0].set_ylabel("score")
     handles, labels = panels[-1].get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=len(labels))
@@ -414,8 +414,8 @@ def draw_false_positions(table: ResultTable) -> Figure:
 FALSE_POSITIONS = Experiment(
     name="false-positions",
     section="C.1",
-    varied="where sure false detections anywhere in the image stand: after the right one, before it, around it",
-    claim="mAP sees only those before it; PDQ and moLRP fall as 1/(n + 1) in any case",
+    varied="rank of false positives of equal confidence: after the correct detection, before it, random",
+    claim="mAP counts only those before it; PDQ and moLRP fall as 1/(n + 1) in any order",
     function=false_positions,
     judge=claims_of_false_positions,
     draw=draw_false_positions,

@@ -1,4 +1,4 @@
-"""What PDQ makes of uncertainty about perfectly placed boxes: appendix B.1."""
+"""Uncertainty of perfect boxes: appendix B.1."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from probox_experiments.synthetic import (
     synthetic_truth,
 )
 
-# --- What PDQ makes of uncertainty about perfectly placed boxes: appendix B.1 ---
+# --- Uncertainty of perfect boxes: appendix B.1 ---
 
 PARTS = ("foreground", "background")
 APPROXIMATED = 0.002
-"""How far the region of interest and the cut at 0.0027 may move a quality, relatively.
+"""Relative tolerance for the region of interest and the cut at 0.0027.
 
-Along an edge of standard deviation s the cut takes away what is beyond 2.8 s: a loss of 0.0009 s for each pixel of the
-edge. An object of side L has four edges and L^2 pixels, so 0.0036 s / L are lost: 0.0005 at s = 71 and L = 500.
-Beyond the region of interest a corner's share of at most 0.0027 is misjudged in as narrow a strip.
+Along an edge of standard deviation s the cut removes probabilities beyond 2.8 s: a loss of 0.0009 s per pixel of the
+edge. An object of side L has four edges and L^2 pixels, so the loss is 0.0036 s / L: 0.0005 at s = 71 and L = 500.
+Beyond the region of interest, an error of at most 0.0027 occurs in a strip of the same width.
 """
 
 
 def box_probability(*, probabilities: Sequence[float] = PROBABILITIES, run: Run | None = None) -> ResultTable:
-    """Vary the one probability that all pixels of a perfectly placed box have (B.1, first figure).
+    """Vary the common probability of all pixels of a perfect box (B.1, first figure).
 
     Returns
     -------
@@ -55,11 +55,10 @@ def box_probability(*, probabilities: Sequence[float] = PROBABILITIES, run: Run 
 
 
 def claims_of_box_probability(table: ResultTable) -> list[Claim]:
-    """Judge that PDQ alone sees the probability, and that it is the foreground quality."""
+    """Return the claims that only PDQ depends on the probability, which is the foreground quality."""
     return [
         pair_equals(
-            "With a probability p of every pixel PDQ is its square root: the foreground quality is p, the background "
-            "quality 1",
+            "With pixel probability p, PDQ is its square root: foreground quality is p, background quality 1",
             table,
             table["probability"] + EPSILON,
             np.ones(len(table)),
@@ -72,13 +71,13 @@ def claims_of_box_probability(table: ResultTable) -> list[Claim]:
 BOX_PROBABILITY = Experiment(
     name="box-probability",
     section="B.1",
-    varied="the one probability of all pixels of a perfect box",
-    claim="PDQ = sqrt(p); mAP and moLRP do not see it",
+    varied="common probability of all pixels of a perfect box",
+    claim="PDQ = sqrt(p); mAP and moLRP are constant",
     function=box_probability,
     judge=claims_of_box_probability,
     draw=plot_curves(
         "probability",
-        "Only PDQ sees spatial probability",
+        "Only PDQ uses spatial probability",
         "probability of every pixel in the box",
         legend="lower right",
     ),
@@ -92,13 +91,13 @@ def corner_variance(
     image: int = 2000,
     run: Run | None = None,
 ) -> ResultTable:
-    """Vary the reported variance of perfectly placed corners (B.1, second figure); 0 is a plain box.
+    """Vary the reported variance of perfect corners (B.1, second figure); 0 means no covariance.
 
     Returns
     -------
     ResultTable
         `variance`; `PDQ`, `foreground` and `background` under every preset, `mAP`, `moLRP`; `integral_foreground` and
-        `integral_background`, which are the paper's equations worked out here.
+        `integral_background` from the paper's equations.
     """
     run = run or Run()
     truth = square_scene(side, image)
@@ -112,14 +111,14 @@ def corner_variance(
 
 
 def integral_qualities(side: int, image: int, variance: float) -> tuple[float, float]:
-    """Return foreground and background quality of a box around a square object, by the paper's integral alone.
+    """Return foreground and background quality of a box around a square object from the paper's integral.
 
     >>> foreground, background = integral_qualities(side=10, image=50, variance=1.0)
     >>> round(foreground, 4), round(background, 4)
     (0.9242, 0.6978)
     """
     if variance == 0:
-        return 1.0, 1.0  # a plain box covers its own pixels and no others
+        return 1.0, 1.0  # without covariance, a box covers exactly its pixels
     begin = (image - side) // 2
     last = begin + side - 1
     mask = np.zeros((image, image), dtype=bool)
@@ -129,23 +128,23 @@ def integral_qualities(side: int, image: int, variance: float) -> tuple[float, f
 
 
 def claims_of_corner_variance(table: ResultTable) -> list[Claim]:
-    """Judge that uncertainty about a perfect box costs, and how much."""
+    """Return the claims on the cost of uncertainty of a perfect box."""
     expected = (table["integral_foreground"], table["integral_background"])
     return [
-        falls("PDQ falls monotonically with the variance of perfectly placed corners", table, "variance"),
+        falls("PDQ falls monotonically with the variance of perfect corners", table, "variance"),
         pair_equals(
-            "PDQ, foreground and background quality are what the paper's integral gives (preset `paper`)",
+            "PDQ, foreground and background quality equal the paper's integral (preset `paper`)",
             table,
             *expected,
             presets=["paper"],
         ),
         pair_equals(
-            "The cuts of the other presets move them by little",
+            "The cuts of the other presets have a small effect",
             table,
             *expected,
             presets=[preset for preset in presets_in(table) if preset != "paper"],
             tolerance=APPROXIMATED,
-            explanation="Probabilities below 0.0027 are 0 there, and corners are approximated beyond 3.4 sigma.",
+            explanation="They set probabilities below 0.0027 to 0, and approximate corners beyond 3.4 std.",
         ),
         stays_perfect(table),
     ]
@@ -154,13 +153,13 @@ def claims_of_corner_variance(table: ResultTable) -> list[Claim]:
 CORNER_VARIANCE = Experiment(
     name="corner-variance",
     section="B.1",
-    varied="variance of perfectly placed corners, 500 x 500 object in 2000 x 2000",
-    claim="PDQ falls monotonically, by what the paper's integral gives",
+    varied="variance of perfect corners, 500 x 500 object in 2000 x 2000",
+    claim="PDQ falls monotonically and equals the paper's integral",
     function=corner_variance,
     judge=claims_of_corner_variance,
     draw=plot_curves(
         "variance",
-        "Needless uncertainty costs",
+        "Cost of unnecessary uncertainty",
         "reported variance of perfect corners (square pixels)",
         measures=("PDQ",),
         legend="lower left",
@@ -168,17 +167,17 @@ CORNER_VARIANCE = Experiment(
 )
 
 
-# --- What the measures make of label probabilities: section 6 of the paper, bottom, and appendix B.3 ---
+# --- Label probabilities: section 6 of the paper, bottom, and appendix B.3 ---
 
 QUALITIES = ("foreground", "background", "label")
 EXCHANGED = 0.001
-"""How much PDQ may gain where objects with nearly the same box exchange their detections.
+"""Tolerance of PDQ if objects with nearly equal boxes exchange their detections.
 
-A wrong name is then the likelier one, but of 80 classes each has 1/79 at most, so an object gains at most 0.11: one
-object in a hundred may do so.
+A wrong class then has the higher probability. With 80 classes it is at most 1/79, so an object gains at most 0.11, and
+one object in a hundred may do so.
 """
 WORTHLESS = 0.01
-"""How much may be left of mAP and 1 - moLRP under wrong names: as many may hit an object of that name by chance."""
+"""Upper limit of mAP and 1 - moLRP with wrong classes, which match objects by chance."""
 
 
 def label_uncertainty(
@@ -193,7 +192,7 @@ def label_uncertainty(
     -------
     ResultTable
         `probability`, `largest` (whether the true class is the most probable); `PDQ`, `foreground`, `background` and
-        `label` under every preset, `mAP`, `moLRP`. A probability at which all classes are equal is left out.
+        `label` under every preset, `mAP`, `moLRP`. The probability at which all classes are equal is excluded.
     """
     run = run or Run()
     truth = square_scene(side=100, image=400, classes=classes)
@@ -205,7 +204,7 @@ def label_uncertainty(
 
 
 def _points(probabilities: Sequence[float], classes: int) -> list[dict[str, float | bool]]:
-    """Return the probabilities, and whether each is the largest; where all are equal, order would decide: left out."""
+    """Return the probabilities, and whether each is the largest; equal probabilities of all classes are excluded."""
     even_share = 1 / classes if classes > 1 else -1.0
     return [
         {"probability": float(p), "largest": float(p) > even_share}
@@ -215,13 +214,13 @@ def _points(probabilities: Sequence[float], classes: int) -> list[dict[str, floa
 
 
 def claims_of_label_uncertainty(table: ResultTable) -> list[Claim]:
-    """Judge PDQ = sqrt(p) and mAP = 1."""
-    matched = table.take(table["probability"] > EXACT)  # without a label there is no match, and nothing to say of it
+    """Return the claims PDQ = sqrt(p) and mAP = 1."""
+    matched = table.take(table["probability"] > EXACT)  # with probability 0 there is no match
     ones = np.ones(len(matched))
     return [
         equals("PDQ is the square root of the true class's probability", table, {"PDQ": np.sqrt(table["probability"])}),
         equals(
-            "Foreground and background quality are 1, and the label quality is the probability",
+            "Foreground and background quality are 1, label quality is the probability",
             matched,
             {"foreground": ones, "background": ones, "label": matched["probability"]},
         ),
@@ -238,7 +237,7 @@ LABEL_UNCERTAINTY = Experiment(
     judge=claims_of_label_uncertainty,
     draw=plot_curves(
         "probability",
-        "PDQ evaluates the label probability",
+        "PDQ and label probability",
         "probability of the true class",
         measures=("mAP", "PDQ"),
         legend="lower right",
@@ -253,13 +252,13 @@ def label_coco(
     seed: int = 0,
     run: Run | None = None,
 ) -> ResultTable:
-    """Vary the probability of the true class, the others sharing the rest evenly, of perfect boxes (B.3).
+    """Vary the probability of the true class of perfect boxes; other classes share the rest equally (B.3).
 
     Returns
     -------
     ResultTable
         `probability`, `largest` (whether the true class is the most probable); `PDQ` under every preset, `mAP`,
-        `moLRP`. A probability at which all classes are equal is left out: the order of the classes would decide.
+        `moLRP`. The probability at which all classes are equal is excluded, because ties depend on class order.
     """
     run = run or Run()
     objects = pixel_aligned(synthetic_truth() if truth is None else truth)
@@ -272,7 +271,7 @@ def label_coco(
 
 
 def claims_of_label_coco(table: ResultTable) -> list[Claim]:
-    """Judge that PDQ is the root of the label probability, and that the others only see which class is the largest."""
+    """Return the claims that PDQ is the root of the label probability; other metrics depend on the top class only."""
     first, rest = table.where(largest=True), table.where(largest=False)
     return [
         equals(
@@ -286,7 +285,7 @@ def claims_of_label_coco(table: ResultTable) -> list[Claim]:
 
 
 def _root_or_more(rest: ResultTable) -> Claim:
-    claim = "Where another class is larger, it is that root too, or a little more"
+    claim = "If another class is larger, PDQ is that root too, or slightly more"
     required = f"above by -{EXACT:g} to {EXCHANGED:g}"
     if not presets_in(rest):
         return not_measured(claim, required)
@@ -298,8 +297,8 @@ def _root_or_more(rest: ResultTable) -> Claim:
         f"above by {least:.2g} to {most:.2g}",
         required,
         {"least": least, "most": most},
-        "Objects whose boxes are nearly the same may exchange their detections if the wrong name is the likelier one; "
-        "the best assignment is never worse than each object's own detection.",
+        "Objects with nearly equal boxes may exchange their detections if the wrong class has the higher probability; "
+        "the optimal assignment is never worse than each object's own detection.",
     )
 
 
@@ -322,7 +321,7 @@ def _only_the_largest(first: ResultTable, rest: ResultTable) -> Claim:
 LABEL_COCO = Experiment(
     name="label-coco",
     section="B.3",
-    varied="probability of the true class, the rest spread evenly, perfect boxes",
+    varied="probability of the true class, other classes equal, perfect boxes",
     claim="PDQ = sqrt(p); mAP and moLRP change only where the true class stops being the largest",
     function=label_coco,
     judge=claims_of_label_coco,

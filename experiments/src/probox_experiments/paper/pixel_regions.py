@@ -1,4 +1,4 @@
-"""The region where probability costs background quality: V of the paper's section 5.1, drawn as its figure 4."""
+"""Region V, where probability costs background quality: section 5.1 and figure 4 of the paper."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from probox_experiments.paper.closed_form import EPSILON, agrees, box_map, foreg
 from probox_experiments.running import Run
 from probox_experiments.synthetic import boxes_in_one_image, plane_scene, tight_box
 
-# --- The region where probability costs background quality: V of the paper's section 5.1, drawn as its figure 4 ---
+# --- Region V, where probability costs background quality: section 5.1 and figure 4 of the paper ---
 
 WIDTH, HEIGHT = 150, 110
 BOX = (52.0, 34.0, 117.0, 88.0)
@@ -48,25 +48,25 @@ def background_costs(
     pixels: Sequence[int] = (0, 250, 500, 1000, 2000, 4000),
     run: Run | None = None,
 ) -> ResultTable:
-    """Give probability to the pixels of an object, to the rest of its box, and to pixels outside of the box (figure 4).
+    """Vary the probability on an object, in the rest of its box, and on pixels outside the box (figure 4).
 
     Parameters
     ----------
     inside : float
-        The probability of every pixel of the object.
+        Probability of every pixel of the object.
     outside : float
-        That of the pixels outside the object's box, where any have some.
+        Probability of the chosen pixels outside the object's box.
     pixels : sequence of int
-        How many of these there are.
+        Number of these pixels.
     run : Run, optional
-        How points are measured.
+        Threads, progress, checkpoint.
 
     Returns
     -------
     ResultTable
-        `detection`; of those that are given as maps `inside`, `corners` (probability in the object's box beside the
-        object), `outside` and `pixels`; `object` (its pixels); `PDQ`, `foreground`, `background`, `spatial`, and for
-        the box with Gaussian corners `by_hand_foreground` and so on, each also `..._paper`.
+        `detection`; for probability maps `inside`, `corners` (probability in the object's box beside the object),
+        `outside` and `pixels`; `object` (its pixels); `PDQ`, `foreground`, `background`, `spatial`, and for the box
+        with Gaussian corners `by_hand_foreground` and so on, each also `..._paper`.
     """
     run = run or Run()
     mask = diamond()
@@ -92,7 +92,7 @@ def background_costs(
     rows += [("whole box", inside, corners, 0.0, 0.0) for corners in (0.25, inside, 1.0)]
     rows += [("pixels outside", inside, 0.0, outside, float(count)) for count in pixels]
     rows += [
-        ("sure outside", inside, 0.0, 1.0, float(mask.sum() // 10)),
+        ("certain outside", inside, 0.0, 1.0, float(mask.sum() // 10)),
         ("Gaussian corners", math.nan, math.nan, math.nan, math.nan),
     ]
     names = ("detection", "inside", "corners", "outside", "pixels")
@@ -106,7 +106,7 @@ def diamond() -> npt.NDArray[np.bool_]:
 
 
 def gaussian_detection(given: Floats | None = None) -> Detections:
-    """Return the detection with Gaussian corners, or with a map instead of them; it is sure of its label."""
+    """Return the detection with Gaussian corners, or with a map instead, and label probability 1."""
     return Detections(
         classes=("diamond",),
         image_ids=np.array([1]),
@@ -118,7 +118,7 @@ def gaussian_detection(given: Floats | None = None) -> Detections:
 
 
 def _worked_out(run: Run, mask: npt.NDArray[np.bool_] | None) -> dict[str, float]:
-    """Return both qualities of the Gaussian corners, by sums over S and V; the map of `paper` is by hand, too."""
+    """Return both qualities of the Gaussian corners by sums over S and V; the map of `paper` is a closed form too."""
     worked_out = {}
     for preset, convention in run.conventions().items():
         probability = box_map(BOX, COVARIANCES, WIDTH, HEIGHT) if preset == "paper" else gaussian_map(convention)
@@ -134,37 +134,37 @@ def gaussian_map(convention: Convention) -> Floats:
 
 
 def claims_of_background_region(table: ResultTable) -> list[Claim]:
-    """Judge where probability costs nothing, where it costs, how much, and what the sum is divided by."""
+    """Return the claims on the cost of probability inside and outside the box, and on its normalization."""
     maps = table.take(table["detection"] != "Gaussian corners")
     within = maps.take(maps["pixels"] == 0)
     beyond = maps.take((maps["detection"] == "pixels outside") & (maps["pixels"] > 0))
-    sure = maps.where(detection="sure outside")
+    certain = maps.where(detection="certain outside")
     return [
         _costs_nothing(maps),
         equals(
-            "A detection that stays within the object's box has background quality 1, however much of the box it takes",
+            "A detection inside the object's box has background quality 1, whatever part of the box it covers",
             within,
             {"background": np.ones(len(within))},
         ),
         equals(
-            "m pixels of probability p outside the box make it (1 - p)^(m/n): the sum is divided by the object's n "
-            "pixels, not by the m of V",
+            "m pixels of probability p outside the box give (1 - p)^(m/n): the sum is divided by the object's n "
+            "pixels, not by the m pixels of V",
             beyond,
             {"background": (1 - beyond["outside"]) ** (beyond["pixels"] / beyond["object"])},
-            explanation="Averaged over V it would be 1 - p, however many they are.",
+            explanation="Averaged over V it would be 1 - p for any m.",
         ),
         equals(
-            "Foreground quality is the geometric mean over the object's pixels alone, wherever else a detection lies",
+            "Foreground quality is the geometric mean over the object's pixels only",
             maps,
             {"foreground": maps["inside"]},
         ),
         equals(
-            "Where a detection is sure and wrong, each pixel costs e = 1e-14 to the power of 1/n",
-            sure,
-            {"background": EPSILON ** (sure["pixels"] / sure["object"])},
+            "If a detection has probability 1 outside the box, each pixel costs e = 1e-14 to the power of 1/n",
+            certain,
+            {"background": EPSILON ** (certain["pixels"] / certain["object"])},
         ),
         agrees(
-            "With Gaussian corners both are the sums over the object's pixels and over V",
+            "With Gaussian corners both equal the sums over the object's pixels and over V",
             table,
             ("foreground", "background"),
         ),
@@ -173,26 +173,26 @@ def claims_of_background_region(table: ResultTable) -> list[Claim]:
 
 
 def _costs_nothing(maps: ResultTable) -> Claim:
-    """Judge that rows which differ only in the box beside the object are alike."""
+    """Return the claim that probability in the box beside the object has no effect."""
     claim = "Probability in the box, but not on the object, costs nothing"
     boxes = maps.take(maps["pixels"] == 0)
     columns = [column for key in ("PDQ", *KEYS[:2]) for column in presets_in(boxes, key).values()]
     if not columns or len(set(boxes["corners"].tolist())) < 2:
-        return not_measured(claim, "two detections that differ only there")
+        return not_measured(claim, "two detections that differ only in the box beside the object")
     apart = float(np.max([np.ptp(boxes[column]) for column in columns]))  # NaN stays NaN
     shares = ", ".join(f"{share:g}" for share in sorted(set(boxes["corners"].tolist())))
     return Claim(
         claim,
         apart <= EXACT,
-        f"PDQ, foreground and background differ by at most {apart:.2g} where it is {shares}",
+        f"PDQ, foreground and background differ by at most {apart:.2g} for probabilities {shares}",
         f"at most {EXACT:g}",
         {"largest difference": apart},
     )
 
 
 def _products(table: ResultTable) -> Claim:
-    """Judge Q_S = FG BG and, with a sure label, pPDQ = sqrt(Q_S)."""
-    claim = "Spatial quality is their product, and pPDQ of a sure label its square root"
+    """Return the claims Q_S = FG BG and, with label probability 1, pPDQ = sqrt(Q_S)."""
+    claim = "Spatial quality is their product, and pPDQ with label probability 1 its square root"
     apart: dict[str, float] = {}
     for preset in presets_in(table):
         pdq, foreground, background, spatial = (table[column_of(key, preset)] for key in ("PDQ", *KEYS))
@@ -236,12 +236,12 @@ def _draw_region(figure: Figure, axes: Axes) -> None:
     bar = figure.colorbar(shade, ax=axes, shrink=0.8, pad=0.02)
     bar.set_label("\N{MINUS SIGN}log(1 \N{MINUS SIGN} P) of a pixel")
     bar.ax.set_title(" ", loc="left")
-    axes.set_title("What counts as background")
+    axes.set_title("Background region V")
 
 
 def _draw_cost(axes: Axes, table: ResultTable) -> None:
     rows = table.where(detection="pixels outside")
-    axes.set_title("What it costs")
+    axes.set_title("Background quality")
     axes.set(xlabel="pixels of probability p in V, m", ylabel="background quality", ylim=(-0.04, 1.07))
     if not len(rows):
         return
@@ -263,28 +263,28 @@ def _draw_cost(axes: Axes, table: ResultTable) -> None:
 BACKGROUND_REGION = Experiment(
     name="background-region",
     section="figure 4",
-    varied="probability on an object, in its box beside it, and on m pixels outside of the box",
-    claim="only outside of the box does it cost background quality, (1 - p)^(m/n)",
+    varied="probability on an object, in its box beside it, and on m pixels outside the box",
+    claim="only probability outside the box costs background quality, (1 - p)^(m/n)",
     function=background_costs,
     judge=claims_of_background_region,
     draw=draw_background_region,
 )
 
 
-# --- A sure box over half of a plane's box, where little of the plane is: figure 3 of the paper ---
+# --- A box over the half of a plane's box with few of its pixels: figure 3 of the paper ---
 
 PLANE_PART = 0.53
 PAPERS_COVERAGE, PAPERS_QUALITY = 0.16, 3.64e-6
 
 
 def plane(*, run: Run | None = None) -> ResultTable:
-    """Measure a sure box over the upper half of a plane's box, where little of the plane is (figure 3).
+    """Evaluate a box over the upper half of a plane's box, which has few of the plane's pixels (figure 3).
 
     Returns
     -------
     ResultTable
-        One row: `IoU`, `covered` (the share of the object's pixels in the box), `AP50`, and, each under every preset,
-        `PDQ`, which is the pPDQ of the one pair, `foreground` and `background`.
+        One row: `IoU`, `covered` (fraction of the object's pixels in the box), `AP50`, and, under every preset, `PDQ`,
+        which is the pPDQ of the only pair, `foreground` and `background`.
     """
     from probox.measures.boxes import average_precision
 
@@ -314,21 +314,21 @@ def plane_box(truth: GroundTruth) -> Floats:
 
 
 def claims_of_plane(table: ResultTable) -> list[Claim]:
-    """Judge that AP50 is content with what PDQ rejects, and how much PDQ leaves of it."""
+    """Return the claims that AP50 accepts a box that PDQ rejects, and on its pPDQ."""
     (row,) = table.rows()
     uncovered = 1 - table["covered"]
     pdq = {f"pPDQ, {preset}": row[column] for preset, column in presets_in(table).items()}
     rejected = "PDQ rejects it: pPDQ is below 1e-4"
     return [
         Claim(
-            "The box overlaps the plane's by more than half and covers about 16 % of its pixels",
+            "The box has an IoU above 0.5 with the plane's box and covers about 16% of its pixels",
             row["IoU"] > 0.5 and abs(row["covered"] - 0.16) <= 0.01,
-            f"IoU {row['IoU']:.3f}, covered {100 * row['covered']:.1f} %",
-            "IoU above 0.5, covered 16 ± 1 %",
+            f"IoU {row['IoU']:.3f}, covered {100 * row['covered']:.1f}%",
+            "IoU above 0.5, covered 16 ± 1%",
             {"IoU": row["IoU"], "covered": row["covered"]},
         ),
         Claim(
-            "AP50 counts it as entirely correct",
+            "AP50 is 1",
             row["AP50"] >= 1 - EXACT,
             f"AP50 {row['AP50']:.6g}",
             "1",
@@ -341,12 +341,12 @@ def claims_of_plane(table: ResultTable) -> list[Claim]:
             "below 1e-4",
             pdq,
             "Under `reference` a spatial quality of at most 1e-8 is 0, so the box is a false positive; the equations "
-            "alone leave a tiny quality.",
+            "give a very small quality.",
         )
         if pdq
         else not_measured(rejected, "PDQ"),
         pair_equals(
-            "With a share c of the plane's pixels covered and e = 1e-14, the foreground quality is e^(1 - c), the "
+            "With a fraction c of the plane's pixels covered and e = 1e-14, the foreground quality is e^(1 - c), the "
             "background quality 1, pPDQ e^((1 - c) / 2)",
             table,
             EPSILON**uncovered,
@@ -358,7 +358,7 @@ def claims_of_plane(table: ResultTable) -> list[Claim]:
 
 
 def quality_of_coverage(covered: float) -> float:
-    """Return the highest pPDQ of a sure box that covers this share of an object's pixels.
+    """Return the highest pPDQ of a deterministic box that covers this fraction of an object's pixels.
 
     >>> f"{quality_of_coverage(0.16):.2e}"
     '1.32e-06'
@@ -367,7 +367,7 @@ def quality_of_coverage(covered: float) -> float:
 
 
 def coverage_of_quality(quality: float) -> float:
-    """Return the least share of an object's pixels that a sure box of this pPDQ covers.
+    """Return the smallest covered fraction of an object's pixels for a deterministic box of this pPDQ.
 
     >>> round(coverage_of_quality(3.64e-6), 3)
     0.223
@@ -377,15 +377,15 @@ def coverage_of_quality(quality: float) -> float:
 
 def _papers_numbers() -> str:
     return (
-        f"The paper's own plane cannot be met: it has {PAPERS_QUALITY:.2e} and {100 * PAPERS_COVERAGE:g} % of its "
-        f"pixels covered, and these contradict each other. With e = {EPSILON:g}, {100 * PAPERS_COVERAGE:g} % leave "
-        f"{quality_of_coverage(PAPERS_COVERAGE):.2e} at most, and {PAPERS_QUALITY:.2e} needs "
-        f"{100 * coverage_of_quality(PAPERS_QUALITY):.0f} %."
+        f"The paper's plane cannot be reproduced: its pPDQ of {PAPERS_QUALITY:.2e} contradicts its "
+        f"{100 * PAPERS_COVERAGE:g}% of covered pixels. With e = {EPSILON:g}, {100 * PAPERS_COVERAGE:g}% allow at most "
+        f"{quality_of_coverage(PAPERS_COVERAGE):.2e}, and {PAPERS_QUALITY:.2e} requires "
+        f"{100 * coverage_of_quality(PAPERS_QUALITY):.0f}%."
     )
 
 
 def draw_plane(table: ResultTable) -> Figure:
-    """Draw the plane with its box and the detection, and what each measure says."""
+    """Draw the plane with its box, the detection and the scores."""
     (row,) = table.rows()
     truth = plane_scene()
     width, height = int(truth.dataset.widths[0]), int(truth.dataset.heights[0])
@@ -398,8 +398,10 @@ def draw_plane(table: ResultTable) -> Figure:
     draw_box(axes, plane_box(truth) + np.array([0, 0, 1, 1]), ORANGE, 2.4)
     x1, y1, x2, y2 = truth.boxes[0]
     axes.text(x2, y2 + 6, "object", color=BLUE, ha="right", va="top", fontsize=9, fontweight="bold")
-    axes.text(x2, y1 - 6, "sure detection", color="#B07700", ha="right", va="bottom", fontsize=9, fontweight="bold")
-    words = f"IoU {row['IoU']:.2f}, {100 * row['covered']:.0f} % of the plane's pixels"
+    axes.text(
+        x2, y1 - 6, "detection, probability 1", color="#B07700", ha="right", va="bottom", fontsize=9, fontweight="bold"
+    )
+    words = f"IoU {row['IoU']:.2f}, {100 * row['covered']:.0f}% of the plane's pixels"
     axes.text(x1 + 0.30 * (x2 - x1), y1 + 0.27 * (y2 - y1), words, color="#333333", va="center", fontsize=9)
     axes.text(x1, y2 + 42, f"AP50 = {row['AP50']:.0f}", color=VERMILION, fontsize=10.5, fontweight="bold", va="center")
     pdq = [f"{_in_powers(row[column])} ({preset})" for preset, column in reversed(presets_in(table).items())]
@@ -413,7 +415,7 @@ def draw_plane(table: ResultTable) -> Figure:
 
 
 def _in_powers(value: float) -> str:
-    """Return a number in words that a figure understands, tiny ones as a power of ten."""
+    """Return a number as text for a figure, very small ones as a power of ten."""
     if not 0 < value <= 1e-3:
         return f"{value:.3g}"
     mantissa, exponent = f"{value:.1e}".split("e")
@@ -423,8 +425,8 @@ def _in_powers(value: float) -> str:
 PLANE = Experiment(
     name="plane",
     section="figure 3",
-    varied="a sure box over half of a plane's box, with a sixth of its pixels",
-    claim="AP50 counts it as correct; pPDQ is below 1e-4: e^((1 - c) / 2) at a covered share of c",
+    varied="a box over half of a plane's box, with a sixth of its pixels",
+    claim="AP50 is 1; pPDQ is below 1e-4: e^((1 - c) / 2) at a covered fraction c",
     function=plane,
     judge=claims_of_plane,
     draw=draw_plane,

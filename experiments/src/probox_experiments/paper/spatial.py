@@ -1,4 +1,4 @@
-"""What PDQ makes of spatial uncertainty: section 6 of the paper, top of figure 5."""
+"""Spatial uncertainty: section 6 of the paper, top of figure 5."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from probox_experiments.figures import GREY, Axes, Figure, new_figure, set_log_t
 from probox_experiments.running import Run
 from probox_experiments.synthetic import SimulatedDetector, classes_within_images, fingerprint, synthetic_truth
 
-# --- Where PDQ peaks around each true variance, on the finer grid of reported ones ---
+# --- Peak of PDQ around each true variance, on the finer grid of reported variances ---
 
 
 NEARBY = 2.9
-"""A reported variance within this factor of the true one belongs to the finer grid around it: four steps of 1.3, not
-a step of three."""
+"""Largest ratio to the true variance in its finer grid: four steps of 1.3, less than one step of three."""
 
 
 def scores_of(table: ResultTable, column: str, true: float) -> tuple[Floats, Floats]:
-    """Return the reported variances of a true one, rising, and their scores, (repeats, reported)."""
+    """Return the reported variances of a true one, ascending, and their scores, (repeats, reported)."""
     rows = table.where(true_variance=true)
     reported, repeats = np.unique(rows["reported_variance"]), np.unique(rows["repeat"])
     scores = np.full((len(repeats), len(reported)), np.nan)
@@ -38,7 +37,7 @@ def near_truth(reported: Floats, true: float) -> npt.NDArray[np.bool_]:
 
 
 def peaks_of(table: ResultTable, column: str) -> dict[float, Mean]:
-    """Return the logarithm of peak over truth, for each true variance that has a finer grid around it."""
+    """Return the logarithm of peak over true variance, for each true variance with a finer grid."""
     peaks = {}
     for true in np.unique(table["true_variance"]).tolist():
         reported, scores = scores_of(table, column, true)
@@ -49,7 +48,7 @@ def peaks_of(table: ResultTable, column: str) -> dict[float, Mean]:
 
 
 def as_ratio(peak: Mean) -> str:
-    """Return peak over truth with its standard error.
+    """Return peak over true variance with its standard error.
 
     >>> as_ratio(Mean(0.0953, 0.02))
     '1.10 ± 0.02'
@@ -58,13 +57,13 @@ def as_ratio(peak: Mean) -> str:
     return f"{ratio:.2f} ± {ratio * peak.error:.2f}"
 
 
-# --- The figure of spatial uncertainty: the paper's lines, and how PDQ peaks around each true variance ---
+# --- Figure: the paper's lines, and PDQ around each true variance ---
 
 LOOKS = {"reference": "-", "paper": (0, (3, 1.5)), "challenge": (0, (1, 1.2))}
 
 
 def draw_spatial_uncertainty(table: ResultTable) -> Figure:
-    """Draw a line per reported variance over the true one, a ring where both match; and PDQ around each true one."""
+    """Draw PDQ against the true variance, a line per reported one, rings where both agree; PDQ around the peaks."""
     from matplotlib import colormaps
 
     figure = new_figure(9.4, 4.3)
@@ -78,12 +77,12 @@ def draw_spatial_uncertainty(table: ResultTable) -> Figure:
     left.set_ylim(bottom=0)
     left.set_xlabel("true variance of the corners (square pixels)")
     left.set_ylabel("PDQ")
-    left.set_title("PDQ rewards honest spatial uncertainty")
+    left.set_title("PDQ rewards calibrated spatial uncertainty")
     right.axvline(1.0, color="#C9C9C9", lw=0.9, zorder=0.5)
     set_log_ticks(right, (0.4, 0.6, 0.8, 1, 1.5, 2, 2.5))
-    right.set_xlabel("reported variance over the true one")
-    right.set_ylabel("PDQ less its highest")
-    right.set_title("Around each true variance, and where it peaks")
+    right.set_xlabel("reported / true variance")
+    right.set_ylabel("PDQ \N{MINUS SIGN} highest PDQ")
+    right.set_title("PDQ around each true variance, with peaks")
     marks = [left.plot([], [], color=colour, lw=1.8, label=f"{variance:g}")[0] for variance, colour in colours.items()]
     styles = [left.plot([], [], color=GREY, lw=1.6, ls=LOOKS[name], label=name)[0] for name in presets_in(table)]
     ring = left.plot([], [], "o", ms=8, mfc="none", mec=GREY, mew=1.4, label="reported = true", ls="none")
@@ -120,17 +119,17 @@ def _around(axes: Axes, table: ResultTable, column: str, preset: str, colours: d
         axes.plot(ratio, level, "v", ms=6, color=colours[true], mec="white", mew=0.6, zorder=4)
 
 
-# --- What PDQ makes of spatial uncertainty: section 6 of the paper, top of figure 5 ---
+# --- The experiment ---
 
 
 VARIANCES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-"""Ours: the paper does not print the values on its axis."""
+"""True variances; the paper does not print its values."""
 STEP = 1.3
-"""Between neighbours of the finer grid around each true variance."""
-SURE = 2.0
-"""So many standard errors make a difference."""
+"""Ratio of neighbours in the finer grid around each true variance."""
+MIN_ERRORS = 2.0
+"""Number of standard errors of a significant difference."""
 NEAREST = float(np.sqrt(3.0))
-"""A peak within this factor of the truth lies nearer to it than to its neighbours, on a grid in steps of three."""
+"""Peaks within this factor are nearer to the true variance than to its neighbours in a grid of steps of three."""
 
 
 def spatial_uncertainty(
@@ -152,11 +151,11 @@ def spatial_uncertainty(
     true_variances, reported_variances : sequence of float
         In square pixels. If no reported ones are given: the true ones, and a finer grid around each.
     fine_steps : int
-        How many steps that grid goes down and up from the true variance; each is a factor of 1.3.
+        Number of steps of that grid below and above the true variance; each is a factor of 1.3.
     repeats : int
-        How often the corners are drawn.
+        Number of random draws of the corners.
     seed : int
-        Repeats differ, settings do not: all of them see the same draws.
+        Random seed; all settings of a repeat use the same draws.
     run : Run, optional
         Threads, progress, checkpoint, presets.
 
@@ -166,7 +165,7 @@ def spatial_uncertainty(
         `true_variance`, `reported_variance`, `repeat`; `PDQ`, `PDQ_paper`.
     """
     run = run or Run()
-    # Labels are sure, so only "the same class or not" matters: far fewer columns do.
+    # Labels have probability 1, so only equality of classes matters: far fewer columns are needed.
     objects = classes_within_images(synthetic_truth() if truth is None else truth)
 
     def point(true_variance: float, reported_variance: float, repeat: int) -> dict[str, float]:
@@ -187,48 +186,48 @@ def spatial_uncertainty(
 
 
 def claims_of_spatial_uncertainty(table: ResultTable) -> list[Claim]:
-    """Judge whether the matching reported variance scores best, in steps of three, and where the peak is."""
+    """Return the claims that the matching variance scores best in steps of three, and on the peak."""
     if not presets_in(table):
-        return [not_measured("For each true variance reporting it gives the highest PDQ", "PDQ")]
+        return [not_measured("Reporting the true variance gives the highest PDQ", "PDQ")]
     claims = []
     for preset, column in presets_in(table).items():
-        claims += [_matching_leads(table, column, preset), *_peaks_at_the_truth(table, column, preset)]
+        claims += [_matching_leads(table, column, preset), *_peaks_at_true_variance(table, column, preset)]
     return claims
 
 
 def _matching_leads(table: ResultTable, column: str, preset: str) -> Claim:
-    claim = f"For each true variance reporting it gives the highest PDQ, in steps of three (preset `{preset}`)"
+    claim = f"Reporting the true variance gives the highest PDQ, in steps of three (preset `{preset}`)"
     known = np.unique(table["true_variance"])
     repeats = len(np.unique(table["repeat"]))
     leads: dict[float, float] = {}
     errors: dict[float, float] = {}
     for true in known.tolist():
         reported, scores = scores_of(table, column, true)
-        rivals = np.isin(reported, known) & (reported != true)
-        if true not in reported or not rivals.any() or repeats < 2:
+        others = np.isin(reported, known) & (reported != true)
+        if true not in reported or not others.any() or repeats < 2:
             continue
-        behind = scores[:, reported == true] - scores[:, rivals]
+        behind = scores[:, reported == true] - scores[:, others]
         ahead, error = behind.mean(axis=0), behind.std(axis=0, ddof=1) / np.sqrt(repeats)
-        closest = int((ahead - SURE * error).argmin())  # the rival that is beaten least surely
+        closest = int((ahead - MIN_ERRORS * error).argmin())  # the variance with the least significant difference
         leads[true], errors[true] = float(ahead[closest]), float(error[closest])
     if not leads:
         return not_measured(claim, "two repeats or more of two variances or more that are both true and reported")
-    sure = [true for true in leads if leads[true] > SURE * errors[true]]
+    significant = [true for true in leads if leads[true] > MIN_ERRORS * errors[true]]
     least = min(leads, key=lambda true: leads[true])
     return Claim(
         claim,
-        len(sure) == len(leads),
-        f"surely best at {len(sure)} of {len(leads)} true variances in {repeats} repeats; smallest lead "
+        len(significant) == len(leads),
+        f"significantly best at {len(significant)} of {len(leads)} true variances in {repeats} repeats; smallest lead "
         f"{leads[least]:+.4f} ± {errors[least]:.4f} PDQ, at variance {least:g}",
-        f"a lead of more than {SURE:g} standard errors over every other of the variances {_list(known)}",
+        f"a lead of more than {MIN_ERRORS:g} standard errors over every other of the variances {_list(known)}",
         {f"lead at variance {true:g}": lead for true, lead in leads.items()}
         | {f"error at variance {true:g}": error for true, error in errors.items()},
-        "The paper does not print the variances on its axis; these are ours.",
+        "The paper does not print its variances.",
     )
 
 
-def _peaks_at_the_truth(table: ResultTable, column: str, preset: str) -> list[Claim]:
-    """Judge the peak on the finer grid: whether it is the truth, and whether it is nearer to it than to others."""
+def _peaks_at_true_variance(table: ResultTable, column: str, preset: str) -> list[Claim]:
+    """Return the claims that the peak is at the true variance, and that it is nearer to it than to its neighbours."""
     nearest = f"PDQ peaks nearer to the true variance than to a third or three times of it (preset `{preset}`)"
     equal = f"PDQ peaks at the true variance (preset `{preset}`)"
     peaks = peaks_of(table, column)
@@ -238,25 +237,25 @@ def _peaks_at_the_truth(table: ResultTable, column: str, preset: str) -> list[Cl
     shown = ", ".join(f"{as_ratio(peak)} at {true:g}" for true, peak in peaks.items())
     numbers = {f"peak at variance {true:g}": float(true * np.exp(peak.value)) for true, peak in peaks.items()}
     numbers |= {f"error of its logarithm at variance {true:g}": peak.error for true, peak in peaks.items()}
-    near = [abs(peak.value) + SURE * peak.error <= np.log(NEAREST) for peak in peaks.values()]
-    same = [abs(peak.value) <= SURE * peak.error for peak in peaks.values()]
+    near = [abs(peak.value) + MIN_ERRORS * peak.error <= np.log(NEAREST) for peak in peaks.values()]
+    same = [abs(peak.value) <= MIN_ERRORS * peak.error for peak in peaks.values()]
     return [
         Claim(
             nearest,
             all(near),
-            f"peak over truth: {shown}",
-            f"within a factor of {NEAREST:.3f}, {SURE:g} standard errors included, at all {len(peaks)}",
+            f"peak over true variance: {shown}",
+            f"within a factor of {NEAREST:.3f}, including {MIN_ERRORS:g} standard errors, at all {len(peaks)}",
             numbers,
         ),
         Claim(
             equal,
             all(same),
-            f"{sum(same)} of {len(peaks)}; peak over truth: {shown}",
-            f"within {SURE:g} standard errors of the truth at all {len(peaks)}",
+            f"{sum(same)} of {len(peaks)}; peak over true variance: {shown}",
+            f"within {MIN_ERRORS:g} standard errors of the true variance at all {len(peaks)}",
             numbers,
-            "The paper's sentence holds in steps of three, not in steps of 1.3. Objects hardly larger than the errors "
-            "of their corners score best with less than the true variance; objects at the image's border, and errors "
-            "of about a pixel, with more. For large objects inside the image the best sigma is within 7 % of the true "
+            "The paper's sentence holds in steps of three, not in steps of 1.3. Objects hardly larger than their "
+            "corner errors score best below the true variance; objects at the image border, and errors of about a "
+            "pixel, above it. For large objects inside the image the best standard deviation is within 7% of the true "
             "one (experiment `proper`).",
         ),
     ]

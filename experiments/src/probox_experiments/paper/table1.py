@@ -1,7 +1,7 @@
-"""The arithmetic of the paper's own Table 1 (section 7): what its numbers must satisfy, and whether they do.
+"""Consistency of the numbers printed in the paper's Table 1 (section 7).
 
-Its 13 rows are printed numbers, so nothing here says how good a detector is. They have to agree with each other,
-within what was lost when they were rounded, and probox has to get the same PDQ from the same counts.
+The 13 rows are printed numbers; detectors are not evaluated here. The numbers must agree with each other within
+rounding, and probox must compute the same PDQ from the same counts.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from probox_experiments.running import Run
 from probox_experiments.synthetic import boxes_truth
 
 OBJECTS, CROWDS = 36_781, 446
-"""What the annotations of COCO's val2017 are: so many, of which so many are crowd regions."""
+"""Number of annotations in COCO's val2017, and of crowd regions among them."""
 
 HALF = 0.05
-"""The most that rounding to a tenth of a per cent can change."""
+"""Largest error of rounding to 0.1%."""
 
 LEAST_SHARE = 1e-4
-"""Below that, rows would be left without true positives."""
+"""Smallest fraction for which every row has true positives."""
 
 
 NAMES = ("mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN")
-"""What is printed: qualities in per cent, then counts."""
+"""Printed columns: qualities in per cent, then counts."""
 
 ROWS: tuple[tuple[str, float, tuple[float, ...]], ...] = (
     ("probFRCNN", 0.5, (35.5, 32.2, 28.4, 56.7, 45.0, 90.7, 77.8, 60.7, 23434, 10016, 13347)),
@@ -47,30 +47,29 @@ ROWS: tuple[tuple[str, float, tuple[float, ...]], ...] = (
     ("FRCNN X+FPN", 0.5, (37.4, 32.7, 11.9, 27.9, 17.6, 88.2, 60.8, 36.8, 24523, 20444, 12258)),
     ("FRCNN X+FPN", 0.05, (39.0, 32.1, 4.4, 24.8, 16.7, 74.4, 55.6, 39.1, 29922, 130009, 6859)),
 )
-"""Table 1 of Hall et al. (2020): detector, label threshold, and what is printed."""
+"""Table 1 of Hall et al. (2020): detector, label threshold, printed numbers."""
 
 PROBABILISTIC = {"probFRCNN": "FRCNN X+FPN", "MC-Dropout SSD": "SSD-300"}
-"""The detectors that report spatial uncertainty, and those that they were made from."""
+"""Detectors with spatial uncertainty, and their deterministic base detectors."""
 
 
 def table_1(*, share: float = 0.01, run: Run | None = None) -> ResultTable:
-    """Set out the paper's Table 1, and measure made-up detections with a share of each row's counts.
+    """Return the paper's Table 1, and evaluate synthetic detections with a fraction of each row's counts.
 
-    Of these every object that is found has exactly the row's pPDQ: a perfect box, and its square as the label's
-    probability.
+    Every detected object has exactly the row's pPDQ: a perfect box, and the square of pPDQ as label probability.
 
     Parameters
     ----------
     share : float
-        How many true positives, false positives and false negatives are made, relative to the row.
+        Fraction of the row's true positives, false positives and false negatives.
     run : Run, optional
-        How points are measured.
+        Threads, progress, checkpoint.
 
     Returns
     -------
     ResultTable
-        `detector`, `threshold`, `printed_PDQ` and so on, in per cent; `made_TP`, `made_FP`, `made_FN`; and what was
-        measured of those that were made: `PDQ`, `pPDQ`, `TP`, `FP`, `FN`, each also `..._paper`.
+        `detector`, `threshold`, `printed_PDQ` and so on, in per cent; the synthetic counts `made_TP`, `made_FP`,
+        `made_FN`; and computed values: `PDQ`, `pPDQ`, `TP`, `FP`, `FN`, each also `..._paper`.
     """
     if not LEAST_SHARE <= share <= 1.0:
         raise InputError(f"expected share between {LEAST_SHARE:g} and 1, but got {share:g}")
@@ -91,9 +90,9 @@ def table_1(*, share: float = 0.01, run: Run | None = None) -> ResultTable:
 
 
 def made(tp: int, fp: int, fn: int, label_probability: float) -> tuple[GroundTruth, Detections]:
-    """Return so many objects that are found and that are not, each in an image, and false detections.
+    """Return detected and missed objects, each in a separate image, and false positives.
 
-    These lie where no object is left to match: in images whose object is found, and in one that has none.
+    False positives lie in images whose object is detected, and in one image without objects.
     """
     objects = tp + fn
     square = np.array([6, 6, 9, 9], dtype=np.int32)
@@ -111,9 +110,9 @@ def made(tp: int, fp: int, fn: int, label_probability: float) -> tuple[GroundTru
 
 
 def claims_of_table_1(table: ResultTable) -> list[Claim]:
-    """Judge what the printed numbers must satisfy, what the paper says of them, and probox by their counts."""
+    """Return the claims on the printed numbers, on the paper's insights, and on probox's numbers for these counts."""
     if len(table) < len(ROWS):
-        return [not_measured("The numbers of Table 1 fit together", f"all {len(ROWS)} rows")]
+        return [not_measured("The numbers of Table 1 are consistent", f"all {len(ROWS)} rows")]
     tp, fp, fn = (table[f"made_{name}"] for name in ("TP", "FP", "FN"))
     pairwise = table["printed_pPDQ"] / 100
     return [
@@ -122,9 +121,9 @@ def claims_of_table_1(table: ResultTable) -> list[Claim]:
         _means(table),
         _products(table),
         *_insights(table),
-        equals("probox counts what was made", table, {"TP": tp, "FP": fp, "FN": fn}, tolerance=0.0),
+        equals("probox reproduces the synthetic counts", table, {"TP": tp, "FP": fp, "FN": fn}, tolerance=0.0),
         equals(
-            "probox has PDQ = pPDQ TP / (TP + FP + FN) for a share of each row's counts",
+            "probox computes PDQ = pPDQ TP / (TP + FP + FN) for a fraction of each row's counts",
             table,
             {"pPDQ": pairwise, "PDQ": pairwise * tp / (tp + fp + fn)},
         ),
@@ -132,7 +131,7 @@ def claims_of_table_1(table: ResultTable) -> list[Claim]:
 
 
 def compute_pdq(table: ResultTable) -> tuple[Floats, Floats]:
-    """Return PDQ in per cent from the other printed numbers, and how far rounding may put it from the printed one."""
+    """Return PDQ in per cent from the other printed numbers, and its tolerance from rounding."""
     tp, fp, fn = (table[f"printed_{name}"] for name in ("TP", "FP", "FN"))
     found = tp / (tp + fp + fn)
     return table["printed_pPDQ"] * found, HALF + HALF * found
@@ -143,7 +142,7 @@ def _names(table: ResultTable) -> list[str]:
 
 
 def _pdq_from_counts(table: ResultTable) -> Claim:
-    """PDQ is the sum of pPDQ over all that was counted (equation 6)."""
+    """PDQ is the sum of pPDQ over the sum of TP, FP and FN (equation 6)."""
     values, allowed = compute_pdq(table)
     apart = np.abs(table["printed_PDQ"] - values)
     kept, worst = int((apart <= allowed).sum()), int(np.argmax(apart / allowed))
@@ -152,13 +151,13 @@ def _pdq_from_counts(table: ResultTable) -> Claim:
         kept == len(table),
         f"{kept} of {len(table)} rows; furthest: {_names(table)[worst]}, printed {table['printed_PDQ'][worst]:.1f}, "
         f"computed {values[worst]:.3f}: {apart[worst]:.3f} of {allowed[worst]:.3f} points",
-        f"as near as rounding allows: {HALF:g} points for PDQ, and {HALF:g} TP / (TP + FP + FN) for pPDQ",
+        f"within rounding: {HALF:g} points for PDQ, and {HALF:g} TP / (TP + FP + FN) for pPDQ",
         {name: float(distance) for name, distance in zip(_names(table), apart, strict=True)},
     )
 
 
 def _objects(table: ResultTable) -> Claim:
-    """Every object is found or missed."""
+    """Every object is detected or missed."""
     objects = table["printed_TP"] + table["printed_FN"]
     seen = ", ".join(f"{count:,}" for count in sorted(set(objects.tolist())))
     return Claim(
@@ -167,8 +166,8 @@ def _objects(table: ResultTable) -> Claim:
         f"TP + FN = {seen} in {len(table)} rows",
         f"{OBJECTS:,} in every row",
         {"fewest": float(objects.min()), "most": float(objects.max())},
-        f"Without the {CROWDS} crowd regions there are {OBJECTS - CROWDS:,}: the paper counts crowds as objects, "
-        "which a detector can hardly find, and so do all presets.",
+        f"Without the {CROWDS} crowd regions there are {OBJECTS - CROWDS:,}: the paper and all presets count crowds, "
+        "which detectors can hardly detect, as objects.",
     )
 
 
@@ -182,14 +181,14 @@ def _means(table: ResultTable) -> Claim:
         bool((room >= 0).all()),
         f"{int((room >= 0).sum())} of {len(table)} rows; below by {room.min():.1f} to {room.max():.1f} points, least "
         f"in {_names(table)[least]}",
-        "never above, but for rounding",
+        "never above, except by rounding",
         {"least": float(room.min()), "most": float(room.max())},
-        "They would be equal if spatial and label quality were in proportion over all true positives.",
+        "They would be equal if spatial and label quality were proportional over all true positives.",
     )
 
 
 def _products(table: ResultTable) -> Claim:
-    """A mean of products lies below the product of the means if both oppose each other."""
+    """A mean of products lies below the product of the means if both are negatively correlated."""
     spatial, foreground, background = (table[f"printed_{name}"] / 100 for name in ("Sp", "FG", "BG"))
     half = HALF / 100
     bounded = (spatial - half <= np.minimum(foreground, background) + half) & (
@@ -198,18 +197,18 @@ def _products(table: ResultTable) -> Claim:
     kept = bounded & ((foreground - half) * (background - half) > spatial + half)
     below = 100 * (foreground * background - spatial)
     return Claim(
-        "Mean Sp lies below mean FG x mean BG: matched pairs with the better foreground have the worse background",
+        "Mean Sp lies below mean FG x mean BG: matched pairs with better foreground have worse background",
         bool(kept.all()),
         f"{int(kept.sum())} of {len(table)} rows; below by {below.min():.1f} to {below.max():.1f} points",
         "below by more than rounding, and between FG + BG - 1 and the smaller of both",
         {"least": float(below.min()), "most": float(below.max())},
-        "Sp is the mean of FG x BG of each pair, so the difference is their covariance: a box too large is short of "
-        "background quality, one too small of foreground quality.",
+        "Sp is the mean of FG x BG of each pair, so the difference is their covariance: large boxes have low "
+        "background quality, small boxes low foreground quality.",
     )
 
 
 def _insights(table: ResultTable) -> list[Claim]:
-    """What the paper concludes from the table, in its own numbers."""
+    """Return the paper's conclusions from the table, checked with its numbers."""
     rows = {(row["detector"], row["threshold"]): row for row in table.rows()}
     both = [name for name, threshold in rows if threshold == 0.05 and (name, 0.5) in rows]
     pairs = [(rows[name, 0.5], rows[name, 0.05]) for name in both]
@@ -233,7 +232,7 @@ def _insights(table: ResultTable) -> list[Claim]:
         worst.add(min(here, key=lambda row: float(row["printed_Sp"]))["detector"])
     return [
         Claim(
-            "Insight 1: a probabilistic detector has higher PDQ, Sp, FG and BG than the plain one it was made from",
+            "Insight 1: a probabilistic detector has higher PDQ, Sp, FG and BG than its deterministic base",
             all(min(values) > 2 * HALF for values in leads.values()),
             ", ".join(f"{key} by {min(values):.1f} to {max(values):.1f}" for key, values in leads.items()) + " points",
             f"higher by more than rounding in {len(beside)} pairs",
@@ -246,10 +245,10 @@ def _insights(table: ResultTable) -> list[Claim]:
             "YOLOv3",
         ),
         Claim(
-            "Insight 3: the spatial quality of plain detectors is between 5.1 and 17.6 %, below their label quality",
+            "Insight 3: the spatial quality of deterministic detectors is 5.1 to 17.6%, below their label quality",
             (min(places), max(places)) == (5.1, 17.6) and all(row["printed_Sp"] < row["printed_Lbl"] for row in plain),
-            f"{min(places):.1f} to {max(places):.1f} %",
-            "5.1 to 17.6 %, as the text says",
+            f"{min(places):.1f} to {max(places):.1f}%",
+            "5.1 to 17.6%, as in the text",
             {"lowest": min(places), "highest": max(places)},
         ),
         Claim(
@@ -264,7 +263,7 @@ def _insights(table: ResultTable) -> list[Claim]:
 
 
 def draw_table_1(table: ResultTable) -> Figure:
-    """Draw how far the printed PDQ of each row is from that of its other numbers, beside what rounding allows."""
+    """Draw the difference of printed and computed PDQ of each row, with the tolerance from rounding."""
     values, allowed = compute_pdq(table)
     printed = table["printed_PDQ"]
     rows = np.arange(len(table))
@@ -278,7 +277,7 @@ def draw_table_1(table: ResultTable) -> Figure:
     left.set(xlim=ends, ylim=ends, xlabel="pPDQ TP / (TP + FP + FN), %", ylabel="printed PDQ, %")
     left.set_title("Printed and computed PDQ")
 
-    right.hlines(rows, -allowed, allowed, color="#D0D8E0", lw=9, label="what rounding allows")
+    right.hlines(rows, -allowed, allowed, color="#D0D8E0", lw=9, label="tolerance from rounding")
     right.axvline(0, color=GREY, lw=0.8)
     right.plot(printed - values, rows, "o", ms=4.5, color=VERMILION, label="printed \N{MINUS SIGN} computed")
     right.set_yticks(
@@ -295,8 +294,8 @@ def draw_table_1(table: ResultTable) -> Figure:
 TABLE_1 = Experiment(
     name="table-1",
     section="7, table 1",
-    varied="the 13 printed rows, and made-up detections with a hundredth of their counts",
-    claim="PDQ = pPDQ TP / (TP + FP + FN); TP + FN is every annotation; the insights are in the numbers",
+    varied="the 13 printed rows, and synthetic detections with a hundredth of their counts",
+    claim="PDQ = pPDQ TP / (TP + FP + FN); TP + FN counts all annotations; the numbers support the insights",
     function=table_1,
     judge=claims_of_table_1,
     draw=draw_table_1,

@@ -1,4 +1,4 @@
-"""Can one train with PDQ itself? Scenes whose right answer is known, a small detector, and eight losses.
+"""Training with pPDQ: synthetic scenes with known optimal predictions, a small detector, and eight losses.
 
 >>> from probox_experiments.training.scenes import draw_scenes
 >>> draw_scenes(10, seed=0).truth

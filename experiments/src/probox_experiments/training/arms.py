@@ -1,4 +1,4 @@
-"""What is compared: the same detector, trained with one loss or another of its boxes and their spread."""
+"""Variants of the training study: the same detector, trained with different losses of its boxes."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from probox_experiments.claims import Floats
 from probox_experiments.synthetic import edge_covariances
 from probox_experiments.training.scenes import OCCLUDED, SHARP, SHARP_SIGMA, SIGMAS, Scenes
 
-# --- What is compared: the same detector, trained with one loss or another of its boxes and their spread ---
+# --- Variants: the same detector with different losses ---
 
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """A loss of boxes and their spread.
+    """A loss of boxes and their standard deviations.
 
     Parameters
     ----------
     name : str
-        What tables call it.
+        Name in tables.
     title : str
-        What figures call it.
+        Name in figures.
     loss : str
-        The loss of `probox.torch`; none: L1 of the means alone.
+        The loss of `probox.torch`; empty: L1 of the means only.
     weight : float
-        What it is multiplied by, so that gradients are about as long as those of the L1 that all begin with. It hardly
-        matters, since nothing else teaches the layers that it teaches, and the optimiser looks at directions: over a
-        range of ten, PDQ changed by at most 0.1 points on scenes that the experiment does not use.
+        Weight of the loss, so that gradients are about as long as those of L1. It has little effect, because its layers
+        have no other loss and the optimizer normalizes gradients. Over a range of ten, PDQ changed by at most 0.1
+        points on scenes that the experiment does not use.
     options : mapping
         Further arguments of the loss.
     spread : {"learned", "constant", "none"}
-        Whether detections have the sigmas that were learned, one for all that is best on validation images, or none.
+        Standard deviations of the detections: learned, one constant fitted on validation images, or none.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Arm:
 
     @property
     def reads_pixels(self) -> bool:
-        """Return whether the truth is given as whole pixels, which pPDQ compares with, or as coordinates."""
+        """Whether the loss uses whole pixels of the ground truth, as pPDQ does, instead of coordinates."""
         return self.loss == "ppdq_loss"
 
 
 ARMS: tuple[Arm, ...] = (
-    Arm("l1", "L1, plain boxes", weight=0.3, spread="none"),
-    Arm("l1-constant", "L1, one sigma", weight=0.3, spread="constant"),
+    Arm("l1", "L1, no covariance", weight=0.3, spread="none"),
+    Arm("l1-constant", "L1, constant std", weight=0.3, spread="constant"),
     Arm("nll", "NLL", "nll_loss"),
     Arm("energy", "energy score", "energy_score_loss"),
     Arm("crps", "CRPS", "crps_loss"),
@@ -79,23 +79,23 @@ def find_arm(name: str) -> Arm:
     raise InputError(f"unknown arm {name!r:.40}", remedy=f"choose from {', '.join(arm.name for arm in ARMS)}")
 
 
-# --- How long, how fast and on how much the detectors are trained ---
+# --- Hyperparameters ---
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The same for all arms.
+    """Hyperparameters, equal for all arms.
 
     Parameters
     ----------
     steps, batch : int
-        How many steps, and images in each.
+        Number of steps, and images per step.
     warm : int
-        In how many of the first steps boxes learn by L1, whatever the arm.
+        Number of initial steps with L1 loss for all arms.
     rate : float
-        The highest learning rate.
+        Highest learning rate.
     images, validation, test : int
-        How many images to learn from, to choose the one sigma on, and to measure on.
+        Number of images for training, for fitting the constant, and for testing.
     """
 
     steps: int = 700
@@ -106,28 +106,28 @@ class Settings:
     validation: int = 200
     test: int = 500
 
-    # Scenes to learn from, to choose on and to measure on are never the same, whatever the seeds.
+    # Training, validation and test scenes differ for all seeds.
     def train_seed(self, seed: int) -> int:
-        """Return the seed of the scenes to learn from."""
+        """Return the seed of the training scenes."""
         return 3 * seed
 
     def validation_seed(self, seed: int) -> int:
-        """Return the seed of the scenes to choose on."""
+        """Return the seed of the validation scenes."""
         return 3 * seed + 1
 
     def test_seed(self, seed: int) -> int:
-        """Return the seed of the scenes to measure on."""
+        """Return the seed of the test scenes."""
         return 3 * seed + 2
 
 
-# --- How sure a mean over seeds is ---
+# --- Intervals of means over seeds ---
 
 QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-"""Of Student's t at 0.975, for 1, 2, ... degrees of freedom; with more of them the last is a little too careful."""
+"""0.975 quantiles of Student's t for 1, 2, ... degrees of freedom; beyond, the last one is slightly conservative."""
 
 
 class Interval(NamedTuple):
-    """A mean and the ends of its 95 % interval."""
+    """A mean and the ends of its 95% interval."""
 
     mean: float
     low: float
@@ -137,12 +137,12 @@ class Interval(NamedTuple):
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def in_points(self) -> str:
-        """Return a difference of shares in words, in points of a hundred."""
+        """Return a difference of fractions as text, in percentage points."""
         return f"{100 * self.mean:+.2f} [{100 * self.low:+.2f}, {100 * self.high:+.2f}]"
 
 
 def interval_of(values: npt.ArrayLike) -> Interval:
-    """Return the mean of values, one for each seed, with its 95 % t interval; of one value it is endless.
+    """Return the mean of values, one per seed, with its 95% t interval, which is infinite for a single value.
 
     Examples
     --------
@@ -157,47 +157,47 @@ def interval_of(values: npt.ArrayLike) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-# --- What is measured of a trained detector on scenes that it has not seen ---
+# --- Evaluation of a trained detector on test scenes ---
 
 
 THRESHOLD = 0.5
-"""The label threshold of PDQ, the same for all arms; mAP and moLRP see all detections."""
+"""The label threshold of PDQ, equal for all arms; mAP and moLRP use all detections."""
 
 COVERAGES = {per_cent: edge_reach(per_cent / 100) for per_cent in (50, 80, 90, 95)}
-"""Per cent, and how many sigmas the central interval of a Gaussian with so much mass reaches to either side."""
+"""Half width, in standard deviations, of the central interval of a Gaussian with this mass in per cent."""
 
 LEVELS = (SHARP_SIGMA, *np.geomspace(SIGMAS[0], SIGMAS[1], 7).round(3).tolist())
-"""The sigma of sharp edges, then ends of bins of the others; predicted sigmas are averaged in each."""
+"""Standard deviation of sharp edges, then bin edges of the others; predictions are averaged in each bin."""
 
 CANDIDATES = np.exp(np.linspace(math.log(0.5), math.log(5.0), 47))
-"""Among which the one sigma for all is chosen, 5 % apart."""
+"""Candidates of the constant standard deviation, 5% apart."""
 
 
 def coverage_column(per_cent: int) -> str:
-    """Return the name of a column: the share of true edges in the central interval of so much mass."""
+    """Return the column of the fraction of true edges in the central interval of this mass."""
     return f"coverage_{per_cent}"
 
 
 def level_column(number: int) -> str:
-    """Return the name of a column: the predicted sigma, a geometric mean, where the true one is on this level."""
+    """Return the column of the geometric mean of predicted standard deviations for true ones of this level."""
     middle = LEVELS[0] if number == 0 else math.sqrt(LEVELS[number] * LEVELS[number + 1])
     return f"sigma_at_{middle:.2f}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Edges:
-    """The edges of test objects that were found, (N, 4) each: x1, y1, x2, y2.
+    """The edges of detected test objects, (N, 4) each: x1, y1, x2, y2.
 
     Parameters
     ----------
     objects : (N,) ints
         Rows of the scenes' objects.
     residuals, predicted, true : floats
-        True edge minus mean, the sigma that was predicted, and the right one.
+        True edge minus mean, predicted and true standard deviation.
     means : floats
-        The means that were predicted.
+        The predicted means.
     kinds : ints
-        What was to be seen.
+        Kind of each edge.
     """
 
     objects: npt.NDArray[np.int64]
@@ -209,7 +209,7 @@ class Edges:
 
     @classmethod
     def of(cls, scenes: Scenes, evaluation: Any) -> Edges:
-        """Return those of an evaluation; who belongs to whom goes by the overlap of boxes alone."""
+        """Return the edges of an evaluation's pairs, which are matched by IoU only."""
         pairs = evaluation.matched_pairs
         rows = pairs.objects
         means = scenes.boxes[rows] - pairs.residuals
@@ -217,7 +217,7 @@ class Edges:
 
 
 def best_sigma(scenes: Scenes, found: Detections) -> float:
-    """Return the one sigma for all edges with which detections score the highest PDQ on these scenes."""
+    """Return the constant standard deviation with the highest PDQ on these scenes."""
     from probox_experiments.training.detector import with_sigma
 
     kept = found.select(found.label_probs.max(axis=1) > THRESHOLD)
@@ -226,19 +226,19 @@ def best_sigma(scenes: Scenes, found: Detections) -> float:
 
 
 def measure_found(scenes: Scenes, found: Detections, *, threads: int | None = None) -> dict[str, float]:
-    """Return everything that is measured of one trained detector; what needs sigmas is NaN for plain boxes."""
+    """Return all metrics of one trained detector; those of standard deviations are NaN without covariance."""
     evaluation = evaluate(scenes.truth, found, threads=threads)
-    summary, sure = evaluation.summary(), evaluation.at_threshold(THRESHOLD).summary()
+    summary, confident = evaluation.summary(), evaluation.at_threshold(THRESHOLD).summary()
     kept = found.select(found.label_probs.max(axis=1) > THRESHOLD)
     edges = Edges.of(scenes, evaluation)
     measured = {
-        "PDQ": sure["PDQ"],
+        "PDQ": confident["PDQ"],
         "PDQ_paper": evaluate(scenes.truth, kept, convention="paper", measures=("pdq",), threads=threads).pdq,
         "mAP": summary["mAP"],
         "moLRP": summary["moLRP"],
-        "TP": sure["TP"],
-        "FP": sure["FP"],
-        "FN": sure["FN"],
+        "TP": confident["TP"],
+        "FP": confident["FP"],
+        "FN": confident["FN"],
         "mean_error": float(np.sqrt(np.mean((edges.means - scenes.nominal[edges.objects]) ** 2))),
     }
     spread = _spread(edges) if found.covariances is not None else dict.fromkeys(_spread(_nothing()), math.nan)
@@ -269,7 +269,7 @@ def _spread(edges: Edges) -> dict[str, float]:
         "occluded_sigma": hidden,
         "sharp_sigma": seen,
     }
-    # 0 is that of sharp edges, then come the bins of the others.
+    # Level 0 contains sharp edges, the others are bins.
     level = np.where(edges.kinds == SHARP, 0, np.searchsorted(LEVELS[2:-1], true) + 1)
     for number in range(len(LEVELS) - 1):
         here = predicted[level == number]
@@ -278,14 +278,14 @@ def _spread(edges: Edges) -> dict[str, float]:
 
 
 def _correlation(first: Floats, second: Floats) -> float:
-    """Return Pearson's correlation; 0 if one of them says the same of everything."""
+    """Return Pearson's correlation; 0 if one of both is constant."""
     if np.ptp(first) <= 1e-9 or np.ptp(second) <= 1e-9:
         return 0.0
     return float(np.corrcoef(first.ravel(), second.ravel())[0, 1])
 
 
 def mixed_corners(kinds: npt.NDArray[Any], sigmas: Floats, occluded: Any, sharp: Any) -> tuple[Floats, Floats]:
-    """Return the sigmas across the occluded and the sharp edge, of corners with one of each."""
+    """Return the standard deviations across the occluded and the sharp edge of corners with one of each."""
     kinds, sigmas = kinds.reshape(-1, 2), sigmas.reshape(-1, 2)
     places = (kinds == occluded), (kinds == sharp)
     mixed = places[0].any(axis=1) & places[1].any(axis=1)

@@ -1,4 +1,4 @@
-"""Can one train with PDQ itself? One small detector, eight losses of its boxes, scenes of known ambiguity."""
+"""Training study: one small detector, eight losses of its boxes, synthetic scenes with known standard deviations."""
 
 from __future__ import annotations
 
@@ -32,28 +32,27 @@ from probox_experiments.training.arms import (
 )
 from probox_experiments.training.scenes import KINDS, OCCLUDED, OUTLINE, SHARP, SIDE, draw_scenes, render
 
-# --- Claims, written down before anything was measured, and judged with intervals over seeds ---
+# --- Claims, written before the first run, with intervals over seeds ---
 
 MARGIN = 0.005
-"""Half a point: what counts as the same PDQ or mAP, if the difference is not sure to be a loss at that."""
+"""Tolerance of PDQ and mAP, 0.5 points, for differences that are not significant."""
 CORRELATION = 0.9
 WIDER = 0.95
 COVERAGE, COVERAGE_OFF = 0.9, 0.02
-CONTROL = "l1-constant"
+BASELINE = "l1-constant"
 
 PRESETS = {"PDQ": "reference", "PDQ_paper": "paper"}
 
 WHY_SIGMAS = (
-    "-log pPDQ is, but for the division by the object's pixels, the log score of every pixel, whose expectation is "
-    "best at the right sigma. Dividing by the pixels lets truths that came out small count more, and asks for a little "
-    "more; 1 - pPDQ lets pairs that fit badly count less, and asks for less: both the more so the smaller an object is "
-    "against its sigmas (`proper`). What the detector itself errs comes on top of the scenes' sigmas and asks for "
-    "larger ones."
+    "Except for the division by the object's pixels, -log pPDQ is the log score of every pixel, whose expectation is "
+    "best at the true std. The division gives small objects a larger weight, and the best std is slightly larger. "
+    "1 - pPDQ gives bad pairs a smaller weight, and the best std is smaller. Both effects increase for small objects "
+    "(`proper`). The detector's own error adds to that of the scenes."
 )
 
 
 def claims_of_training(table: ResultTable) -> list[Claim]:
-    """Judge both forms of the loss."""
+    """Return the claims on both forms of the loss."""
     claims: list[Claim] = []
     names = set(table["arm"].tolist())
     for form in PPDQ_ARMS:
@@ -62,8 +61,8 @@ def claims_of_training(table: ResultTable) -> list[Claim]:
             claims += [
                 _at_least_every_other(table, form, others),
                 _same_boxes(table, form, others),
-                *([_more_than_a_constant(table, form)] if CONTROL in names else []),
-                _sigmas_are_right(table, form),
+                *([_more_than_a_constant(table, form)] if BASELINE in names else []),
+                _correlation(table, form),
                 _occluded_is_wider(table, form),
                 _coverage(table, form),
             ]
@@ -79,7 +78,7 @@ def _column(table: ResultTable, arm: str, column: str) -> Floats:
 
 
 def _difference(table: ResultTable, form: str, other: str, column: str) -> Interval:
-    """Return the difference of two arms, seed by seed."""
+    """Return the paired difference of two arms over seeds."""
     return interval_of(_column(table, form, column) - _column(table, other, column))
 
 
@@ -102,10 +101,10 @@ def _at_least_every_other(table: ResultTable, form: str, others: list[str]) -> C
     return Claim(
         f"Trained with {find_arm(form).title}, PDQ is at least that of every other arm",
         not worse and bool(others),
-        f"more than other arms by, in points, with 95 % intervals over seeds: {shown}",
-        f"of every other arm, under both presets, no interval below 0, and none that reaches below -{100 * MARGIN:g}",
-        _numbers({f"{column} more than {arm}": of for (column, arm), of in differences.items()}),
-        f"Not so against: {lost}." if worse else "",
+        f"difference to other arms in points, with 95% intervals over seeds: {shown}",
+        f"for every other arm and preset, no interval below 0 or reaching below -{100 * MARGIN:g}",
+        _numbers({f"{column} minus {arm}": of for (column, arm), of in differences.items()}),
+        f"Failed against: {lost}." if worse else "",
     )
 
 
@@ -114,35 +113,35 @@ def _same_boxes(table: ResultTable, form: str, others: list[str]) -> Claim:
     return Claim(
         f"Trained with {find_arm(form).title}, mAP is at most {100 * MARGIN:g} points below that of any other arm",
         bool(others) and all(of.low >= -MARGIN for of in differences.values()),
-        "mAP, more than other arms by, in points: "
+        "difference of mAP to other arms in points: "
         + ", ".join(f"{arm} {of.in_points()}" for arm, of in differences.items()),
-        f"no interval that reaches below -{100 * MARGIN:g}",
-        _numbers({f"mAP more than {arm}": of for arm, of in differences.items()}),
+        f"no interval reaching below -{100 * MARGIN:g}",
+        _numbers({f"mAP minus {arm}": of for arm, of in differences.items()}),
     )
 
 
 def _more_than_a_constant(table: ResultTable, form: str) -> Claim:
-    differences = {column: _difference(table, form, CONTROL, column) for column in PRESETS}
+    differences = {column: _difference(table, form, BASELINE, column) for column in PRESETS}
     return Claim(
-        f"Trained with {find_arm(form).title}, PDQ is higher than with L1 and the best one sigma for all",
+        f"Trained with {find_arm(form).title}, PDQ is higher than with L1 and the best constant std",
         all(of.low > 0 for of in differences.values()),
-        "more by, in points: "
+        "difference in points: "
         + ", ".join(f"{of.in_points()} (`{PRESETS[column]}`)" for column, of in differences.items()),
         "both intervals above 0",
         _numbers(differences),
     )
 
 
-def _sigmas_are_right(table: ResultTable, form: str) -> Claim:
-    judged = interval_of(_column(table, form, "log_sigma_correlation"))
+def _correlation(table: ResultTable, form: str) -> Claim:
+    logarithms = interval_of(_column(table, form, "log_sigma_correlation"))
     beside = interval_of(_column(table, form, "sigma_correlation"))
     ratio = interval_of(_column(table, form, "sigma_ratio"))
     return Claim(
-        f"Trained with {find_arm(form).title}, predicted and true sigma correlate above {CORRELATION:g}",
-        judged.low > CORRELATION,
-        f"correlation of their logarithms {judged}; of the sigmas {beside}; median of predicted over true {ratio}",
-        f"interval of the logarithms' above {CORRELATION:g}",
-        _numbers({"log sigma correlation": judged, "sigma correlation": beside, "ratio": ratio}),
+        f"Trained with {find_arm(form).title}, predicted and true log std correlate above {CORRELATION:g}",
+        logarithms.low > CORRELATION,
+        f"correlation of their logarithms {logarithms}; of the std {beside}; median of predicted over true {ratio}",
+        f"interval of the logarithms' correlation above {CORRELATION:g}",
+        _numbers({"log std correlation": logarithms, "std correlation": beside, "ratio": ratio}),
     )
 
 
@@ -150,18 +149,18 @@ def _occluded_is_wider(table: ResultTable, form: str) -> Claim:
     share = interval_of(_column(table, form, "occluded_wider"))
     hidden, seen = (interval_of(_column(table, form, name)).mean for name in ("occluded_sigma", "sharp_sigma"))
     return Claim(
-        f"Trained with {find_arm(form).title}, a corner's ellipse is longer across an occluded edge than a sharp one",
+        f"Trained with {find_arm(form).title}, the std is larger across an occluded edge than across a sharp edge",
         share.low > WIDER,
-        f"share of corners with one of each {share}; mean sigma {hidden:.2f} and {seen:.2f} pixels",
+        f"fraction of corners with one of each {share}; mean std {hidden:.2f} and {seen:.2f} pixels",
         f"interval above {WIDER:g}",
-        _numbers({"share": share}) | {"occluded": hidden, "sharp": seen},
+        _numbers({"fraction": share}) | {"occluded": hidden, "sharp": seen},
     )
 
 
 def _coverage(table: ResultTable, form: str) -> Claim:
     share = interval_of(_column(table, form, "coverage_90"))
     return Claim(
-        f"Trained with {find_arm(form).title}, 90 % intervals hold 90 % of true edges, within 2 points",
+        f"Trained with {find_arm(form).title}, 90% intervals cover 90% of true edges, within 2 points",
         abs(share.low - COVERAGE) <= COVERAGE_OFF and abs(share.high - COVERAGE) <= COVERAGE_OFF,
         f"{share}",
         f"interval between {COVERAGE - COVERAGE_OFF:.2f} and {COVERAGE + COVERAGE_OFF:.2f}",
@@ -170,7 +169,7 @@ def _coverage(table: ResultTable, form: str) -> Claim:
     )
 
 
-# --- The figure of the training experiment: PDQ of every arm, whether its sigmas are right, and what they cover ---
+# --- Figure: PDQ, standard deviations, differences and coverage of every arm ---
 
 COLOURS = {
     "l1": GREY,
@@ -182,14 +181,14 @@ COLOURS = {
     "ppdq-log": BLUE,
     "ppdq-plain": SKY,
 }
-ROOM = 2.0
-"""Points of PDQ beyond the axis: an arm that is farther off than the others together is named at the border."""
+MAX_GAP = 2.0
+"""Largest distance in points of PDQ between arms in the plot; farther arms are written at the border."""
 FAR = 10.0
-"""A difference of more points is written, not drawn."""
+"""Larger differences in points are written instead of drawn."""
 
 
 def draw_training(table: ResultTable) -> Figure:
-    """Draw PDQ by arm with every seed, predicted against true sigma, and the coverage of 90 % intervals."""
+    """Draw PDQ by arm and seed, predicted against true standard deviations, and the coverage of 90% intervals."""
     arms = [arm for arm in ARMS if arm.name in set(table["arm"].tolist())]
     figure = new_figure(9.6, 6.6)
     grid = figure.add_gridspec(2, 2, width_ratios=[1.25, 1.0], height_ratios=[1.0, 0.92])
@@ -200,21 +199,21 @@ def draw_training(table: ResultTable) -> Figure:
     coverage = figure.add_subplot(grid[1, 1])
     coverage.axvspan(88, 92, color="#EDEDED", zorder=0.5)
     coverage.axvline(90, color=GREY, lw=0.9, zorder=0.6)
-    _by_arm(coverage, table, spread, "coverage_90", "What 90 % intervals hold", label="true edges inside (%)")
+    _by_arm(coverage, table, spread, "coverage_90", "Coverage of 90% intervals", label="true edges inside (%)")
     return figure
 
 
 def _by_arm(
     axes: Axes, table: ResultTable, arms: list[Arm], column: str, title: str, *, label: str = "", far: str = ""
 ) -> None:
-    """Draw a row of points per arm, one for each seed, and their mean with its interval."""
+    """Draw a row of points per arm, one per seed, and their mean with its interval."""
     rest = [100.0 * table.where(arm=arm.name)[column] for arm in arms if arm.name != far]
     low = min((values.min() for values in rest), default=0.0)
     for row, arm in enumerate(arms):
         values = 100.0 * table.where(arm=arm.name)[column]
         colour = COLOURS[arm.name]
         mean = interval_of(values)
-        if arm.name == far and rest and values.max() < low - ROOM:
+        if arm.name == far and rest and values.max() < low - MAX_GAP:
             words = f"\N{LEFTWARDS ARROW} {mean.mean:.1f}"
             axes.text(0.01, row, words, transform=axes.get_yaxis_transform(), color=colour, fontsize=8.5, va="center")
             continue
@@ -222,14 +221,14 @@ def _by_arm(
         _draw_interval(axes, values, row - 0.08, colour, lw=2.2, ms=5)
     axes.set_yticks(range(len(arms)), [arm.title for arm in arms])
     axes.set_ylim(len(arms) - 0.4, -0.6)
-    axes.set_xlabel(label or f"{column} (%): seeds, and their mean with its 95 % interval")
+    axes.set_xlabel(label or f"{column} (%): seeds, and mean with 95% interval")
     axes.set_title(title)
 
 
 def _draw_interval(
     axes: Axes, values: Floats, y: float, colour: str, *, lw: float, ms: float, label: str | None = None
 ) -> None:
-    """Draw the mean of values, one for each seed, and its interval."""
+    """Draw the mean of values, one per seed, and its interval."""
     mean = interval_of(values)
     if len(values) > 1:
         axes.plot([mean.low, mean.high], [y, y], color=colour, lw=lw, solid_capstyle="round")
@@ -237,7 +236,7 @@ def _draw_interval(
 
 
 def _differences(axes: Axes, table: ResultTable, arms: list[Arm]) -> None:
-    """Draw how much PDQ and mAP of each arm differ from those of the reference arm with the same seed."""
+    """Draw paired differences of PDQ and mAP between each arm and the reference arm."""
     names = [arm.name for arm in arms]
     beside = next((name for name in PPDQ_ARMS if name in names), names[0])
     axes.axvline(0, color=GREY, lw=0.9, zorder=0.6)
@@ -261,15 +260,15 @@ def _differences(axes: Axes, table: ResultTable, arms: list[Arm]) -> None:
     axes.set_yticks(range(len(arms)), [arm.title for arm in arms])
     axes.set_ylim(len(arms) - 0.4, -0.6)
     title = next(arm.title for arm in arms if arm.name == beside)
-    axes.set_xlabel(f"points more than {title} of the same seed, with 95 % intervals")
-    axes.set_title("Differences, seed by seed")
+    axes.set_xlabel(f"difference to {title} in points, with 95% intervals")
+    axes.set_title("Paired differences over seeds")
     axes.legend(loc="lower left", handlelength=1.0)
 
 
 def _sigmas(axes: Axes, table: ResultTable, arms: list[Arm]) -> None:
-    """Draw the mean predicted sigma against the true one, a line per arm that learns it."""
+    """Draw the mean predicted against the true standard deviation, a line per arm that learns it."""
     true = np.array([float(level_column(number).removeprefix("sigma_at_")) for number in range(len(LEVELS) - 1)])
-    axes.plot([0.4, 4.0], [0.4, 4.0], color="#C9C9C9", lw=4, label="right", solid_capstyle="round", zorder=1)
+    axes.plot([0.4, 4.0], [0.4, 4.0], color="#C9C9C9", lw=4, label="correct", solid_capstyle="round", zorder=1)
     for arm in arms:
         if arm.spread != "learned":
             continue
@@ -279,13 +278,13 @@ def _sigmas(axes: Axes, table: ResultTable, arms: list[Arm]) -> None:
         bold = arm.name in PPDQ_ARMS or arm.name == "nll"
         axes.plot(true, predicted, marker="o", ms=3.6 if bold else 2.6, lw=1.8 if bold else 1.0, **own)
     set_log_axes(axes, [0.5, 1.0, 2.0, 3.0])
-    axes.set_xlabel("true sigma of an edge (pixels)")
-    axes.set_ylabel("predicted sigma")
-    axes.set_title("Predicted and true sigma")
+    axes.set_xlabel("true std of an edge (pixels)")
+    axes.set_ylabel("predicted std")
+    axes.set_title("Predicted and true std")
     axes.legend(loc="upper left", fontsize=7.5, handlelength=1.8)
 
 
-# --- Can one train with PDQ itself? One small detector, eight losses of its boxes, scenes of known ambiguity ---
+# --- The experiment ---
 
 EXTRA = "torch"
 NAMES = tuple(arm.name for arm in ARMS)
@@ -299,33 +298,33 @@ def training(
     settings: Settings | None = None,
     run: Run | None = None,
 ) -> ResultTable:
-    """Train the same detector with several losses of its boxes and their spread, several times.
+    """Train the same detector with several losses of its boxes and standard deviations, several times.
 
     Parameters
     ----------
     arms : sequence of str
-        Which of `probox_experiments.training.arms.ARMS`.
+        Names in `probox_experiments.training.arms.ARMS`.
     repeats : int
-        How many seeds. All arms of a seed begin with the same weights and see the same scenes in the same order.
+        Number of seeds. All arms of a seed have the same initial weights and the same scenes in the same order.
     seed : int
         Seeds are 100 * seed, 100 * seed + 1, ...
     settings : Settings, optional
-        How long, how fast and on how much.
+        Hyperparameters.
     run : Run, optional
-        Threads, progress, checkpoint. Every training uses one thread, so that no number depends on how many there are;
-        as many are trained at once as there are threads.
+        Threads, progress, checkpoint. Every training uses one thread, so that results do not depend on the number of
+        threads; trainings run in parallel.
 
     Returns
     -------
     ResultTable
-        `seed`, `arm`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`, and what `measuring.measure_found` says of sigmas.
+        `seed`, `arm`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`, and metrics of the standard deviations from `measure_found`.
     """
     torch = require("torch", extra=EXTRA, purpose="experiment training needs")
     from probox_experiments.training.detector import measure_arm
 
     run, chosen = run or Run(), settings or Settings()
     used = {name: dataclasses.asdict(find_arm(name)) for name in arms}
-    # The arm that takes over another's boxes comes last: by then they have been trained.
+    # The arm that reuses another's boxes comes last.
     ordered = sorted(arms, key=lambda name: find_arm(name).spread == "constant")
     points = [{"seed": 100 * seed + number, "arm": name} for number in range(repeats) for name in ordered]
 
@@ -346,8 +345,8 @@ def training(
 TRAINING = Experiment(
     name="training",
     section="none: ours",
-    varied="the loss of boxes and their spread, of one small detector that is trained from scratch",
-    claim="training with pPDQ gives at least the PDQ of every other loss at the same mAP, and the right sigmas",
+    varied="loss of boxes and standard deviations of one small detector, trained from scratch",
+    claim="pPDQ gives at least the PDQ of every other loss at the same mAP, and correct standard deviations",
     function=training,
     judge=claims_of_training,
     draw=draw_training,
@@ -357,7 +356,7 @@ TRAINING = Experiment(
 )
 
 
-# --- The table of the training experiment as Markdown: from its CSV file to what a page shows ---
+# --- Tables of the training experiment as Markdown, from its CSV file ---
 
 Row = Mapping[str, str]
 
@@ -368,12 +367,12 @@ COLUMNS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "moLRP": ("moLRP", lambda value: f"{100 * value:.2f}"),
     "log_sigma_correlation": ("correlation", lambda value: f"{value:.3f}"),
     "sigma_ratio": ("ratio", lambda value: f"{value:.3f}"),
-    "coverage_90": ("90 % hold", lambda value: f"{100 * value:.1f}"),
+    "coverage_90": ("coverage of 90%", lambda value: f"{100 * value:.1f}"),
     "NLL": ("NLL", lambda value: f"{value:.3f}"),
     "energy": ("energy", lambda value: f"{value:.3f}"),
-    "occluded_wider": ("occluded longer", lambda value: f"{100 * value:.1f}"),
+    "occluded_wider": ("occluded wider", lambda value: f"{100 * value:.1f}"),
 }
-"""What is shown of the columns, and how; of plain boxes much is nothing."""
+"""Heading and format of the columns; some are empty without covariance."""
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
@@ -383,7 +382,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 
 def read_table(path: Path) -> ResultTable:
-    """Return the table of an experiment's CSV file; columns of numbers are numbers."""
+    """Return the table of an experiment's CSV file, with numeric columns where possible."""
     rows = read_rows(path)
     return ResultTable({name: _parse_column([row[name] for row in rows]) for name in rows[0]})
 
@@ -396,15 +395,15 @@ def _parse_column(texts: Sequence[str]) -> list[float] | list[str]:
 
 
 def claim_list(claims: Sequence[Claim]) -> str:
-    """Return a list of claims with what became of them."""
+    """Return a list of claims with their results."""
     return "\n".join(
-        f"- **{claim.verdict.capitalize()}**: {claim.claim}. Measured: {claim.measured}. Required: {claim.required}."
+        f"- **{claim.result.capitalize()}**: {claim.claim}. Measured: {claim.measured}. Required: {claim.required}."
         for claim in claims
     )
 
 
 def arm_table(rows: Sequence[Row]) -> str:
-    """Return a line per arm: means over seeds, and of PDQ and mAP the half of the 95 % interval."""
+    """Return a line per arm: means over seeds, for PDQ and mAP with half the 95% interval."""
     lines = _head("loss")
     for arm in ARMS:
         own = [row for row in rows if row["arm"] == arm.name]
@@ -450,9 +449,9 @@ def _mean(name: str, values: Sequence[float]) -> str:
 
 
 SHOWN = 4
-"""So many scenes are drawn."""
+"""Number of scenes in the figure."""
 RADIUS = 2.0
-"""Ellipses are drawn at so many sigmas: 86 % of a corner's probability lie inside."""
+"""Radius of ellipses in standard deviations; they contain 86% of a corner's probability."""
 
 
 def training_scenes(
@@ -463,13 +462,13 @@ def training_scenes(
     settings: Settings | None = None,
     run: Run | None = None,
 ) -> ResultTable:
-    """Train some arms once, and look at every edge of the first test scenes.
+    """Train some arms once, and return every edge of the first test scenes.
 
     Returns
     -------
     ResultTable
-        `arm`, `scenes` and `scenes_seed` (how many were drawn with which seed), `image`, `object`, `edge` (0 to 3: x1,
-        y1, x2, y2), `kind`, `nominal`, `true`, `sigma`; `mean` and `predicted`, the mean and sigma that were predicted.
+        `arm`, `scenes` and `scenes_seed` (number and seed of the scenes), `image`, `object`, `edge` (0 to 3: x1, y1,
+        x2, y2), `kind`, `nominal`, `true`, `sigma`; `mean` and `predicted`, the predicted mean and standard deviation.
     """
     require("torch", extra=EXTRA, purpose="experiment training-scenes needs")
     from probox.evaluation.evaluate import evaluate
@@ -508,7 +507,7 @@ def training_scenes(
 
 
 def claims_of_training_scenes(table: ResultTable) -> list[Claim]:
-    """Judge single edges of one training of each form of the loss."""
+    """Return the claims on single edges after one training with each form of the loss."""
     claims = []
     for form in PPDQ_ARMS:
         rows = table.where(arm=form)
@@ -520,25 +519,25 @@ def claims_of_training_scenes(table: ResultTable) -> list[Claim]:
         share = float(np.mean(occluded > sharp)) if len(sharp) else np.nan
         claims += [
             Claim(
-                f"Trained once with {title}, predicted and true sigma correlate above {CORRELATION:g}",
+                f"Trained once with {title}, predicted and true log std correlate above {CORRELATION:g}",
                 correlation > CORRELATION,
                 f"correlation of the logarithms {correlation:.3f}, {len(rows):,} edges",
                 f"above {CORRELATION:g}",
-                {"log sigma correlation": correlation},
+                {"log std correlation": correlation},
             ),
             Claim(
-                f"Trained once with {title}, a corner's ellipse is longer across an occluded edge than a sharp one",
+                f"Trained once with {title}, the std is larger across an occluded edge than across a sharp edge",
                 share > WIDER,
-                f"share {share:.3f} of {len(sharp)} corners with one of each",
+                f"fraction {share:.3f} of {len(sharp)} corners with one of each",
                 f"above {WIDER:g}",
-                {"share": share},
+                {"fraction": share},
             ),
         ]
     return claims
 
 
 def draw_training_scenes(table: ResultTable) -> Figure:
-    """Draw scenes with the ellipses of one arm above, and predicted against true sigmas of all arms below."""
+    """Draw scenes with the ellipses of one arm, and predicted against true standard deviations of all arms."""
     from matplotlib.lines import Line2D
 
     names = list(dict.fromkeys(table["arm"].tolist()))
@@ -547,15 +546,15 @@ def draw_training_scenes(table: ResultTable) -> Figure:
     parts: Any = figure.subfigures(2, 1, height_ratios=[1.0, 1.12])
     above, below = parts
     own = table.where(arm=shown)
-    chosen = _telling(own)
+    chosen = _select_scenes(own)
     pictures = render(draw_scenes(int(own["scenes"][0]), int(own["scenes_seed"][0])))
     for axes, image in zip(np.ravel(above.subplots(1, SHOWN)), chosen, strict=False):
         _scene(axes, pictures[image], own.where(image=image))
         axes.set_title(f"scene {image + 1}")
     above.legend(
         handles=[
-            Line2D([], [], color=BLUE, lw=1.6, label=f"predicted ({find_arm(shown).title}), ellipses of 2 sigma"),
-            Line2D([], [], color=ORANGE, lw=1.4, ls="--", label="right: nominal corners and sigmas"),
+            Line2D([], [], color=BLUE, lw=1.6, label=f"predicted ({find_arm(shown).title}), ellipses of 2 std"),
+            Line2D([], [], color=ORANGE, lw=1.4, ls="--", label="correct: nominal corners and std"),
             Line2D([], [], color=VERMILION, lw=1.3, ls=":", label="true box"),
         ],
         loc="outside lower center",
@@ -566,8 +565,8 @@ def draw_training_scenes(table: ResultTable) -> Figure:
     return figure
 
 
-def _telling(rows: ResultTable) -> list[int]:
-    """Return the first images that show the most: sharp and occluded edges, and several objects."""
+def _select_scenes(rows: ResultTable) -> list[int]:
+    """Return the first images with the most kinds of edges and the most objects."""
     images = np.unique(rows["image"])
     worth = []
     for image in images.tolist():
@@ -600,7 +599,7 @@ def _scene(axes: Axes, picture: npt.NDArray[np.uint8], rows: ResultTable) -> Non
 
 def _scatter(axes: Axes, rows: ResultTable, title: str) -> None:
     colours = dict(zip(KINDS, (GREY, GREEN, BLUE, ORANGE), strict=True))
-    # Sharp edges all have the same sigma: they are spread a little to be seen.
+    # All sharp edges have the same standard deviation; jitter makes them visible.
     aside = np.exp(np.random.default_rng(0).uniform(-0.08, 0.08, len(rows)))
     axes.plot([0.3, 6], [0.3, 6], color="#C9C9C9", lw=3, zorder=1)
     for kind in KINDS:
@@ -608,8 +607,8 @@ def _scatter(axes: Axes, rows: ResultTable, title: str) -> None:
         x = rows["sigma"][now] * (aside[now] if kind == KINDS[SHARP] else 1.0)
         axes.plot(x, rows["predicted"][now], "o", ms=2.4, mew=0, alpha=0.55, color=colours[kind], label=kind)
     set_log_axes(axes, [0.5, 1.0, 2.0, 4.0])
-    axes.set(xlim=(0.38, 4.4), ylim=(0.25, 6.5), xlabel="true sigma of an edge (pixels)")
-    axes.set_ylabel("predicted sigma")
+    axes.set(xlim=(0.38, 4.4), ylim=(0.25, 6.5), xlabel="true std of an edge (pixels)")
+    axes.set_ylabel("predicted std")
     correlation = np.corrcoef(np.log(rows["predicted"]), np.log(rows["sigma"]))[0, 1]
     axes.set_title(f"{title}: correlation {correlation:.2f}")
     axes.legend(loc="lower right", markerscale=2.0, handlelength=1.0)
@@ -618,8 +617,8 @@ def _scatter(axes: Axes, rows: ResultTable, title: str) -> None:
 TRAINING_SCENES = Experiment(
     name="training-scenes",
     section="none: ours",
-    varied="edges of test scenes, sharp, blurred, occluded or faded, as detectors of `training` see them",
-    claim="the sigma of an edge is that of what is to be seen of it",
+    varied="sharp, blurred, occluded and faded edges of test scenes, predicted by detectors of `training`",
+    claim="the predicted standard deviation of an edge corresponds to its visible ambiguity",
     function=training_scenes,
     judge=claims_of_training_scenes,
     draw=draw_training_scenes,
@@ -631,5 +630,5 @@ TRAINING_SCENES = Experiment(
 
 if __name__ == "__main__":
     given = read_rows(Path(sys.argv[1]))
-    judged = claim_list(claims_of_training(read_table(Path(sys.argv[1]))))
-    print(f"{arm_table(given)}\n\n{judged}\n\n{seed_table(given)}")
+    claims = claim_list(claims_of_training(read_table(Path(sys.argv[1]))))
+    print(f"{arm_table(given)}\n\n{claims}\n\n{seed_table(given)}")

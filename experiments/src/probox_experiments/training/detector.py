@@ -1,9 +1,8 @@
-"""A detector in two stages, 44,000 parameters in all, as small as it can be and still learn how unsure it must be.
+"""A small detector in two stages, with 44,000 parameters, that learns standard deviations of edges.
 
-The first stage says for every cell of a grid whether an object is centred near it, of which class, and roughly where.
-The second looks at the strips of the picture across the four edges of such a rough box, and says where each edge is
-and how unsure that is: a mean and a log standard deviation. All four edges are read by the same layers, each strip
-turned so that it leads from the inside to the outside.
+The first stage predicts, for every cell of a grid, an object near its centre, its class and a rough box. The second
+reads strips of pixels across the four edges of the rough box and predicts a mean and a log standard deviation of each
+edge. All edges share the same layers; strips are rotated to lead from the inside to the outside.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-# --- Which cells of the detector's grid learn what ---
+# --- Targets of the detector's grid cells ---
 
 NEAR, FAR = 6.0, 10.0
-"""A cell speaks for an object whose centre is at most `NEAR` pixels away along x and y, and for nothing if every centre
-is more than `FAR` away; between, nothing is asked of it."""
+"""A cell is positive if an object's centre is at most `NEAR` pixels away along x and y, negative if every centre is
+more than `FAR` away, and ignored otherwise."""
 
-NOTHING, UNASKED = -1, -2
+NOTHING, IGNORED = -1, -2
 
 
 class Targets(NamedTuple):
-    """What the cells of some images have to say.
+    """Targets of the cells of some images.
 
-    `owner` (images, cells) is the row of the object that a cell speaks for, `NOTHING` or `UNASKED`; `begin`
-    (images + 1,) is where each image's objects begin.
+    `owner` (images, cells) is the row of a cell's object, `NOTHING` or `IGNORED`; `begin` (images + 1,) is the first
+    object of each image.
     """
 
     owner: npt.NDArray[np.int64]
@@ -54,46 +53,47 @@ class Targets(NamedTuple):
 
 
 def make_targets(scenes: Scenes, stride: int) -> Targets:
-    """Return what the cells of these images have to say; the centre of an object is that of its true box."""
+    """Return the targets of the cells of these images; the centre of an object is that of its true box."""
     along = (np.arange(SIDE // stride) + 0.5) * stride
     y, x = (axis.ravel() for axis in np.meshgrid(along, along, indexing="ij"))
     centres = (scenes.boxes[:, :2] + scenes.boxes[:, 2:] + 1.0) / 2
     distance = np.maximum(np.abs(x - centres[:, :1]), np.abs(y - centres[:, 1:]))
     owner = np.full((scenes.count, len(x)), NOTHING)
-    for limit, value in ((FAR, np.full(len(scenes), UNASKED)), (NEAR, np.arange(len(scenes)))):
+    for limit, value in ((FAR, np.full(len(scenes), IGNORED)), (NEAR, np.arange(len(scenes)))):
         row, cell = np.nonzero(distance <= limit)
         owner[scenes.image_rows[row], cell] = value[row]
     begin = np.searchsorted(scenes.image_rows, np.arange(scenes.count + 1))
     return Targets(owner, begin)
 
 
-# --- A detector in two stages, 44,000 parameters in all ---
+# --- The network: two stages, 44,000 parameters ---
 
 STRIDE = 8
 CELLS = SIDE // STRIDE
-"""Along either side of the grid."""
+"""Cells along each side of the grid."""
 
 RARE = -3.5
-"""The logit that a cell begins with: one in thirty speaks for an object, and to learn that first costs the rest."""
+"""Initial objectness logit: one cell in thirty is positive."""
 USUAL_HALF = 14.0
-"""Where boxes begin to learn: as large as a middling object, with edges known to `USUAL_SIGMA` pixels."""
+"""Initial half size of boxes: that of a medium object."""
 USUAL_SIGMA = 2.0
+"""Initial standard deviation of edges in pixels."""
 LOG_STDS = (math.log(0.05), math.log(50.0))
-"""No log standard deviation beyond, so that no early step can ruin a training; the right ones lie far from both."""
+"""Limits of the log standard deviation, which stabilize early steps; true values lie far inside."""
 
 REACH = 11
-"""How many pixels a strip reaches from its edge to either side."""
+"""Half width of a strip across its edge in pixels."""
 LINES = 8
-"""How many lines of pixels a strip has, spread over the inner part of its edge."""
+"""Lines of pixels in a strip, distributed over the inner part of its edge."""
 
 
 def as_seen(pictures: Tensor) -> Tensor:
-    """Return pictures of bytes as the detector takes them, from -1 to 1."""
+    """Return pictures of bytes as input of the detector, from -1 to 1."""
     return pictures.float() / 127.5 - 1.0
 
 
 class Rough(NamedTuple):
-    """What the first stage says of every cell; rows are images x cells.
+    """Output of the first stage for every cell; rows are images x cells.
 
     `objectness` (R,) and `label_logits` (R, C) are logits; `boxes` (R, 4) are rough x1, y1, x2, y2 in pixels.
     """
@@ -144,7 +144,7 @@ class SmallDetector(nn.Module):
         self.register_buffer("centres", cell_centres())
 
     def forward(self, pictures: Tensor) -> Rough:
-        """Return what the first stage says of pictures, (N, 3, SIDE, SIDE), from -1 to 1."""
+        """Return the first stage's output for pictures, (N, 3, SIDE, SIDE), from -1 to 1."""
         raw = self.head(self.body(pictures)).permute(0, 2, 3, 1)
         raw = raw.reshape(-1, raw.shape[-1])
         objectness, label_logits, ways = raw.split([1, len(CLASSES), 4], 1)
@@ -154,16 +154,16 @@ class SmallDetector(nn.Module):
         return Rough(objectness[:, 0], label_logits, boxes)
 
     def refine(self, pictures: Tensor, image_rows: Tensor, rough: Tensor) -> tuple[Tensor, Tensor]:
-        """Return boxes and log standard deviations, (N, 4) each, of rough boxes in these pictures.
+        """Return boxes and log standard deviations, (N, 4) each, for rough boxes in these pictures.
 
-        The rough boxes are taken as they are: nothing that is learned here reaches the first stage.
+        Rough boxes are detached: gradients do not reach the first stage.
         """
         start = rough.detach().round().clamp(0, SIDE - 1)
         strips = _strips(pictures, image_rows, start)
-        said = self.read(self.look(strips).mean(2)).reshape(-1, 4, 2)
+        output = self.read(self.look(strips).mean(2)).reshape(-1, 4, 2)
         outward = torch.tensor([-1.0, -1.0, 1.0, 1.0])
-        log_std = (math.log(USUAL_SIGMA) + said[..., 1]).clamp(*LOG_STDS)
-        return start + 2.0 * outward * said[..., 0], log_std
+        log_std = (math.log(USUAL_SIGMA) + output[..., 1]).clamp(*LOG_STDS)
+        return start + 2.0 * outward * output[..., 0], log_std
 
 
 def _strips(pictures: Tensor, image_rows: Tensor, boxes: Tensor) -> Tensor:
@@ -187,13 +187,13 @@ def _layer(inputs: int, outputs: int, *, stride: int = 1, dilation: int = 1) -> 
     return [convolution, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
 
 
-# --- From what the detector says of its cells to detections: peaks, and none twice. The same for every arm ---
+# --- Detections from the detector's output: peaks and NMS, equal for every arm ---
 
 TOGETHER = 100
-"""So many images are looked at at once."""
+"""Images per batch."""
 LEAST_SCORE = 0.05
 OVERLAP = 0.5
-"""Of two detections of an image with more IoU than this, the one with the lower score goes."""
+"""IoU threshold of NMS."""
 
 
 def find(detector: SmallDetector, pictures: npt.NDArray[np.uint8]) -> Detections:
@@ -203,13 +203,13 @@ def find(detector: SmallDetector, pictures: npt.NDArray[np.uint8]) -> Detections
     with torch.no_grad():
         for begin in range(0, len(pictures), TOGETHER):
             shown = as_seen(torch.from_numpy(pictures[begin : begin + TOGETHER]))
-            said = detector(shown)
-            scores = said.objectness.sigmoid()
+            output = detector(shown)
+            scores = output.objectness.sigmoid()
             grid = scores.reshape(-1, 1, CELLS, CELLS)
             peak = (grid == torch.nn.functional.max_pool2d(grid, 3, 1, 1)).flatten() & (scores > LEAST_SCORE)
             rows = peak.nonzero()[:, 0]
-            probs = scores[rows, None] * said.label_logits[rows].softmax(1)
-            means, log_std = detector.refine(shown, rows // CELLS**2, said.boxes[rows])
+            probs = scores[rows, None] * output.label_logits[rows].softmax(1)
+            means, log_std = detector.refine(shown, rows // CELLS**2, output.boxes[rows])
             boxes, sigmas, label_probs = (values.double().numpy() for values in (means, log_std.exp(), probs))
             parts.append((begin + rows.numpy() // CELLS**2, boxes, sigmas, label_probs))
     detector.train()
@@ -226,13 +226,13 @@ def find(detector: SmallDetector, pictures: npt.NDArray[np.uint8]) -> Detections
 
 
 def with_sigma(found: Detections, sigma: float | None) -> Detections:
-    """Return the same boxes with one sigma for all edges; None makes them plain."""
+    """Return the same boxes with one standard deviation for all edges; None removes covariances."""
     covariances = None if sigma is None else edge_covariances(np.full((len(found), 4), sigma))
     return found.replace(covariances=covariances)
 
 
 def _best(image: npt.NDArray[np.int64], boxes: Floats, scores: Floats) -> npt.NDArray[np.int64]:
-    """Return the rows that no better one of the same image overlaps much, in their order."""
+    """Return the rows kept by NMS within images, in their order."""
     kept: list[int] = []
     of_image: dict[int, list[int]] = {}
     for row in np.argsort(-scores, kind="stable").tolist():
@@ -243,24 +243,24 @@ def _best(image: npt.NDArray[np.int64], boxes: Floats, scores: Floats) -> npt.ND
     return np.sort(np.array(kept, dtype=np.int64))
 
 
-# --- Training the detector: the same network, data, steps and optimiser for every arm, but for the loss of boxes ---
+# --- Training: the same network, data, steps and optimizer for every arm; only the loss of boxes differs ---
 
 OBJECT_WEIGHT = 0.2
 ROUGH_WEIGHT = 0.1
-"""Of the losses of objectness and of the first stage's boxes; that of classes has 1."""
+"""Weights of the losses of objectness and of the first stage's boxes; that of classes is 1."""
 RISE = 0.15
-"""The share of steps over which the learning rate rises; then it falls to nothing."""
+"""Fraction of steps with increasing learning rate; then it decreases to 0."""
 
 
 START = threading.Lock()
-"""Held while weights are drawn: torch has one generator for all that are trained at once."""
+"""Held while weights are initialized, because parallel trainings share torch's generator."""
 DRAWING = threading.Lock()
-"""Held while scenes are drawn: arms that are trained at once wait for them, and do not draw them again."""
+"""Held while scenes are drawn, so that parallel trainings share them."""
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch use one thread: sums by several would depend on how many there are, and small tensors gain nothing."""
+    """Let torch use one thread: sums depend on the number of threads, and small tensors are not faster with more."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -271,7 +271,7 @@ def one_thread() -> Iterator[None]:
 
 @dataclasses.dataclass(frozen=True)
 class Lesson:
-    """Scenes with what is needed to learn from them."""
+    """Training scenes with pictures and targets."""
 
     scenes: Scenes
     pictures: Tensor
@@ -283,7 +283,7 @@ class Lesson:
 
 @lru_cache(maxsize=2)
 def lesson(count: int, seed: int) -> Lesson:
-    """Return scenes to learn from; they are kept for a while, since all arms of a seed learn from the same."""
+    """Return training scenes, cached because all arms of a seed share them."""
     scenes = draw_scenes(count, seed)
     return Lesson(
         scenes,
@@ -296,7 +296,7 @@ def lesson(count: int, seed: int) -> Lesson:
 
 
 class Chosen(NamedTuple):
-    """Boxes that were assigned to objects."""
+    """Boxes assigned to objects."""
 
     boxes: Tensor
     log_std: Tensor
@@ -307,11 +307,11 @@ class Chosen(NamedTuple):
 
 
 def box_loss(arm: Arm, chosen: Chosen, *, warm: bool = False) -> Tensor:
-    """Return the loss of boxes and their spread, which is all that arms differ in; `warm`: L1, as all begin."""
+    """Return the loss of boxes and standard deviations, the only difference between arms; `warm` means L1."""
     if warm or not arm.loss:
         return (chosen.boxes - chosen.truth).abs().sum(1).mean().float()
     if arm.reads_pixels:
-        # Labels count, since pPDQ is a mean of place and label, but are not taught here: that is the same in all arms.
+        # Labels enter pPDQ but are detached: their loss is the same in all arms.
         return losses.ppdq_loss(
             chosen.boxes,
             log_std=chosen.log_std,
@@ -327,24 +327,24 @@ def box_loss(arm: Arm, chosen: Chosen, *, warm: bool = False) -> Tensor:
 
 
 def fit(arm: Arm, seed: int, settings: Settings) -> SmallDetector:
-    """Return a detector trained from scratch; the same seed gives the same scenes, start and order in all arms."""
+    """Return a detector trained from scratch; a seed determines scenes, initial weights and order in all arms."""
     with DRAWING:
         learned = lesson(settings.images, settings.train_seed(seed))
     generator = np.random.default_rng([seed, 22])
-    # The generator of torch is everybody's: it is left as it was.
+    # Keep the state of torch's global generator.
     with START, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         detector = SmallDetector()
-    optimiser = torch.optim.Adam(detector.parameters(), lr=settings.rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.rate, total_steps=settings.steps, pct_start=RISE)
+    optimizer = torch.optim.Adam(detector.parameters(), lr=settings.rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, settings.rate, total_steps=settings.steps, pct_start=RISE)
     rounds = -(-settings.steps * settings.batch // settings.images)
     order = np.concatenate([generator.permutation(settings.images) for _ in range(rounds)])
     for step in range(settings.steps):
         rows = order[step * settings.batch : (step + 1) * settings.batch]
         loss = _loss(detector, arm, learned, rows, generator, warm=step < settings.warm)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         schedule.step()
     return detector
 
@@ -359,20 +359,20 @@ def _loss(
     warm: bool,
 ) -> Tensor:
     shown = as_seen(learned.pictures[rows])
-    said = detector(shown)
+    output = detector(shown)
     owner = learned.targets.owner[rows].ravel()
-    asked = torch.from_numpy(owner != UNASKED)
-    speaks = torch.from_numpy((owner >= 0).astype(np.float32))
-    found = functional.binary_cross_entropy_with_logits(said.objectness[asked], speaks[asked], reduction="sum")
+    used = torch.from_numpy(owner != IGNORED)
+    positive = torch.from_numpy((owner >= 0).astype(np.float32))
+    found = functional.binary_cross_entropy_with_logits(output.objectness[used], positive[used], reduction="sum")
 
-    # One cell for each object, another one in every step: boxes cost time, and neighbours say the same.
+    # One random cell per object and step saves time; neighbouring cells have similar outputs.
     cells = generator.permutation(np.flatnonzero(owner >= 0))
     objects, first = np.unique(owner[cells], return_index=True)
     at, which = torch.from_numpy(cells[first]), torch.from_numpy(objects)
-    label_logits, truth, labels = said.label_logits[at], learned.truth[which], learned.labels[which]
-    boxes, log_std = detector.refine(shown, at // CELLS**2, said.boxes[at])
+    label_logits, truth, labels = output.label_logits[at], learned.truth[which], learned.labels[which]
+    boxes, log_std = detector.refine(shown, at // CELLS**2, output.boxes[at])
     chosen = Chosen(boxes, log_std, label_logits, truth, learned.pixels[which], labels)
-    rough = (said.boxes[at] - truth).abs().sum(1).mean()
+    rough = (output.boxes[at] - truth).abs().sum(1).mean()
     weight = ROUGH_WEIGHT if warm else arm.weight
     return (
         OBJECT_WEIGHT * found / len(objects)
@@ -382,17 +382,17 @@ def _loss(
     )
 
 
-# --- One arm and one seed: trained, looked at, measured ---
+# --- Training and evaluation of one arm and one seed ---
 
 
 def measure_arm(arm: Arm, seed: int, settings: Settings) -> dict[str, float]:
-    """Train an arm and return what is measured of it on test scenes."""
+    """Train an arm and return its metrics on test scenes."""
     scenes, found, sigma = found_by(arm, seed, settings)
     return {**measure_found(scenes, found, threads=1), "one_sigma": sigma}
 
 
 def found_by(arm: Arm, seed: int, settings: Settings) -> tuple[Scenes, Detections, float]:
-    """Return test scenes, what a trained arm detects in them, and the one sigma of its edges; NaN if it has none."""
+    """Return test scenes, the detections of a trained arm, and its constant standard deviation (NaN without)."""
     with one_thread():
         detector = train(arm.loss, arm.name if arm.loss else "l1", seed, settings)
         scenes, pictures = draw_pictures(settings.test, settings.test_seed(seed))
@@ -408,12 +408,12 @@ def found_by(arm: Arm, seed: int, settings: Settings) -> tuple[Scenes, Detection
 
 @lru_cache(maxsize=64)
 def train(loss: str, name: str, seed: int, settings: Settings) -> SmallDetector:
-    """Return a trained detector; arms that differ only in what becomes of it share it."""
+    """Return a trained detector, cached for arms that share it."""
     return fit(find_arm(name), seed, settings)
 
 
 @lru_cache(maxsize=4)
 def draw_pictures(count: int, seed: int) -> tuple[Scenes, npt.NDArray[np.uint8]]:
-    """Return scenes and their pictures, which all arms of a seed share."""
+    """Return scenes and their pictures, shared by all arms of a seed."""
     scenes = draw_scenes(count, seed)
     return scenes, render(scenes)

@@ -1,12 +1,11 @@
-"""Made-up images in which it is known how unsure one must be of every edge.
+"""Synthetic images with known standard deviations of all edges.
 
-What is seen is drawn first: where an edge seems to be (its nominal place), what kind of edge it is, and how
-ambiguous that makes it, its sigma. Then the true edge is drawn around the nominal one with that sigma. So nobody
-who sees the picture can do better than to say "nominal, give or take sigma", and whoever says something else is
-wrong by a known amount.
+The visible edge is drawn first: its nominal place, its kind, and its standard deviation. The true edge is then sampled
+from a Gaussian around the nominal place. The nominal place with this standard deviation is therefore the optimal
+prediction, and the error of other predictions is known.
 
-Coordinates are PDQ's: a box covers every pixel that it touches, and its second corner names the last pixel
-(docs/measure.md). The pixels of a true box are those that `GroundTruth.from_boxes` gives it.
+Coordinates are those of PDQ: a box covers every pixel that it touches, and its second corner is the last pixel
+(docs/measure.md). The pixels of a true box are those of `GroundTruth.from_boxes`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from probox.errors import InputError
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.claims import Floats
 
-# --- Made-up images in which it is known how unsure one must be of every edge ---
+# --- Objects with known standard deviations of all edges ---
 
 Ints = npt.NDArray[np.int64]
 
@@ -34,15 +33,15 @@ KIND_SHARES = (0.4, 0.2, 0.2, 0.2)
 SIDE = 96
 """Width and height of an image in pixels."""
 SLOT = SIDE // 2
-"""Objects have a quarter of the image each, so that none hides another."""
+"""Each object lies in its own quarter of the image, so objects do not occlude each other."""
 COUNT_SHARES = (0.3, 0.4, 0.3)
-"""How many images have one, two and three objects."""
+"""Fractions of images with one, two and three objects."""
 OBJECT_SIDES = (20.0, 36.0)
 SHARP_SIGMA = 0.5
 SIGMAS = (1.0, 3.5)
-"""Of the edges that are not sharp, evenly in their logarithm."""
+"""Range of the standard deviations of edges that are not sharp, log-uniform."""
 REACH = 3.0
-"""How many sigmas a nominal edge keeps from the border of the image, so that the true one is nearly always inside."""
+"""Distance of nominal edges to the image border in standard deviations, so that true edges rarely leave the image."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,19 +51,19 @@ class Scenes:
     Parameters
     ----------
     count : int
-        How many images.
+        Number of images.
     image_rows : (N,) ints
-        The image of each object, ascending.
+        Image of each object, ascending.
     labels : (N,) ints
-        Its class.
+        Class of each object.
     kinds : (N, 4) ints
-        What is to be seen of each edge: a row of `KINDS`.
+        Kind of each edge: an index of `KINDS`.
     nominal, sigmas : (N, 4) floats
-        Where each edge seems to be, and how unsure that is.
+        Nominal place and standard deviation of each edge.
     boxes : (N, 4) floats
-        Where it is.
+        True place of each edge.
     seed : int
-        Of the images' noise.
+        Random seed of the images' noise.
     """
 
     count: int
@@ -81,7 +80,7 @@ class Scenes:
 
     @cached_property
     def truth(self) -> GroundTruth:
-        """Return the objects as a table; images are called 1, 2, ..."""
+        """The objects as a ground truth, with image ids 1, 2, ..."""
         return GroundTruth.from_boxes(
             CLASSES,
             dict.fromkeys(range(1, self.count + 1), (SIDE, SIDE)),
@@ -92,12 +91,12 @@ class Scenes:
 
     @cached_property
     def pixel_boxes(self) -> Floats:
-        """Return first and last pixels of the true boxes."""
+        """First and last pixels of the true boxes."""
         return self.truth.masks.boxes.astype(np.float64)
 
 
 def draw_scenes(count: int, seed: int) -> Scenes:
-    """Draw the objects of so many images.
+    """Draw the objects of `count` images.
 
     Examples
     --------
@@ -122,7 +121,7 @@ def draw_scenes(count: int, seed: int) -> Scenes:
     sigmas = np.where(kinds == SHARP, SHARP_SIGMA, spread)
     nominal = _places(rng, sigmas, np.stack([slot % 2, slot // 2], axis=1))
     boxes = nominal + sigmas * rng.standard_normal((n, 4))
-    # One edge in a thousand would leave the image, and hardly any box would be turned inside out.
+    # One edge in a thousand would leave the image, and very few boxes would be inverted.
     boxes = boxes.clip(0.0, SIDE - 1.0)
     boxes[:, 2:] = np.maximum(boxes[:, 2:], boxes[:, :2] + 1.0)
     return Scenes(count, image_rows, rng.integers(0, len(CLASSES), n), kinds, nominal, sigmas, boxes, seed)
@@ -131,31 +130,31 @@ def draw_scenes(count: int, seed: int) -> Scenes:
 def _places(rng: np.random.Generator, sigmas: Floats, slot: Ints) -> Floats:
     """Return nominal boxes in their quarters of the image, away from its border."""
     extent = rng.uniform(*OBJECT_SIDES, (len(sigmas), 2))
-    outer = np.where(slot == 0, sigmas[:, :2], sigmas[:, 2:])  # of the edge that looks at the border
+    outer = np.where(slot == 0, sigmas[:, :2], sigmas[:, 2:])  # of the edge next to the border
     margin = REACH * outer
     free = rng.random(extent.shape) * (SLOT - 1.0 - extent - margin)
     first = np.where(slot == 0, margin + free, SIDE - 1.0 - margin - free - extent)
     return np.concatenate([first, first + extent], axis=1)
 
 
-# --- Pictures of scenes: what is to be seen of every edge says where it seems to be, and how unsure that is ---
+# --- Pictures of scenes ---
 
 Single = npt.NDArray[np.float32]
 
 NOISE = 0.04
 BAND = 4.0
-"""How many sigmas wide a blur, an occluder and a fading are: so their sigma can be seen."""
+"""Width of blurs, occluders and fadings in standard deviations, which makes the standard deviation visible."""
 CHECK = 4
 """The side of the squares of class `checked`, in pixels."""
 TOGETHER = 256
-"""So many images are drawn at once."""
+"""Images per batch."""
 BEYOND = 2.0
-"""How far an occluder sticks out beyond the ends of its edge, in pixels."""
+"""Length of an occluder beyond the ends of its edge in pixels."""
 
 _PIXELS = np.arange(SIDE, dtype=np.float32) + np.float32(0.5)
 OUTLINE = np.array([-0.5, -0.5, 1.5, 1.5])
-"""From a box in PDQ's coordinates to what is seen: its pixels are floor(x1) to ceil(x2), which on average begin half a
-pixel before x1 and end one and a half after x2."""
+"""Offset from a box in PDQ's coordinates to its visible outline: its pixels are floor(x1) to ceil(x2), which on average
+begin half a pixel before x1 and end one and a half after x2."""
 
 
 def render(scenes: Scenes) -> npt.NDArray[np.uint8]:
@@ -181,7 +180,7 @@ def _render(scenes: Scenes, rows: slice, begin: int, end: int, rng: np.random.Ge
     widths = (BAND * scenes.sigmas[rows]).astype(np.float32)
     cover = _cover(kinds, edges, widths, rng)
     colour = _colours(scenes.labels[rows], rng)
-    # Objects of an image lie apart: those that come first in their images are drawn at once, then the second ones.
+    # Objects of an image do not overlap: the first objects of all images are drawn at once, then the second ones.
     turn = np.arange(len(owner)) - np.searchsorted(owner, owner)
     for number in range(int(turn.max(initial=-1)) + 1):
         now = turn == number
@@ -196,7 +195,7 @@ def _render(scenes: Scenes, rows: slice, begin: int, end: int, rng: np.random.Ge
 
 
 def _cover(kinds: npt.NDArray[np.int64], edges: Single, widths: Single, rng: np.random.Generator) -> Single:
-    """Return how much of each pixel each object covers, (N, 1, SIDE, SIDE)."""
+    """Return the coverage of each pixel by each object, (N, 1, SIDE, SIDE)."""
     cover = np.ones((len(edges), 1, SIDE, SIDE), np.float32)
     for edge in range(4):
         inside = _PIXELS - edges[:, edge, None] if edge < 2 else edges[:, edge, None] - _PIXELS
@@ -205,14 +204,14 @@ def _cover(kinds: npt.NDArray[np.int64], edges: Single, widths: Single, rng: np.
         ramp = np.clip(inside / np.where(soft, widths[:, edge, None], np.float32(1.0)) + np.float32(0.5), 0.0, 1.0)
         lines = ramp[:, None, None, :] if edge % 2 == 0 else ramp[:, None, :, None]
         faded = (kinds[:, edge] == FADED)[:, None, None, None]
-        # A fading edge falls to pieces: pixels are there or not, ever fewer towards the outside.
+        # A fading edge consists of single pixels, fewer towards the outside.
         pieces = np.where(faded, rng.random(cover.shape, np.float32) < lines, lines)
         cover *= pieces
     return cover
 
 
 def _colours(labels: npt.NDArray[np.int64], rng: np.random.Generator) -> Single:
-    """Return what each object looks like, (N, 3, SIDE, SIDE)."""
+    """Return the colours of each object, (N, 3, SIDE, SIDE)."""
     rows = np.arange(SIDE) // CHECK
     board = ((rows[:, None] + rows) % 2).astype(np.float32)
     light, dark = np.float32(0.88), np.float32(0.08)
