@@ -29,7 +29,7 @@ def probox(*arguments: object) -> None:
 
 
 def keep(source: Path, name: str, width: int, *, colours: int | None = 128) -> None:
-    """Save a picture at a width for pages; photographs as JPEG, drawings as PNG with few colours."""
+    """Save a picture for pages at a width: photographs as JPEG, drawings as PNG with few colours."""
     with Image.open(source) as image:
         shown = image.convert("RGB")
         size = (width, round(shown.height * width / shown.width))
@@ -43,7 +43,7 @@ def keep(source: Path, name: str, width: int, *, colours: int | None = 128) -> N
 
 
 def experiments(run: Path) -> None:
-    """Update the figures and tables that are kept here from an output folder of `probox experiment run`."""
+    """Update the stored figures and tables from an output folder of `probox experiment run`."""
     for source in sorted(run.glob("*.png")):
         folder = "training" if source.stem.startswith("training") else "experiments"
         if not (HERE / folder / source.name).exists():

@@ -1,8 +1,8 @@
-"""Makes the figures of the tutorials, from the snippets of their own pages.
+"""Draw the figures of the tutorials from the code of their pages.
 
 python docs/figures/tutorials.py    # needs probox[all]
 
-Each page is run up to its figure in a folder of its own, as its test does; what it has made by then is drawn.
+Each page runs up to its figure in a temporary folder, as in its test. The results are drawn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OUT = HERE / "tutorials"
 
 @contextmanager
 def page(name: str, until: str) -> Iterator[dict[str, Any]]:
-    """Run a tutorial in a new folder, up to the block in which a text stands; give its names."""
+    """Run a tutorial in a new folder up to the block that contains a text; give its variables."""
     space: dict[str, Any] = {}
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ def save(axes: Any, name: str, width: int = 800) -> None:
 
 
 def main() -> None:
-    """Make them all."""
+    """Draw all figures."""
     import probox.plots as plots
 
     OUT.mkdir(exist_ok=True)
