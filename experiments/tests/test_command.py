@@ -126,7 +126,7 @@ def test_rows_and_where_they_come_from(capsys: pytest.CaptureFixture[str], tmp_p
     assert (made["probox"], made["seed"]) == (__version__, 4)
     assert duplicates["provenance"]["seed"] == 0  # as its command says, which no draws depend on
     assert made["data"] == f"12 synthetic images with 113 objects, sha256 {fingerprint(synthetic_truth(12))}"
-    assert duplicates["provenance"]["data"] == "its own scenes"
+    assert duplicates["provenance"]["data"] == "synthetic scenes"
     assert "arXiv:1811.10800; section B.4" in made["paper"]
     assert [(row["rate"], row["repeat"]) for row in missed["rows"]] == [(0.0, 0), (0.5, 0), (0.0, 1), (0.5, 1)]
     assert duplicates["rows"][1]["PDQ_paper"] == pytest.approx(0.5)

@@ -29,7 +29,7 @@ class Experiment:
     name : str
         Name on the command line.
     section : str
-        Section of the paper, or ``none: ours``.
+        Section of the paper, or ``none``.
     varied : str
         The variable.
     claim : str

@@ -134,7 +134,7 @@ class Setting:
         own = self.changes.for_experiment(experiment)
         own |= {} if experiment.own_presets else self.changes.convention
         words += [f"--set {shlex.quote(text)}" for text in self.typed if text.partition("=")[0].strip() in own]
-        data = "its own scenes"
+        data = "synthetic scenes"
         if "truth" in takes:
             used = self._select_truth(experiment)
             data = f"{self._images(used)}, sha256 {fingerprint(used)}"
@@ -153,11 +153,11 @@ class Setting:
 def where_in_paper(section: str) -> str:
     """Return a section of the paper as text.
 
-    >>> where_in_paper("B.1"), where_in_paper("figure 3"), where_in_paper("none: ours")
-    ('section B.1', 'figure 3', 'not in it: ours')
+    >>> where_in_paper("B.1"), where_in_paper("figure 3"), where_in_paper("none")
+    ('section B.1', 'figure 3', 'not part of the paper')
     """
-    if section.startswith("none"):
-        return section.replace("none", "not in it", 1)
+    if section == "none":
+        return "not part of the paper"
     return section if section.startswith("figure") else f"section {section}"
 
 

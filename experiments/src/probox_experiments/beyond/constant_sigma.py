@@ -494,7 +494,7 @@ def _search_constant(run: Run, scene: MeasuredImages, baseline: str, half: int, 
 
 CONSTANT_SIGMA = Experiment(
     name="constant-sigma",
-    section="none: ours",
+    section="none",
     varied="standard deviations of the same boxes: none, a constant fitted on other images, own, shuffled",
     claim="one constant has most of the gain in PDQ; own standard deviations exceed it if errors differ",
     function=constant_sigma,

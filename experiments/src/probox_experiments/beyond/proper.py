@@ -151,7 +151,7 @@ def _mean_logarithm(truth: GroundTruth, found: Detections, run: Run) -> float:
 
 PROPER = Experiment(
     name="proper",
-    section="none: ours",
+    section="none",
     varied="reported standard deviation, with Gaussian, Laplace and Student errors; reported label probability",
     claim="NLL, energy score, CRPS and PMB-NLL are best at the true values; PDQ is best below the true standard "
     "deviation for small objects, and above the true label probability",

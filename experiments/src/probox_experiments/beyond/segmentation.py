@@ -650,7 +650,7 @@ def segmentation(
 
 SEGMENTATION = Experiment(
     name="segmentation",
-    section="none: ours",
+    section="none",
     varied="boxes and masks, with and without uncertainty, of displaced outlines",
     claim="with background outside the mask, calibrated pixel probabilities exceed every box; with background outside "
     "the box, as in the paper, they gain far less",

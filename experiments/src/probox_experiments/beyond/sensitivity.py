@@ -399,7 +399,7 @@ def _never_better(matrix: Matrix) -> Claim:
 
 WHICH_NOTICES_WHAT = Experiment(
     name="which-notices-what",
-    section="none: ours",
+    section="none",
     varied="one property of a calibrated detector at a time, in twenty ways, for all metrics",
     claim="each metric detects the changes that its definition implies",
     function=which_notices_what,

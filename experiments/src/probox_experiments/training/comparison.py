@@ -344,7 +344,7 @@ def training(
 
 TRAINING = Experiment(
     name="training",
-    section="none: ours",
+    section="none",
     varied="loss of boxes and standard deviations of one small detector, trained from scratch",
     claim="pPDQ gives at least the PDQ of every other loss at the same mAP, and correct standard deviations",
     function=training,
@@ -616,7 +616,7 @@ def _scatter(axes: Axes, rows: ResultTable, title: str) -> None:
 
 TRAINING_SCENES = Experiment(
     name="training-scenes",
-    section="none: ours",
+    section="none",
     varied="sharp, blurred, occluded and faded edges of test scenes, predicted by detectors of `training`",
     claim="the predicted standard deviation of an edge corresponds to its visible ambiguity",
     function=training_scenes,
