@@ -339,7 +339,7 @@ def test_numbers_that_are_no_class_are_left_out() -> None:
         truth_from_torchvision(target, classes=categories), from_torchvision(found, classes=categories, image_ids=7)
     )
     assert_equal(result, tables)
-    with pytest.raises(InputError, match="an object is of N/A, which is no class"):
+    with pytest.raises(InputError, match="an object has the label of N/A, expected a class"):
         PDQ(categories).update([found], [target | {"labels": [2]}])
     most = from_torchvision(found | {"labels": [2, 2]}, classes=categories, image_ids=7)
     assert (len(most), most.notes) == (0, (Note("nameless-detections", 2, name="N/A"),))
@@ -355,7 +355,7 @@ def test_images_without_an_id_get_unused_numbers() -> None:
 def test_what_only_some_images_have_is_no_number(name: str) -> None:
     preds, target = some_images(4, probs=True, covariances=True)
     del preds[2][name]
-    with pytest.raises(InputError, match=f"some images have {name}, others none"):
+    with pytest.raises(InputError, match=f"some images have {name}, others do not"):
         filled((preds, target)).compute()
 
 
@@ -388,7 +388,7 @@ def test_classes_that_nobody_names() -> None:
     metric.update(preds, target)
     assert metric.result().classes == ("0", "1", "2")
     assert metric.compute() == filled((preds, target)).compute()
-    assert any("3 are counted, as label_probs have columns" in note for note in map(str, metric.result().notes))
+    assert any("3 classes assumed, as label_probs have columns" in note for note in map(str, metric.result().notes))
     for entry in preds:
         del entry["label_probs"]
     metric = PDQ(first_label=1)
@@ -459,10 +459,15 @@ MISTAKES: dict[str, tuple[Any, ...]] = {
     "label 0": (
         {},
         {"labels": [0]},
-        "label 0 is background, which is no object; leave out first_label",
+        "label 0 is background, expected the label of an object; leave out first_label",
         {"first_label": 1},
     ),
-    "background": ({}, {"labels": [0]}, "label 0 is background, which is no object", {"classes": ("bg", "cup")}),
+    "background": (
+        {},
+        {"labels": [0]},
+        "label 0 is background, expected the label of an object",
+        {"classes": ("bg", "cup")},
+    ),
     "far labels": ({"labels": [9]}, {}, "predictions' labels to count in 3.*but got 9; check"),
     "negative label": ({}, {"labels": [-1]}, "from 0 to 2, but got -1"),
     "columns off by one": (
@@ -470,7 +475,7 @@ MISTAKES: dict[str, tuple[Any, ...]] = {
         {},
         r"label_probs of label \+1: labels and columns are off by one",
     ),
-    "a column too many": ({"label_probs": [[0.1] * 4]}, {}, "and 3 classes, but got 1 x 4; if one is of"),
+    "a column too many": ({"label_probs": [[0.1] * 4]}, {}, "and 3 classes, but got 1 x 4; if one column is"),
     "logits": (
         {"label_probs": [[-1.0, 2.0, 3.0]]},
         {},
@@ -480,12 +485,12 @@ MISTAKES: dict[str, tuple[Any, ...]] = {
     "percentages": ({"scores": [80.0]}, {}, "but got 80; divide percentages by 100"),
     "xywh boxes": ({"boxes": [[100, 90, 30, 40]]}, {}, 'x1 <= x2.*read as "xyxy".*box_format='),
     "normalised truth": ({}, {"boxes": [[0.1, 0.1, 0.2, 0.2]]}, "target's boxes in pixels, but none reaches beyond 1"),
-    "normalised boxes": ([MANY], {}, "predictions' boxes lie between 0 and 1, the targets' do not"),
+    "normalised boxes": ([MANY], {}, "predictions' boxes are between 0 and 1, the targets' are not"),
     "size of three": ({}, {"image_size": (3, 100, 320)}, "image_size to be width, height"),
     "two sizes": (
         {},
         {"size": (80, 90), "orig_size": (160, 180)},
-        "two sizes, orig_size 180 x 160 and size 90 x 80; give the one that boxes are in as image_size",
+        "two sizes, orig_size 180 x 160 and size 90 x 80; give the size that boxes refer to as image_size",
     ),
     "masks of another size": (
         {},

@@ -71,7 +71,7 @@ def test_boxes_may_fill_a_wide_image() -> None:
     found = from_detectron2(instances(pred_boxes=Boxes(Tensor(wide))), classes=CLASSES, image_ids=7)
     np.testing.assert_array_equal(found.boxes, wide)
     tall = np.array([[0.0, 0, 64, 80], [5, 5, 30, 40]])
-    with pytest.raises(InputError, match="boxes reach to 64, 80 in an image of 80 x 64"):
+    with pytest.raises(InputError, match="inside the image of 80 x 64, but they reach 64, 80"):
         from_detectron2(instances(pred_boxes=Boxes(Tensor(tall))), classes=CLASSES, image_ids=7)
 
 
@@ -102,15 +102,15 @@ def test_sigmoids_of_instances_are_limited_by_choice() -> None:
 @pytest.mark.parametrize(
     ("changes", "arguments", "match"),
     [
-        ({"pred_classes": Tensor([18, 1])}, {}, "category ids of a data set are not pred_classes"),
+        ({"pred_classes": Tensor([18, 1])}, {}, "category ids of a dataset are not pred_classes"),
         ({"pred_classes": Tensor([-1, 1])}, {}, "count in 3 classes from 0, but got -1"),
         ({"pred_boxes": None}, {}, "expected instances, but got Instances without pred_boxes"),
-        ({"pred_boxes": Boxes(BOXES * 4)}, {}, "boxes reach to 200, 240 in an image of 80 x 64; scale boxes"),
-        ({"pred_boxes": Boxes(BOXES / 100)}, {}, "these are shares of the image"),
+        ({"pred_boxes": Boxes(BOXES * 4)}, {}, "inside the image of 80 x 64, but they reach 200, 240; scale boxes"),
+        ({"pred_boxes": Boxes(BOXES / 100)}, {}, "they look normalised"),
         ({"scores": Tensor([3.0, -2.0])}, {}, "these look like logits"),
         ({}, {"probs": PROBS[:, [3, 0, 1, 2]]}, "expected the last of 4 columns to be background, but the first one"),
         ({}, {"probs": PROBS[:1]}, "got 2 boxes, but 1 label_probs"),
-        ({}, {"probs": np.full((2, 9), 0.1)}, "perhaps with background last, but got 2 x 9"),
+        ({}, {"probs": np.full((2, 9), 0.1)}, "optionally with background last, but got 2 x 9"),
         ({}, {"image_ids": None}, "give image_ids="),
         ({"pred_boxes_covariance": Tensor(np.tile(np.tril(COVARIANCE), (2, 1, 1)))}, {}, r"L: give L @ L.T"),
     ],
@@ -158,8 +158,8 @@ def test_lists_of_arrays_of_mmdet_2() -> None:
         ({"labels": Tensor([1, 3])}, "expected labels to count in 3 classes from 0, but got 3"),
         ({"labels": Tensor([1, -1])}, "expected labels to count in 3 classes from 0, but got -1"),
         ({"scores": None}, "but got DetDataSample without scores; give what inference_detector"),
-        ({"bboxes": Tensor(BOXES * 3)}, "in an image of 80 x 64; give boxes of the original image: rescale=True"),
-        ({"bboxes": Tensor(BOXES / 64)}, "these are shares of the image"),
+        ({"bboxes": Tensor(BOXES * 3)}, "but they reach 150, 180; give boxes of the original image: rescale=True"),
+        ({"bboxes": Tensor(BOXES / 64)}, "they look normalised"),
         ({"bboxes": Tensor(BOXES[:1])}, "got 1 boxes, but 2 scores"),
     ],
 )
@@ -304,10 +304,10 @@ def test_ellipses_are_drawn_where_the_covariances_say() -> None:
 
 
 def test_plain_boxes_and_heatmaps_have_no_ellipses() -> None:
-    with pytest.raises(InputError, match="these boxes have no covariances"):
+    with pytest.raises(InputError, match="expected boxes with covariances"):
         to_supervision_key_points(table().replace(covariances=None))
     heatmap = table()[:1].replace(heatmaps=(np.zeros((4, 4)),))
-    with pytest.raises(InputError, match="supervision cannot hold heatmaps"):
+    with pytest.raises(InputError, match="supervision does not support heatmaps"):
         to_supervision(heatmap)
     with pytest.raises(InputError, match=r"write to_supervision\(found, image_id\)"):
         to_supervision(held())
@@ -339,9 +339,9 @@ def test_detections_may_know_their_images() -> None:
         ({}, {"classes": None}, "give classes=, all names that class_id counts in"),
         ({}, {"classes": ("dog", "cat", "cup")}, "class_id 1 is 'cat' in classes, but 'dog' in the detections"),
         ({}, {"classes": ("cup", "dog")}, "expected class_id to count in 2 classes from 0, but got 2"),
-        ({"confidence": None}, {}, "expected detections with a confidence; annotations are no detections"),
+        ({"confidence": None}, {}, "expected detections with a confidence; annotations have none"),
         ({"class_id": None, "data": {}}, {}, "expected detections with a class_id"),
-        ({"xyxy": np.array([[0, 0, 0.5, 0.5], [0, 0, 1, 1.0]])}, {}, "these are shares of the image"),
+        ({"xyxy": np.array([[0, 0, 0.5, 0.5], [0, 0, 1, 1.0]])}, {}, "they look normalised"),
         ({"confidence": np.array([5.0, -3.0])}, {}, "these look like logits"),
         ({"data": {"label_probs": np.full((2, 4), 0.2)}}, {}, "expected scores of all classes of shape 2 x 3"),
         ({}, {"image_ids": None}, "give image_ids="),

@@ -115,14 +115,14 @@ def test_empty_images_and_none() -> None:
         ({"boxes": np.array([[50, 20, 10, 60.0], [0, 0, 9, 9]])}, "expected x1 <= x2"),
         ({"boxes": np.zeros((2, 5))}, "expected boxes of shape N x 4, but got 2 x 5"),
         ({"scores": None}, None),
-        ({"label_probs": np.full((2, 7), 0.1)}, "perhaps with background first, but got 2 x 7"),
+        ({"label_probs": np.full((2, 7), 0.1)}, "optionally with background first, but got 2 x 7"),
     ],
 )
 def test_mistakes_are_named(changes: dict[str, Any], match: str | None) -> None:
     made = output(**changes)
     if made["scores"] is None:
         del made["scores"]
-        match = "what a detector is trained on: use truth_from_torchvision"
+        match = "a training target: use truth_from_torchvision"
     with pytest.raises(InputError, match=match):
         from_torchvision(made, classes=CLASSES, image_ids=7)
 
@@ -138,7 +138,7 @@ def test_losses_are_no_detections() -> None:
         (["7", "9"], "but got the text '7'"),
         ([7], "got outputs of 2 images, but 1 image ids"),
         (7, "got outputs of 2 images, but 1 image ids"),
-        ([7, 7], "image 7: stands for several outputs"),
+        ([7, 7], "image 7: several outputs have this image id"),
         ([7.5, 8], "whole numbers"),
         ([True, False], "image_ids to be numbers, but got bool"),
         (None, "give image_ids="),
@@ -189,10 +189,10 @@ def test_truth_of_empty_images() -> None:
 @pytest.mark.parametrize(
     ("changes", "sizes", "match"),
     [
-        ({}, None, "image 7: the size of this image is not known; give image_sizes="),
+        ({}, None, "image 7: the size of this image is unknown; give image_sizes="),
         ({"labels": np.array([0, 1])}, (64, 64), "label 0 is background"),
         ({"labels": np.array([1])}, (64, 64), "got 2 boxes, but 1 labels"),
-        ({"boxes": np.array([[0, 0, 0.9, 0.4], [0, 0, 1, 1.0]])}, (48, 100), "these are shares of the image"),
+        ({"boxes": np.array([[0, 0, 0.9, 0.4], [0, 0, 1, 1.0]])}, (48, 100), "they look normalised"),
         ({"masks": np.ones((1, 64, 64), bool)}, None, "expected masks of shape 2 x H x W, but got 1 x 64 x 64"),
         ({"iscrowd": np.array([1])}, (64, 64), "got 2 boxes, but 1 iscrowd"),
     ],
@@ -203,7 +203,7 @@ def test_mistakes_in_targets_are_named(changes: dict[str, Any], sizes: Any, matc
 
 
 def test_background_in_the_middle_and_no_class() -> None:
-    with pytest.raises(InputError, match=r"background .'background'. stands in the middle"):
+    with pytest.raises(InputError, match=r"background .'background'. is in the middle"):
         from_torchvision(output(), classes=["cup", "background", "dog"], image_ids=7)
-    with pytest.raises(InputError, match="an object is of N/A"):
+    with pytest.raises(InputError, match="an object has the label of N/A"):
         truth_from_torchvision(target(), classes=CATEGORIES, image_sizes=(64, 64))

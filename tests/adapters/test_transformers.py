@@ -219,10 +219,10 @@ HALF = {"intermediate_predicted_corners": np.zeros((1, 1, 5, 132)), "initial_ref
 D_FINE = settings(model_type="d_fine", up=0.5, reg_scale=4.0)
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no sizes": ({"image_sizes": None}, "give image_sizes=truth, or .width, height."),
-    "unknown image": ({"image_sizes": {8: (9, 9)}}, "image 7: the size of this image is not known"),
+    "unknown image": ({"image_sizes": {8: (9, 9)}}, "image 7: the size of this image is unknown"),
     "swapped": ({"target_sizes": [(100, 50)]}, r"target_sizes says 50 x 100 .*target_sizes are \(height, width\)"),
     "sizes differ": ({"target_sizes": [(9, 8)]}, "give one of them"),
-    "mapping as target": ({"target_sizes": {7: (9, 8)}, "image_sizes": None}, "others go to image_sizes="),
+    "mapping as target": ({"target_sizes": {7: (9, 8)}, "image_sizes": None}, "use image_sizes= for others"),
     "ids missing": ({"image_ids": None}, "give image_ids="),
     "no config": ({"config": None, "classes": CLASSES}, "the kind of head is not known; give config=model.config, or"),
     "no names": ({"config": None}, "names of classes are not known"),
@@ -249,7 +249,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "sizes of 0": ({"image_sizes": (0, 50)}, "image sizes above 0"),
     "processed shares": (
         {"outputs": [{"scores": [0.5], "labels": [1], "boxes": [[0.1, 0.1, 0.5, 0.9]]}]},
-        "none of 1 reaches beyond 1: these are shares of the image",
+        "none of 1 reaches beyond 1: they look normalised",
     ),
 }
 

@@ -65,7 +65,7 @@ def test_folders_tell_images_of_one_name_apart() -> None:
     )
     both = [result(ROWS, "photos/b/1.jpg"), result(ROWS, "photos/a/1.jpg")]
     assert from_ultralytics(both, truth=dataset).image_ids.tolist()[:: len(ROWS)] == [6, 5]
-    with pytest.raises(InputError, match=r"the truth has no image called '1\.jpg', or several; give image_ids"):
+    with pytest.raises(InputError, match=r"the ground truth has no image called '1\.jpg', or several; give image_ids"):
         from_ultralytics(result(ROWS, "photos/1.jpg"), truth=dataset)
 
 
@@ -88,20 +88,24 @@ def test_ids_by_name_by_number_or_given() -> None:
 
 BOXLESS = {"boxes": None}
 MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "photo in memory": (result(ROWS, "image0.jpg"), {}, "'image0.jpg' is no number; give image_ids.*or truth="),
+    "photo in memory": (
+        result(ROWS, "image0.jpg"),
+        {},
+        "a number as the file name, but got 'image0.jpg'; give image_ids.*or truth=",
+    ),
     "unknown name": (
         result(ROWS),
         {"truth": probox.Dataset(classes=[], image_ids=[1], widths=[9], heights=[9], file_names=["a.jpg"])},
-        "the truth has no image called '000000000139.jpg'",
+        "the ground truth has no image called '000000000139.jpg'",
     ),
-    "the same image": ([result(ROWS), result(ROWS)], {}, "image 139: stands for several outputs"),
+    "the same image": ([result(ROWS), result(ROWS)], {}, "image 139: several outputs have this image id"),
     "ids of others": ([result(ROWS)], {"image_ids": [1, 2]}, "got outputs of 1 images, but 2 image ids"),
     "ids in words": (result(ROWS), {"image_ids": ["a"]}, "but got the text 'a'"),
-    "oriented": (result(ROWS, obb=Of(), **BOXLESS), {}, "oriented boxes, which PDQ does not know"),
-    "classified": (result(ROWS, probs=Of(), **BOXLESS), {}, "classifies the image as a whole"),
+    "oriented": (result(ROWS, obb=Of(), **BOXLESS), {}, "oriented boxes, which PDQ does not support"),
+    "classified": (result(ROWS, probs=Of(), **BOXLESS), {}, "is of a classification model"),
     "no result": (Of(orig_shape=(1, 1)), {}, "result 0 to have boxes, but got SimpleNamespace"),
     "a number": (7, {}, "expected Ultralytics' results, but got int"),
-    "nothing": ([], {}, "not one result to take class names from"),
+    "nothing": ([], {}, "at least one result, to take class names from"),
     "other names": ([result(ROWS), result(ROWS, "1.jpg", names={0: "x", 1: "y", 2: "z"})], {}, "other class names"),
     "too few names": (result(ROWS), {"classes": ["cup"]}, "names of the model's 3 classes, but got 1"),
     "names with gaps": (result(ROWS, names={0: "cup", 7: "dog"}), {}, r"the classes 0 to 1, but got \[0, 7\]"),

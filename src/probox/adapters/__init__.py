@@ -1,4 +1,4 @@
-"""What detector frameworks hold in memory, as tables: objects are taken by their shape, and no framework is imported.
+"""Adapters: outputs of detector frameworks as tables. No framework is imported; types are recognized by attributes.
 
 >>> from probox.adapters import from_torchvision
 >>> output = {"boxes": [[10, 20, 50, 60]], "labels": [2], "scores": [0.8]}

@@ -24,7 +24,7 @@ from probox.tables.table import to_numpy
 
 Reader = Callable[[Any, Any], tuple[Any, Any]]
 HOMES = ("lightning.pytorch.callbacks", "pytorch_lightning.callbacks")
-"""Where Lightning keeps the class of callbacks, under its two names."""
+"""Modules that define Lightning's base class of callbacks, under both names of the package."""
 
 
 def lightning_callback(
@@ -36,19 +36,24 @@ def lightning_callback(
 ) -> Any:
     """Return a Lightning callback that logs PDQ of every validation as ``val_PDQ``, and of every test as ``test_PDQ``.
 
-    ``validation_step`` returns ``{"preds": preds, "target": target}``, lists of torchvision's dictionaries as
-    `probox.PDQ.update` takes them; or `read` makes them of what it returns. Lightning is the caller's: it must be
-    imported before.
+    ``validation_step`` must return ``{"preds": preds, "target": target}``, lists of torchvision's dictionaries as
+    `probox.PDQ.update` takes them. With `read`, it may return anything. Import Lightning before the call.
 
     Parameters
     ----------
     metric : PDQ, optional
-        What to measure with; it stays as it is, each set of images has a copy. Default: ``PDQ()``.
+        Configuration of the metric. It is copied for each data loader and not modified. Default: ``PDQ()``.
     log : sequence of str
-        Which numbers to log, by their names in `probox.Evaluation.summary`.
+        Names of the numbers to log, as in `probox.Evaluation.summary`.
     read : callable, optional
-        Takes the output of a step and its batch, returns predictions and targets.
+        Takes the output of a step and its batch; returns predictions and targets.
     prog_bar : bool
+        Show the numbers beside the progress bar.
+
+    Returns
+    -------
+    lightning.Callback
+        The callback. Its ``results`` hold the evaluations of the last validation or test, one per data loader.
         Show the numbers beside the progress bar.
 
     Examples
@@ -78,7 +83,7 @@ def _check_names(log: Sequence[str], metric: PDQ) -> tuple[str, ...]:
 
 
 def _make_callback(home: str, fields: dict[str, Any]) -> Any:
-    """Return the callback; also brings it back from another process."""
+    """Return the callback; a module-level function, because `PDQHooks.__reduce__` unpickles with it."""
     callback = _class_on(import_module(home).Callback)()
     vars(callback).update({"metrics": [], "results": [], "home": home} | fields)
     return callback
@@ -86,7 +91,7 @@ def _make_callback(home: str, fields: dict[str, Any]) -> Any:
 
 @cache
 def _class_on(base: Any) -> Any:
-    """Return the callback's class, made once: Lightning wants one that is derived from its own."""
+    """Return the callback's class, created once: Lightning requires a subclass of its own base class."""
     return type("PDQCallback", (PDQHooks, base), {"__doc__": PDQHooks.__doc__})
 
 
@@ -153,45 +158,45 @@ class PDQHooks:
 
     def _end(self, trainer: Any, pl_module: Any, stage: str) -> None:
         for metric in self.metrics:
-            metric.sync()  # every process comes by here, also one without images
+            metric.sync()  # collective: every process must call it, also one without images
         self.results = [metric.result() for metric in self.metrics]
         if trainer.sanity_checking:
-            return  # a few batches say nothing
+            return  # the few batches of the sanity check are not representative
         for loader, metric in enumerate(self.metrics):
             numbers = metric.compute()
             suffix = f"/dataloader_idx_{loader}" if len(self.metrics) > 1 else ""
             named = {f"{stage}_{name}{suffix}": numbers[name] for name in self.log_names}
-            # All processes have the same numbers: nothing to reduce.
+            # sync() gave all processes the same numbers, so Lightning must not reduce them.
             pl_module.log_dict(named, prog_bar=self.prog_bar, sync_dist=False, add_dataloader_idx=False)
 
 
 DECIMALS = 2
-"""Of a pixel. Labels are shares of the image with six digits and single precision; an object that ends with pixel 58
-must not end at 58.00003, where one more begins."""
+"""Decimals of a pixel that are kept. Labels are fractions of the image in single precision with six digits: without
+rounding, an object that ends at pixel 58 would end at 58.00003 and cover one pixel more."""
 Self = TypeVar("Self", bound="UltralyticsPDQ")
 
 
 class UltralyticsPDQ:
     """Logs PDQ in every validation of an Ultralytics model: two lines before ``model.train(...)``.
 
-    PDQ stands as ``metrics/PDQ`` in the trainer's metrics, so in ``results.csv``, its plot, and whatever else
-    Ultralytics logs to.
+    PDQ is added to the trainer's metrics as ``metrics/PDQ``. It therefore appears in ``results.csv``, its plot, and all
+    loggers of Ultralytics.
 
     Parameters
     ----------
     score_threshold : float
-        Count detections with a higher score. Validation keeps those above 0.001, which costs mAP nothing and PDQ
-        nearly everything; 0.25 is what prediction keeps.
+        Count detections with a higher score. Validation keeps scores above 0.001. This hardly changes mAP, but lowers
+        PDQ to almost 0. Prediction keeps scores above 0.25.
     uncertainty : {None, "none", "nms-clusters", "edge-distribution"}
-        None: the validator's own detections, one label each. Otherwise what the head knows and validation throws away,
-        from the same forward pass: all classes' probabilities, and corners that are certain (``none``), as spread as
-        the candidates of a detection, or as the head's own edge distributions.
+        None: the validator's own detections, with one label each. Otherwise detections from the head's raw output of
+        the same forward pass, with the probabilities of all classes, and corner covariances: zero (``none``), of the
+        candidates that NMS merged (``nms-clusters``), or of the head's own edge distributions (``edge-distribution``).
     border : {"keep", "pin"}
-        Edges at the image border: keep their estimated std, or pin it, as `probox.detect.Options` has it.
+        Edges at the image border: keep their estimated std, or set it to 0, as in `probox.detect.Options`.
     log : sequence of str
-        Which numbers to log, by their names in `probox.Evaluation.summary`.
+        Names of the numbers to log, as in `probox.Evaluation.summary`.
     **options
-        As for `probox.PDQ`, such as ``preset="paper"``.
+        Options of `probox.PDQ`, such as ``preset="paper"``.
 
     Examples
     --------
@@ -213,7 +218,7 @@ class UltralyticsPDQ:
         log: Sequence[str] = ("PDQ",),
         **options: Any,
     ) -> None:
-        # More than Ultralytics' own limit of 300 are never kept of an image.
+        # 300 is Ultralytics' own limit of detections per image.
         self._choice = Options(
             score_threshold=score_threshold, uncertainty=uncertainty or "none", border=border, max_detections=300
         )
@@ -233,7 +238,22 @@ class UltralyticsPDQ:
         """The numbers of every validation so far. Training ends with one more, of the best weights."""
 
     def attach(self: Self, model: Any) -> Self:
-        """Add the callbacks to a model, or to a trainer or validator; return itself."""
+        """Add the callbacks to a model, trainer or validator.
+
+        Parameters
+        ----------
+        model : ultralytics.YOLO, trainer or validator
+            Any object with ``add_callback``.
+
+        Returns
+        -------
+        UltralyticsPDQ
+            This object.
+
+        Examples
+        --------
+        >>> pdq = UltralyticsPDQ().attach(YOLO("yolo11n.pt"))                        # doctest: +SKIP
+        """
         if not callable(getattr(model, "add_callback", None)):
             raise InputError(
                 f"expected an Ultralytics model, but got {type(model).__name__}", remedy='give YOLO("yolo11n.pt")'
@@ -243,22 +263,57 @@ class UltralyticsPDQ:
         return self
 
     def callbacks(self) -> dict[str, Any]:
-        """Return the callbacks by their events, for ``add_callback``."""
+        """Return the callbacks by event, for ``add_callback``.
+
+        Returns
+        -------
+        dict of str to callable
+            Event names of Ultralytics, and the callbacks.
+
+        Examples
+        --------
+        >>> list(UltralyticsPDQ().callbacks())
+        ['on_pretrain_routine_end', 'on_val_start']
+        """
         return {"on_pretrain_routine_end": self.on_pretrain_routine_end, "on_val_start": self.on_val_start}
 
     def on_pretrain_routine_end(self, trainer: Any) -> None:
-        """Make room in the first rows of ``results.csv``, which are written in the order of these keys."""
+        """Add the keys of PDQ to the trainer's metrics before those of losses: they are the columns of ``results.csv``.
+
+        Parameters
+        ----------
+        trainer : ultralytics.engine.trainer.BaseTrainer
+            The trainer. Processes without metrics are left unchanged.
+
+        Examples
+        --------
+        >>> from types import SimpleNamespace
+        >>> trainer = SimpleNamespace(metrics={"metrics/mAP50": 0, "val/box_loss": 0})
+        >>> UltralyticsPDQ().on_pretrain_routine_end(trainer)
+        >>> list(trainer.metrics)
+        ['metrics/mAP50', 'metrics/PDQ', 'val/box_loss']
+        """
         metrics = getattr(trainer, "metrics", None)
         if not isinstance(metrics, dict):
-            return  # a process that writes nothing
+            return  # only the main process writes results.csv
         own = {f"metrics/{name}": 0 for name in self._log}
         first = {key: value for key, value in metrics.items() if not key.startswith("val/") and key not in own}
         trainer.metrics = first | own | {key: value for key, value in metrics.items() if key.startswith("val/")}
 
     def on_val_start(self, validator: Any) -> None:
-        """Begin a validation: see its predictions, and add to its numbers."""
+        """Start a validation: wrap the validator's methods that see predictions and return numbers.
+
+        Parameters
+        ----------
+        validator : ultralytics.engine.validator.BaseValidator
+            The validator of this validation.
+
+        Examples
+        --------
+        >>> model.add_callback("on_val_start", UltralyticsPDQ().on_val_start)        # doctest: +SKIP
+        """
         self._metric, self._candidates = None, None
-        # Callbacks are given neither predictions nor batches, so the validator's own methods are asked.
+        # Ultralytics passes neither predictions nor batches to callbacks, so the validator's methods are wrapped.
         for name, around in (
             ("postprocess", self._around_postprocess),
             ("update_metrics", self._around_update),
@@ -278,7 +333,7 @@ class UltralyticsPDQ:
         return original(preds, batch)
 
     def _around_gather(self, validator: Any, original: Any) -> Any:
-        self._current_metric(validator).sync()  # every process comes by here, also one without images
+        self._current_metric(validator).sync()  # collective: every process must call it, also one without images
         return original()
 
     def _around_stats(self, validator: Any, original: Any) -> Any:
@@ -325,13 +380,14 @@ class UltralyticsPDQ:
     def _head_predictions(
         self, validator: Any, placements: Sequence[Placement], size: tuple[int, int]
     ) -> list[dict[str, Any]]:
-        """Return detections with all that the head knows."""
+        """Return detections with the head's uncertainty."""
         classes = names_of(validator.names)
         try:
             candidates: list[Candidates] = yolo_candidates(self._candidates, size, len(classes), placements)
         except (AttributeError, IndexError, KeyError, TypeError):
             raise InputError(
-                "this head keeps its candidates to itself", remedy="leave uncertainty out, for the validator's own"
+                "the head's candidates are not available",
+                remedy="omit uncertainty= to use the validator's own detections",
             ) from None
         family = yolo_traits(classes, edges=candidates[0].covariances is not None)
         found = [
@@ -346,7 +402,7 @@ class UltralyticsPDQ:
 
 
 class _Watched:
-    """A validator's method, and what happens around it."""
+    """A validator's method, wrapped by a callback."""
 
     def __init__(self, watched_by: UltralyticsPDQ, around: Any, validator: Any, original: Any) -> None:
         self.watched_by = watched_by
@@ -359,7 +415,7 @@ class _Watched:
 
 
 def _watches(callback: UltralyticsPDQ, method: Any) -> bool:
-    """Return whether this callback is among those around a method: a model may have several."""
+    """Return whether this callback already wraps a method; several callbacks may wrap the same one."""
     while isinstance(method, _Watched):
         if method.watched_by is callback:
             return True
@@ -371,17 +427,17 @@ def _prediction(given: Mapping[str, Any], placement: Placement, score: float) ->
     """Return the validator's own predictions of an image, in its pixels."""
     boxes = to_numpy(given["bboxes"], "bboxes").astype(np.float64)
     if boxes.ndim != 2 or boxes.shape[1] != 4:
-        raise InputError("expected boxes with two corners", remedy="PDQ does not know oriented boxes")
+        raise InputError("expected boxes with two corners", remedy="PDQ does not support oriented boxes")
     scores = to_numpy(given["conf"], "conf").astype(np.float64)
     labels = to_numpy(given["cls"], "cls").astype(np.int64)
     placed = clip_boxes(placement.boxes_to_image(boxes), placement.image_size)
-    # Weights that have learnt nothing may turn boxes inside out, and those outside the image have nothing in it.
+    # Untrained weights may give boxes with exchanged corners; boxes outside the image are empty after clipping.
     kept = (scores > score) & (placed[:, 2:] > placed[:, :2]).all(axis=1)
     return {"boxes": placed[kept], "scores": np.minimum(scores[kept], 1.0), "labels": labels[kept]}
 
 
 def _image_ids(validator: Any) -> dict[str, int]:
-    """Return the ids of a validator's image files: their numbers, or, if one has none of its own, 0, 1, 2..."""
+    """Return image ids by file: the numbers in the file names, or 0, 1, 2, ... if these are not unique numbers."""
     files = [str(name) for name in getattr(getattr(validator.dataloader, "dataset", None), "im_files", ())]
     stems = [PurePath(name).stem for name in files]
     numbers = [int(stem) for stem in stems if re.fullmatch(r"[0-9]{1,18}", stem)]

@@ -1,4 +1,4 @@
-"""torchvision's dictionaries as tables: what its detectors return, and what they are trained on."""
+"""torchvision's dictionaries as tables: outputs of its detectors, and their training targets."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from probox.tables.table import check_classes, frozen, to_numpy
 
 ENTRIES = ("boxes", "labels", "scores", "label_probs", "covariances")
 UNCERTAIN, NEAR = ("std", "stds", "var", "covars", "variances"), 0.8
-"""What others call uncertainty, and how alike two names are of which one is misspelt."""
+"""Other names for uncertainty, and the least similarity of a misspelt entry to the intended one."""
 
 
 Size = tuple[int, int]
 SIZE_KEYS = {"image_size": True, "orig_size": False, "size": False}
-"""Where a target says how large its image is, and whether width comes first; DETR's sizes are height, width."""
+"""Entries of a target with the image's size, and whether width comes first; DETR's sizes are (height, width)."""
 OUTSIDE = 1.1
-"""Boxes that reach so many times the image's size are no objects at its border."""
+"""Boxes beyond this multiple of the image's size are not merely objects at its border."""
 ORDER = "image_size and image_sizes are (width, height); orig_size and size are (height, width)"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelNaming:
-    """What labels count in, and where background stands among probabilities."""
+    """Meaning of label numbers, and the position of background among probabilities."""
 
     names: tuple[str, ...] | None
-    """Names of labels `first_label`, `first_label` + 1, ..., without background; None where they are unknown."""
+    """Names of labels `first_label`, `first_label` + 1, ..., without background; None if unknown."""
     first_label: int
     background: Literal["first", "last"] | None
     zero: str = "leave background out"
-    """What to do about labels of background, and below about labels out of range."""
+    """Remedy for background labels; `beyond` and `next_beyond`: for labels out of range, and for the next number."""
     beyond: str = "check the order and number of classes"
     next_beyond: str | None = None
 
     @property
     def columns(self) -> Ints:
-        """Return the column that each name gets; -1 for what is no class."""
+        """Return the column of each name; -1 for a name that is not a class."""
         real = np.array([name != NO_CLASS for name in self.names or ()], bool)
         return np.where(real, np.cumsum(real) - 1, -1)
 
@@ -66,7 +66,7 @@ class LabelNaming:
         return None if self.names is None else tuple(name for name in self.names if name != NO_CLASS)
 
     def columns_at(self, labels: Any, rows: int, whose: str) -> Ints:
-        """Return the columns that labels mean; -1 for what is no class."""
+        """Return the columns of labels; -1 for a label that is not a class."""
         numbers = column_of(labels, rows, "labels", np.int64)
         if not rows:
             return numbers
@@ -74,7 +74,7 @@ class LabelNaming:
         last = None if self.names is None else first + len(self.names) - 1
         nothing = 0 if first else None if self.background != "last" or last is None else last + 1
         if nothing is not None and (numbers == nothing).any():
-            raise InputError(f"label {nothing} is background, which is no object", remedy=self.zero)
+            raise InputError(f"label {nothing} is background, expected the label of an object", remedy=self.zero)
         if last is None:
             if low < first:
                 raise InputError(f"expected {whose} labels to begin at {first}, but got {low}")
@@ -90,7 +90,7 @@ class LabelNaming:
 
 
 def split_background(classes: Sequence[str]) -> tuple[tuple[str, ...], Literal["first", "last"] | None]:
-    """Return names without background, and where it stood.
+    """Return names without background, and the position of background.
 
     >>> split_background(["__background__", "cup"])
     (('cup',), 'first')
@@ -103,12 +103,12 @@ def split_background(classes: Sequence[str]) -> tuple[tuple[str, ...], Literal["
         return names[1:], "first"
     if len(at) == 1 and at[0] == len(names) - 1:
         return names[:-1], "last"
-    raise InputError(f"background ({names[at[-1]]!r}) stands in the middle of classes", remedy="put it first")
+    raise InputError(f"background ({names[at[-1]]!r}) is in the middle of classes", remedy="put it first")
 
 
 @contextmanager
 def of_image(image: int | None, entry: str | None = None) -> Iterator[None]:
-    """Say whose image it was when something inside is wrong."""
+    """Add the image id to errors raised inside."""
     try:
         yield
     except InputError as error:
@@ -121,7 +121,7 @@ def of_image(image: int | None, entry: str | None = None) -> Iterator[None]:
 
 
 def expect_entries(given: Any, name: str, keys: Sequence[str], *, no_scores: str | None = None) -> None:
-    """Raise unless this is a dictionary with these entries; `label_probs` tell labels and scores as well."""
+    """Raise unless this is a dictionary with these entries; `label_probs` stand in for labels and scores."""
     remedy: str | None = f"give a list with a dictionary for each image: {', '.join(keys)}"
     if not isinstance(given, Mapping):
         raise InputError(f"expected {name} to be a dictionary, but got {type(given).__name__}", remedy=remedy)
@@ -150,7 +150,7 @@ def column_of(values: Any, rows: int, name: str, dtype: Any) -> Array:
 
 
 def image_id_of(holder: Any) -> int | None:
-    """Return the id that an image says itself."""
+    """Return the `image_id` entry of an output or target; None without one."""
     given = holder.get("image_id") if isinstance(holder, Mapping) else None
     if given is None:
         return None
@@ -164,9 +164,9 @@ def image_id_of(holder: Any) -> int | None:
 
 
 def corners_of(given: Any, whose: str, box_format: BoxFormat) -> tuple[Floats, Floats | None]:
-    """Return boxes as corners, and their widths and heights where these are said."""
+    """Return boxes as corners, and their widths and heights if the format has them."""
     boxes = frozen(to_numpy(given, "boxes"), np.float64, (-1, 4), "boxes")
-    # torchvision's own type of boxes says what its four numbers are.
+    # torchvision's BoundingBoxes state their own format.
     stated: Any = getattr(getattr(given, "format", None), "name", box_format).lower()
     check_box_format(stated)
     corners, extents = boxes_from(boxes, stated, None)
@@ -174,7 +174,7 @@ def corners_of(given: Any, whose: str, box_format: BoxFormat) -> tuple[Floats, F
     if len(turned):
         raise InputError(
             f"expected x1 <= x2 and y1 <= y2 in {whose} boxes, but got {corners[turned[0]].tolist()}",
-            remedy=f'boxes are read as "{stated}": is that what they are (box_format=)?',
+            remedy=f'boxes were read as "{stated}"; check box_format=',
         )
     return corners, extents
 
@@ -182,7 +182,7 @@ def corners_of(given: Any, whose: str, box_format: BoxFormat) -> tuple[Floats, F
 def read_found(
     given: Mapping[str, Any], naming: LabelNaming, box_format: BoxFormat, covariance_format: BoxFormat | None
 ) -> ImageRows:
-    """Return what one image's dictionary of predictions says."""
+    """Return the rows of one image's dictionary of predictions."""
     whose = "the predictions'"
     _check_spelling(given)
     boxes, extents = corners_of(given["boxes"], whose, box_format)
@@ -196,7 +196,7 @@ def read_found(
         check_scores(stated)
     every = None
     if probs is not None:
-        every = np.array(to_numpy(probs, "label_probs"))  # a copy of our own
+        every = np.array(to_numpy(probs, "label_probs"))  # copied, because the caller may reuse the buffer
         if every.size == 0 and count == 0:
             every = np.zeros((0, len(naming.classes or ())))
         check_scores(every, "label_probs")
@@ -220,7 +220,7 @@ def read_found(
 
 
 def _check_spelling(given: Mapping[str, Any]) -> None:
-    """Raise for a misspelt entry, which would be ignored."""
+    """Raise for a misspelt entry, which would otherwise be ignored."""
     for key in given:
         meant = ["covariances"] if key in UNCERTAIN else get_close_matches(str(key), ENTRIES, 1, NEAR)
         if meant and key not in ENTRIES and given.get(meant[0]) is None:
@@ -228,11 +228,11 @@ def _check_spelling(given: Mapping[str, Any]) -> None:
 
 
 def _with_columns(rows: ImageRows, naming: LabelNaming) -> ImageRows:
-    """Return rows with probabilities of classes alone; without labels and scores, the largest are."""
+    """Return rows with class probabilities only; missing labels and scores are those of the largest probability."""
     probs, count = rows.label_probs, len(rows.boxes)
     assert probs is not None
     if naming.names is not None and naming.classes is not None:
-        # Labels count in all names here, as probabilities do.
+        # Here labels count in all names, "N/A" included, as probabilities do.
         of_names = np.append(np.flatnonzero(naming.columns >= 0), -1)
         whole = rows if rows.labels is None else dataclasses.replace(rows, labels=of_names[rows.labels])
         probs = whole.without_background(len(naming.names), naming.background).label_probs
@@ -263,25 +263,25 @@ class Target:
     areas: Floats
     crowd: Bools
     empty: int
-    """How many masks had no pixel; these objects are left out."""
+    """Number of objects left out because their masks have no pixels."""
 
 
 def read_target(
     given: Mapping[str, Any], naming: LabelNaming, box_format: BoxFormat = "xyxy", size: Size | None = None
 ) -> Target:
-    """Return what one image's target says; a `size` that is given goes before its own."""
+    """Return the objects of one image's target; `size` takes precedence over the target's own size."""
     boxes, extents = corners_of(given["boxes"], "the target's", box_format)
     count = len(boxes)
     labels = naming.columns_at(given["labels"], count, "the target's")
     if (labels < 0).any():
-        raise InputError(f"an object is of {NO_CLASS}, which is no class", remedy="leave it out")
+        raise InputError(f"an object has the label of {NO_CLASS}, expected a class", remedy="remove the object")
     flags = _flags(given.get("masks"), count)
     size = _size(given, flags, size)
     _check_boxes(boxes, size)
     areas, crowd = given.get("area"), given.get("iscrowd")
-    with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected by the table, in words
+    with np.errstate(over="ignore", invalid="ignore"):  # the table reports such boxes with a better message
         sides = extents_of(boxes) if extents is None else extents
-        usual = sides.prod(axis=1)  # as torchmetrics has it
+        usual = sides.prod(axis=1)  # default of torchmetrics
     kept = np.arange(count) if flags is None or not count else np.flatnonzero(flags.any(axis=(1, 2)))
     return Target(
         image_id=image_id_of(given),
@@ -297,7 +297,7 @@ def read_target(
 
 
 def truth_of(dataset: Dataset, targets: Sequence[Target]) -> GroundTruth:
-    """Return the objects of images, which are in the order of the data set."""
+    """Return the ground truth of images, which must be in the order of the dataset."""
     masks = []
     for target, shape in zip(targets, dataset.shapes, strict=True):
         shapes = np.broadcast_to(shape, (len(target.boxes), 2))
@@ -322,7 +322,7 @@ def truth_of(dataset: Dataset, targets: Sequence[Target]) -> GroundTruth:
 
 
 def _check_swapped(dataset: Dataset, targets: Sequence[Target]) -> list[Note]:
-    """Return a warning if boxes of most images reach far outside, but would fit with width and height exchanged."""
+    """Return a warning if most images' boxes reach far outside, but would fit with width and height exchanged."""
     reach = np.array([target.boxes[:, 2:].max(axis=0, initial=0.0) for target in targets]).reshape(-1, 2)
     sizes = dataset.shapes.astype(np.float64)
     outside = (reach > OUTSIDE * sizes + 1).any(axis=1) & (reach <= sizes[:, ::-1] + 1).all(axis=1)
@@ -333,7 +333,7 @@ def _check_swapped(dataset: Dataset, targets: Sequence[Target]) -> list[Note]:
 
 
 def _flags(masks: Any, rows: int) -> Bools | None:
-    """Return the objects' masks (n, H, W); without objects they still tell the image's size."""
+    """Return the objects' masks (n, H, W); without objects they still determine the image's size."""
     if masks is None:
         return None
     arrays = to_numpy(masks, "masks")
@@ -352,7 +352,7 @@ def _flags(masks: Any, rows: int) -> Bools | None:
 
 
 def _size(target: Mapping[str, Any], flags: Bools | None, given: Size | None) -> Size | None:
-    """Return width and height: as given, or where the target or its masks say them."""
+    """Return width and height: as given, or from the target or its masks."""
     said = {"image_size": given} if given is not None else _said_sizes(target)
     if flags is not None:
         height, width = flags.shape[1:]
@@ -365,13 +365,14 @@ def _size(target: Mapping[str, Any], flags: Bools | None, given: Size | None) ->
     if len(set(said.values())) > 1:
         sizes = " and ".join(f"{key} {width} x {height}" for key, (width, height) in said.items())
         raise InputError(
-            f"the target says two sizes, {sizes}", remedy="give the one that boxes are in as image_size (width, height)"
+            f"the target has two sizes, {sizes}",
+            remedy="give the size that boxes refer to as image_size (width, height)",
         )
     return next(iter(said.values()), None)
 
 
 def _said_sizes(target: Mapping[str, Any]) -> dict[str, Size]:
-    """Return each width and height that a target says; its image_size goes before all others."""
+    """Return each width and height in a target; image_size takes precedence over all others."""
     entries = {key: target.get(key) for key in SIZE_KEYS}
     entries["canvas_size"] = getattr(target["boxes"], "canvas_size", None)
     said: dict[str, Size] = {}
@@ -389,12 +390,12 @@ def _said_sizes(target: Mapping[str, Any]) -> dict[str, Size]:
 
 
 def _check_boxes(boxes: Floats, size: Size | None) -> None:
-    """Raise for boxes that are shares of the image."""
+    """Raise for boxes that are fractions of the image size."""
     if not len(boxes):
         return
     if np.abs(boxes).max() <= 1.0 and (size is None or max(size) > 1):
         raise InputError(
-            "expected the target's boxes in pixels, but none reaches beyond 1: these are shares of the image",
+            "expected the target's boxes in pixels, but none reaches beyond 1: they look normalised",
             remedy="multiply them, and the predictions', by the image's width and height",
         )
 
@@ -411,16 +412,21 @@ def from_torchvision(
     Parameters
     ----------
     outputs : dict, or list of them
-        Of each image: ``boxes (n, 4)`` in pixels, ``labels (n,)`` and ``scores (n,)``. Optional: ``label_probs``, the
-        probabilities of all classes, perhaps with background first (then `labels` and `scores` may be left out), and
-        ``covariances`` in any shape that `Detections.from_scores` takes.
+        For each image: ``boxes (n, 4)`` in pixels, ``labels (n,)`` and ``scores (n,)``. Optional: ``label_probs``, the
+        probabilities of all classes, optionally with background first, and ``covariances`` in any shape that
+        `Detections.from_scores` takes. With `label_probs`, `labels` and `scores` may be omitted.
     classes : sequence of str
-        ``weights.meta["categories"]``, which begins with background, or the names of classes alone. Labels count from 1
-        either way, as 0 is background.
+        ``weights.meta["categories"]``, which begins with background, or the names of classes only. Labels count from 1
+        in both cases; 0 is background.
     image_ids : int or sequence of int
-        The id of each image; by default that of an entry ``image_id``.
+        The id of each image. Default: its entry ``image_id``.
     above_one : {"limit", "normalise", "refuse"}
-        What happens to `label_probs` that add up to more than 1, see `Detections.from_scores`.
+        Treatment of `label_probs` that sum to more than 1, see `Detections.from_scores`.
+
+    Returns
+    -------
+    Detections
+        The detections of all images.
 
     Examples
     --------
@@ -434,7 +440,7 @@ def from_torchvision(
     images = []
     for number, (image, result) in enumerate(zip(ids, results, strict=True)):
         with of_image(image):
-            hint = "this looks like what a detector is trained on: use truth_from_torchvision"
+            hint = "this looks like a training target: use truth_from_torchvision"
             expect_entries(result, f"outputs[{number}]", ("boxes", "labels", "scores"), no_scores=hint)
             images.append(read_found(result, naming, "xyxy", None))
     return stack_rows(images, ids, naming.classes or (), above_one=above_one)
@@ -447,21 +453,26 @@ def truth_from_torchvision(
     image_ids: Any = None,
     image_sizes: Any = None,
 ) -> GroundTruth:
-    """Return ground truth of the dictionaries that torchvision's detectors are trained on.
+    """Return ground truth from torchvision's training targets.
 
     Parameters
     ----------
     targets : dict, or list of them
-        Of each image: ``boxes (n, 4)`` in pixels and ``labels (n,)``. Optional: ``masks (n, H, W)``, whose pixels PDQ
-        goes by (without them, those of the boxes; an object whose mask has no pixel is left out), ``iscrowd (n,)``,
+        For each image: ``boxes (n, 4)`` in pixels and ``labels (n,)``. Optional: ``masks (n, H, W)``, ``iscrowd (n,)``,
         ``area (n,)``, ``image_id``, and the size of the image as ``image_size`` (width, height), or ``size`` or
-        ``orig_size`` (height, width).
+        ``orig_size`` (height, width). PDQ uses the pixels of masks; without masks, those of the boxes. Objects whose
+        masks have no pixels are left out.
     classes : sequence of str
         As for `from_torchvision`: labels count from 1.
     image_ids : int or sequence of int
-        The id of each image; by default that of an entry ``image_id``.
+        The id of each image. Default: its entry ``image_id``.
     image_sizes : mapping of image id to (width, height), Dataset, or (width, height) of each image, optional
-        How large images are; goes before what targets say.
+        Sizes of images; they take precedence over those in targets.
+
+    Returns
+    -------
+    GroundTruth
+        The objects of all images.
 
     Examples
     --------
@@ -484,21 +495,21 @@ def truth_from_torchvision(
         size = read[image].size
         if size is None:
             remedy = "give image_sizes={image id: (width, height)}"
-            raise InputError("the size of this image is not known", image=image, remedy=remedy)
+            raise InputError("the size of this image is unknown", image=image, remedy=remedy)
         sizes[image] = size
     dataset = Dataset.from_sizes(naming.classes or (), sizes)
     return truth_of(dataset, [read[image] for image in dataset.image_ids.tolist()])
 
 
 def _naming(classes: Sequence[str]) -> LabelNaming:
-    """Return how torchvision names classes: labels count from 1, whether background has a name or not."""
+    """Return torchvision's naming of classes: labels count from 1, with or without a name for background."""
     names, background = split_background(classes)
     if background == "last":
-        raise InputError(f"background ({classes[-1]!r}) stands at the end of classes", remedy="put it first")
+        raise InputError(f"background ({classes[-1]!r}) is at the end of classes", remedy="put it first")
     return LabelNaming(
         names=names,
         first_label=1,
         background="first",
-        zero="torchvision's labels count from 1; where yours count from 0, use Detections.from_scores",
+        zero="torchvision's labels count from 1; for labels that count from 0, use Detections.from_scores",
         beyond='give all classes: weights.meta["categories"], or as many names as there are labels',
     )

@@ -1,4 +1,4 @@
-"""What all adapters share: one image's detections as rows, image ids and sizes, and one table of all images."""
+"""Common parts of all adapters: one image's detections as rows, image ids and sizes, and one table of all images."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from probox.tables.geometry import known_sizes
 from probox.tables.table import frozen, to_numpy
 
 NO_CLASS = "N/A"
-"""The name of numbers that COCO never gave to a class, in torchvision's lists of categories."""
+"""Name of numbers that COCO never assigned to a class, in torchvision's lists of categories."""
 HALF, SAME = 0.5, 1e-3
-"""Labels and the probabilities beside them agree in half of the rows; scores to three digits."""
+"""Least fraction of rows in which labels match the probabilities; tolerance of scores (three digits)."""
 SHARE = 1.0 + 1e-6
-"""No box of a photo ends at or before the first pixel: boxes that all do are shares of the image."""
+"""No box of a photo ends within the first pixel: if all boxes do, they are fractions of the image size."""
 
 
 def list_outputs(outputs: Any, is_one: bool) -> list[Any]:
-    """Return the outputs of several images as a list; `is_one` says that this is the output of one."""
+    """Return the outputs of several images as a list; with `is_one`, this is the output of one image."""
     if is_one:
         return [outputs]
     if isinstance(outputs, list | tuple):
         return list(outputs)
     raise InputError(
         f"expected the output of an image, or a list of them, but got {type(outputs).__name__}",
-        remedy="give what the model returned, as it is",
+        remedy="give the model's output unchanged",
     )
 
 
 def read_rows(
     get: Callable[[str], Any], fields: Mapping[str, Sequence[str]], what: str, image: int | None, remedy: str
 ) -> ImageRows:
-    """Return one image's rows from the fields of an object; each column is the first of its `fields` that is there.
+    """Return one image's rows from the fields of an object; each column is the first existing one of its `fields`.
 
-    Boxes, scores and labels must be there; of masks it is only said that they are. `get` returns a field by its name,
-    None for one that is not there. `what` was expected, for messages.
+    Boxes, scores and labels are required; masks are not read, only noted. `get` returns a field by name, or None.
+    `what` describes the expected object in messages.
     """
     found: dict[str, Any] = {}
     for column, names in fields.items():
@@ -51,13 +51,13 @@ def read_rows(
             continue
         if values is None and column in ("boxes", "scores", "labels"):
             raise InputError(f"expected {what} without {names[0]}", image=image, remedy=remedy)
-        # The frameworks' own types of boxes hold a tensor.
+        # Box types of detectron2 and torchvision hold a tensor.
         found[column] = None if values is None else to_numpy(getattr(values, "tensor", values), names[0])
     return ImageRows(**found)
 
 
 def check_labels(labels: Array | None, classes: int, name: str, image: int | None, remedy: str) -> None:
-    """Raise for labels that do not count in the classes from 0."""
+    """Raise for labels outside 0 to `classes` - 1."""
     if labels is None:
         return
     wrong = labels[(labels < 0) | (labels >= classes)]
@@ -68,12 +68,12 @@ def check_labels(labels: Array | None, classes: int, name: str, image: int | Non
 
 
 def describe_output(output: Any) -> str:
-    """Return what an output has instead of what was expected: its entries, or its type."""
+    """Return a description of an unexpected output: its entries, or its type."""
     return f"{', '.join(map(str, output)) if isinstance(output, Mapping) else type(output).__name__:.80}"
 
 
 def image_ids_of(given: Any, count: int, known: Sequence[Any] | None = None) -> list[int]:
-    """Return the image id of each output: what the caller says, or else what the outputs themselves say (`known`).
+    """Return the image id of each output: those given, or else the outputs' own (`known`).
 
     >>> image_ids_of(7, 1), image_ids_of([7, 9], 2), image_ids_of(None, 1, [3])
     ([7], [7, 9], [3])
@@ -81,7 +81,8 @@ def image_ids_of(given: Any, count: int, known: Sequence[Any] | None = None) -> 
     if given is None and count:
         if known is None or any(entry is None for entry in known):
             raise InputError(
-                "whose image each output is of is not known", remedy="give image_ids=, one per image, as in the truth"
+                "the image ids of the outputs are unknown",
+                remedy="give image_ids=, one per image, as in the ground truth",
             )
         given = list(known)
     values = to_numpy([] if given is None else given, "image_ids")
@@ -98,14 +99,14 @@ def image_ids_of(given: Any, count: int, known: Sequence[Any] | None = None) -> 
     ids: list[int] = frozen(values, np.int64, (count,), "image_ids").tolist()
     if len(set(ids)) < count:
         twice = next(entry for entry in ids if ids.count(entry) > 1)
-        raise InputError("stands for several outputs", image=twice, remedy="give each image its own id")
+        raise InputError("several outputs have this image id", image=twice, remedy="give each image its own id")
     return ids
 
 
 def probs_of(given: Any, count: int, is_one: bool) -> list[Any]:
-    """Return the probabilities that were given beside each of the outputs; None for each where there are none.
+    """Return the probabilities given for each output; None for each if none were given.
 
-    Beside one image's output, they may stand alone or in a list.
+    For one image's output, they may be an array or a list of one array.
 
     >>> probs_of([[[0.1, 0.9]]], 1, is_one=True)
     [[[0.1, 0.9]]]
@@ -120,7 +121,7 @@ def probs_of(given: Any, count: int, is_one: bool) -> list[Any]:
 
 
 def sizes_of(image_sizes: Any, ids: Sequence[int]) -> Floats:
-    """Return width and height of each image, (I, 2), from a pair, a pair for each, a mapping, or ground truth.
+    """Return width and height of each image, (I, 2), from a pair, one pair per image, a mapping, or ground truth.
 
     >>> sizes_of({7: (64, 48)}, [7]).tolist()
     [[64.0, 48.0]]
@@ -143,14 +144,14 @@ def sizes_of(image_sizes: Any, ids: Sequence[int]) -> Floats:
 
 
 def check_within(boxes: Array, size: Any, image: int, remedy: str) -> None:
-    """Raise for boxes that reach beyond the size that an output states, (height, width), by more than a tenth."""
+    """Raise for boxes that exceed an output's own size (height, width) by more than a tenth."""
     if size is None or boxes.size == 0 or boxes.ndim != 2:
         return
     height, width = (float(side) for side in to_numpy(size, "size").reshape(-1)[:2])
     reach = boxes[:, 2:4].max(axis=0)
     if (reach > 1.1 * np.array([width, height]) + 1).any():
         raise InputError(
-            f"boxes reach to {reach[0]:.6g}, {reach[1]:.6g} in an image of {width:g} x {height:g}",
+            f"expected boxes inside the image of {width:g} x {height:g}, but they reach {reach[0]:.6g}, {reach[1]:.6g}",
             image=image,
             remedy=remedy,
         )
@@ -158,9 +159,9 @@ def check_within(boxes: Array, size: Any, image: int, remedy: str) -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageRows:
-    """What one image's output says, a row per detection: a score and a label each, the scores of all classes, or both.
+    """One image's output, a row per detection: a score and a label each, the scores of all classes, or both.
 
-    Labels count in the classes from 0, or are names of classes. All images of a table have the same of these.
+    Labels count in the classes from 0, or are names of classes. All images of a table have the same columns.
     """
 
     boxes: Array
@@ -169,14 +170,14 @@ class ImageRows:
     label_probs: Array | None = None
     covariances: Array | None = None
     extents: Array | None = None
-    """Widths and heights, where the boxes were given by them."""
+    """Widths and heights, if the box format has them."""
     masked: bool = False
-    """Whether there are masks, which are not read."""
+    """Whether there are masks, which probox does not read."""
     nameless: int = 0
-    """How many were of what is no class, and are left out."""
+    """Number of detections without a class, which are left out."""
 
     def count(self, image: int | None = None) -> int:
-        """Return how many detections these are; raise where columns differ."""
+        """Return the number of detections; raise where columns differ."""
         count = len(self.boxes) if self.boxes.size else 0
         if count and self.boxes.shape != (count, 4):
             shape = " x ".join(map(str, self.boxes.shape))
@@ -189,7 +190,7 @@ class ImageRows:
         return count
 
     def without_nameless(self) -> ImageRows:
-        """Return the rows whose label is not negative, and count the others."""
+        """Return the rows with nonnegative labels, and count the others."""
         if self.labels is None or (self.labels >= 0).all():
             return self
         rows = np.flatnonzero(self.labels >= 0)
@@ -199,16 +200,16 @@ class ImageRows:
         return dataclasses.replace(self, nameless=len(self.labels) - len(rows), **columns)
 
     def with_probs(self, probs: Any, classes: int, image: int | None = None) -> ImageRows:
-        """Return the same with probabilities of classes alone: those given beside them, or their own."""
+        """Return the rows with class probabilities only: those given, or their own."""
         given = self if probs is None else dataclasses.replace(self, label_probs=to_numpy(probs, "probs"))
         return given.without_background(classes, "last", image)
 
     def without_background(
         self, classes: int, background: Literal["first", "last"] | None, image: int | None = None
     ) -> ImageRows:
-        """Return the same with probabilities of classes alone (N, C), where one column more is "no object".
+        """Return the rows with probabilities of classes only (N, C), without a background column.
 
-        What labels and scores say shows whether that is right.
+        Labels and scores are compared with both ends, to detect a background at the other end.
 
         >>> rows = ImageRows(boxes=np.array([[0, 0, 9, 9]]), scores=np.array([0.7]), labels=np.array([1]),
         ...                  label_probs=np.array([[0.1, 0.2, 0.7]]))
@@ -221,8 +222,8 @@ class ImageRows:
         if background is None or probs.shape != (count, classes + 1):
             shape, remedy = " x ".join(map(str, probs.shape)), "give one column for each class, in the order of classes"
             if probs.shape == (count, classes + 1):
-                remedy = 'if one is of the background, name it where it stands: classes=["background", "cup", ...]'
-            perhaps = "" if background is None else f", perhaps with background {background}"
+                remedy = 'if one column is background, name it in its place: classes=["background", "cup", ...]'
+            perhaps = "" if background is None else f", optionally with background {background}"
             raise InputError(
                 f"expected the probabilities of {count} boxes and {classes} classes{perhaps}, but got {shape}",
                 image=image,
@@ -252,14 +253,14 @@ def stack_rows(
 ) -> Detections:
     """Return one table of several images' rows; `choices` go to `Detections.from_scores`.
 
-    With `pixels`, boxes that are all shares of the image are refused.
+    With `pixels`, raise if all boxes are fractions of the image size.
     """
     counts = [rows.count(image) for image, rows in zip(ids, images, strict=True)]
     full = [rows for rows, count in zip(images, counts, strict=True) if count]
     boxes = np.concatenate([np.zeros((0, 4)), *(rows.boxes for rows in full)])
     if pixels and len(boxes) and np.abs(boxes).max() <= SHARE:
         raise InputError(
-            f"expected boxes in pixels, but none of {len(boxes)} reaches beyond 1: these are shares of the image",
+            f"expected boxes in pixels, but none of {len(boxes)} reaches beyond 1: they look normalised",
             remedy="multiply them by the image's size, or use Detections.from_scores(..., normalised=True)",
         )
     scores, labels, probs, covariances = (
@@ -292,12 +293,12 @@ def stack_rows(
 
 
 def _join_column(images: Sequence[ImageRows], name: str) -> Any:
-    """Return a column of all images; None where none has it, and raise where only some do."""
+    """Return a column of all images; None if no image has it. Raise if only some do."""
     parts = [getattr(rows, name) for rows in images]
     if all(part is None for part in parts):
         return None
     if any(part is None for part in parts):
-        raise InputError(f"some images have {name}, others none", remedy="give all of them, or leave them out")
+        raise InputError(f"some images have {name}, others do not", remedy="give all of them, or omit them")
     shapes = sorted({part.shape[1:] for part in parts})
     if len(shapes) > 1:
         words = " and ".join(" x ".join(["N", *map(str, shape)]) for shape in shapes)
@@ -306,29 +307,29 @@ def _join_column(images: Sequence[ImageRows], name: str) -> Any:
 
 
 def _share_stated(probs: Array, labels: Array, scores: Array) -> float:
-    """Return in which share of the rows the probability of the label is the score."""
+    """Return the fraction of rows in which the probability of the label equals the score."""
     rows = np.flatnonzero((labels >= 0) & (labels < probs.shape[1])) if labels.dtype.kind in "iu" else np.zeros(0, int)
     same = np.abs(probs[rows, labels[rows]].astype(np.float64) - scores[rows]) <= SAME
     return float(same.sum()) / len(labels) if len(labels) else 1.0
 
 
 def check_order(probs: Array, labels: Array, scores: Array, least: int = 5) -> None:
-    """Raise if probabilities (N, C) hardly ever have anything to do with the labels and scores (N,) beside them.
+    """Raise if probabilities (N, C) rarely match the labels and scores (N,) of their rows.
 
-    Fewer rows than `least` are only checked for labels that are off by one.
+    With fewer rows than `least`, only labels that are off by one are detected.
     """
     stated = _share_stated(probs, labels, scores)
     for step in (1, -1) if stated == 0.0 else ():
         if _share_stated(probs, labels + step, scores) == 1.0:
             raise InputError(
                 f"the scores are the label_probs of label {step:+d}: labels and columns are off by one",
-                remedy="let labels count in the columns of label_probs; with a background first, name it in classes",
+                remedy="let labels count in the columns of label_probs; name a background column in classes",
             )
     agree = int((probs.argmax(axis=1) == labels).sum()) if probs.size else 0
     if len(labels) < least or agree >= HALF * len(labels) or stated >= HALF:
         return
     raise InputError(
-        f"label_probs seem to be in another order of classes: their largest is that of the label in only {agree} of "
+        f"label_probs seem to be in another order of classes: the largest one is the label's in only {agree} of "
         f"{len(labels)} detections",
         remedy="bring their columns into the order of classes",
     )

@@ -1,4 +1,4 @@
-"""Detections of detectron2, mmdet, supervision and probdet as tables: objects are taken by their shape."""
+"""Detections of detectron2, mmdet, supervision and probdet as tables; types are recognized by attributes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DETECTRON2_FIELDS = {
     "covariances": ("pred_boxes_covariance", "covariances"),
     "masked": ("pred_masks",),
 }
-"""Where instances have what; of several names, the first is detectron2's or probdet's."""
+"""Attributes of instances by column; of several names, the first is detectron2's or probdet's."""
 
 
 def from_detectron2(
@@ -54,17 +54,30 @@ def from_detectron2(
     Parameters
     ----------
     outputs : Instances, dict with "instances", or list of them
-        Of each image, with ``pred_boxes``, ``scores`` and ``pred_classes``; the fields ``pred_cls_probs`` (all classes,
-        perhaps with background last) and ``pred_boxes_covariance (n, 4, 4)``, of corners, are taken where they are.
+        For each image, with ``pred_boxes``, ``scores`` and ``pred_classes``. Optional fields: ``pred_cls_probs`` (all
+        classes, optionally with background last) and ``pred_boxes_covariance (n, 4, 4)``, of corners.
     classes : sequence of str
-        ``MetadataCatalog.get(name).thing_classes``: what `pred_classes` count in, from 0. These are no category ids.
+        ``MetadataCatalog.get(name).thing_classes``, indexed by `pred_classes` from 0. `pred_classes` are not category
+        ids.
     image_ids : int or sequence of int
-        The id of each image; by default that of an entry ``image_id`` beside the instances.
+        The id of each image. Default: the entry ``image_id`` beside the instances.
     probs : (n, C) or (n, C + 1), or list of them, optional
-        The probabilities of all classes of each image's instances, background last, in place of a field:
+        The probabilities of all classes of each image's instances, background last, instead of a field:
         ``box_predictor.predict_probs(...)`` at the rows that ``fast_rcnn_inference`` kept.
     above_one : {"limit", "normalise", "refuse"}
-        What happens to probabilities that add up to more than 1 (RetinaNet's sigmoids), see `Detections.from_scores`.
+        Treatment of probabilities that sum to more than 1 (RetinaNet's sigmoids), see `Detections.from_scores`.
+
+    Returns
+    -------
+    Detections
+        The detections of all images.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> instances = SimpleNamespace(pred_boxes=[[10, 20, 50, 60]], scores=[0.8], pred_classes=[1], image_size=(64, 64))
+    >>> from_detectron2({"instances": instances}, classes=["cup", "dog"], image_ids=7)
+    Detections(1 detection in 1 image, 2 classes)
     """
     one = isinstance(outputs, Mapping) or hasattr(outputs, "image_size") or hasattr(outputs, "pred_boxes")
     results = list_outputs(outputs, one)
@@ -86,8 +99,8 @@ def _read_instances(result: Any, image: int, probs: Any, names: tuple[str, ...])
     )
     check_labels(
         rows.labels, len(names), "pred_classes", image,
-        "give all thing_classes; category ids of a data set are not pred_classes "
-        "(thing_dataset_id_to_contiguous_id tells them)",
+        "give all thing_classes; category ids of a dataset are not pred_classes "
+        "(thing_dataset_id_to_contiguous_id maps them)",
     )  # fmt: skip
     remedy = "scale boxes and image_size alike, as detector_postprocess does"
     check_within(rows.boxes, _field(instances, "image_size"), image, remedy)
@@ -99,7 +112,7 @@ def _instances(result: Any) -> Any:
 
 
 def _field(instances: Any, name: str) -> Any:
-    """Return a field; ``Instances`` raise for one that they do not have, an AttributeError or KeyError by version."""
+    """Return a field. ``Instances`` raise for a missing one: AttributeError or KeyError, depending on the version."""
     try:
         return getattr(instances, name, None)
     except KeyError:
@@ -114,7 +127,7 @@ MMDET_FIELDS = {
     "covariances": ("covariances",),
     "masked": ("masks",),
 }
-"""Where instances have what."""
+"""Attributes of instances by column."""
 
 
 def from_mmdet(
@@ -127,21 +140,32 @@ def from_mmdet(
 ) -> Detections:
     """Return the detections of mmdet's samples.
 
-    Boxes must be those of the original image, as ``rescale=True`` gives them.
+    Boxes must refer to the original image, as with ``rescale=True``.
 
     Parameters
     ----------
     outputs : DetDataSample, dict with "pred_instances", list of arrays of mmdet 2, or list of these
-        Of each image, with ``pred_instances``: ``bboxes``, ``scores`` and ``labels``; ``label_probs`` and
-        ``covariances`` beside these are taken too. mmdet 2 gives an array (n, 5) for each class: boxes and scores.
+        For each image, with ``pred_instances``: ``bboxes``, ``scores`` and ``labels``, optionally ``label_probs`` and
+        ``covariances``. mmdet 2 returns an array (n, 5) per class: boxes and scores.
     classes : sequence of str, model, or its ``dataset_meta``
-        What labels count in, from 0.
+        Class names, indexed by labels from 0.
     image_ids : int or sequence of int
-        The id of each image; by default the samples' own ``img_id``.
+        The id of each image. Default: the samples' own ``img_id``.
     probs : (n, C) or (n, C + 1), or list of them, optional
         The probabilities of all classes of each image's instances, background last.
     above_one : {"limit", "normalise", "refuse"}
-        What happens to probabilities that add up to more than 1, see `Detections.from_scores`.
+        Treatment of probabilities that sum to more than 1, see `Detections.from_scores`.
+
+    Returns
+    -------
+    Detections
+        The detections of all images.
+
+    Examples
+    --------
+    >>> sample = {"img_id": 7, "pred_instances": {"bboxes": [[10, 20, 50, 60]], "scores": [0.8], "labels": [1]}}
+    >>> from_mmdet(sample, classes=["cup", "dog"])
+    Detections(1 detection in 1 image, 2 classes)
     """
     meta = entry_of(classes, "dataset_meta") or classes
     names = check_classes(meta.get("classes", meta.get("CLASSES")) if isinstance(meta, Mapping) else meta)
@@ -158,7 +182,7 @@ def from_mmdet(
 
 
 def _is_mmdet2(result: Any) -> bool:
-    """Return whether this is an array (n, 5) for each class."""
+    """Return whether this is mmdet 2's output: an array (n, 5) per class."""
     arrays = result[0] if isinstance(result, tuple) and len(result) == 2 else result  # with masks
     return (
         isinstance(arrays, list)
@@ -168,7 +192,7 @@ def _is_mmdet2(result: Any) -> bool:
 
 
 def _entry(sample: Any, name: str) -> Any:
-    """Return what a sample says of its image itself, or else among its ``metainfo``."""
+    """Return an entry of a sample, or else of its ``metainfo``."""
     value = entry_of(sample, name)
     return entry_of(entry_of(sample, "metainfo"), name) if value is None else value
 
@@ -193,7 +217,7 @@ def _from_arrays(result: Any, names: Sequence[str], image: int) -> ImageRows:
         raise InputError(
             f"expected an array for each of {len(names)} classes, but got {len(arrays)}",
             image=image,
-            remedy="give the names of all classes; of several images give a list of such lists",
+            remedy="give the names of all classes; for several images, give a list of such lists",
         )
     rows = np.concatenate(arrays)
     labels = np.repeat(np.arange(len(arrays)), [len(part) for part in arrays])
@@ -208,7 +232,7 @@ SUPERVISION_FIELDS = {
     "covariances": ("covariance",),
     "masked": ("mask",),
 }
-"""Where detections have what."""
+"""Attributes of detections by column."""
 
 
 def from_supervision(
@@ -219,14 +243,27 @@ def from_supervision(
     Parameters
     ----------
     detections : supervision.Detections, or list of them
-        Of each image, with `confidence` and `class_id`. ``data["label_probs"] (n, C)``, all classes' probabilities, and
-        ``data["covariance"] (n, 2, 2, 2)``, of the corners, are taken where they are.
+        For each image, with `confidence` and `class_id`. Optional: ``data["label_probs"] (n, C)``, the probabilities of
+        all classes, and ``data["covariance"] (n, 2, 2, 2)``, of the corners.
     image_ids : int or sequence of int
-        The id of each image; by default ``data["image_id"]`` of each detection, which `to_supervision` writes.
+        The id of each image. Default: ``data["image_id"]`` of each detection, which `to_supervision` writes.
     classes : sequence of str
-        All names that `class_id` counts in, from 0; by default those that `to_supervision` wrote.
+        All class names, indexed by `class_id` from 0. Default: those that `to_supervision` wrote.
     above_one : {"limit", "normalise", "refuse"}
-        What happens to `label_probs` that add up to more than 1, see `Detections.from_scores`.
+        Treatment of `label_probs` that sum to more than 1, see `Detections.from_scores`.
+
+    Returns
+    -------
+    Detections
+        The detections of all images.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> boxes = SimpleNamespace(
+    ...     xyxy=np.array([[10, 20, 50, 60]]), confidence=np.array([0.8]), class_id=np.array([1]), mask=None)
+    >>> from_supervision(boxes, classes=["cup", "dog"], image_ids=7)
+    Detections(1 detection in 1 image, 2 classes)
     """
     results = list_outputs(detections, hasattr(detections, "xyxy"))
     if not all(hasattr(result, "xyxy") for result in results):
@@ -251,18 +288,29 @@ def from_supervision(
 
 
 def to_supervision(found: Detections, image_id: int | None = None) -> Any:
-    """Return detections as supervision's: all of them, or those of one image.
+    """Return detections as supervision's ``Detections``: all of them, or those of one image.
 
-    Names of classes are in ``data["class_name"]``, all classes' probabilities in ``data["label_probs"]``, covariances
-    of the corners in ``data["covariance"]``, and image ids in ``data["image_id"]``; these survive filtering, merging
-    and suppression, and `from_supervision` takes them back.
+    ``data`` holds class names (``class_name``), the probabilities of all classes (``label_probs``), covariances of the
+    corners (``covariance``), and image ids (``image_id``). supervision keeps them when it filters, merges or
+    suppresses, and `from_supervision` reads them.
 
     Parameters
     ----------
     found : Detections
-        The detections; supervision cannot hold heatmaps.
+        The detections; supervision does not support heatmaps.
     image_id : int, optional
         The image. Default: all.
+
+    Returns
+    -------
+    supervision.Detections
+        The detections.
+
+    Examples
+    --------
+    >>> import supervision                                                                  # doctest: +SKIP
+    >>> boxes = to_supervision(found, image_id=7)                                           # doctest: +SKIP
+    >>> supervision.BoxAnnotator().annotate(photo, boxes)                                   # doctest: +SKIP
     """
     chosen = _of_image(found, image_id, "to_supervision(found, image_id)")
     library = require("supervision", extra="supervision", purpose="supervision's detections need")
@@ -281,8 +329,8 @@ def to_supervision(found: Detections, image_id: int | None = None) -> Any:
 def to_supervision_key_points(found: Detections, image_id: int | None = None) -> Any:
     """Return the two corners of each box as supervision's key points, with their covariances.
 
-    ``sv.VertexEllipseOutlineAnnotator``, ``...AreaAnnotator`` and ``...HaloAnnotator`` draw these. Plain boxes have no
-    ellipse, and supervision draws none around a corner at exactly (0, 0).
+    ``sv.VertexEllipseOutlineAnnotator``, ``...AreaAnnotator`` and ``...HaloAnnotator`` draw these. Boxes without
+    covariance have no ellipse, and supervision skips a corner at exactly (0, 0).
 
     Parameters
     ----------
@@ -290,11 +338,22 @@ def to_supervision_key_points(found: Detections, image_id: int | None = None) ->
         Detections with covariances.
     image_id : int, optional
         The image. Default: all.
+
+    Returns
+    -------
+    supervision.KeyPoints
+        Two key points per detection.
+
+    Examples
+    --------
+    >>> import supervision                                                                  # doctest: +SKIP
+    >>> corners = to_supervision_key_points(found, image_id=7)                              # doctest: +SKIP
+    >>> supervision.VertexEllipseAreaAnnotator().annotate(photo, corners)                   # doctest: +SKIP
     """
     chosen = _of_image(found, image_id, "to_supervision_key_points(found, image_id)")
     if chosen.covariances is None:
         raise InputError(
-            "these boxes have no covariances: there is no ellipse to draw",
+            "expected boxes with covariances, but these have none",
             remedy="give std=, var= or covariances= to Detections.from_scores, or draw to_supervision(found)",
         )
     library = require("supervision", extra="supervision", purpose="supervision's key points need")
@@ -312,7 +371,7 @@ def _of_image(found: Any, image_id: Any, order: str) -> Detections:
     if image_id is not None:
         chosen = chosen[chosen.image_ids == image_ids_of(image_id, 1)[0]]
     if chosen.has_heatmap.any():
-        raise InputError("supervision cannot hold heatmaps", remedy="leave them out: found.replace(heatmaps=None)")
+        raise InputError("supervision does not support heatmaps", remedy="remove them: found.replace(heatmaps=None)")
     return chosen
 
 
@@ -327,7 +386,7 @@ def _data(result: Any, name: str) -> Any:
 
 
 def _classes(results: Sequence[Any], classes: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names that class ids count in: those given, or those that `to_supervision` wrote."""
+    """Return class names by class id: those given, or those that `to_supervision` wrote."""
     if classes is not None:
         return check_classes(classes)
     written = [getattr(result, "metadata", None) or {} for result in results if len(result.xyxy)]
@@ -338,8 +397,8 @@ def _classes(results: Sequence[Any], classes: Sequence[str] | None) -> tuple[str
         notes = [getattr(result, "metadata", None) or {} for result in results]
         return check_classes(next((note["classes"] for note in notes if "classes" in note), ()))
     raise InputError(
-        "the detector's classes are not known",
-        remedy="give classes=, all names that class_id counts in: the rest of a score is shared among them",
+        "the detector's classes are unknown",
+        remedy="give classes=, all names that class_id counts in: the rest of a score is divided among them",
     )
 
 
@@ -349,7 +408,7 @@ def _read_supervision(result: Any, names: tuple[str, ...], image: int) -> ImageR
         return ImageRows(boxes=np.zeros((0, 4)))
     if result.confidence is None:
         raise InputError(
-            "expected detections with a confidence", image=image, remedy="annotations are no detections: they have none"
+            "expected detections with a confidence", image=image, remedy="annotations have none and cannot be evaluated"
         )
     given = {name: getattr(result, name, None) for name in ("xyxy", "confidence", "mask")}
     given["class_id"] = _labels(result, names, image)
@@ -363,7 +422,7 @@ def _read_supervision(result: Any, names: tuple[str, ...], image: int) -> ImageR
 
 
 def _labels(result: Any, names: tuple[str, ...], image: int) -> Array:
-    """Return the classes of detections; where these say both number and name, the two must mean the same."""
+    """Return the classes of detections; raise if class ids and names differ."""
     stated = _data(result, "class_name")
     if result.class_id is None:
         if stated is None:
@@ -388,17 +447,22 @@ def _labels(result: Any, names: tuple[str, ...], image: int) -> Array:
 
 
 def from_probdet(entries: Any, truth: GroundTruth | Dataset, *, repair: bool = False) -> Detections:
-    """Return the detections of a list of results, exactly as from a file of them: see `probox.read_detections`.
+    """Return the detections of a list of results, as `probox.read_detections` would from a file of them.
 
     Parameters
     ----------
     entries : list of dict
-        COCO results with ``cls_prob`` (all classes, perhaps with background last) and ``bbox_covar`` (4 x 4, of x, y,
-        width and height).
+        COCO results with ``cls_prob`` (all classes, optionally with background last) and ``bbox_covar`` (4 x 4, of x,
+        y, width and height).
     truth : GroundTruth or Dataset
-        Tells images and categories.
+        Images and categories.
     repair : bool
-        Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
+        Replace covariances that are not symmetric or not positive semi-definite with the nearest valid ones.
+
+    Returns
+    -------
+    Detections
+        The detections of all images.
 
     Examples
     --------

@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 REACH = 8.0
-"""Standard deviations beyond which a corner's Gaussian has nothing that a number would show."""
+"""Standard deviations beyond which a corner's Gaussian does not affect any metric."""
 FAR = 2000.0
 """Largest margin in pixels that a Gaussian adds to an image of unknown size."""
 LARGEST = 1 << 30
 """Largest side of an image of unknown size."""
 MANY = 5
-"""So many predictions between 0 and 1, and none beyond, are no accident."""
+"""Least number of predictions that are all within 0 and 1 to be taken for fractions of the image size."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageState:
-    """One image: its objects and what was found."""
+    """One image: its objects and its detections."""
 
     target: Target
     found: ImageRows
@@ -60,14 +60,14 @@ class ImageState:
 
 
 def naming_of(classes: Any, first_label: Any) -> LabelNaming:
-    """Return how a metric reads labels: from 0, unless background comes first or `first_label` says 1."""
+    """Return a metric's naming of labels: from 0, unless background comes first or `first_label` is 1."""
     names, background = (None, None) if classes is None else split_background(classes)
     if first_label not in (None, 0, 1):
         raise InputError(f"expected first_label to be 0 or 1, but got {first_label!r:.40}")
     if first_label and background == "first":
         raise InputError(
             f"classes begin with {classes[0]!r}, so labels count from it and its number is 0",
-            remedy="leave first_label out, or the background",
+            remedy="omit first_label, or remove the background",
         )
     plain = not first_label and background is None
     return LabelNaming(
@@ -80,18 +80,18 @@ def naming_of(classes: Any, first_label: Any) -> LabelNaming:
 
 
 def bounding_size(seen: ImageState, least_variance: float) -> tuple[int, int]:
-    """Return a width and height beyond which there is nothing of an image's boxes and their Gaussians."""
+    """Return a width and height that contain an image's boxes and their Gaussians."""
     far = np.ones(2)
     if len(seen.target.boxes):
         far = np.maximum(far, seen.target.boxes[:, 2:].max(axis=0))
     rows = seen.found
     if len(rows.boxes):
-        # The variances of the corner's x and y; a top-left corner far from certain reaches as far as it does.
+        # Variances of x and y of both corners: the top-left corner's Gaussian may reach farther than the other's.
         var = np.full((len(rows.boxes), 2, 2), least_variance)
         if rows.covariances is not None:
             var = np.maximum(var, np.diagonal(rows.covariances, axis1=2, axis2=3))
         corners = rows.boxes.reshape(-1, 2, 2)
-        with np.errstate(invalid="ignore", over="ignore"):  # tables reject what is no number, in words
+        with np.errstate(invalid="ignore", over="ignore"):  # tables reject NaN and infinity with a better message
             reach = corners + np.minimum(REACH * np.sqrt(np.maximum(var, 0.0)), FAR)
         far = np.maximum(far, np.nan_to_num(reach.max(axis=(0, 1)), posinf=LARGEST))
     wide, high = np.minimum(np.ceil(far) + 2, LARGEST).astype(np.int64).tolist()
@@ -99,42 +99,41 @@ def bounding_size(seen: ImageState, least_variance: float) -> tuple[int, int]:
 
 
 ENOUGH = 20
-"""So many detections of a batch tell whether their label_probs are in the order of classes."""
+"""Least number of detections in a batch to check the order of classes in label_probs."""
 Gather = Callable[[list[ImageState]], Sequence[list[ImageState]]]
 
 
 class PDQ:
-    """PDQ, mAP and moLRP of batches, as a metric of torchmetrics is used.
+    """PDQ, mAP and moLRP of batches, with the interface of torchmetrics.
 
     Parameters
     ----------
     classes : sequence of str, optional
-        Class names, in which labels count. If the first is a background (``"background"``, ``"__background__"``),
-        labels count from it, so those of objects begin at 1. Default: as many as `label_probs` have columns, or as
-        labels were seen, which a note of `result` says: a label's quality depends on how many classes share what a
-        score leaves of 1.
+        Class names, indexed by labels. If the first is a background (``"background"``, ``"__background__"``), labels of
+        objects begin at 1. Default: as many classes as `label_probs` have columns, or up to the highest label; `result`
+        then has a note, because label quality depends on the number of classes that divide the rest of a score.
     box_format : {"xyxy", "xywh", "cxcywh"}
-        What boxes are, in pixels, predictions and targets alike.
+        Format of boxes in predictions and targets, in pixels.
     image_size : (width, height), optional
-        Of all images that do not say their own. Default: an image is taken for large enough to hold everything in it,
-        which matters only to boxes at the right or lower border, and adds a note.
+        Size of all images that do not state their own. Default: each image is assumed to contain all of its boxes.
+        This only affects boxes at the right or lower border, and adds a note.
     first_label : {0, 1}, optional
-        The label of the first class; torchvision's labels begin at 1, with 0 for the background. Default: 0.
+        Label of the first class; torchvision's labels begin at 1, with 0 for the background. Default: 0.
     covariance_format : {"xyxy", "xywh", "cxcywh"}, optional
-        Whose four numbers covariances of 4 x 4 are of; must be said where boxes are not ``xyxy``.
+        The four numbers to which 4 x 4 covariances refer; required if boxes are not ``xyxy``.
     above_one : {"limit", "normalise", "refuse"}
-        What happens to rows of `label_probs` that add up to more than 1, see `probox.Detections.from_scores`.
+        Treatment of rows of `label_probs` that sum to more than 1, see `probox.Detections.from_scores`.
     convention, measures, threads
-        As for `probox.evaluate`; default: PDQ, mAP and moLRP of preset ``"reference"``.
+        As for `probox.evaluate`. Default: PDQ, mAP and moLRP of preset ``"reference"``.
     **settings
-        ``preset``, ``label_threshold`` and so on, as for `probox.evaluate`.
+        ``preset``, ``label_threshold`` and other settings, as for `probox.evaluate`.
 
     Examples
     --------
     >>> metric = PDQ(classes=["cup", "dog"], image_size=(64, 48))
     >>> preds = [{"boxes": [[11, 19, 41, 40]], "scores": [0.9], "labels": [0]}]
     >>> metric.update(preds, [{"boxes": [[11, 19, 41, 40]], "labels": [0]}])
-    >>> round(metric.compute()["PDQ"], 4)  # a perfect box: only the label costs
+    >>> round(metric.compute()["PDQ"], 4)  # a perfect box; the label has probability 0.9
     0.9487
     """
 
@@ -166,9 +165,9 @@ class PDQ:
         self._others: tuple[list[ImageState], ...] | None = None
         self._repeated = 0
         self._result: Evaluation | None = None
-        self.result()  # raises for wrong arguments now, not after an epoch
+        self.result()  # raises for invalid arguments now, not after an epoch
 
-    # --- what torchmetrics' metrics have ---
+    # --- the interface of torchmetrics ---
 
     def update(self, preds: Iterable[Mapping[str, Any]], target: Iterable[Mapping[str, Any]]) -> None:
         """Add a batch: one dictionary for each image in both lists.
@@ -176,13 +175,20 @@ class PDQ:
         Parameters
         ----------
         preds : list of dict
-            ``boxes`` (n, 4), ``scores`` (n,) and ``labels`` (n,); optional: ``label_probs`` (n, C), the probability of
-            each class (then `scores` and `labels` may be left out), and ``covariances`` (n, 2, 2, 2) of corners or
-            (n, 4, 4). Tensors on any device, arrays of NumPy or lists.
+            ``boxes`` (n, 4), ``scores`` (n,) and ``labels`` (n,). Optional: ``label_probs`` (n, C), the probability of
+            each class, and ``covariances`` (n, 2, 2, 2) of corners or (n, 4, 4). With `label_probs`, `scores` and
+            `labels` may be omitted. Tensors on any device, NumPy arrays or lists.
         target : list of dict
-            ``boxes`` (m, 4) and ``labels`` (m,); optional: ``masks`` (m, H, W), ``iscrowd`` (m,), ``area`` (m,),
+            ``boxes`` (m, 4) and ``labels`` (m,). Optional: ``masks`` (m, H, W), ``iscrowd`` (m,), ``area`` (m,),
             ``image_id``, and the size of the image as ``image_size`` (width, height), or ``orig_size`` or ``size``
-            (height, width) as DETR writes them. Images without an id are numbered as they come.
+            (height, width) as in DETR. Images without an id are numbered in order.
+
+        Examples
+        --------
+        >>> metric = PDQ(classes=["cup"], image_size=(64, 48))
+        >>> metric.update([{"boxes": [[9, 9, 40, 40]], "scores": [0.9], "labels": [0]}], [{"boxes": [], "labels": []}])
+        >>> len(metric)
+        1
         """
         batch = self._read(preds, target)
         known = {seen.image_id for seen in self._seen}
@@ -197,11 +203,42 @@ class PDQ:
         self._others, self._result = None, None
 
     def compute(self) -> dict[str, float]:
-        """Return the numbers of everything so far: PDQ, mAP, moLRP and what they consist of, shares of 1."""
+        """Return the metrics of all images so far.
+
+        Returns
+        -------
+        dict of str to float
+            PDQ, mAP, moLRP and their components, in 0 to 1.
+
+        Examples
+        --------
+        >>> metric = PDQ(classes=["cup"], image_size=(64, 48))
+        >>> metric.update([{"boxes": [], "labels": [], "scores": []}], [{"boxes": [[9, 9, 40, 40]], "labels": [0]}])
+        >>> metric.compute()["FN"]
+        1.0
+        """
         return {name: float(value) for name, value in self.result().summary().items()}
 
     def forward(self, preds: Iterable[Mapping[str, Any]], target: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-        """Add a batch, and return its own numbers."""
+        """Add a batch, and return the metrics of this batch alone.
+
+        Parameters
+        ----------
+        preds, target : list of dict
+            As for `update`.
+
+        Returns
+        -------
+        dict of str to float
+            The metrics of the batch, as from `compute`.
+
+        Examples
+        --------
+        >>> metric = PDQ(classes=["cup"], image_size=(64, 48))
+        >>> batch = [{"boxes": [[9, 9, 40, 40]], "scores": [1.0], "labels": [0]}]
+        >>> metric(batch, [{"boxes": [[9, 9, 40, 40]], "labels": [0]}])["PDQ"]
+        1.0
+        """
         before = len(self._seen)
         self.update(preds, target)
         alone = copy.copy(self)
@@ -211,33 +248,82 @@ class PDQ:
     __call__ = forward
 
     def reset(self) -> None:
-        """Forget everything; an epoch begins."""
+        """Remove all images, for example at the start of an epoch.
+
+        Examples
+        --------
+        >>> metric = PDQ(classes=["cup"])
+        >>> metric.reset()
+        >>> len(metric)
+        0
+        """
         self._seen, self._others, self._result, self._repeated = [], None, None, 0
 
     def to(self, device: Any = None, *_: Any, **__: Any) -> PDQ:
-        """Return itself: its numbers are NumPy's, wherever tensors are."""
+        """Return itself, for compatibility with torchmetrics: all numbers are computed with NumPy.
+
+        Parameters
+        ----------
+        device : optional
+            Ignored.
+
+        Returns
+        -------
+        PDQ
+            This object.
+
+        Examples
+        --------
+        >>> len(PDQ(classes=["cup"]).to("cpu"))
+        0
+        """
         return self
 
-    # --- what they have not ---
+    # --- additions to it ---
 
     def result(self) -> Evaluation:
-        """Return the whole evaluation of everything so far: to the bit what one call of `probox.evaluate` gives."""
+        """Return the evaluation of all images so far; bit-identical to one call of `probox.evaluate`.
+
+        Returns
+        -------
+        Evaluation
+            The result with its tables and notes.
+
+        Examples
+        --------
+        >>> metric = PDQ(classes=["cup"], image_size=(64, 48))
+        >>> batch = [{"boxes": [[9, 9, 40, 40]], "scores": [1.0], "labels": [0]}]
+        >>> metric.update(batch, [{"boxes": [[9, 9, 40, 40]], "labels": [0]}])
+        >>> metric.result().tp
+        1
+        """
         if self._result is None:
             self._warn_if_alone()
             self._result = self._evaluate()
         return self._result
 
     def sync(self, gather: Gather | None = None) -> PDQ:
-        """Take what all processes have seen into account; every process must call it, and has all numbers then.
+        """Collect the images of all processes. Every process must call it; then all have the same numbers.
 
-        An image that several processes saw counts once, if it has an id: a sampler that shares images out evenly
-        repeats some.
+        An image with an id counts once even if several processes saw it: samplers repeat some images to give all
+        processes the same number.
 
         Parameters
         ----------
         gather : callable, optional
-            Takes this process's part and returns the list of all processes' parts, in the same order everywhere.
-            Default: ``torch.distributed.all_gather_object``, if a process group is there; alone, nothing happens.
+            Takes this process's images and returns the list of all processes' images, in the same order everywhere.
+            Default: ``torch.distributed.all_gather_object`` if a process group is initialized; otherwise nothing
+            happens.
+
+        Returns
+        -------
+        PDQ
+            This object.
+
+        Examples
+        --------
+        >>> len(PDQ(classes=["cup"]).sync())
+        0
         """
         gather = gather or _torch_gather()
         if gather is None:
@@ -247,9 +333,20 @@ class PDQ:
         return self
 
     def merge(self, other: PDQ) -> None:
-        """Add everything that another metric has seen."""
+        """Add all images of another metric.
+
+        Parameters
+        ----------
+        other : PDQ
+            A metric with the same arguments.
+
+        Examples
+        --------
+        >>> metric, other = PDQ(classes=["cup"]), PDQ(classes=["cup"])
+        >>> metric.merge(other)
+        """
         if not isinstance(other, PDQ) or other._choices != self._choices:
-            raise InputError("metrics of different classes or conventions do not merge", remedy="make both alike")
+            raise InputError("metrics of different classes or conventions do not merge", remedy="use equal arguments")
         known = {seen.image_id for seen in self._seen}
         for seen in other._seen:
             if seen.image_id is not None and seen.image_id in known:
@@ -265,12 +362,12 @@ class PDQ:
         return len(self._all())
 
     def __bool__(self) -> bool:
-        return True  # an empty metric is still a metric
+        return True  # an empty metric, with len() 0, must not be falsy in `metric or PDQ()`
 
     def __repr__(self) -> str:
         return f"PDQ({len(self)} images, {self._convention.describe()})"
 
-    # --- how ---
+    # --- implementation ---
 
     def _read(self, preds: Any, target: Any) -> list[ImageState]:
         pairs = []
@@ -333,7 +430,7 @@ class PDQ:
         found = found.replace(extents=np.concatenate([np.zeros((0, 2)), *extents]))
         if len(found) >= MANY and len(truth) and found.boxes.max() <= 1.0 < truth.boxes.max():
             raise InputError(
-                "the predictions' boxes lie between 0 and 1, the targets' do not",
+                "the predictions' boxes are between 0 and 1, the targets' are not",
                 remedy="multiply predictions by the image's width and height",
             )
         result = evaluate(truth, found, convention=self._convention, measures=self._measures, threads=self._threads)
@@ -368,7 +465,7 @@ class PDQ:
         return tuple(str(number + first) for number in range(count)), notes
 
     def _warn_if_alone(self) -> None:
-        """Say if other processes have seen images that are not here."""
+        """Warn if other processes have images that are missing here."""
         if self._others is not None or not self._seen:
             return
         group = _process_group()
@@ -381,7 +478,7 @@ class PDQ:
 
 
 def _check_labels(batch: Sequence[ImageState]) -> None:
-    """Raise if a batch's label_probs are not those of its labels; what is too little to tell is left to the end."""
+    """Raise if a batch's label_probs do not fit its labels; small batches are checked at the end."""
     rows = [seen.found for seen in batch if seen.found.label_probs is not None]
     full = [(each.label_probs, each.labels, each.scores) for each in rows if len(each.boxes)]
     if full and len({each[0].shape[1] for each in full if each[0] is not None}) == 1:
@@ -390,7 +487,7 @@ def _check_labels(batch: Sequence[ImageState]) -> None:
 
 
 def _process_group() -> Any:
-    """Return ``torch.distributed`` if torch is loaded and a process group is there; torch is not loaded for it."""
+    """Return ``torch.distributed`` if it is initialized. torch is not imported for this."""
     distributed = getattr(sys.modules.get("torch"), "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None

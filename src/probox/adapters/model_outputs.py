@@ -44,36 +44,40 @@ def from_transformers(
     above_one: AboveOne = "limit",
     edges: Edges = "auto",
 ) -> Detections:
-    """Return the detections of object detectors of transformers, one per query, with all classes' probabilities.
+    """Return the detections of object detectors of transformers, one per query, with the probabilities of all classes.
 
     Parameters
     ----------
     outputs : model output, or list of them
-        With ``logits (B, Q, C)`` and ``pred_boxes (B, Q, 4)``, of one batch or several. What
-        ``post_process_object_detection`` makes of it is taken too (a dictionary per image with ``scores``, ``labels``
-        and ``boxes``), but has one score each.
+        With ``logits (B, Q, C)`` and ``pred_boxes (B, Q, 4)``, of one batch or several. Outputs of
+        ``post_process_object_detection`` (a dictionary per image with ``scores``, ``labels`` and ``boxes``) also work,
+        but have a single score per detection.
     config : model or its config
-        Tells the classes (``id2label``) and the kind of head.
+        Source of the classes (``id2label``) and the kind of head.
     image_ids : int or sequence of int
         The id of each image, over all batches.
     image_sizes : GroundTruth, Dataset, mapping of image id to (width, height), or (width, height) of each image
-        How large the images were before they were resized for the model.
+        Original sizes of the images, before they were resized for the model.
     target_sizes : sequence of (height, width), optional
-        The same as transformers wants it, height first. One of both must be given.
+        The same in the order of transformers, height first. One of `image_sizes` and `target_sizes` is required.
     classes : sequence of str, optional
-        Names of the classes, in place of those of `config`.
+        Class names, instead of those of `config`.
     labels : {"auto", "softmax", "sigmoid"}
-        ``softmax``: over all columns, the last of which is "no object" and is left out. ``sigmoid``: one per class.
-        By default `config` tells.
+        ``softmax``: over all columns, the last of which is "no object" and is dropped. ``sigmoid``: one per class.
+        ``auto``: determined by `config`.
     score_threshold : float
-        Leave out queries whose best class has no more than this. Default: keep all.
+        Drop queries whose highest class score is at most this. Default: keep all.
     top : int, optional
-        Keep at most this many queries of each image, the best.
+        Keep at most this many queries of each image, those with the highest scores.
     above_one : {"limit", "normalise", "refuse"}
-        What happens to sigmoids that add up to more than 1, see `Detections.from_scores`.
+        Treatment of sigmoids that sum to more than 1, see `Detections.from_scores`.
     edges : {"auto", "required", "ignore"}
-        Take the variances of sides from the distributions that D-FINE and DEIMv2 return: where they are there, or raise
-        if they are not, or never.
+        Use the edge distributions of D-FINE and DEIMv2 as variances: if they exist, raise if they do not, or never.
+
+    Returns
+    -------
+    Detections
+        The detections of all images.
 
     Examples
     --------
@@ -90,9 +94,7 @@ def from_transformers(
     names = name_classes(settings, classes)
     if _is_processed(outputs):
         if edges == "required":
-            raise InputError(
-                "scores, labels and boxes have no distributions of edges", remedy="give the model's output"
-            )
+            raise InputError("scores, labels and boxes have no edge distributions", remedy="give the model's output")
         return _from_processed(outputs, names, image_ids, score_threshold, top)
     batches = list_outputs(outputs, isinstance(outputs, Mapping) or entry_of(outputs, "logits") is not None)
     if len(batches) == 2 and all(hasattr(entry, "shape") for entry in batches):
@@ -128,16 +130,16 @@ def _check_choice(value: Any, choices: Any, name: str) -> None:
 
 
 def _sizes(image_sizes: Any, target_sizes: Any, ids: Sequence[int]) -> Floats:
-    """Return width and height of each image from one of both arguments; raise where they contradict each other."""
+    """Return width and height of each image from one of the two arguments; raise if they differ."""
     if image_sizes is None and target_sizes is None:
         raise InputError(
-            "boxes are shares of the image, whose size is not known",
+            "boxes are fractions of the image size, which is unknown",
             remedy="give image_sizes=truth, or (width, height) of each image; target_sizes= takes (height, width)",
         )
     if target_sizes is None:
         return sizes_of(image_sizes, ids)
     if isinstance(target_sizes, Mapping) or not hasattr(target_sizes, "__len__"):
-        raise InputError("expected target_sizes as (height, width) of each image", remedy="others go to image_sizes=")
+        raise InputError("expected target_sizes as (height, width) of each image", remedy="use image_sizes= for others")
     sizes = sizes_of(target_sizes, ids)[:, ::-1]
     if image_sizes is not None:
         known = sizes_of(image_sizes, ids)
@@ -157,16 +159,18 @@ def _sizes(image_sizes: Any, target_sizes: Any, ids: Sequence[int]) -> Floats:
 
 
 def _best(scores: Floats, threshold: float, top: int | None) -> Ints:
-    """Return the queries to keep, in their order."""
+    """Return the rows of queries to keep, in ascending order."""
     best = scores.max(axis=1, initial=0.0)
-    rows = np.flatnonzero(~(best <= threshold)) if threshold > 0 else np.arange(len(best))  # NaN stays, to be rejected
+    rows = (
+        np.flatnonzero(~(best <= threshold)) if threshold > 0 else np.arange(len(best))
+    )  # NaN is kept, to be rejected
     if top is not None and len(rows) > top:
         rows = np.sort(rows[np.argsort(-best[rows], kind="stable")[:top]])
     return rows.astype(np.int64)
 
 
 def _is_processed(outputs: Any) -> bool:
-    """Return whether this is what ``post_process_object_detection`` makes: scores, labels and boxes."""
+    """Return whether this is output of ``post_process_object_detection``: scores, labels and boxes."""
     one = outputs[0] if isinstance(outputs, list | tuple) and len(outputs) else outputs
     return isinstance(one, Mapping) and {"scores", "labels", "boxes"} <= set(one)
 
@@ -191,7 +195,7 @@ def from_ultralytics(
     classes: Sequence[str] | None = None,
     truth: GroundTruth | Dataset | None = None,
 ) -> Detections:
-    """Return the detections of Ultralytics' results: each box's class gets its score, the others share the rest.
+    """Return the detections of Ultralytics' results: each box's class gets its score, the others divide the rest.
 
     `Results` hold one label and no uncertainty; `probox.adapters.UltralyticsDetector` gets both from the
     model.
@@ -199,18 +203,23 @@ def from_ultralytics(
     Parameters
     ----------
     results : Results, or an iterable of them
-        What ``model(...)``, ``model.predict(...)`` or ``model.track(...)`` return, streamed or not.
+        Output of ``model(...)``, ``model.predict(...)`` or ``model.track(...)``, streamed or not.
     image_ids : int or sequence of int, optional
-        The id of each result's image. Default: by file name in `truth`; or else the number that a file name is
+        The id of each result's image. Default: by file name in `truth`, or else the number in the file name
         (``000000000139.jpg`` is 139).
     classes : sequence of str, optional
         Class names, in the order of the model's. Default: the results' own.
     truth : GroundTruth or Dataset, optional
-        What it will be compared with: tells ids by file names.
+        Source of image ids by file name.
+
+    Returns
+    -------
+    Detections
+        The detections of all images.
 
     Examples
     --------
-    >>> from types import SimpleNamespace as Of  # what a Results looks like
+    >>> from types import SimpleNamespace as Of  # stands in for a Results
     >>> boxes = Of(data=[[10.0, 20.0, 50.0, 60.0, 0.8, 1.0]])
     >>> result = Of(boxes=boxes, names={0: "cup", 1: "dog"}, orig_shape=(480, 640), path="photos/000000000139.jpg")
     >>> found = from_ultralytics(result)
@@ -223,7 +232,7 @@ def from_ultralytics(
         raise InputError(
             f"expected Ultralytics' results, but got {type(results).__name__}", remedy="give what model(...) returns"
         )
-    # Each holds its photo: of a stream only the numbers are kept.
+    # Results hold their photos: keeping only the numbers bounds the memory for a stream.
     images: list[ImageRows] = []
     paths, names = [], None if classes is None else check_classes(classes)
     for number, result in enumerate(results):
@@ -238,22 +247,22 @@ def from_ultralytics(
         images.append(_rows(result, number, len(names)))
         paths.append(str(getattr(result, "path", "") or ""))
     if names is None:
-        raise InputError("there is not one result to take class names from", remedy="give classes=[...]")
+        raise InputError("expected at least one result, to take class names from", remedy="give classes=[...]")
     known = _known_ids(paths, truth) if image_ids is None else None
     return stack_rows(images, image_ids_of(image_ids, len(paths), known), names, pixels=False)
 
 
 def _names(result: Any, number: int) -> Any:
-    """Return a result's class names; raise for what is no result, or none with boxes."""
+    """Return a result's class names; raise if it has no axis-aligned boxes."""
     if getattr(result, "obb", None) is not None:
         raise InputError(
-            f"result {number} holds oriented boxes, which PDQ does not know",
+            f"result {number} holds oriented boxes, which PDQ does not support",
             remedy="use a detection model, or the boxes around them (result.obb.xyxy) with Detections.from_scores",
         )
     if getattr(result, "boxes", None) is None:
         if getattr(result, "probs", None) is not None:
             raise InputError(
-                f"result {number} classifies the image as a whole and has no boxes", remedy="use a detection model"
+                f"result {number} is of a classification model and has no boxes", remedy="use a detection model"
             )
         raise InputError(
             f"expected result {number} to have boxes, but got {type(result).__name__}",
@@ -270,10 +279,8 @@ def _rows(result: Any, number: int, classes: int) -> ImageRows:
     if data.ndim != 2 or data.shape[1] not in (6, 7):
         got = " x ".join(map(str, data.shape))
         raise InputError(f"expected boxes.data of 6 columns, or 7 with a track's id, but got {got}")
-    labels = data[:, -1]  # a track's id stands between box and score
-    check_labels(
-        labels, classes, f"classes of result {number}", None, "give the names of all classes that the model has"
-    )
+    labels = data[:, -1]  # with tracking, the track's id is between box and score
+    check_labels(labels, classes, f"classes of result {number}", None, "give the names of all classes of the model")
     if (labels != np.floor(labels)).any():
         raise InputError(f"expected whole numbers as classes of result {number}")
     masked = getattr(result, "masks", None) is not None
@@ -281,7 +288,7 @@ def _rows(result: Any, number: int, classes: int) -> ImageRows:
 
 
 def _known_ids(paths: Sequence[str], truth: Any) -> list[int]:
-    """Return the image id of each file: by name in the truth, or else the number that its name is."""
+    """Return the image id of each file: by name in the ground truth, or else the number in its name."""
     photos = [Path(path.replace("\\", "/")) for path in paths]
     dataset = None if truth is None else dataset_of(truth, "give truth=truth")
     if dataset is not None and any(dataset.file_names):
@@ -289,11 +296,12 @@ def _known_ids(paths: Sequence[str], truth: Any) -> list[int]:
         if -1 in rows:
             name = photos[rows.index(-1)].name
             raise InputError(
-                f"the truth has no image called {name!r:.60}, or several", remedy="give image_ids, one for each result"
+                f"the ground truth has no image called {name!r:.60}, or several",
+                remedy="give image_ids, one for each result",
             )
         return [int(dataset.image_ids[row]) for row in rows]
     for photo in photos:
         if not re.fullmatch(r"[0-9]{1,18}", photo.stem):
             remedy = "give image_ids, one for each result" + ("" if truth is not None else ", or truth=")
-            raise InputError(f"the file name {photo.name!r:.60} is no number", remedy=remedy)
+            raise InputError(f"expected a number as the file name, but got {photo.name!r:.60}", remedy=remedy)
     return [int(photo.stem) for photo in photos]
