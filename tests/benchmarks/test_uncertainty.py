@@ -59,7 +59,7 @@ def test_plain_boxes_have_two_rows_and_no_skill(
 
 
 def test_boxes_that_meet_nothing_are_said(demo_files: Path) -> None:
-    with pytest.raises(probox.InputError, match="nothing to fit a sigma to"):
+    with pytest.raises(probox.InputError, match="no matched boxes: no detection reaches"):
         main([str(demo_files / "truth.json"), str(demo_files / "probabilistic.json"), "--threshold", "0.9999"])
 
 

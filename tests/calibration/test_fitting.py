@@ -82,7 +82,7 @@ def test_labels_are_calibrated_beside_corners(demo: Demo) -> None:
     assert fitted.gain.changes["ignorance"].low > 0
     assert "ignorance" not in fit(demo.truth, demo.detectors["probabilistic"], target="nll").gain.changes
     words = str(fitted.calibration)
-    assert words == "sigmas times 1.11; scores become precisions, by a curve of its own for 1 class"
+    assert words == "std times 1.11; scores become precisions, by a curve of its own for 1 class"
     warmer = fit(demo.truth, demo.detectors["probabilistic"], target="nll", label_method="temperature").calibration
     assert isinstance(warmer.labels, Temperature)
 
@@ -111,11 +111,12 @@ class TestMessages:
     def test_plain_boxes(self, truth: GroundTruth, found: Detections) -> None:
         plain = found.replace(covariances=None, source="plain.json")
         with pytest.raises(
-            InputError, match=r'^plain\.json: has no covariances; use method="constant" or method="learned"$'
+            InputError,
+            match=r'^plain\.json: expected covariances, but got none; use method="constant" or method="learned"$',
         ):
             fit(truth, plain)
         zero = plain.replace(covariances=np.zeros((len(plain), 2, 2, 2)))
-        with pytest.raises(InputError, match="has no covariances"):
+        with pytest.raises(InputError, match="expected covariances"):
             fit(truth, zero, method="conformal")
 
     @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ class TestMessages:
             ({"method": "platt"}, "expected method to be one of scale, edge-scale.* but got 'platt'"),
             ({"label_method": 3}, "expected label_method to be one of none, temperature, isotonic, but got 3"),
             ({"target": "map"}, "expected target to be one of pdq, nll, coverage"),
-            ({"method": "conformal", "target": "pdq"}, "a conformal factor is for coverage, not for pdq; leave target"),
+            ({"method": "conformal", "target": "pdq"}, "for method conformal, but got pdq; omit target"),
             ({"folds": 1}, "expected folds to be a whole number from 2"),
             ({"folds": 2.0}, "expected folds to be a whole number"),
             ({"seed": -1}, "expected seed to be a whole number from 0"),
@@ -143,7 +144,7 @@ class TestMessages:
 
     def test_no_detections(self, truth: GroundTruth, found: Detections) -> None:
         for method in ("scale", "constant"):
-            with pytest.raises(InputError, match="there is nothing to fit a sigma to; fit on images in which"):
+            with pytest.raises(InputError, match="with an object of its class; fit on images with"):
                 fit(truth, found.select(np.zeros(0, np.int64)), method=method)
 
     def test_one_image_has_no_gain(self, truth: GroundTruth, found: Detections) -> None:
@@ -160,7 +161,7 @@ class TestMessages:
         assert fitted.notes[-1] == (
             Note(
                 "no-gain-of-folds",
-                problem="no detection overlaps an object of its class by half: there is nothing to fit a sigma to",
+                problem="no matched boxes: no detection reaches IoU 0.5 with an object of its class",
             )
         )
 
@@ -233,7 +234,7 @@ def test_classes_are_counted_in_words() -> None:
         names = ("cup", "dog")[:n]
         curves = ScoreCurves(level, tuple((name, level) for name in names))
         calibration = Calibration(corners=ClassScale(2.0, tuple((name, 3.0) for name in names)), labels=curves)
-        assert str(calibration) == f"sigmas times 2{corners}; scores become precisions, by {labels}"
+        assert str(calibration) == f"std times 2{corners}; scores become precisions, by {labels}"
 
 
 def test_labels_are_fitted_without_the_images_that_they_are_judged_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,7 +294,7 @@ def test_diagnosis_and_calibration_judge_the_same_edges(cut_off, change) -> None
     z = np.abs(pairs.residuals / np.sqrt(pairs.variances))[pairs.truncated]
     reach = 0.994457883  # 68% of a Gaussian
     assert str(said) == (
-        f"40 of 320 edges lie on the image border and are left out: {100 * (z <= reach).mean():.1f}% of them are in "
+        f"40 of 320 edges lie on the image border and are excluded: {100 * (z <= reach).mean():.1f}% of them are in "
         f"their 68% interval, errors are {np.quantile(z, 0.6826894921, method='inverted_cdf'):.2g} times their std"
     )
 
@@ -318,7 +319,7 @@ def test_a_fit_pins_on_request_only(cut_off) -> None:
     assert pinned.held_out.covariances[:, :, 0, 0].min() == pytest.approx(0.0625)
     assert kept.held_out.covariances[:, :, 0, 0].min() > 1.0
     assert pinned.gain.changes["PDQ"].after > kept.gain.changes["PDQ"].after + 0.02
-    with pytest.raises(InputError, match='border="pin" is for PDQ, not for nll'):
+    with pytest.raises(InputError, match='border="pin" is only for target pdq, but the target is nll'):
         fit(truth, found, target="nll", border="pin")
 
 
@@ -342,13 +343,13 @@ def growth(factor: float) -> float:
 
 def test_other_reasons(pairs: FittingPairs) -> None:
     after = scaled(pairs, np.full(72, 0.5))
-    said = f"NLL gets worse by {growth(0.5):.3g}"
+    said = f"NLL is worse by {growth(0.5):.3g} nats"
     (pdq,), (coverage,), (nll,) = (notes_on_nll(target, pairs, after) for target in ("pdq", "coverage", "nll"))
-    assert str(pdq) == f"{said}: sigmas are fitted for PDQ, not for NLL"
+    assert str(pdq) == f"{said}: the fit is for PDQ, not for NLL"
     (pinned,) = notes_on_nll("pdq", pairs, after, "pin")
-    assert str(pinned) == f'{said}: sigmas are fitted for PDQ, and limited by border="pin"'
-    assert str(coverage) == f"{said}: sigmas are fitted for coverage, not for NLL"
-    assert str(nll).startswith(f"{said} on images held out, though sigmas are fitted for it")
+    assert str(pinned) == f'{said}: the fit is for PDQ, with std limited by border="pin"'
+    assert str(coverage) == f"{said}: the fit is for coverage, not for NLL"
+    assert str(nll).startswith(f"{said} on held-out images, although the fit is for NLL")
 
 
 @pytest.mark.parametrize(("factor", "notes"), [(0.65, 1), (0.68, 0), (1.0, 0), (2.0, 1)])
@@ -401,4 +402,4 @@ def test_a_fit_that_forgets_what_sigmas_knew_says_so(truth: GroundTruth) -> None
     fitted = fit(truth, found.replace(covariances=covariances), method="constant", target="coverage", resamples=10)
     worse = -fitted.gain.changes["NLL"].gain
     assert worse > 1
-    assert str(fitted.notes[-1]) == f"NLL gets worse by {worse:,.3g}: sigmas are fitted for coverage, not for NLL"
+    assert str(fitted.notes[-1]) == f"NLL is worse by {worse:,.3g} nats: the fit is for coverage, not for NLL"

@@ -178,9 +178,9 @@ def test_the_law_is_level_beyond_what_was_seen() -> None:
 
 def test_errors_of_nothing_are_refused() -> None:
     features = np.zeros((40, 4, 1))
-    with pytest.raises(InputError, match="no error to learn sigmas from: all are 0; check that detections are not"):
+    with pytest.raises(InputError, match="no error to fit the std to: all are 0; check that detections are not"):
         fit_std_model(features, np.zeros((40, 4)), ("a",))
-    with pytest.raises(InputError, match="there is no error to learn sigmas from; check"):
+    with pytest.raises(InputError, match="there is no error to fit the std to; check"):
         fit_std_model(features, np.full((40, 4), np.nan), ("a",))
     mostly = np.zeros((40, 4))
     mostly[0] = 1.0
@@ -380,7 +380,7 @@ class TestRefusals:
             ({"own_sigmas": "yes"}, "expected own_sigmas to be True, False or None"),
             ({"convention": "mine", "target": "pdq"}, "mine"),
             ({"hidden": (32,)}, "a std regressor has no parameter 'hidden'; use target, level, own_sigmas, ridge"),
-            ({"own_sigmas": True}, "no matched box has covariances to learn from; leave own_sigmas out"),
+            ({"own_sigmas": True}, "no matched box has a covariance to fit to; omit own_sigmas"),
         ]
         for parameters, message in wrong:
             with pytest.raises(InputError, match=message):
@@ -394,21 +394,21 @@ class TestRefusals:
         far = y.copy()
         far[2, 3] = np.inf
         wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
-            (holes, y, {}, r"features\[3, 1\] is nan, one of 2 that are no numbers; leave such rows out"),
-            (x, far, {}, r"residuals\[2, 3\] is inf, one of 1"),
+            (holes, y, {}, r"features\[3, 1\] is nan, expected finite numbers \(2 are not\); remove"),
+            (x, far, {}, r"residuals\[2, 3\] is inf, expected finite numbers \(1 are not\)"),
             (x[:5], y, {}, r"expected residuals of shape \(5, 4\), but got \(40, 4\)"),
             (x[:, 0], y, {}, r"expected features of shape \(N, F\) or \(N, 4, F\), but got \(40,\)"),
             (x[:, :0], y, {}, "expected features of shape"),
             (np.zeros((40, 3, 2)), y, {}, "expected features of shape"),
             ([["a"]], y, {}, "expected features to be an array of numbers, but got list"),
-            (x, y, {"sides": np.zeros((40, 4))}, "expected sides above 0; leave out boxes without extent"),
+            (x, y, {"sides": np.zeros((40, 4))}, "expected sides above 0; remove boxes of width or height 0"),
             (x, y, {"sides": np.ones((40, 2))}, r"expected sides of shape \(40, 4\)"),
             (x, y, {"images": np.zeros(39, int)}, "expected images to be 40 whole numbers"),
             (x, y, {"images": np.zeros(40)}, "expected images to be 40 whole numbers"),
             (x, y, {"target": "pdq"}, 'PDQ needs images; use target="nll", or fit on tables'),
             (x, y, {"own_sigmas": True}, "own_sigmas is for tables"),
-            (x[:29], y[:29], {}, "only 29 matched boxes to learn sigmas from, fewer than 30; fit on more images"),
-            (x, np.where(np.arange(40)[:, None] < 39, np.nan, y), {}, "only 1 matched box to learn"),
+            (x[:29], y[:29], {}, "expected at least 30 matched boxes to fit the std, but got 29; fit on more images"),
+            (x, np.where(np.arange(40)[:, None] < 39, np.nan, y), {}, "matched boxes to fit the std, but got 1"),
             (x, 0 * y, {}, "all are 0"),
         ]
         for features, residuals, more, message in wrong:
@@ -422,14 +422,14 @@ class TestRefusals:
         found, _ = lawful(truth, reported=2.0)
         arrays, tables = fit_std(x, y), fit_std(found, truth)
         calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
-            (StdRegressor().predict, (x,), {}, "the regressor has not been fitted; call fit first"),
-            (StdRegressor().apply, (found,), {}, "the regressor has not been fitted"),
+            (StdRegressor().predict, (x,), {}, "the regressor is not fitted; call fit first"),
+            (StdRegressor().apply, (found,), {}, "the regressor is not fitted"),
             (arrays.predict, (x[:, :1],), {}, "expected 2 features, as in fit, but got 1; give the same columns"),
             (arrays.predict, (np.full((1, 2), np.nan),), {}, r"features\[0, 0\] is nan"),
             (arrays.predict, (found,), {}, "the regressor was fitted on arrays, not detections"),
             (arrays.apply, (found,), {}, "the regressor was fitted on arrays"),
             (tables.predict, (x,), {}, "the regressor was fitted on tables; give Detections"),
-            (tables.predict, (found,), {"sides": np.ones((len(found), 4))}, "tables know their sides"),
+            (tables.predict, (found,), {"sides": np.ones((len(found), 4))}, "tables have their own sides"),
             (tables.apply, (truth,), {}, "expected argument `found` to be Detections"),
         ]
         for call, arguments, more, message in calls:
@@ -440,9 +440,7 @@ class TestRefusals:
         found, _ = lawful(truth, reported=2.0)
         head = fit_std(found, truth)
         plain = found.replace(covariances=None, source="plain.json")
-        message = (
-            r"^plain\.json: the regressor learned from own std, but 900 of 900 detections have none; give detections"
-        )
+        message = r"^plain\.json: the regressor uses own std, but 900 of 900 detections have none; give detections"
         for call in (head.predict, head.apply):
             with pytest.raises(InputError, match=message):
                 call(plain)
@@ -462,12 +460,12 @@ class TestRefusals:
             StdRegressor().fit(truth, found)
         with pytest.raises(InputError, match="expected argument `truth` to be GroundTruth"):
             StdRegressor().fit(found, np.zeros((len(found), 4)))
-        with pytest.raises(InputError, match="tables know their sides and images"):
+        with pytest.raises(InputError, match="tables have their own sides and images"):
             StdRegressor().fit(found, truth, sides=np.ones((len(found), 4)))
-        with pytest.raises(InputError, match="there is nothing to fit a sigma to"):
+        with pytest.raises(InputError, match="no matched boxes: no detection reaches"):
             fit_std(found.select(np.zeros(0, np.int64)), truth)
         few = truth.select_images(truth.image_ids[:4])
-        with pytest.raises(InputError, match=r'only 24 matched boxes .* or use method="constant"'):
+        with pytest.raises(InputError, match=r'but got 24; .* or use method="constant"'):
             fit_std(found, few)
 
 
@@ -479,8 +477,8 @@ def test_the_command_fits_and_applies(demo: Demo, demo_files: Path, tmp_path: Pa
         done = runner.invoke(cli, [*words, "--method", "learned", "--target", "nll", "--out", str(out)])
         assert done.exit_code == 0, done.output
         assert "held out" in done.output
-        assert "and class, with a ridge of" in done.output
-        assert "% of the sides on average; a standard deviation more of" in done.output
+        assert "and class, ridge penalty" in done.output
+        assert "% of the sides on average; per standard deviation of each input:" in done.output
         calibration = Calibration.load(out)
         assert isinstance(calibration.corners, Learned)
         assert len(calibration.corners.model.slopes) == features
@@ -505,5 +503,5 @@ def test_the_command_refuses_few_pairs(demo_files: Path, tmp_path: Path) -> None
     ]
     done = CliRunner().invoke(cli, [*words, "--image-ids", "1", "--out", str(tmp_path / "c.json")])
     assert done.exit_code == 1
-    assert "to learn sigmas from, fewer than 30; fit on more images, or use" in str(done.exception or done.output)
+    assert "30 matched boxes to fit the std, but got" in str(done.exception or done.output)
     assert not (tmp_path / "c.json").exists()

@@ -208,13 +208,13 @@ def test_wrong_entries_are_named(message: str, tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "expected JSON, but the file is empty"),
-        ("[", "is no JSON file of a calibration"),
-        ('{"a": NaN}', "NaN is no number"),
-        ('{"a": 1, "a": 2}', "the key 'a' stands there twice"),
-        ("[" * 100_000, "is no JSON file of a calibration"),
+        ("[", "expected a JSON file of a calibration"),
+        ('{"a": NaN}', "expected a finite number, but got NaN"),
+        ('{"a": 1, "a": 2}', "the key 'a' occurs twice"),
+        ("[" * 100_000, "expected a JSON file of a calibration"),
         ("[]", 'expected a calibration with "format": "probox calibration 2", but got a file without it'),
         ('{"images": []}', 'expected a calibration with "format": "probox calibration 2", but got a file without it'),
-        ("1" * 5000, "is no JSON file of a calibration"),
+        ("1" * 5000, "expected a JSON file of a calibration"),
     ],
 )
 def test_other_files_are_refused(text: str, message: str, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_fit_prints_held_out_numbers(demo_files: Path, tmp_path: Path) -> None:
     assert lines[0].split("  ")[0] == "held out"
     assert [line[:20].strip() for line in lines[1:]] == [
         "PDQ", "NLL of matched boxes", "energy score, pixels", "error/std (68% |z|)",
-        "edges in their 68 %", "edges in their 90 %", "boxes in their 90 %",
+        "edges in their 68%", "edges in their 90%", "boxes in their 90%",
     ]  # fmt: skip
     assert "5 folds of 12 images, 134 matched boxes" in said
     assert "note: 18 of 536 edges lie on the image border and are excluded: " in said
@@ -97,7 +97,10 @@ def test_boxes_without_covariance_are_refused_with_a_fix(demo_files: Path, tmp_p
     deterministic = demo_files / "deterministic.json"
     status, shown, said = run("fit", demo_files / "truth.json", deterministic, "--out", tmp_path / "c.json")
     assert (status, shown) == (1, "")
-    assert said == f"probox: {deterministic}: has no covariances; use --method constant or --method learned\n"
+    assert (
+        said
+        == f"probox: {deterministic}: expected covariances, but got none; use --method constant or --method learned\n"
+    )
     assert not (tmp_path / "c.json").exists()
 
 
@@ -114,7 +117,7 @@ def test_conformal_is_for_coverage(demo_files: Path, tmp_path: Path) -> None:
     status, _, said = run(*words, "--out", tmp_path / "c.json")
     assert status == 1
     assert said == (
-        "probox: a conformal factor is for coverage, not for pdq; leave --target out, or use another --method\n"
+        "probox: expected target coverage for method conformal, but got pdq; omit --target, or use another --method\n"
     )
 
 

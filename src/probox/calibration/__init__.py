@@ -6,7 +6,7 @@
 >>> fitted = fit(demo.truth, demo.detectors["probabilistic"], method="constant", target="nll")
 >>> fitted.calibration
 Calibration(constant for nll, labels none)
->>> calibrated = fitted.calibration.apply(demo.detectors["deterministic"])  # plain boxes before
+>>> calibrated = fitted.calibration.apply(demo.detectors["deterministic"])  # adds covariances
 >>> calibrated
 Detections(167 detections in 12 images, 7 classes, 167 probabilistic)
 """

@@ -1,4 +1,4 @@
-"""A fitted calibration: what it does to detections, where it came from, and its JSON file."""
+"""A fitted calibration: its application to detections, its origin, and its JSON file."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from probox.tables.table import dataset_of, expect, expect_path
 from probox.version import __version__
 
 TARGETS = ("pdq", "nll", "coverage")
-"""What corners can be fitted for."""
+"""Objectives of fitted corners."""
 
 
 FORMAT = "probox calibration 2"
-"""What the file is and the version of its layout."""
+"""Format name and version of the JSON file."""
 
 LARGEST = 1e6
-"""No factor is larger, none is smaller than one over it."""
+"""Largest factor in a file; the smallest is its inverse."""
 
 REMEDY = "correct it, or fit again"
 
@@ -59,8 +59,27 @@ KIND = Kind("a calibration", lambda path: bool(re.search(rb'"format"\s*:\s*"prob
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What `probox.calibration.fit` found, to be applied to detections of any images.
+    """Calibration found by `probox.calibration.fit`, applicable to detections of any images.
 
+    Parameters
+    ----------
+    corners : CornerMap
+        Map of standard deviations: from `fit`, or for example ``Scale(2.0)`` or ``Constant(0.1)``, a fraction of the
+        box sides, of ``probox.calibration.corner_maps``.
+    labels : LabelMap
+        Map of label probabilities: from `fit`, or for example ``Temperature(1.5)`` of
+        ``probox.calibration.label_maps``. Default: no change.
+    target : {"pdq", "nll", "coverage"}
+        Objective of the fitted corners.
+    border : {"keep", "pin"}
+        Edges at the image border: ``keep`` the calibrated std, or ``pin`` the edge as `probox.fusion.keep_inside` does.
+    classes : tuple of (str, int)
+        Names and category ids of the ground truth of the fit, to read COCO results without it.
+    origin : tuple of (str, str or int)
+        Data and options of the fit, as information for readers.
+
+    Examples
+    --------
     >>> from probox.calibration import Calibration
     >>> from probox.calibration.corner_maps import Scale
     >>> found = Detections(
@@ -68,23 +87,6 @@ class Calibration:
     ...     covariances=[[[[4, 1], [1, 4]], [[9, 0], [0, 9]]]])
     >>> Calibration(corners=Scale(2.0)).apply(found).covariances.tolist()
     [[[[16.0, 4.0], [4.0, 16.0]], [[36.0, 0.0], [0.0, 36.0]]]]
-
-    Parameters
-    ----------
-    corners : CornerMap
-        What happens to standard deviations: what `fit` found, or by hand ``Scale(2.0)`` or ``Constant(0.1)``, a share
-        of the box's sides, of ``probox.calibration.corner_maps``.
-    labels : LabelMap
-        What happens to label probabilities: what `fit` found, or by hand ``Temperature(1.5)`` of
-        ``probox.calibration.label_maps``. Default: nothing.
-    target : {"pdq", "nll", "coverage"}
-        What the corners were fitted for.
-    border : {"keep", "pin"}
-        Edges at the image border: ``keep`` the calibrated std, or ``pin`` it as `probox.fusion.keep_inside` does.
-    classes : tuple of (str, int)
-        Names and category ids of the truth it was fitted on, so that COCO results can be read without it.
-    origin : tuple of (str, str or int)
-        What it was fitted on, for people.
     """
 
     corners: CornerMap
@@ -95,14 +97,26 @@ class Calibration:
     origin: tuple[tuple[str, str | int], ...] = ()
 
     def apply(self, detections: Detections, truth: GroundTruth | Dataset | None = None) -> Detections:
-        """Return calibrated detections; their notes say what was left as it was.
+        """Return calibrated detections; their notes list what was not changed.
 
         Parameters
         ----------
         detections : Detections
-            Of any images.
+            Detections of any images.
         truth : GroundTruth or Dataset, optional
-            Tells the sizes of the images, which ``border="pin"`` needs; nothing else is looked at.
+            Sizes of the images, required by ``border="pin"``; nothing else is used.
+
+        Returns
+        -------
+        Detections
+            Detections with calibrated covariances and label probabilities.
+
+        Examples
+        --------
+        >>> from probox.calibration.corner_maps import Constant
+        >>> found = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 60]], label_probs=[[0.8]])
+        >>> Calibration(corners=Constant(0.1)).apply(found).covariances[0, 0].round(6).tolist()
+        [[16.0, 0.0], [0.0, 16.0]]
         """
         expect(detections, Detections, "detections", "read them first with probox.read_detections(path, truth)")
         dataset = None if truth is None else dataset_of(truth, "the order is apply(detections, truth)")
@@ -112,7 +126,7 @@ class Calibration:
         return changed.replace(notes=(*detections.notes, *self._notes(detections, sizes=dataset is not None)))
 
     def _notes(self, found: Detections, *, sizes: bool) -> tuple[Note, ...]:
-        """Return what `apply` leaves as it is, and which classes have no values of their own."""
+        """Return notes on unchanged detections, and on classes without values of their own."""
         notes: list[Note] = []
         if self.border == "pin" and sizes:
             notes.append(Note("pinned-calibration"))
@@ -138,7 +152,19 @@ class Calibration:
         return "; ".join(words for words in (str(self.corners), str(self.labels)) if words)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as what JSON can hold; `from_json` gives it back."""
+        """Return a dictionary for JSON; `from_json` reads it.
+
+        Returns
+        -------
+        dict
+            Format, version, maps, classes and origin.
+
+        Examples
+        --------
+        >>> from probox.calibration.corner_maps import Scale
+        >>> Calibration(corners=Scale(2.0)).to_json()["corners"]
+        {'method': 'scale', 'target': 'nll', 'border': 'keep', 'factor': 2.0}
+        """
         return {
             "format": FORMAT,
             "version": __version__,
@@ -151,7 +177,26 @@ class Calibration:
 
     @classmethod
     def from_json(cls, content: Any, *, file: str | None = None) -> Calibration:
-        """Return the calibration that `to_json` wrote; the first invalid entry is named, and `file` with it."""
+        """Return the calibration that `to_json` wrote; an error names the first invalid entry.
+
+        Parameters
+        ----------
+        content : dict
+            Content of a file.
+        file : str, optional
+            Name of the file, for errors.
+
+        Returns
+        -------
+        Calibration
+            The calibration.
+
+        Examples
+        --------
+        >>> from probox.calibration.corner_maps import Scale
+        >>> Calibration.from_json(Calibration(corners=Scale(2.0)).to_json())
+        Calibration(scale for nll, labels none)
+        """
         whole = _JsonEntry(content, "", file)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             given = content.get("format") if isinstance(content, dict) else None
@@ -173,17 +218,42 @@ class Calibration:
         )
 
     def save(self, path: Paths) -> None:
-        """Write a JSON file; one that is there is replaced if it holds a calibration."""
+        """Write a JSON file. An existing file is only replaced if it holds a calibration.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write.
+
+        Examples
+        --------
+        >>> fitted.calibration.save("calibration.json")  # doctest: +SKIP
+        """
         expect_path(path)
         check_replaceable(path, KIND)
         text = json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
-        # A knot stands in one line. No text has a line break of its own, so none is touched.
+        # Keeps each knot [x, y] on one line. json.dumps escapes line breaks in strings, so texts do not match.
         text = re.sub(r"\[\n([^\[\]{}\"]+)\n\s*\]", lambda found: f"[{' '.join(found[1].split())}]", text)
         write_files({Path(path): json_bytes(Path(path), text.encode() + b"\n")})
 
     @classmethod
     def load(cls, path: Paths) -> Calibration:
-        """Read what `save` wrote."""
+        """Read a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            File to read.
+
+        Returns
+        -------
+        Calibration
+            The calibration.
+
+        Examples
+        --------
+        >>> Calibration.load("calibration.json").apply(found)  # doctest: +SKIP
+        """
         expect_path(path)
         name = str(path)
         try:
@@ -192,7 +262,9 @@ class Calibration:
             if isinstance(error, InputError) and error.file:
                 raise
             why = error.problem if isinstance(error, InputError) else str(error)
-            raise InputError(f"is no JSON file of a calibration: {why:.200}", file=name, remedy="fit again") from None
+            raise InputError(
+                f"expected a JSON file of a calibration: {why:.200}", file=name, remedy="fit again"
+            ) from None
         return cls.from_json(content, file=name)
 
 
@@ -238,7 +310,7 @@ def _read_labels(entry: _JsonEntry) -> LabelMap:
 
 
 class _JsonEntry:
-    """A value of the file and where it stands."""
+    """A value of the file and its place in it."""
 
     def __init__(self, value: Any, place: str, file: str | None) -> None:
         self.value, self.place, self.file = value, place, file
@@ -260,7 +332,7 @@ class _JsonEntry:
         return self.value
 
     def require(self, *keys: str) -> None:
-        """Raise unless these are the keys, each there and no other."""
+        """Raise unless exactly these keys exist."""
         there = self.mapping()
         for key in keys:
             if key not in there:
@@ -296,7 +368,7 @@ class _JsonEntry:
 
     def number(self) -> float:
         number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
-        # Integers are compared exactly, and 10^300 is below 1e300 until it is made a float.
+        # Python compares integers with floats exactly; 10**300 passes the first test and fails the second.
         if not (number and abs(self.value) < 1e300 and abs(float(self.value)) < 1e300):
             self.fail(f"expected a number, but got {self.value!r:.40}")
         return float(self.value)
@@ -375,7 +447,7 @@ _CORNERS: dict[str, tuple[Callable[..., CornerMap], dict[str, Reader]]] = {
     "constant": (Constant, {"fraction": _FACTOR}),
     "conformal": (Conformal, {"factor": _FACTOR, "alpha": _NUMBER, "reach": _FACTOR}),
 }
-"""What makes each map of corners, and what reads each of its entries."""
+"""Constructor of each map of corners, and the reader of each of its entries."""
 
 _LABELS: dict[str, tuple[Callable[..., LabelMap], dict[str, Reader]]] = {
     "none": (NoLabelMap, {}),
@@ -385,13 +457,13 @@ _LABELS: dict[str, tuple[Callable[..., LabelMap], dict[str, Reader]]] = {
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of a file; a key that stands there twice is a mistake."""
+    """Return an object of a file; raise for duplicate keys, of which json would keep the last."""
     result = dict(pairs)
     if len(result) < len(pairs):
         twice = next(key for at, (key, _) in enumerate(pairs) if key in dict(pairs[:at]))
-        raise InputError(f"the key {twice!r:.60} stands there twice")
+        raise InputError(f"the key {twice!r:.60} occurs twice")
     return result
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise InputError(f"{constant} is no number")
+    raise InputError(f"expected a finite number, but got {constant}")

@@ -1,4 +1,4 @@
-"""Fitting what happens to corner covariances, on pairs matched by boxes alone."""
+"""Fits of corner covariances on pairs matched by boxes."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ from probox.tables.groundtruth import GroundTruth
 
 
 class MatchOutcome:
-    """What became of a detection; the values of `FittingPairs.outcomes`."""
+    """Outcome of a detection in the matching; the values of `FittingPairs.outcomes`."""
 
     ASIDE, MATCHED, UNMATCHED = 0, 1, 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class FittingPairs:
-    """Pairs of a detection and its object under COCO's matching at an IoU of 0.5: by class, in order of score.
+    """Pairs of a detection and its object by COCO's matching at an IoU of 0.5: by class, in order of score.
 
-    Crowds are left aside, and so are detections that meet nothing but one. Four numbers are of x1, y1, x2, y2.
+    Crowds, and detections that only match a crowd, are ignored. Columns of four refer to x1, y1, x2, y2.
     """
 
     detections: Ints  # (K,), rows of the tables
     objects: Ints
-    image_rows: Ints  # rows of the truth's data set
-    labels: npt.NDArray[np.int32]  # the object's class, counted in the truth's classes
-    residuals: Floats  # (K, 4), truth minus box
-    sides: Floats  # (K, 4), what edges are measured by: width, height, width, height of the detection's box
+    image_rows: Ints  # rows of the ground truth's dataset
+    labels: npt.NDArray[np.int32]  # the object's class as an index of the ground truth's classes
+    residuals: Floats  # (K, 4), ground truth minus box
+    sides: Floats  # (K, 4), units of relative errors: width, height, width, height of the detection's box
     boxes: Floats  # (K, 4), the detection's
     image_sizes: Floats  # (K, 2), width and height
-    covariances: Floats  # (K, 2, 2, 2), the detection's; all zero for a plain box
-    free: Bools  # (K, 4), edges that count: the ground truth's does not lie on the image border, as `at_border` has it
-    names: npt.NDArray[np.str_]  # the class that the detection names
+    covariances: Floats  # (K, 2, 2, 2), the detection's; all zero for a box without covariance
+    free: Bools  # (K, 4), edges used: those whose ground truth is not on the image border, by `at_border`
+    names: npt.NDArray[np.str_]  # the detection's class
     scores: Floats
     usable: Bools  # (K,), covariances have an inverse: NLL and z are defined
     outcomes: npt.NDArray[np.uint8]  # (N,), of every detection of the table, one of `MatchOutcome`
@@ -108,7 +108,7 @@ class FittingPairs:
         )
 
     def take(self, rows: Bools | Ints) -> FittingPairs:
-        """Return these pairs alone; outcomes stay those of all detections."""
+        """Return a subset of the pairs; outcomes remain those of all detections."""
         columns = {name: values[rows] for name, values in vars(self).items() if name != "outcomes"}
         return dataclasses.replace(self, **columns)
 
@@ -123,7 +123,7 @@ class FittingPairs:
 
     @property
     def given(self) -> CalibrationInputs:
-        """Return what maps may look at."""
+        """Return the inputs of maps."""
         return CalibrationInputs(
             sigmas=sigmas_of(self.covariances), sides=self.sides, classes=self.names, scores=self.scores
         )  # fmt: skip
@@ -136,14 +136,14 @@ class FittingPairs:
 
 
 def _gaussian_covariances(found: Detections) -> Floats:
-    """Return the covariances that count: none where a heatmap takes the box's place."""
+    """Return covariances with zeros for heatmaps, which replace their boxes."""
     if found.covariances is None:
         return np.zeros((len(found), 2, 2, 2))
     return np.where(found.has_heatmap[:, None, None, None], 0.0, found.covariances)
 
 
 def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, **choices: Any) -> tuple[Learned, float]:
-    """Return the map that suits free edges of matched boxes best, up to a factor, and the ridge it was fitted with.
+    """Return the std model that fits free edges of matched boxes best, up to a factor, and its ridge.
 
     `choices` are `ridge`, `folds` and `seed` of `probox.calibration.std_regression.fit_std_model`.
     """
@@ -158,33 +158,33 @@ def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, **choices: Any) -> tup
 
 
 def check_pairs(count: int) -> None:
-    """Raise if there are too few pairs to learn from."""
+    """Raise if there are too few pairs for a fit."""
     if count < FEW_PAIRS:
         raise InputError(
-            f"only {count} matched {'box' if count == 1 else 'boxes'} to learn sigmas from, fewer than {FEW_PAIRS}",
+            f"expected at least {FEW_PAIRS} matched boxes to fit the std, but got {count}",
             remedy="fit on more images, or use {option:method=constant}",
         )
 
 
 STEP = 0.02
-"""Factors are searched for as exp(STEP k) with whole k: two per cent apart, much finer than PDQ can tell."""
+"""Factors are exp(STEP k) with integer k. They differ by 2%, which hardly changes PDQ."""
 
 STRIDE = 35
 """The first steps of a search, in lattice steps: about a doubling."""
 
 FARTHEST = 12
-"""So many strides from the start a search gives up."""
+"""Maximum number of strides from the start of a search."""
 
 BOUND = (FARTHEST + 1) * STRIDE
-"""No search ends farther than this from its start, in lattice steps; one that ends there would have gone on."""
+"""Maximum distance of a result from the start, in lattice steps; a result at this distance is not a maximum."""
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 def lattice_maximum(value: Callable[[int], float], start: int) -> int:
-    """Return the whole number with the highest value, found by strides uphill from `start` and then by golden section.
+    """Return the integer with the highest value, by strides uphill from `start` and then by golden section.
 
-    `value` rises and then falls, but for noise.
+    `value` must be unimodal, apart from noise.
 
     >>> lattice_maximum(lambda k: -abs(k - 77.2), 0)
     77
@@ -218,19 +218,19 @@ def lattice_maximum(value: Callable[[int], float], start: int) -> int:
 
 
 CORNER_METHODS = ("scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal")
-"""What can happen to corners."""
+"""Methods for corners."""
 
 MIDDLE = 0.68
-"""For PDQ edges and classes are compared by this quantile of the errors: a few wild ones cost it no more than any."""
+"""For PDQ, edges and classes are compared by this quantile of errors, because outliers hardly affect PDQ."""
 
 LEAST_SHARE = 1e-3
-"""No curve of relative sigmas falls below this share of a side."""
+"""Lower limit of curves of relative std, as a fraction of the side."""
 
 Quality = Callable[[CornerMap], float]
 
 
 CornerFit = tuple[CornerMap, tuple[Note, ...]]
-"""A map and what is to be said about it."""
+"""A map and its notes."""
 
 
 def fit_corners(
@@ -242,7 +242,7 @@ def fit_corners(
     level: float = 0.9,
     alpha: float = 0.1,
 ) -> CornerFit:
-    """Return the map of a method that suits matched boxes best.
+    """Return the map of a method that fits matched boxes best.
 
     Parameters
     ----------
@@ -251,13 +251,13 @@ def fit_corners(
     method : str
         One of `CORNER_METHODS`.
     target : {"pdq", "nll", "coverage"}
-        Root mean square z (what NLL asks for), a quantile of \\|z\\| (coverage), or the height of highest `quality`.
+        Objective: root mean square z (NLL), a quantile of \\|z\\| (coverage), or the factor of the highest `quality`.
     quality : callable, optional
-        The PDQ of a map, for that target.
+        Returns the PDQ of a map; required for ``pdq``.
     level : float
-        Coverage: which central interval of an edge is to hold its share.
+        Coverage: probability of the central interval of an edge.
     alpha : float
-        Conformal: the share of objects that the box may miss.
+        Conformal: fraction of objects that the box may miss.
     """
     if scales_sigmas(method, pairs):
         pairs = pairs.take(pairs.usable)
@@ -276,7 +276,7 @@ def fit_corners(
 def fit_height(
     shape: CornerMap, pairs: FittingPairs, target: str, *, level: float = 0.9, quality: Quality | None = None
 ) -> CornerMap:
-    """Return a map times the factor that a target asks for."""
+    """Return a map times the factor that minimizes the objective."""
     shape = shape.scale_by(height_for(target, level)(_errors(pairs, shape)))
     if target == "pdq":
         assert quality is not None
@@ -285,23 +285,23 @@ def fit_height(
 
 
 def height_for(target: str, level: float) -> Height:
-    """Return what makes one factor of errors in sigmas; for PDQ it is where a search begins."""
+    """Return the function that computes a factor from errors over std; for PDQ, a search starts at this factor."""
     share = MIDDLE if target == "pdq" else level
     return _rms if target == "nll" else (lambda z: _quantile(z, share))
 
 
 def scales_sigmas(method: str, pairs: FittingPairs) -> bool:
-    """Return whether a method changes sigmas that these pairs have; others make some for plain boxes too."""
+    """Return whether a method scales existing standard deviations; others add some to boxes without covariance."""
     return method != "constant" and (method != "learned" or bool(pairs.covariances.any()))
 
 
 def with_free_edges(pairs: FittingPairs) -> FittingPairs:
-    """Return pairs with at least one edge that counts, and sides to measure it by; raise if there are none."""
+    """Return pairs with at least one usable edge and positive sides; raise if there are none."""
     some = np.asarray(pairs.free.any(axis=1) & (pairs.sides > 0).all(axis=1))
     if not some.any():
         raise InputError(
-            "no detection overlaps an object of its class by half: there is nothing to fit a sigma to",
-            remedy="fit on images in which objects are found",
+            "no matched boxes: no detection reaches IoU 0.5 with an object of its class",
+            remedy="fit on images with true positives",
         )
     return pairs.take(some)
 
@@ -311,15 +311,15 @@ def _rms(z: Floats) -> float:
 
 
 def _quantile(z: Floats, level: float) -> float:
-    """Return the factor at which the central interval of this level holds this share of the errors."""
+    """Return the factor at which the central interval of this level covers this fraction of the errors."""
     return _positive(float(np.quantile(np.abs(z), level)) / edge_reach(level))
 
 
 def _positive(value: float) -> float:
     if not 1e-6 <= value <= 1e6:
         raise InputError(
-            f"the errors of matched boxes ask for a factor of {value:.3g}",
-            remedy="check that detections are not the truth itself, and that covariances are in square pixels",
+            f"expected errors that fit a std factor from 1e-6 to 1e6, but got {value:.3g}",
+            remedy="check that detections are not the ground truth itself, and that covariances are in square pixels",
         )
     return value
 
@@ -359,7 +359,7 @@ def _class_scale(pairs: FittingPairs, height: Height) -> CornerFit:
             poor.append(name)
             continue
         factor = height(z[rows][pairs.free[rows]])
-        # A class of few pairs is drawn towards all: its own factor weighs as many pairs as it has, theirs FEW_PAIRS.
+        # Shrinkage: a class's own factor weighs as many pairs as it has, the common factor FEW_PAIRS.
         own.append((name, everything * (factor / everything) ** (count / (count + FEW_PAIRS))))
     few = Note("few-pairs-of-classes", len(poor), least=FEW_PAIRS, names=some_names(poor))
     return ClassScale(everything, tuple(own)), (few,) if poor else ()
@@ -388,7 +388,7 @@ def _learn_std(pairs: FittingPairs, height: Height) -> CornerFit:
 
 
 def _errors(pairs: FittingPairs, mapping: CornerMap) -> Floats:
-    """Return the errors of edges that count in the sigmas of a map."""
+    """Return the errors of usable edges over the std of a map."""
     return np.asarray((pairs.residuals / mapping.sigmas(pairs.given))[pairs.free])
 
 
@@ -409,20 +409,20 @@ _SHAPES: dict[str, Callable[[FittingPairs, Height], CornerFit]] = {
 def _conformal(pairs: FittingPairs, alpha: float) -> Conformal:
     """Return the split conformal factor: the ceil((n + 1)(1 - alpha))-th smallest of the largest \\|z\\| of a box."""
     largest = np.where(pairs.free, np.abs(pairs.z), 0.0).max(axis=1)
-    rank = math.ceil((len(largest) + 1) * (1 - alpha) - 1e-9)  # 10 * (1 - 0.1) is 9, not a rounding above it
+    rank = math.ceil((len(largest) + 1) * (1 - alpha) - 1e-9)  # 10 * (1 - 0.1) must give 9 despite rounding
     if rank > len(largest):
         raise InputError(
-            f"{len(largest):,} matched boxes are too few to promise {100 * (1 - alpha):g} % of new ones",
-            remedy=f"fit on at least {math.ceil(1 / alpha - 1e-9) - 1:,}, or allow a larger alpha",
+            f"{len(largest):,} matched boxes are too few to cover {100 * (1 - alpha):g}% of new ones",
+            remedy=f"fit on at least {math.ceil(1 / alpha - 1e-9) - 1:,}, or use a larger alpha",
         )
     reach = _positive(float(np.sort(largest)[rank - 1]))
     return Conformal(reach / box_reach(1 - alpha), alpha, reach)
 
 
 def _maximize_quality(shape: CornerMap, quality: Quality) -> CornerMap:
-    """Return the map times the factor of highest quality, two per cent apart."""
+    """Return the map times the factor of highest quality, to 2%."""
     base, start = shape, 0
-    # Of maps that are one number, everybody searches among the same, so that what was measured once is known.
+    # Maps of one number share a lattice, so that `quality` can be cached between them.
     if isinstance(shape, Scale):
         base, start = Scale(1.0), round(math.log(shape.factor) / STEP)
     elif isinstance(shape, Constant):

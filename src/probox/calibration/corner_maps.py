@@ -1,4 +1,4 @@
-"""What a calibration does to corner covariances: the maps from a detector's std to calibrated ones."""
+"""Maps from a detector's standard deviations to calibrated ones."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def with_sigmas(covariances: Floats, sigmas: Floats) -> Floats:
 
 
 def squared_distances(residuals: Floats, covariances: Floats, free: Bools) -> Floats:
-    """Return r' Sigma^-1 r over the edges that are free, (K, 4), the others being integrated out: (K,).
+    """Return r' Sigma^-1 r over the free edges, (K, 4), with the others marginalized: (K,).
 
-    `covariances` of both corners, (K, 2, 2, 2), must have an inverse.
+    `covariances` of both corners, (K, 2, 2, 2), must be invertible.
     """
     r, use = residuals.reshape(-1, 2, 2), free.reshape(-1, 2, 2)
     xx, xy, yy = covariances[..., 0, 0], covariances[..., 0, 1], covariances[..., 1, 1]
@@ -56,7 +56,7 @@ def squared_distances(residuals: Floats, covariances: Floats, free: Bools) -> Fl
 
 
 def edge_reach(level: float) -> float:
-    """Return how many standard deviations to either side hold this much of a Gaussian.
+    """Return the half width, in standard deviations, of a Gaussian's central interval with this probability.
 
     >>> round(edge_reach(0.9), 4)
     1.6449
@@ -65,7 +65,7 @@ def edge_reach(level: float) -> float:
 
 
 def box_reach(level: float) -> float:
-    """Return k such that four independent Gaussians lie within k standard deviations all at once with this probability.
+    """Return k such that four independent Gaussians are all within k standard deviations with this probability.
 
     (2 Phi(k) - 1)^4 = level.
 
@@ -77,16 +77,16 @@ def box_reach(level: float) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class CalibrationInputs:
-    """What a detector says of each detection, as far as sigmas may follow from it."""
+    """Inputs of a map: std, box sides, class and score of each detection."""
 
-    sigmas: Floats  # (N, 4), its own standard deviations of x1, y1, x2, y2; 0 where it has none
-    sides: Floats  # (N, 4), what edges are measured by: width, height, width, height of the box
+    sigmas: Floats  # (N, 4), the detector's standard deviations of x1, y1, x2, y2; 0 without covariance
+    sides: Floats  # (N, 4), units of relative errors: width, height, width, height of the box
     classes: npt.NDArray[np.str_]  # names
     scores: Floats
 
     @classmethod
     def of(cls, found: Detections, rows: Ints, covariances: Floats) -> CalibrationInputs:
-        """Return what these rows of a table say, with covariances that may be others than the table's."""
+        """Return the inputs of some rows of a table, with the given covariances instead of the table's."""
         return cls(
             sigmas=sigmas_of(covariances),
             sides=np.tile(extents_of(found.boxes[rows]), 2),
@@ -114,7 +114,7 @@ def pool_adjacent_violators(values: Floats, weights: Floats) -> Floats:
 
 @dataclasses.dataclass(frozen=True)
 class MonotoneCurve:
-    """A non-decreasing curve through knots, straight between them and level beyond the first and the last."""
+    """A non-decreasing, piecewise linear curve through knots, constant beyond the first and the last."""
 
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -130,8 +130,8 @@ class MonotoneCurve:
 def fit_curve(x: Floats, y: Floats, *, least: int = FEW_PAIRS) -> MonotoneCurve:
     """Return the isotonic curve of the mean of y given x.
 
-    Neighbours in x are averaged first, `least` of them or more, equal x always together; their means are pooled until
-    none violates the order; so no end of the curve hangs on a single value. At least one value is needed.
+    Groups of at least `least` neighbours in x are averaged first, so that no end of the curve depends on one value;
+    equal x stay together. The means are pooled until none violates the order. At least one value is required.
     """
     order = np.argsort(x, kind="stable")
     xs, ys = x[order], y[order]
@@ -141,20 +141,20 @@ def fit_curve(x: Floats, y: Floats, *, least: int = FEW_PAIRS) -> MonotoneCurve:
     counts = np.bincount(number).astype(np.float64)
     knots = np.bincount(number, xs) / counts
     heights = pool_adjacent_violators(np.bincount(number, ys) / counts, counts)
-    # Of knots of equal height the first and the last say all.
+    # Between the first and the last of several knots of equal height, the others are redundant.
     level = np.concatenate([[False], (heights[1:-1] == heights[:-2]) & (heights[1:-1] == heights[2:]), [False]])
     level = level[: len(heights)]
     return MonotoneCurve(tuple(knots[~level].tolist()), tuple(heights[~level].tolist()))
 
 
 class CornerMap(Protocol):
-    """A way to replace standard deviations; frozen, and equal to another of the same numbers."""
+    """A map of standard deviations; frozen, and equal to another with the same numbers."""
 
     method: ClassVar[str]
 
     @property
     def needs_covariances(self) -> bool:
-        """Return whether it changes sigmas that are there; if not, plain boxes get some too."""
+        """Return whether the map scales existing std; otherwise boxes without covariance also get one."""
         ...
 
     def sigmas(self, given: CalibrationInputs) -> Floats:
@@ -171,7 +171,7 @@ class CornerMap(Protocol):
 
 
 class _ClassIndependent:
-    """A map that does not look at classes."""
+    """A map that does not depend on classes."""
 
     needs_covariances: ClassVar[bool] = True
 
@@ -180,12 +180,12 @@ class _ClassIndependent:
 
 
 def is_among(name: str, classes: Iterable[tuple[str, object]]) -> bool:
-    """Return whether a class, by any of its names, is one of those with values."""
+    """Return whether a class, by any of its names, is among those with values."""
     return canonical_name(name) in {canonical_name(own) for own, _ in classes}
 
 
 def count_curves(what: str, classes: int) -> str:
-    """Return how many classes have values of their own, as a phrase.
+    """Return the number of classes with values of their own, as a phrase.
 
     >>> count_curves("a curve", 1), count_curves("a factor", 1203)
     ('a curve of its own for 1 class', 'a factor of their own for 1,203 classes')
@@ -207,7 +207,7 @@ class Scale(_ClassIndependent):
         return Scale(factor * self.factor)
 
     def __str__(self) -> str:
-        return f"sigmas times {self.factor:.3g}"
+        return f"std times {self.factor:.3g}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,7 +226,7 @@ class EdgeScale(_ClassIndependent):
 
     def __str__(self) -> str:
         pairs = zip(EDGES, self.factors, strict=True)
-        return "sigmas times " + ", ".join(f"{factor:.3g} ({edge})" for edge, factor in pairs)
+        return "std times " + ", ".join(f"{factor:.3g} ({edge})" for edge, factor in pairs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,12 +250,12 @@ class ClassScale:
 
     def __str__(self) -> str:
         own = f", and {count_curves('a factor', len(self.classes))}" if self.classes else ""
-        return f"sigmas times {self.others:.3g}{own}"
+        return f"std times {self.others:.3g}{own}"
 
 
 @dataclasses.dataclass(frozen=True)
 class RelativeCurves(_ClassIndependent):
-    """For each edge a non-decreasing curve from sigma / side to root mean square error / side."""
+    """A non-decreasing curve per edge, from std / side to root mean square error / side."""
 
     method: ClassVar[str] = "isotonic"
     curves: tuple[MonotoneCurve, MonotoneCurve, MonotoneCurve, MonotoneCurve]
@@ -273,15 +273,14 @@ class RelativeCurves(_ClassIndependent):
 
     def __str__(self) -> str:
         low, high = (100 * end(end(curve.y) for curve in self.curves) for end in (min, max))
-        return f"sigmas become {low:.2g} to {high:.2g} % of the sides, by a curve for each edge"
+        return f"std becomes {low:.2g} to {high:.2g}% of the sides, by a curve for each edge"
 
 
 @dataclasses.dataclass(frozen=True)
 class Constant(_ClassIndependent):
-    """The same fraction of a box's sides for all: x edges get fraction * width, y edges fraction * height.
+    """The same fraction of the box sides for all: x edges get fraction * width, y edges fraction * height.
 
-    It takes nothing from the detector but its box, so it is what any other uncertainty has to beat. Corners become
-    uncorrelated.
+    This is the constant-variance baseline, which uses nothing but the box. Corners become uncorrelated.
     """
 
     method: ClassVar[str] = "constant"
@@ -295,15 +294,15 @@ class Constant(_ClassIndependent):
         return Constant(factor * self.fraction)
 
     def __str__(self) -> str:
-        return f"every sigma is {100 * self.fraction:.3g} % of its box's side"
+        return f"std is {100 * self.fraction:.3g}% of the box side"
 
 
 @dataclasses.dataclass(frozen=True)
 class Conformal(Scale):
-    """One factor, such that the central box of the Gaussian of probability 1 - alpha is the conformal one.
+    """One factor, such that the Gaussian's central box of probability 1 - alpha is the conformal one.
 
-    `reach` is the conformal quantile: of new objects that are found, a share of at least 1 - alpha has all four edges
-    within `reach` of the detector's own standard deviations.
+    `reach` is the conformal quantile: of new objects that are detected, a fraction of at least 1 - alpha has all four
+    edges within `reach` of the detector's own standard deviations.
     """
 
     method: ClassVar[str] = "conformal"
@@ -312,16 +311,16 @@ class Conformal(Scale):
 
     def __str__(self) -> str:
         return (
-            f"{super().__str__()}; {self.reach:.3g} of the detector's own sigmas hold all four edges "
-            f"of {100 * (1 - self.alpha):g} % of the objects that are found"
+            f"{super().__str__()}; {self.reach:.3g} of the detector's own std cover all four edges "
+            f"of {100 * (1 - self.alpha):g}% of the detected objects"
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class Learned:
-    """Sigmas that follow from score, size, class and, if the model has them, the detector's own sigmas.
+    """Standard deviations predicted from score, size, class and, optionally, the detector's own std.
 
-    With own sigmas correlations stay; without, corners become uncorrelated.
+    With own std, correlations are kept; without, corners become uncorrelated.
     """
 
     method: ClassVar[str] = "learned"
@@ -334,7 +333,7 @@ class Learned:
     def sigmas(self, given: CalibrationInputs) -> Floats:
         features = edge_features(given, self.needs_covariances)
         new = self.model.relative_sigmas(features, given.classes) * given.sides
-        return np.where(given.sides > 0, new, given.sigmas)  # an edge of a box without extent keeps its own
+        return np.where(given.sides > 0, new, given.sigmas)  # an edge of a box of size 0 keeps its own std
 
     def scale_by(self, factor: float) -> Learned:
         return Learned(self.model.scale_by(factor))
@@ -346,11 +345,11 @@ class Learned:
         steep = sorted(self.model.slopes, key=lambda own: -abs(own.slope))
         share = 100 * math.exp(self.model.level)
         factors = ", ".join(f"{own.name} x {math.exp(own.slope):.2f}" for own in steep)
-        return f"sigmas are {share:.2g} % of the sides on average; a standard deviation more of {factors}"
+        return f"std is {share:.2g}% of the sides on average; per standard deviation of each input: {factors}"
 
 
 def find_unchanged(found: Detections, mapping: CornerMap) -> Bools:
-    """Return which detections a map does not touch: heatmaps and, if it scales covariances, plain boxes."""
+    """Return the detections that a map does not change: heatmaps and, if it scales std, boxes without covariance."""
     left = found.has_heatmap
     if mapping.needs_covariances:
         left |= True if found.covariances is None else ~found.covariances.any(axis=(1, 2, 3))
@@ -358,7 +357,7 @@ def find_unchanged(found: Detections, mapping: CornerMap) -> Bools:
 
 
 def calibrate_corners(found: Detections, mapping: CornerMap, dataset: Dataset | None = None) -> Detections:
-    """Return detections after a map; if a data set is given, pinned at the borders of its images (`keep_inside`)."""
+    """Return detections after a map; with a dataset, pinned at the borders of its images (`keep_inside`)."""
     changed = np.flatnonzero(~find_unchanged(found, mapping))
     if not len(changed):
         return found

@@ -1,4 +1,4 @@
-"""What a calibration is worth on images that it was not fitted on: fits that leave images out, and held-out numbers."""
+"""Cross-validation of a calibration: fits that leave images out, and metrics on held-out images."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels, background_classes
 
 PER_OBJECT = 2
-"""How many detections of an object take part in a search: those that overlap it most, by box and label."""
+"""Number of detections per object in a search: those of highest IoU times root of label probability."""
 
 
 LEVELS = (0.68, 0.9)
-"""Central intervals of single edges whose coverage is told."""
+"""Probabilities of the central intervals of single edges whose coverage is reported."""
 
 Z68 = "z68"
-"""The key of the error factor of edges, whose parts are not sums but |z| of each edge with its image."""
+"""Key of the error factor of edges. Its parts are |z| and image of each edge, because a quantile is not a sum."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NumberColumn:
-    """A number that is told before and after: its name, what is better, and how it is written."""
+    """A reported number: its name, its better direction, and its format."""
 
     key: str
     words: str
@@ -57,37 +57,43 @@ class NumberColumn:
     per_cent: bool = True
 
     def gain(self, before: Floats | float, after: Floats | float) -> Floats:
-        """Return how much better `after` is: above 0 is better, whichever way the number goes."""
+        """Return the improvement from `before` to `after`; above 0 is better for every column."""
         if self.nominal is not None:
             return np.asarray(np.abs(np.asarray(before) - self.nominal) - np.abs(np.asarray(after) - self.nominal))
         return np.asarray(after) - before if self.better == "high" else before - np.asarray(after)
 
 
 def columns(alpha: float = 0.1) -> tuple[NumberColumn, ...]:
-    """Return the numbers that are told; the box coverage is that of probability 1 - alpha."""
+    """Return the reported numbers; the box coverage is that of probability 1 - alpha."""
     return (
         NumberColumn("PDQ", "PDQ", "high"),
         NumberColumn("NLL", "NLL of matched boxes", "low", per_cent=False),
         NumberColumn("energy", "energy score, pixels", "low", per_cent=False),
         NumberColumn(Z68, "error/std (68% |z|)", "nominal", 1.0, per_cent=False),
-        *(NumberColumn(f"coverage{100 * q:.0f}", f"edges in their {100 * q:.0f} %", "nominal", q) for q in LEVELS),
-        NumberColumn("box_coverage", f"boxes in their {100 * (1 - alpha):g} %", "nominal", 1 - alpha),
+        *(NumberColumn(f"coverage{100 * q:.0f}", f"edges in their {100 * q:.0f}%", "nominal", q) for q in LEVELS),
+        NumberColumn("box_coverage", f"boxes in their {100 * (1 - alpha):g}%", "nominal", 1 - alpha),
         NumberColumn("ignorance", "ignorance of labels", "low", per_cent=False),
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """A number on held-out images: before, after, and how much better.
+    """A number on held-out images: before, after, and improvement.
 
     Parameters
     ----------
     before, after : float
         The number.
     gain : float
-        Above 0 where after is better. For a coverage it is how much nearer it is to what it should be.
+        Improvement, above 0 if after is better. For a coverage: how much closer it is to its nominal value.
     low, high : float
-        The ends of the 95 % interval of the gain; NaN where there is none.
+        Limits of the 95% confidence interval of the gain; NaN if undefined.
+
+    Examples
+    --------
+    >>> from probox.calibration import Change
+    >>> Change(before=0.50, after=0.57, gain=0.07, low=0.05, high=0.09).gain
+    0.07
     """
 
     before: float
@@ -99,19 +105,27 @@ class Change:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gain:
-    """Held-out numbers before and after calibration, by key (``PDQ``, ``NLL``, ``coverage68`` ...), and of the control.
+    """Held-out numbers before and after calibration by key (``PDQ``, ``NLL``, ``coverage68`` ...), and of the baseline.
 
     Parameters
     ----------
     changes : mapping of str to Change
-        From the detections as they are to the calibrated ones.
+        From the original detections to the calibrated ones.
     over_constant : mapping of str to Change
-        From the best constant sigma, fitted and held out in the same way, to the calibrated ones; empty if the
-        constant is what was fitted.
+        From the constant-variance baseline, fitted and held out in the same way, to the calibrated detections; empty
+        for ``method="constant"``.
     columns : tuple of NumberColumn
-        What the keys mean.
+        Meaning of the keys.
     folds, images, pairs : int
-        How it was found out.
+        Number of folds, images and matched boxes.
+
+    Examples
+    --------
+    >>> from probox.calibration import Change, Gain
+    >>> change = Change(before=0.50, after=0.57, gain=0.07, low=0.05, high=0.09)
+    >>> gain = Gain(changes={"PDQ": change}, over_constant={}, columns=(), folds=5, images=100, pairs=700)
+    >>> gain.changes["PDQ"].after
+    0.57
     """
 
     changes: Mapping[str, Change]
@@ -123,10 +137,10 @@ class Gain:
 
 
 def corner_parts(pairs: FittingPairs, images: int, alpha: float) -> dict[str, Floats]:
-    """Return for each number of corners its sum and its count in each image, (I, 2); of `Z68` images and z, (E, 2).
+    """Return for each number of corners its sum and its count per image, (I, 2); for `Z68` images and z, (E, 2).
 
-    NLL and energy score are those of all four edges, as `probox evaluate` has them; coverages leave out truncated
-    edges. Pairs whose covariances have no inverse count in the energy score alone.
+    NLL and energy score use all four edges, as in `probox evaluate`; coverages exclude truncated edges. Pairs with
+    singular covariances only count in the energy score.
     """
     use = pairs.take(pairs.usable)
     z = np.abs(use.z)
@@ -156,16 +170,16 @@ def compare(
     resamples: int,
     seed: int,
 ) -> dict[str, Change]:
-    """Return the changes from one set of parts to another, images being drawn anew for the intervals."""
+    """Return the changes from one set of parts to another, with bootstrap intervals over images."""
     images = len(next(iter(after.values())))
-    told = [column for column in columns if column.key in after]
-    draws: dict[str, list[Floats]] = {column.key: [] for column in told}
+    reported = [column for column in columns if column.key in after]
+    draws: dict[str, list[Floats]] = {column.key: [] for column in reported}
     for weights in draw_images(images, resamples, seed):
-        for column in told:
+        for column in reported:
             old, new = (_resample_number(column, parts[column.key], weights) for parts in (before, after))
             draws[column.key].append(column.gain(old, new))
     changes = {}
-    for column in told:
+    for column in reported:
         first, last = (_number(column, parts[column.key]) for parts in (before, after))
         gain = compute_interval(float(column.gain(first, last)), np.concatenate(draws[column.key]), images, 0.95)
         changes[column.key] = Change(first, last, gain.value, gain.low, gain.high)
@@ -177,7 +191,7 @@ def _number(column: NumberColumn, part: Floats) -> float:
 
 
 def _resample_number(column: NumberColumn, part: Floats, weights: Weights) -> Floats:
-    """Return the number of each draw of images."""
+    """Return the number for each bootstrap replicate."""
     if column.key == Z68:
         return weighted_quantile(weights, part[:, 0].astype(np.int64), part[:, 1], ONE_STD)
     return _ratio(weighted_sums(weights, part.T).T)
@@ -189,16 +203,16 @@ def _ratio(parts: Floats) -> Floats:
 
 
 def pdq_parts(truth: GroundTruth, found: Detections, convention: Convention, *, threads: int | None = None) -> Floats:
-    """Return for each image the sum of its pPDQ and its part of the denominator, (I, 2); PDQ is the ratio of sums."""
+    """Return the sum of pPDQ and the denominator's part of each image, (I, 2); PDQ is the ratio of the sums."""
     sums = sums_per_image(evaluate(truth, found, convention=convention, measures=("pdq",), threads=threads))
     return np.stack([sums["pPDQ"], sums["TP"] + sums["cost"] + sums["FN"]], axis=1)
 
 
 class PdqCurve:
-    """The parts of PDQ as a function of a map, measured when they are first asked for.
+    """The parts of PDQ as a cached function of a map.
 
-    A search looks at the few detections that an object may be matched with; all others are false positives whatever
-    their sigmas. Numbers that are shown are measured on all of them.
+    For speed, a search only scores the few detections that an object may be matched with, and counts the others as
+    false positives. Reported numbers use all detections.
     """
 
     def __init__(
@@ -234,7 +248,7 @@ class PdqCurve:
         return self._known[mapping]
 
     def pdq(self, mapping: CornerMap, images: Bools) -> float:
-        """Return the PDQ of these images, 0 where there is nothing to score."""
+        """Return the PDQ of some images; 0 if there is nothing to score."""
         total, counted = self.parts(mapping)[images].sum(axis=0)
         return float(total / counted) if counted else 0.0
 
@@ -260,7 +274,7 @@ def shortlist(truth: GroundTruth, found: Detections, rows: Ints, taken: Bools) -
         best = np.argpartition(-closeness, PER_OBJECT - 1, axis=1)[:, :PER_OBJECT]
         chosen = np.unique(best[np.take_along_axis(closeness, best, axis=1) > 0])
         listed[here[chosen]] = True
-    return listed | (taken & found.has_heatmap)  # the boxes of heatmaps say little
+    return listed | (taken & found.has_heatmap)  # the boxes of heatmaps need not fit them
 
 
 def _ious(some: Floats, others: Floats) -> Floats:
@@ -273,7 +287,7 @@ def _ious(some: Floats, others: Floats) -> Floats:
 
 
 class FitTask:
-    """What is fitted to what: done once for all images, and once for each fold without it."""
+    """Data and options of a fit, which runs once on all images and once per fold."""
 
     def __init__(
         self,
@@ -301,19 +315,19 @@ class FitTask:
         self._label_fits: dict[bytes, LabelFit] = {}
 
     def _check_covariances(self) -> None:
-        """Raise if sigmas are to be scaled and there are none."""
+        """Raise if a method scales std and no detection has one."""
         covariances = self.found.covariances
         has_some = covariances is not None and covariances.any()
         if self.method in ("constant", "learned") or has_some or not len(self.found):
             return
         raise InputError(
-            "has no covariances",
+            "expected covariances, but got none",
             file=self.found.source or "the table of detections",
             remedy="use {option:method=constant} or {option:method=learned}",
         )
 
     def notes(self) -> list[Note]:
-        """Return what does not take part in fitting corners."""
+        """Return notes on pairs and edges that the fit of corners excludes or that bias it."""
         pairs, notes = self.pairs, list[Note]()
         if self.scales_sigmas:
             plain = int((~pairs.covariances.any(axis=(1, 2, 3))).sum())
@@ -329,7 +343,7 @@ class FitTask:
         return notes
 
     def origin(self) -> tuple[tuple[str, str | int], ...]:
-        """Return what it was fitted on."""
+        """Return the data of the fit."""
         used = self.pairs.take(self.pairs.usable) if self.scales_sigmas else self.pairs
         return (
             ("truth", self.truth.source),
@@ -339,11 +353,11 @@ class FitTask:
         )
 
     def fit_on(self, method: str, images: Bools) -> tuple[CornerFit, LabelFit]:
-        """Return what suits these images best by a method for corners, and by the job's own for labels."""
+        """Return the best fit on these images: corners by a method, labels by the task's own."""
         return self._corners(method, images), self._labels(images)
 
     def _labels(self, images: Bools) -> LabelFit:
-        """Return what suits the labels in these images best, found once for a method and its control."""
+        """Return the best label map on these images, cached because a method and its baseline share it."""
         key = images.tobytes()
         if key not in self._label_fits:
             rows = np.flatnonzero((self.image_rows >= 0) & images[self.image_rows])
@@ -357,7 +371,7 @@ class FitTask:
         return fit_corners(pairs, method, self.target, quality=quality, level=self.level, alpha=self.alpha)
 
     def measure(self, found: Detections) -> Numbers:
-        """Return the numbers of detections, as they are or calibrated."""
+        """Return the numbers of detections, original or calibrated."""
         parts = {"PDQ": pdq_parts(self.truth, found, self.convention, threads=self.threads)}
         images = len(self.truth.dataset)
         if self.labels != "none":
@@ -369,7 +383,7 @@ class FitTask:
         return Numbers(parts, self.pairs.after(self.truth, found), images, self.alpha)
 
     def calibrate(self, fits: Sequence[Fit], fold_of_image: Ints) -> Detections:
-        """Return the table of detections, each fold's calibrated by what was fitted on the others."""
+        """Return all detections; those of each fold are calibrated by the fit on the other folds."""
         found = self.found
         covariances = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances.copy()
         boxes, extents = found.boxes.copy(), found.extents.copy()
@@ -390,7 +404,7 @@ Fit = tuple[CornerFit, LabelFit]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Numbers:
-    """Sums and counts of each number in each image, those of corners still to be made."""
+    """Sums and counts of each number per image; those of corners follow from `pairs`."""
 
     others: dict[str, Floats]
     pairs: FittingPairs
@@ -398,9 +412,9 @@ class Numbers:
     alpha: float
 
     def beside(self, after: Numbers) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """Return own numbers and those of another calibration, on the pairs that have sigmas in both.
+        """Return the numbers of this and another calibration, on the pairs with a std in both.
 
-        Where plain boxes get sigmas there is no such pair, and each has the numbers of its own.
+        If boxes only get a std by calibration, there are no such pairs, and each has the numbers of its own.
         """
         both = self.pairs.usable & after.pairs.usable
         rows = both if self.pairs.usable.any() else np.ones(len(both), bool)

@@ -1,4 +1,4 @@
-"""Fitting a calibration, and its side effects and gain on held-out images."""
+"""Fit of a calibration, its side effects, and its gain on held-out images."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 MUCH_NLL = 1.0
-"""An NLL that grows by more than this, in nats, is explained."""
+"""Increase of NLL, in nats, above which a note explains it."""
 
 
 def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs, border: str = "keep") -> tuple[Note, ...]:
-    """Return why NLL gets much worse, if it does, from the same pairs before and after."""
+    """Return a note on the cause if NLL increases by more than `MUCH_NLL`, from the same pairs before and after."""
     both = before.usable & after.usable
     if not both.any():
         return ()
@@ -52,7 +52,7 @@ def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs, border:
 
 
 def notes_on_threshold(before: Detections, after: Detections, threshold: float | None) -> tuple[Note, ...]:
-    """Return how many detections new labels take from those that PDQ is measured on."""
+    """Return a note on detections that fall below the label threshold because of new labels."""
     if threshold is None:
         return ()
     old, new = (found.label_probs.max(axis=1, initial=0.0) > np.float32(threshold) for found in (before, after))
@@ -62,19 +62,28 @@ def notes_on_threshold(before: Detections, after: Detections, threshold: float |
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CalibrationFit:
-    """What `fit` found.
+    """Result of `fit`.
 
     Parameters
     ----------
     calibration : Calibration
-        Fitted on all images: what to apply to others.
+        Fitted on all images, to be applied to others.
     gain : Gain or None
-        What such a calibration is worth on images it was not fitted on; None with a single image.
+        Held-out numbers before and after calibration; None with a single image.
     notes : tuple of Note
-        What was left out or is too little, one sentence each.
+        Excluded data and too small samples.
     held_out : Detections or None
-        The detections, each calibrated by a fit that did not see its image, to be evaluated by any measure: what
-        `gain` tells is of these. None where there is no gain.
+        The detections, each calibrated by a fit without its image; `gain` refers to them. None if `gain` is None.
+
+    Examples
+    --------
+    >>> from probox.calibration import fit
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> fitted = fit(demo.truth, demo.detectors["probabilistic"], target="nll", resamples=100)
+    >>> change = fitted.gain.changes["NLL"]
+    >>> change.after < change.before
+    True
     """
 
     calibration: Calibration
@@ -109,39 +118,44 @@ def fit(
     Parameters
     ----------
     truth : GroundTruth or path
-        What is there: a table, or the file that holds it.
+        Ground truth: a table, or its file.
     detections : Detections or path
         Detections to fit to, or their file.
     method : {"scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal"}
-        What happens to the corners' standard deviations: one factor for all, for each edge, or for each class; for each
-        edge a curve from sigma to error; a regression on score, size and class; one fraction of the box's sides for
-        all, the control; a factor with a promise of coverage. ``docs/calibration.md`` says more of each.
+        Method for the std of corners: one factor for all, per edge, or per class; per edge, a curve from std to error;
+        a regression on score, size and class; one fraction of the box sides for all (constant-variance baseline); or a
+        conformal factor with guaranteed coverage. ``docs/calibration.md`` describes all of them.
     label_method : {"none", "temperature", "isotonic"}
-        What happens to label probabilities: nothing, one temperature, or scores that become precisions.
+        Method for label probabilities: none, one temperature, or curves from scores to precisions.
     target : {"pdq", "nll", "coverage"}, optional
-        What the corners are fitted for. Default: ``"pdq"``; a conformal factor is for coverage.
+        Objective of the fit of corners. Default: ``"pdq"``, and ``"coverage"`` for ``"conformal"``.
     folds : int
-        Images are split into so many folds; the numbers of each come from a calibration fitted on the others.
+        Number of folds of images. The numbers of each fold come from a calibration fitted on the others.
     seed : int
         Random seed for folds and bootstrap.
     alpha : float
         Conformal: the fraction of objects that the central box may miss. Box coverage is reported at 1 - alpha.
     level : float
-        For coverage: the central interval of an edge that should hold its fraction.
+        For target ``"coverage"``: probability of the central interval of an edge.
     border : {"keep", "pin"}
         ``keep`` the calibrated std of edges at the image border, or for target ``"pdq"`` ``pin`` it
         (`probox.fusion.keep_inside`), which is PDQ-optimal and overconfident.
     convention : str or Convention, optional
-        How PDQ is measured, as for `probox.evaluate`.
+        Convention of PDQ, as for `probox.evaluate`.
     resamples : int
         Number of bootstrap resamples of images for the 95% intervals.
     threads, image_ids, repair
         As for `probox.evaluate`.
     progress : callable, optional
-        Called with the numbers of fits done and in all.
+        Called with the number of finished fits and of all fits.
     **settings
-        ``preset``, ``label_threshold`` and so on, as for `probox.evaluate`: they say how PDQ is measured. Not
-        ``fixed_variance``, by which sigmas would not matter.
+        ``preset``, ``label_threshold`` and other settings of PDQ, as for `probox.evaluate`. ``fixed_variance`` is
+        rejected, because it replaces all covariances.
+
+    Returns
+    -------
+    CalibrationFit
+        The calibration, its held-out gain, and notes.
 
     Examples
     --------
@@ -150,20 +164,20 @@ def fit(
     >>> demo = make_demo()
     >>> fitted = fit(demo.truth, demo.detectors["probabilistic"], method="scale", target="nll")
     >>> print(fitted.calibration)
-    sigmas times 1.11
+    std times 1.11
     """
     chosen = resolve_settings(fit, convention, settings)
     if chosen.fixed_variance is not None:
         raise InputError(
             f"a fixed variance of {chosen.fixed_variance:g} leaves no std to fit",
-            remedy="leave fixed_variance out",
+            remedy="omit fixed_variance",
         )
     target = _check_choices(method, label_method, target)
     check_border(border)
     if border == "pin" and target != "pdq":
         raise InputError(
-            f"{{option:border=pin}} is for PDQ, not for {target}",
-            remedy="leave {option:border} out, or use {option:target=pdq}",
+            f"{{option:border=pin}} is only for target pdq, but the target is {target}",
+            remedy="omit {option:border}, or use {option:target=pdq}",
         )
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
     truth, found = read_inputs(truth, detections, "fit", image_ids=image_ids, repair=repair)
@@ -183,7 +197,7 @@ def fit(
             progress(next(done), total)
         return fitted
 
-    (corners, said), (labels, said_of_labels) = fit_to(method, np.ones(images, bool))
+    (corners, corner_notes), (labels, label_notes) = fit_to(method, np.ones(images, bool))
     calibration = Calibration(
         corners=corners,
         labels=labels,
@@ -192,26 +206,26 @@ def fit(
         classes=tuple(zip(truth.classes, truth.dataset.category_ids.tolist(), strict=True)),
         origin=task.origin(),
     )
-    notes = [*task.notes(), *said, *said_of_labels]
+    notes = [*task.notes(), *corner_notes, *label_notes]
     if parts < 2:
         notes.append(Note("no-gain"))
         return CalibrationFit(calibration=calibration, gain=None, notes=tuple(notes))
     if parts < folds:
         notes.append(Note("fewer-folds", parts, wanted=folds))
-    telling = columns(alpha)
+    reported = columns(alpha)
     try:
         calibrated, *control = [
             task.calibrate([fit_to(name, fold_of_image != fold) for fold in range(parts)], fold_of_image)
             for name in methods
         ]
         after, *constant = [task.measure(held_out) for held_out in (calibrated, *control)]
-    except InputError as error:  # the whole suffices for a fit; its parts do not, or what they give cannot be measured
+    except InputError as error:  # a fold may have too few pairs even if the whole has enough
         notes.append(Note("no-gain-of-folds", problem=error.problem))
         return CalibrationFit(calibration=calibration, gain=None, notes=tuple(notes))
     before = task.measure(found)
 
     def compare_with(first: Numbers) -> dict[str, Change]:
-        return compare(*first.beside(after), telling, resamples=resamples, seed=seed)
+        return compare(*first.beside(after), reported, resamples=resamples, seed=seed)
 
     notes += note_few_images(images)
     notes += notes_on_nll(target, before.pairs, after.pairs, border)
@@ -221,7 +235,7 @@ def fit(
     gain = Gain(
         changes=compare_with(before),
         over_constant=compare_with(*constant) if constant else {},
-        columns=telling,
+        columns=reported,
         folds=parts,
         images=images,
         pairs=len(task.pairs),
@@ -242,8 +256,8 @@ def _check_choices(method: str, label_method: str, target: str | None) -> str:
             raise InputError(f"expected {name} to be one of {', '.join(known)}, but got {value!r:.40}")
     if method == "conformal" and target != "coverage":
         raise InputError(
-            f"a conformal factor is for coverage, not for {target}",
-            remedy="leave {option:target} out, or use another {option:method}",
+            f"expected target coverage for method conformal, but got {target}",
+            remedy="omit {option:target}, or use another {option:method}",
         )
     return target
 

@@ -1,4 +1,4 @@
-"""What a calibration does to label probabilities, and its fit: a temperature, or a curve from score to precision."""
+"""Calibration maps of label probabilities and their fits: a temperature, or a curve from score to precision."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from probox.tables.detections import Detections
 from probox.tables.labels import background_classes, canonical_name, column_of_each, probabilities_of
 
 FLOOR = 1e-6
-"""Probabilities count as at least this much in ignorance: a certain mistake costs much, but not without bound."""
+"""Lower limit of probabilities in ignorance, so that a single mistake with probability 0 does not make it infinite."""
 
 
 class LabelMap(Protocol):
-    """A way to replace label probabilities; frozen."""
+    """A map of label probabilities; frozen."""
 
     method: ClassVar[str]
 
     def apply(self, found: Detections) -> Detections:
-        """Return detections with other label probabilities and scores; each names the class that it named."""
+        """Return detections with other label probabilities and scores, but the same labels."""
         ...
 
     def has_class(self, name: str) -> bool:
@@ -39,7 +39,7 @@ class LabelMap(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class NoLabelMap:
-    """Labels stay."""
+    """No change of labels."""
 
     method: ClassVar[str] = "none"
 
@@ -55,9 +55,9 @@ class NoLabelMap:
 
 @dataclasses.dataclass(frozen=True)
 class Temperature:
-    """p_k becomes p_k^(1/T) over the sum of all, background (what a row leaves of 1) being one of them.
+    """p_k becomes p_k^(1/T) over the sum of all, where background is the rest of each row.
 
-    Above 1 a detector becomes less sure, below 1 surer. What has no probability gets none.
+    Above 1, a detector becomes less confident, below 1 more confident. Probabilities of 0 stay 0.
     """
 
     method: ClassVar[str] = "temperature"
@@ -76,10 +76,10 @@ class Temperature:
 
 @dataclasses.dataclass(frozen=True)
 class ScoreCurves:
-    """For each class a non-decreasing curve from score to precision; one for all classes that had too few detections.
+    """Per class, a non-decreasing curve from score to precision; one for all classes with too few detections.
 
-    A detection's score s becomes s' = curve(s). The other classes of its row are scaled by s'/s where the score falls,
-    so that background gets what is taken, and by (1 - s')/(1 - s) where it rises, so that all give alike.
+    A detection's score s becomes s' = curve(s). The other classes of its row are scaled by s'/s if the score decreases,
+    so that background gets the difference, and by (1 - s')/(1 - s) if it increases, so that all decrease alike.
     """
 
     method: ClassVar[str] = "isotonic"
@@ -98,7 +98,7 @@ class ScoreCurves:
         return _replace_labels(found, probs)
 
     def precisions(self, found: Detections, scores: Floats) -> Floats:
-        """Return what the curves of the classes that detections name make of their scores."""
+        """Return the scores mapped by the curves of the detections' classes."""
         known = {canonical_name(name): curve for name, curve in self.classes}
         result = np.empty(len(found))
         for label in np.unique(found.labels).tolist():
@@ -116,7 +116,7 @@ class ScoreCurves:
 
 
 def with_background(label_probs: npt.NDArray[np.float32]) -> Floats:
-    """Return label probabilities with what each row leaves of 1 as a last column."""
+    """Return label probabilities with the rest of each row, background, as a last column."""
     probs = np.clip(label_probs.astype(np.float64), 0.0, 1.0)
     return np.concatenate([probs, np.maximum(0.0, 1.0 - probs.sum(axis=1, keepdims=True))], axis=1)
 
@@ -128,14 +128,14 @@ def log_probabilities(probs: Floats) -> Floats:
 
 
 def apply_temperature(logs: Floats, temperature: float) -> Floats:
-    """Return p^(1/T) over its sum, from logarithms; every row has a probability above 0."""
+    """Return p^(1/T) over its sum, from logarithms; every row needs a probability above 0."""
     powers = logs / temperature
-    powers = np.exp(powers - powers.max(axis=1, keepdims=True))
+    powers = np.exp(powers - powers.max(axis=1, keepdims=True))  # of the largest, to avoid underflow of all
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def _replace_labels(found: Detections, probs: Floats) -> Detections:
-    """Return detections with these label probabilities; a score that was not a probability changes in proportion."""
+    """Return detections with these label probabilities; a score that is not a probability is scaled alike."""
     before = probabilities_of(found.label_probs, found.labels)
     narrow = probs.astype(np.float32)
     after = probabilities_of(narrow, found.labels)
@@ -146,21 +146,21 @@ def _replace_labels(found: Detections, probs: Floats) -> Detections:
 
 
 LABEL_METHODS = ("none", "temperature", "isotonic")
-"""What can happen to labels."""
+"""Methods for labels."""
 
 TEMPERATURE_STEP = 0.005
-"""Temperatures are searched for half a per cent apart."""
+"""Temperatures are exp(step k) with integer k, 0.5% apart."""
 
 
 LabelFit = tuple[LabelMap, tuple[Note, ...]]
-"""A map and what is to be said about it."""
+"""A map and its notes."""
 
 
 def label_targets(pairs: FittingPairs, found: Detections, classes: tuple[str, ...]) -> Ints:
-    """Return for each detection the column of its true class; the number of columns for background, -1 for none.
+    """Return the column of each detection's true class; the number of columns for background, -1 for undefined.
 
-    A matched detection's is its object's class, if the detector has it; one that met nothing ought to have said
-    background. Those that were left aside have none.
+    The true class of a match is its object's, if the detector has it; that of an unmatched detection is background.
+    Ignored detections have none.
     """
     columns = len(found.classes)
     targets = np.where(pairs.outcomes == MatchOutcome.UNMATCHED, columns, -1)
@@ -169,9 +169,9 @@ def label_targets(pairs: FittingPairs, found: Detections, classes: tuple[str, ..
 
 
 def ignorances(probs: Floats, targets: Ints, background: Bools) -> Floats:
-    """Return -ln p of the target, at least `FLOOR` being counted; `probs` have background as their last column.
+    """Return -ln p of the target, with p at least `FLOOR`; `probs` have background as their last column.
 
-    Columns of the detector that mean `background` count as background too.
+    The detector's own background columns, `background`, count as background too.
     """
     hit = probs[np.arange(len(probs)), targets]
     if background.any():
@@ -181,12 +181,12 @@ def ignorances(probs: Floats, targets: Ints, background: Bools) -> Floats:
 
 
 def fit_labels(pairs: FittingPairs, found: Detections, targets: Ints, rows: Ints, method: str) -> LabelFit:
-    """Return the map of a method that suits these rows of detections best."""
+    """Return the map of a method that fits these rows of detections best."""
     if method == "none":
         return NoLabelMap(), ()
     used = rows[targets[rows] >= 0]
     if not len(used):
-        raise InputError("no detection has a class and an image of the truth: there are no labels to fit")
+        raise InputError("no detection has both a class and an image of the ground truth: there are no labels to fit")
     if method == "temperature":
         return _temperature(found, targets, used)
     return _score_curves(pairs, found, used)
@@ -200,7 +200,7 @@ def _temperature(found: Detections, targets: Ints, rows: Ints) -> LabelFit:
     def quality(k: int) -> float:
         return -float(ignorances(apply_temperature(logs, math.exp(TEMPERATURE_STEP * k)), wanted, background).mean())
 
-    # Ignorance is convex in 1/T but for the floor, so there is one minimum.
+    # Apart from the floor, ignorance is convex in 1/T, so there is a single minimum.
     best = lattice_maximum(quality, 0)
     temperature = math.exp(TEMPERATURE_STEP * best)
     notes = []

@@ -1,4 +1,4 @@
-"""Regression of std on features of boxes: the model, its features, and its fit."""
+"""Regression of std on features of boxes: model, features and fit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from probox.calibration.corner_maps import CalibrationInputs
 
 REACH = 2.0
-"""Beyond so many standard deviations of what was seen a feature says no more: the model is level there."""
+"""Features are clipped at this many standard deviations from their mean, to limit extrapolation."""
 
 LARGEST_RATIO = 1e6
-"""No sigma is more than so many sides, or less than one over it."""
+"""Upper limit of std / side; its inverse is the lower limit."""
 
 
 def values_of_classes(known: Sequence[tuple[str, float]], classes: npt.NDArray[np.str_], other: float) -> Floats:
@@ -34,7 +34,7 @@ def values_of_classes(known: Sequence[tuple[str, float]], classes: npt.NDArray[n
 
 @dataclasses.dataclass(frozen=True)
 class Slope:
-    """What one feature does: a change by `scale`, its standard deviation, adds `slope` to the logarithm of sigma."""
+    """Effect of one feature: a change by `scale`, its standard deviation, adds `slope` to ln(std)."""
 
     name: str
     mean: float
@@ -44,18 +44,18 @@ class Slope:
 
 @dataclasses.dataclass(frozen=True)
 class StdModel:
-    """ln(sigma / side) = level + edge + class + sum of slope * (feature - mean) / scale, each level beyond `REACH`.
+    """ln(std / side) = level + edge + class + sum of slope * (feature - mean) / scale, constant beyond `REACH`.
 
     Parameters
     ----------
     level : float
-        Of an edge all of whose features are at their means.
+        Value of an edge with mean features.
     edges : tuple of 4 floats
-        What x1, y1, x2, y2 add.
+        Terms of x1, y1, x2, y2.
     slopes : tuple of Slope
-        What features add.
+        Terms of features.
     classes : tuple of (str, float)
-        What classes add; any other adds nothing.
+        Terms of classes; 0 for all others.
     """
 
     level: float
@@ -64,7 +64,7 @@ class StdModel:
     classes: tuple[tuple[str, float], ...] = ()
 
     def relative_sigmas(self, features: Floats, classes: npt.NDArray[np.str_] | None = None) -> Floats:
-        """Return sigma / side of the four edges, (N, 4), from features (N, 4, F)."""
+        """Return std / side of the four edges, (N, 4), from features (N, 4, F)."""
         logarithms = np.full(features.shape[:2], self.level) + np.array(self.edges)
         inputs = self.inputs(features)
         for column, own in enumerate(self.slopes):
@@ -75,17 +75,17 @@ class StdModel:
         return np.asarray(np.exp(np.clip(logarithms, -bound, bound)))
 
     def inputs(self, features: Floats) -> Floats:
-        """Return features (..., F) as the model sees them."""
+        """Return standardized features (..., F)."""
         means, scales = (np.array([getattr(own, name) for own in self.slopes]) for name in ("mean", "scale"))
         return standardise(features, means, scales)
 
     def scale_by(self, factor: float) -> StdModel:
-        """Return the model whose sigmas are `factor` times as large."""
+        """Return the model whose std is `factor` times as large."""
         return dataclasses.replace(self, level=self.level + math.log(factor))
 
 
 def standardise(values: Floats, mean: float | Floats, scale: float | Floats) -> Floats:
-    """Return features as the model sees them.
+    """Return standardized features, clipped at `REACH`.
 
     >>> standardise(np.array([1.0, 3.0, 99.0]), 1.0, 2.0).tolist()
     [0.0, 1.0, 2.0]
@@ -94,22 +94,22 @@ def standardise(values: Floats, mean: float | Floats, scale: float | Floats) -> 
 
 
 BOX_FEATURES = ("score", "side along", "side across")
-"""Of every detection: the log odds of its score, and the logarithms of the box's side that the edge is measured by and
-of the other one. Together these two say size and aspect."""
+"""Features of every detection: log odds of the score; logarithms of the box side along the edge's axis and of the
+other side. The two sides express size and aspect ratio."""
 
 SIGMA_FEATURES = ("own std", "other edges' std")
-"""Of detections with covariances: the logarithms of the edge's own sigma over its side, and of the mean of the other
+"""Features of detections with covariances: logarithms of the edge's own std / side, and of the mean of the other
 three."""
 
 LEAST_ODDS = 1e-3
-"""Scores nearer to 0 or 1 than this say no more."""
+"""Scores are clipped to this distance from 0 and 1."""
 
 LEAST = 1e-6
-"""Sides and relative sigmas below this count as this, so that they have a logarithm."""
+"""Lower limit of sides and relative std, so that they have a logarithm."""
 
 
 def feature_names(own_sigmas: bool) -> tuple[str, ...]:
-    """Return what the columns of `edge_features` are called."""
+    """Return the names of the columns of `edge_features`."""
     return BOX_FEATURES + (SIGMA_FEATURES if own_sigmas else ())
 
 
@@ -127,7 +127,7 @@ def edge_features(given: CalibrationInputs, own_sigmas: bool) -> Floats:
     columns = [np.repeat(np.log(score / (1.0 - score))[:, None], 4, axis=1), along, along[:, [1, 0, 3, 2]]]
     if own_sigmas:
         relative = np.maximum(given.sigmas / np.maximum(given.sides, LEAST), LEAST)
-        # The mean of sigmas, not of logarithms: one edge at the border, whose sigma is next to 0, moves it little.
+        # The mean of std, not of its logarithm: a std near 0 of one edge at the border then hardly changes it.
         others = (relative.sum(axis=1, keepdims=True) - relative) / 3.0
         columns += [np.log(relative), np.log(np.maximum(others, LEAST))]
     return np.stack(columns, axis=2)
@@ -137,26 +137,26 @@ NU = 8.0
 """Degrees of freedom of Student's density."""
 
 OFFSET_RIDGE = 100.0
-"""Draws edges and classes towards all: about as much as a dozen pairs."""
+"""Penalty of edges and classes; it weighs about as much as a dozen pairs."""
 
 RIDGES = (1.0, 10.0, 100.0, 1000.0, 10_000.0)
-"""Among these the ridge is chosen."""
+"""Candidate ridges of the cross-validation."""
 
 USUAL_RIDGE = 10.0
-"""Where there is one image alone, and nothing to choose by."""
+"""Ridge for a single image, which cannot be cross-validated."""
 
 ENOUGH_PAIRS = 4000
-"""So many pairs, of images drawn at random, are enough to choose a ridge by: penalties are of sums, not of means, and
-suit any number of pairs."""
+"""Number of pairs, of random images, from which a ridge is chosen. Penalties apply to sums, not means, so the ridge
+suits any number of pairs."""
 
 LEAST_ERROR = 1e-3
-"""Errors below this share of their median count as that: a likelihood has no minimum where errors are 0."""
+"""Lower limit of errors as a fraction of their median: with errors of 0 the likelihood has no maximum."""
 
 NEAR = 1e-8
-"""A Newton step that promises less than this for each edge is taken as it is."""
+"""A Newton step with a smaller expected gain per edge is accepted without a line search."""
 
 DIGITS = 10
-"""Significant digits of what is fitted: enough for anybody, and few enough to be the same on every machine."""
+"""Significant digits of fitted numbers. Rounding makes them equal on all machines."""
 
 
 def fit_std_model(
@@ -170,40 +170,40 @@ def fit_std_model(
     folds: int = 5,
     seed: int = 0,
 ) -> tuple[StdModel, float]:
-    """Return the model that suits errors best, and the ridge that it was fitted with.
+    """Return the model that fits errors best, and its ridge.
 
     Parameters
     ----------
     features : (N, 4, F) float64
-        Of each edge; finite.
+        Features of each edge; finite.
     errors : (N, 4) float64
-        Truth minus box over the side; NaN where it is not known.
+        Ground truth minus box, over the side; NaN if unknown.
     names : tuple of str
-        What the features are called.
+        Names of the features.
     classes : (N,) str, optional
-        The classes, if they are to count.
+        Class of each row. Default: no terms of classes.
     images : (N,) int64, optional
-        Whose pairs stay together when a ridge is chosen; each for itself if left out.
+        Image of each row; the cross-validation keeps images together. Default: each row is its own image.
     ridge : float, optional
-        How much slopes are drawn towards 0; chosen by cross-validation if left out.
+        Penalty of slopes. Default: chosen by cross-validation.
     folds, seed : int
-        Of this cross-validation.
+        Number of folds and random seed of the cross-validation.
     """
     known = np.isfinite(errors)
     pair, edge = np.nonzero(known)
     some = np.abs(errors[known & (errors != 0)])
     if not len(some):
         raise InputError(
-            "there is no error to learn sigmas from" + (": all are 0" if len(pair) else ""),
-            remedy="check that detections are not the truth itself",
+            "there is no error to fit the std to" + (": all are 0" if len(pair) else ""),
+            remedy="check that detections are not the ground truth itself",
         )
     magnitude = float(np.median(some))
     seen = features[known]
     means = seen.mean(axis=0)
     scales = seen.std(axis=0)
-    scales = np.where(scales > 1e-9 * np.maximum(1.0, np.abs(means)), scales, 1.0)  # a constant feature says nothing
+    scales = np.where(scales > 1e-9 * np.maximum(1.0, np.abs(means)), scales, 1.0)  # a constant feature has no effect
     class_names, of_class = np.unique(classes, return_inverse=True) if classes is not None else (np.zeros(0, str), None)
-    # Rounded first: what is applied later is then exactly what was fitted with.
+    # Rounded before the fit, so that the saved model has exactly the means and scales of the fit.
     means, scales = _round_digits(means), _round_digits(scales)
     problem = _Problem(
         columns=np.concatenate(
@@ -216,7 +216,7 @@ def fit_std_model(
     if ridge is None:
         groups = pair if images is None else np.unique(images, return_inverse=True)[1].reshape(-1)[pair]
         ridge = _choose_ridge(problem, groups.astype(np.int64), folds, seed)
-    every = -(-len(pair) // (4 * ENOUGH_PAIRS))  # a part of very many is a good start, and soon fitted
+    every = -(-len(pair) // (4 * ENOUGH_PAIRS))  # a fit to every n-th edge is fast and gives a good start
     start = problem.take(np.arange(len(pair)) % every == 0).minimum(ridge) if every > 1 else None
     found = _round_digits(problem.minimum(ridge, start))
     level = float(_round_digits(np.array([found[0] + math.log(magnitude)]))[0])
@@ -235,7 +235,7 @@ def fit_std_model(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Problem:
-    """Edges to fit to: a level, four edges, features, and classes, whose columns are not written out."""
+    """Edges to fit: columns of a level, four edges and features; classes as indices instead of one-hot columns."""
 
     columns: Floats
     errors: Floats
@@ -253,20 +253,20 @@ class _Problem:
         return values if self.classes is None else values + at[dense:][self.classes]
 
     def loss(self, at: Floats) -> float:
-        """Return the sum over edges, without penalties."""
+        """Return Student's negative log-likelihood, summed over edges, without penalties."""
         u = self.logarithms(at)
         ratio = self.errors - 2 * u
         softplus = np.maximum(ratio, 0.0) + np.log1p(np.exp(-np.abs(ratio)))  # ln(1 + exp(ratio))
         return float((u + (NU + 1) / 2 * softplus).sum())
 
     def penalties(self, ridge: float) -> Floats:
-        """Return what the squares of the parameters are weighed by; the level is free."""
+        """Return the weights of the squared parameters; the level is not penalized."""
         slopes = self.columns.shape[1] - 5
         return np.concatenate([[0.0], np.full(4, OFFSET_RIDGE), np.full(slopes, ridge),
                                np.full(self.class_count, OFFSET_RIDGE)])  # fmt: skip
 
     def minimum(self, ridge: float, start: Floats | None = None) -> Floats:
-        """Return the parameters of least penalised loss."""
+        """Return the parameters of the least penalized loss, by Newton's method with backtracking."""
         weights = self.penalties(ridge)
 
         def value(at: Floats) -> float:
@@ -277,7 +277,9 @@ class _Problem:
         for _ in range(100):
             gradient, step = self._newton(at, weights)
             promised = -float(gradient @ step)  # twice what a full step gains, near the minimum
-            if promised < NEAR * len(self.errors):  # so near that the values would differ by rounding alone
+            if promised < NEAR * len(
+                self.errors
+            ):  # the gain is below the rounding of the loss, which cannot be compared
                 at = at + step
                 if promised < NEAR**2 * len(self.errors):
                     break
@@ -291,10 +293,10 @@ class _Problem:
         return at
 
     def _newton(self, at: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Return the gradient of the penalised loss and Newton's step.
+        """Return the gradient of the penalized loss and Newton's step.
 
-        No edge is of two classes, so their block of the second derivatives is diagonal: it is eliminated first, and a
-        thousand classes cost no more than one.
+        Each edge has one class, so the classes' block of the Hessian is diagonal. It is eliminated first (Schur
+        complement), which makes a thousand classes cost about as much as one.
         """
         share = 1 / (1 + np.exp(np.clip(2 * self.logarithms(at) - self.errors, -700.0, 700.0)))
         slope, bend = 1 - (NU + 1) * share, 2 * (NU + 1) * share * (1 - share)
@@ -316,14 +318,14 @@ class _Problem:
 
 
 def _choose_ridge(problem: _Problem, groups: Ints, folds: int, seed: int) -> float:
-    """Return the ridge of least loss on images held out; of ridges that are as good the largest."""
+    """Return the ridge of least held-out loss; of equally good ones the largest."""
     count = int(groups.max()) + 1
     parts = min(folds, count)
     if parts < 2:
         return USUAL_RIDGE
     order = np.random.default_rng(seed).permutation(count)
     sizes = np.cumsum(np.bincount(groups, minlength=count)[order])
-    some = order[: max(parts, int(np.searchsorted(sizes, 4 * ENOUGH_PAIRS)) + 1)]
+    some = order[: max(parts, int(np.searchsorted(sizes, 4 * ENOUGH_PAIRS)) + 1)]  # four edges per pair
     rows = np.isin(groups, some)
     problem, groups = problem.take(rows), np.searchsorted(np.sort(some), groups[rows])
     fold = assign_folds(len(some), parts, seed)[groups]
@@ -331,7 +333,7 @@ def _choose_ridge(problem: _Problem, groups: Ints, folds: int, seed: int) -> flo
     for number in range(parts):
         seen, unseen = problem.take(fold != number), problem.take(fold == number)
         at: Floats | None = None
-        for place in reversed(range(len(RIDGES))):
+        for place in reversed(range(len(RIDGES))):  # from the strongest penalty, as each fit starts at the previous one
             at = seen.minimum(RIDGES[place], at)
             losses[place] += unseen.loss(at)
     good = losses <= losses.min() + NEAR * len(groups)

@@ -1,4 +1,4 @@
-"""The std regressor: standard deviations for the boxes of any frozen detector, learned from its errors."""
+"""The std regressor: standard deviations for the boxes of any frozen detector, fitted to its errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def check_array(values: Any, name: str, shape: tuple[int, ...], *, missing: bool = False) -> Floats:
-    """Return finite numbers of a shape; those that may be missing may be NaN."""
+    """Return finite numbers of a shape; with `missing`, NaN is allowed."""
     numbers = _to_numbers(values, name)
     if numbers.shape != shape:
         raise InputError(f"expected {name} of shape {shape}, but got {numbers.shape}")
@@ -55,8 +55,8 @@ def _check_finite(numbers: Floats, name: str, *, missing: bool = False) -> Float
         place = tuple(int(at) for at in np.argwhere(wrong)[0])
         which = f"{name}[{', '.join(map(str, place))}]"
         raise InputError(
-            f"{which} is {numbers[place]:g}, one of {int(wrong.sum()):,} that are no numbers",
-            remedy="leave such rows out, or put numbers in their place",
+            f"{which} is {numbers[place]:g}, expected finite numbers ({int(wrong.sum()):,} are not)",
+            remedy="remove or replace such rows",
         )
     return numbers
 
@@ -67,66 +67,68 @@ def check_features(values: Any) -> Floats:
     if numbers.ndim not in (2, 3) or numbers.shape[-1] == 0 or (numbers.ndim == 3 and numbers.shape[1] != 4):
         raise InputError(
             f"expected features of shape (N, F) or (N, 4, F), but got {numbers.shape}",
-            remedy="give a row for each box and a column for each feature",
+            remedy="give a row per box and a column per feature",
         )
     _check_finite(numbers, "features")
     return np.repeat(numbers[:, None, :], 4, axis=1) if numbers.ndim == 2 else numbers
 
 
 def check_sides(values: Any, rows: int) -> Floats:
-    """Return what residuals are relative to: 1 if nothing is said."""
+    """Return the sides that residuals are divided by; 1 by default."""
     if values is None:
         return np.ones((rows, 4))
     sides = check_array(values, "sides", (rows, 4))
     if not (sides > 0).all():
-        raise InputError("expected sides above 0", remedy="leave out boxes without extent")
+        raise InputError("expected sides above 0", remedy="remove boxes of width or height 0")
     return sides
 
 
 class StdRegressor:
-    """Learns the sigmas of the four edges of a frozen detector's boxes from what the detector says of them.
+    """Predicts the std of the four edges of a frozen detector's boxes from other outputs of the detector.
 
-    With tables, `fit(found, truth)` matches boxes and learns from score, size, class and, if there
-    are covariances, the detector's own sigmas. With arrays, `fit(features, residuals)` learns from any numbers. Either
-    way the logarithm of sigma over side is linear in the features, `docs/calibration.md` says how.
-
-    >>> from probox.calibration import StdRegressor
-    >>> from probox.demo import make_demo
-    >>> demo = make_demo()
-    >>> plain = demo.detectors["deterministic"]
-    >>> regressor = StdRegressor().fit(plain, demo.truth)
-    >>> regressor.predict(plain).shape
-    (167, 4)
-    >>> regressor.apply(plain)
-    Detections(167 detections in 12 images, 7 classes, 167 probabilistic)
+    With tables, `fit(found, truth)` matches boxes and uses score, size, class and, if there are covariances, the
+    detector's own std. With arrays, `fit(features, residuals)` uses any features. In both cases ln(std / side) is
+    linear in the features, see `docs/calibration.md`.
 
     Parameters
     ----------
     target : {"nll", "coverage", "pdq"}
-        What the height of all sigmas is fitted for; with arrays not for PDQ, which needs images.
+        Objective of the common factor of all std. PDQ needs images, so it is not available for arrays.
     level : float
-        For coverage: the central interval of an edge that is to hold its share.
+        For coverage: probability of the central interval of an edge.
     own_sigmas : bool, optional
-        Whether to learn from the detector's own sigmas. Default: if there are any. Tables only.
+        Use the detector's own std as features. Default: if there are any. Tables only.
     ridge : float, optional
-        How much slopes are drawn towards 0. Default: chosen by cross-validation by image.
+        Penalty of slopes. Default: chosen by cross-validation over images.
     folds, seed : int
-        Of this cross-validation.
+        Number of folds and random seed of the cross-validation.
     convention : str or Convention, optional
-        How PDQ is measured, for that target; as for `probox.evaluate`.
+        Convention of PDQ for target ``"pdq"``, as for `probox.evaluate`.
 
     Attributes
     ----------
-    model_ : SpreadLaw
-        What was learned: level, edges, slopes, classes.
+    model_ : StdModel
+        The fitted model: level, edges, slopes, classes.
     ridge_ : float
-        The ridge that was used.
+        The ridge of the fit.
     n_features_in_ : int
-        How many features an edge has.
+        Number of features per edge.
     mapping_ : Learned or None
-        What `probox.calibration.Calibration` takes as its corners; None if the regressor was fitted on arrays.
+        The `corners` of a `probox.calibration.Calibration`; None if fitted on arrays.
     notes_ : tuple of Note
-        What is to be said about the fit.
+        Notes on the fit.
+
+    Examples
+    --------
+    >>> from probox.calibration import StdRegressor
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> found = demo.detectors["deterministic"]
+    >>> regressor = StdRegressor().fit(found, demo.truth)
+    >>> regressor.predict(found).shape
+    (167, 4)
+    >>> regressor.apply(found)
+    Detections(167 detections in 12 images, 7 classes, 167 probabilistic)
     """
 
     model_: StdModel
@@ -150,7 +152,7 @@ class StdRegressor:
         seed: int = 0,
         convention: str | Convention | None = None,
     ) -> None:
-        # As they are: checked when they are used, so that copies of a regressor can be made from its parameters.
+        # Stored unchanged and checked in fit, as scikit-learn's clone requires.
         self.target = target
         self.level = level
         self.own_sigmas = own_sigmas
@@ -160,11 +162,43 @@ class StdRegressor:
         self.convention = convention
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` is for those who expect it, and changes nothing."""
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool
+            No effect; for compatibility with scikit-learn.
+
+        Returns
+        -------
+        dict
+            Names and values of the parameters.
+
+        Examples
+        --------
+        >>> StdRegressor(folds=3).get_params()["folds"]
+        3
+        """
         return {name: getattr(self, name) for name in self._parameters}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name, and return the regressor."""
+        """Set parameters by name.
+
+        Parameters
+        ----------
+        **params
+            Names and values of parameters.
+
+        Returns
+        -------
+        StdRegressor
+            This object.
+
+        Examples
+        --------
+        >>> StdRegressor().set_params(folds=3).folds
+        3
+        """
         for name in params:
             if name not in self._parameters:
                 known = ", ".join(self._parameters)
@@ -185,18 +219,31 @@ class StdRegressor:
         images: npt.ArrayLike | None = None,
     ) -> Self: ...
     def fit(self, features: Any, residuals: Any, *, sides: Any = None, images: Any = None) -> Self:
-        """Learn from detections and their truth, or from arrays; return the regressor.
+        """Fit the regressor to detections and their ground truth, or to arrays.
 
         Parameters
         ----------
         features : Detections, or (N, F) or (N, 4, F) array
-            Detections of images whose truth is known; or numbers of boxes, or of each of their edges.
+            Detections of images with ground truth; or features of boxes or of each of their edges.
         residuals : GroundTruth, or (N, 4) array
-            The truth; or truth minus box of x1, y1, x2, y2, NaN for an edge that does not count.
+            Ground truth; or ground truth minus box of x1, y1, x2, y2, NaN for edges to ignore.
         sides : (N, 4) array, optional
-            Arrays only: what residuals are relative to, such as width, height, width, height. Default: 1.
+            Arrays only: divisors of residuals, such as width, height, width, height. Default: 1.
         images : (N,) array of int, optional
-            Arrays only: whose rows stay together when the ridge is chosen. Default: each row for itself.
+            Arrays only: image of each row, kept together by the cross-validation. Default: each row is its own image.
+
+        Returns
+        -------
+        StdRegressor
+            This object.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> size = rng.uniform(0.0, 2.0, (200, 1))
+        >>> regressor = StdRegressor().fit(size, rng.normal(size=(200, 4)) * np.exp(size))
+        >>> bool((regressor.predict([[1.5]]) > regressor.predict([[0.5]])).all())
+        True
         """
         self._check_parameters()
         self.notes_ = ()
@@ -205,7 +252,7 @@ class StdRegressor:
                 raise InputError("the order is fit(found, truth)")
             check_tables(residuals, features, "fit")
             if sides is not None or images is not None:
-                raise InputError("tables know their sides and images", remedy="leave sides and images out")
+                raise InputError("tables have their own sides and images", remedy="omit sides and images")
             self._fit_tables(features, residuals)
         else:
             self._fit_arrays(features, residuals, sides, images)
@@ -220,9 +267,9 @@ class StdRegressor:
         if own and len(pairs):
             if not pairs.usable.any():
                 raise InputError(
-                    "no matched box has covariances to learn from",
+                    "no matched box has a covariance to fit to",
                     file=found.source or None,
-                    remedy="leave own_sigmas out, or give detections with covariances",
+                    remedy="omit own_sigmas, or give detections with covariances",
                 )
             pairs = pairs.take(pairs.usable)
         pairs = with_free_edges(pairs)
@@ -241,7 +288,7 @@ class StdRegressor:
         if self.target == "pdq":
             raise InputError("PDQ needs images", remedy='use target="nll", or fit on tables')
         if self.own_sigmas is not None:
-            raise InputError("own_sigmas is for tables", remedy="give sigmas among the features")
+            raise InputError("own_sigmas is for tables only", remedy="give the std among the features")
         x = check_features(features)
         away = check_array(residuals, "residuals", (len(x), 4), missing=True)
         sides = check_sides(sides, len(x))
@@ -267,14 +314,27 @@ class StdRegressor:
         Parameters
         ----------
         features : Detections or array
-            What the regressor was fitted on, of any images.
+            Detections of any images, or features, as in `fit`.
         sides : (N, 4) array, optional
             Arrays only: as in `fit`.
+
+        Returns
+        -------
+        (N, 4) float64
+            Predicted standard deviations.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> demo = make_demo()
+        >>> found = demo.detectors["deterministic"]
+        >>> bool((StdRegressor().fit(found, demo.truth).predict(found) > 0).all())
+        True
         """
         if isinstance(features, Detections):
             mapping = self._mapping()
             if sides is not None:
-                raise InputError("tables know their sides", remedy="leave sides out")
+                raise InputError("tables have their own sides", remedy="omit sides")
             self._check_sigmas(features, some=False)
             rows = np.arange(len(features))
             covariances = np.zeros((len(rows), 2, 2, 2)) if features.covariances is None else features.covariances
@@ -291,21 +351,36 @@ class StdRegressor:
         return self.model_.relative_sigmas(x) * check_sides(sides, len(x))
 
     def apply(self, found: Detections, truth: GroundTruth | Dataset | None = None) -> Detections:
-        """Return the detections with learned covariances; plain ones stay so if the regressor learned from own std.
+        """Return the detections with predicted covariances.
+
+        If the regressor uses the detector's own std, boxes without covariance are not changed.
 
         Parameters
         ----------
         found : Detections
-            Of any images.
+            Detections of any images.
         truth : GroundTruth or Dataset, optional
-            Not needed: a regressor keeps its std at the image border.
+            Ignored; accepted for compatibility with `Calibration.apply`.
+
+        Returns
+        -------
+        Detections
+            Detections with covariances.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> demo = make_demo()
+        >>> found = demo.detectors["deterministic"]
+        >>> bool(StdRegressor().fit(found, demo.truth).apply(found).covariances.any())
+        True
         """
         expect(found, Detections, "found", "read them first with probox.read_detections(path, truth)")
         self._check_sigmas(found, some=True)
         return Calibration(corners=self._mapping(), target=self.target).apply(found, truth)
 
     def _check_sigmas(self, found: Detections, *, some: bool) -> None:
-        """Raise if the regressor needs sigmas and not all detections have them, or, with `some`, none."""
+        """Raise if the regressor uses the detector's own std and detections lack it: any, or with `some` all."""
         if not self._mapping().needs_covariances or not len(found):
             return
         has = np.zeros(len(found), bool)
@@ -314,14 +389,14 @@ class StdRegressor:
         if (some and has.any()) or has.all():
             return
         raise InputError(
-            f"the regressor learned from own std, but {int((~has).sum()):,} of {len(found):,} detections have none",
+            f"the regressor uses own std, but {int((~has).sum()):,} of {len(found):,} detections have none",
             file=found.source or None,
             remedy="give detections with covariances, or fit with own_sigmas=False",
         )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise InputError("the regressor has not been fitted", remedy="call fit first")
+            raise InputError("the regressor is not fitted", remedy="call fit first")
 
     def _mapping(self) -> Learned:
         self._check_fitted()
