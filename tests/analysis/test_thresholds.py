@@ -309,7 +309,7 @@ def test_other_thresholds_follow_from_all_detections(world, result):
     np.testing.assert_equal(result.at_threshold(0.3).summary(), everything.at_threshold(0.3).summary())
     assert result.best_threshold() == everything.best_threshold()
     assert result.at_threshold("auto") is result
-    with pytest.raises(InputError, match=r"left out those that are not above 0\.3"):
+    with pytest.raises(InputError, match=r"this one excludes those not above 0\.3"):
         everything.at_threshold(0.3).at_threshold("auto")
 
 

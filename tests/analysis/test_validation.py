@@ -156,7 +156,7 @@ def test_corners_outside(check: Any) -> None:
     assert report.ok
     assert kinds(report) == {"corner outside image": 2}
     first, second = report.warnings[0].examples
-    assert "detections[0][1]: x1 lies 1.5 px outside the image with a sigma of 1 px" in str(first)
+    assert "detections[0][1]: x1 lies 1.5 px outside the image, with a std of 1 px" in str(first)
     assert "detections[0][4]: y2 lies 1.5 px outside" in str(second)
     assert 'clip="corners"' in str(first)
 

@@ -231,7 +231,7 @@ def test_draw_takes_the_only_result(files: Path, tmp_path: Path) -> None:
     assert probox("evaluate", "truth.json", "probabilistic.json", "--out", tmp_path / "r", cwd=files).returncode == 0
     done = probox("draw", tmp_path / "r", "--out", tmp_path / "more", "--worst", 1)
     assert done.returncode == 1
-    assert "holds 2 results (deterministic, probabilistic); name one, say" in done.stderr
+    assert "holds 2 results (deterministic, probabilistic); name one, for example" in done.stderr
     assert not (tmp_path / "more").exists()
 
 

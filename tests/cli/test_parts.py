@@ -130,4 +130,4 @@ def test_what_is_kept_has_the_same_numbers(demo_files: Path, tmp_path: Path, kee
     assert probox.load(tmp_path / "probabilistic").keep == keep
     status, _, err = run("diagnose", tmp_path / "probabilistic")
     assert status == 1
-    assert f"holds the {keep} of an evaluation, not its tables; evaluate anew with --keep all" in err
+    assert f"holds the {keep} of an evaluation, not its tables; evaluate again with --keep all" in err

@@ -163,7 +163,7 @@ def test_a_threshold_below_the_evaluations_own_is_refused():
     """Detections that were left out cannot come back, so there is no number to give."""
     truth, found = random_world(3)
     result = evaluate(truth, found, convention=Convention(label_threshold=0.5))
-    with pytest.raises(InputError, match=r"at least 0\.5, since .*; evaluate with this label_threshold"):
+    with pytest.raises(InputError, match=r"at least 0\.5, because .*; evaluate with this label_threshold"):
         result.at_threshold(0.25)
     assert_equal(result.at_threshold(0.5), result)
     again = evaluate(truth, found, convention=Convention(label_threshold=0.75))

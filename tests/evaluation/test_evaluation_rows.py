@@ -181,7 +181,7 @@ def test_parts_must_agree(truth, found):
     one = part(truth, found, 3)
     with pytest.raises(InputError, match="by another convention"):
         one + part(truth, found, 5, convention="paper")
-    with pytest.raises(InputError, match="for other measures"):
+    with pytest.raises(InputError, match="for other metrics"):
         one + part(truth, found, 5, measures=["pdq"])
     other = GroundTruth.from_boxes(("cup",), {9: (9, 9)}, [], np.zeros((0, 4)), [])
     with pytest.raises(InputError, match="for other classes"):

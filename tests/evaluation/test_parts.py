@@ -223,9 +223,9 @@ def test_foreign_parts_are_named() -> None:
         "is of other ground truth or detections than": evaluate(changed_truth(truth), found, part="2/2"),
         "other ground truth or detections": evaluate(truth, changed_found(found), part="2/2"),
         "is of a whole of other images": evaluate(truth, found, part="2/2", image_ids=truth.image_ids[1:]),
-        "was measured by another convention than": evaluate(truth, found, part="2/2", preset="paper"),
-        "was measured for other measures than": evaluate(truth, found, part="2/2", measures="pdq"),
-        "was measured and kept otherwise than": evaluate(truth, found, part="2/2", keep="matches"),
+        "was evaluated by another convention than": evaluate(truth, found, part="2/2", preset="paper"),
+        "was evaluated for other metrics than": evaluate(truth, found, part="2/2", measures="pdq"),
+        "was evaluated with another keep than": evaluate(truth, found, part="2/2", keep="matches"),
         "by another version of probox": dataclasses.replace(evaluate(truth, found, part="2/2"), version="0"),
         "is a complete result, but": evaluate(truth, found, image_ids=truth.image_ids[10:]),
     }

@@ -267,8 +267,8 @@ def test_groups_print_as_text(result: Evaluation) -> None:
 
 def test_classes_with_nothing_in_them_are_counted_not_shown() -> None:
     table = GroupTable("class", {"cup": {"objects": 1, "PDQ": math.nan}, "dog": {"objects": 0, "PDQ": math.nan}})
-    assert str(table) == "class  objects  PDQ\n                [%]\ncup          1    -\n1 more with nothing in them"
-    assert "1 more with nothing in them" in table._repr_html_()
+    assert str(table) == "class  objects  PDQ\n                [%]\ncup          1    -\nnot shown: 1 empty"
+    assert "not shown: 1 empty" in table._repr_html_()
     assert table.flat()["class"].tolist() == ["cup", "dog"]
     many = GroupTable("class", {f"c{n}": {"PDQ": 0.5} for n in range(150)})
     assert "the first 100 of 150" in many._repr_html_()

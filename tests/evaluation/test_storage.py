@@ -107,7 +107,7 @@ def test_a_format_from_the_future_is_refused_with_a_remedy(later, tmp_path):
     path = tmp_path / WORDS
     words = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**words, "format": later}), encoding="utf-8")
-    with pytest.raises(InputError, match=rf"format {later}") as caught:
+    with pytest.raises(InputError, match=f"but got {later}") as caught:
         Evaluation.load(tmp_path)
     assert caught.value.remedy
     assert str(caught.value).endswith(caught.value.remedy)

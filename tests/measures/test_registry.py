@@ -158,7 +158,7 @@ def test_a_new_measure_is_kept(result: Evaluation, demo: Demo, tmp_path: Path, m
         assert again.measures == kept.measures
         assert again.summary() == kept.summary()
     monkeypatch.setattr(registry, "MEASURES", registry.MEASURES[:-1])
-    with pytest.raises(InputError, match=r"measures: expected some of pdq, map, lrp(, [a-z-]+)*; evaluate anew"):
+    with pytest.raises(InputError, match=r"measures: expected some of pdq, map, lrp(, [a-z-]+)*; evaluate again"):
         Evaluation.load(tmp_path / "0")
 
 

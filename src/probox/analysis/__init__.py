@@ -1,1 +1,1 @@
-"""What evaluations and files can tell beyond their numbers."""
+"""Analysis of evaluations: comparison, diagnosis, thresholds, resampling."""

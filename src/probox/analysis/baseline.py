@@ -162,7 +162,7 @@ def minimize_by_golden_section(loss: Callable[[float], float], low: float, high:
     >>> round(minimize_by_golden_section(lambda x: (x - 2.0) ** 2, 0.0, 10.0, steps=40), 6)
     2.0
     """
-    ratio = (np.sqrt(5.0) - 1.0) / 2.0
+    ratio = (np.sqrt(5.0) - 1.0) / 2.0  # keeps one of the two inner points at the right place in the next interval
     left, right = high - ratio * (high - low), low + ratio * (high - low)
     at_left, at_right = loss(left), loss(right)
     for _ in range(steps - 2):
@@ -194,7 +194,7 @@ LEAST = 0.01
 class FittedBaseline:
     """A value fitted on each half of the images, and the evaluation with each half scored by the other's value."""
 
-    values: tuple[float, float]  # applied to images of even and odd rows, fitted on the others
+    values: tuple[float, float]  # of images with even or odd row numbers, each fitted on the other half
     evaluation: Evaluation  # all detections, scored and matched again
 
     @property
@@ -232,14 +232,14 @@ def fit_baseline(evaluation: Evaluation, scene: Rescorer, control: str) -> Fitte
 
     ``constant`` is a std of one fraction of the side for all corners, ``scale`` one factor for all stds.
     """
-    even, odd = (_search_on_others(evaluation, scene, control, half) for half in (0, 1))
-    return None if even is None or odd is None else apply_baseline(evaluation, scene, control, (even, odd))
+    first, second = (_search_on_others(evaluation, scene, control, half) for half in (0, 1))
+    return None if first is None or second is None else apply_baseline(evaluation, scene, control, (first, second))
 
 
 def apply_baseline(
     evaluation: Evaluation, scene: Rescorer, control: str, values: tuple[float, float]
 ) -> FittedBaseline:
-    """Return the evaluation under a baseline's values for images of even and odd rows."""
+    """Return the evaluation under a baseline's values for images with even or odd row numbers."""
     per_row = np.asarray(values)[split_in_halves(evaluation.detections.image_rows)]
     covariances = _controlled_covariances(evaluation, control, per_row)
     return FittedBaseline(values, _score(scene, covariances, is_pinned(evaluation, scene)))
@@ -261,7 +261,7 @@ def _search_on_others(evaluation: Evaluation, scene: Rescorer, control: str, hal
 
 
 def _search_factor(loss: Callable[[float], float], between: tuple[float, float], steps: int) -> float:
-    low, high = np.log(between)
+    low, high = np.log(between)  # factors are searched on a logarithmic scale
     found = minimize_by_golden_section(lambda logarithm: loss(float(np.exp(logarithm))), low, high, steps=steps)
     return float(np.exp(found))
 

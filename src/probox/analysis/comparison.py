@@ -199,6 +199,7 @@ def compare(
     Returns
     -------
     Comparison
+        Differences, intervals, p-values and conclusions of the pairs.
 
     Examples
     --------
@@ -328,7 +329,7 @@ def _compare_numbers(
         compute_interval(value, own, images, level, unit) for value, own in zip(values, numbers, strict=True)
     )
     between = compute_interval(float(values[0]) - float(values[1]), subtract(*numbers), images, level)
-    claimed = adjusted <= 1 - level + 1e-12 and (between.low > 0 or between.high < 0)
+    claimed = adjusted <= 1 - level + 1e-12 and (between.low > 0 or between.high < 0)  # 1 - 0.95 is below 0.05
     return Difference(first, second, between, p, adjusted, images, claimed)
 
 

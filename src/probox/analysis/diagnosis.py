@@ -173,6 +173,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
+        Summary, tables and notes.
 
     Examples
     --------

@@ -115,6 +115,7 @@ def example_detections(result: Evaluation, n: int = 3) -> Examples:
     Returns
     -------
     Examples
+        Examples by kind, and notes on how they were chosen.
 
     Examples
     --------

@@ -360,6 +360,7 @@ def confusion(evaluation: Evaluation) -> Confusion:
     Returns
     -------
     Confusion
+        The matrix, also as a table.
 
     Examples
     --------

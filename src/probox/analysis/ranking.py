@@ -39,6 +39,13 @@ class Ranking(Table):
         The criterion, and how detections were aggregated.
     notes : tuple of Note
         Excluded data.
+
+    Examples
+    --------
+    >>> found = Detections(
+    ...     classes=["cup", "dog"], image_ids=[7, 8], boxes=[[10, 20, 50, 60]] * 2, label_probs=[[0.9, 0], [0.5, 0.5]])
+    >>> rank(found)
+    Ranking(2 images by entropy, sum over detections)
     """
 
     adopts: ClassVar[bool] = True
@@ -54,7 +61,26 @@ class Ranking(Table):
         return f"Ranking({len(self)} images by {self.by}, {self.aggregate} over detections)"
 
     def top(self, n: int) -> Ranking:
-        """Return the first `n` images."""
+        """Return the first `n` images.
+
+        Parameters
+        ----------
+        n : int
+            Maximum number of images.
+
+        Returns
+        -------
+        Ranking
+            The images with the highest uncertainty.
+
+        Examples
+        --------
+        >>> found = Detections(
+        ...     classes=["cup", "dog"], image_ids=[7, 8], boxes=[[10, 20, 50, 60]] * 2,
+        ...     label_probs=[[0.9, 0], [0.5, 0.5]])
+        >>> rank(found).top(1).image_ids.tolist()
+        [8]
+        """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise InputError(f"expected n to be a whole number, at least 0, but got {n!r:.40}")
         return self.take(np.arange(min(int(n), len(self))))
@@ -89,6 +115,7 @@ def rank(
     Returns
     -------
     Ranking
+        Images by descending uncertainty.
 
     Examples
     --------

@@ -26,7 +26,7 @@ from probox.support.types import Bools, Floats, Ints
 
 Key = TypeVar("Key", bound=Hashable)
 
-_CELLS = 4_000_000  # weights in memory at a time
+_CELLS = 4_000_000  # weights in memory at a time: 32 MB
 
 _GOLDEN = np.uint32(0x9E3779B9)  # an offset, because the mixer maps 0 to 0
 
@@ -293,6 +293,7 @@ def bootstrap(
     Returns
     -------
     Intervals
+        Intervals by column, and notes.
 
     Examples
     --------

@@ -98,7 +98,7 @@ def _make_states(confidence: npt.NDArray[np.float32], group: Ints, rows: slice) 
     return ThresholdStates(row[by_state], state[by_state], step, first)
 
 
-_PAIRS_AT_A_TIME = 2_000_000  # pairs at a time
+_PAIRS_AT_A_TIME = 2_000_000  # bounds the memory of one call
 
 _MOST_PAIRS = 20_000_000  # pairs in all states of an image that is matched in one call
 
@@ -322,7 +322,7 @@ def _find_pair_rows(evaluation: Evaluation) -> Ints:
     return rows
 
 
-_ROWS_AT_A_TIME = 500_000
+_ROWS_AT_A_TIME = 500_000  # bounds the memory of one call
 
 _MOST_ROWS = 20_000_000  # rows to match again: about ten seconds
 

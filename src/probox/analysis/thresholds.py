@@ -93,6 +93,7 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
     Returns
     -------
     BestThreshold
+        The threshold, and all metrics with and without it.
 
     Examples
     --------
@@ -169,7 +170,7 @@ def _find_best(thresholds: Floats, values: Floats, now: float, sign: float) -> t
     # Metrics of pairs are undefined if no detection is left: such thresholds are excluded.
     usable = ~np.isnan(values)
     best = int(np.argmax(np.where(usable, sign * values, -np.inf))) if usable.any() else -1
-    better = best >= 0 and (math.isnan(now) or sign * values[best] > sign * now + 1e-12)
+    better = best >= 0 and (math.isnan(now) or sign * values[best] > sign * now + 1e-12)  # equal up to rounding
     return (float(thresholds[best]), float(values[best]), now) if better else (None, now, now)
 
 

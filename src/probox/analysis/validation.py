@@ -106,6 +106,7 @@ def validate(truth: Paths, detections: Paths) -> Report:
     Returns
     -------
     Report
+        Errors, warnings, counts and notes.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""From tables to an `Evaluation`: who matched whom, every number that follows, and how it is kept and joined."""
+"""Evaluation: matches, metrics, and storage and merging of results."""

@@ -1,4 +1,4 @@
-"""The columns of an evaluation in a NumPy archive: what each must be, a digest of them all, and a careful reader."""
+"""The columns of an evaluation in a NumPy archive: schema, digest, and validating reader and writer."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTa
 from probox.tables.table import columns_of
 
 ALWAYS_FINE = 1 << 28
-"""Columns of up to this many bytes are read whatever the archive's size."""
+"""Columns of up to this many bytes are read regardless of the archive's size."""
 MAX_EXPANSION = 100
-"""How much larger than the archive its columns may be beyond that; those of real evaluations are 2 to 10 times."""
+"""Maximum expansion of larger archives, against decompression bombs; real evaluations expand 2 to 10 times."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
 class ArchiveColumn:
-    """What a stored array must be: its type (``U``: text of any length), the shape of a row, and what rows count.
+    """Requirements of a stored array: type (``U``: text of any length), shape of a row, and the name of its row count.
 
-    An optional one may be missing.
+    All arrays with the same `counted` have equally many rows, plus `extra`. An optional array may be missing.
     """
 
     dtype: str
@@ -48,13 +48,13 @@ _NAMES_IN_FILES = {
     "mask_boxes": "mask_box", "verdicts": "verdict", "partners": "partner", "numbers": "number", "scores": "score",
     "confidences": "confidence", "costs": "cost", "ignored": "small", "detections": "detection", "objects": "object",
 }  # fmt: skip
-"""Columns that have another name in files, where images are named by their ids, not by rows."""
+"""Names in files that differ from columns; files refer to images by id, not by row."""
 
 
 def file_names_of(table: str) -> dict[str, str]:
-    """Return what the columns of a table are called in files.
+    """Return the names of a table's columns in files.
 
-    Qualities have a column each, see `QUALITIES`; probabilities of classes are stored on their own, see `LABELS`.
+    Qualities have one column each, see `QUALITIES`; label probabilities are stored separately, see `LABELS`.
     """
     names = [name for name in columns_of(TABLES[table]) if name not in ("qualities", "label_probs")]
     return {name: f"{table}.{_NAMES_IN_FILES.get(name, name)}" for name in names}
@@ -85,13 +85,13 @@ SCHEMA: dict[str, ArchiveColumn] = {
     "labels.class_index": ArchiveColumn("<i4", (), "probabilities"),
     "labels.probability": ArchiveColumn("<f4", (), "probabilities"),
 }
-"""Every array of the archive, in the order in which the digest takes them."""
+"""Every array of the archive, in the order of the digest."""
 
 LABELS = tuple(name for name in SCHEMA if name.startswith("labels."))
-"""Label probabilities: how many above 0 a detection has, and class and probability of each. Most files name one class
-per detection, and a table of all of them would be nearly all zeros."""
+"""Sparse label probabilities: number of nonzero entries per detection, and class and probability of each. Most files
+have one class per detection, so a dense table would be nearly all zeros."""
 
-# What NumPy writes before an array of a plain type in C order. Matching it leaves nothing to interpret.
+# NumPy's header of an array of a plain type in C order. Any other header is rejected, so none is evaluated as Python.
 _HEADER = re.compile(
     rb"\{'descr': '([<|][a-zA-Z]\d{1,9})', 'fortran_order': False, 'shape': \((\d{1,15}(?:, ?\d{1,15})*),?\), \} *\n"
 )
@@ -110,7 +110,7 @@ def to_stored(arrays: Arrays, schema: Mapping[str, ArchiveColumn]) -> dict[str, 
 
 
 def labels_to_stored(label_probs: npt.NDArray[np.float32] | None, detections: int) -> dict[str, npt.NDArray[Any]]:
-    """Return label probabilities as the arrays of `LABELS`; those that were not kept have no array with an entry."""
+    """Return label probabilities as the arrays of `LABELS`; without probabilities, the arrays have no entries."""
     table = np.zeros((detections, 0), np.float32) if label_probs is None else label_probs
     rows = _rows_at_once(table)
     classes = [np.nonzero(table[start : start + rows])[1].astype(np.int32) for start in range(0, detections, rows)]
@@ -119,7 +119,7 @@ def labels_to_stored(label_probs: npt.NDArray[np.float32] | None, detections: in
 
 
 def _rows_at_once(table: npt.NDArray[np.float32]) -> int:
-    """Return how many rows are looked at together: rows and columns of all entries take four times their memory."""
+    """Return the number of rows per block; index arrays of all entries would take four times the table's memory."""
     return max(1, (1 << 22) // max(1, int(table.shape[1])))
 
 
@@ -136,7 +136,7 @@ def labels_from_stored(arrays: Arrays, classes: int) -> npt.NDArray[np.float32]:
 
 
 def digest(words: bytes, arrays: Arrays, schema: Mapping[str, ArchiveColumn]) -> str:
-    """Return a number that changes with any bit of the words or of the arrays."""
+    """Return a SHA-256 digest of the words and the arrays."""
     found = hashlib.sha256(words)
     for name in (name for name in schema if name in arrays):
         array = arrays[name]
@@ -148,29 +148,29 @@ def digest(words: bytes, arrays: Arrays, schema: Mapping[str, ArchiveColumn]) ->
 def write_archive(
     file: IO[bytes], arrays: Arrays, *, words: Mapping[str, bytes] | None = None, compressed: bool = True
 ) -> None:
-    """Write what `numpy.savez_compressed` would, in a third of its time: columns gain little from more effort.
+    """Write what `numpy.savez_compressed` would, in a third of its time by the lowest compression level.
 
-    `words` are other members, written first. What is only sent to a neighbour is not `compressed`: that takes longer.
+    `words` are other members, written first. Columns that are only sent to another process are not `compressed`.
     """
     with ZipFile(file, "w", ZIP_DEFLATED if compressed else ZIP_STORED, compresslevel=1) as archive:
         for name, content in (words or {}).items():
             archive.writestr(ZipInfo(name), content)
         for name, array in arrays.items():
-            info = ZipInfo(f"{name}.npy")  # without a date: the same columns are the same bytes, whenever written
+            info = ZipInfo(f"{name}.npy")  # without a date, so that equal columns give equal bytes
             info.compress_type = archive.compression
             with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
 
 
 def read_arrays(file: IO[bytes], name: str, schema: Mapping[str, ArchiveColumn]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an open archive, which messages call `name`; members of other names are not looked at."""
+    """Return the arrays of an open archive, called `name` in messages; other members are ignored."""
     size = file.seek(0, os.SEEK_END)
     with _damage_named(name), ZipFile(file) as archive:
         return _Members(archive, size, schema).read()
 
 
 def read_words(file: IO[bytes], name: str, member: str, most: int) -> bytes:
-    """Return a member of an open archive that is no array, of at most so many bytes."""
+    """Return a member of an open archive that is not an array, of at most `most` bytes."""
     with _damage_named(name), ZipFile(file) as archive:
         if member not in archive.namelist():
             raise _DamageError(f"lacks {member}")
@@ -183,7 +183,7 @@ def read_words(file: IO[bytes], name: str, member: str, most: int) -> bytes:
 
 @contextmanager
 def _damage_named(name: str) -> Iterator[None]:
-    """Turn whatever a damaged archive makes its reader stumble over into words."""
+    """Turn errors from a damaged archive into an `InputError`."""
     try:
         yield
         return
@@ -191,17 +191,17 @@ def _damage_named(name: str) -> Iterator[None]:
         problem = str(damage)
     except (MemoryError, InputError):
         raise
-    except Exception as error:  # zipfile raises many kinds
+    except Exception as error:  # zipfile raises many types for damaged archives
         problem = f"is damaged ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
-    raise InputError(problem, file=name, remedy="evaluate anew")
+    raise InputError(problem, file=name, remedy="evaluate again")
 
 
 class _DamageError(Exception):
-    """An archive that is none of ours."""
+    """An archive that this module did not write."""
 
 
 class _Members:
-    """The members of an open archive, read only once all of them say that they fit."""
+    """The members of an open archive, whose headers are all checked before any data is read."""
 
     def __init__(self, archive: ZipFile, size: int, schema: Mapping[str, ArchiveColumn]) -> None:
         self._archive = archive
@@ -226,7 +226,7 @@ class _Members:
         return {name: self._array(name) for name in self._infos}
 
     def _header(self, name: str, member: IO[bytes] | None = None) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        """Return the type and the shape of a member, which must be those of the schema and of its declared size."""
+        """Return the type and shape of a member, checked against the schema and the declared size."""
         if member is None:
             with self._open(name) as opened:
                 return self._header(name, opened)
@@ -234,7 +234,7 @@ class _Members:
         size = int.from_bytes(start[len(_MAGIC) :], "little")
         found = _HEADER.fullmatch(member.read(size))
         if not start.startswith(_MAGIC) or found is None:
-            raise _DamageError(f"{name} is no array of plain numbers")
+            raise _DamageError(f"{name} is not an array of a plain type")
         dtype = np.dtype(found[1].decode())
         shape = tuple(int(n) for n in found[2].split(b","))
         column = self._schema[name]
@@ -246,7 +246,7 @@ class _Members:
             raise _DamageError(f"{name} has rows of shape {shape[1:]}, expected {column.row}")
         bytes_of_array = dtype.itemsize * int(np.prod(shape, dtype=object))
         if len(start) + size + bytes_of_array != self._infos[name].file_size:
-            raise _DamageError(f"{name} has another size than it declares")
+            raise _DamageError(f"the size of {name} does not match its header")
         return dtype, shape
 
     def _array(self, name: str) -> npt.NDArray[Any]:
@@ -258,11 +258,11 @@ class _Members:
                 raise _DamageError(f"{name} is cut short")
         array = np.frombuffer(data, dtype).reshape(shape)
         if dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
-            raise _DamageError(f"{name} holds something else than true and false")
+            raise _DamageError(f"{name} has values other than true and false")
         return array
 
     def _open(self, name: str) -> IO[bytes]:
         info = self._infos[name]
         if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-            raise _DamageError(f"{name} is compressed in a way that no evaluation is")
+            raise _DamageError(f"{name} has an unsupported compression method")
         return self._archive.open(info)

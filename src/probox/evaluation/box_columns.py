@@ -1,8 +1,8 @@
-"""What COCO's matching found, in about ten bytes a detection, from which mAP and LRP follow to the bit.
+"""COCO matches in about ten bytes per detection; mAP and LRP follow from them, bit-identical to those of the tables.
 
-Of a detection: its score, its class, and the number of its *outcome*, that is at which overlaps and for which sizes of
-objects it is right, wrong or neither. There are few different outcomes, and each is kept once. The overlap itself is
-kept of detections that are right. Rows are by image, class and rank, so that these follow from the order.
+A detection has a score, a class, and an index of its *outcome*: at which IoU thresholds and for which object sizes it
+is right, wrong or ignored. Different outcomes are few, and each is stored once. The IoU itself is stored for detections
+that are right. Rows are ordered by image, class and rank, so these need no columns.
 """
 
 from __future__ import annotations
@@ -25,40 +25,39 @@ Flags = npt.NDArray[np.bool_]
 
 _AT_ONCE = 1 << 18
 _MANY = 1 << 22
-"""Of classes with more detections than this, fewer overlaps are looked at together: each takes 16 bytes of every
-detection that is right."""
+"""Classes with more detections process fewer IoU thresholds at a time: each takes 16 bytes per right detection."""
 _SIZES = len(SIZES)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class BoxColumns:
-    """Outcomes of detections, and objects.
+    """Outcomes of detections, and objects, in columns.
 
     Parameters
     ----------
     counts : (I,) int32
-        How many detections of each image take part.
+        Number of detections of each image.
     object_counts : (I,) int32
-        How many objects each image has.
+        Number of objects of each image.
     scores : (N,) float32 or float64
-        Their scores; single precision where that is all they have.
+        Scores; single precision if that is exact.
     labels : (N,) uint8, uint16 or int32
-        Their classes.
+        Classes of detections.
     outcomes : (N,) uint16 or int32
         Rows of `patterns`.
     patterns : (P, 8) uint16
         `matched` and `ignored` of `BoxMatches`, four numbers each, ascending.
     overlaps : (K,) float64
-        The overlap with the match of those that are right, in the order of rows: among objects of all sizes, NaN for
-        one that is right among those of some size alone.
+        IoU with the match of each right detection, in the order of rows, among objects of all sizes. NaN if a detection
+        is only right among objects of some size.
     odd_rows, odd_sizes, odd_overlaps : (E,) int64, uint8, float64
-        Where the overlap among objects of one size is another than among all: few.
+        Exceptions: detections whose IoU among objects of one size differs from that among all.
     object_labels : (M,) uint8, uint16 or int32
-        The classes of objects, by image.
+        Classes of objects, by image.
     object_sizes : (M,) uint8
-        Bit a: it counts among objects of size a.
+        Bit a is set for objects that count in size range a.
     left_out : int
-        Detections whose class the truth does not know.
+        Number of detections whose class the ground truth does not have.
     """
 
     counts: npt.NDArray[np.int32]
@@ -86,7 +85,7 @@ class BoxColumns:
         right = _rightness(patterns)[outcomes]
         rows = np.flatnonzero(right.any(axis=1))
         base = np.where(right[rows, 0], matches.ious[rows, 0], np.nan)
-        odd, size = np.nonzero(right[rows] & (matches.ious[rows] != base[:, None]))
+        exception, size = np.nonzero(right[rows] & (matches.ious[rows] != base[:, None]))
         return cls(
             counts=np.bincount(matches.image_rows, minlength=images).astype(np.int32),
             object_counts=np.bincount(object_images, minlength=images).astype(np.int32),
@@ -95,9 +94,9 @@ class BoxColumns:
             outcomes=outcomes,
             patterns=patterns,
             overlaps=base,
-            odd_rows=rows[odd],
+            odd_rows=rows[exception],
             odd_sizes=size.astype(np.uint8),
-            odd_overlaps=matches.ious[rows[odd], size],
+            odd_overlaps=matches.ious[rows[exception], size],
             object_labels=matches.object_labels.astype(_small_type(classes)),
             object_sizes=matches.object_counts,
             left_out=matches.left_out,
@@ -105,24 +104,24 @@ class BoxColumns:
 
     @property
     def bytes(self) -> int:
-        """Return how much memory the columns take."""
+        """Return the memory of the columns in bytes."""
         return sum(values.nbytes for values in vars(self).values() if isinstance(values, np.ndarray))
 
     def object_images(self) -> Ints:
         """Return the row of each object's image."""
         return np.repeat(np.arange(len(self.object_counts)), self.object_counts)
 
-    # --- measures ---
+    # --- metrics ---
 
     def objects_per_class(self, classes: int) -> Ints:
-        """Return how many objects of each class count in each area range, (C, 4)."""
+        """Return the number of objects of each class in each area range, (C, 4)."""
         counts = np.zeros((classes, _SIZES), np.int64)
         for size in range(_SIZES):
             counts[:, size] = np.bincount(self.object_labels[(self.object_sizes >> size) & 1 == 1], minlength=classes)
         return counts
 
     def average_precision(self, classes: tuple[str, ...]) -> AveragePrecisionResult:
-        """Return average precision, one class and size after the other: what is made for one is gone for the next."""
+        """Return average precision. Classes and sizes are processed one by one, which bounds the memory."""
         objects = self.objects_per_class(len(classes))
         return AveragePrecisionResult.from_tables(classes, objects, partial(self._precision, objects))
 
@@ -133,7 +132,7 @@ class BoxColumns:
         recall = np.full((levels, *shape, len(LIMITS)), np.nan)
         image_starts = self._image_starts()
         for label, rows in self._classes(start, stop):
-            # A class may have most of what there is: nothing is there twice, and what is not needed any more goes.
+            # One class may hold most detections: arrays are deleted as early as possible.
             ranks, outcomes, own = _ranks(rows, image_starts), self.outcomes[rows], self.scores[rows]
             offsets = np.array([0, len(rows)])
             del rows
@@ -178,7 +177,7 @@ class BoxColumns:
         return LRPResult.from_curves(curves(), classes, objects)
 
     def _rate(self, ranked: Ints, rightness: Flags, right_rows: Ints) -> Iterator[Rated]:
-        """Yield what became of detections at the first overlap, some at a time."""
+        """Yield the outcomes of detections at the first IoU threshold, in blocks."""
         wrongness = _wrongness(self.patterns)
         for start in range(0, len(ranked), _AT_ONCE):
             some = ranked[start : start + _AT_ONCE]
@@ -187,21 +186,21 @@ class BoxColumns:
             yield right, wrongness[self.outcomes[some]], errors
 
     def _overlaps(self, rows: Ints, right: Flags, right_rows: Ints) -> npt.NDArray[np.float64]:
-        """Return the overlaps of some rows for each size, (n, 4); NaN where they are not right."""
+        """Return the IoU of some rows for each size, (n, 4); NaN if not right."""
         overlaps = np.full((len(rows), _SIZES), np.nan)
         has = right.any(axis=1)
         overlaps[has] = self.overlaps[np.searchsorted(right_rows, rows[has])][:, None]
         for size in range(_SIZES):
             mine = self.odd_sizes == size
-            odd = self.odd_rows[mine]
-            if len(odd):
-                at = np.minimum(np.searchsorted(odd, rows), len(odd) - 1)
-                there = odd[at] == rows
+            exceptions = self.odd_rows[mine]
+            if len(exceptions):
+                at = np.minimum(np.searchsorted(exceptions, rows), len(exceptions) - 1)
+                there = exceptions[at] == rows
                 overlaps[there, size] = self.odd_overlaps[mine][at[there]]
         return np.where(right, overlaps, np.nan)
 
     def _classes(self, start: int, stop: int) -> Iterator[tuple[int, Ints]]:
-        """Yield each of a range of classes and its rows, ascending."""
+        """Yield each class of a range with its rows, ascending."""
         totals = np.bincount(self.labels, minlength=stop)[start:stop]
         for first, last in _cut_classes(totals):
             if last - first == 1:
@@ -217,11 +216,11 @@ class BoxColumns:
         return np.cumsum(self.counts, dtype=np.int64) - self.counts
 
     def _right_rows(self, rightness: Flags) -> Ints:
-        """Return the rows that are right in any way, ascending: those whose overlap is kept."""
+        """Return the rows that are right at any IoU threshold or size, ascending: those with a stored IoU."""
         return np.flatnonzero(np.asarray(rightness.any(axis=1))[self.outcomes])
 
     def box_matches(self, classes: tuple[str, ...]) -> BoxMatches:
-        """Return the matches as `BoxMatches`, for what resamples images; which object is matched is not kept."""
+        """Return the matches as `BoxMatches`, for the bootstrap; matched objects are unknown."""
         rightness = _rightness(self.patterns)
         rows = np.arange(len(self))
         other_class = np.flatnonzero(self.labels[1:] != self.labels[:-1]) + 1
@@ -246,7 +245,7 @@ class BoxColumns:
 
 
 def merge_boxes(parts: Sequence[BoxColumns], image_order: Ints) -> BoxColumns:
-    """Return the columns of parts that follow each other, their images then put into `image_order`."""
+    """Return the merged columns of consecutive parts, with images in `image_order`."""
     patterns = np.unique(np.concatenate([part.patterns for part in parts]), axis=0)
     outcomes = [_small(_rows_in(part.patterns, patterns), len(patterns))[part.outcomes] for part in parts]
     starts = np.cumsum([0, *map(len, parts)])
@@ -263,15 +262,15 @@ def merge_boxes(parts: Sequence[BoxColumns], image_order: Ints) -> BoxColumns:
 
 
 def _reorder(columns: dict[str, npt.NDArray[Any]], patterns: npt.NDArray[np.uint16], order: Ints) -> dict[str, Any]:
-    """Return columns whose images stand in another order."""
+    """Return columns with images in another order."""
     rows = _rows_of_images(columns["counts"], order)
     objects = _rows_of_images(columns["object_counts"], order)
     has: Flags = np.asarray(_rightness(patterns).any(axis=1))[columns["outcomes"]]
     place = np.cumsum(has, dtype=np.int64) - 1
     new_row = np.empty(len(rows), np.int64)
     new_row[rows] = np.arange(len(rows))
-    odd = new_row[columns["odd_rows"]]
-    by_row = np.lexsort((columns["odd_sizes"], odd))
+    exceptions = new_row[columns["odd_rows"]]
+    by_row = np.lexsort((columns["odd_sizes"], exceptions))
     return {
         "counts": columns["counts"][order],
         "object_counts": columns["object_counts"][order],
@@ -279,7 +278,7 @@ def _reorder(columns: dict[str, npt.NDArray[Any]], patterns: npt.NDArray[np.uint
         "labels": columns["labels"][rows],
         "outcomes": columns["outcomes"][rows],
         "overlaps": columns["overlaps"][place[rows[has[rows]]]],
-        "odd_rows": odd[by_row],
+        "odd_rows": exceptions[by_row],
         "odd_sizes": columns["odd_sizes"][by_row],
         "odd_overlaps": columns["odd_overlaps"][by_row],
         "object_labels": columns["object_labels"][objects],
@@ -288,7 +287,7 @@ def _reorder(columns: dict[str, npt.NDArray[Any]], patterns: npt.NDArray[np.uint
 
 
 def _ranks(rows: Ints, starts: Ints) -> npt.NDArray[np.int32]:
-    """Return how many of the rows go before each since the last of `starts`, where images (or classes) begin."""
+    """Return the number of rows before each one since the last of `starts`, where images (or classes) begin."""
     first = np.zeros(len(rows) + 1, bool)
     first[np.searchsorted(rows, starts)] = True
     first[:1] = True
@@ -307,20 +306,20 @@ def _rows_of_images(counts: npt.NDArray[np.int32], order: Ints) -> Ints:
 
 
 def _rightness(patterns: npt.NDArray[np.uint16]) -> Flags:
-    """Return where each outcome is right at the first overlap, (P, 4)."""
+    """Return whether each outcome is right at the first IoU threshold, (P, 4)."""
     return np.asarray((patterns[:, :_SIZES] & ~patterns[:, _SIZES:]) & 1 == 1, np.bool_)
 
 
 def _wrongness(patterns: npt.NDArray[np.uint16]) -> Flags:
-    """Return where each outcome is wrong at the first overlap, (P, 4)."""
+    """Return whether each outcome is wrong at the first IoU threshold, (P, 4)."""
     return np.asarray((patterns[:, :_SIZES] | patterns[:, _SIZES:]) & 1 == 0, np.bool_)
 
 
 def _encode(rows: npt.NDArray[np.uint16]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[Any]]:
-    """Return the different rows, ascending, and the number of each row's among them."""
+    """Return the distinct rows, ascending, and the index of each row among them."""
     if not len(rows):
         return rows.copy(), np.zeros(0, np.uint16)
-    # By two numbers of 64 bits: sorting rows of eight takes twenty times as long.
+    # As two 64-bit numbers per row, which is 20 times as fast as sorting rows of eight.
     halves = np.ascontiguousarray(rows).view(np.uint64)
     first, second = (np.unique(half, return_inverse=True)[1].reshape(-1) for half in halves.T)
     _, example, number = np.unique(first * (int(second.max()) + 1) + second, return_index=True, return_inverse=True)
@@ -329,7 +328,7 @@ def _encode(rows: npt.NDArray[np.uint16]) -> tuple[npt.NDArray[np.uint16], npt.N
 
 
 def _rows_in(rows: npt.NDArray[np.uint16], known: npt.NDArray[np.uint16]) -> Ints:
-    """Return where each row stands among the known ones, all of which are there."""
+    """Return the index of each row among the known ones, which include all rows."""
     return _encode(np.concatenate([known, rows]))[1][len(known) :].astype(np.int64)
 
 
@@ -350,7 +349,7 @@ def _in_single(scores: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
 
 
 def _cut_classes(totals: Ints) -> Iterator[tuple[int, int]]:
-    """Yield ranges of classes that have few detections together, or are one class with many: each takes one look."""
+    """Yield ranges of classes: several with few detections together, or one with many; each range is one pass."""
     first, size = 0, 0
     for label, total in enumerate(totals.tolist()):
         if label > first and size + total > 4 * _AT_ONCE:

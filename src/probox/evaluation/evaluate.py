@@ -1,4 +1,4 @@
-"""`evaluate`: from ground truth and detections, tables or files, to an `Evaluation`; `Evaluator`: image by image."""
+"""`evaluate`: an `Evaluation` from ground truth and detections, tables or files; `Evaluator`: image by image."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def evaluate(
     repair: bool = False,
     **settings: Unpack[Settings],
 ) -> Evaluation:
-    """Measure detections against ground truth: PDQ, mAP and moLRP, or the measures that are asked for.
+    """Evaluate detections against ground truth: PDQ, mAP and moLRP, or the requested metrics.
 
-    Keywords have the names of the options of ``probox evaluate``; those that are None leave the convention as it is.
+    Keywords are named like the options of ``probox evaluate``. A keyword of None does not change the convention.
 
-    Detections in Parquet may be larger than memory: row groups are read one after the other, each with its part of the
-    ground truth. What grows with the file is the result: about 200 bytes per detection and 56 per pair, or less with
-    `keep`. Every number is bit-identical to that of tables in memory. Probabilities of all classes are kept only if a
-    measure needs them, ``measures="all"`` for one.
+    Detections in Parquet may be larger than memory: row groups are read one by one, each with its part of the ground
+    truth. Only the result grows with the file: about 200 bytes per detection and 56 per pair, or less with `keep`. All
+    numbers are bit-identical to those of tables in memory. Probabilities of all classes are kept only if a metric needs
+    them, for example with ``measures="all"``.
 
     Parameters
     ----------
@@ -76,69 +76,68 @@ def evaluate(
         Ground truth, or its file, as for `read_truth`.
     detections : Detections or path
         Detections to evaluate, or their file, as for `read_detections`; for Parquet also a folder of shards, or the URL
-        of either. Detections in images that the ground truth does not have are left out and counted.
+        of either. Detections in images that the ground truth does not have are excluded and counted in a note.
     part : str or (int, int), optional
         ``"3/16"`` or ``(3, 16)``: the third of sixteen ranges of images, by ascending id. Give all of `truth` and
-        `detections`; `probox.merge` makes one result of all parts. Default: all images.
+        `detections`; `probox.merge` merges the parts. Default: all images.
     keep : {"all", "matches", "summary"}
-        How much is kept: all tables, about 200 bytes a detection; about 10 bytes a detection, for PDQ, mAP and LRP; or
-        sums alone, for PDQ.
+        Size of the result: all tables, about 200 bytes per detection; about 10 bytes per detection, for PDQ, mAP and
+        LRP; or sums only, for PDQ.
     convention : str or Convention, optional
-        ``"reference"`` (default), ``"paper"``, ``"challenge"``, or your own; the keywords below change it.
+        ``"reference"`` (default), ``"paper"``, ``"challenge"``, or your own; the settings below modify it.
     measures : sequence of str, or str, optional
-        What the summary holds, by the names of `probox.measures.registry.MEASURES`, also in one text between commas, or
-        ``"all"``; default: ``"pdq,map,lrp"``. Without ``"pdq"`` no PDQ matching is done.
+        Metrics, by the names of `probox.measures.registry.MEASURES`, also as one comma-separated text, or ``"all"``.
+        Default: ``"pdq,map,lrp"``. Without ``"pdq"``, there is no matching by pixels.
     threads : int, optional
-        How many threads share the work; default: as many as there are processors. No number depends on it.
+        Number of threads. Default: number of processors. Results do not depend on it.
     progress : callable, optional
-        Called with the numbers of images done and in all.
+        Called with the number of finished images and of all images.
     image_ids : sequence of int, or str, optional
-        These images alone: their ids, or a file of them, or ids in one text between commas. Parts are parts of these.
+        Images to evaluate: their ids, a file of ids, or a comma-separated text. Parts are parts of these.
     repair : bool
-        In a file of detections, replace covariances that are not symmetric or not positive semi-definite by the nearest
-        that are. Tables hold none.
+        In a file of detections, replace covariances that are not symmetric or not positive semi-definite with the
+        nearest valid ones. Tables never have such covariances.
     preset : {"reference", "paper", "challenge"}, optional
-        The same as `convention`, in the word of the command line.
+        Same as `convention`, by the name of the command-line option.
     assignment : {"optimal", "greedy"}, optional
-        How detections are matched with objects.
+        Matching algorithm.
     background : {"box", "mask"}, optional
-        The background of an object is everything outside its box, or outside its mask.
+        Background of an object: everything outside its box, or outside its mask.
     box_truth : bool, optional
-        Replace every object's mask by its annotated box.
+        Replace each object's mask with its annotated box.
     fixed_variance : float, optional
-        Give every corner this variance (square pixels) on both axes, instead of its own.
+        Replace the covariance of each corner with this variance on both axes [square pixels].
     label_threshold : float or "auto", optional
-        Keep detections whose highest label probability is greater. ``"auto"``: for PDQ alone, by a threshold that is
-        chosen for each image on others, see `Evaluation.at_threshold`.
+        Keep detections whose highest label probability is above it. ``"auto"``: for PDQ only, a threshold per image
+        chosen on other images, see `Evaluation.at_threshold`.
     label_weight : float, optional
-        The weight of the label in pPDQ, 0 to 1.
+        Weight of the label in pPDQ, 0 to 1.
     clip : {"none", "corners"}, optional
-        ``"corners"`` moves box corners that lie outside the image onto its border first.
+        ``"corners"`` first moves box corners outside the image to its border.
     object_filter : bool, optional
-        Ignore small objects; default: as the truth asks.
-
+        Ignore small objects. Default: as the ground truth's format requires.
     Returns
     -------
     Evaluation
-        Numbers (``result.pdq``, ``result.summary()``), the tables behind them, warnings and notes (``result.notes``);
-        ``print(result)`` shows a row of the paper's Table 1.
+        Metrics (``result.pdq``, ``result.summary()``), tables, warnings and notes (``result.notes``). ``print(result)``
+        shows one row of metrics.
 
     Raises
     ------
     InputError
-        What is wrong with a file or an argument, in one line.
+        A problem in a file or an argument, in one line.
 
     Examples
     --------
     >>> import probox
     >>> truth = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
     >>> detections = probox.Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 40, 40]], label_probs=[[0.81]])
-    >>> round(probox.evaluate(truth, detections).pdq, 6)  # a perfect box: only the label costs
+    >>> round(probox.evaluate(truth, detections).pdq, 6)  # a perfect box; the label has probability 0.81
     0.9
     >>> round(probox.evaluate(truth, detections, preset="paper", label_weight=1, measures="pdq").pdq, 6)
     0.81
 
-    Parts, evaluated in any order by any number of machines, make the result of one:
+    Parts can be evaluated in any order on any number of machines, and merged:
 
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
@@ -156,7 +155,7 @@ def evaluate(
     if asked is not chosen and (part is not None or kept != "all"):
         raise InputError(
             f'label_threshold="auto" needs the tables of all images, got {"part" if part is not None else "keep"}',
-            remedy='give a number, or call at_threshold("auto") of the whole result',
+            remedy='give a number, or call at_threshold("auto") on the merged result',
         )
     with threads_at_most(thread_count(threads)):
         given = open_inputs(truth, detections, image_ids=image_ids, repair=repair)
@@ -171,7 +170,7 @@ def evaluate(
         result, scored, empty = _evaluate_pieces(given, own, kept, chosen, wanted, threads, progress)
         notes = given.notes(scored, empty, chosen, first=number == 1)
         left_out = [name for name in known if name not in wanted]
-        if left_out:  # they do not follow from what is kept
+        if left_out:  # metrics that the kept columns do not determine
             notes = (*notes, Note("sums-kept", names=" and ".join(left_out)))
         record = None if part is None else Part((number,), of, hash_ids(given.image_ids), given.identity())
         result = dataclasses.replace(result, input_notes=notes, inputs=given.inputs, part=record)
@@ -187,8 +186,8 @@ def _evaluate_pieces(
     threads: int | None,
     progress: Progress | None,
 ) -> tuple[Evaluation, int, int]:
-    """Return the evaluation of all pieces, how many detections were scored and how many objects have no pixel."""
-    # The one column whose rows may be long is kept if a measure needs it, or all of it is in memory anyway.
+    """Return the evaluation of all pieces, the number of scored detections, and of objects without pixels."""
+    # Label probabilities may be the largest column. They are kept if a metric needs them or they are in memory anyway.
     keep_labels = isinstance(given, TablePieces) or need_labels(measures)
     pieces: list[Evaluation] = []
     done = scored = empty = 0
@@ -220,12 +219,12 @@ def evaluate_tables(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Return the evaluation of two tables, without a threshold that is chosen."""
+    """Return the evaluation of two tables; ``label_threshold="auto"`` must be resolved before."""
     resolved = convention.for_rules(truth.dataset.rules)
     kept, image_rows, numbers, notes = _to_score(truth, found, convention)
     masks = truth.as_box_masks() if convention.box_truth else truth.masks
     if not masks.pixels.all():
-        empty = int((~truth.crowd & (masks.pixels == 0)).sum())  # regions to ignore are nobody's objects
+        empty = int((~truth.crowd & (masks.pixels == 0)).sum())  # crowd regions are not objects
         if empty:
             notes.append(unscored_objects(empty, convention))
     ignored = _ignored_objects(masks, resolved)
@@ -250,12 +249,12 @@ def evaluate_tables(
 
 
 def without_auto(convention: Convention) -> Convention:
-    """Return the convention by which all detections are scored, of which a label threshold is chosen later."""
+    """Return the convention without an automatic label threshold, which is chosen after scoring all detections."""
     return convention.replace(label_threshold=None) if convention.label_threshold == "auto" else convention
 
 
 def known_measures(measures: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the wanted measures in the registry's order, so that the order of asking makes no other result."""
+    """Return the requested metrics in the registry's order, so that the order of the request has no effect."""
     wanted = named_measures(measures)
     return tuple(name for name in measure_names() if name in wanted)
 
@@ -263,13 +262,13 @@ def known_measures(measures: str | Sequence[str] | None) -> tuple[str, ...]:
 def _to_score(
     truth: GroundTruth, found: Detections, convention: Convention
 ) -> tuple[Detections, npt.NDArray[np.int64], npt.NDArray[np.int64], list[Note]]:
-    """Return the detections that take part, by image, their image rows and numbers; and notes on the others."""
+    """Return the detections to score, by image, with image rows and numbers, and notes on the others."""
     image_rows, numbers, rows, in_order = _core.group_by_image(found.image_ids, truth.image_ids)
     known = len(rows)
     notes = [] if known == len(found) else [unknown_images(found.image_ids, truth.dataset)]
     if convention.fixed_threshold is not None:
-        sure = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.fixed_threshold)
-        rows = rows[sure[rows]]
+        above = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.fixed_threshold)
+        rows = rows[above[rows]]
     notes += label_notes(known - len(rows), found.classes, truth.classes, convention)
     if in_order and len(rows) == len(found):
         return found, image_rows, numbers, notes
@@ -277,9 +276,9 @@ def _to_score(
 
 
 def _ignored_objects(masks: Masks, convention: Convention) -> npt.NDArray[np.bool_]:
-    """Return which objects PDQ passes over."""
+    """Return the objects that PDQ ignores."""
     if not convention.object_filter:
-        # An object without pixels cannot be found, so PDQ ignores it like a small one.
+        # An object without pixels cannot be detected, so PDQ ignores it like a small one.
         return np.asarray(masks.pixels == 0)
     extent = masks.boxes[:, 2:] - masks.boxes[:, :2]
     narrow, flat = extent[:, 0] <= convention.min_width, extent[:, 1] <= convention.min_height
@@ -308,7 +307,7 @@ def _detection_table(
     if convention.fixed_variance is not None:
         covariances[~given] = np.eye(2) * convention.fixed_variance
     elif kept.covariances is not None:
-        # Which sums count as 0 is a matter of the convention; the table says what was scored.
+        # The convention decides which covariances count as 0; the table holds those that were scored.
         plain = plain_rows(kept.covariances, convention)
         spread = kept.covariances[plain].any()
         covariances = np.where(plain[:, None, None, None], 0.0, kept.covariances) if spread else kept.covariances
@@ -334,19 +333,18 @@ def _detection_table(
 
 
 class Evaluator:
-    """Evaluates a few images at a time, in any order, as in a training loop.
+    """Evaluates images in batches, in any order, for example in a training loop.
 
     Parameters
     ----------
     classes : sequence of str
-        The truth's classes.
+        Classes of the ground truth.
     convention, measures, threads
         As for `evaluate`.
     keep_labels : bool
-        Keep the probabilities of all classes, 4 bytes per detection and class: what diagnoses and rules about labels
-        need.
+        Keep the probabilities of all classes, 4 bytes per detection and class. Diagnoses and label metrics need them.
     **settings
-        ``preset``, ``label_threshold`` and so on, as for `evaluate`.
+        ``preset``, ``label_threshold`` and other settings, as for `evaluate`.
 
     Examples
     --------
@@ -381,33 +379,63 @@ class Evaluator:
         self._images: set[int] = set()
 
     def update(self, truth: GroundTruth, detections: Detections, *, progress: Progress | None = None) -> None:
-        """Add images, their objects and detections; each image once.
+        """Add images with their objects and detections; each image once.
 
         Parameters
         ----------
         truth : GroundTruth
             Some images with all their objects, of the evaluator's classes.
         detections : Detections
-            Detections in these images; those in others are left out and counted.
+            Detections in these images; those in other images are excluded and counted in a note.
         progress : callable, optional
-            Called with the numbers of images done and in all.
+            Called with the number of finished images and of all images.
+
+        Examples
+        --------
+        >>> evaluator = Evaluator(["cup"])
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
+        >>> evaluator.update(truth, Detections(classes=["cup"], image_ids=[], boxes=[], label_probs=np.zeros((0, 1))))
+        >>> evaluator.result().fn
+        1
         """
         check_tables(truth, detections, "update")
         if truth.classes != self.classes:
-            problem = "expected truth of the evaluator's classes"
+            problem = "expected ground truth with the evaluator's classes"
             raise InputError(problem, remedy="build all tables with the same classes")
         convention = without_auto(self.convention)
         part = evaluate_tables(truth, detections, convention, self.measures, threads=self.threads, progress=progress)
         self._add(part if self.keep_labels else part.without_labels())
 
     def merge(self, other: Evaluator) -> None:
-        """Add everything that another evaluator has seen, say one of another process."""
+        """Add all images of another evaluator, for example of another process.
+
+        Parameters
+        ----------
+        other : Evaluator
+            An evaluator with the same convention, classes and metrics, and other images.
+
+        Examples
+        --------
+        >>> evaluator, other = Evaluator(["cup"]), Evaluator(["cup"])
+        >>> evaluator.merge(other)
+        """
         expect(other, Evaluator, "other")
         for part in other._parts:
             self._add(part)
 
     def result(self) -> Evaluation:
-        """Return the evaluation of everything so far: bit-identical to one call of `evaluate`."""
+        """Return the evaluation of all images so far, bit-identical to one call of `evaluate`.
+
+        Returns
+        -------
+        Evaluation
+            The result with its tables and notes.
+
+        Examples
+        --------
+        >>> Evaluator(["cup"]).result().counts
+        {'images': 0, 'objects': 0, 'detections': 0}
+        """
         if not self._parts:
             nothing = GroundTruth.from_boxes(self.classes, {}, [], np.zeros((0, 4)), [])
             none = Detections(
@@ -423,7 +451,7 @@ class Evaluator:
     def _add(self, part: Evaluation) -> None:
         mine = without_auto(self.convention), self.classes, self.measures
         if (part.convention, part.classes, part.measures) != mine:
-            raise InputError("evaluators of different conventions, classes or measures do not merge")
+            raise InputError("evaluators of different conventions, classes or metrics do not merge")
         for image_id in part.dataset.image_ids.tolist():
             if image_id in self._images:
                 raise InputError("the image was added before", image=image_id, remedy="add each image once")

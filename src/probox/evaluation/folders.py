@@ -20,8 +20,7 @@ from probox.tables.groundtruth import GroundTruth
 def find_results(paths: Sequence[str]) -> list[Path]:
     """Return the folders that hold an evaluation: those given, and those directly in a given one.
 
-    The latter have the order in which `probox evaluate --out` was given them; results that Python saved have none, and
-    are ordered by name.
+    The latter are in the order of `probox evaluate --out`, or by name if Python saved them.
     """
     found: list[Path] = []
     for text in paths:
@@ -29,16 +28,16 @@ def find_results(paths: Sequence[str]) -> list[Path]:
         positions = _positions(path)
         inside = sorted(positions, key=lambda folder: (positions[folder], folder))
         if (path / WORDS).is_file() or not inside:
-            found.append(path)  # if it holds nothing either, loading it says so
+            found.append(path)  # loading reports a folder without a result
         else:
             found += inside
     return found
 
 
 def count_positions(out: Path, names: Sequence[str]) -> dict[Path, int]:
-    """Return the positions of results that are written to a folder under these names, in this order.
+    """Return the positions of results that will be written to a folder under these names, in this order.
 
-    If other results stay there, replaced results keep their places, and new ones come last.
+    Replaced results keep their positions if others remain in the folder, and new ones come last.
     """
     there = _positions(out)
     if {folder.name for folder in there} <= set(names):
@@ -48,22 +47,22 @@ def count_positions(out: Path, names: Sequence[str]) -> dict[Path, int]:
 
 
 def _positions(path: Path) -> dict[Path, int]:
-    """Return the folders directly in a folder that hold an evaluation, and their places among them; 0 without one."""
+    """Return the folders of evaluations directly in a folder, and their positions; 0 without one."""
     positions: dict[Path, int] = {}
     for entry in path.glob(f"*/{WORDS}") if path.is_dir() else ():
         position = 0
-        with suppress(InputError):  # loading it names the problem
+        with suppress(InputError):  # loading reports the problem
             position = words_from(read_words_of(entry.parent), str(entry)).get("position", 0)
         positions[entry.parent] = position if type(position) is int else 0
     return positions
 
 
 def only_result(path: str) -> Path | None:
-    """Return the folder of the one evaluation in a folder, itself or one in it; None if there is none."""
+    """Return the folder of the only evaluation in a folder, itself or one in it; None if there is none."""
     found = [folder for folder in find_results([path]) if (folder / WORDS).is_file()]
     if len(found) > 1:
         names = some_names([folder.name for folder in found])
-        raise InputError(f"holds {len(found)} results ({names})", file=path, remedy=f"name one, say {found[0]}")
+        raise InputError(f"holds {len(found)} results ({names})", file=path, remedy=f"name one, for example {found[0]}")
     return found[0] if found else None
 
 
@@ -73,9 +72,9 @@ def load_results(
     *,
     tables: bool = True,
 ) -> dict[str, Evaluation]:
-    """Load evaluations from folders, by the names given or the last parts of their paths that tell them apart.
+    """Load evaluations from folders, by the names given or the shortest unique ends of their paths.
 
-    Those without tables are refused unless `tables` is false.
+    With `tables`, raise for results without tables.
     """
     folders: list[Path] = []
     given: list[str | None] = []
@@ -86,7 +85,7 @@ def load_results(
             raise InputError(
                 f"holds {len(inside)} results ({there}), which cannot all be called {name}",
                 file=path,
-                remedy=f"name one of them, say {name}={inside[0]}",
+                remedy=f"name one of them, for example {name}={inside[0]}",
             )
         folders += inside
         given += [name] * len(inside)
@@ -103,10 +102,12 @@ def load_results(
         title = "/".join(place.parts[-depth:]) if name is None else name
         if title in titles:
             raise InputError(
-                f"is called {title}, as another is", file=str(folder), remedy="give it another name, NAME=DIR"
+                f"has the name {title}, as another result has",
+                file=str(folder),
+                remedy="give it another name, NAME=DIR",
             )
         titles.append(title)
-    # Most of it is unpacking, which several threads can do at once; what fails is told in the order given.
+    # Loading is mostly decompression, which threads can do in parallel; errors are raised in the given order.
     with ThreadPoolExecutor(min(max(len(folders), 1), thread_count(None))) as pool:
         results = list(pool.map(load, folders))
     for folder, result in zip(folders, results, strict=True):
@@ -116,13 +117,13 @@ def load_results(
 
 
 def read_again(path: str, evaluation: Evaluation, truth: GroundTruth | None) -> Detections:
-    """Read the detections that were evaluated: by the truth if it is at hand, else by what is kept of it."""
+    """Read the detections of an evaluation: with the ground truth if given, else with the evaluation's own dataset."""
     if truth is None:
         try:
             return read_detections(path, evaluation.dataset)
-        except InputError as error:  # say, a file by position with lists for images that were not evaluated
+        except InputError as error:  # for example a file with lists by position, for images that were not evaluated
             raise InputError(
                 error.problem, file=error.file, image=error.image, entry=error.entry,
-                remedy="give the ground truth that it was evaluated on",
+                remedy="give the ground truth of the evaluation",
             ) from None  # fmt: skip
     return read_detections(path, truth)

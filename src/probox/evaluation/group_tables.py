@@ -1,4 +1,4 @@
-"""The numbers of classes, sizes and images, and an evaluation as tables for spreadsheets."""
+"""Metrics by class, size and image, and the tables of an evaluation for CSV files."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ CSV_TABLES = ("summary", "per_class", "per_size", "per_image", "confusion", "det
 """Names of the tables of `csv_tables`."""
 
 COUNTS = ("objects", "detections")
-"""How many there are in a group, whatever became of them."""
+"""Columns with the number of objects and detections of a group, regardless of their outcome."""
 
 MOST_ROWS = 100
-"""Groups that a notebook shows."""
+"""Maximum number of groups that a notebook shows."""
 
 
 class Measured(Evaluated, Protocol):
-    """An evaluation that says what was measured."""
+    """An evaluation with the names of its metrics."""
 
     @property
     def measures(self) -> tuple[str, ...]: ...
 
 
 class GroupTable(dict[str, Summary], Readable):
-    """A summary for each class or size by its name: a dictionary that shows itself as a table.
+    """A summary per class or size by name: a dictionary that prints as a table.
 
-    `Evaluation.per_class` and `Evaluation.per_size` return it. Tables show the keys that are `asked` for, by default
-    all of them.
+    `Evaluation.per_class` and `Evaluation.per_size` return it. Tables show only the keys `asked` for, by default all.
 
+    Examples
+    --------
     >>> table = GroupTable("class", {"cup": {"objects": 3, "PDQ": 0.5}, "dog": {"objects": 0, "PDQ": math.nan}})
     >>> table["cup"]["PDQ"]
     0.5
@@ -52,7 +53,7 @@ class GroupTable(dict[str, Summary], Readable):
     class  objects    PDQ
                       [%]
     cup          3  50.00
-    1 more with nothing in them
+    not shown: 1 empty
     """
 
     def __init__(self, group: str = "", groups: Groups | None = None, asked: Collection[str] | None = None) -> None:
@@ -65,18 +66,18 @@ class GroupTable(dict[str, Summary], Readable):
 
     @property
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the numbers of all groups by the names of columns."""
+        """Return the values of all groups by column."""
         names = next(iter(self.values()), {})
         return Row((name, np.array([numbers[name] for numbers in self.values()])) for name in names)
 
     def _measure(self) -> Groups:
-        """Return the groups without what nobody measured: counts of 0 would be taken for numbers."""
+        """Return the groups without columns of metrics that were not computed, where counts of 0 would mislead."""
         if self.asked is None:
             return self
         return {name: {key: own[key] for key in own if key in self.asked} for name, own in self.items()}
 
     def flat(self) -> FlatTable:
-        """Return the names, under ``class`` or ``size``, and a column for each number: fractions, not per cent."""
+        """Return the names, under ``class`` or ``size``, and a column per number; fractions, not percentages."""
         columns: dict[str, npt.NDArray[Any]] = {self.group: text_column(self)}
         measured = self._measure()
         for key in next(iter(measured.values()), {}):
@@ -103,7 +104,7 @@ class GroupTable(dict[str, Summary], Readable):
         return f"<div>{table}<p>{few}{html_text(self._about(columns, len(rows)))}</p></div>"
 
     def _cells(self) -> tuple[list[Column], list[list[str]]]:
-        """Return the columns, and the rows of groups that hold anything."""
+        """Return the columns, and the rows of groups that are not empty."""
         rows = [(name, summary) for name, summary in self._measure().items() if is_filled(summary)]
         columns = [*_count_columns(self.group, rows), *(shown_columns(rows) if rows else ())]
         cells = [
@@ -112,15 +113,15 @@ class GroupTable(dict[str, Summary], Readable):
         return columns, cells
 
     def _about(self, columns: Sequence[Column], filled: int) -> str:
-        """Return which columns are not better when higher, and how many groups are not shown."""
+        """Return the columns for which lower is better, and the number of hidden groups."""
         empty = len(self) - filled
-        return "; ".join(filter(None, [list_directions(columns), f"{empty:,} more with nothing in them" * bool(empty)]))
+        return "; ".join(filter(None, [list_directions(columns), f"not shown: {empty:,} empty" * bool(empty)]))
 
 
 class ImageTable(NumberTable):
-    """Numbers of each image by its id: ``table[7]["PDQ"]``; ``table.columns["PDQ"]`` has those of all images.
+    """Metrics per image by id: ``table[7]["PDQ"]``; ``table.columns["PDQ"]`` has those of all images.
 
-    Tables show the columns that are `asked` for, all of them by default, and the images' file names.
+    Tables show only the columns `asked` for, by default all, and file names of images.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class ImageTable(NumberTable):
         self.asked = asked
 
     def flat(self) -> FlatTable:
-        """Return the columns, with the images' file names where they are known."""
+        """Return the columns, with file names of images if known."""
         columns = {name: values for name, values in self.columns.items() if self.asked is None or name in self.asked}
         if self.dataset is not None:
             columns = {**image_columns(self.dataset, np.arange(len(self.dataset))), **columns}
@@ -145,7 +146,7 @@ class ImageTable(NumberTable):
 
 
 def asked_columns(measures: Collection[str]) -> set[str]:
-    """Return what tables of groups show: counts, and the columns of the measures that were asked for."""
+    """Return the columns that tables of groups show: counts, and those of the requested metrics."""
     columns = [column.key for measure in registry.measures_called(measures) for column in measure.columns]
     return {*COUNTS, *columns}
 
@@ -153,7 +154,7 @@ def asked_columns(measures: Collection[str]) -> set[str]:
 def with_measures(
     evaluated: Measured, groups: Groups, grouped: Callable[[Measure], Callable[[Any], Groups] | None]
 ) -> Groups:
-    """Return groups with what the measures say of each."""
+    """Return groups with the columns of metrics added."""
     for measure in registry.all_measures():
         summaries = grouped(measure)
         asked = measure.name in evaluated.measures
@@ -166,7 +167,7 @@ def with_measures(
 
 
 def image_table(evaluated: Measured, measures: Collection[str], counts: dict[str, Ints]) -> ImageTable:
-    """Return the numbers of each image alone: id, counts, and those of the measures that are defined for an image."""
+    """Return ids, counts and metrics per image, for metrics that are defined for an image."""
     images = len(evaluated.dataset)
     columns: ImageColumns = {"image_id": evaluated.dataset.image_ids, **counts}
     shown = set(columns)
@@ -183,25 +184,25 @@ def image_table(evaluated: Measured, measures: Collection[str], counts: dict[str
 
 
 def is_filled(summary: Summary) -> bool:
-    """Return whether there is anything of a class: a number that is known, a count that is not 0."""
+    """Return whether a group has any defined number or any count above 0."""
     return any(value > 0 if _is_count(key) else not math.isnan(value) for key, value in summary.items())
 
 
 def counts_of(judged: Judged) -> Summary:
-    """Return how many objects and detections there are in a group; regions to ignore are no objects."""
+    """Return the number of objects and detections; crowd regions are not objects."""
     return dict(zip(COUNTS, (int(judged.objects.countable.sum()), len(judged.detections)), strict=True))
 
 
 def counts_per_image(detections: DetectionTable, objects: ObjectTable, images: int) -> dict[str, Ints]:
-    """Return how many objects and detections each image has; regions to ignore are no objects."""
+    """Return the number of objects and detections per image; crowd regions are not objects."""
     rows = (objects.image_rows[objects.countable], detections.image_rows)
     counts = (np.bincount(own, minlength=images) for own in rows)
     return dict(zip(COUNTS, counts, strict=True))
 
 
 def _count_columns(group: str, rows: Sequence[tuple[str, Summary]]) -> list[Column]:
-    unmatched = {"class": "of this name", "size": "of this size"}.get(group, "")
-    hints = {"objects": "all that the truth has", "detections": f"matches of these objects, and others {unmatched}"}
+    unmatched = {"class": "of this class", "size": "of this size"}.get(group, "")
+    hints = {"objects": "in the ground truth", "detections": f"matches of these objects, and others {unmatched}"}
     there = [key for key in COUNTS if rows and key in rows[0][1]]
     return [Column(key=key, heading=key, unit="count", hint=hints[key]) for key in there]
 
@@ -215,7 +216,7 @@ def _is_count(key: str) -> bool:
 
 
 def csv_tables(evaluation: Evaluation, name: str) -> dict[str, FlatTable]:
-    """Return the tables by their names; that of the numbers has one row, which begins with `name`."""
+    """Return the tables by name; ``summary`` has one row, which begins with `name`."""
     return {
         "summary": _summary(evaluation, name),
         "per_class": evaluation.per_class().flat(),
@@ -240,7 +241,7 @@ def _summary(evaluation: Evaluation, name: str) -> FlatTable:
 
 
 def _confusion(evaluation: Evaluation) -> FlatTable:
-    """Return which classes are taken for which; nothing where nobody was matched."""
+    """Return the counts of the confusion matrix; empty without matching by pixels."""
     if evaluation.has_pairs:
         table: FlatTable = evaluation.confusion().flat()
         return table

@@ -1,7 +1,7 @@
-"""Checks of tables that can be evaluated: one set for `evaluate`, `validate` and the command line.
+"""Input checks of valid tables, common to `evaluate`, `validate` and the command line.
 
-Every check has a threshold, so that the output of a detector that was stored as it should be stays silent; what is
-seen only in a few rows is left to `probox validate`, which lists it.
+Every check has a threshold, so that correct output of a detector gives no warning. Problems in a few rows are left to
+`probox validate`, which lists them.
 """
 
 from __future__ import annotations
@@ -30,84 +30,84 @@ if TYPE_CHECKING:
 Rows = npt.NDArray[np.int64]
 
 MAX_IMAGES = 200
-"""So many images, spread evenly, tell as much as all of them."""
+"""Number of images in a sample, spread evenly; more would not change the outcome of checks."""
 MAX_PER_IMAGE = 10
-"""The surest detections of an image; those below overlap something by chance."""
+"""Number of highest-scoring detections per image; those with lower scores overlap objects by chance."""
 PIXEL = np.array([0.0, 0.0, 1.0, 1.0])
 MIN_EMPTY, EMPTY_SHARE = 10, 0.1
-"""Images with objects but without detections: so many, and this share of all images with objects."""
+"""Images with objects but without detections: minimum number, and minimum fraction of images with objects."""
 DUPLICATE_SHARE, DUPLICATE_OBJECTS, MIN_DUPLICATES = 0.01, 0.2, 10
 UNKNOWN_SHARE = 0.5
 AGREEMENT, MIN_AGREEMENT = 0.2, 50
-"""Detections that overlap an object by half and name its class: below this share, of at least so many."""
+"""Of detections that overlap an object by half: minimum fraction with its class, and minimum number of them."""
 RENAMED_SHARE, MIN_RENAMED, MIN_CLASSES, MIN_OF_CLASS = 0.05, 20, 3, 3
-"""Pairs whose class goes by the name of a later one (or all by that of an earlier one): this share, so many, of so many
-classes, each with so many pairs."""
+"""Pairs whose class has the name of a later one, or all of an earlier one: minimum fraction and number of pairs, number
+of classes, and number of pairs per class."""
 MASK_SHARE, MIN_MASKS, MASK_PIXELS = 0.5, 5, 2.0
-"""Masks that miss their box, by an IoU below one half and by more than so many pixels at one side."""
+"""Masks that miss their box, with an IoU below 0.5 and more than so many pixels at a side: fraction, number, pixels."""
 LOW_SCORE, MIN_SCORES = 0.01, 20
-"""No score of at least so many is above this one."""
+"""Maximum score, of a minimum number of scores, that counts as tiny."""
 MIN_CONSTANT, UNFIT = 50, 0.05
-"""So many detections of one score; how much smaller the fraction of right ones must be than this score."""
+"""Minimum number of detections with one constant score; minimum excess of the score over their precision."""
 OUTSIDE_SHARE, CORNER_SHARE = 0.01, 0.05
 MIN_OUTSIDE = 10
 
 TIMES_HIGHER = 1.5
-"""PDQ at the threshold must be so many times PDQ of all detections."""
+"""Minimum ratio of PDQ at the threshold to PDQ of all detections."""
 NEAR = 0.75
-"""The exact best threshold is sought from this fraction of the roughly best one on."""
+"""Fraction of the approximate best threshold at which the exact search begins."""
 LEVELS = (np.arange(100) / 100.0).astype(np.float32)
 
 CLIP = "move such corners onto the border with {option:clip=corners}"
 
 
 def check_columns(columns: Columns) -> list[InputWarning]:
-    """Return all warnings about tables, the likeliest cause first."""
+    """Return all warnings about tables, the most likely cause first."""
     checks = (check_objects, check_masks, check_classes, check_coverage, check_duplicates)
     warnings = [warning for check in checks for warning in check(columns)]
     sample = Sample.draw(columns)
     readings = check_readings(columns, sample)
-    if readings:  # such boxes lie outside, far from objects and far from their variances: one warning is enough
+    if readings:  # a wrong layout or scale also puts boxes outside the image, and off objects: one warning is enough
         return warnings + readings
     uncertainty, outside = check_uncertainty(columns, sample), [*check_outside(columns)]
-    if uncertainty:  # corners lie outside by more than a standard deviation because that one is wrong
+    if uncertainty:  # wrong variances also put corners outside the image by more than a standard deviation
         outside = [warning for warning in outside if warning.code != "corner-outside-image"]
     return [*warnings, *outside, *check_agreement(columns, sample), *check_scores(columns, sample), *uncertainty]
 
 
 def check_tables(evaluation: Evaluation) -> list[InputWarning]:
-    """Return warnings about the tables that were evaluated."""
+    """Return warnings about the tables of an evaluation."""
     return check_columns(Columns.of_evaluation(evaluation))
 
 
 def check_evaluation(evaluation: Evaluation) -> list[InputWarning]:
-    """Return warnings about what was evaluated, and about false positives that dominate the result."""
+    """Return warnings about the tables of an evaluation, and about false positives that dominate PDQ."""
     return [*check_tables(evaluation), *check_clutter(evaluation)]
 
 
-# --- what is looked at ---
+# --- data ---
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Columns:
-    """Images, objects and detections; objects and detections point at image rows.
+    """Images, objects and detections; objects and detections refer to image rows.
 
     Parameters
     ----------
     shapes : (I, 2) float64
         Width and height of each image.
     classes : tuple of str
-        The truth's classes.
+        Classes of the ground truth.
     object_rows, object_labels, object_boxes, crowd
         One row per object: its image row, class and box.
     mask_boxes : (N, 4) float64
         The box around each object's pixels, x2 and y2 on the far edge of the last pixel.
     image_rows, labels, boxes, scores
-        One row per detection; `labels` count in the truth's classes, -1: none of them.
+        One row per detection; `labels` are indices of `classes`, or -1 for other classes.
     covariances : (M, 2, 2, 2) float64, optional
-        Of the detections' corners.
+        Covariances of the detections' corners.
     clipped : bool
-        Whether corners outside the image are moved onto its border before they are scored.
+        Whether corners outside the image are moved to its border before scoring.
     """
 
     shapes: Floats
@@ -126,7 +126,7 @@ class Columns:
 
     @classmethod
     def of_evaluation(cls, evaluation: Evaluation) -> Columns:
-        """Return the columns of what was scored."""
+        """Return the columns of an evaluation."""
         objects, found = evaluation.objects, evaluation.detections
         own = evaluation.convention.fixed_variance is None and found.covariances.any()
         return cls(
@@ -141,7 +141,7 @@ class Columns:
 
     @classmethod
     def of_draft(cls, truth: GroundTruth, draft: Draft, rows: Rows) -> Columns:
-        """Return the columns of ground truth and of the rows of a draft that are fit to be scored."""
+        """Return the columns of ground truth and of the valid rows of a draft."""
         part = draft.select(rows)
         named, scores = named_classes(part.label_probs, part.classes, truth.classes, part.labels, part.scores)
         return cls(
@@ -155,21 +155,21 @@ class Columns:
 
     @property
     def probabilistic(self) -> npt.NDArray[np.bool_]:
-        """Return which detections have Gaussian corners."""
+        """Return whether each detection has Gaussian corners."""
         if self.covariances is None:
             return np.zeros(len(self.boxes), bool)
         return np.asarray(self.covariances.any(axis=(1, 2, 3)))
 
     @property
     def variances(self) -> Floats:
-        """Return the variances of ``x1, y1, x2, y2`` of each detection; 0 where there are none."""
+        """Return the variances of ``x1, y1, x2, y2`` of each detection; 0 without covariance."""
         if self.covariances is None:
             return np.zeros((len(self.boxes), 4))
         return np.maximum(np.diagonal(self.covariances, axis1=2, axis2=3), 0.0).reshape(-1, 4)
 
 
 def _of_objects(dataset: Dataset, objects: ObjectTable | GroundTruth, masks: Masks) -> dict[str, Any]:
-    """Return the columns about what is there."""
+    """Return the columns of images and objects."""
     return {
         "shapes": dataset.shapes.astype(np.float64),
         "classes": dataset.classes,
@@ -183,16 +183,16 @@ def _of_objects(dataset: Dataset, objects: ObjectTable | GroundTruth, masks: Mas
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sample:
-    """Pairs of an object and a detection of the same image, in some images: all pairs of the surest detections.
+    """Pairs of an object and a high-scoring detection of the same image, in a sample of images.
 
     Parameters
     ----------
     columns : Columns
         The tables.
     objects : rows
-        Objects that take part, none of them a crowd.
+        Sampled objects, without crowds.
     object, detection : rows
-        The pairs; `object` counts in `objects`.
+        The pairs; `object` is an index of `objects`.
     """
 
     columns: Columns
@@ -213,41 +213,41 @@ class Sample:
         chosen = np.zeros(len(columns.shapes), bool)
         chosen[both] = True
         objects = plain[chosen[columns.object_rows[plain]]]
-        surest = _surest(columns, chosen)
+        top = _find_top_detections(columns, chosen)
         # Detections are sorted by image, so those of an object's image are one range.
-        images = columns.image_rows[surest]
+        images = columns.image_rows[top]
         begin = np.searchsorted(images, columns.object_rows[objects], side="left")
         count = np.searchsorted(images, columns.object_rows[objects], side="right") - begin
         owner = np.repeat(np.arange(len(objects)), count)
         within = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-        return cls(columns, objects, owner, surest[np.repeat(begin, count) + within])
+        return cls(columns, objects, owner, top[np.repeat(begin, count) + within])
 
     def overlaps(self, boxes: Floats | None = None) -> Floats:
-        """Return the overlap (IoU) of every pair, with these boxes of the pairs' detections instead of their own."""
+        """Return the IoU of every pair, optionally with other boxes of the pairs' detections."""
         theirs = self.columns.boxes[self.detection] if boxes is None else boxes
-        # Boxes may end on their last pixel: without it, one of a single pixel overlaps nothing.
+        # Boxes may end on their last pixel; without the extra pixel, a box of one pixel would have no area.
         return iou(self.columns.object_boxes[self.objects[self.object]] + PIXEL, theirs + PIXEL)
 
     def found(self, overlaps: Floats) -> float:
-        """Return the share of objects that some detection, of whatever class, overlaps by half."""
+        """Return the fraction of objects that a detection of any class overlaps by half."""
         return _share_hit(self.object[overlaps >= HALF], len(self.objects))
 
-    def surest_right(self, overlaps: Floats) -> tuple[float, int]:
-        """Return in which share of how many images the surest detection overlaps an object by half."""
-        pairs, images, count = self._surest_pairs
+    def top_precision(self, overlaps: Floats) -> tuple[float, int]:
+        """Return the fraction of images whose top-scoring detection overlaps an object by half, and their number."""
+        pairs, images, count = self._top_pairs
         return _share_hit(images[overlaps[pairs] >= HALF], count), count
 
     @cached_property
-    def _surest_pairs(self) -> tuple[Rows, Rows, int]:
-        """Return the pairs of each image's surest detection, the number of each one's image, and how many these are."""
+    def _top_pairs(self) -> tuple[Rows, Rows, int]:
+        """Return the pairs of each image's highest-scoring detection, their image numbers, and the number of images."""
         images, scores = self.columns.image_rows[self.detection], self.columns.scores[self.detection]
         order = np.lexsort((self.detection, -scores, images))
         _, first, number = np.unique(images[order], return_index=True, return_inverse=True)
-        surest = self.detection[order] == self.detection[order[first]][number]
-        return order[surest], number[surest], len(first)
+        top = self.detection[order] == self.detection[order[first]][number]
+        return order[top], number[top], len(first)
 
     def best_pairs(self, chosen: npt.NDArray[np.bool_], order: Floats, of: Rows | None = None) -> Rows:
-        """Return, for each object that has one (or each of `of`), the pair of highest `order` among the chosen."""
+        """Return the chosen pair of highest `order` for each object (or each of `of`) that has one."""
         pairs = np.flatnonzero(chosen)
         whose = (self.object if of is None else of)[pairs]
         by_order = np.lexsort((-order[pairs], whose))
@@ -256,14 +256,14 @@ class Sample:
 
 
 def _share_hit(rows: Rows, count: int) -> float:
-    """Return the share of so many rows that are among some, which may repeat."""
+    """Return the fraction of `count` rows that occur in `rows`, which may repeat."""
     hit = np.zeros(count, bool)
     hit[rows] = True
     return float(hit.mean()) if count else 0.0
 
 
-def _surest(columns: Columns, chosen: npt.NDArray[np.bool_]) -> Rows:
-    """Return the surest detections of each chosen image, by image."""
+def _find_top_detections(columns: Columns, chosen: npt.NDArray[np.bool_]) -> Rows:
+    """Return the highest-scoring detections of each chosen image, by image."""
     rows = np.flatnonzero(chosen[columns.image_rows])
     rows = rows[np.lexsort((-columns.scores[rows], columns.image_rows[rows]))]
     of = columns.image_rows[rows]
@@ -287,7 +287,7 @@ def iou(one: Floats, other: Floats) -> Floats:
 def check_coverage(columns: Columns) -> Iterator[InputWarning]:
     """Warn if there are no detections, or none in many images while the others have several.
 
-    A detector that is rarely sure leaves images empty too, but then even more images have a single detection.
+    A detector with few detections also leaves images empty, but then even more images have a single detection.
     """
     has_objects = np.zeros(len(columns.shapes), bool)
     has_objects[columns.object_rows] = True
@@ -304,16 +304,16 @@ def check_coverage(columns: Columns) -> Iterator[InputWarning]:
 
 
 def check_duplicates(columns: Columns) -> Iterator[InputWarning]:
-    """Warn of objects and of detections that are present more than once: same image, class, box (and score)."""
+    """Warn about duplicate objects and detections: same image, class, box (and score)."""
     objects = _repeats(_hash(columns.object_rows, columns.object_labels, *columns.object_boxes.T))
     total = len(columns.object_rows)
     if len(objects) >= max(MIN_DUPLICATES, DUPLICATE_OBJECTS * total):
         yield InputWarning("duplicate-objects", len(objects), total=total)
-    known = np.flatnonzero(columns.labels >= 0)  # unknown classes cannot be told apart
-    # Two objects of a tiny image may have equal integer boxes, but hardly the same score.
+    known = np.flatnonzero(columns.labels >= 0)  # unknown classes are indistinguishable here
+    # Scores are compared too: two objects of a tiny image may have equal integer boxes.
     key = _hash(columns.image_rows, columns.labels, *columns.boxes.T, columns.scores)
     rows = known[_repeats(key[known])]
-    if len(rows):  # a right detector repeats a box as often as the ground truth does
+    if len(rows):  # correct detections repeat a box as often as the ground truth does
         own = _hash(columns.image_rows, columns.labels, *columns.boxes.T)
         pixels = columns.mask_boxes - np.array([0.0, 0.0, 1.0, 1.0])  # ends on the last pixel
         there = [_hash(columns.object_rows, columns.object_labels, *b.T) for b in (columns.object_boxes, pixels)]
@@ -323,7 +323,7 @@ def check_duplicates(columns: Columns) -> Iterator[InputWarning]:
 
 
 def _hash(*columns: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Return a number for each row; rows that differ have different ones, but for a chance of 1 in 2^64."""
+    """Return a number for each row; different rows have different numbers, except with probability 2^-64."""
     key = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         key ^= (column + 0.0).view(np.uint64)  # integers are exact as floats, and -0.0 + 0.0 is 0.0
@@ -333,7 +333,7 @@ def _hash(*columns: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 def _count(key: npt.NDArray[np.uint64], among: npt.NDArray[np.uint64]) -> Rows:
-    """Return how often each key is among others."""
+    """Return the number of occurrences of each key in `among`."""
     in_order = np.sort(among)
     return np.searchsorted(in_order, key, "right") - np.searchsorted(in_order, key, "left")
 
@@ -348,7 +348,7 @@ def _repeats(key: npt.NDArray[np.uint64]) -> Rows:
 
 
 def check_masks(columns: Columns) -> Iterator[InputWarning]:
-    """Warn of masks that lie elsewhere than the boxes of their objects."""
+    """Warn about masks that do not match the boxes of their objects."""
     sides = np.tile(columns.shapes[columns.object_rows], 2)
     boxes, masks = np.clip(columns.object_boxes, 0.0, sides), columns.mask_boxes
 
@@ -372,7 +372,7 @@ def check_masks(columns: Columns) -> Iterator[InputWarning]:
 
 
 def check_scores(columns: Columns, sample: Sample) -> Iterator[InputWarning]:
-    """Warn of scores that are all tiny, and of a constant that is much higher than the fraction of right detections."""
+    """Warn about scores that are all tiny, and about a constant score that is much higher than the precision."""
     scores = columns.scores[columns.labels >= 0]  # detections of unknown classes have none
     if len(scores) < MIN_SCORES:
         return
@@ -381,7 +381,7 @@ def check_scores(columns: Columns, sample: Sample) -> Iterator[InputWarning]:
         yield InputWarning("tiny-scores", len(scores), highest=high)
     if high <= LOW_SCORE or high - low > 1e-6:
         return
-    # Not numpy.unique, which loads masked arrays: see `median`.
+    # A set, not numpy.unique, which imports masked arrays; see `median`.
     some = len(set(sample.detection.tolist()))
     there = sample.objects[sample.object]
     same = columns.labels[sample.detection] == columns.object_labels[there]
@@ -391,13 +391,13 @@ def check_scores(columns: Columns, sample: Sample) -> Iterator[InputWarning]:
 
 
 def check_objects(columns: Columns) -> Iterator[InputWarning]:
-    """Warn if there is nothing to be found."""
+    """Warn if there are detections but no objects."""
     if len(columns.boxes) and not len(columns.object_rows):
         yield InputWarning("no-objects")
 
 
 def check_classes(columns: Columns) -> Iterator[InputWarning]:
-    """Warn if most detections name a class that the truth does not have."""
+    """Warn if most detections have a class that the ground truth does not have."""
     unknown, total = np.flatnonzero(columns.labels < 0), len(columns.boxes)
     if len(unknown) == total > 0:
         yield InputWarning("all-classes-unknown", total, unknown)
@@ -406,7 +406,7 @@ def check_classes(columns: Columns) -> Iterator[InputWarning]:
 
 
 def check_agreement(columns: Columns, sample: Sample) -> Iterator[InputWarning]:
-    """Warn if detections overlap objects but name other classes: nearly all, or those of some classes."""
+    """Warn if detections overlap objects but have other classes: nearly all of them, or those of some classes."""
     overlaps = sample.overlaps()
     known = columns.labels[sample.detection] >= 0
     pairs = sample.best_pairs((overlaps >= HALF) & known, overlaps)
@@ -418,17 +418,17 @@ def check_agreement(columns: Columns, sample: Sample) -> Iterator[InputWarning]:
     if share < AGREEMENT:
         yield InputWarning("classes-disagree", fraction=share)
         return
-    # Several classes may go by the names of others, all of later ones or all of earlier ones.
+    # Shifted class names: several classes have the names of others, all of later ones or all of earlier ones.
     classes = columns.classes
     pairs, counts = np.unique(np.stack([labels, named], axis=1), axis=0, return_counts=True)
     totals = np.bincount(labels, minlength=len(classes))
-    # The name that most objects of a class get, if it is not their own: one such row per class at most.
+    # The name that most objects of a class get, if it is another class: at most one row per class.
     usual = (2 * counts > totals[pairs[:, 0]]) & (totals[pairs[:, 0]] >= MIN_OF_CLASS)
     renamed = pairs[usual & (pairs[:, 0] != pairs[:, 1])]
     for side in (renamed[:, 1] > renamed[:, 0], renamed[:, 1] < renamed[:, 0]):
         chosen = renamed[side]
         affected = int(totals[chosen[:, 0]].sum())
-        distinct = len(set(chosen[:, 1].tolist()))  # hardly two classes get the same name, unless they are confused
+        distinct = len(set(chosen[:, 1].tolist()))  # a shift keeps names distinct, a confusion of classes does not
         if affected < max(MIN_RENAMED, RENAMED_SHARE * len(labels)) or distinct < max(MIN_CLASSES, 0.8 * len(chosen)):
             continue
         there, name = (classes[label] for label in chosen[totals[chosen[:, 0]].argmax()])
@@ -449,9 +449,10 @@ def _beyond(columns: Columns, last: float = 1.0) -> Floats:
 
 
 def corners_outside(columns: Columns, last: float = 1.0) -> Rows:
-    """Return the detections with a Gaussian corner outside the image by more than a sigma: what lies there is lost.
+    """Return the detections with a Gaussian corner outside the image by more than a standard deviation.
 
-    The image ends at its last pixel; with `last` 0, on the far edge of that one.
+    Their probability outside the image is lost. The image ends at its last pixel; with `last` 0, at that pixel's far
+    edge.
     """
     if columns.covariances is None or columns.clipped:
         return np.zeros(0, np.int64)
@@ -461,12 +462,12 @@ def corners_outside(columns: Columns, last: float = 1.0) -> Rows:
 
 
 def describe_corner(columns: Columns, row: int) -> str:
-    """Say how far a corner of this detection lies outside."""
+    """Return how far a corner of this detection lies outside the image."""
     beyond, sigmas = _beyond(columns)[row], np.sqrt(columns.variances[row])
     side = int(np.flatnonzero((beyond > 0) & (beyond > sigmas))[0])
     name = ("x1", "y1", "x2", "y2")[side]
     return (
-        f"{name} lies {beyond[side]:.4g} px outside the image with a sigma of {sigmas[side]:.4g} px: "
+        f"{name} lies {beyond[side]:.4g} px outside the image, with a std of {sigmas[side]:.4g} px: "
         "the probability outside is lost"
     )
 
@@ -474,7 +475,7 @@ def describe_corner(columns: Columns, row: int) -> str:
 def check_outside(columns: Columns) -> Iterator[InputWarning]:
     """Warn if many boxes or Gaussian corners lie outside the image."""
     total = len(columns.boxes)
-    # Boxes of COCO end on the far edge: in tiny images that is more than a standard deviation beyond the last pixel.
+    # COCO boxes end on the far edge: in tiny images, that is more than a standard deviation beyond the last pixel.
     misses, corners = boxes_outside(columns), corners_outside(columns, last=0.0)
     if len(misses) >= max(MIN_OUTSIDE, OUTSIDE_SHARE * total):
         yield InputWarning("box-outside-image", len(misses), misses, total=total)
@@ -483,10 +484,10 @@ def check_outside(columns: Columns) -> Iterator[InputWarning]:
 
 
 def check_clutter(evaluation: Evaluation) -> list[InputWarning]:
-    """Warn if false positives are most of PDQ's denominator TP + FP + FN and a label threshold raises PDQ much.
+    """Warn if most of PDQ's denominator TP + FP + FN are false positives and a label threshold raises PDQ much.
 
-    The threshold is sought in steps of 0.01 with the matches of all detections, which takes no assignment; then exactly
-    around the one found, where few detections are left to be matched anew.
+    The threshold is first searched in steps of 0.01 with the matches of all detections, without an assignment. The
+    exact search then begins slightly below it, with only the few detections above.
     """
     if "pdq" not in evaluation.measures or evaluation.convention.label_threshold is not None:
         return []
@@ -494,9 +495,9 @@ def check_clutter(evaluation: Evaluation) -> list[InputWarning]:
     hit, wrong = table.verdicts == Verdict.TP, table.verdicts == Verdict.FP
     cost = np.where(wrong, table.costs if evaluation.convention.confidence_denominator else 1.0, 0.0)
     real = int((~objects.ignored).sum())
-    if cost.sum() <= real or not real:  # TP + FN; where there are no objects, another check warns
+    if cost.sum() <= real or not real:  # real is TP + FN; another check warns if there are no objects
         return []
-    above = np.searchsorted(LEVELS, table.confidences, side="left")  # how many levels each is above
+    above = np.searchsorted(LEVELS, table.confidences, side="left")  # number of levels below each confidence
 
     def kept(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return np.asarray(np.bincount(above, values, len(LEVELS) + 1)[:0:-1].cumsum()[::-1])

@@ -1,4 +1,4 @@
-"""What is evaluated: tables, files that hold them, or Parquet larger than memory, of all images or some."""
+"""Inputs of an evaluation: tables, files, or Parquet larger than memory; all images or some."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from probox.tables.labels import repeated_classes, unknown_classes
 from probox.tables.table import check_tables
 
 Images = str | os.PathLike[str] | npt.ArrayLike
-"""Image ids, or a file of them, or ids in one text between commas."""
+"""Image ids, a file of them, or a comma-separated text."""
 
 AT_ONCE = 1 << 18
-"""Detections that are evaluated at a time where tables of results are not kept."""
+"""Number of detections per piece if tables of results are not kept."""
 
 TOGETHER = 1024
-"""Images without detections that are evaluated at a time."""
+"""Maximum number of images without detections per piece."""
 
 SharedTruth = GroundTruth | TruthSet
-"""Ground truth of several files of detections: a table, or Parquet of which images are read as they are needed."""
+"""Ground truth of several files of detections: a table, or Parquet whose images are read when needed."""
 
 _REMEDY = "give a JSON list of image ids, a text file with one id per line, or ids separated by commas"
 
@@ -51,7 +51,7 @@ _REMEDY = "give a JSON list of image ids, a text file with one id per line, or i
 def open_inputs(
     truth: SharedTruth | Paths, detections: Detections | Paths, *, image_ids: Images | None, repair: bool
 ) -> Pieces:
-    """Return what ``evaluate(truth, detections)`` is about: Parquet is left on disk, other files are read."""
+    """Return the inputs of ``evaluate(truth, detections)``: Parquet is left on disk, other files are read."""
     known = _is_path(truth) or isinstance(truth, SharedTruth)
     if known and _is_path(detections) and _is_parquet(detections):
         return ParquetPieces(truth, detections, image_ids=image_ids, repair=repair)
@@ -64,7 +64,7 @@ def share_truth(truth: Paths, detections: Sequence[Paths]) -> SharedTruth:
 
 
 def _is_parquet(path: Paths) -> bool:
-    """Return whether a path is Parquet that can be read by images; of a folder the registry knows."""
+    """Return whether a path is Parquet that can be read by image; for a folder, the registry decides."""
     if not is_parquet_source(path):
         return False
     source = Source(path)
@@ -72,10 +72,10 @@ def _is_parquet(path: Paths) -> bool:
 
 
 class Pieces:
-    """Ground truth and detections, of which some images at a time are evaluated.
+    """Ground truth and detections, evaluated in pieces of some images.
 
-    Notes that count something in all of them, and detections in images that the ground truth does not have, belong to
-    the first part alone: counts of parts add up.
+    Notes with counts over all images, such as detections in unknown images, belong to the first part only, because
+    merging adds the counts of parts.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Pieces:
         self._read = self._repaired = 0
 
     def pieces(self, image_ids: Ints, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
-        """Yield the tables of these images, some images at a time; there is at least one piece."""
+        """Yield the tables of these images in pieces, at least one."""
         raise NotImplementedError
 
     def _unknown_images(self) -> Note:
@@ -94,18 +94,18 @@ class Pieces:
         raise NotImplementedError
 
     def notes(self, scored: int, empty: int, convention: Convention, *, first: bool = True) -> tuple[Note, ...]:
-        """Return the notes about the images whose pieces were read last.
+        """Return notes about the images of the pieces that were read last.
 
         Parameters
         ----------
         scored : int
-            How many of the detections that were read took part.
+            Number of read detections that were scored.
         empty : int
-            How many objects have no pixel.
+            Number of objects without pixels.
         convention : Convention
-            How they were scored.
+            The convention of the evaluation.
         first : bool
-            Include what is counted in all of the files: of parts that are merged later, one does.
+            Include notes with counts over all images, as the first of several parts does.
         """
         notes = [*notes_of_part((*self.truth.notes, *self.detections.notes), first=first)]
         unknown = self._unknown_images()
@@ -117,7 +117,7 @@ class Pieces:
         return (*notes, *([unscored_objects(empty, convention)] if empty else ()))
 
     def identity(self) -> str:
-        """Return a hash of all that is evaluated, and of whether covariances were repaired."""
+        """Return a hash of ground truth, detections and whether covariances were repaired."""
         truth, detections = (
             hash_table(table) if isinstance(table, GroundTruth | Detections) else table.fingerprint()
             for table in (self.truth, self.detections)
@@ -135,7 +135,7 @@ class TablePieces(Pieces):
         super().__init__(truth, detections, truth.image_ids, detections.source, repair)
 
     def pieces(self, image_ids: Ints, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
-        """Yield the tables of these images, in one piece if `whole`, else about `AT_ONCE` detections at a time."""
+        """Yield the tables of these images: in one piece if `whole`, else about `AT_ONCE` detections per piece."""
         rows = np.flatnonzero(np.isin(self.detections.image_ids, image_ids))
         self._read = len(rows)
         place = np.searchsorted(image_ids, self.detections.image_ids[rows])
@@ -146,7 +146,7 @@ class TablePieces(Pieces):
             end = len(image_ids)
             if not whole and end:
                 end = max(int(np.searchsorted(before[1:], before[begin] + AT_ONCE, side="right")), begin + 1)
-            # In the order of the file, as if nothing had been cut.
+            # Sorted by row, because ties between equal scores follow the order of the file.
             mine = np.sort(rows[order[before[begin] : before[end]]])
             yield self.truth.select_images(image_ids[begin:end]), self.detections.select(mine)
             begin = end
@@ -156,18 +156,18 @@ class TablePieces(Pieces):
 
 
 class ParquetPieces(Pieces):
-    """Ground truth, and detections in Parquet, of which a piece at a time is read.
+    """Ground truth, and detections in Parquet, read in pieces.
 
     Parameters
     ----------
     truth : GroundTruth, Parquet or path
-        A table, or a file of any format; images of one in Parquet are read as they are needed.
+        A table, or a file of any format; images of a Parquet file are read when needed.
     path : path
         Detections in Parquet: a file, a folder of shards, or the URL of either.
     image_ids : sequence of int, or str, optional
-        These images of the ground truth alone.
+        Images of the ground truth to evaluate.
     repair : bool
-        Replace invalid covariances by the nearest valid ones.
+        Replace invalid covariances with the nearest valid ones.
     """
 
     detections: DetectionSet
@@ -185,9 +185,9 @@ class ParquetPieces(Pieces):
         self._unknown = ~np.isin(self._found_in, known)
 
     def pieces(self, image_ids: Ints, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
-        """Yield the tables of these images, some images at a time; there is at least one piece.
+        """Yield the tables of these images in pieces, at least one.
 
-        Images without detections go along with those around them, as far as they are no more than a few.
+        Images without detections join the piece of the images around them, up to a limit.
         """
         empty_handed = np.setdiff1d(image_ids, self._found_in)
         left = np.ones(len(empty_handed), bool)
@@ -222,16 +222,16 @@ def unknown_images(image_ids: Ints, dataset: Dataset) -> Note:
 def label_notes(
     below: int, found_classes: Sequence[str], truth_classes: Sequence[str], convention: Convention
 ) -> list[Note]:
-    """Return notes on detections below the label threshold, and on classes that the ground truth does not know."""
+    """Return notes on detections below the label threshold, and on classes that the ground truth does not have."""
     notes: list[Note] = []
     if convention.fixed_threshold is not None and below:
         notes.append(Note("below-threshold", below, threshold=convention.fixed_threshold))
     return [*notes, *_class_notes(tuple(found_classes), tuple(truth_classes))]
 
 
-@lru_cache(maxsize=16)  # the same classes come again and again, and there may be thousands
+@lru_cache(maxsize=16)  # pieces repeat the same classes, of which there may be thousands
 def _class_notes(found_classes: tuple[str, ...], truth_classes: tuple[str, ...]) -> tuple[Note, ...]:
-    """Return notes on those of the detector's classes that count for nothing."""
+    """Return notes on the detector's classes that are not scored."""
     columns = {
         "unknown-classes": unknown_classes(found_classes, truth_classes),
         "repeated-classes": repeated_classes(found_classes, truth_classes),
@@ -248,7 +248,7 @@ def read_inputs(
     image_ids: Images | None = None,
     repair: bool = False,
 ) -> tuple[GroundTruth, Detections]:
-    """Return the tables that ``call(truth, detections)`` is about, read from files where paths are given."""
+    """Return the tables of ``call(truth, detections)``; paths are read."""
     if not (
         isinstance(truth, GroundTruth | str | os.PathLike) and isinstance(detections, Detections | str | os.PathLike)
     ):
@@ -271,7 +271,7 @@ def _select_truth(whole: GroundTruth, image_ids: Images) -> GroundTruth:
 
 
 def parse_image_ids(image_ids: Images, name: str = "image_ids") -> npt.NDArray[np.int64] | list[int]:
-    """Return image ids as they are, or those that a text or a file names; `name` is what messages call it.
+    """Return image ids unchanged, or those in a text or file; messages call them `name`.
 
     >>> parse_image_ids("139, 285")
     [139, 285]
@@ -280,7 +280,7 @@ def parse_image_ids(image_ids: Images, name: str = "image_ids") -> npt.NDArray[n
         return image_ids  # type: ignore[return-value]
     text = given = os.fspath(image_ids)
     file = None
-    if os.path.isfile(text):  # unlike Path.is_file, this takes any length: a long list is no file
+    if os.path.isfile(text):  # unlike Path.is_file, which raises for overlong names, such as a list of ids
         file = text
         try:
             given = Path(text).read_text(encoding="utf-8-sig")
@@ -313,7 +313,7 @@ def _from_json(text: str, file: str) -> list[int]:
     except (ValueError, RecursionError):
         ids = None
     if not isinstance(ids, list) or not ids or not all(type(entry) is int and _fits(entry) for entry in ids):
-        raise InputError("expected a JSON list of image ids, all of them whole numbers", file=file, remedy=_REMEDY)
+        raise InputError("expected a JSON list of image ids (whole numbers)", file=file, remedy=_REMEDY)
     return ids
 
 
@@ -322,25 +322,25 @@ def _fits(number: int) -> bool:
 
 
 _WORDS = ("source", "notes")
-"""Fields that do not count: the same objects and detections may come from files of other names."""
+"""Fields that a hash ignores: equal tables may come from files with different names."""
 
 
 def hash_table(table: GroundTruth | Detections) -> str:
-    """Return a text that differs between tables that differ in any number, name or class."""
+    """Return a hash of all numbers, names and classes of a table."""
     digest = hashlib.sha256(type(table).__name__.encode())
     _add(digest, table)
     return digest.hexdigest()
 
 
 def _add(digest: Any, value: Any) -> None:
-    """Add a value to a digest: an array, a table, or something that prints alike if it is alike."""
+    """Add a value to a digest: an array, a table, or an object whose repr identifies it."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         digest.update(f"{value.dtype.str}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes() if value.size else b"")
         return
     if isinstance(value, tuple) and any(hasattr(entry, "__array__") for entry in value):
         digest.update(f"tuple{len(value)}".encode())
-        for entry in value:  # heatmaps, also those in files: printing an array leaves out most of it
+        for entry in value:  # heatmaps, possibly in files: the repr of a large array is abbreviated
             _add(digest, entry if entry is None else np.asarray(entry))
         return
     fields = getattr(value, "__dataclass_fields__", None)

@@ -1,4 +1,4 @@
-"""What is kept of an evaluation without its tables: sums that merge exactly, and what mAP and LRP follow from."""
+"""Results without tables: sums that merge exactly, and columns for mAP and LRP."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation
 
 SUMMED = (*QUALITIES, "cost")
-"""What is summed: the qualities of true positives, and what false positives cost."""
+"""Names of sums: qualities of true positives, and costs of false positives."""
 
 COUNTED = ("TP", "FP", "FN", "objects", "detections")
-"""What is counted; objects and detections whatever became of them."""
+"""Names of counts; objects and detections count regardless of their outcome."""
 
 LEVELS = np.arange(100) / 100.0
-"""The label thresholds of the curve."""
+"""Label thresholds of the curve."""
 
 Exact = tuple[float, ...]
-"""Floats whose sum, without rounding, is meant: the same ones for equal sums."""
+"""Floats whose exact sum is represented, in a canonical form: equal sums have equal tuples."""
 
 
 def exact_sum(values: Iterable[float]) -> Exact:
-    """Return the sum without rounding: its nearest float, the nearest float to what is left, and so on.
+    """Return the sum without rounding: the nearest float, the float nearest to the remainder, and so on.
 
-    It adds up to the same in any order and from any parts, and its first float is what `math.fsum` gives for all terms.
+    The result does not depend on order or grouping, and its first float equals `math.fsum` of all terms.
 
     >>> exact_sum([0.1, 0.2, 0.3]) == exact_sum([*exact_sum([0.3, 0.1]), *exact_sum([0.2])])
     True
@@ -67,7 +67,7 @@ class Total:
         return dict(zip(COUNTED, self.counts, strict=True))
 
     def summary(self, convention: Convention) -> Summary:
-        """Return PDQ and its parts: bit-identical to `pdq_summary` of the tables."""
+        """Return PDQ and its components, bit-identical to `pdq_summary` of the tables."""
         sums = {name: math.fsum(total) for name, total in zip(SUMMED, self.sums, strict=True)}
         counts = self.count_by_name()
         tp, fp, fn = counts["TP"], counts["FP"], counts["FN"]
@@ -79,12 +79,12 @@ class Total:
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """Above each of the `LEVELS`: exact sums of pPDQ and of what false positives cost, true and false positives."""
+    """Above each of the `LEVELS`: exact sums of pPDQ and of costs of false positives, and counts of TP and FP."""
 
     sums: tuple[tuple[Exact, ...], ...]
     counts: tuple[tuple[int, ...], ...]
     objects: int
-    """How many objects there are to find."""
+    """Number of objects to detect."""
 
     def columns(self, convention: Convention) -> dict[str, Floats]:
         """Return PDQ, TP, FP and FN at each level; NaN below the convention's own label threshold."""
@@ -101,24 +101,24 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Kept:
-    """What stands for the tables of an `Evaluation` with ``keep="matches"`` or ``"summary"``.
+    """Replacement of the tables of an `Evaluation` with ``keep="matches"`` or ``"summary"``.
 
     Parameters
     ----------
     keep : {"matches", "summary"}
-        How much is kept.
+        Size of the result.
     sums : dict of (I,) arrays
-        What PDQ adds up in each image, and how many objects and detections there are.
+        Sums of PDQ per image, and number of objects and detections.
     overall, classes, sizes : Total, tuple of Total
-        What PDQ adds up in all images: of everything, of each class and of each size.
+        Sums of PDQ over all images: overall, per class and per size.
     curve : Curve
-        The same above each label threshold.
+        Sums of PDQ above each label threshold.
     boxes : BoxColumns, optional
-        What mAP and LRP follow from.
+        Columns for mAP and LRP.
     warnings : tuple of InputWarning
-        Warnings about the first images of each part that was merged.
+        Warnings about the first images of each merged part.
     scored_against : str, optional
-        As of `Evaluation`.
+        As in `Evaluation`.
     """
 
     keep: Keep
@@ -133,24 +133,24 @@ class Kept:
 
     @property
     def box_columns(self) -> BoxColumns:
-        """Return what mAP and LRP follow from; raise if that was not kept."""
+        """Return the columns for mAP and LRP; raise if they were not kept."""
         if self.boxes is None:
             raise InputError("mAP and LRP were not kept", remedy="evaluate with {option:keep=matches}")
         return self.boxes
 
     def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
-        """Return how many objects each image has, and columns with what is known of them, by image."""
+        """Return the number of objects per image, and columns with the known properties of objects, by image."""
         if self.boxes is None:
             return self.sums["objects"], {}
         return self.boxes.object_counts, {"labels": self.boxes.object_labels, "sizes": self.boxes.object_sizes}
 
     def image_sums(self, convention: Convention) -> dict[str, Floats]:
-        """Return what PDQ adds up, image by image."""
+        """Return the sums of PDQ per image."""
         sums = {name: self.sums[name].astype(np.float64) for name in (*QUALITIES, *COUNTED[:3])}
         return sums | {"cost": self.sums["cost"] if convention.confidence_denominator else sums["FP"]}
 
     def find_warnings(self, convention: Convention, measures: Sequence[str]) -> tuple[InputWarning, ...]:
-        """Return the warnings about the first images, and one of false positives that outweigh objects."""
+        """Return the warnings about the first images, and about false positives that outweigh objects."""
         if "pdq" not in measures or convention.label_threshold is not None or convention.confidence_denominator:
             return self.warnings
         curve, numbers = self.curve.columns(convention), self.overall.summary(convention)
@@ -161,16 +161,16 @@ class Kept:
 
 
 class NoTable:
-    """What stands in the place of a table that was not kept: whatever is asked of it raises."""
+    """Placeholder of a table that was not kept; any use raises."""
 
     def __init__(self, keep: str) -> None:
         self._keep = keep
 
     def _fail(self) -> NoReturn:
-        raise InputError(f"the tables were not kept, but the {self._keep}", remedy="evaluate with {option:keep=all}")
+        raise InputError(f"the tables were not kept, only the {self._keep}", remedy="evaluate with {option:keep=all}")
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):  # of pickle and copy
+        if name.startswith("_"):  # pickle and copy look up special methods
             raise AttributeError(name)
         self._fail()
 
@@ -182,7 +182,7 @@ class NoTable:
 
 
 def drop_tables(evaluation: Evaluation, keep: Keep, *, find_warnings: bool = True) -> Evaluation:
-    """Return an evaluation without its tables, of which numbers alone are kept; looking for warnings takes its time."""
+    """Return an evaluation with sums instead of tables; `find_warnings` takes about as long as the rest."""
     measures = measures_to_keep(evaluation.measures, keep, asked=True)
     dataset = evaluation.dataset
     sums: dict[str, npt.NDArray[Any]] = {}
@@ -190,7 +190,7 @@ def drop_tables(evaluation: Evaluation, keep: Keep, *, find_warnings: bool = Tru
     for name, values in {**evaluation.image_sums, **counts}.items():
         sums[name] = values.astype(np.int32) if name in COUNTED else values
     if not evaluation.convention.confidence_denominator:
-        sums["cost"] = np.zeros(len(dataset))  # what false positives cost is how many there are
+        sums["cost"] = np.zeros(len(dataset))  # unused: without this option each false positive costs 1
     boxes = None
     if any(name in measures for name in ("map", "lrp")):
         boxes = BoxColumns.of(evaluation.box_matches, evaluation.object_images)
@@ -208,7 +208,7 @@ def drop_tables(evaluation: Evaluation, keep: Keep, *, find_warnings: bool = Tru
 
 
 def _group_totals(evaluation: Evaluation) -> tuple[Total, tuple[Total, ...], tuple[Total, ...]]:
-    """Return the totals of everything, of classes and of sizes: the groups of `per_class` and `per_size`."""
+    """Return overall totals, and those of the groups of `per_class` and `per_size`."""
     found, there = evaluation.detections, evaluation.objects
     partner = found.partners
     matched = partner >= 0
@@ -227,7 +227,7 @@ def _group_totals(evaluation: Evaluation) -> tuple[Total, tuple[Total, ...], tup
 def _totals(
     evaluation: Evaluation, found: npt.NDArray[np.integer], there: npt.NDArray[np.integer], count: int
 ) -> list[Total]:
-    """Return the total of each group, given the groups of detections and objects; negative ones are of none."""
+    """Return the total of each group, given the groups of detections and objects; negative groups are excluded."""
     detections, objects = evaluation.detections, evaluation.objects
     hit, wrong = detections.verdicts == Verdict.TP, detections.verdicts == Verdict.FP
     sums = [_sums(detections.quality(name)[hit], found[hit], count) for name in QUALITIES]
@@ -244,7 +244,7 @@ def _sums(values: npt.NDArray[np.floating], groups: npt.NDArray[np.integer], cou
 
 
 def _group_values(values: npt.NDArray[np.floating], groups: npt.NDArray[np.integer], count: int) -> list[list[float]]:
-    """Return the values of each group; those of negative ones are left out."""
+    """Return the values of each group; negative groups are excluded."""
     order = np.argsort(groups, kind="stable")
     ends = np.searchsorted(groups[order], np.arange(count + 1))
     ordered = values[order].astype(np.float64)
@@ -256,7 +256,7 @@ def _counts(groups: npt.NDArray[np.integer], count: int) -> list[int]:
 
 
 def find_curve(evaluation: Evaluation) -> Curve:
-    """Return the curve; a detection is kept above as many levels as lie below its confidence."""
+    """Return the curve; each detection counts up to its confidence level."""
     from probox.analysis.threshold_sweep import find_rematches, match_histories
 
     found, there, pairs, count = evaluation.detections, evaluation.objects, evaluation.pairs, len(LEVELS)
@@ -282,7 +282,7 @@ def find_curve(evaluation: Evaluation) -> Curve:
 
 
 def _sums_along(values: npt.NDArray[np.floating], begin: Ints, end: Ints, count: int) -> tuple[Exact, ...]:
-    """Return the exact sum at each level of the values that begin at it or before, and have not ended."""
+    """Return at each level the exact sum of the values that have begun and not ended."""
     now: Exact = ()
     totals = []
     first, last = _group_values(values, begin, count + 1), _group_values(-values, end, count + 1)
@@ -298,13 +298,13 @@ def _counts_along(begin: Ints, end: Ints, count: int) -> tuple[int, ...]:
 
 
 def merge_kept(parts: Sequence[Kept], image_order: Ints) -> Kept:
-    """Return what is kept of all parts, their images then put into `image_order`."""
+    """Return the merged data of all parts, with images in `image_order`."""
     first = parts[0]
     boxes = [part.boxes for part in parts if part.boxes is not None]
     curves = [part.curve for part in parts]
     warnings: dict[str, InputWarning] = {}
     for warning in (warning for part in parts for warning in part.warnings):
-        warnings.setdefault(warning.code, warning)  # its numbers are those of the part that showed it
+        warnings.setdefault(warning.code, warning)  # with the numbers of the first part that has it
     return Kept(
         keep=first.keep,
         sums={name: np.concatenate([part.sums[name] for part in parts])[image_order] for name in first.sums},
@@ -318,7 +318,9 @@ def merge_kept(parts: Sequence[Kept], image_order: Ints) -> Kept:
         ),
         boxes=merge_boxes(boxes, image_order) if boxes else None,
         warnings=tuple(warnings.values()),
-        scored_against=max((part.scored_against for part in parts if part.scored_against), default=None),  # masks win
+        scored_against=max(
+            (part.scored_against for part in parts if part.scored_against), default=None
+        ),  # "masks" > "boxes"
     )
 
 

@@ -1,4 +1,4 @@
-"""Merging: one result of several, whatever their order; what is missing, foreign or there twice is named."""
+"""Merging of results in any order, with checks for missing, foreign and duplicate parts."""
 
 from __future__ import annotations
 
@@ -24,21 +24,26 @@ from probox.tables.groundtruth import Masks
 from probox.tables.table import Table, join_tables
 
 _NO_IMAGE = 2**63
-"""Where parts without images stand: after all others."""
+"""Sort key of parts without images, which come last."""
 
 
 def merge(results: Iterable[Evaluation | str | os.PathLike[str]], *, complete: bool = True) -> Evaluation:
     """Merge the parts of an evaluation, in any order, bit-identical to one evaluation of all images.
 
-    Parts, from ``evaluate(part=...)``, know of what they are parts: missing, foreign and repeated ones are named.
-    Complete results are merged too, if they were measured alike and share no image.
+    Parts from ``evaluate(part=...)`` are checked: an error names missing, foreign and duplicate parts. Complete results
+    can be merged too, if they have the same convention, classes and metrics, and no image in common.
 
     Parameters
     ----------
     results : iterable of results or folders
-        Results of `evaluate`, or where they were saved.
+        Results of `evaluate`, or the folders they were saved in.
     complete : bool
-        Raise if parts are missing. Otherwise the result is a part itself, to be merged with the rest later.
+        Raise if parts are missing. Otherwise the result is a part itself, to be merged with the others later.
+
+    Returns
+    -------
+    Evaluation
+        The merged result.
 
     Examples
     --------
@@ -61,16 +66,16 @@ def merge(results: Iterable[Evaluation | str | os.PathLike[str]], *, complete: b
         )  # fmt: skip
         raise InputError(f"{words} missing", remedy=f"evaluate with part {missing[0]}/{merged.part.of}, and so on")
     if whole is not None and merged.part is None and hash_ids(merged.dataset.image_ids) != whole.whole:
-        raise InputError("the parts do not hold all images of the whole", remedy="evaluate all parts anew")
+        raise InputError("the parts do not hold all images of the whole", remedy="evaluate all parts again")
     return merged
 
 
 def merge_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
-    """Return the evaluation of all images of all parts, which were measured alike and share no image."""
+    """Return the evaluation of all images of all parts, which must be comparable and without common images."""
     if len(parts) == 1:
         return dataclasses.replace(parts[0], part=combine_parts([parts[0].part]))
     first = parts[0]
-    if first.part is not None or first.kept is not None:  # the order in which they are given makes no other result
+    if first.part is not None or first.kept is not None:  # the order of arguments must not change the result
         parts = sorted(parts, key=_first_image)
         first = parts[0]
     datasets = [part.dataset for part in parts]
@@ -95,9 +100,9 @@ def _first_image(part: Evaluation) -> int:
 def _merge_tables(
     parts: Sequence[Evaluation], datasets: Sequence[Dataset], order: npt.NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Return the tables of all parts as one each, by image."""
+    """Return the merged tables of all parts, by image."""
     row = np.argsort(order)
-    if any(part.detections.label_probs is None for part in parts):  # what one of them has not kept, all have not
+    if any(part.detections.label_probs is None for part in parts):  # the merged column must be complete or absent
         parts = [part.without_labels() for part in parts]
     of_objects = [part.objects for part in parts]
     of_detections, of_pairs = [part.detections for part in parts], [part.pairs for part in parts]
@@ -108,7 +113,7 @@ def _merge_tables(
     of_detection = pairs.detections + _shift(of_detections, of_pairs)
     pairs = pairs.replace(objects=of_object, detections=of_detection)
     masks = Masks.concatenate([part.masks for part in parts])
-    if not np.array_equal(row, np.arange(len(row))):  # parts that follow each other are left as they are
+    if not np.array_equal(row, np.arange(len(row))):  # consecutive parts need no reordering
         object_order = np.argsort(objects.image_rows, kind="stable")
         detection_order = np.argsort(detections.image_rows, kind="stable")
         new_object, new_detection = np.argsort(object_order), np.argsort(detection_order)
@@ -120,13 +125,13 @@ def _merge_tables(
 
 
 def _shift(tables: Sequence[Table], pointing: Sequence[Table]) -> npt.NDArray[np.int64]:
-    """Return by how much each row of the parts `pointing` must point further down once `tables` are one table."""
+    """Return the offset of each row of the parts `pointing` when `tables` become one table."""
     before = np.cumsum([0, *map(len, tables)])[:-1]
     return np.repeat(before, [len(table) for table in pointing])
 
 
 def _name_result(result: Any, place: int) -> tuple[str, Evaluation]:
-    """Return a result and what messages call it: its folder, or which part it is."""
+    """Return a result and its name in messages: its folder or part."""
     if isinstance(result, str | os.PathLike):
         return os.fspath(result), load(Path(result))
     if not isinstance(result, Evaluation):
@@ -135,15 +140,15 @@ def _name_result(result: Any, place: int) -> tuple[str, Evaluation]:
 
 
 _ALIKE: dict[str, Callable[[Evaluation], Any]] = {
-    "and kept otherwise": lambda result: result.keep,
+    "with another keep": lambda result: result.keep,
     "by another convention": lambda result: result.convention,
     "for other classes": lambda result: result.classes,
-    "for other measures": lambda result: result.measures,
+    "for other metrics": lambda result: result.measures,
     "by another version of probox": lambda result: result.version,
     "under other rules": lambda result: result.dataset.rules,
     "for other category ids": lambda result: result.dataset.category_ids.tolist(),
 }
-"""What parts of one evaluation have in common, and what is said where they do not."""
+"""Properties that results must have in common, by the words for a difference."""
 
 _WHOLE: dict[str, Callable[[Part], Any]] = {
     "is of another number of parts": lambda part: part.of,
@@ -157,11 +162,11 @@ def _check_alike(named: list[tuple[str, Evaluation]]) -> None:
     for name, result in named[1:]:
         for how, value in _ALIKE.items():
             if value(result) != value(first):
-                raise InputError(f"was measured {how} than {first_name}", file=name, remedy="evaluate both alike")
+                raise InputError(f"was evaluated {how} than {first_name}", file=name, remedy="evaluate both alike")
 
 
 def _check_parts(named: list[tuple[str, Evaluation]]) -> None:
-    """Raise if a part is of something else than the others, or there twice."""
+    """Raise if a part belongs to another evaluation, or is given twice."""
     first_name, first = named[0][0], named[0][1].part
     owner: dict[int, str] = {}
     for name, result in named:

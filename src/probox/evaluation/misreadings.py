@@ -1,4 +1,4 @@
-"""Boxes and covariances that make sense in another layout, scale, order or unit than the one they are given in."""
+"""Checks whether boxes and covariances fit better in another layout, scale, order or unit."""
 
 from __future__ import annotations
 
@@ -15,74 +15,74 @@ if TYPE_CHECKING:
     from probox.evaluation.input_checks import Columns, Sample
 
 HALF = 0.5
-"""An overlap (IoU) from which on a detection is about that object."""
+"""IoU from which a detection overlaps an object by half."""
 RIGHT_ENOUGH = 0.7
-"""Where the surest detection of so many images overlaps an object, no other reading is tried."""
+"""Fraction of images with an overlapping top-scoring detection from which no other reading is tried."""
 MIN_OBJECTS = 5
-"""Objects that another reading must find: fewer may be chance."""
+"""Minimum number of objects that another reading must overlap: fewer may be chance."""
 TIMES_BETTER, SHARE_BETTER = 2.0, 0.15
-"""Another reading must find so many times as many objects, and so much more of all of them."""
+"""Another reading must overlap at least this multiple of objects, and this larger fraction of all of them."""
 HALF_RIGHT, RIGHT_BETTER = 0.5, 0.3
-"""Or: the surest detection is right in fewer images than this share, and by another reading in so much more of them."""
+"""Alternatively: maximum fraction of images with a right top-scoring detection, and its minimum increase."""
 HARDLY_RIGHT, MIN_IMAGES = 0.12, 20
-"""Below this share, in at least so many images, boxes have nothing to do with the objects."""
+"""Fraction of images, and minimum number of them, below which boxes are unrelated to the objects."""
 
 INPUTS = (224, 256, 300, 320, 384, 416, 512, 608, 640, 768, 800, 1024, 1280)
-"""Sides of detectors' inputs, in pixels."""
+"""Common sides of detectors' inputs, in pixels."""
 
 Reading = tuple[str, dict[str, int], Floats]
-"""The code of a warning and its fields, and the boxes of a sample's pairs when they are read that way."""
+"""Code and fields of a warning, and the boxes of a sample's pairs in this reading."""
 
 WIDE_SHARE = 0.05
-"""Detections with a corner that could be anywhere: below this share of all they may be outliers."""
+"""Minimum fraction of detections with a std larger than the image; fewer may be outliers."""
 MIN_NUMBERS = 100
-"""Coordinates of matched corners (four per match) that it takes to tell how wrong corners really are."""
+"""Minimum number of coordinates of matched corners (four per match) for checks of variances."""
 FAR_OFF, MIDDLE_OFF = 3.0, 1.5
-"""Mean squared errors and mean variances that differ by less than this factor are a matter of calibration; medians, on
-which wrong matches have no effect, must differ too."""
+"""Factors between mean squared errors and mean variances, and between medians, up to which the difference may be
+miscalibration. Wrong matches have no effect on medians."""
 LARGE, MIN_SIDE = 1000.0, 100
-"""The factor from which variances may be fractions of the image, and the median side: a detector of tiny images may be
-overconfident by as much."""
+"""Minimum factor for variances in fractions of the image, and minimum median side: for tiny images, an overconfident
+detector may reach this factor."""
 NEAR, ABOUT = 3.0, 10.0
-"""The factor by which they may differ when variances are read in the right way: powers, scales and inverses."""
+"""Maximum factors between errors and variances in the corrected reading: for powers; for scales and inverses."""
 STEEP, FLAT, RISING, FALLING = 1.25, (0.2, 0.75), 0.4, -0.4
-"""How squared errors grow with the given numbers, as a power: 1 for variances, 2 for deviations, 1/2 for squares, -1
-for inverses."""
+"""Limits of the power with which squared errors grow with the given numbers: 1 for variances, 2 for deviations, 1/2
+for squared variances, -1 for inverses."""
 MEDIAN = 0.455
-"""The median of a squared error in units of its variance, of a Gaussian."""
+"""Median of z^2 of a standard Gaussian."""
 MIN_SPREAD = 0.2
-"""Deviation of the numbers' logarithm from which on a power can be told."""
+"""Minimum standard deviation of the numbers' logarithm for an estimate of the power."""
 ORDERS = {
     "x1, x2, y1, y2": [0, 2, 1, 3],
     "y1, x1, y2, x2": [1, 0, 3, 2],
 }
-"""Other orders of coordinates, and where in them the variances of x1, y1, x2 and y2 stand."""
+"""Other orders of coordinates, and the positions of the variances of x1, y1, x2 and y2 in them."""
 MIN_ORDERED, EXACT, ORDER_GAIN, ORDER_SURE = 50, 0.1, 0.01, 4.5
-"""Matches that it takes to tell an order; the fraction of errors that may be 0; how much better, in nats per
-coordinate, and by how many standard errors."""
+"""Minimum number of matches to detect an order; maximum fraction of errors of 0; minimum gain in nats per coordinate,
+and in standard errors."""
 
 
 def check_readings(columns: Columns, sample: Sample) -> list[InputWarning]:
     """Warn if another reading of the boxes overlaps the objects far better, or if they overlap hardly any."""
     overlaps = sample.overlaps()
-    right, images = sample.surest_right(overlaps)
+    right, images = sample.top_precision(overlaps)
     if right >= RIGHT_ENOUGH or not images:
         return []
     as_is = best = sample.found(overlaps)
     chosen = None
     few = right < HALF_RIGHT and images >= MIN_IMAGES
-    # No reading can find twice as many objects where more than half are found as they stand.
+    # No reading can double the overlapped objects if more than half are overlapped already.
     for reading in _readings(columns, sample) if few or TIMES_BETTER * as_is <= 1.0 else ():
         read = sample.overlaps(reading[-1])
         found = sample.found(read)
         if found > best:
-            best, chosen, better = found, reading, sample.surest_right(read)[0]
+            best, chosen, better = found, reading, sample.top_precision(read)[0]
     if chosen is not None:
         code, fields, _ = chosen
         enough = best * len(sample.objects) >= MIN_OBJECTS
         if enough and best >= TIMES_BETTER * as_is and best - as_is >= SHARE_BETTER:
             return [InputWarning(code, unit="the objects", after=best, before=as_is, **fields)]
-        if few and better - right >= RIGHT_BETTER:  # above a high label threshold detections overlap few objects
+        if few and better - right >= RIGHT_BETTER:  # with a high label threshold, detections overlap few objects anyway
             unit = "the highest-scoring detections per image"
             return [InputWarning(code, unit=unit, after=better, before=right, **fields)]
     if right < HARDLY_RIGHT and images >= MIN_IMAGES:
@@ -131,9 +131,10 @@ def check_uncertainty(columns: Columns, sample: Sample) -> list[InputWarning]:
 
 
 def _errors_and_variances(columns: Columns, sample: Sample) -> tuple[Floats, Floats, Floats]:
-    """Return squared errors of x1, y1, x2 and y2, what was given as their variances, and sides of images, by match.
+    """Return squared errors of x1, y1, x2 and y2, the given variances, and image sides, per match.
 
-    Each object is matched with the surest detection of its class that overlaps it by half, and no other object more.
+    Each object is matched with the highest-scoring detection of its class that overlaps it by half and no other object
+    more.
     """
     there, overlaps = sample.objects[sample.object], sample.overlaps()
     good = (overlaps >= HALF) & columns.probabilistic[sample.detection]
@@ -143,14 +144,14 @@ def _errors_and_variances(columns: Columns, sample: Sample) -> tuple[Floats, Flo
     pairs = sample.best_pairs(nearest, columns.scores[sample.detection])
     boxes = columns.boxes[sample.detection[pairs]]
     sides = np.tile(columns.shapes[columns.object_rows[there[pairs]]], 2)
-    # Detectors clip boxes: an error on the border is smaller than its variance says, which is taken for unknown.
+    # Detectors clip boxes, so errors at the border are smaller than predicted: these variances are set to unknown.
     inside = (boxes > 0) & (boxes < sides - 1)
     given = np.where(inside, columns.variances[sample.detection[pairs]], 0.0)
     return (boxes - columns.object_boxes[there[pairs]]) ** 2, given, sides
 
 
 def _check_powers(squares: Floats, given: Floats, sides: Floats) -> list[InputWarning]:
-    """Warn if squared errors follow another function of what was given, in size and in how they grow."""
+    """Warn if squared errors follow another function of the given numbers, in size and in growth."""
     if len(given) < MIN_NUMBERS or np.log(given).std() < MIN_SPREAD or not squares.any():
         return []
     power = _power(squares, given)
@@ -159,12 +160,12 @@ def _check_powers(squares: Floats, given: Floats, sides: Floats) -> list[InputWa
         return float(squares.mean() / variances.mean())
 
     def typical(variances: Floats) -> float:
-        return median(squares / variances) / MEDIAN  # wrong matches do not count
+        return median(squares / variances) / MEDIAN  # the median is robust to wrong matches
 
     def warn(code: str, other: float) -> list[InputWarning]:
         return [InputWarning(code, times=float(f"{as_is:.3g}"), other=other)]  # 263,000, not 2.63e+05
 
-    # Around 1 square pixel a variance, its square and its root are too much alike for the size to tell.
+    # Around 1 square pixel, a variance, its square and its root are too similar to distinguish by size.
     as_is, middle, square, root = ratio(given), typical(given), ratio(given**2), ratio(np.sqrt(given))
     small = as_is > FAR_OFF * max(1.0, square) and middle > MIDDLE_OFF
     large = as_is < min(1 / FAR_OFF, root / ABOUT) and middle < 1 / MIDDLE_OFF
@@ -181,7 +182,7 @@ def _check_powers(squares: Floats, given: Floats, sides: Floats) -> list[InputWa
 
 
 def _power(squares: Floats, given: Floats) -> float:
-    """Return the power of `given` that squared errors grow with: the slope of logarithms over bins of equal size."""
+    """Return the power with which squared errors grow with `given`: the log-log slope over bins of equal size."""
     bins = np.array_split(np.argsort(given, kind="stable"), 8)
     x = np.log([median(given[rows]) for rows in bins])
     y = np.log([max(median(squares[rows]), 1e-12) for rows in bins])
@@ -191,10 +192,10 @@ def _power(squares: Floats, given: Floats) -> float:
 
 
 def _check_order(squares: Floats, given: Floats) -> list[InputWarning]:
-    """Warn if errors follow the variances far better when those are read in another order of coordinates."""
+    """Warn if errors follow the variances far better in another order of coordinates."""
     rows = (given > 0).all(axis=1)
     squares, given = squares[rows], given[rows]
-    # Errors of boxes with integer corners are often 0, whatever the variance: their logarithms tell no order.
+    # Errors of boxes with integer corners are often 0, whatever the variance. Their logarithms carry no information.
     if len(given) < MIN_ORDERED or (squares == 0).mean() > EXACT:
         return []
     gains = {order: _cost(squares, given) - _cost(squares, given[:, places]) for order, places in ORDERS.items()}
@@ -205,9 +206,9 @@ def _check_order(squares: Floats, given: Floats) -> list[InputWarning]:
 
 
 def _cost(squares: Floats, variances: Floats) -> Floats:
-    """Return how badly errors follow variances, in nats per coordinate of each match, whatever their common scale.
+    """Return the misfit of errors and variances, in nats per coordinate of each match, for the best common scale.
 
-    That of a heavy-tailed distribution, so that a few wild errors do not decide.
+    The score is that of a heavy-tailed distribution, so that outliers do not dominate.
     """
     ratio = squares / variances
     typical = max(median(ratio), float(np.finfo(np.float64).tiny))
@@ -215,9 +216,9 @@ def _cost(squares: Floats, variances: Floats) -> Floats:
 
 
 def median(values: npt.NDArray[Any]) -> float:
-    """Return the median of all numbers, none of which is missing.
+    """Return the median of all numbers, none of which is NaN.
 
-    As `numpy.median` has it, which loads NumPy's masked arrays when it is first called: as long as a small file takes.
+    Equals `numpy.median`, whose first call imports NumPy's masked arrays and takes as long as evaluating a small file.
 
     >>> median(np.array([5, 1, 4])), median(np.array([[4.0, 1.0], [2.0, 9.0]]))
     (4.0, 3.0)

@@ -1,4 +1,4 @@
-"""Parts of an evaluation: which images each has, which part a result is, and how much of a result is kept."""
+"""Parts of an evaluation: their images, their identity, and what a result keeps."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ import numpy.typing as npt
 from probox.errors import InputError
 
 Keep = Literal["summary", "matches", "all"]
-"""`all`: the tables of an `Evaluation`, about 200 bytes a detection. `matches`: about 10 bytes a detection, from which
-mAP and LRP follow, and sums for each image. `summary`: sums alone."""
+"""`all`: the tables of an `Evaluation`, about 200 bytes per detection. `matches`: about 10 bytes per detection, for mAP
+and LRP, and sums per image. `summary`: sums only."""
 
 KEEP: tuple[Keep, ...] = get_args(Keep)
 
 KEPT_MEASURES: dict[Keep, tuple[str, ...]] = {"matches": ("pdq", "map", "lrp"), "summary": ("pdq",)}
-"""The measures that follow from what is kept where that is not all."""
+"""Metrics that can be computed from reduced results."""
 
 MOST_PARTS = 10_000_000
-"""Maximum number of parts: as many as a million workers take in turns."""
+"""Maximum number of parts, enough for ten parts for each of a million workers."""
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One part of an evaluation, or several that are joined already.
+    """One part of an evaluation, or several merged ones.
 
     Parameters
     ----------
     numbers : tuple of int
-        Which ones, counted from 1, ascending.
+        Numbers of the parts, from 1, ascending.
     of : int
-        How many there are.
+        Total number of parts.
     whole : str
-        The hash of the ids of all images that were shared out among the parts.
+        Hash of the ids of all images of the evaluation.
     inputs : str
-        The hash of what was evaluated: ground truth and detections, all of them.
+        Hash of the whole ground truth and detections.
     """
 
     numbers: tuple[int, ...]
@@ -54,16 +54,16 @@ class Part:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Return the numbers of the parts that are not here."""
+        """Return the numbers of the missing parts."""
         return tuple(sorted(set(range(1, self.of + 1)) - set(self.numbers)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return a dictionary for JSON."""
         return {**dataclasses.asdict(self), "numbers": list(self.numbers)}
 
     @classmethod
     def from_dict(cls, words: dict[str, Any]) -> Part:
-        """Return the part that `to_dict` described; what cannot be one is an `InputError`."""
+        """Return the part that `to_dict` described; raise `InputError` for an invalid one."""
         names = {field.name for field in dataclasses.fields(cls)}
         if words.keys() != names:
             raise InputError(f"expected {', '.join(sorted(names))}")
@@ -81,7 +81,7 @@ class Part:
 
 
 def combine_parts(parts: Sequence[Part | None]) -> Part | None:
-    """Return what several parts are together; None if that is the whole, or parts of nothing that they share."""
+    """Return the union of several parts; None if it is complete, or if they belong to different evaluations."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or len({(part.of, part.whole, part.inputs) for part in known}) != 1:
         return None
@@ -91,14 +91,14 @@ def combine_parts(parts: Sequence[Part | None]) -> Part | None:
 
 
 def hash_ids(image_ids: npt.NDArray[np.int64]) -> str:
-    """Return a text that differs between lists of image ids that differ."""
-    import hashlib  # which loads OpenSSL, and most results are no parts
+    """Return a hash of image ids."""
+    import hashlib  # imports OpenSSL, which results that are not parts do not need
 
     return hashlib.sha256(np.ascontiguousarray(image_ids, "<i8").tobytes()).hexdigest()
 
 
 def parse_part(part: Any) -> tuple[int, int]:
-    """Return number and count of a part that is given as ``"3/16"`` or ``(3, 16)``.
+    """Return number and count of a part given as ``"3/16"`` or ``(3, 16)``.
 
     >>> parse_part("3/16")
     (3, 16)
@@ -118,10 +118,10 @@ def _is_whole(number: Any) -> bool:
 
 
 def images_of_part(image_ids: npt.NDArray[np.int64], number: int, of: int) -> npt.NDArray[np.int64]:
-    """Return the ids of one part's images, given all of them ascending.
+    """Return the ids of one part's images, given all ids in ascending order.
 
-    Parts are ranges of ids that follow each other and differ by at most one image. Where there are more parts than
-    images, some have none.
+    Parts are consecutive ranges of ids whose lengths differ by at most one. If there are more parts than images, some
+    are empty.
 
     >>> [images_of_part(np.arange(7), number, 3).tolist() for number in (1, 2, 3)]
     [[0, 1], [2, 3], [4, 5, 6]]
@@ -130,7 +130,7 @@ def images_of_part(image_ids: npt.NDArray[np.int64], number: int, of: int) -> np
 
 
 def check_keep(keep: Any) -> Keep:
-    """Return what is to be kept, or raise."""
+    """Return `keep`, or raise if it is unknown."""
     if keep not in KEEP:
         raise InputError(f"expected keep to be one of {', '.join(KEEP)}, but got {keep!r:.40}")
     chosen: Keep = keep
@@ -138,16 +138,16 @@ def check_keep(keep: Any) -> Keep:
 
 
 def measures_to_keep(measures: Sequence[str], keep: Keep, *, asked: bool) -> tuple[str, ...]:
-    """Return the measures that can be kept.
+    """Return the metrics that can be kept.
 
     Parameters
     ----------
     measures : sequence of str
-        Those that are wanted.
+        Wanted metrics.
     keep : {"summary", "matches", "all"}
-        How much is kept.
+        Size of the result.
     asked : bool
-        The user named them, so that none may be left out.
+        Raise if a metric cannot be kept, because the user named it.
     """
     if keep == "all":
         return tuple(measures)
@@ -156,8 +156,8 @@ def measures_to_keep(measures: Sequence[str], keep: Keep, *, asked: bool) -> tup
     if (asked and lacking) or not possible:
         wider = "matches" if set(lacking) <= set(KEPT_MEASURES["matches"]) else "all"
         raise InputError(
-            f"{', '.join(lacking)} cannot follow from what keep={keep!r} keeps, which is for "
+            f"{', '.join(lacking)} cannot be computed with keep={keep!r}, which is for "
             f"{', '.join(KEPT_MEASURES[keep])}",
-            remedy=f"use {{option:keep={wider}}}, or leave out these measures",
+            remedy=f"use {{option:keep={wider}}}, or omit these metrics",
         )
     return possible

@@ -1,4 +1,4 @@
-"""The result of an evaluation, and every number that follows from it."""
+"""The result of an evaluation, and the metrics and analyses it offers."""
 
 from __future__ import annotations
 
@@ -53,41 +53,41 @@ SomeTable = TypeVar("SomeTable", ObjectTable, DetectionTable)
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
-    """The result of `probox.evaluate`, which `probox.load` brings back: numbers, and the tables that they follow from.
+    """Result of `probox.evaluate`, which `probox.load` reads back: metrics, and the tables behind them.
 
-    `objects`, `detections` and `pairs` are tables with one row each, and point at the images of `dataset`; everything
-    else is derived from them. Two evaluations of different images add up: ``a + b``. With ``keep="matches"`` or
-    ``"summary"`` there are no tables: numbers are bit-identical, and what needs tables raises `InputError`.
+    `objects`, `detections` and `pairs` are tables that refer to the images of `dataset`; everything else is derived
+    from them. Evaluations of different images can be added: ``a + b``. With ``keep="matches"`` or ``"summary"`` there
+    are no tables: numbers are bit-identical, and methods that need tables raise `InputError`.
 
     Parameters
     ----------
     convention : Convention
-        What produced the numbers.
+        The convention of the evaluation.
     dataset : Dataset
-        The truth's images and classes.
+        Images and classes of the ground truth.
     objects : ObjectTable
-        What became of each object.
+        Outcome of each object.
     detections : DetectionTable
-        What became of each detection.
+        Outcome of each detection.
     pairs : PairTable
-        The qualities of all pairs that could be matched.
+        Qualities of all pairs that could be matched.
     masks : Masks
-        The objects' pixels as they were scored.
+        The objects' pixels as scored.
     measures : tuple of str
-        What `summary` holds: names of the registry's measures, in its order.
+        Names of the metrics in `summary`, in the registry's order.
     inputs : tuple of str
-        The files that were read, truth first.
+        Input files, ground truth first.
     input_notes : tuple of Note
-        What reading and evaluating left out or replaced; `notes` and `warnings` have more.
+        Data that was excluded or replaced; `notes` and `warnings` have more.
     version : str
-        The probox that made it.
+        Version of probox that computed the result.
     part : Part, optional
-        Of what it is a part; None where it is a whole.
+        The part of an evaluation; None for a whole one.
     threshold_choice : ThresholdChoice, optional
-        The label thresholds that ``at_threshold("auto")`` chose, which PDQ alone goes by; detections that are not above
-        that of their image are ignored.
+        Label thresholds from ``at_threshold("auto")``, which only PDQ uses; detections not above the threshold of their
+        image are ignored.
     kept : Kept, optional
-        What stands for the tables where they were not kept.
+        Replacement of tables that were not kept.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Evaluation:
         object.__setattr__(self, "input_notes", as_notes(self.input_notes))
         if self.kept is not None:
             return
-        # Tables of people know images and classes by name: those of this evaluation, however it was made.
+        # Tables show image and class names: those of this evaluation's dataset, also after `dataclasses.replace`.
         for name in ("objects", "detections"):
             table = getattr(self, name)
             if table.dataset is not self.dataset:
@@ -128,7 +128,7 @@ class Evaluation:
 
     @property
     def keep(self) -> Keep:
-        """Return how much of the evaluation is kept: ``"all"``, ``"matches"`` or ``"summary"``."""
+        """Return the size of the result: ``"all"``, ``"matches"`` or ``"summary"``."""
         return "all" if self.kept is None else self.kept.keep
 
     @property
@@ -144,10 +144,24 @@ class Evaluation:
     # --- numbers ---
 
     def summary(self) -> dict[str, float]:
-        """Return the numbers of the measures that were asked for, by the keys of their columns.
+        """Return the requested metrics by column key.
 
-        They are fractions, not per cent, and errors as they are: ``PDQ`` 0.5757, ``moLRP`` 0.4115, which tables show as
-        57.57 and, under ``1-moLRP``, 58.85. Undefined numbers are NaN.
+        They are fractions, and errors are not inverted: ``PDQ`` 0.5757 and ``moLRP`` 0.4115 appear in tables as 57.57
+        and, under ``1-moLRP``, 58.85. Undefined numbers are NaN.
+
+        Returns
+        -------
+        dict of str to float
+            Numbers by column key.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"])
+        >>> round(result.summary()["PDQ"], 4)
+        0.5757
         """
         summary: dict[str, float] = {}
         for measure in registry.measures_called(self.measures):
@@ -155,7 +169,28 @@ class Evaluation:
         return summary
 
     def summary_of(self, measure: Measure) -> dict[str, float]:
-        """Return the numbers of one measure of the registry, also of one that was not asked for."""
+        """Return the numbers of one metric, requested or not.
+
+        Parameters
+        ----------
+        measure : Measure
+            A metric of the registry.
+
+        Returns
+        -------
+        dict of str to float
+            Numbers by column key.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> from probox.measures.registry import measures_called
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"])
+        >>> round(result.summary_of(measures_called(["nees"])[0])["NEES"], 2)
+        6.59
+        """
         if self.kept is not None and measure is PDQ:
             return self.kept.overall.summary(self.convention)
         return measure.summary(self)
@@ -167,22 +202,22 @@ class Evaluation:
 
     @property
     def tp(self) -> int:
-        """Return how many detections are matched with an object."""
+        """Return the number of true positives of PDQ: detections matched with an object."""
         return int(self.summary_of(PDQ)["TP"])
 
     @property
     def fp(self) -> int:
-        """Return how many detections are matched with none."""
+        """Return the number of false positives of PDQ: unmatched detections."""
         return int(self.summary_of(PDQ)["FP"])
 
     @property
     def fn(self) -> int:
-        """Return how many objects are matched with no detection."""
+        """Return the number of false negatives of PDQ: unmatched objects."""
         return int(self.summary_of(PDQ)["FN"])
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return how many images, objects and detections there are, whatever became of them."""
+        """Return the number of images, objects and detections, regardless of their outcome."""
         if self.kept is None:
             counts = {"objects": int(self.objects.countable.sum()), "detections": len(self.detections)}
         else:
@@ -192,15 +227,29 @@ class Evaluation:
 
     @property
     def counts_in_words(self) -> str:
-        """Return how many images, objects and detections there are, as people read it."""
+        """Return the number of images, objects and detections as text."""
         nouns = {"images": "image", "objects": "object", "detections": "detection"}
         return ", ".join(with_count(n, nouns[what]) for what, n in self.counts.items())
 
     def coco(self) -> dict[str, float]:
-        """Return COCO's twelve numbers in the order of pycocotools: AP and AR overall, at overlaps, limits and sizes.
+        """Return COCO's twelve metrics in the order of pycocotools.
 
         They are fractions: ``mAP``, ``AP50``, ``AP75``, ``AP_small``, ``AP_medium``, ``AP_large``, ``AR_1``, ``AR_10``,
-        ``AR_100``, ``AR_small``, ``AR_medium`` and ``AR_large``. Undefined numbers are NaN, where pycocotools has -1.
+        ``AR_100``, ``AR_small``, ``AR_medium`` and ``AR_large``. Undefined numbers are NaN, for which pycocotools has
+        -1.
+
+        Returns
+        -------
+        dict of str to float
+            The twelve metrics.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> round(evaluate(demo.truth, demo.detectors["probabilistic"]).coco()["AP50"], 3)
+        0.778
         """
         return self.average_precision.summary()
 
@@ -214,20 +263,24 @@ class Evaluation:
     ) -> Intervals:
         """Return a confidence interval of each number by the bootstrap over images.
 
-        A replicate draws as many images as there are, with replacement, and is measured as if it were the data set;
-        nothing is matched again, and the number is exactly what evaluating those images would give.
-        ``docs/comparing.md`` says how intervals follow from the replicates.
+        Each replicate draws as many images as there are, with replacement. Matches are made per image, so the numbers
+        equal an evaluation of the drawn images. ``docs/comparing.md`` defines the intervals.
 
         Parameters
         ----------
         measures : collection of str, or str, optional
-            Names, also in one text between commas, or ``"all"``. Default: those that the evaluation holds.
+            Metric names, also as one comma-separated text, or ``"all"``. Default: those that the evaluation holds.
         replicates : int
-            How often images are drawn.
+            Number of replicates.
         seed : int
-            The same seed gives the same intervals, for any number of threads.
+            Random seed; the same seed gives the same intervals, for any number of threads.
         level : float
             Confidence level, between 0 and 1.
+
+        Returns
+        -------
+        Intervals
+            Intervals by column, and notes.
 
         Examples
         --------
@@ -244,36 +297,51 @@ class Evaluation:
         return bootstrap(self, measures, replicates=replicates, seed=seed, level=level)
 
     def threshold_curve(self) -> dict[str, npt.NDArray[np.float64]]:
-        """Return PDQ, TP, FP and FN above the label thresholds 0, 0.01 .. 0.99; NaN where detections are gone."""
+        """Return PDQ, TP, FP and FN at the label thresholds 0, 0.01 .. 0.99; NaN below the evaluation's own threshold.
+
+        Returns
+        -------
+        dict of str to (100,) float64
+            The columns ``threshold``, ``PDQ``, ``TP``, ``FP`` and ``FN``.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> curve = evaluate(demo.truth, demo.detectors["probabilistic"]).threshold_curve()
+        >>> float(curve["threshold"][curve["PDQ"].argmax()])
+        0.66
+        """
         if not self.has_pairs:
-            raise InputError("PDQ was not measured", remedy="evaluate with PDQ among the measures")
+            raise InputError("PDQ was not measured", remedy="evaluate again with {option:measures=all}")
         curve = find_curve(self) if self.kept is None else self.kept.curve
         return curve.columns(self.convention)
 
     @cached_property
     def box_matches(self) -> BoxMatches:
-        """Return who matches whom by the overlap of boxes, as COCO matches: what mAP and LRP follow from."""
+        """Return COCO's matches by IoU of boxes, from which mAP and LRP follow."""
         if self.kept is not None:
             return self.kept.box_columns.box_matches(self.classes)
         return match_columns(self.dataset, self.detections, self.objects)
 
     @cached_property
     def average_precision(self) -> AveragePrecisionResult:
-        """Return COCO's average precision and recall of the same detections."""
+        """Return COCO's average precision and recall."""
         if self.kept is not None:
             return self.kept.box_columns.average_precision(self.classes)
         return AveragePrecisionResult.from_matches(self.box_matches)
 
     @cached_property
     def lrp(self) -> LRPResult:
-        """Return localisation recall precision of the same detections, on the paper's grid of thresholds."""
+        """Return localisation recall precision, on the paper's grid of thresholds."""
         if self.kept is not None:
             return self.kept.box_columns.lrp(self.classes)
         return LRPResult.from_matches(self.box_matches)
 
     @cached_property
     def matched_pairs(self) -> MatchedPairs:
-        """Return the pairs by which scoring rules judge covariances and labels: COCO's, at an overlap of 0.5."""
+        """Return the pairs on which covariances and labels are scored: COCO's matches at an IoU of 0.5."""
         return MatchedPairs.of(self)
 
     @property
@@ -283,7 +351,7 @@ class Evaluation:
 
     @property
     def scored_against(self) -> str | None:
-        """Return what PDQ compares detections with: ``"masks"``, or ``"boxes"`` if every mask fills its box.
+        """Return the regions that PDQ uses: ``"masks"``, or ``"boxes"`` if every mask fills its box.
 
         None if PDQ was not measured or there are no objects.
         """
@@ -294,7 +362,22 @@ class Evaluation:
         return "masks" if len(self.masks.runs) else "boxes"
 
     def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
-        """Return how many objects each image has, and columns with what is known of them, by image."""
+        """Return the number of objects per image, and columns with the known properties of objects, by image.
+
+        Returns
+        -------
+        tuple of (images,) int64 and dict of str to array
+            The counts, and the columns.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> counts, columns = evaluate(demo.truth, demo.detectors["probabilistic"]).known_of_objects()
+        >>> len(columns["labels"]), int(counts.sum())
+        (164, 164)
+        """
         if self.kept is not None:
             return self.kept.known_of_objects()
         counts = np.bincount(self.objects.image_rows, minlength=len(self.dataset))
@@ -303,35 +386,62 @@ class Evaluation:
 
     @cached_property
     def image_sums(self) -> dict[str, npt.NDArray[np.float64]]:
-        """Return what PDQ adds up, image by image."""
+        """Return the sums of PDQ per image."""
         return sums_per_image(self) if self.kept is None else self.kept.image_sums(self.convention)
 
     def per_class(self) -> GroupTable:
-        """Return the summary of each class; a false positive belongs to the class that the detector names.
+        """Return the summary of each class; false positives count under their predicted class.
 
-        It is a dictionary by class, shows itself as a table, and has `to_frame()` and `to_arrow()`. ``objects`` and
-        ``detections`` count all of the class: a detection is of its object's class or, without one, of the class that
-        it names. ``mAP`` is the class's average precision over COCO's ten overlaps, ``moLRP`` its optimal LRP. It
-        holds the measures that are defined for a class; of standard ones that were not asked for, NaN and counts of 0.
+        The table is a dictionary by class, with `to_frame()` and `to_arrow()`. ``objects`` and ``detections`` count all
+        rows: a matched detection under its object's class, an unmatched one under its predicted class. ``mAP`` is the
+        class's average precision over COCO's ten IoU thresholds, ``moLRP`` its optimal LRP. Only metrics that are
+        defined per class appear; standard metrics that were not requested have NaN and counts of 0.
+
+        Returns
+        -------
+        GroupTable
+            Numbers by class.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> classes = evaluate(demo.truth, demo.detectors["probabilistic"]).per_class()
+        >>> len(classes) == len(demo.truth.classes)
+        True
         """
-        if len(set(self.classes)) < len(self.classes):  # each has a row of its own: "cup", "cup (2)"
+        if len(set(self.classes)) < len(self.classes):  # duplicate names get rows of their own: "cup", "cup (2)"
             return dataclasses.replace(self, dataset=self.dataset.replace(classes=named_once(self.classes))).per_class()
         totals = () if self.kept is None else self.kept.classes
         return GroupTable("class", self._groups("per_class", self.classes, totals), asked_columns(self.measures))
 
     def per_size(self) -> GroupTable:
-        """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
+        """Return the summary of small, medium and large objects; false positives count by the area of their box.
 
-        The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium. A table as
-        that of `per_class`; ``mAP`` is COCO's AP_small, AP_medium and AP_large, ``moLRP`` the mean over classes of the
-        optimal LRP among objects of the size. It holds the measures that are defined for a size; of standard ones that
-        were not asked for, NaN and counts of 0.
+        The sizes are COCO's, including both limits: an object of exactly 32 x 32 pixels is small and medium. The table
+        is like that of `per_class`; ``mAP`` is COCO's AP_small, AP_medium and AP_large, ``moLRP`` the mean over classes
+        of the optimal LRP among objects of the size. Only metrics that are defined per size appear; standard metrics
+        that were not requested have NaN and counts of 0.
+
+        Returns
+        -------
+        GroupTable
+            Numbers by size.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> list(evaluate(demo.truth, demo.detectors["probabilistic"]).per_size())
+        ['small', 'medium', 'large']
         """
         totals = () if self.kept is None else self.kept.sizes
         return GroupTable("size", self._groups("per_size", SIZES[1:], totals), asked_columns(self.measures))
 
     def _groups(self, grouped: str, names: Sequence[str], totals: Sequence[Total]) -> Groups:
-        """Return the summary of each class or size, from the tables or, without them, from totals."""
+        """Return the summary of each class or size, from tables or totals."""
         if self.kept is None:
             counts = {"per_class": by_class, "per_size": by_size}[grouped](counts_of, self)
             return with_measures(self, counts, lambda measure: getattr(measure, grouped))
@@ -348,21 +458,24 @@ class Evaluation:
         return with_measures(self, groups, summaries)
 
     def per_image(self) -> ImageTable:
-        """Return the numbers of each image alone: id, counts, and what `summary` would hold if it were the only image.
+        """Return the metrics of each image: id, counts, and the `summary` it would have as the only image.
 
-        ``per_image()[7]["PDQ"]`` is the number of image 7, ``per_image().columns["PDQ"]`` has those of all images. It
-        shows itself as a table, and has `to_frame()` and `to_arrow()`, which add file names. ``objects`` and
-        ``detections`` count all of an image, whatever became of them. An image without true positives has no averages
-        of qualities (NaN), one without anything to score no PDQ. The qualities' sums, which add up over images, are
-        under ``sum_pPDQ``, ``sum_spatial`` and so on.
+        ``per_image()[7]["PDQ"]`` is the number of image 7, ``per_image().columns["PDQ"]`` has those of all images.
+        `to_frame()` and `to_arrow()` add file names. ``objects`` and ``detections`` count all rows, regardless of their
+        outcome. Qualities are NaN without true positives, and PDQ is NaN if there is nothing to score. Sums of
+        qualities, which add up over images, are under ``sum_pPDQ``, ``sum_spatial`` and so on.
 
-        ``mAP`` and ``moLRP`` are those of ``select_images([image_id]).summary()``: the means over the classes that have
-        objects in the image, NaN if none has, also if there are detections. The mAP of all images is not their mean: it
-        ranks the detections of a class over all images, and moLRP chooses one threshold for a class in all of them.
+        ``mAP`` and ``moLRP`` are those of ``select_images([image_id]).summary()``: means over the classes with objects
+        in the image, NaN if there are none, even with detections. The mAP of all images is not their mean, because it
+        ranks the detections of a class over all images; moLRP chooses one threshold per class for all of them.
 
-        It holds the measures that are defined for an image; of standard ones that were not asked for, NaN and counts
-        of 0.
+        Only metrics that are defined per image appear; standard metrics that were not requested have NaN and counts of
+        0.
 
+        Returns
+        -------
+        ImageTable
+            Numbers by image id.
         Examples
         --------
         >>> from probox import Detections, GroundTruth, evaluate
@@ -379,15 +492,34 @@ class Evaluation:
         return image_table(self, self.measures, counts)
 
     def at_threshold(self, threshold: float | Literal["auto"]) -> Evaluation:
-        """Return the evaluation of the detections whose highest label probability is greater than `threshold`.
+        """Return the evaluation of the detections whose highest label probability is above `threshold`.
 
-        The same as evaluating anew with ``label_threshold=threshold``, without touching pixels. Detections that this
-        evaluation left out cannot come back, so `threshold` must not be below its own.
+        Equals an evaluation with ``label_threshold=threshold``, but repeats only the matching, without pixels.
+        `threshold` must not be below the evaluation's own.
 
-        With ``"auto"``, PDQ has a threshold that is chosen by cross-fitting: images are split into five folds, and
-        the detections of each are those above the threshold at which PDQ is best on the images of the others (Wenkel et
-        al., Sensors 2021, 21, 4350, choose on the images they report on). `threshold_choice` has the thresholds, and
-        the one to use for new images. mAP, moLRP and other metrics are of all detections.
+        With ``"auto"``, PDQ uses a threshold chosen by cross-fitting: images are split into five folds, and the
+        threshold of each fold is the one with the best PDQ on the other folds. (Wenkel et al., Sensors 2021, 21, 4350,
+        choose it on the images they report on.) `threshold_choice` has the thresholds, and the one to use for new
+        images. mAP, moLRP and other metrics use all detections.
+
+        Parameters
+        ----------
+        threshold : float or "auto"
+            Label threshold, 0 to 1.
+
+        Returns
+        -------
+        Evaluation
+            The evaluation at the threshold.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"])
+        >>> result.at_threshold(0.7).fp < result.fp
+        True
         """
         if self.threshold_choice is not None:
             return self if threshold == "auto" else self.of_all_detections().at_threshold(threshold)
@@ -395,7 +527,7 @@ class Evaluation:
         if threshold == "auto":
             if own is not None:
                 raise InputError(
-                    f"expected an evaluation of all detections, but this one left out those that are not above {own:g}",
+                    f"expected an evaluation of all detections, but this one excludes those not above {own:g}",
                     remedy="evaluate with {option:label_threshold=auto}, or without one",
                 )
             from probox.analysis.thresholds import cross_fit_threshold
@@ -406,24 +538,52 @@ class Evaluation:
         threshold = float(threshold)
         if own is not None and threshold < own:
             raise InputError(
-                f"expected threshold to be at least {own:g}, since this evaluation left out all detections that are "
-                f"not above {own:g}, but got {threshold:g}",
+                f"expected threshold to be at least {own:g}, because this evaluation excludes all detections not above "
+                f"{own:g}, but got {threshold:g}",
                 remedy="evaluate with this label_threshold, or without one",
             )
         kept = self.detections.confidences > np.float32(threshold)
         return dataclasses.replace(
             self.keeping(kept),
             convention=self.convention.replace(label_threshold=threshold),
-            part=self.part,  # all parts can be had at this threshold
+            part=self.part,  # still a part, since every part has an evaluation at this threshold
             input_notes=notes_at_threshold(self.input_notes, int((~kept).sum()), threshold),
         )
 
     def of_all_detections(self) -> Evaluation:
-        """Return the evaluation before label thresholds were chosen: itself, unless it is at threshold ``"auto"``."""
+        """Return the evaluation before label thresholds were chosen; itself, unless it is at threshold ``"auto"``.
+
+        Returns
+        -------
+        Evaluation
+            The evaluation of all detections.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"])
+        >>> result.at_threshold("auto").of_all_detections().pdq == result.pdq
+        True
+        """
         return self if self.threshold_choice is None else self._with_choice(None)
 
     def expect_one_threshold(self, call: str) -> None:
-        """Raise if each image has a label threshold of its own, which `call` cannot do with."""
+        """Raise if each image has its own label threshold.
+
+        Parameters
+        ----------
+        call : str
+            Name of the function in the message.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> evaluate(demo.truth, demo.detectors["probabilistic"]).expect_one_threshold("diagnose")
+        """
         if self.threshold_choice is not None:
             number = self.threshold_choice.on_all
             raise InputError(
@@ -434,12 +594,32 @@ class Evaluation:
             )
 
     def _with_choice(self, choice: ThresholdChoice | None) -> Evaluation:
-        """Return the evaluation of all detections, of which PDQ takes those that a choice of thresholds keeps."""
+        """Return the evaluation with a choice of thresholds, which decides the detections of PDQ."""
         convention = self.convention.replace(label_threshold=None if choice is None else "auto")
         return dataclasses.replace(self, convention=convention, threshold_choice=choice).rematch()
 
     def keeping(self, kept: npt.NDArray[np.bool_]) -> Evaluation:
-        """Return the evaluation of some of its detections, matched anew without touching pixels."""
+        """Return the evaluation of some of its detections; matching is repeated, without pixels.
+
+        Parameters
+        ----------
+        kept : (N,) bool
+            Detections to keep.
+
+        Returns
+        -------
+        Evaluation
+            The evaluation of the kept detections.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"])
+        >>> len(result.keeping(result.detections.scores > 0.5).detections) < len(result.detections)
+        True
+        """
         renumbered = np.cumsum(kept) - 1
         pairs = self.pairs.take(np.flatnonzero(kept[self.pairs.detections]))
         part = dataclasses.replace(
@@ -451,7 +631,22 @@ class Evaluation:
         return part.rematch() if part.has_pairs else part
 
     def rematch(self) -> Evaluation:
-        """Return the evaluation with matches, verdicts and qualities chosen anew from the pairs."""
+        """Return the evaluation with matches, outcomes and qualities computed again from the pairs.
+
+        Returns
+        -------
+        Evaluation
+            The evaluation with new outcomes.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"])
+        >>> result.rematch().pdq == result.pdq
+        True
+        """
         pairs, table = self.pairs, self.detections
         if self.threshold_choice is None:
             objects, detections = judge(self.objects, table, pairs, self.convention)
@@ -462,11 +657,11 @@ class Evaluation:
             detections = detections.replace(verdicts=np.where(kept, detections.verdicts, Verdict.IGNORED))
         return dataclasses.replace(self, objects=objects, detections=detections)
 
-    # --- analyses: imported when they are called, since they stand in higher layers ---
+    # --- analyses, imported lazily because they are in higher layers ---
 
     @property
     def plot(self) -> Plots:
-        """Return the plots of this evaluation: ``result.plot.thresholds()`` and others, see `probox.plots.Plots`."""
+        """Return the plots of this evaluation, such as ``result.plot.thresholds()``; see `probox.plots.Plots`."""
         from probox.plots import Plots
 
         return Plots(self)
@@ -480,7 +675,27 @@ class Evaluation:
         threads: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Diagnosis:
-        """Explain the numbers, check the covariances and name remedies: see `probox.diagnose`."""
+        """Explain the score, check the covariances and suggest fixes; see `probox.diagnose`.
+
+        Parameters
+        ----------
+        thresholds_for, replicates, seed, threads, progress
+            As for `probox.diagnose`.
+
+        Returns
+        -------
+        Diagnosis
+            Summary, tables and notes.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> diagnosis = evaluate(demo.truth, demo.detectors["probabilistic"]).diagnose(replicates=100)
+        >>> round(diagnosis.budget.pdq, 4)
+        0.5757
+        """
         from probox.analysis.diagnosis import diagnose
 
         return diagnose(
@@ -493,13 +708,48 @@ class Evaluation:
         )
 
     def confusion(self) -> Confusion:
-        """Count which classes are taken for which, background included."""
+        """Return the confusion matrix of PDQ's matches, background included.
+
+        Returns
+        -------
+        Confusion
+            The matrix, also as a table.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"])
+        >>> result.confusion().tp == result.tp
+        True
+        """
         from probox.analysis.loss_breakdown import confusion
 
         return confusion(self)
 
     def best_threshold(self, measure: str = "pdq") -> BestThreshold:
-        """Return the label threshold at which a metric is best, chosen on these images: see `probox.best_threshold`."""
+        """Return the best label threshold of a metric, chosen on these images; see `probox.best_threshold`.
+
+        Parameters
+        ----------
+        measure : str
+            Name of the metric.
+
+        Returns
+        -------
+        BestThreshold
+            The threshold, and all metrics with and without it.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> best = evaluate(demo.truth, demo.detectors["probabilistic"]).best_threshold()
+        >>> best.value >= best.now
+        True
+        """
         from probox.analysis.thresholds import best_threshold
 
         return best_threshold(self, measure)
@@ -508,7 +758,7 @@ class Evaluation:
 
     @cached_property
     def warnings(self) -> tuple[InputWarning, ...]:
-        """Return what makes the numbers low or meaningless, with the likely cause; nothing for sound input."""
+        """Return problems of the input that lower the metrics or make them meaningless, with the likely cause."""
         read = (note for note in self.input_notes if isinstance(note, InputWarning))
         if self.kept is not None:
             return (*self.kept.find_warnings(self.convention, self.measures), *read)
@@ -518,7 +768,7 @@ class Evaluation:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Return what was left out or replaced, what numbers leave out, and what is too little to tell."""
+        """Return notes on excluded or replaced data, on what metrics exclude, and on too small samples."""
         read = [note for note in self.input_notes if not isinstance(note, InputWarning)]
         if self.kept is not None:
             return tuple(read)
@@ -526,7 +776,7 @@ class Evaluation:
         measured = [measure.notes(self) for measure in registry.measures_called(self.measures) if measure.notes]
         return (*read, *chosen, *dict.fromkeys(note for notes in measured for note in as_notes(notes)))
 
-    # --- together ---
+    # --- merging and parts ---
 
     def __add__(self, other: Evaluation) -> Evaluation:
         if not isinstance(other, Evaluation):
@@ -536,9 +786,28 @@ class Evaluation:
         return merge([self, other], complete=False)
 
     def select_images(self, images: npt.ArrayLike) -> Evaluation:
-        """Return the evaluation of these images alone, given by their ids (a list or an array).
+        """Return the evaluation of some images.
 
-        The same as evaluating anew with ``truth.select_images(images)``, without touching pixels.
+        Equals an evaluation with ``truth.select_images(images)``, but repeats only the matching, without pixels.
+
+        Parameters
+        ----------
+        images : sequence of int
+            Image ids.
+
+        Returns
+        -------
+        Evaluation
+            The evaluation of these images.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"])
+        >>> result.select_images(demo.truth.image_ids[:3]).counts["images"]
+        3
         """
         rows = self.dataset.chosen_rows(images)
         there = np.flatnonzero(np.isin(self.objects.image_rows, rows))
@@ -564,11 +833,36 @@ class Evaluation:
         return part.rematch() if part.has_pairs else part
 
     def without_labels(self) -> Evaluation:
-        """Return the evaluation without the probabilities of all classes; numbers that were measured stay."""
+        """Return the evaluation without the probabilities of all classes; computed metrics do not change.
+
+        Returns
+        -------
+        Evaluation
+            The evaluation without ``detections.label_probs``.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"]).without_labels()
+        >>> result.detections.label_probs is None
+        True
+        """
         return dataclasses.replace(self, detections=self.detections.replace(label_probs=None))
 
     def save(self, folder: str | Path) -> None:
-        """Write everything into a folder; `probox.load` brings it back, bit-identical."""
+        """Write the result to a folder; `probox.load` reads it back, bit-identical.
+
+        Parameters
+        ----------
+        folder : str or path
+            Folder to write to.
+
+        Examples
+        --------
+        >>> result.save("results/ssd")  # doctest: +SKIP
+        """
         from probox.evaluation.storage import save_results
 
         expect_path(folder, "folder", "name the folder to write to")
@@ -576,34 +870,92 @@ class Evaluation:
 
     @classmethod
     def load(cls, folder: str | Path) -> Evaluation:
-        """Return what `save` wrote; the same as `probox.load`."""
+        """Return the result in a folder; the same as `probox.load`.
+
+        Parameters
+        ----------
+        folder : str or path
+            Folder that `save` wrote.
+
+        Returns
+        -------
+        Evaluation
+            The result.
+
+        Examples
+        --------
+        >>> result = Evaluation.load("results/ssd")  # doctest: +SKIP
+        """
         from probox.evaluation.storage import load
 
         return load(folder)
 
     def to_bytes(self) -> bytes:
-        """Return everything as bytes, with a checksum: for queues and collectives, as `torch.distributed` has them."""
+        """Return the result as bytes with a checksum, for example for queues and `torch.distributed`.
+
+        Returns
+        -------
+        bytes
+            Input of `probox.from_bytes`.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"])
+        >>> Evaluation.from_bytes(result.to_bytes()).pdq == result.pdq
+        True
+        """
         from probox.evaluation.storage import to_bytes
 
         return to_bytes(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Evaluation:
-        """Return what `to_bytes` returned, bit-identical; the same as `probox.from_bytes`."""
+        """Return the result in bytes from `to_bytes`, bit-identical; the same as `probox.from_bytes`.
+
+        Parameters
+        ----------
+        data : bytes
+            Output of `to_bytes`.
+
+        Returns
+        -------
+        Evaluation
+            The result.
+
+        Examples
+        --------
+        >>> result = Evaluation.from_bytes(data)  # doctest: +SKIP
+        """
         from probox.evaluation.storage import from_bytes
 
         return from_bytes(data)
 
     def expect_tables(self, file: str | None = None) -> None:
-        """Raise if the tables were not kept; `file` is where the result was stored."""
+        """Raise if the tables were not kept.
+
+        Parameters
+        ----------
+        file : str, optional
+            Name of the result in the message.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> evaluate(demo.truth, demo.detectors["probabilistic"]).expect_tables()
+        """
         if self.kept is not None:
             raise InputError(
                 f"holds the {self.keep} of an evaluation, not its tables",
                 file=file,
-                remedy="evaluate anew with {option:keep=all}",
+                remedy="evaluate again with {option:keep=all}",
             )
 
-    # --- words ---
+    # --- text ---
 
     def __repr__(self) -> str:
         kept = "" if self.kept is None else f", {self.keep}"
@@ -623,15 +975,15 @@ class Evaluation:
 
 
 def unscored_objects(count: int, convention: Convention) -> Note:
-    """Return the note on objects that PDQ leaves out because there is nothing of them in the image."""
+    """Return the note on objects without pixels in the image, which PDQ ignores."""
     return Note("objects-outside" if convention.box_truth else "empty-masks", count)
 
 
 def count_empty_masks(evaluation: Evaluation) -> int:
-    """Return how many objects have no pixel; regions to ignore are no objects."""
+    """Return the number of objects without pixels; crowd regions are not objects."""
     return int((~evaluation.objects.crowd & (evaluation.masks.pixels == 0)).sum())
 
 
 def _renumber(table: SomeTable, rows: npt.NDArray[np.int64]) -> SomeTable:
-    """Return a table whose image rows count among some rows."""
+    """Return a table whose image rows are indices of `rows`."""
     return table.replace(image_rows=np.searchsorted(rows, table.image_rows))

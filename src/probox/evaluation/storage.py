@@ -1,4 +1,4 @@
-"""Results on disk, a folder with a JSON file of words and a NumPy archive of columns; or both in some bytes."""
+"""Storage of results: a folder with a JSON file and a NumPy archive of columns, or both as bytes."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ from probox.tables.results import QUALITIES
 from probox.tables.table import expect_path
 
 FORMAT = 7
-"""The one that is written and read."""
+"""Version of the format that is written and read."""
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
-"""The most bytes that the words may have: those of an evaluation are a few thousand."""
+"""Maximum size of the JSON file in bytes; usual sizes are a few thousand."""
 LONGEST_TEXT = 1 << 16
-"""The most characters of a note or of the name of an input."""
+"""Maximum number of characters of a note or of the name of an input."""
 _MASKS = ("boxes", "pixels", "offsets", "runs")
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
@@ -82,7 +82,7 @@ _TYPES: dict[str, tuple[str, ...]] = {
     "outcomes": ("<u2", "<i4"),
     "object_labels": ("|u1", "<u2", "<i4"),
 }
-"""Box columns of the smallest type that holds them, and their types."""
+"""Box columns of variable type, and their possible types."""
 
 _BOXES: dict[str, tuple[str, tuple[int, ...], str]] = {
     "counts": ("<i4", (), "images"),
@@ -92,22 +92,28 @@ _BOXES: dict[str, tuple[str, tuple[int, ...], str]] = {
     "outcomes": ("", (), "detections"),
     "patterns": ("<u2", (2 * len(SIZES),), "patterns"),
     "overlaps": ("<f8", (), "right"),
-    "odd_rows": ("<i8", (), "odd"),
-    "odd_sizes": ("|u1", (), "odd"),
-    "odd_overlaps": ("<f8", (), "odd"),
+    "odd_rows": ("<i8", (), "exceptions"),
+    "odd_sizes": ("|u1", (), "exceptions"),
+    "odd_overlaps": ("<f8", (), "exceptions"),
     "object_labels": ("", (), "objects"),
     "object_sizes": ("|u1", (), "objects"),
 }
-"""The columns of boxes: type, shape of a row, and what rows count."""
+"""Columns of boxes: type, shape of a row, and name of the row count."""
 
 
 def load(folder: Paths) -> Evaluation:
-    """Return the result in a folder, whatever was kept of it.
+    """Return the result in a folder.
 
     Parameters
     ----------
     folder : path
-        What ``probox evaluate --out`` (with several files, a folder in it for each) or ``save`` of a result wrote.
+        Folder that ``probox evaluate --out`` or ``save`` of a result wrote. With several files, the former writes one
+        folder per file.
+
+    Returns
+    -------
+    Evaluation
+        The result, with or without tables as it was saved.
 
     Examples
     --------
@@ -119,16 +125,26 @@ def load(folder: Paths) -> Evaluation:
     file = str(place / WORDS)
     words = words_from(read_words_of(place), file)
     schema = schema_of(words, file)
-    with open_regular(place / COLUMNS, remedy="evaluate anew") as opened:
+    with open_regular(place / COLUMNS, remedy="evaluate again") as opened:
         arrays = read_arrays(opened, str(place / COLUMNS), schema)
     if digest(canonical(words), arrays, schema) != words["digest"]:
-        problem = f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since"
-        raise InputError(problem, file=str(place), remedy="evaluate anew")
+        problem = f"{WORDS} and {COLUMNS} do not belong together, or were modified"
+        raise InputError(problem, file=str(place), remedy="evaluate again")
     return _evaluation(words, arrays, file, str(place / COLUMNS))
 
 
 def from_bytes(data: bytes) -> Evaluation:
-    """Return the result that `to_bytes` made bytes of, whatever was kept of it.
+    """Return the result in bytes from `Evaluation.to_bytes`.
+
+    Parameters
+    ----------
+    data : bytes
+        Output of `Evaluation.to_bytes`.
+
+    Returns
+    -------
+    Evaluation
+        The result, with or without tables as it was converted.
 
     Examples
     --------
@@ -141,18 +157,18 @@ def from_bytes(data: bytes) -> Evaluation:
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InputError(
-            f"expected bytes, but got {type(data).__name__}", file="bytes", remedy="give what to_bytes returned"
+            f"expected bytes, but got {type(data).__name__}", file="bytes", remedy="give the output of to_bytes"
         )
     words = words_from(read_words(io.BytesIO(data), "bytes", WORDS, MAX_WORDS), "bytes")
     schema = schema_of(words, "bytes")
     arrays = read_arrays(io.BytesIO(data), "bytes", schema)
     if digest(canonical(words), arrays, schema) != words["digest"]:
-        raise InputError("was changed since it was made", file="bytes", remedy="evaluate anew")
+        raise InputError("the checksum does not match", file="bytes", remedy="evaluate again")
     return _evaluation(words, arrays, "bytes", "bytes")
 
 
 def to_bytes(evaluation: Evaluation) -> bytes:
-    """Return everything in one archive, for queues and collectives: words and columns, not compressed."""
+    """Return the result as one uncompressed archive, for queues and collectives."""
     text, stored = _to_stored(evaluation)
     file = io.BytesIO()
     write_archive(file, stored, words={WORDS: text}, compressed=False)
@@ -160,11 +176,11 @@ def to_bytes(evaluation: Evaluation) -> bytes:
 
 
 def save_results(results: Mapping[Path, Evaluation], positions: Mapping[Path, int] | None = None) -> None:
-    """Write results into folders, all of them or none; `positions` order the results of a folder [default: 0].
+    """Write results to folders, all or none; `positions` order the results of a folder (default 0).
 
-    Folders that are missing are made. The folder of one result, or the folder that holds several, is replaced as a
-    whole, and other files in it stay. Where that is not possible, files are replaced one by one. A result that was
-    interrupted between its two files is refused when it is loaded: their digest does not match.
+    Missing folders are created. The folder of one result, or the folder of several, is replaced atomically, and other
+    files in it are kept. If that is impossible, files are replaced one by one. A result interrupted between its two
+    files cannot be loaded, because their digest does not match.
     """
     folders: dict[Path, dict[str, Content]] = {}
     for folder, result in results.items():
@@ -180,7 +196,7 @@ def save_results(results: Mapping[Path, Evaluation], positions: Mapping[Path, in
     whole = first if len(folders) == 1 else first.parent
     real = Path(os.path.realpath(whole))
     inside = {folder: Path(os.path.relpath(os.path.realpath(folder), real)) for folder in folders}
-    if any(len(path.parts) > 1 or ".." in path.parts for path in inside.values()):  # links lead elsewhere
+    if any(len(path.parts) > 1 or ".." in path.parts for path in inside.values()):  # symbolic links to other folders
         with ExitStack() as stack:
             for folder in folders:
                 stack.enter_context(make_folder(folder))
@@ -195,12 +211,12 @@ def save_results(results: Mapping[Path, Evaluation], positions: Mapping[Path, in
 
 
 def check_place(folder: Path) -> None:
-    """Raise if an evaluation in `folder` would replace files that are of none, or if it is the URL of one."""
+    """Raise if an evaluation in `folder` would replace foreign files, or if `folder` is a URL."""
     if is_flattened(folder):
         raise InputError("results are kept in folders, not at URLs", file=str(folder), remedy="name a folder")
     if "\0" in str(folder) or os.path.isfile(folder):
-        problem = "is a file, expected a folder" if "\0" not in str(folder) else "no folder can have this name"
-        raise InputError(problem, file=str(folder), remedy="choose another place")
+        problem = "is a file, expected a folder" if "\0" not in str(folder) else "is not a valid folder name"
+        raise InputError(problem, file=str(folder), remedy="choose another folder")
     with named_errors(folder):
         for name in (WORDS, COLUMNS):
             if folder.is_dir():
@@ -209,7 +225,7 @@ def check_place(folder: Path) -> None:
 
 
 def schema_of(words: dict[str, Any], file: str) -> dict[str, ArchiveColumn]:
-    """Return the columns that an archive with these words has; raise unless the words are those of a result."""
+    """Return the columns of an archive with these words; raise for invalid words."""
     if words.get("keep") not in list(KEEP):
         _fail(f"expected one of {', '.join(KEEP)}", file, "keep")
     _check_words(words, _WORDS | (_TABLE_WORDS if words["keep"] == "all" else _KEPT_WORDS), file)
@@ -233,7 +249,7 @@ def schema_of(words: dict[str, Any], file: str) -> dict[str, ArchiveColumn]:
 
 
 def _to_stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[str, Any]]:
-    """Return words and columns as they are written."""
+    """Return words and columns to write."""
     images, kept = evaluation.dataset, evaluation.kept
     words: dict[str, Any] = {
         "format": FORMAT,
@@ -255,7 +271,7 @@ def _to_stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[s
     schema = schema_of(words, "")
     stored = to_stored(arrays, schema)
     words["digest"] = digest(canonical(words), stored, schema)
-    return json.dumps(words, indent=1).encode(), stored  # ASCII: names of files need not be valid text
+    return json.dumps(words, indent=1).encode(), stored  # escaped to ASCII, since file names may be invalid Unicode
 
 
 def _stored_tables(evaluation: Evaluation) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -277,7 +293,7 @@ def _stored_tables(evaluation: Evaluation) -> tuple[dict[str, Any], dict[str, An
 
 
 def _stored_kept(kept: Kept) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the words and columns of what stands for the tables."""
+    """Return the words and columns of a result without tables."""
     arrays: dict[str, Any] = {f"sums.{name}": kept.sums[name] for name in (*SUMMED, *COUNTED)}
     types: dict[str, str] = {}
     if kept.boxes is not None:
@@ -298,7 +314,7 @@ def _stored_kept(kept: Kept) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _evaluation(words: dict[str, Any], arrays: Arrays, words_file: str, columns_file: str) -> Evaluation:
-    """Return the evaluation that words and columns make, which must be possible."""
+    """Return the evaluation with these words and columns, checked for consistency."""
     tables = _tables_from if words["keep"] == "all" else _kept_from
     evaluation = Evaluation(
         convention=_convention_of(words, words_file),
@@ -315,7 +331,7 @@ def _evaluation(words: dict[str, Any], arrays: Arrays, words_file: str, columns_
 
 
 def _tables_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str) -> dict[str, Any]:
-    """Return the data set and the tables of results; a row of -1 stands for an unknown image."""
+    """Return the dataset and tables of a result; unknown image ids become row -1, which a check rejects."""
     checks = StorageChecks(file)
     checks.check_images(arrays)
     if words["label_probs"]:
@@ -336,7 +352,7 @@ def _tables_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: s
 
 
 def _kept_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str) -> dict[str, Any]:
-    """Return the data set and what stands for the tables."""
+    """Return the dataset and reduced data of a result without tables."""
     dataset = _dataset_of(words, arrays, file)
     sums = {name: arrays[f"sums.{name}"] for name in (*SUMMED, *COUNTED)}
     for name, values in sums.items():
@@ -395,11 +411,11 @@ def _totals_from(words: dict[str, Any], classes: int, file: str) -> dict[str, An
             "curve": Curve(row(sums, 2, at_levels(exact)), row(counts, 2, at_levels(count)), count(objects)),
         }
     except (ValueError, TypeError, KeyError):
-        _fail("expected sums and counts of everything, of classes, of sizes and of thresholds", file, "totals")
+        _fail("expected sums and counts: overall, of classes, of sizes and of thresholds", file, "totals")
 
 
 def _dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
-    """Return the data set that words and columns describe; file names where they were kept."""
+    """Return the dataset of words and columns, with file names if they were kept."""
     own = words["dataset"]
     kinds = {"category_ids": list, "rules": str, "source": str}
     fine = own.keys() == kinds.keys() and all(type(own[name]) is kind for name, kind in kinds.items())
@@ -419,45 +435,45 @@ def _dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
 
 
 def canonical(words: dict[str, Any]) -> bytes:
-    """Return the words but their digest, as bytes that do not depend on white space or on the order of keys."""
-    said = {name: value for name, value in words.items() if name != "digest"}
-    return json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    """Return the words except their digest, as bytes independent of white space and key order."""
+    hashed = {name: value for name, value in words.items() if name != "digest"}
+    return json.dumps(hashed, sort_keys=True, separators=(",", ":")).encode()
 
 
 def read_words_of(folder: Path) -> bytes:
-    """Return the words of a folder as they are."""
+    """Return the content of a folder's JSON file."""
     path = folder / WORDS
-    if not os.path.isfile(path):  # which unlike pathlib's, before Python 3.14, raises for no name
+    if not os.path.isfile(path):  # unlike Path.is_file, which raises for invalid names before Python 3.14
         problem = f"holds no {WORDS}" if os.path.exists(folder) else "no such folder"
         raise InputError(problem, file=str(folder), remedy=_REMEDY)
     return read_regular(path, most=MAX_WORDS, remedy=_REMEDY)
 
 
 def words_from(data: bytes, file: str) -> dict[str, Any]:
-    """Return words of the format that is read, whatever was kept."""
+    """Return words of the supported format version."""
     try:
         words = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         words = None
     if not isinstance(words, dict) or "format" not in words:
-        raise InputError("expected the words of an evaluation in JSON", file=file, remedy=_REMEDY)
+        raise InputError("expected an evaluation in JSON", file=file, remedy=_REMEDY)
     number = words["format"]
     if type(number) is not int or number != FORMAT:
         newer = type(number) is int and number > FORMAT
         raise InputError(
-            f"is of format {number if isinstance(number, int) else 'something else'}, this probox reads {FORMAT}",
+            f"expected format {FORMAT}, but got {number if isinstance(number, int) else 'something else'}",
             file=file,
-            remedy="use a newer probox, or evaluate anew" if newer else "evaluate anew",
+            remedy="use a newer probox, or evaluate again" if newer else "evaluate again",
         )
     return words
 
 
 def _check_words(words: dict[str, Any], expected: Mapping[str, type], file: str) -> None:
-    """Raise unless there are just these words, each of its type, and the measures are known."""
+    """Raise unless the words have exactly the expected keys and types, and known metrics."""
     if words.keys() != expected.keys():
         name = min(words.keys() ^ expected.keys())
-        problem = f"expected a key {name!r}" if name in expected else f"does not know the key {name[:80]!r}"
-        raise InputError(problem, file=file, remedy="evaluate anew")
+        problem = f"expected a key {name!r}" if name in expected else f"unknown key {name[:80]!r}"
+        raise InputError(problem, file=file, remedy="evaluate again")
     for name, kind in expected.items():
         value = words[name]
         texts = value if isinstance(value, list) and name not in ("notes", "warnings") else []
@@ -465,29 +481,29 @@ def _check_words(words: dict[str, Any], expected: Mapping[str, type], file: str)
             _fail(f"expected {_KINDS[kind]}", file, name)
         longest = max(map(len, [value] if kind is str else texts), default=0)
         if longest > LONGEST_TEXT:
-            _fail(f"expected texts of at most {LONGEST_TEXT:,} characters, but got one of {longest:,}", file, name)
+            _fail(f"expected texts of at most {LONGEST_TEXT:,} characters, but got {longest:,}", file, name)
     known = measure_names()
     if words["measures"] != [name for name in known if name in words["measures"]] or not words["measures"]:
         _fail(f"expected some of {', '.join(known)}", file, "measures")
 
 
 def _part_of(words: dict[str, Any], file: str) -> Part | None:
-    """Return of what it is a part; None where it is a whole."""
+    """Return the part; None for a whole result."""
     with _problems_of(file, "part"):
         return Part.from_dict(words["part"]) if words["part"] else None
 
 
 def _choice_of(words: dict[str, Any], images: int, file: str) -> ThresholdChoice | None:
-    """Return the label thresholds that were chosen; None unless the convention leaves it to choose them."""
+    """Return the chosen label thresholds; None unless the convention has threshold ``"auto"``."""
     chosen = words["threshold_choice"]
     if (words["convention"].get("label_threshold") == "auto") != bool(chosen):
-        _fail("expected one for label_threshold `auto` alone", file, "threshold_choice")
+        _fail("expected thresholds if and only if label_threshold is `auto`", file, "threshold_choice")
     with _problems_of(file, "threshold_choice"):
         return ThresholdChoice.from_words(chosen, images) if chosen else None
 
 
 def _convention_of(words: dict[str, Any], file: str) -> Convention:
-    """Return the convention, every field of which must be there."""
+    """Return the convention, which must have every field."""
     given = words["convention"]
     for field in dataclasses.fields(Convention):
         if field.name not in given:
@@ -498,14 +514,14 @@ def _convention_of(words: dict[str, Any], file: str) -> Convention:
 
 @contextmanager
 def _problems_of(file: str, entry: str, *, remedies: bool = False) -> Iterator[None]:
-    """Say of problems where they are; their own `remedies` are for those who give the entry themselves."""
+    """Add file and entry to errors; `remedies` keeps remedies, which otherwise address users who pass the entry."""
     try:
         yield
     except InputError as error:
-        remedy = (error.remedy if remedies else None) or "evaluate anew"
+        remedy = (error.remedy if remedies else None) or "evaluate again"
         entry = error.entry or entry
         raise InputError(error.problem, file=file, image=error.image, entry=entry, remedy=remedy) from None
 
 
 def _fail(problem: str, file: str, entry: str) -> NoReturn:
-    raise InputError(problem, file=file, entry=entry, remedy="evaluate anew")
+    raise InputError(problem, file=file, entry=entry, remedy="evaluate again")

@@ -1,4 +1,4 @@
-"""Whether a stored evaluation is one: rows exist, numbers are possible, matches follow from the pairs."""
+"""Consistency of a stored evaluation: rows exist, numbers are valid, matches follow from the pairs."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from probox.tables.row_problems import FARTHEST, ROUNDING
 
 LAST_CHARACTER = 0x10FFFF
 ROUNDED = 1e-9
-"""How far, as a share, pPDQ may be from what spatial and label quality make: libraries round powers differently."""
+"""Relative tolerance between pPDQ and the product of spatial and label quality: libraries round powers differently."""
 ROUNDED_OFF = 2.0**-537
-"""How far it may be besides: it is the root of a product, of which digits are lost where that is hardly above 0."""
+"""Absolute tolerance: pPDQ is the root of a product, which loses digits near the smallest positive float."""
 
 
 class StorageChecks:
-    """Checks of the columns of a file, each of which must be fine in every row; whatever is not is an `InputError`."""
+    """Checks of the columns of a file; any invalid row raises `InputError`."""
 
     def __init__(self, file: str) -> None:
         self.file = file
 
     def fail(self, problem: str, entry: str) -> NoReturn:
-        """Raise: the file is to blame."""
-        raise InputError(problem, file=self.file, entry=entry, remedy="evaluate anew")
+        """Raise with the name of the file."""
+        raise InputError(problem, file=self.file, entry=entry, remedy="evaluate again")
 
     def require(self, fine: Bools, column: str, problem: str) -> None:
-        """Raise for the first row that is not fine; a row of several numbers is fine if all of them are."""
+        """Raise for the first invalid row; all numbers of a row must be valid."""
         if not fine.all():
             rows = fine.all(axis=tuple(range(1, fine.ndim)))
             self.fail(problem, f"{column}[{int(np.flatnonzero(~rows)[0])}]")
 
     def check_images(self, arrays: Arrays) -> None:
-        """Raise unless the arrays of images could be those of a data set."""
+        """Raise for invalid file names of images."""
         names = arrays["images.file_name"]
         characters = names.view(np.uint32).reshape(len(names), names.dtype.itemsize // 4)
         self.require(characters <= LAST_CHARACTER, "images.file_name", "expected text")
 
     def check_labels(self, arrays: Arrays, classes: int) -> None:
-        """Raise unless the arrays of label probabilities could be those of detections."""
+        """Raise for invalid label probabilities."""
         counts, class_index, probability = (arrays[name] for name in LABELS)
         self.require((counts >= 0) & (counts <= classes), "labels.count", "expected at most one probability per class")
         if int(counts.sum()) != len(class_index):
@@ -60,7 +60,7 @@ class StorageChecks:
         self.require(fine, "labels.probability", "expected a probability above 0")
 
     def check_boxes(self, boxes: BoxColumns, classes: int) -> None:
-        """Raise unless columns could be those of boxes: everything that is pointed at is there."""
+        """Raise for invalid box columns, such as references to missing rows."""
 
         def require(fine: Any, entry: str, problem: str) -> None:
             if not fine:
@@ -72,7 +72,7 @@ class StorageChecks:
         for name, rows in (("counts", boxes.scores), ("object_counts", boxes.object_labels)):
             values = getattr(boxes, name)
             fine = (values >= 0).all() and int(values.sum(dtype=np.int64)) == len(rows)
-            require(fine, name, "expected as many as there are")
+            require(fine, name, "expected as many as there are rows")
         for name in ("labels", "object_labels"):
             require(below(getattr(boxes, name), classes), name, "no such class")
         outcomes = boxes.outcomes
@@ -80,7 +80,7 @@ class StorageChecks:
         require(np.isfinite(boxes.scores).all(), "scores", "expected finite numbers")
         right = boxes.patterns[:, : len(SIZES)] & ~boxes.patterns[:, len(SIZES) :]
         kept = ((right & 1) == 1).any(axis=1)
-        require(int(kept[outcomes].sum()) == len(boxes.overlaps), "overlaps", "expected one of each that is right")
+        require(int(kept[outcomes].sum()) == len(boxes.overlaps), "overlaps", "expected one per right detection")
         for name in ("overlaps", "odd_overlaps"):
             values = getattr(boxes, name)
             require((np.isnan(values) | ((values >= 0) & (values <= 1 + 1e-3))).all(), name, "expected 0 to 1")
@@ -93,7 +93,7 @@ class StorageChecks:
         require(inside and (boxes.odd_sizes < len(SIZES)).all(), "odd_rows", "no such detection")
 
     def check_evaluation(self, evaluation: Evaluation) -> None:
-        """Raise unless the tables could be those of an evaluation."""
+        """Raise for invalid tables of an evaluation."""
         self._check_objects(evaluation)
         self._check_masks(evaluation)
         self._check_detections(evaluation)
@@ -143,7 +143,7 @@ class StorageChecks:
         self.require(np.abs(found.covariances) <= FARTHEST**2, "detections.covariances", "expected finite numbers")
 
     def _check_corners(self, boxes: Floats, extents: Floats, table: str) -> None:
-        """Raise for corners and extents that no table of objects or detections could have."""
+        """Raise for invalid corners and extents of objects or detections."""
         self.require(np.abs(boxes) <= FARTHEST, f"{table}.box", "expected finite corners")
         self.require(boxes[:, :2] <= boxes[:, 2:], f"{table}.box", "expected x1 <= x2 and y1 <= y2")
         fine = (extents >= 0) & (extents <= 2 * FARTHEST + 2)
@@ -167,13 +167,13 @@ class StorageChecks:
             self.require((values >= 0) & (values <= 1), f"pairs.{name}", "expected a quality between 0 and 1")
         overall, weight = pairs.quality("pPDQ"), evaluation.convention.label_weight
         fine = overall > evaluation.convention.min_quality
-        self.require(fine, "pairs.pPDQ", "expected a quality above the convention's")
+        self.require(fine, "pairs.pPDQ", "expected a quality above the convention's minimum")
         product = pairs.quality("spatial") ** (1.0 - weight) * pairs.quality("label") ** weight
         close = np.abs(overall - product) <= ROUNDED * product + ROUNDED_OFF
-        self.require(close, "pairs.pPDQ", "expected what spatial and label quality make")
+        self.require(close, "pairs.pPDQ", "expected the product of spatial and label quality")
 
     def _check_matches(self, evaluation: Evaluation) -> None:
-        """Raise unless verdicts, partners and qualities are those that the pairs make."""
+        """Raise unless outcomes, partners and qualities follow from the pairs."""
         if not evaluation.has_pairs:
             if len(evaluation.pairs):
                 self.fail("expected no pairs where PDQ was not measured", "pairs")
@@ -194,11 +194,11 @@ def _matches_of(table: JudgedTable) -> dict[str, npt.NDArray[Any]]:
 
 
 def _is_blank(table: JudgedTable) -> bool:
-    """Return whether nobody was matched with anybody, as it is where PDQ was not measured."""
+    """Return whether no row is matched, as in results without PDQ."""
     nothing = not table.verdicts.any() and bool((table.partners == -1).all())
     return nothing and bool(np.isnan(table.qualities).all())
 
 
 def _after_start(flags: npt.NDArray[Any]) -> Bools:
-    """Return what holds for each row but the first, with the first one added."""
+    """Return flags of the differences between rows, with True for the first row added."""
     return np.concatenate([np.ones(1, bool), flags])

@@ -1,4 +1,4 @@
-"""Results as text and HTML: the paper's Table 1, and names that tell results apart."""
+"""Results as text and HTML: tables of metrics, and distinct names of results."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Row = tuple[str, Mapping[str, float]]
 """A name and a summary."""
 
 Limits = Mapping[str, tuple[float, float]]
-"""Where each number's interval begins and ends, by the keys of columns."""
+"""Confidence limits by column key."""
 
 _NO_LIMITS = (math.nan, math.nan)
 
 
 def shown_columns(rows: Sequence[Row]) -> list[Column]:
-    """Return the columns of tables that every summary has."""
+    """Return the table columns that every summary has."""
     return [column for column in table_columns() if all(column.key in summary for _, summary in rows)]
 
 
 def columns_at(rows: Sequence[Row], threshold: str | None) -> list[Column]:
-    """Return the columns of `shown_columns`; that of mAP names the label threshold, if detections were left out by one.
+    """Return the columns of `shown_columns`; the heading of mAP contains the label threshold, if there is one.
 
     >>> [column.heading for column in columns_at([("", {"mAP": 0.5, "PDQ": 0.5})], "0.5")]
     ['mAP, scores > 0.5', 'PDQ']
@@ -49,7 +49,7 @@ def columns_at(rows: Sequence[Row], threshold: str | None) -> list[Column]:
 
 
 def threshold_words(convention: Convention) -> str | None:
-    """Return the label threshold that detections of all metrics are above, as headings have it; None without one."""
+    """Return the label threshold of all metrics as in headings; None without one."""
     return None if convention.fixed_threshold is None else f"{convention.fixed_threshold:g}"
 
 
@@ -63,14 +63,14 @@ def heading_of(column: Column) -> str:
 
 
 def direction_of(column: Column) -> str:
-    """Return which of the numbers that tables show are better: higher or lower ones, or those near an ideal."""
+    """Return the better direction of a shown number: higher, lower, or near an ideal."""
     if column.ideal is not None:
         return f"near {column.scale * column.ideal:g}"
     return {"high": "higher", "low": "lower", None: "-"}[column.shown_better]
 
 
 def list_directions(columns: Sequence[Column]) -> str:
-    """Return which columns are better when lower or near an ideal, for a line under a table; nothing if none is.
+    """Return the columns for which lower is better or which have an ideal, for a line under a table; empty without any.
 
     >>> columns = [Column(key="PDQ"), Column(key="FP", better="low"), Column(key="NEES", unit="plain", ideal=4)]
     >>> list_directions(columns)
@@ -88,9 +88,9 @@ def list_directions(columns: Sequence[Column]) -> str:
 
 
 def format_value(column: Column, value: float, digits: int | None = None) -> str:
-    """Return a number as the table shows it: counts as they are, qualities in per cent, a missing one as a dash.
+    """Return a number as in tables: counts unscaled, qualities in per cent, NaN as a dash.
 
-    It has so many decimals; by default those of its unit.
+    The number of decimals is `digits`, by default that of the column.
     """
     if math.isnan(value):
         return "-"
@@ -101,7 +101,7 @@ def format_value(column: Column, value: float, digits: int | None = None) -> str
 
 
 def format_limits(column: Column, low: float, high: float) -> str:
-    """Return an interval as the table shows it; nothing if there is none.
+    """Return an interval as in tables; empty if undefined.
 
     >>> format_limits(Column(key="PDQ"), 0.0912, 0.108), format_limits(Column(key="moLRP", complement=True), 0.2, 0.3)
     ('[9.12, 10.80]', '[70.0, 80.0]')
@@ -114,9 +114,9 @@ def format_limits(column: Column, low: float, high: float) -> str:
 
 
 def limit_digits(column: Column, low: float, high: float) -> int:
-    """Return how many decimals a number with this interval has: half its width has two significant digits.
+    """Return the number of decimals for a number with this interval: half its width has two significant digits.
 
-    Where there is no interval, or one of no width, it is as many as without; more than two further ones are rounding.
+    It is the column's own number without an interval or with one of width 0, and at most two more.
 
     >>> [limit_digits(Column(key="PDQ"), 0.523, high) for high in (0.631, 0.535, 0.5231, 0.523)]
     [1, 2, 4, 2]
@@ -132,15 +132,15 @@ def _round_value(value: float, digits: int) -> str:
 
 
 def best_cells(rows: Sequence[Row], limits: Sequence[Limits] | None = None) -> set[tuple[int, str]]:
-    """Return row number and key of the best value of each column, of all of them among equals.
+    """Return row number and key of the best value of each column, or of all equally good ones.
 
-    With a single row nothing is best.
+    A single row has no best values.
     """
     best: set[tuple[int, str]] = set()
     if len(rows) < 2:
         return best
     for column in shown_columns(rows):
-        # Values that look alike are alike: the table is read as it is printed.
+        # Values that print alike count as equal.
         digits = min(_digits(column, own) for own in limits or [{}])
         shown = {
             number: round(column.scale * column.shown(summary), digits)
@@ -164,27 +164,27 @@ def format_table(
     by_metric: bool | None = None,
     threshold: str | None = None,
 ) -> str:
-    """Return the paper's Table 1 for any number of detectors, the best values marked.
+    """Return the table of metrics for any number of results, with the best values marked.
 
     Parameters
     ----------
     rows : sequence of (name, summary)
-        What `Evaluation.summary` returns, with a name each. Without names the first column is left out.
+        Names and output of `Evaluation.summary`. Without names, there is no first column.
     style : {"text", "markdown", "latex", "csv"}
-        Best values carry ``*``, ``**...**`` or ``\\textbf``; CSV has fractions in full and no marks.
+        Best values carry ``*``, ``**...**`` or ``\\textbf``; CSV has fractions in full precision and no marks.
     heading : str
-        Over the names.
+        Heading of the names.
     limits : sequence of limits, optional
-        The intervals of each row: in text under the numbers, in CSV in columns of their own, else behind them.
+        Confidence limits of each row: in text under the numbers, in CSV in separate columns, else after the numbers.
     mark_best : bool
-        Mark the best values; not where rows are classes, say, of which none is to win.
+        Mark the best values. Disable it for rows that do not compete, such as classes.
     width : int, optional
-        Of text: how many letters a line may have. A wider table is broken into blocks of columns. Default: no limit.
+        Maximum line length of text. A wider table is broken into blocks of columns. Default: no limit.
     by_metric : bool, optional
-        One row per metric, with its unit and direction, in place of one per name; CSV always has one per name. Default:
-        if there are metrics beyond the standard ones, or if text of this width has fewer blocks that way.
+        One row per metric, with unit and direction, instead of one per name; CSV always has one per name. Default: if
+        there are metrics beyond the standard ones, or if text of this width then has fewer blocks.
     threshold : str, optional
-        The label threshold that all detections are above, which the heading of mAP names.
+        Label threshold of all detections, shown in the heading of mAP.
 
     Examples
     --------
@@ -218,12 +218,12 @@ def format_table(
 
 
 def goes_by_metric(columns: Sequence[Column]) -> bool:
-    """Return whether tables of these columns have one row per metric: some are beyond the standard ones."""
+    """Return whether tables of these columns have one row per metric, as for metrics beyond the standard ones."""
     return not {column.key for column in columns} <= standard_columns()
 
 
 _Cell = tuple[str, str, str]
-"""A number, its interval if there is one, and the mark of the best."""
+"""A number, its interval if any, and the mark of the best."""
 
 
 def _cell(column: Column, summary: Mapping[str, float], limits: Limits, best: bool, style: str) -> _Cell:
@@ -288,9 +288,9 @@ def summary_text(
     against: str | None = None,
     width: int | None = None,
 ) -> str:
-    """Return the table as text with a line on how to read it.
+    """Return the table as text, with a line of explanations.
 
-    `against` is what results were scored against, `width` is that of `format_table`.
+    `against` is `Evaluation.scored_against`, `width` as for `format_table`.
     """
     columns = shown_columns(rows)
     directions = "" if goes_by_metric(columns) else list_directions(columns)
@@ -300,12 +300,12 @@ def summary_text(
 
 
 def measured_words(convention: Convention, against: str | None) -> str:
-    """Return by which convention results were measured, and against what they were scored."""
+    """Return a description of the convention and of the scored regions."""
     return f"convention: {convention.describe()}" + (f"; scored against {against}" if against else "")
 
 
 def escape(name: str, style: str) -> str:
-    """Return a name that means itself in the table's language."""
+    """Return a name with the special characters of the style escaped."""
     if style == "markdown":
         return "".join(f"\\{c}" if c in "\\|*_`[]<>" else c for c in name)
     if style == "latex":
@@ -315,14 +315,14 @@ def escape(name: str, style: str) -> str:
 
 
 def unit_of(column: Column) -> str:
-    """Return the unit of a column as headings have it: ``[px]``, or nothing."""
+    """Return the unit of a column as in headings: ``[px]``, or nothing."""
     return f"[{column.shown_unit}]" if column.shown_unit else ""
 
 
 def render_table(
     cells: list[list[str]], names: int, style: str, width: int | None = None, units: list[str] | None = None
 ) -> str:
-    """Return headings and rows as a table of a style; `names` columns stand to the left."""
+    """Return headings and rows as a table of a style; the first `names` columns are left-aligned."""
     if style == "text":
         return grid(cells, width=width, names=names, units=units)
     header, *lines = cells
@@ -350,13 +350,13 @@ def _csv(rows: Sequence[Row], columns: list[Column], heading: str, limits: Seque
 
 
 def _plain(column: Column | None, value: float) -> object:
-    """Return a number as programs read it; counts are whole, the ends of their intervals need not be."""
+    """Return a number for CSV; counts are integers, except the limits of their intervals."""
     is_count = column is not None and column.unit == "count" and not math.isnan(value)
     return int(value) if is_count else float(value)
 
 
 def evaluation_html(evaluation: Evaluation) -> str:
-    """Return the numbers, what made them, how much was scored, and what is odd or worth knowing; all of it escaped."""
+    """Return metrics, convention, counts, warnings and notes as HTML; all text is escaped."""
     summary = evaluation.summary()
     columns = columns_at([("", summary)], threshold_words(evaluation.convention))
     values = [format_value(column, column.shown(summary)) for column in columns]
@@ -384,9 +384,9 @@ def evaluation_html(evaluation: Evaluation) -> str:
 
 
 def label_results(results: Mapping[str, Evaluation]) -> dict[str, Evaluation]:
-    """Return the results under names that say in what they differ: convention, label threshold, measures, images.
+    """Return the results under names with their differences: convention, label threshold, metrics, images.
 
-    Names stay as they are where nothing differs.
+    Without differences, names do not change.
 
     >>> import probox
     >>> from probox.demo import make_demo
@@ -395,12 +395,12 @@ def label_results(results: Mapping[str, Evaluation]) -> dict[str, Evaluation]:
     >>> list(label_results({"ssd": result, "ssd-2": result.at_threshold(0.5)}))
     ['ssd (all labels)', 'ssd-2 (> 0.5)']
     """
-    everyone = list(results.values())
-    words: list[list[str]] = [[] for _ in everyone]
+    given = list(results.values())
+    words: list[list[str]] = [[] for _ in given]
     for about in (_conventions, _thresholds, _measures, _images):
-        said = about(everyone)
-        if len(set(said)) > 1:
-            for own, text in zip(words, said, strict=True):
+        texts = about(given)
+        if len(set(texts)) > 1:
+            for own, text in zip(words, texts, strict=True):
                 own.append(text)
     return {
         f"{name} ({', '.join(own)})" if own else name: result
@@ -426,11 +426,11 @@ def _measures(results: list[Evaluation]) -> list[str]:
 
 
 def _images(results: list[Evaluation]) -> list[str]:
-    """Return how many images each has; where equally many are not the same, also from which to which."""
+    """Return the number of images of each result, and the range of ids where equal numbers hide different images."""
     ids = [result.dataset.image_ids for result in results]
-    said = [f"{len(own):,} images" for own in ids]
+    texts = [f"{len(own):,} images" for own in ids]
     for n, own in enumerate(ids):
         alike = [other for m, other in enumerate(ids) if len(other) == len(own) and m != n]
         if len(own) and any(not np.array_equal(own, other) for other in alike):
-            said[n] += f" from {own[0]} to {own[-1]}"
-    return said
+            texts[n] += f" from {own[0]} to {own[-1]}"
+    return texts

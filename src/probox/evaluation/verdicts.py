@@ -1,4 +1,4 @@
-"""Who matched whom, what that makes of every object and detection, and which detections take part in each image."""
+"""Matches and outcomes of objects and detections, and label thresholds per image."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdic
 Columns = dict[str, npt.NDArray[Any]]
 
 _NONE = -1.0
-"""The threshold of images whose detections all take part: confidences are at least 0."""
+"""Threshold of folds without one: all confidences are at least 0."""
 
 
 def judge(
     objects: ObjectTable, detections: DetectionTable, pairs: PairTable, convention: Convention
 ) -> tuple[ObjectTable, DetectionTable]:
-    """Return both tables with partners, verdicts and qualities that follow from the pairs."""
+    """Return both tables with the partners, outcomes and qualities that follow from the pairs."""
     there, found = matched_columns(objects.ignored, detections.image_rows, pairs, convention.assignment)
     return objects.replace(**there), detections.replace(**found)
 
@@ -32,18 +32,18 @@ def judge(
 def matched_columns(
     ignored: npt.NDArray[np.bool_], image_rows: npt.NDArray[np.int64], pairs: PairTable, how: str
 ) -> tuple[Columns, Columns]:
-    """Return the columns about matches of the tables of objects and of detections.
+    """Return the match columns of objects and of detections.
 
     Parameters
     ----------
     ignored : (N,) bool
-        Which objects PDQ passes over.
+        Objects that PDQ ignores.
     image_rows : (M,) int64
-        The image of each detection.
+        Image row of each detection.
     pairs : PairTable
-        Who could be matched with whom.
+        Possible matches.
     how : {"optimal", "greedy"}
-        How matches are chosen.
+        Matching algorithm.
     """
     found, there = _core.judge_matches(
         matched=assign(image_rows[pairs.detections], pairs, how),
@@ -68,11 +68,11 @@ class ThresholdChoice:
     Parameters
     ----------
     thresholds : tuple of float or None
-        Of each fold; None: all detections take part.
+        Threshold of each fold; None for all detections.
     folds : (images,) int64
-        The fold of each image row.
+        Fold of each image row.
     on_all : float or None
-        Chosen on all images: the one to use for new images.
+        Threshold chosen on all images, to use for new images.
 
     Examples
     --------
@@ -86,27 +86,27 @@ class ThresholdChoice:
     on_all: float | None
 
     def keeps(self, confidences: npt.NDArray[np.float32], image_rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which detections take part: those whose confidence is greater than the threshold of their image."""
+        """Return the detections with a confidence above the threshold of their image."""
         levels = np.array([_NONE if t is None else t for t in self.thresholds], np.float32)
         return np.asarray(confidences > levels[self.folds][image_rows])
 
     def take(self, rows: npt.NDArray[np.int64]) -> ThresholdChoice:
-        """Return the choice for some of the images."""
+        """Return the choice for some images."""
         return dataclasses.replace(self, folds=self.folds[rows])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return a dictionary for JSON."""
         images = np.bincount(self.folds, minlength=len(self.thresholds)).tolist()
         folds = [{"threshold": t, "images": n} for t, n in zip(self.thresholds, images, strict=True)]
         return {"method": "cross-fitting over images", "folds": folds, "chosen_on_all_images": self.on_all}
 
     def to_words(self) -> dict[str, Any]:
-        """Return what `from_words` needs."""
+        """Return the input of `from_words`."""
         return {"thresholds": list(self.thresholds), "folds": self.folds.tolist(), "on_all": self.on_all}
 
     @classmethod
     def from_words(cls, words: dict[str, Any], images: int) -> ThresholdChoice:
-        """Return what `to_words` described, for so many images; raise if it cannot be one."""
+        """Return the choice that `to_words` described; raise if it is invalid or has another number of images."""
         if words.keys() != {"thresholds", "folds", "on_all"}:
             raise InputError("expected thresholds, folds and on_all")
         thresholds, folds = words["thresholds"], words["folds"]
@@ -122,14 +122,14 @@ class ThresholdChoice:
         folds = ", ".join(map(_written, self.thresholds))
         return (
             f"label threshold of PDQ chosen by cross-fitting over {len(self.thresholds)} folds of images: {folds}; "
-            f"for new images use {_written(self.on_all)}, chosen on all images; other metrics are of all detections"
+            f"for new images use {_written(self.on_all)}, chosen on all images; other metrics use all detections"
         )
 
 
 def join_choices(
     choices: Sequence[ThresholdChoice | None], images: Sequence[int], order: npt.NDArray[np.int64]
 ) -> ThresholdChoice | None:
-    """Return the choices of several evaluations as one, whose image rows are put in `order`; None if none has one."""
+    """Return the merged choice of several evaluations, with image rows in `order`; None if none has a choice."""
     if all(choice is None for choice in choices):
         return None
     given = [

@@ -50,7 +50,7 @@ def test_no_archives(tmp_path: Path, evaluation: Evaluation, content: bytes) -> 
 def test_a_missing_archive(tmp_path: Path, evaluation: Evaluation) -> None:
     evaluation.save(tmp_path)
     (tmp_path / COLUMNS).unlink()
-    assert "no such file; evaluate anew" in refused(tmp_path)
+    assert "no such file; evaluate again" in refused(tmp_path)
 
 
 def test_members_that_are_not_needed_are_not_read(tmp_path: Path, evaluation: Evaluation) -> None:
@@ -102,7 +102,7 @@ def test_pipes_are_not_waited_for(tmp_path: Path, evaluation: Evaluation, name: 
     script = "import sys; from probox import Evaluation; Evaluation.load(sys.argv[1])"
     out = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, timeout=60)
     assert b"InputError" in out.stderr
-    message = f"holds no {WORDS}" if name == WORDS else "expected a file, but this is a pipe; evaluate anew"
+    message = f"holds no {WORDS}" if name == WORDS else "expected a file, but this is a pipe; evaluate again"
     assert message.encode() in out.stderr
 
 
@@ -111,10 +111,10 @@ def test_devices_and_folders(tmp_path: Path, evaluation: Evaluation) -> None:
     evaluation.save(tmp_path)
     (tmp_path / COLUMNS).unlink()
     (tmp_path / COLUMNS).symlink_to("/dev/zero")
-    assert "expected a file, but this is a device; evaluate anew" in refused(tmp_path)
+    assert "expected a file, but this is a device; evaluate again" in refused(tmp_path)
     (tmp_path / COLUMNS).unlink()
     (tmp_path / COLUMNS).mkdir()
-    assert "expected a file, but this is a folder; evaluate anew" in refused(tmp_path)
+    assert "expected a file, but this is a folder; evaluate again" in refused(tmp_path)
 
 
 def test_no_folder(tmp_path: Path) -> None:

@@ -197,9 +197,7 @@ def test_the_words_of_one_with_the_columns_of_another(tmp_path: Path, evaluation
     evaluation.save(tmp_path / "a")
     evaluation.at_threshold(0.65).save(tmp_path / "b")
     (tmp_path / "a" / WORDS).write_bytes((tmp_path / "b" / WORDS).read_bytes())
-    assert f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since; evaluate anew" in refused(
-        tmp_path / "a"
-    )
+    assert f"{WORDS} and {COLUMNS} do not belong together, or were modified; evaluate again" in refused(tmp_path / "a")
 
 
 KILLED = """
@@ -223,7 +221,7 @@ def test_a_run_that_is_killed_between_two_files(tmp_path: Path, evaluation: Eval
     evaluation.save(tmp_path)
     killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=60, cwd=tmp_path)
     assert killed.returncode == 9
-    assert "are not of one evaluation" in refused(tmp_path)
+    assert "do not belong together" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +237,7 @@ def test_a_run_that_is_killed_between_two_files(tmp_path: Path, evaluation: Eval
 def test_words_that_were_changed(tmp_path: Path, evaluation: Evaluation, change: Callable[[Any], Any]) -> None:
     evaluation.save(tmp_path)
     (tmp_path / WORDS).write_text(json.dumps(change(json.loads((tmp_path / WORDS).read_text()))))
-    assert "are not of one evaluation, or were changed since" in refused(tmp_path)
+    assert "do not belong together, or were modified" in refused(tmp_path)
 
 
 def test_words_that_were_only_laid_out_anew(tmp_path: Path, evaluation: Evaluation) -> None:
