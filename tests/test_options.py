@@ -142,7 +142,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "two starts": ({"preset": "paper", "convention": "paper"}, "expected `preset` or `convention`, but got both"),
     "off by None": (
         {"convention": Convention(label_threshold=0.5), "label_threshold": None},
-        "label_threshold=None does not take away the convention's label_threshold of 0.5",
+        "label_threshold=None does not remove the convention's label_threshold of 0.5",
     ),
     "a preset that is none": (
         {"preset": "papre"},

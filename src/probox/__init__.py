@@ -1,4 +1,4 @@
-"""probox measures, makes and shows probabilistic object detections.
+"""probox evaluates, creates and plots probabilistic object detections.
 
 >>> import probox
 >>> truth = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
@@ -16,10 +16,10 @@ import os.path
 
 import lazy_loader
 
-# Names and subpackages are imported on first use, so that `probox --help` does not wait for NumPy. `__init__.pyi` lists
-# them, for type checkers too.
+# Names and subpackages are imported on first use, so that `probox --help` does not import NumPy. `__init__.pyi` lists
+# them, also for type checkers.
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
-# `from probox import *` leaves out modules: `probox.torch` would hide torch.
+# `from probox import *` excludes modules: `probox.torch` would hide torch.
 _HERE = os.path.dirname(__file__)
 __all__ = [
     name

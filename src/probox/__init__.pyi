@@ -1,4 +1,4 @@
-"""Public names of probox, and where they are defined."""
+"""Public names of probox and their modules."""
 # ruff: noqa: I001  (one import for each module)
 
 from . import (

@@ -1,8 +1,7 @@
-"""Every constant and choice that decides a number, as one frozen record.
+"""Constants and choices that define PDQ, as one frozen record.
 
-The paper gives equations; an evaluator must also choose a region of interest, a cut for small
-probabilities, what counts as zero. `Convention` holds all of it, and every result carries the
-convention that made it.
+The paper gives equations. An implementation also chooses a region of interest, a cut-off for small probabilities, and
+values that count as zero. `Convention` holds all of these, and every result stores its convention.
 """
 
 from __future__ import annotations
@@ -28,65 +27,66 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "background": get_args(Background),
     "clip": get_args(Clip),
 }
-"""The fields that are one of a few words, and these words."""
+"""Fields with a fixed set of values, and these values."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Convention:
-    """What turns the paper's equations into one number.
+    """Constants and choices of an evaluation.
 
-    Use `Convention.preset` to get a named one, with changes:
-
-    >>> Convention.preset("reference", label_threshold=0.5).label_threshold
-    0.5
+    `Convention.preset` returns a named one, optionally changed.
 
     Parameters
     ----------
     name : str
-        The preset it started from: ``reference`` (the published numbers), ``paper`` (the equations
-        alone) or ``challenge`` (``reference`` with the robotic vision challenge's denominator).
+        The preset it is based on: ``reference`` (the published numbers), ``paper`` (only the equations) or
+        ``challenge`` (``reference`` with the robotic vision challenge's denominator).
     epsilon : float
-        Added to every probability before its logarithm.
+        Added to every probability before the logarithm.
     region_of_interest : bool
         Approximate each corner's cumulative distribution outside a region of interest around its mean.
     rough_sigmas, mahalanobis, min_determinant : float
-        That region: within `rough_sigmas` standard deviations per axis and, where the covariance's
-        determinant is at least `min_determinant`, the bounding box of the lattice points within the
-        `mahalanobis` distance.
+        The region of interest: within `rough_sigmas` standard deviations per axis and, if the covariance's determinant
+        is at least `min_determinant`, the bounding box of the lattice points within the `mahalanobis` distance.
     min_probability : float
         Probabilities below this become 0, in each corner's map and in their product.
     single_precision : bool
         Round each corner's map and their product to float32.
     snap_zero, snap_one : float
-        Spatial, foreground and background qualities at most `snap_zero` become 0, those within
-        `snap_one` of 1 become 1.
+        Spatial, foreground and background qualities of at most `snap_zero` become 0, those within `snap_one` of 1
+        become 1.
     min_quality : float
-        A pairwise quality at or below this is 0: the pair is no match.
+        Pairwise qualities of at most this value become 0: the pair cannot match.
     sum_zero_is_plain : bool or None
-        A detection whose covariances add up to 0 is a plain box; otherwise only one whose covariances
-        are all 0. ``None``: as the truth asks (challenge truth: all 0, COCO truth: in sum).
+        A detection has no covariance if the sum of its covariances is 0; otherwise only if all of them are 0. ``None``:
+        as for the ground truth's format (challenge: all 0, COCO: the sum).
     label_weight : float
-        pPDQ = Q_S^(1 - w) Q_L^w; one half gives the paper's geometric mean. With 0 labels do not matter at
-        all; with 1 location only decides whether a pair scores, since a pair without spatial quality never does.
+        pPDQ = Q_S^(1 - w) Q_L^w; 0.5 is the paper's geometric mean. With 0, labels have no effect. With 1, spatial
+        quality only decides whether a pair can match, because it must be above 0.
     assignment : {"optimal", "greedy"}
-        How detections are matched with objects.
+        Matching algorithm.
     background : {"box", "mask"}
-        The background of an object is everything outside its box, or outside its mask.
+        Background of an object: everything outside its box, or outside its mask.
     box_truth : bool
-        Replace every object's mask by its annotated box.
+        Replace each object's mask with its annotated box.
     fixed_variance : float or None
-        Give every box this corner variance (in square pixels) on both axes, instead of its own.
+        Replace the covariance of each corner with this variance on both axes [square pixels].
     label_threshold : float, "auto" or None
-        Keep detections whose highest label probability is greater. ``"auto"``: PDQ alone, by a threshold that
-        `Evaluation.at_threshold` chooses for each image on other images.
+        Keep detections whose highest label probability is above it. ``"auto"``: for PDQ only, a threshold per image
+        chosen on other images by `Evaluation.at_threshold`.
     clip : {"none", "corners"}
-        ``corners`` moves box corners that lie outside the image onto its border first.
+        ``corners`` first moves box corners outside the image to its border.
     object_filter : bool or None
-        Ignore small objects; ``None``: as the truth asks (on for challenge truth, off for COCO truth).
+        Ignore small objects. ``None``: as for the ground truth's format (on for challenge, off for COCO).
     min_width, min_height, min_pixels : int
         Objects at or below any of these are small.
     confidence_denominator : bool
         Count a false positive as its highest non-background label probability instead of 1.
+
+    Examples
+    --------
+    >>> Convention.preset("reference", label_threshold=0.5).label_threshold
+    0.5
     """
 
     name: str = "reference"
@@ -115,7 +115,7 @@ class Convention:
     confidence_denominator: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in list(vars(self).items()):  # they hold the fields and nothing else
+        for name, value in list(vars(self).items()):  # exactly the fields
             if isinstance(value, np.generic):
                 object.__setattr__(self, name, value.item())
         self._check_types()
@@ -129,7 +129,7 @@ class Convention:
             raise InputError(f"expected fixed_variance to be at least 0 and finite, got {self.fixed_variance!r}")
         if self.fixed_threshold is not None and not 0.0 <= self.fixed_threshold <= 1.0:
             raise InputError(f"expected label_threshold between 0 and 1, got {self.label_threshold!r}")
-        # Below, float64 loses digits; above, log(1 + epsilon) of pixels without probability would begin to count.
+        # Below, float64 loses digits; above, log(1 + epsilon) of pixels without probability would affect results.
         if not 1e-300 <= self.epsilon <= 1e-9:
             raise InputError(f"expected epsilon between 1e-300 and 1e-9, got {self.epsilon!r}")
         if not 0.0 <= self.rough_sigmas <= 1000.0:
@@ -139,7 +139,7 @@ class Convention:
                 raise InputError(f"expected {name} to be finite, got {value!r}")
 
     def _check_types(self) -> None:
-        """Raise for a field of another type than its default's; those whose default is None are numbers or flags."""
+        """Raise for a field of another type than its default; fields with default None are numbers or flags."""
         for field in dataclasses.fields(self):
             value, usual = getattr(self, field.name), field.default
             optional = usual is None
@@ -148,7 +148,7 @@ class Convention:
             flag = isinstance(usual, bool) or field.name in ("object_filter", "sum_zero_is_plain")
             whole = isinstance(usual, int)
             wanted: Any = bool if flag else str if isinstance(usual, str) else int if whole else int | float
-            endless = isinstance(value, int) and abs(value) > 2**53  # Python's integers have no end, the kernel's do
+            endless = isinstance(value, int) and abs(value) > 2**53  # the kernel has 64-bit floats
             if not isinstance(value, wanted) or (isinstance(value, bool) and not flag) or endless:
                 kind = (
                     "True or False" if flag else "text" if wanted is str else "a whole number" if whole else "a number"
@@ -164,7 +164,25 @@ class Convention:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Convention:
-        """Return the preset called `name`, with any fields changed."""
+        """Return a preset, optionally with some fields changed.
+
+        Parameters
+        ----------
+        name : {"reference", "paper", "challenge"}
+            Name of the preset.
+        **changes
+            Fields by name.
+
+        Returns
+        -------
+        Convention
+            The preset, or a changed copy.
+
+        Examples
+        --------
+        >>> Convention.preset("paper").min_quality
+        0.0
+        """
         if not isinstance(name, str) or name not in PRESETS:
             near = nearest_word(name, PRESETS) if isinstance(name, str) else None
             raise InputError(
@@ -174,7 +192,23 @@ class Convention:
         return PRESETS[name].replace(**changes)
 
     def replace(self, **changes: Any) -> Convention:
-        """Return a copy with these fields changed; itself if there are none, since nobody can change it."""
+        """Return a copy with some fields changed, or this object if there are no changes.
+
+        Parameters
+        ----------
+        **changes
+            Fields by name.
+
+        Returns
+        -------
+        Convention
+            The changed convention.
+
+        Examples
+        --------
+        >>> Convention().replace(label_weight=0.25).label_weight
+        0.25
+        """
         if not changes:
             return self
         known = [field.name for field in dataclasses.fields(self)]
@@ -186,9 +220,25 @@ class Convention:
         return dataclasses.replace(self, **changes)
 
     def for_rules(self, rules: str) -> Convention:
-        """Return a copy in which nothing is left to the rules of the data set, ``"coco"`` or ``"challenge"``."""
+        """Return a copy with the fields that depend on the ground truth's format resolved.
+
+        Parameters
+        ----------
+        rules : {"coco", "challenge"}
+            Format of the ground truth, ``dataset.rules``.
+
+        Returns
+        -------
+        Convention
+            A convention without None in `sum_zero_is_plain` and `object_filter`.
+
+        Examples
+        --------
+        >>> Convention().for_rules("challenge").object_filter
+        True
+        """
         challenge = rules == "challenge"
-        resolved = copy.copy(self)  # not `replace`: flags in place of None need no check of all the others
+        resolved = copy.copy(self)  # not `replace`, which would check all other fields again
         if self.sum_zero_is_plain is None:
             object.__setattr__(resolved, "sum_zero_is_plain", not challenge)
         if self.object_filter is None:
@@ -196,8 +246,15 @@ class Convention:
         return resolved
 
     def describe(self) -> str:
-        """Return the preset's name and what was changed.
+        """Return the preset's name and the changed fields as text.
 
+        Returns
+        -------
+        str
+            The description.
+
+        Examples
+        --------
         >>> Convention.preset("reference", label_threshold=0.5, box_truth=True).describe()
         'reference, box truth, label threshold 0.5'
         """
@@ -208,16 +265,43 @@ class Convention:
         return ", ".join([self.name, *(_in_words(name, getattr(self, name)) for name in changed if name != "name")])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dictionary that JSON can hold."""
+        """Return the fields as a dictionary for JSON.
+
+        Returns
+        -------
+        dict of str to value
+            Fields by name.
+
+        Examples
+        --------
+        >>> Convention().to_dict()["assignment"]
+        'optimal'
+        """
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Convention:
-        """Return the convention that `to_dict` described."""
+        """Return the convention that `to_dict` described.
+
+        Parameters
+        ----------
+        fields : mapping of str to value
+            Fields by name; missing fields have their defaults.
+
+        Returns
+        -------
+        Convention
+            The convention.
+
+        Examples
+        --------
+        >>> Convention.from_dict({"name": "reference", "label_threshold": 0.5}).label_threshold
+        0.5
+        """
         known = {field.name for field in dataclasses.fields(cls)}
         unknown = sorted(set(fields) - known)
         if unknown:
-            raise InputError(f"unknown convention field {unknown[0]!r}", remedy="use a newer probox to read this")
+            raise InputError(f"unknown convention field {unknown[0]!r}", remedy="use a newer probox")
         return cls(**fields)
 
 
@@ -246,11 +330,11 @@ PRESETS: dict[str, Convention] = {
     ),
     "challenge": _REFERENCE.replace(name="challenge", confidence_denominator=True),
 }
-"""The conventions that have a name."""
+"""Named conventions."""
 
 
 def resolve_convention(convention: str | Convention) -> Convention:
-    """Return `convention` itself, or the preset of that name."""
+    """Return the convention itself, or the preset with this name."""
     if isinstance(convention, Convention):
         return convention
     if not isinstance(convention, str):

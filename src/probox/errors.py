@@ -1,4 +1,4 @@
-"""What probox raises. Every message says where, what was found, what was expected and what to do."""
+"""Exceptions of probox. Messages name the place and the problem, what was expected, and a fix."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable
 from probox.support.formatting import printable
 
 Spelling = Callable[[str, str], str]
-"""How a front end writes a keyword with a value, which is empty where only the keyword is named."""
+"""Function that formats a keyword and its value for a front end; the value is empty if only the keyword is named."""
 
 _OPTION = re.compile(r"\{option:(\w+)=?([^{}]*)\}")
 
 LONGEST = 500
-"""So many characters of what a file says are repeated in a message."""
+"""Maximum number of characters of file content in a message."""
 
 
 def python_keyword(name: str, value: str) -> str:
-    """Return a keyword as Python writes it.
+    """Return a keyword in Python syntax.
 
     >>> python_keyword("label_threshold", "auto"), python_keyword("repair", "True"), python_keyword("truth", "")
     ('label_threshold="auto"', 'repair=True', 'truth')
@@ -30,7 +30,7 @@ def python_keyword(name: str, value: str) -> str:
 
 
 def spell_options(text: str, spell: Spelling = python_keyword) -> str:
-    """Return a text with keywords, marked as ``{option:keyword=value}``, as a front end spells them.
+    """Return a text with the keywords marked as ``{option:keyword=value}`` formatted for a front end.
 
     >>> spell_options("read them with {option:repair=True}")
     'read them with repair=True'
@@ -39,25 +39,35 @@ def spell_options(text: str, spell: Spelling = python_keyword) -> str:
 
 
 class ProboxError(Exception):
-    """Base class of everything probox raises on purpose."""
+    """Base class of all exceptions that probox raises deliberately.
+
+    Examples
+    --------
+    >>> import probox
+    >>> try:
+    ...     probox.Convention.preset("papre")
+    ... except ProboxError as error:
+    ...     print(error)
+    expected preset to be one of reference, paper, challenge, got 'papre'; did you mean paper?
+    """
 
 
 class InputError(ProboxError, ValueError):
-    """Something in the input is wrong; the message leads to the culprit.
+    """Invalid input; the message names file, image and entry, and suggests a fix.
 
     Parameters
     ----------
     problem : str
-        What was found and what was expected. Here and in `remedy`, ``{option:keyword=value}`` is a keyword in Python
-        and an option on the command line.
+        The problem: expected and actual value. Here and in `remedy`, ``{option:keyword=value}`` is formatted as a
+        keyword in Python and as an option on the command line.
     file : str, optional
-        The file it stands in.
+        Name of the file.
     image : int or str, optional
-        The image's id.
+        Image id.
     entry : str, optional
-        The entry, e.g. ``"detection 3"`` or ``"annotations[7].bbox"``.
+        Entry, for example ``"detection 3"`` or ``"annotations[7].bbox"``.
     remedy : str, optional
-        What the user can do about it.
+        Suggested fix.
 
     Examples
     --------
@@ -86,7 +96,24 @@ class InputError(ProboxError, ValueError):
         return self.message()
 
     def message(self, spell: Spelling = python_keyword) -> str:
-        """Return place, problem and remedy as a front end spells keywords."""
+        """Return place, problem and fix, with keywords formatted for a front end.
+
+        Parameters
+        ----------
+        spell : callable
+            Formats a keyword and its value. Default: Python syntax.
+
+        Returns
+        -------
+        str
+            The message, in one line.
+
+        Examples
+        --------
+        >>> error = InputError("invalid covariance", file="d.json", remedy="use {option:repair=True}")
+        >>> error.message(lambda keyword, value: f"--{keyword}")
+        'd.json: invalid covariance; use --repair'
+        """
         where = [
             self.file,
             None if self.image is None else f"image {_short(str(self.image))}",
@@ -94,21 +121,21 @@ class InputError(ProboxError, ValueError):
         ]
         text = ": ".join([part for part in where if part] + [_short(spell_options(self.problem, spell))])
         text = f"{text}; {spell_options(self.remedy, spell)}" if self.remedy else text
-        return printable(" ".join(text.splitlines()))  # names may hold line breaks, and what terminals obey
+        return printable(" ".join(text.splitlines()))  # names may contain line breaks and terminal control characters
 
     def __reduce__(self) -> tuple[object, ...]:
         words = {name: getattr(self, name) for name in ("problem", "file", "image", "entry", "remedy")}
-        return functools.partial(type(self), **words), ()  # keywords need help crossing processes
+        return functools.partial(type(self), **words), ()  # exceptions pickle positional arguments only
 
 
 class KeywordError(InputError, TypeError):
-    """A function was given a keyword that it does not know; also a `TypeError`, as Python would raise."""
+    """Unknown keyword of a function; also a `TypeError`, as Python itself would raise."""
 
 
 class UnknownKeyError(InputError, KeyError):
-    """Raised for a row or column that a table does not have; also a `KeyError`, as mappings have it."""
+    """Unknown row or column of a table; also a `KeyError`, as for mappings."""
 
 
 def _short(text: str) -> str:
-    """Return a text that fits a message: names and values in files may be of any length."""
+    """Return a text shortened for messages, since names and values in files may have any length."""
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

@@ -1,4 +1,4 @@
-"""Scoring keywords of `probox.evaluate` and others: the preset and changes of it, named as in the command line."""
+"""Scoring keywords of `probox.evaluate` and other functions: preset and settings, named like command-line options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from probox.support.formatting import nearest_word
 
 
 class Settings(TypedDict, total=False):
-    """The preset, and fields of `Convention` that change it; None is as good as not given."""
+    """The preset, and fields of `Convention` that change it; None means not given."""
 
     preset: str | None
     assignment: Assignment | None
@@ -34,7 +34,7 @@ class Settings(TypedDict, total=False):
 
 
 WORDS: tuple[str, ...] = tuple(Settings.__annotations__)
-"""Every keyword."""
+"""Names of all settings."""
 
 _ELSEWHERE = {
     "per_class": "call result.per_class()",
@@ -44,13 +44,13 @@ _ELSEWHERE = {
     "json": "call result.summary()",
     "thresholds": "call result.at_threshold(threshold)",
 }
-"""What the command line has an option for and Python a method."""
+"""Python methods that correspond to options of the command line."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def takes_settings(function: Function) -> Function:
-    """Let the signature of a function that ends in ``**settings`` name each of them, for help and completion."""
+    """Add the settings to the signature of a function that ends in ``**settings``, for help and completion."""
     signature = inspect.signature(function)
     own = [entry for entry in signature.parameters.values() if entry.kind is not inspect.Parameter.VAR_KEYWORD]
     kinds = Settings.__annotations__
@@ -71,18 +71,18 @@ def resolve_settings(
     *,
     auto: bool = False,
 ) -> Convention:
-    """Return the convention that the keywords of a call ask for.
+    """Return the convention that the keywords of a call specify.
 
     Parameters
     ----------
     function : callable
-        What was called: tells the keywords that it takes beside these.
+        The called function, whose own keywords are suggested for unknown ones.
     convention : str, Convention or None
-        Where to start, unless ``settings["preset"]`` says it.
+        Convention to change, unless ``settings["preset"]`` names one.
     settings : mapping
-        The other keywords of the call: `Settings`, or one that nobody knows.
+        Other keywords of the call: `Settings`, or unknown ones.
     auto : bool
-        The function can choose the label threshold: it sees all images at once.
+        The function accepts ``label_threshold="auto"``, which needs all images.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def resolve_settings(
     preset = settings.get("preset")
     if preset is not None and convention is not None:
         raise InputError(
-            "expected `preset` or `convention`, but got both", remedy="leave one out; other keywords change either"
+            "expected `preset` or `convention`, but got both", remedy="omit one; other keywords change either"
         )
     start = (
         Convention.preset(preset)
@@ -106,10 +106,10 @@ def resolve_settings(
     for word, value in settings.items():
         own = getattr(start, word, None)
         if value is None and own is not None and getattr(_PLAIN, word, None) is None:
-            # None is "not given" here and "off" in a Convention: where these differ, nobody can tell which is meant.
+            # None means "not given" here and "off" in a Convention, so the intention is ambiguous.
             raise InputError(
-                f"{word}=None does not take away the convention's {word} of {own!r}",
-                remedy=f"leave it out to keep that, or give convention=convention.replace({word}=None)",
+                f"{word}=None does not remove the convention's {word} of {own!r}",
+                remedy=f"omit it to keep that value, or give convention=convention.replace({word}=None)",
             )
     chosen = start.replace(
         **{word: value for word, value in settings.items() if word != "preset" and value is not None}

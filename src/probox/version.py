@@ -1,3 +1,3 @@
-"""The version of probox; the package's metadata read it from here."""
+"""Version of probox, also read by the package metadata."""
 
 __version__ = "0.1.0"

@@ -246,7 +246,7 @@ MISTAKES = {
     "rows first": ({"box_format": "yxyx"}, "reorder"),
     "pixels as shares": ({"normalised": True, "image_sizes": (640, 480)}, "leave normalised out"),
     "shares without sizes": ({"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": True}, "image_sizes"),
-    "size of another image": ({"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": {8: (640, 480)}}, "not known"),
+    "size of another image": ({"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": {8: (640, 480)}}, "is unknown"),
     "sizes twice": ({"normalised": (64, 48), "image_sizes": (64, 48)}, "once"),
     "std and var": ({"std": 2, "var": 4}, "at most one"),
     "matrix as std": ({"std": np.eye(4)[None]}, "as covariances="),

@@ -1,4 +1,4 @@
-"""A small synthetic data set: scenes of irregular shapes, their ground truth and two detectors.
+"""A small synthetic dataset: scenes of irregular shapes, their ground truth and two detectors.
 
 >>> from probox.demo import make_demo
 >>> demo = make_demo()
@@ -33,11 +33,17 @@ class Demo:
     Parameters
     ----------
     truth : GroundTruth
-        With masks.
+        Objects with masks.
     detectors : dict of str to Detections
-        ``deterministic``, plain boxes, and ``probabilistic``, the same with covariances.
-    scenes : tuple of Scene
-        Shapes and lighting, from which pictures are drawn.
+        ``deterministic``, boxes without covariance, and ``probabilistic``, the same boxes with covariances.
+    scenes : tuple of DemoScene
+        Shapes and lighting of the pictures.
+
+    Examples
+    --------
+    >>> from probox.demo import make_demo
+    >>> list(make_demo().detectors)
+    ['deterministic', 'probabilistic']
     """
 
     truth: GroundTruth
@@ -45,16 +51,48 @@ class Demo:
     scenes: tuple[DemoScene, ...]
 
     def picture(self, image_id: int) -> npt.NDArray[np.uint8]:
-        """Return an image as an (H, W, 3) RGB array."""
+        """Return an image as an RGB array.
+
+        Parameters
+        ----------
+        image_id : int
+            Image id, from 1.
+
+        Returns
+        -------
+        (H, W, 3) uint8
+            The image.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> make_demo().picture(1).shape
+        (480, 640, 3)
+        """
         from probox.demo.synthetic_scene import render
 
         return render(self.scenes[int(np.flatnonzero(self.truth.image_ids == image_id)[0])])
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write ``truth.json`` (COCO), COCO results per detector and the pictures; return their paths.
+        """Write ``truth.json`` (COCO), COCO results per detector and the pictures.
 
-        Pictures need Pillow. All files are moved into place together. Files of an earlier demo are replaced; other
-        files of the same name are an error.
+        Pictures need Pillow. The files appear all at once. Files of an earlier demo are replaced; other files of the
+        same name are an error.
+
+        Parameters
+        ----------
+        folder : str or path
+            Folder to write to.
+
+        Returns
+        -------
+        list of Path
+            The written files.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> paths = make_demo().save("demo")  # doctest: +SKIP
         """
         from probox.files.output import output_folder
         from probox.formats.coco import coco_results_text
@@ -77,7 +115,7 @@ class Demo:
 
 
 def make_demo(images: int = 12, seed: int = 4) -> Demo:
-    """Create the demo data set; equal arguments give equal data.
+    """Create the demo dataset; equal arguments give equal data.
 
     Parameters
     ----------
@@ -86,6 +124,10 @@ def make_demo(images: int = 12, seed: int = 4) -> Demo:
     seed : int
         Random seed of scenes and detections.
 
+    Returns
+    -------
+    Demo
+        Ground truth, detections and scenes.
     Examples
     --------
     >>> import probox

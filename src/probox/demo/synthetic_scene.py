@@ -1,7 +1,7 @@
-"""Synthetic scenes: shapes, where they stand, what is visible of them, and their pictures.
+"""Synthetic scenes: shapes, their positions and visibility, and their pictures.
 
-Shapes are signed distances, negative inside and positive outside, in pixels. One distance serves three ends: its sign
-is the mask, its value near 0 a smooth outline, its slope the shading.
+Shapes are signed distances in pixels, negative inside and positive outside. The sign gives the mask, values near 0 a
+smooth outline, and the slope the shading.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _banana(x: Floats, y: Floats, random: np.random.Generator) -> Floats:
     half_length = random.uniform(0.95, 1.2)
     thickness = random.uniform(0.19, 0.25)
     bend = random.uniform(0.85, 1.05)
-    y = y + bend * 0.78  # the arc's centre lies above, so that the belly is near the middle
+    y = y + bend * 0.78  # moves the arc so that its middle is near the origin
     turn = np.arctan2(x, y)
     along = np.clip(turn, -half_length, half_length)
     taper = thickness * (1.0 - 0.62 * (np.abs(along) / half_length) ** 3)
@@ -108,14 +108,14 @@ SHAPES: dict[str, Shape] = {
     "bracket": _bracket,
     "key": _key,
 }
-"""The demo's classes, each a shape in units of its radius."""
+"""Classes of the demo and their shapes, in units of the radius."""
 
 _GROUNDS = ("wood", "felt", "stone", "sand")
 
 
 @dataclasses.dataclass(frozen=True)
 class Thing:
-    """One thing on the table; later things lie on earlier ones."""
+    """One shape in a scene; later ones cover earlier ones."""
 
     kind: str
     x: float
@@ -125,7 +125,7 @@ class Thing:
     seed: int
 
     def window(self, width: int, height: int, margin: float = 2.0) -> tuple[slice, slice]:
-        """Return the rows and columns of the image that the thing can reach, and `margin` pixels more."""
+        """Return the rows and columns of the image that the shape can reach, with a margin in pixels."""
         reach = 1.2 * self.radius + margin
         return (
             slice(max(0, int(self.y - reach)), min(height, int(self.y + reach) + 1)),
@@ -133,17 +133,17 @@ class Thing:
         )
 
     def distance(self, rows: slice, columns: slice, shift: tuple[float, float] = (0.0, 0.0)) -> Floats:
-        """Return the signed distance of pixel centres to the outline, as if the thing were moved by `shift`."""
+        """Return the signed distance of pixel centres to the outline of the shape, moved by `shift`."""
         y = np.arange(rows.start, rows.stop)[:, None] + 0.5 - self.y - shift[1]
         x = np.arange(columns.start, columns.stop)[None, :] + 0.5 - self.x - shift[0]
         cos, sin = np.cos(self.angle) / self.radius, np.sin(self.angle) / self.radius
-        shape, random = SHAPES[self.kind], np.random.default_rng(self.seed)  # no two bananas are alike
+        shape, random = SHAPES[self.kind], np.random.default_rng(self.seed)  # the seed varies shapes of one class
         return self.radius * shape(cos * x + sin * y, cos * y - sin * x, random)
 
 
 @dataclasses.dataclass(frozen=True)
 class DemoScene:
-    """One image: things on a ground, lit from `light` (radians), partly in the shade of something out of view."""
+    """One image: shapes on a ground, lit from the angle `light`, partly in shade; angles in radians."""
 
     image_id: int
     width: int
@@ -156,14 +156,14 @@ class DemoScene:
     things: tuple[Thing, ...]
 
     def shade(self, x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
-        """Return how deep points lie in the shade, 0 to 1: a half plane with a soft edge."""
+        """Return the depth of shade at points, 0 to 1: a half plane with a soft edge."""
         across = np.cos(self.shade_angle) * (np.asarray(x) - self.width / 2)
         along = np.sin(self.shade_angle) * (np.asarray(y) - self.height / 2)
         depth = np.clip((across + along - self.shade_edge) / 60.0 + 0.5, 0.0, 1.0)
         return np.asarray(depth * depth * (3.0 - 2.0 * depth), dtype=np.float64)
 
     def visible(self) -> tuple[Ints, Floats]:
-        """Return whose each pixel is (the thing's number, or -1), and which share of each thing can be seen."""
+        """Return the number of the visible shape at each pixel (-1: ground), and the visible fraction of each shape."""
         owner = np.full((self.height, self.width), -1)
         whole = np.zeros(len(self.things))
         for number, thing in enumerate(self.things):
@@ -180,7 +180,7 @@ class DemoScene:
 
 
 def make_scenes(images: int, seed: int) -> list[DemoScene]:
-    """Return scenes that take turns: scattered things, a pile, things at the border, many small ones."""
+    """Return scenes of alternating styles: scattered shapes, a pile, shapes at the border, many small ones."""
     random = np.random.default_rng(seed)
     return [_make_scene(number, random) for number in range(images)]
 
@@ -228,8 +228,8 @@ def _place(style: str, width: int, height: int, radius: float, random: np.random
 
 
 def ground_truth(scenes: list[DemoScene]) -> tuple[GroundTruth, Floats]:
-    """Return the visible things of all scenes, and how much of each can be seen; slivers are left out."""
-    rows: list[tuple[int, int, float]] = []  # image, class, share that can be seen
+    """Return the visible shapes of all scenes and their visible fractions; nearly hidden ones are excluded."""
+    rows: list[tuple[int, int, float]] = []  # image, class, visible fraction
     cuts: list[Bools] = []
     corners: list[tuple[int, int]] = []
     kinds = tuple(SHAPES)
@@ -261,7 +261,7 @@ def ground_truth(scenes: list[DemoScene]) -> tuple[GroundTruth, Floats]:
 
 
 def _move_thing(masks: Masks, by: npt.NDArray[np.int32]) -> Masks:
-    """Return masks cut out of larger images at their places: each moved by its ``x, y``."""
+    """Return masks of image windows moved to their positions ``x, y``."""
     of_run = np.repeat(by, np.diff(masks.offsets), axis=0)
     runs = masks.runs + np.stack([of_run[:, 1], of_run[:, 0], of_run[:, 0]], axis=1)
     return Masks(masks.boxes + np.concatenate([by, by], axis=1), masks.pixels, masks.offsets, runs)
@@ -297,13 +297,13 @@ def render(scene: DemoScene) -> npt.NDArray[np.uint8]:
     shade = scene.shade(x, y)[..., None]
     picture = picture * ((1.0 - shade) * sunlight + shade * skylight)
     grain = random.normal(0.0, 0.008, picture.shape[:2])[..., None]
-    # A display's gamma: all of the above is about amounts of light.
+    # Gamma of the display: all values above are linear intensities.
     shown = np.clip(picture, 0.0, 1.0) ** (1 / 1.9) + grain
     return np.asarray(255.0 * np.clip(shown, 0.0, 1.0) + 0.5).astype(np.uint8)
 
 
 def _noise(shape: tuple[int, ...], cell: tuple[float, float], random: np.random.Generator) -> Floats:
-    """Return smooth noise about 0: random values on a lattice of `cell` pixels (rows, columns), blended between."""
+    """Return smooth noise around 0: random values on a lattice of `cell` pixels (rows, columns), interpolated."""
     height, width = shape
     rows, columns = int(height / cell[0]) + 3, int(width / cell[1]) + 3
     lattice = random.uniform(-1.0, 1.0, (rows, columns))
@@ -349,7 +349,7 @@ def _ground(scene: DemoScene, x: Floats, y: Floats, random: np.random.Generator)
 
 
 def _cast_shadow(picture: Floats, thing: Thing, scene: DemoScene, light: Floats) -> None:
-    """Darken what lies away from the light, and a little all around, where thing and ground meet."""
+    """Darken the side away from the light, and a narrow band all around (ambient occlusion)."""
     length = 5.0 + 0.13 * thing.radius
     soft = 3.0 + 0.08 * thing.radius
     rows, columns = thing.window(scene.width, scene.height, margin=length + soft + 6.0)
@@ -387,7 +387,7 @@ def _paint(picture: Floats, thing: Thing, scene: DemoScene, light: Floats) -> No
 
 
 def _surface(thing: Thing, rows: slice, columns: slice, gap: Floats, random: np.random.Generator) -> Floats:
-    """Return the thing's own colour at every pixel of its window."""
+    """Return the unlit colour of the shape at every pixel of its window."""
     base = np.array(_COLOURS[thing.kind][int(random.integers(3))]) * random.uniform(0.9, 1.08)
     mottle = 1.0 + 0.06 * _noise(gap.shape, (9, 9), random) + 0.04 * _noise(gap.shape, (2, 2), random)
     colour = np.asarray(base * mottle[..., None])

@@ -1,1 +1,1 @@
-"""What everything speaks: frozen tables of columns, checked once when they are made."""
+"""Tables: frozen, with columns that are checked once, on creation."""

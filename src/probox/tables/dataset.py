@@ -34,10 +34,6 @@ class Dataset(Table):
     Objects and evaluated detections refer to its rows ("image rows"). Image ids are used in files only;
     `Dataset.rows_of` converts them to rows.
 
-    >>> dataset = Dataset(classes=["cup", "dog"], image_ids=[7, 9], widths=[64, 32], heights=[48, 24])
-    >>> dataset.rows_of([9, 8, 7]).tolist()
-    [1, -1, 0]
-
     Parameters
     ----------
     classes : sequence of str
@@ -55,6 +51,12 @@ class Dataset(Table):
         only all-zero covariances count as missing, and names of classes and files are the challenge's.
     source : str
         File of origin, for messages.
+
+    Examples
+    --------
+    >>> dataset = Dataset(classes=["cup", "dog"], image_ids=[7, 9], widths=[64, 32], heights=[48, 24])
+    >>> dataset.rows_of([9, 8, 7]).tolist()
+    [1, -1, 0]
     """
 
     classes: tuple[str, ...]
@@ -120,6 +122,22 @@ class Dataset(Table):
     def from_sizes(cls, classes: Sequence[str], images: Mapping[int, tuple[int, int]], **others: Any) -> Dataset:
         """Create a dataset from image sizes; ids may be in any order.
 
+        Parameters
+        ----------
+        classes : sequence of str
+            Class names.
+        images : mapping of image id to (width, height)
+            Image sizes in pixels.
+        **others
+            Other columns of `Dataset`, such as ``category_ids``.
+
+        Returns
+        -------
+        Dataset
+            The dataset, with ascending image ids.
+
+        Examples
+        --------
         >>> Dataset.from_sizes(["cup"], {9: (32, 24), 7: (64, 48)}).image_ids.tolist()
         [7, 9]
         """
@@ -144,15 +162,63 @@ class Dataset(Table):
         return np.stack([self.widths, self.heights], axis=1)
 
     def rows_of(self, image_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the row of each image id, -1 for unknown ids."""
+        """Return the row of each image id, -1 for unknown ids.
+
+        Parameters
+        ----------
+        image_ids : sequence of int
+            Image ids.
+
+        Returns
+        -------
+        (N,) int64
+            Rows of the dataset.
+
+        Examples
+        --------
+        >>> Dataset.from_sizes(["cup"], {9: (32, 24), 7: (64, 48)}).rows_of([9, 8]).tolist()
+        [1, -1]
+        """
         return _rows_of(np.asarray(image_ids, dtype=np.int64), self.image_ids)
 
     def chosen_rows(self, image_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the rows of the given images, distinct and ascending; raise for unknown ids."""
+        """Return the rows of the given images, distinct and ascending; raise for unknown ids.
+
+        Parameters
+        ----------
+        image_ids : sequence of int
+            Image ids.
+
+        Returns
+        -------
+        (N,) int64
+            Rows of the dataset.
+
+        Examples
+        --------
+        >>> Dataset.from_sizes(["cup"], {9: (32, 24), 7: (64, 48)}).chosen_rows([9, 7, 9]).tolist()
+        [0, 1]
+        """
         return self.rows_of(chosen_ids(image_ids, self.image_ids, file=self.source or None))
 
     def offsets(self, image_rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the start of each image's rows in a column of ascending image rows; one more entry than images."""
+        """Return the start of each image's rows in a column of ascending image rows.
+
+        Parameters
+        ----------
+        image_rows : (N,) int64
+            Ascending image rows.
+
+        Returns
+        -------
+        (images + 1,) int64
+            Starts, and the number of rows as last entry.
+
+        Examples
+        --------
+        >>> Dataset.from_sizes(["cup"], {9: (32, 24), 7: (64, 48)}).offsets(np.array([0, 0, 1])).tolist()
+        [0, 2, 3]
+        """
         return _core.image_offsets(image_rows, len(self))
 
 

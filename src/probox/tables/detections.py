@@ -60,12 +60,6 @@ class DetectionColumns(Table):
 class Detections(DetectionColumns):
     """Detections of many images, one row each, in any order of images.
 
-    >>> found = Detections(
-    ...     classes=["cup", "dog"], image_ids=[7], boxes=[[10, 20, 50, 60]], label_probs=[[0.2, 0.8]],
-    ...     covariances=[[[[4, 0], [0, 4]], [[9, 3], [3, 9]]]])
-    >>> found
-    Detections(1 detection in 1 image, 2 classes, 1 probabilistic)
-
     Parameters
     ----------
     classes : sequence of str
@@ -92,6 +86,14 @@ class Detections(DetectionColumns):
         File of origin, for messages.
     notes : sequence of Note
         Data that a reader excluded or replaced.
+
+    Examples
+    --------
+    >>> found = Detections(
+    ...     classes=["cup", "dog"], image_ids=[7], boxes=[[10, 20, 50, 60]], label_probs=[[0.2, 0.8]],
+    ...     covariances=[[[[4, 0], [0, 4]], [[9, 3], [3, 9]]]])
+    >>> found
+    Detections(1 detection in 1 image, 2 classes, 1 probabilistic)
     """
 
     def __post_init__(self) -> None:
@@ -190,6 +192,11 @@ class Detections(DetectionColumns):
         notes : sequence of str
             Data that was excluded or replaced, one note each.
 
+        Returns
+        -------
+        Detections
+            The detections.
+
         Examples
         --------
         >>> found = Detections.from_scores(
@@ -229,6 +236,16 @@ class Detections(DetectionColumns):
 
         Classes are merged by name, in order of first appearance; a class that a part lacks gets probability 0 there.
         Parts without covariances get boxes without covariance.
+
+        Parameters
+        ----------
+        parts : sequence of Detections
+            At least one table.
+
+        Returns
+        -------
+        Detections
+            All rows, in the order of `parts`.
 
         Examples
         --------
@@ -293,6 +310,13 @@ class Detections(DetectionColumns):
     def by_image(self) -> Iterator[tuple[int, Detections]]:
         """Yield each image id in ascending order, with its detections in table order.
 
+        Yields
+        ------
+        tuple of int and Detections
+            Image id, and its detections.
+
+        Examples
+        --------
         >>> found = Detections.from_scores([[1, 2, 3, 4]] * 3, [0.9] * 3, [0] * 3, classes=["cup"], image_ids=[2, 1, 2])
         >>> [(image_id, len(part)) for image_id, part in found.by_image()]
         [(1, 1), (2, 2)]
@@ -303,11 +327,47 @@ class Detections(DetectionColumns):
             yield image_id, self.take(rows)
 
     def take(self, rows: npt.NDArray[Any]) -> Detections:
-        """Return the table of these rows, in this order; rows of a valid table are not checked again."""
+        """Return the table of these rows, in this order; rows of a valid table are not checked again.
+
+        Parameters
+        ----------
+        rows : (K,) int64 or bool
+            Row numbers or a mask.
+
+        Returns
+        -------
+        Detections
+            The chosen rows.
+
+        Examples
+        --------
+        >>> found = Detections.from_scores(
+        ...     [[1, 2, 3, 4], [5, 6, 7, 8]], [0.9, 0.3], [0, 0], classes=["cup"], image_ids=[1, 2])
+        >>> found.take(np.array([1, 0])).scores.tolist()
+        [0.3, 0.9]
+        """
         return self._with_sound(self.columns_at(rows)) if rows.ndim == 1 else super().take(rows)
 
     def select(self, rows: npt.ArrayLike) -> Detections:
-        """Return the detections of these rows, given by numbers or a boolean mask, in this order."""
+        """Return the detections of these rows, given by numbers or a boolean mask, in this order.
+
+        Parameters
+        ----------
+        rows : sequence of int or bool
+            Row numbers or a mask.
+
+        Returns
+        -------
+        Detections
+            The chosen rows.
+
+        Examples
+        --------
+        >>> found = Detections.from_scores(
+        ...     [[1, 2, 3, 4], [5, 6, 7, 8]], [0.9, 0.3], [0, 0], classes=["cup"], image_ids=[1, 2])
+        >>> found.select(found.scores > 0.5).image_ids.tolist()
+        [1]
+        """
         chosen = np.asarray(rows)
         return self.take(chosen if chosen.dtype == bool else chosen.astype(np.int64))
 
@@ -319,7 +379,19 @@ class Detections(DetectionColumns):
         return np.fromiter((heatmap is not None for heatmap in self.heatmaps), np.bool_, len(self))
 
     def numbers_in_image(self) -> npt.NDArray[np.int64]:
-        """Return each detection's number within its image, from 0 in table order."""
+        """Return each detection's number within its image, from 0 in table order.
+
+        Returns
+        -------
+        (N,) int64
+            Numbers.
+
+        Examples
+        --------
+        >>> found = Detections.from_scores([[1, 2, 3, 4]] * 3, [0.9] * 3, [0] * 3, classes=["cup"], image_ids=[2, 1, 2])
+        >>> found.numbers_in_image().tolist()
+        [0, 0, 1]
+        """
         order = np.argsort(self.image_ids, kind="stable")
         _, starts, counts = np.unique(self.image_ids[order], return_index=True, return_counts=True)
         numbers = np.empty(len(order), np.int64)
@@ -327,7 +399,25 @@ class Detections(DetectionColumns):
         return numbers
 
     def named_classes(self, classes: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Return each detection's class among `classes`, -1 if it is not one of them, and its score."""
+        """Return each detection's class among `classes`, -1 if it is not one of them, and its score.
+
+        Parameters
+        ----------
+        classes : sequence of str
+            Class names, for example of the ground truth.
+
+        Returns
+        -------
+        tuple of (N,) int32 and (N,) float64
+            Class indices and scores.
+
+        Examples
+        --------
+        >>> found = Detections.from_scores([[1, 2, 3, 4]], [0.9], [1], classes=["cup", "dog"], image_ids=2)
+        >>> labels, scores = found.named_classes(["dog", "cat"])
+        >>> labels.tolist(), scores.tolist()
+        ([0], [0.9])
+        """
         return named_classes(self.label_probs, self.classes, classes, self.labels, self.scores)
 
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:

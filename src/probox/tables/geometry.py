@@ -194,7 +194,7 @@ def known_sizes(image_sizes: Any, image_ids: npt.ArrayLike) -> Floats | None:
     rows = dataset.rows_of(ids)
     if (rows < 0).any():
         unknown = int(ids[rows < 0][0])
-        raise InputError("the size of this image is not known", image=unknown, remedy="add it to image_sizes")
+        raise InputError("the size of this image is unknown", image=unknown, remedy="add it to image_sizes")
     return dataset.shapes[rows].astype(np.float64)
 
 
@@ -334,7 +334,7 @@ def _refuse_one_matrix(array: Floats) -> None:
     """Raise if the variances of four boxes look like one 4 x 4 covariance."""
     if (array == array.T).all() and not (array == array[0, 0]).all():
         raise InputError(
-            "four boxes, and a symmetric 4 x 4: one covariance for all of them, or variances of each?",
+            "expected one 4 x 4 covariance per box, or variances of each box, but got a symmetric 4 x 4 for four boxes",
             remedy="repeat a covariance for each box (N x 4 x 4), or give variances as var=",
         )
 

@@ -33,6 +33,11 @@ class Masks:
         Start of each object's runs in `runs`. A mask that fills its box has no runs.
     runs : (R, 3) int32
         ``y, x_begin, x_end`` with `x_end` exclusive, sorted by row, then column, not touching.
+
+    Examples
+    --------
+    >>> Masks.from_boxes(np.array([[0, 0, 9, 4]]))
+    Masks(1 masks, 50 pixels)
     """
 
     boxes: npt.NDArray[np.int32]
@@ -52,13 +57,29 @@ class Masks:
 
     @classmethod
     def from_arrays(cls, masks: Sequence[npt.NDArray[np.bool_]]) -> Masks:
-        """Return the masks of (H, W) boolean arrays, which must not be empty."""
+        """Return the masks of (H, W) boolean arrays, which must not be empty.
+
+        Parameters
+        ----------
+        masks : sequence of (H, W) bool
+            One array per object, each with at least one pixel.
+
+        Returns
+        -------
+        Masks
+            The masks.
+
+        Examples
+        --------
+        >>> Masks.from_arrays([np.array([[False, True], [True, True]])]).runs.tolist()
+        [[0, 1, 2], [1, 0, 2]]
+        """
         boxes = np.zeros((len(masks), 4), np.int32)
         pixels = np.zeros(len(masks), np.int64)
         offsets = np.zeros(len(masks) + 1, np.int64)
         parts: list[npt.NDArray[np.int32]] = []
         for row, mask in enumerate(masks):
-            padded = np.zeros((mask.shape[0], mask.shape[1] + 2), np.int8)
+            padded = np.zeros((mask.shape[0], mask.shape[1] + 2), np.int8)  # so that every run has two edges
             padded[:, 1:-1] = mask
             edges = np.diff(padded, axis=1)
             y, begin = np.nonzero(edges == 1)
@@ -74,13 +95,46 @@ class Masks:
 
     @classmethod
     def from_boxes(cls, boxes: npt.NDArray[np.int32]) -> Masks:
-        """Return masks that fill inclusive pixel boxes."""
+        """Return masks that fill inclusive pixel boxes.
+
+        Parameters
+        ----------
+        boxes : (N, 4) int32
+            ``x0, y0, x1, y1`` with both ends included.
+
+        Returns
+        -------
+        Masks
+            The masks, without runs.
+
+        Examples
+        --------
+        >>> Masks.from_boxes(np.array([[0, 0, 9, 4]])).pixels.tolist()
+        [50]
+        """
         boxes = np.ascontiguousarray(boxes, dtype=np.int32).reshape(-1, 4).copy()
         return cls(boxes, box_pixels(boxes), np.zeros(len(boxes) + 1, np.int64), np.zeros((0, 3), np.int32))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Masks]) -> Masks:
-        """Concatenate masks."""
+        """Concatenate masks.
+
+        Parameters
+        ----------
+        parts : sequence of Masks
+            Tables of masks.
+
+        Returns
+        -------
+        Masks
+            All masks, in the order of `parts`.
+
+        Examples
+        --------
+        >>> masks = Masks.from_boxes(np.array([[0, 0, 9, 4]]))
+        >>> len(Masks.concatenate([masks, masks]))
+        2
+        """
         if not parts:
             return cls.from_boxes(np.zeros((0, 4), np.int32))
         starts = np.cumsum([0] + [len(part.runs) for part in parts])
@@ -93,7 +147,25 @@ class Masks:
         )
 
     def to_array(self, row: int, height: int, width: int) -> npt.NDArray[np.bool_]:
-        """Return the mask of object `row` as an (H, W) boolean array."""
+        """Return the mask of one object as a boolean array.
+
+        Parameters
+        ----------
+        row : int
+            Row of the object.
+        height, width : int
+            Size of the image in pixels.
+
+        Returns
+        -------
+        (H, W) bool
+            The mask.
+
+        Examples
+        --------
+        >>> Masks.from_boxes(np.array([[1, 0, 2, 0]])).to_array(0, 2, 4).astype(int).tolist()
+        [[0, 1, 1, 0], [0, 0, 0, 0]]
+        """
         mask = np.zeros((height, width), dtype=bool)
         begin, end = self.offsets[row], self.offsets[row + 1]
         if begin == end:
@@ -104,7 +176,23 @@ class Masks:
         return mask
 
     def take(self, rows: npt.NDArray[np.int64]) -> Masks:
-        """Return the masks of these rows, in this order."""
+        """Return the masks of these rows, in this order.
+
+        Parameters
+        ----------
+        rows : (K,) int64
+            Row numbers.
+
+        Returns
+        -------
+        Masks
+            The chosen masks.
+
+        Examples
+        --------
+        >>> Masks.from_boxes(np.array([[0, 0, 9, 4], [0, 0, 1, 1]])).take(np.array([1])).pixels.tolist()
+        [4]
+        """
         counts = (self.offsets[1:] - self.offsets[:-1])[rows]
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         source = np.repeat(self.offsets[:-1][rows] - offsets[:-1], counts) + np.arange(offsets[-1])
@@ -178,6 +266,12 @@ class GroundTruth(Table):
         Annotation ids. Default: row numbers.
     notes : sequence of Note
         Data that a reader excluded or replaced.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_boxes(["cup", "dog"], {7: (640, 480)}, [7], [[10, 20, 49, 59]], [1])
+    >>> truth.classes[truth.labels[0]], truth.areas.tolist(), truth.masks.pixels.tolist()
+    ('dog', [1521.0], [1600])
     """
 
     dataset: Dataset
@@ -249,7 +343,7 @@ class GroundTruth(Table):
         if len(rows) == 0:
             return
         if rows[0] < 0 or rows[-1] >= len(self.dataset) or np.any(np.diff(rows) < 0):
-            raise InputError("image_rows must be ascending rows of the data set", file=file)
+            raise InputError("expected image_rows to be ascending rows of the dataset", file=file)
         self._check_objects()
         reach = self.masks.boxes
         outside = ~rows_where_all((reach[:, :2] >= 0) & (reach[:, 2:] < self.dataset.shapes[rows]))
@@ -316,7 +410,24 @@ class GroundTruth(Table):
         return ~self.crowd | (self.masks.pixels > 0)
 
     def select_images(self, image_ids: npt.ArrayLike) -> GroundTruth:
-        """Return the table of these images only; raise for unknown ids."""
+        """Return the table of these images only; raise for unknown ids.
+
+        Parameters
+        ----------
+        image_ids : sequence of int
+            Image ids.
+
+        Returns
+        -------
+        GroundTruth
+            These images and their objects.
+
+        Examples
+        --------
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48), 9: (64, 48)}, [7], [[10, 20, 30, 40]], [0])
+        >>> truth.select_images([9])
+        GroundTruth(1 image, 0 objects, 1 class)
+        """
         kept = self.dataset.chosen_rows(image_ids)
         rows = np.flatnonzero(np.isin(self.image_rows, kept))
         columns = self.columns_at(rows) | {"image_rows": np.searchsorted(kept, self.image_rows[rows])}
@@ -326,6 +437,17 @@ class GroundTruth(Table):
         """Return masks from the annotated boxes: pixels floor(x1)..ceil(x2), floor(y1)..ceil(y2), clipped to the image.
 
         A crowd with an empty mask is an ignore region and gets no pixels.
+
+        Returns
+        -------
+        Masks
+            One mask per object.
+
+        Examples
+        --------
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10.5, 20, 30, 40]], [0])
+        >>> truth.as_box_masks().boxes.tolist()
+        [[10, 20, 30, 40]]
         """
         pixels = pixels_of_boxes(self.boxes, self.dataset.shapes[self.image_rows])
         pixels[self.crowd & (self.masks.pixels == 0)] = [0, 0, -1, -1]
@@ -356,6 +478,11 @@ class GroundTruth(Table):
             pixels. mAP and LRP use boxes as given, so use the convention of the detections.
         labels : sequence of int
             Class index of each object.
+
+        Returns
+        -------
+        GroundTruth
+            The ground truth, sorted by image.
 
         Examples
         --------
@@ -409,6 +536,11 @@ class GroundTruth(Table):
             Empty masks are excluded and counted in `notes`.
         shapes : dict of image id to (height, width), optional
             Required for images without objects; otherwise taken from the masks.
+
+        Returns
+        -------
+        GroundTruth
+            The ground truth, sorted by image.
 
         Examples
         --------

@@ -281,16 +281,62 @@ class Table:
         return len(getattr(self, first))
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns that are not None, by name."""
+        """Return the columns that are not None.
+
+        Returns
+        -------
+        dict of str to array
+            Columns by name.
+
+        Examples
+        --------
+        >>> from probox import Dataset
+        >>> list(Dataset.from_sizes(["cup"], {7: (64, 48)}).columns())
+        ['image_ids', 'widths', 'heights', 'file_names']
+        """
         there = {name: getattr(self, name) for name in columns_of(type(self))}
         return {name: values for name, values in there.items() if values is not None}
 
     def take(self: SomeTable, rows: npt.NDArray[Any]) -> SomeTable:
-        """Return the table of these rows, in this order."""
+        """Return the table of these rows, in this order.
+
+        Parameters
+        ----------
+        rows : (K,) int64 or bool
+            Row numbers or a mask.
+
+        Returns
+        -------
+        Table
+            The chosen rows.
+
+        Examples
+        --------
+        >>> from probox import Dataset
+        >>> Dataset.from_sizes(["cup"], {7: (64, 48), 9: (32, 24)}).take(np.array([1])).image_ids.tolist()
+        [9]
+        """
         return self.replace(**self.columns_at(rows))
 
     def columns_at(self, rows: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return the given rows of all columns; `rows` are numbers or a boolean mask."""
+        """Return some rows of all columns.
+
+        Parameters
+        ----------
+        rows : (K,) int64 or bool
+            Row numbers or a mask.
+
+        Returns
+        -------
+        dict of str to array
+            Columns by name.
+
+        Examples
+        --------
+        >>> from probox import Dataset
+        >>> Dataset.from_sizes(["cup"], {7: (64, 48), 9: (32, 24)}).columns_at(np.array([1]))["widths"].tolist()
+        [32]
+        """
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         return {name: _taken(values, rows) for name, values in self.columns().items()}
 
@@ -301,6 +347,18 @@ class Table:
         ----------
         label_probs : bool
             Add a column with the probability of each class, for tables that have them.
+
+        Returns
+        -------
+        FlatTable
+            Named columns.
+
+        Examples
+        --------
+        >>> from probox import Dataset
+        >>> print(Dataset.from_sizes(["cup"], {7: (64, 48)}).flat())
+        image_id  width  height
+               7     64      48
         """
         from probox.tables.flat import FlatTable
 
@@ -328,11 +386,37 @@ class Table:
             Library of the data frame. Default: pandas if it is installed, otherwise polars.
         label_probs : bool
             As for `flat`.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            The table.
+
+        Examples
+        --------
+        >>> from probox import Dataset
+        >>> frame = Dataset.from_sizes(["cup"], {7: (64, 48)}).to_frame()  # doctest: +SKIP
         """
         return self.flat(label_probs=label_probs).to_frame(library)
 
     def to_arrow(self, *, label_probs: bool = False) -> Any:
-        """Return a ``pyarrow.Table`` with the columns of `flat`; missing values are null."""
+        """Return a ``pyarrow.Table`` with the columns of `flat`; missing values are null.
+
+        Parameters
+        ----------
+        label_probs : bool
+            As for `flat`.
+
+        Returns
+        -------
+        pyarrow.Table
+            The table.
+
+        Examples
+        --------
+        >>> from probox import Dataset
+        >>> table = Dataset.from_sizes(["cup"], {7: (64, 48)}).to_arrow()  # doctest: +SKIP
+        """
         return self.flat(label_probs=label_probs).to_arrow()
 
     def _repr_html_(self) -> str:
@@ -347,7 +431,24 @@ class Table:
         return repr(self) if own else f"{type(self).__name__}, {len(self):,} rows"
 
     def replace(self: SomeTable, **changes: Any) -> SomeTable:
-        """Return the table with some fields changed, by name; the result is checked."""
+        """Return the table with some fields changed; the result is checked.
+
+        Parameters
+        ----------
+        **changes
+            Fields by name.
+
+        Returns
+        -------
+        Table
+            The changed table.
+
+        Examples
+        --------
+        >>> from probox import Dataset
+        >>> Dataset.from_sizes(["cup"], {7: (64, 48)}).replace(classes=["mug"]).classes
+        ('mug',)
+        """
         return dataclasses.replace(self, **changes)
 
     def _with_sound(self: SomeTable, columns: Mapping[str, Any]) -> SomeTable:
