@@ -115,7 +115,7 @@ def test_the_mean_of_d_fines_edges_is_its_box(outputs: Callable[[str], tuple[Any
 def test_edges_of_another_configuration_are_noticed(outputs: Callable[[str], tuple[Any, Any]]) -> None:
     output, model = outputs("DFine")
     other = settings(id2label=model.config.id2label, model_type="d_fine", up=0.5, reg_scale=8.0)
-    with pytest.raises(InputError, match=r"of the image away from the box; give config= of the model"):
+    with pytest.raises(InputError, match=r"of the image size away from the box; give the config= of the model"):
         from_transformers(output, config=other, image_ids=IDS, image_sizes=SIZES)
 
 
@@ -224,16 +224,19 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "sizes differ": ({"target_sizes": [(9, 8)]}, "give one of them"),
     "mapping as target": ({"target_sizes": {7: (9, 8)}, "image_sizes": None}, "use image_sizes= for others"),
     "ids missing": ({"image_ids": None}, "give image_ids="),
-    "no config": ({"config": None, "classes": CLASSES}, "the kind of head is not known; give config=model.config, or"),
-    "no names": ({"config": None}, "names of classes are not known"),
-    "other classes": ({"classes": ["a", "b"]}, "a softmax head of 2 classes has 3 columns of logits, but got 4"),
+    "no config": ({"config": None, "classes": CLASSES}, "the head type is unknown; give config=model.config, or"),
+    "no names": ({"config": None}, "class names are unknown"),
+    "other classes": (
+        {"classes": ["a", "b"]},
+        "expected 3 columns of logits for a softmax head with 2 classes, but got 4",
+    ),
     "background named": ({"classes": [*CLASSES, "background"]}, "leave it out of classes"),
-    "too few for sigmoid": ({"labels": "sigmoid"}, "a sigmoid head of 3 classes has 3 columns"),
+    "too few for sigmoid": ({"labels": "sigmoid"}, "expected 3 columns of logits for a sigmoid head with 3 classes"),
     "numbers with gaps": ({"config": settings(id2label={1: "a", 2: "b", 3: "c"})}, "number 3 classes from 0"),
-    "words": ({"config": settings(model_type="grounding-dino")}, "about words of a prompt"),
-    "no focal loss": ({"config": settings(model_type="rt_detr", use_focal_loss=False)}, "say labels='softmax'"),
+    "words": ({"config": settings(model_type="grounding-dino")}, "refer to words of a prompt"),
+    "no focal loss": ({"config": settings(model_type="rt_detr", use_focal_loss=False)}, "write labels='softmax'"),
     "unknown model": ({"config": settings(model_type="new", id2label={0: "a"})}, "expected 1 or 2 columns"),
-    "no edges": ({"edges": "required"}, "this output has no distributions of edges"),
+    "no edges": ({"edges": "required"}, "the output has no edge distributions"),
     "unknown head": ({"labels": "softmin"}, "expected labels to be one of 'auto', 'softmax', 'sigmoid'"),
     "unknown edges": ({"edges": True}, "expected edges to be one of"),
     "a tuple": ({"outputs": (np.zeros((1, 5, 4)), np.zeros((1, 5, 4)))}, "return_dict=True"),
@@ -243,7 +246,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"outputs": {"logits": np.zeros((1, 5, 4)), "pred_boxes": np.zeros((1, 4, 4))}},
         "1 x 5 x 4 and 1 x 4 x 4",
     ),
-    "pixels": ({"outputs": made() | {"pred_boxes": np.full((1, 5, 4), 90.0)}}, "shares of the image, but got 90"),
+    "pixels": (
+        {"outputs": made() | {"pred_boxes": np.full((1, 5, 4), 90.0)}},
+        "relative to the image size, but got 90",
+    ),
     "diverged": ({"outputs": made() | {"logits": np.full((1, 5, 4), np.nan)}}, "but got NaN"),
     "half a decoder": ({"outputs": made(3) | HALF, "config": D_FINE}, r"model.eval\(\), or write edges='ignore'"),
     "sizes of 0": ({"image_sizes": (0, 50)}, "image sizes above 0"),

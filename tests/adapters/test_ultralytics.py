@@ -114,7 +114,7 @@ def test_what_end_to_end_models_were_is_restored(models: dict[str, Any]) -> None
             assert counts == [len(grid((SIDE, 96), (8, 16, 32))[0])]
     finally:
         head.end2end = before
-    with pytest.raises(InputError, match=r"reg_max = 1 .* predicts no distribution of its edges; use nms-clusters"):
+    with pytest.raises(InputError, match=r"reg_max = 1 .* predicts no edge distributions; use nms-clusters"):
         detect(detector, [IMAGE], [5], Options(uncertainty="edge-distribution"))
 
 

@@ -230,9 +230,9 @@ def test_weights_that_are_not_there(tmp_path: Path) -> None:
     [
         ([1, 1, 64, 64], TensorProto.FLOAT, "greyscale images"),
         ([1, 4, 64, 64], TensorProto.FLOAT, "four channels"),
-        ([1, 3, 64, 64], TensorProto.INT8, "tensor(int8), which is no photo"),
-        ([1, 3, 1 << 20, 64], TensorProto.FLOAT, "no size of a photo"),
-        ([1, 10], TensorProto.FLOAT, "no input takes an image"),
+        ([1, 3, 64, 64], TensorProto.INT8, "tensor(int8), expected a numeric type"),
+        ([1, 3, 1 << 20, 64], TensorProto.FLOAT, "not a valid image size"),
+        ([1, 10], TensorProto.FLOAT, "no input has the shape of an image"),
     ],
 )
 def test_inputs_that_take_no_photo(tmp_path: Path, shape: list, kind: int, words: str) -> None:
@@ -285,13 +285,13 @@ def test_an_input_that_the_named_family_lacks_is_named(
     graph = fixed_outputs(tmp_path / "m.onnx", INPUT | extra, _queries(92 if family == "detr" else 80))
     line = _refusal(graph, capfd, "--family", family)
     assert f"{next(iter(extra))} [" in line
-    assert line.endswith(f"are not those of {family}; name another family (--family)")
+    assert line.endswith(f"do not fit the family {family}; name another family (--family)")
 
 
 def test_a_second_input_that_is_missing_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     outputs = {"boxes": np.zeros((1, 24, 4), np.float32), "scores": np.zeros((1, 80, 24), np.float32)}
     graph = fixed_outputs(tmp_path / "m.onnx", INPUT, outputs)
-    assert "are not those of yolov3; name another family" in _refusal(graph, capfd, "--family", "yolov3")
+    assert "do not fit the family yolov3; name another family" in _refusal(graph, capfd, "--family", "yolov3")
 
 
 @pytest.mark.parametrize("wrong", ["logits", "pred_boxes"])
@@ -301,7 +301,7 @@ def test_outputs_that_are_not_finite_are_refused_without_warnings(
     outputs = _queries()
     outputs[wrong][0, 3], outputs[wrong][0, 4] = np.nan, np.inf
     line = _refusal(fixed_outputs(tmp_path / "m.onnx", INPUT, outputs), capfd, "--family", "detr")
-    assert ": image 7: taken for detr, but " in line
+    assert ": image 7: read as detr, but " in line
     assert "are not numbers (NaN or infinite)" in line
 
 

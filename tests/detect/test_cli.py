@@ -62,7 +62,7 @@ def test_without_out_the_file_is_called_like_the_model(
     assert json.loads((tmp_path / "ssd.rvc1.json").read_text())["img_names"] == ["12.png", "20.png", "7.png", "cat.png"]
     status, _, words = run(*line, "--out", "x.coco.json")
     assert status == 1
-    assert "which knows their ids (--truth FILE), or write .rvc1.json" in words
+    assert "which has their ids (--truth FILE), or write .rvc1.json" in words
 
 
 def test_photos_may_follow_as_a_shell_writes_them(run: Run, names: Path, photos: Path, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_photos_may_follow_as_a_shell_writes_them(run: Run, names: Path, photos:
     assert status == 0
     said = json.loads(printed)
     assert said["images"] == 3
-    assert said["notes"][0]["message"].startswith("COCO results hold numbers of classes: 1 is cup")
+    assert said["notes"][0]["message"].startswith("COCO results identify classes by number: 1 is cup")
     assert "--truth FILE" in said["notes"][0]["message"]
     wide = out.read_text()
     assert run(*line, *chosen, "--size", "64", "--workers", 3)[0] == 0
@@ -100,22 +100,22 @@ def test_options_of_another_uncertainty_are_said(
     [
         (("--out", "x.json", "--size", "0x5"), 2, "expected a size such as 640x480, or 640"),
         (("--out", "x.json", "--size", "64x64x3"), 2, "expected a size such as 640x480, or 640"),
-        (("--out", "x.json", "--size", "64", "--classes", "NAMES"), 1, "the graph's input is 32 x 32"),
+        (("--out", "x.json", "--size", "64", "--classes", "NAMES"), 1, "the graph's input size 32 x 32"),
         (("--out", "x.json", "--workers", "0"), 2, "--workers"),
         (("--out", "x.json", "--truth", "nowhere.json"), 1, "nowhere.json"),
         (("--out", "x.json", "--images", "nowhere"), 1, "nowhere: no such file or folder"),
         (("--out", "x.json"), 1, "--classes"),  # three classes are not COCO's
         (("--out", "x.txt"), 1, "file name"),
         (("--out", "x.json", "--family", "yolov9"), 2, "yolov9"),
-        (("--out", "x.json", "--uncertainty", "edge-distribution", "--classes", "NAMES"), 1, "edges"),
+        (("--out", "x.json", "--uncertainty", "edge-distribution", "--classes", "NAMES"), 1, "edge distributions"),
         (("--out", "x.json", "--save-graph", "g.onnx", "--classes", "NAMES"), 2, "mc-dropout"),
         (("--out", "x.json", "--dropout-rate", "1.5"), 2, "1.5"),
         (
             ("--out", "x.json", "--recipe", "paper", "--min-std", "2"),
             1,
-            "--shrinkage and --border pin do not belong to the paper's recipe",
+            "--shrinkage and --border pin do not apply to the paper's recipe",
         ),
-        (("--out", "x.json", "--recipe", "paper", "--border", "pin"), 1, "--border pin do not belong to the paper's"),
+        (("--out", "x.json", "--recipe", "paper", "--border", "pin"), 1, "--border pin do not apply to the paper's"),
         (("--out", "x.json", "--uncertainty", "mc-dropout", "--dropout-layers", " "), 1, "but got nothing"),
         (
             ("--out", "x.json", "--classes", "NAMES", "--uncertainty", "mc-dropout", "--dropout-layers", "existing"),

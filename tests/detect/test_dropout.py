@@ -130,7 +130,7 @@ def test_a_shape_that_depends_on_masks_is_refused(counted: str) -> None:
     dropout = Dropout(rate=0.3, layers="early|late", masks="elements")
     masked = MaskedGraph(model, dropout, open_graph=_session, run=run)
     # A mask of one row would go with any number of rows, and nobody would know.
-    message = "late changes its shape" if counted == "dropped" else "image 1: the model fails"
+    message = "late has a different shape in each pass" if counted == "dropped" else "image 1: the model fails"
     with pytest.raises(InputError, match=f"{message}.*; mask channels"):
         list(masked.sample(feeds, ["y"], 2, 1))
     channels = _masked(model, Dropout(rate=0.3, layers="early|late", masks="channels"))
@@ -268,7 +268,10 @@ def test_the_mean_of_a_softmax_is_no_layer() -> None:
         # It does not count as a layer either: the head is the two before it.
         assert [layer.name for layer in choose_layers(layers, "heads")] == ["hidden", "last"], move
         assert [layer.name for layer in choose_layers(layers, "hidden|dfl")] == ["hidden"]
-        with pytest.raises(InputError, match=r"'df' names only dfl, which computes .* softmax makes; name others"):
+        with pytest.raises(
+            InputError,
+            match=r"'df' names only dfl, which has no learnt weights: it computes .* softmax makes; name other layers",
+        ):
             insert_dropout(model, Dropout(layers="df"))
     # What a sigmoid feeds, with weights like learnt ones, is a layer.
     learnt = _dfl(weights=odd, softmax=False)

@@ -101,7 +101,7 @@ def test_a_softmax_that_is_weighed_otherwise_is_no_edge_distribution(tmp_path: P
     graph, _ = _head(tmp_path / "other.onnx", **how)
     detector = Detector(graph)
     assert not detector.family.has_edges
-    with pytest.raises(InputError, match="predicts no distribution of its edges"):
+    with pytest.raises(InputError, match="predicts no edge distributions"):
         detect(detector, [SQUARE], [1], Options(uncertainty="edge-distribution"))
 
 
@@ -110,7 +110,7 @@ def test_distributions_that_are_not_those_of_the_boxes_are_refused(tmp_path: Pat
     graph, _ = _head(tmp_path / "stretched.onnx", stretch=stretch, half=half)
     detector = Detector(graph)
     assert len(detect(detector, [SQUARE], [1], Options())[0]) > 0
-    with pytest.raises(InputError, match=r"edge distributions .*distributions.* are not those of its boxes"):
+    with pytest.raises(InputError, match=r"edge distributions .*distributions.* do not belong to its boxes"):
         detect(detector, [SQUARE], [1], Options(uncertainty="edge-distribution"))
 
 
@@ -121,7 +121,7 @@ def test_distributions_that_cannot_be_counted_out_are_refused(tmp_path: Path) ->
     with pytest.raises(InputError, match="name the detector's family"):
         Detector(graph, classes=CLASSES)
     detector = Detector(graph, family="yolov8", classes=CLASSES)
-    with pytest.raises(InputError, match="can't tell which of 84 edge distributions"):
+    with pytest.raises(InputError, match="can't assign 84 edge distributions"):
         detect(detector, [SQUARE], [1], Options(uncertainty="edge-distribution"))
 
 
@@ -160,7 +160,7 @@ def test_covariances_are_worked_out_for_survivors_only() -> None:
 
 def test_edges_that_fail_to_come_are_said() -> None:
     found = Candidates(np.array([[1.0, 1, 5, 5]]), np.array([[0.9]], np.float32))
-    with pytest.raises(InputError, match="gave no distributions"):
+    with pytest.raises(InputError, match="returned no edge distributions"):
         detections_from(found, SomeTraits(), (64, 64), 1, Options(uncertainty="edge-distribution"))
 
 
@@ -243,7 +243,7 @@ def test_what_an_export_says_of_its_head_decides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "words"), [("pose", "key points"), ("obb", "oriented"), ("classify", "classifies"), ("depth", "else")]
+    ("task", "words"), [("pose", "key points"), ("obb", "oriented"), ("classify", "classifies"), ("depth", "no boxes")]
 )
 @pytest.mark.parametrize("family", ["auto", "yolov8"])
 def test_other_tasks_are_refused_in_words(task: str, words: str, family: str) -> None:
@@ -258,7 +258,7 @@ def test_every_column_needs_a_name_of_its_own() -> None:
         choose_family(_signature([(1, 8, 8400)], names=CLASSES))
     with pytest.raises(InputError, match="81 classes, which are not COCO's"):
         choose_family(_signature([(1, 85, 8400)]))
-    with pytest.raises(InputError, match="does not say how many classes"):
+    with pytest.raises(InputError, match="number of classes is not fixed"):
         choose_family(_signature([(1, None, 8400)]))
     with pytest.raises(InputError, match="name the detector's family"):
         choose_family(_signature([(1, 4, 8400)]))  # boxes, and nothing else
@@ -337,7 +337,7 @@ def test_rows_without_their_source_have_one_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ([4, 4, 20, 20, 0.9, 3], "found class 3, but only 3 classes"),
+        ([4, 4, 20, 20, 0.9, 3], "returned class 3, but only 3 classes"),
         ([4, 4, 20, 20, 0.9, 0.5], "expected numbers of classes"),
         ([4, 4, 20, 20, 0.9, -1], "expected numbers of classes"),
         ([4, 4, 20, 20, 7.5, 1], "expected scores between 0 and 1"),
@@ -526,7 +526,9 @@ def test_the_number_of_names_tells_transposed_yolov8_from_yolox() -> None:
 
 def test_a_family_without_channels_last_says_so() -> None:
     signature = Signature((Tensor("in", (1, 640, 640, 3)),), (Tensor("out", (1, 8400, 85)),))
-    with pytest.raises(InputError, match=r"not those of yolox; .*export the model with channels first, \[1, 3, H, W\]"):
+    with pytest.raises(
+        InputError, match=r"do not fit the family yolox; .*export the model with channels first, \[1, 3, H, W\]"
+    ):
         choose_family(signature, "yolox")
 
 

@@ -86,7 +86,7 @@ TAMPERING: dict[str, dict[str, Any] | bytes] = {
     "columns first": {"boxes": lambda columns: np.asfortranarray(columns["boxes"])},
     "fewer rows": {"boxes": lambda columns: columns["boxes"][:-1]},
     "another number of classes": {"label_probs": lambda columns: columns["label_probs"][:, :1]},
-    "no probabilities": {"label_probs": lambda columns: columns["label_probs"] + 1},
+    "expected 0 to 1": {"label_probs": lambda columns: columns["label_probs"] + 1},
     "no such class": {"labels": _rows(value=100, dtype=np.int32)},
     "scores that are not finite": {"scores": _rows(value=np.inf)},
     "pickled objects": {"scores": _rows(value=None, dtype=object)},

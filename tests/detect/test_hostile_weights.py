@@ -62,8 +62,8 @@ def test_a_network_of_the_yolov5_repository_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_network(tmp_path / "yolov5s.pt")
     assert str(caught.value) == (
-        "holds models.yolo.DetectionModel: the repository of YOLOv3, v5, v7 or v9 wrote this file, not the package "
-        "ultralytics; export it to ONNX with export.py of that repository"
+        "contains models.yolo.DetectionModel: written by the repository of YOLOv3, v5, v7 or v9, not by ultralytics; "
+        "export it to ONNX with export.py of that repository"
     )
 
 
@@ -71,7 +71,7 @@ def test_classes_that_other_code_allows_are_not_made(tmp_path: Path) -> None:
     torch = frameworks.torch()
     torch.save({"w": torch.ones(1), "hidden": Payload(tmp_path / "made")}, tmp_path / "w.pth")
     with torch.serialization.safe_globals([os.mkdir, (os.mkdir, "posix.mkdir")]):
-        with pytest.raises(InputError, match="may run any code when it is read"):
+        with pytest.raises(InputError, match="may execute code when read"):
             read_weights(tmp_path / "w.pth")
         assert os.mkdir in torch.serialization.get_safe_globals()
     assert not (tmp_path / "made").exists()
@@ -83,7 +83,7 @@ def test_a_folder_of_transformers_with_hidden_code_is_refused(tmp_path: Path) ->
     for name in ("config.json", "preprocessor_config.json"):
         (tmp_path / name).write_text("{}")
     frameworks.torch().save({"w": Payload(tmp_path / "made")}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(InputError, match=r"pytorch_model.bin: holds more than weights"):
+    with pytest.raises(InputError, match=r"pytorch_model.bin: contains objects that may execute code"):
         open_detector(f"transformers:{tmp_path}")
     assert not (tmp_path / "made").exists()
 
@@ -165,5 +165,5 @@ def test_a_file_of_ultralytics_runs_nothing_though_ultralytics_was_imported_befo
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if "best.pt: " in line]
     assert [line.split()[0] for line in lines] == ["function", "evaluated", "recipe", "attribute"]
-    assert "best.pt: holds posix.mkdir, which is no class of ultralytics and may run any code; export it" in lines[0]
-    assert "best.pt: calls the constructor of DetectionModel, which may run any code; export it" in lines[2]
+    assert "best.pt: holds posix.mkdir, which is not an ultralytics class and may execute code; export it" in lines[0]
+    assert "best.pt: calls the constructor of DetectionModel, which may execute code; export it" in lines[2]

@@ -139,10 +139,10 @@ def test_a_list_is_told_by_its_content(photos: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("7.png\nnone.png\nnor.png\n", r"list: line 2: no such photo: 'none.png' \(and 1 more are missing\)"),
-        ("\n \n", "list: lists no photos"),
+        ("7.png\nnone.png\nnor.png\n", r"list: line 2: no such photo: 'none.png' \(and 1 more\)"),
+        ("\n \n", "list: expected a list of photos, but it is empty"),
         ("a\0.png\n", None),
-        ("", "list: lists no photos"),
+        ("", "list: expected a list of photos, but it is empty"),
     ],
 )
 def test_lists_that_name_nothing(photos: Path, content: str, message: str | None) -> None:
@@ -159,9 +159,9 @@ def test_nothing_there_is_said(tmp_path: Path) -> None:
         find_images(tmp_path / "nowhere")
     with pytest.raises(InputError, match="no images in this folder"):
         find_images(tmp_path)
-    with pytest.raises(InputError, match=r"x\*\.jpg: no photo is called like this"):
+    with pytest.raises(InputError, match=r"x\*\.jpg: no photo matches this pattern"):
         find_images(tmp_path / "x*.jpg")
-    with pytest.raises(InputError, match="no images to look at"):
+    with pytest.raises(InputError, match="expected at least one image"):
         find_images([])
 
 
@@ -172,7 +172,7 @@ def test_photos_in_subfolders_are_not_taken_and_said(photos: Path) -> None:
     (photos / "12.png").rename(photos / "more" / "12.png")
     chosen = choose_images(photos)
     assert len(chosen.images) == 3
-    assert str(chosen.notes[0]).startswith(f"photos in 1 subfolder of {photos} are not looked at (the first: more)")
+    assert str(chosen.notes[0]).startswith(f"photos in 1 subfolder of {photos} are left out (the first: more)")
     for name in ("3", "7", "20"):
         (photos / f"{name}.png").rename(photos / "other" / f"{name}.png")
     with pytest.raises(
@@ -190,7 +190,7 @@ def test_names_that_are_no_numbers_are_counted_and_said(photos: Path) -> None:
     ]  # fmt: skip
     assert all(image.counted for image in chosen.images)
     assert tuple(map(str, chosen.notes)) == (
-        "images are counted from 0 in order of their paths, since cat.png is no number; "
+        "images are counted from 0 in order of their paths, because cat.png is no number; "
         "give the ground truth to use its image ids (truth)",
     )
 
@@ -199,7 +199,7 @@ def test_names_with_the_same_number_are_counted_and_said(photos: Path) -> None:
     (photos / "3.png").rename(photos / "007.png")
     chosen = choose_images(photos)
     assert [image.image_id for image in chosen.images] == [0, 1, 2, 3]
-    assert f"since {photos / '007.png'} and {photos / '7.png'} have the same number" in str(chosen.notes[0])
+    assert f"because {photos / '007.png'} and {photos / '7.png'} have the same number" in str(chosen.notes[0])
 
 
 def test_numbers_too_long_for_an_id_are_none(photos: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_photo_named_twice_is_looked_at_once_and_said(photos: Path) -> None:
     chosen = choose_images([photos, photos / "7.png", photos / ".." / "photos" / "3.png"])
     assert [(image.image_id, image.path.name) for image in chosen.images] == ALL
     assert tuple(map(str, chosen.notes)) == (
-        f"2 photos named more than once, and looked at once (the first: {photos / '7.png'})",
+        f"2 photos named more than once are processed once (the first: {photos / '7.png'})",
     )
 
 

@@ -63,18 +63,18 @@ def test_files_that_an_output_must_not_replace() -> None:
     [
         ("torchvison:ssd300", {}, "expected a model as FILE.onnx, torchvision:NAME"),
         ("https://example.org/y.onnx", {}, "nothing is downloaded"),
-        ("torchvision:", {}, "nothing stands after 'torchvision:'"),
+        ("torchvision:", {}, "expected a model name after 'torchvision:'"),
         ("nowhere.onnx", {}, "nowhere.onnx: no such file; probox downloads no models: check the path"),
         ("yolov8n.pt", {}, "yolov8n.pt: no such file; probox downloads no models: write ultralytics: before the path"),
         ("yolov8n", {}, "yolov8n: no such file; probox downloads no models: name a model as FILE.onnx, torchvision"),
-        ("nowhere.onnx", {"weights": "w.pth"}, "hold their weights themselves"),
+        ("nowhere.onnx", {"weights": "w.pth"}, "include their weights"),
         ("nowhere.onnx", {"device": "cuda"}, "chooses its device itself"),
         ("nowhere.onnx", {"batch": 0}, "batch of at least 1"),
-        ("ultralytics:best.pt", {"weights": "w.pth"}, "hold their weights themselves"),
-        ("transformers:folder", {"family": "ssd"}, "no graphs of the family ssd"),
-        ("transformers:folder", {"size": (64, 64)}, "resize images as they were trained"),
-        ("torchvision:ssd300", {"size": (64, 64)}, "resize images as they were trained"),
-        ("python:nowhere.py:make", {}, "a file that is there"),
+        ("ultralytics:best.pt", {"weights": "w.pth"}, "include their weights"),
+        ("transformers:folder", {"family": "ssd"}, "a graph family (ssd) does not apply"),
+        ("transformers:folder", {"size": (64, 64)}, "use the input size of their training"),
+        ("torchvision:ssd300", {"size": (64, 64)}, "use the input size of their training"),
+        ("python:nowhere.py:make", {}, "an existing file"),
     ],
 )
 def test_what_cannot_be_opened_is_said(model: str, choices: dict[str, Any], message: str) -> None:
@@ -134,9 +134,9 @@ def _own(tmp_path: Path, code: str) -> str:
         ("import nowhere_at_all", {}, "make fails: ModuleNotFoundError"),
         ("x = 1", {}, "has no function make"),
         ("make = 1", {}, "has no function make"),
-        ("def make(): return 3", {}, "has no family, batch, fingerprint, candidates, sample"),
-        ("def make(batch=1): return 3", {"batch": 2, "device": "cpu"}, "make takes no device"),
-        ("def make(): return 3", {"family": "ssd"}, "make takes no family"),
+        ("def make(): return 3", {}, "lacks family, batch, fingerprint, candidates, sample"),
+        ("def make(batch=1): return 3", {"batch": 2, "device": "cpu"}, "make does not accept device"),
+        ("def make(): return 3", {"family": "ssd"}, "make does not accept family"),
     ],
 )
 def test_ones_own_that_does_not_fit_is_said(tmp_path: Path, code: str, choices: dict[str, Any], message: str) -> None:
@@ -147,7 +147,7 @@ def test_ones_own_that_does_not_fit_is_said(tmp_path: Path, code: str, choices: 
 def test_ones_own_gets_what_was_given(tmp_path: Path) -> None:
     code = "from types import SimpleNamespace as N\n"
     code += "def make(**given): return N(family=1, batch=1, fingerprint='', candidates=1, sample=1, given=given)\n"
-    with pytest.raises(InputError, match="takes no"):  # names must stand in the signature
+    with pytest.raises(InputError, match="does not accept"):  # names must stand in the signature
         open_detector(_own(tmp_path, code), threads=3)
     named = code.replace("**given)", "threads=0, weights='')").replace("given=given", "given=(threads, weights)")
     assert open_detector(_own(tmp_path, named), threads=3).given == (3, "")  # type: ignore[attr-defined]
@@ -320,7 +320,7 @@ def test_a_graph_that_takes_any_size_gets_what_is_asked_for(tmp_path: Path) -> N
     named = Detector(path, family="yolov8", classes=CLASSES[::-1], size=asked.family.input_size())
     assert asked.fingerprint != named.fingerprint
     fixed = small_yolo(tmp_path / "f.onnx")
-    with pytest.raises(InputError, match="the graph's input is 64 x 64, and can't be 96 x 64"):
+    with pytest.raises(InputError, match="expected the graph's input size 64 x 64, but got 96 x 64"):
         Detector(fixed, classes=CLASSES, size=(96, 64))
 
 

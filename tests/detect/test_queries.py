@@ -176,9 +176,9 @@ def test_d_fine_has_variances_of_its_sides(tmp_path: Path, scale: int) -> None:
 
 def test_rt_detr_has_no_edges_and_d_fine_is_not_taken_without_them(tmp_path: Path) -> None:
     plain = queries(tmp_path / "m.onnx", LOGITS[:, :3], BOXES, stem=DEEP, refined=True)
-    with pytest.raises(InputError, match=r"predicts no distribution of its edges; use constant"):
+    with pytest.raises(InputError, match=r"predicts no edge distributions; use constant"):
         detect(Detector(plain, classes=CLASSES), [IMAGE], [1], Options(uncertainty="edge-distribution"))
-    with pytest.raises(InputError, match="no distributions of sides are found"):
+    with pytest.raises(InputError, match="no edge distributions"):
         Detector(plain, classes=CLASSES, family="d-fine")
     assert (
         Detector(_d_fine(tmp_path / "d.onnx"), classes=CLASSES, family="rt-detr").candidates([IMAGE])[0].covariances
@@ -191,7 +191,7 @@ def test_sides_that_are_not_the_boxes_are_refused(tmp_path: Path) -> None:
     path = _d_fine(tmp_path / "m.onnx")
     detector = Detector(path, classes=CLASSES)
     detector.family._edges = detector.family._edges._replace(bins=bin_values(33, 0.5, 4) * 2)
-    with pytest.raises(InputError, match=r"m\.onnx: the mean of the sides' distributions is .* away"):
+    with pytest.raises(InputError, match=r"m\.onnx: the mean of the edge distributions is .* away"):
         detector.candidates([IMAGE])
 
 

@@ -93,12 +93,12 @@ def test_weights_say_how_many_classes_there_are(ssdlite: tuple[Any, Path]) -> No
 
 def test_what_torchvision_cannot_open_is_said(ssdlite: tuple[Any, Path], tmp_path: Path) -> None:
     _, path = ssdlite
-    _says("expected a detector of torchvision that gives its candidates", "torchvision:retinanet_resnet50_fpn")
-    _says("without them it detects nothing", "torchvision:frcnn_x_fpn")
-    _says("no such file of weights", "torchvision:ssd300", weights=tmp_path / "nowhere.pth")
+    _says("expected a supported torchvision detector", "torchvision:retinanet_resnet50_fpn")
+    _says("needs weights", "torchvision:frcnn_x_fpn")
+    _says("no such weights file", "torchvision:ssd300", weights=tmp_path / "nowhere.pth")
     small = "fasterrcnn_mobilenet_v3_large_320_fpn"
     _says(f"not the weights of {small} with 3 classes and a background", f"torchvision:{small}", weights=path)
-    _says("no device cuda:99", f"torchvision:{SSDLITE}", weights=path, device="cuda:99")
+    _says("device cuda:99 is not available", f"torchvision:{SSDLITE}", weights=path, device="cuda:99")
     _says("device to be one of", f"torchvision:{SSDLITE}", weights=path, device="tpu")
     retina = detection.retinanet_resnet50_fpn
     with torch.device("meta"), pytest.raises(InputError, match="but got RetinaNet"):
@@ -258,7 +258,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "shape": (lambda state: state | {"2.weight": torch.ones(3, 4)}, "another shape in 1 of them, first size mismatch"),
     "nan": (lambda state: state | {"0.bias": torch.full((4,), torch.nan)}, "1 weight is not finite (0.bias)"),
     "two": (lambda state: {f"{a}.{key}": own for a in ("a", "ema") for key, own in state.items()}, "several models"),
-    "no tensors": (lambda state: {"epoch": 3}, "expected a state dict, but the file holds epoch"),
+    "no tensors": (lambda state: {"epoch": 3}, "expected a state dict, but got epoch"),
     "a list": (lambda state: [1, 2], "expected a state dict, but got list"),
 }
 
@@ -279,7 +279,11 @@ def test_files_that_are_no_weights_are_said(tmp_path: Path, monkeypatch: pytest.
     torch.save(_net(), "whole.pth")
     Path("oops.pth").write_bytes(b"oops")
     Path("cut.pth").write_bytes(Path("whole.pth").read_bytes()[:900])
-    said = "holds more than weights" if name == "whole" else "(not a file that torch|torch can't)"
+    said = (
+        "contains objects that may execute code"
+        if name == "whole"
+        else "(expected a file written by torch|torch can't)"
+    )
     with pytest.raises(InputError, match=f"{name}.pth: {said}"):
         read_weights(f"{name}.pth")
 
@@ -351,7 +355,7 @@ def test_edges_of_d_fine_become_covariances(saved: Saved) -> None:
     options = Options(uncertainty="edge-distribution", score_threshold=0.0, recipe="paper")
     found = detect(detector, [WIDE], [7], options)[0]
     assert np.isin(found.covariances[:, 0, 0, 0].round(9), own.covariances[:, 0, 0, 0].round(9)).all()
-    with pytest.raises(InputError, match="no distribution of its edges"):
+    with pytest.raises(InputError, match="no edge distributions"):
         detect(open_detector(f"transformers:{saved('RTDetr')[2]}"), [WIDE], [7], options)
 
 
@@ -381,7 +385,7 @@ def test_numbers_that_no_category_has_are_left_out(saved: Saved, tmp_path: Path)
     np.testing.assert_array_equal(found.candidates([WIDE])[0].scores[:, 0], whole.scores[:, 1])
     config["id2label"] = {"0": "dog", "1": "dog", "2": "cat"}
     (folder / "config.json").write_text(json.dumps(config))
-    _says("several classes of the model are called 'dog'", f"transformers:{folder}")
+    _says("several classes of the model have the name 'dog'", f"transformers:{folder}")
     named = open_detector(f"transformers:{folder}", classes=["x", "y", "z"])
     assert named.family.classes == ("x", "y", "z")
     _says("expected 3 class names", f"transformers:{folder}", classes=["x"])
@@ -406,7 +410,7 @@ def test_what_transformers_cannot_open_is_said(saved: Saved, tmp_path: Path) -> 
     weights = folder / "model.safetensors"
     tensors = safetensors.load_file(weights)
     safetensors.save_file({key: own for key, own in tensors.items() if "bbox_predictor" not in key}, weights)
-    _says("6 of the model's weights are not in its files (first bbox_predictor", f"transformers:{folder}")
+    _says("6 of the model's weights are missing from its files (first bbox_predictor", f"transformers:{folder}")
     weights.unlink()
     _says("transformers can't read this model", f"transformers:{folder}")
     (folder / "preprocessor_config.json").unlink()
@@ -442,12 +446,12 @@ def test_what_ultralytics_cannot_open_is_said(
     monkeypatch.chdir(tmp_path)
     _says("yolo11n.pt: no such file; probox downloads no models", "ultralytics:yolo11n.pt")
     assert not list(tmp_path.iterdir())
-    _says("a recipe for a model, without weights", "ultralytics:yolov8n.yaml")
+    _says("a model definition without weights", "ultralytics:yolov8n.yaml")
     _says("expected a .pt file", "ultralytics:best.onnx")
     Path("oops.pt").write_bytes(b"oops")
-    _says("oops.pt: is no .pt file of ultralytics", "ultralytics:oops.pt")
+    _says("oops.pt: expected a .pt file of Ultralytics", "ultralytics:oops.pt")
     torch.save({"epoch": 3}, "other.pt")
-    _says("other.pt: holds no network", "ultralytics:other.pt")
+    _says("other.pt: contains no network", "ultralytics:other.pt")
     _says("expected 80 class names", f"ultralytics:{yolo[1]}", classes=["cup"])
 
 

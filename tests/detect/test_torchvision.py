@@ -273,7 +273,7 @@ def test_the_models_own_dropout_comes_first_at_its_own_rate() -> None:
     np.testing.assert_array_equal(np.array(_sample(model, Dropout(), [1], 2)[0]) == 0, np.array(second) == 0)
     # One that drops nothing is not there.
     assert _chosen(_shared_head(p=0.0), "auto") == _chosen(_shared_head(), "auto") == ("head",)
-    with pytest.raises(InputError, match="no layer of the model is 'existing'"):
+    with pytest.raises(InputError, match="no layer matches 'existing'"):
         _chosen(_shared_head(), "existing")
     with pytest.raises(InputError, match="regular expression"):
         _chosen(model, "(")

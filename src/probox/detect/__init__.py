@@ -1,6 +1,6 @@
-"""Running detectors: an ONNX graph and a folder of photos into probabilistic detections.
+"""Running detectors: an ONNX graph and a folder of photos give probabilistic detections.
 
-Needs the extra ``detect`` (onnx, onnxruntime, pillow), which is imported where it is used.
+The extra ``detect`` (onnx, onnxruntime, pillow) is required and imported on first use.
 
 >>> from probox.detect import Detector, Options, detect, read_image
 >>> detector = Detector("yolox_nano.onnx")                                                        # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""What passes between images, detectors and `detect`: placement on a network's input, candidates, masks, and traits."""
+"""Data types between images, detectors and `detect`: input placement, candidates, masks and traits."""
 
 from __future__ import annotations
 
@@ -23,15 +23,23 @@ Pixels = npt.NDArray[np.uint8]
 
 
 def read_image(path: str | Path, size: tuple[int, int] | None = None) -> Pixels:
-    """Return an image as (H, W, 3) RGB, as people see it; raise `InputError` if it can't be read.
+    """Return an image as (H, W, 3) RGB in upright orientation; raise `InputError` if it can't be read.
 
     Parameters
     ----------
     path : path
         The photo.
     size : (width, height), optional
-        What ground truth says. A photo that its camera marked to be turned (EXIF) is turned upright, unless this fits
-        the pixels as they are stored.
+        Size according to the ground truth. EXIF orientation is applied unless this size matches the stored pixels.
+
+    Returns
+    -------
+    (H, W, 3) uint8 array
+
+    Examples
+    --------
+    >>> read_image("photo.jpg").shape  # doctest: +SKIP
+    (426, 640, 3)
     """
     require("PIL.Image", extra="detect", purpose="reading photos needs")
     return load_photo(Path(path), size)
@@ -39,7 +47,7 @@ def read_image(path: str | Path, size: tuple[int, int] | None = None) -> Pixels:
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Where an image lies on a network's input: ``input = image * scale + offset``, for x and y."""
+    """Position of an image on a network's input: ``input = image * scale + offset``, for x and y."""
 
     scale: tuple[float, float]
     offset: tuple[float, float]
@@ -47,12 +55,12 @@ class Placement:
     """Width and height of the image."""
 
     def boxes_to_image(self, boxes: npt.NDArray[np.floating[Any]]) -> Floats:
-        """Return boxes ``x1, y1, x2, y2`` of the input as pixels of the image."""
+        """Return boxes ``x1, y1, x2, y2`` of the network input in image pixels."""
         moved = boxes.astype(np.float64) - np.array(self.offset * 2)
         return np.asarray(moved / np.array(self.scale * 2))
 
     def covariances_to_image(self, covariances: Floats) -> Floats:
-        """Return corner covariances (N, 2, 2, 2) of the input in square pixels of the image."""
+        """Return corner covariances (N, 2, 2, 2) of the network input in square pixels of the image."""
         shrink = 1.0 / np.array(self.scale)
         return np.asarray(covariances * np.outer(shrink, shrink))
 
@@ -67,11 +75,11 @@ def place_image(
     round_down: bool = False,
     from_origin: bool = False,
 ) -> tuple[Pixels, Placement]:
-    """Return the image resized to an input of `size` (width, height), and where it lies there.
+    """Return the image resized to an input of `size` (width, height), and its placement.
 
-    With `keep_aspect` the image is scaled to fit and the rest filled with `fill`, on both sides or (not `centred`)
-    right and below; otherwise it is stretched. `round_down` takes the whole part of the new size and ignores the rest
-    in the scale, `from_origin` is for `resize`: each detector has to see pixels placed as in its training.
+    `keep_aspect` scales the image to fit and fills the rest with `fill`, on both sides or (not `centred`) right and
+    below; otherwise the image is stretched. `round_down` truncates the new size and ignores the fraction in the scale.
+    `from_origin` is passed to `resize`. The placement must equal that of the detector's training.
     """
     height, width = image.shape[:2]
     wide, high = size
@@ -89,10 +97,10 @@ def place_image(
 
 
 def resize(image: Pixels, size: tuple[int, int], *, from_origin: bool = False) -> Pixels:
-    """Return an image resized to (width, height) by bilinear interpolation between two neighbours, not averaging.
+    """Return an image resized to (width, height) by bilinear interpolation without averaging.
 
-    Samples lie at pixel centres, ``(i + 1/2) n / N - 1/2``, as in OpenCV, or with `from_origin` at ``i n / N``, as in
-    TensorFlow 1. Detectors were trained on one of them, and half a pixel costs accuracy.
+    Samples are at pixel centres, ``(i + 1/2) n / N - 1/2``, as in OpenCV, or with `from_origin` at ``i n / N``, as in
+    TensorFlow 1. Use the variant of the detector's training: an offset of half a pixel reduces accuracy.
     """
     height, width = image.shape[:2]
     if (width, height) == size:
@@ -100,7 +108,7 @@ def resize(image: Pixels, size: tuple[int, int], *, from_origin: bool = False) -
     left, right, x = _neighbours(width, size[0], from_origin)
     above, below, y = _neighbours(height, size[1], from_origin)
     resized = np.empty((size[1], size[0], 3), np.uint8)
-    for channel in range(3):  # planes of one number per pixel are several times as fast as pixels of three
+    for channel in range(3):  # single planes are several times as fast as interleaved channels
         plane = np.ascontiguousarray(image[:, :, channel])
         rows = plane[above].astype(np.float32)
         rows += (plane[below] - rows) * y[:, None]
@@ -111,7 +119,7 @@ def resize(image: Pixels, size: tuple[int, int], *, from_origin: bool = False) -
 
 
 def _neighbours(old: int, new: int, from_origin: bool) -> tuple[Ints, Ints, npt.NDArray[np.float32]]:
-    """Return for each new pixel the old ones before and after it, and how far it lies from the first to the second."""
+    """Return the old pixels before and after each new one, and the weight of the second."""
     at = np.arange(new) * (old / new) if from_origin else (np.arange(new) + 0.5) * (old / new) - 0.5
     at = np.clip(at, 0.0, old - 1.0)
     before = np.floor(at).astype(np.int64)
@@ -119,7 +127,7 @@ def _neighbours(old: int, new: int, from_origin: bool) -> tuple[Ints, Ints, npt.
 
 
 class WindowHeatmap(LazyArray):
-    """An H x W array that is 0 outside a window, made when it is used, and not kept.
+    """An H x W array that is 0 outside a window; the full array is created on use and not cached.
 
     >>> heatmap = WindowHeatmap((2, 4), (1, 1), np.array([[0.5, 1.0]], np.float16))
     >>> np.asarray(heatmap).tolist(), heatmap.shape
@@ -152,7 +160,7 @@ class WindowHeatmap(LazyArray):
 
 
 def pack_heatmaps(heatmaps: Sequence[Any] | None) -> dict[str, Array]:
-    """Return the windows of one image's heatmaps as columns for `unpack_heatmaps`; none for no heatmaps."""
+    """Return the heatmap windows of one image as columns for `unpack_heatmaps`; empty without heatmaps."""
     if heatmaps is None:
         return {}
     windows = [(*heatmap.corner, *heatmap.window.shape) for heatmap in heatmaps]
@@ -164,7 +172,7 @@ def pack_heatmaps(heatmaps: Sequence[Any] | None) -> dict[str, Array]:
 
 
 def unpack_heatmaps(columns: Mapping[str, Array], size: tuple[int, int]) -> list[WindowHeatmap]:
-    """Return the heatmaps of an image of `size` (width, height) from their columns; raise ValueError if they differ."""
+    """Return the heatmaps of an image of `size` (width, height) from columns; raise ValueError if inconsistent."""
     windows, heat = columns["windows"], columns["heat"]
     corners, extents, limit = windows[:, :2], windows[:, 2:], np.array(size[::-1])
     if not ((corners >= 0) & (extents > 0) & (corners <= limit) & (extents <= limit - corners)).all():
@@ -180,16 +188,16 @@ def unpack_heatmaps(columns: Mapping[str, Array], size: tuple[int, int]) -> list
 
 
 LEAST = 2.0**-11
-"""Pixels inside a box have probabilities from LEAST to 1 - LEAST: half precision would make it 1 otherwise, and
-certainty, where it is wrong, costs PDQ everything."""
+"""Probabilities inside a box are from LEAST to 1 - LEAST: half precision would otherwise round to 1, and a wrong
+probability of exactly 1 makes the pair's quality 0."""
 
 
 class PrototypeMasks:
-    """Heatmaps ``sigmoid(coefficients @ prototypes)`` of candidates, worked out for the rows that are asked for.
+    """Heatmaps ``sigmoid(coefficients @ prototypes)`` of candidates, computed for requested rows only.
 
-    Between the prototypes' pixels logits are interpolated linearly, so that 0.5 is where Ultralytics' own masks end.
-    Outside its box a heatmap is 0, as Ultralytics crops its masks: pixel i is inside if ``x1 <= i < x2``.
-    `coefficients` are (N, P), of candidates; `prototypes` (P, h, w) cover the whole input of `size` (width, height).
+    Logits are interpolated linearly between prototype pixels, so that the 0.5 contour equals that of Ultralytics'
+    masks. Outside its box a heatmap is 0, as Ultralytics crops its masks: pixel i is inside if ``x1 <= i < x2``.
+    `coefficients` are (N, P), one row per candidate; `prototypes` (P, h, w) cover the input of `size` (width, height).
     """
 
     def __init__(self, coefficients: Array, prototypes: Array, size: tuple[int, int], placement: Placement) -> None:
@@ -205,7 +213,7 @@ class PrototypeMasks:
         return PrototypeMasks(self._coefficients[rows], self._prototypes, self._size, self._placement)
 
     def __call__(self, rows: Array, boxes: Floats) -> list[WindowHeatmap]:
-        """Return the heatmaps of rows whose boxes lie like this in the image."""
+        """Return the heatmaps of rows; `boxes` are their boxes in the image."""
         return [self._heatmap(int(row), box) for row, box in zip(rows, boxes, strict=True)]
 
     def _heatmap(self, row: int, box: Floats) -> WindowHeatmap:
@@ -222,7 +230,7 @@ class PrototypeMasks:
         return WindowHeatmap((height, width), (top, left), heat.astype(np.float16))
 
     def _between(self, pixels: Ints, axis: int) -> tuple[Array, Array, Floats]:
-        """Return for pixels of the image the prototype pixels before and after, and how far from the first to it."""
+        """Return the prototype pixels before and after each image pixel, and the weight of the second."""
         count = self._prototypes.shape[2 - axis]
         on_input = (pixels + 0.5) * self._placement.scale[axis] + self._placement.offset[axis]
         at = np.clip(on_input * (count / self._size[axis]) - 0.5, 0.0, count - 1.0)
@@ -231,25 +239,25 @@ class PrototypeMasks:
 
 
 def _pixels_between(low: float, high: float, count: int) -> tuple[int, int]:
-    """Return the first pixel inside and the one after the last; at least one of the image's."""
+    """Return the first pixel inside and the one after the last; at least one pixel of the image."""
     first = int(np.clip(np.ceil(low), 0, count - 1))
     return first, int(np.clip(np.ceil(high), first + 1, count))
 
 
 Labels = Literal["all", "best"]
 LABELS: tuple[str, ...] = get_args(Labels)
-"""A box makes a detection of each class that is likely enough, or of the best only."""
+"""``all``: a box makes a detection of each class above the score threshold; ``best``: of the best class only."""
 
 
 class Rows(Protocol):
-    """Corner covariances (N, 2, 2, 2) that are worked out for the rows that are asked for: few of thousands survive."""
+    """Corner covariances (N, 2, 2, 2), computed for requested rows only: few of thousands survive suppression."""
 
     def __getitem__(self, rows: Any, /) -> Floats: ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Candidates:
-    """What a detector says of one image before suppression, in pixels of the image.
+    """Raw predictions of a detector for one image before suppression, in pixels of the image.
 
     Parameters
     ----------
@@ -258,11 +266,17 @@ class Candidates:
     scores : (N, C) float32
         The probability of every class, 0 to 1.
     covariances : (N, 2, 2, 2) float64, optional
-        The corners' own in square pixels, where the head predicts them; or something that gives rows of such an array.
+        Predicted corner covariances in square pixels, or an object that returns rows of such an array.
     labels : (N,) int64, optional
-        The class that each box stands for, where a head has a box for each class. Default: a box is of no certain one.
+        Class of each box, if the head predicts one box per class. Default: boxes are shared by all classes.
     heatmaps : PrototypeMasks, optional
-        Where the detector segments.
+        Heatmaps of an instance segmentation model.
+
+    Examples
+    --------
+    >>> candidates = Candidates(np.array([[10.0, 10.0, 50.0, 50.0]]), np.array([[0.9, 0.1]], np.float32))
+    >>> len(candidates)
+    1
     """
 
     boxes: Floats
@@ -288,7 +302,23 @@ class Candidates:
         return len(self.boxes)
 
     def select(self, rows: Array) -> Candidates:
-        """Return these rows."""
+        """Return these rows.
+
+        Parameters
+        ----------
+        rows : array
+            Row numbers, or a boolean mask.
+
+        Returns
+        -------
+        Candidates
+
+        Examples
+        --------
+        >>> candidates = Candidates(np.array([[10.0, 10.0, 50.0, 50.0]]), np.array([[0.9, 0.1]], np.float32))
+        >>> len(candidates.select(np.array([False])))
+        0
+        """
         covariances = None if self.covariances is None else self.covariances[rows]
         labels = None if self.labels is None else self.labels[rows]
         heatmaps = None if self.heatmaps is None else self.heatmaps[rows]
@@ -296,7 +326,7 @@ class Candidates:
 
 
 class Passes(list[Candidates]):
-    """An image's candidates in each pass with masks, and in one without."""
+    """An image's candidates in each pass with dropout masks, and in one pass without."""
 
     def __init__(self, drawn: Iterable[Candidates], plain: Candidates | None = None) -> None:
         super().__init__(drawn)
@@ -305,22 +335,22 @@ class Passes(list[Candidates]):
 
 @dataclasses.dataclass(frozen=True)
 class Traits:
-    """What must be known of a detector to make detections from its candidates.
+    """Properties of a detector that are needed to turn its candidates into detections.
 
     Parameters
     ----------
     name : str
-        What messages call it.
+        Name of the detector in messages.
     classes : tuple of str
         Names of the columns of its scores.
     labels : {"all", "best"}
-        Whether a box may make a detection of each class that scores high enough, or of the best only.
+        ``all``: a box makes a detection of each class above the score threshold; ``best``: of the best class only.
     nms_iou : float
-        The overlap above which a candidate is suppressed.
+        IoU threshold of NMS.
     has_edges : bool
-        Whether candidates come with covariances of their own.
+        Whether candidates have predicted covariances.
     suppresses : bool
-        Whether candidates are final: suppressed already, or never in need of it.
+        Whether the model's candidates are final (NMS is built in or not needed).
     clips_first : bool
         Whether boxes are clipped to the image before suppression, not after it.
 
@@ -340,30 +370,56 @@ class Traits:
 
 
 Described: TypeAlias = "Family | Traits"
-"""What a runner says of itself: a family of graphs, or traits."""
+"""Description of a runner: a graph family, or traits."""
 
 
 class Runner(Protocol):
-    """Something that looks at images: `Detector`, a detector in torch, or one's own.
+    """Protocol of detectors: `Detector`, a torch detector, or a class of the user.
 
-    An attribute `workers` (a whole number) may be added: how many threads may call at the same time. Without it all
-    calls come one after another, from one thread.
+    An optional attribute `workers` (int) gives the number of threads that may call it at the same time. Without it, all
+    calls come from one thread.
     """
 
     @property
     def family(self) -> Described:
-        """What must be known of it; `Traits` for all but graphs."""
+        """The detector's description; `Traits` except for ONNX graphs."""
 
     @property
     def batch(self) -> int:
-        """How many images it wants at once; it is never given more."""
+        """Maximum number of images per call."""
 
     @property
     def fingerprint(self) -> str:
-        """What tells it from others: a run goes on after an interruption only if this is as it was."""
+        """Identifier of the model and its settings; an interrupted run resumes only if it is unchanged."""
 
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
-        """Return each image's candidates. Images are (H, W, 3), RGB, of any size; boxes count their pixels."""
+        """Return each image's candidates; images are (H, W, 3) RGB of any size, boxes are in their pixels.
+
+        Parameters
+        ----------
+        images : sequence of (H, W, 3) uint8 arrays
+            RGB images.
+
+        Returns
+        -------
+        list of Candidates
+            One per image.
+        """
 
     def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> Sequence[Sequence[Candidates]]:
-        """Return each image's candidates of several random passes, the same ones for the same image id."""
+        """Return each image's candidates of several random passes, which are reproducible for an image id.
+
+        Parameters
+        ----------
+        images : sequence of (H, W, 3) uint8 arrays
+            RGB images.
+        passes : int
+            Number of passes with dropout masks.
+        image_ids : sequence of int
+            Image ids, which seed the masks.
+
+        Returns
+        -------
+        list of sequences of Candidates
+            Candidates of each pass, for each image.
+        """

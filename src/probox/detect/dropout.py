@@ -1,4 +1,4 @@
-"""Monte Carlo dropout: random masks, and for any ONNX graph masks before chosen layers as further inputs."""
+"""Monte Carlo dropout: random masks, and their insertion into ONNX graphs before chosen layers."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     import onnx
 
 MASKS = ("channels", "elements")
-"""What one random number may decide about."""
+"""Unit of dropout: whole channels or single elements."""
 DEFAULT_RATE = 0.05
-"""The rate for networks that were not trained with dropout: docs/detect.md has the measurements."""
+"""Default rate for networks trained without dropout; docs/detect.md has the measurements."""
 DEFAULT_MASKS = "elements"
-"""What is masked in such networks."""
+"""Default unit of dropout for these networks."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dropout:
-    """Which layers get random masks, and how they are drawn.
+    """Settings of Monte Carlo dropout: masked layers, rate, unit and seed.
 
     Parameters
     ----------
     rate : float, optional
-        Probability that a channel or element is dropped. Default: the ratio of the network's own dropout layers where
-        these are masked, else 0.05.
+        Probability of dropping a channel or element. Default: the rate of the network's own dropout layers where these
+        are masked, else 0.05.
     layers : str
-        ``heads``: the last layers before the outputs; ``backbone``: all others but the first; ``existing``: the
-        network's own dropout layers; ``auto``: existing ones, or the heads of a network that has none; anything else is
-        a regular expression on the names of layers.
+        ``heads``: the last layers before the outputs; ``backbone``: all others except the first; ``existing``: the
+        network's own dropout layers; ``auto``: existing layers, or the heads if there are none; any other value: a
+        regular expression on layer names.
     masks : {"channels", "elements"}, optional
-        What one random number decides about: a whole channel, shared by all cells, or a single element. Default:
-        elements; existing dropout layers keep their own way.
+        Unit of dropout: a whole channel, shared by all cells, or a single element. Default: elements; existing dropout
+        layers keep their own unit.
     seed : int
         Seed of the masks.
 
@@ -64,7 +64,7 @@ class Dropout:
     def __post_init__(self) -> None:
         if self.rate is not None and not 0.0 < self.rate < 1.0:
             raise InputError(f"expected a dropout rate between 0 and 1, but got {self.rate!r}")
-        if not self.layers.strip():  # as an expression it would name every layer
+        if not self.layers.strip():  # an empty expression would match every layer
             raise InputError(
                 "expected dropout layers to be auto, heads, backbone, existing or a regular expression, but got nothing"
             )
@@ -87,13 +87,18 @@ def draw_mask(
     Parameters
     ----------
     shape : tuple of int
-        Its shape, which broadcasts to the layer's input.
+        Shape of the mask, which broadcasts to the layer's input.
     rate : float
         Probability of a 0.
     dtype : dtype
-        The layer's own type of numbers.
+        The layer's data type.
     seed, image_id, number, layer
-        Who it is for: the seed of the run, the image, the pass, the layer.
+        Seed of the run, image, pass and layer, which together determine the mask.
+
+    Returns
+    -------
+    array
+        0 with probability `rate`, else ``1 / (1 - rate)``.
 
     Examples
     --------
@@ -101,17 +106,17 @@ def draw_mask(
     [2.0, 2.0, 2.0, 2.0, 0.0, 0.0]
     """
     who = hashlib.blake2b(f"{seed} {image_id} {number} {layer}".encode(), digest_size=16).digest()
-    # A generator of its own for each mask: there is no state that the order of masks could change.
+    # A separate generator for each mask: results do not depend on the order of masks.
     generator = np.random.SFC64(int.from_bytes(who, "little"))
     count = math.prod(shape)
-    # Sixteen bits for each number: drawing must not take longer than the network, and the rate is right to 0.00001.
+    # 16 bits per number keep drawing faster than the network; the rate is accurate to 0.00001.
     drawn = generator.random_raw(-(-count // 4)).astype("<u8").view("<u2")[:count]
     kept = drawn >= min(max(round(rate * 65536), 1), 65535)
     return np.multiply(kept, 1.0 / (1.0 - rate), dtype=np.dtype(dtype)).reshape(shape)
 
 
 def layer_pattern(layers: str) -> re.Pattern[str]:
-    """Return the regular expression that names layers; raise if it is none."""
+    """Return the regular expression for layer names; raise if it is invalid."""
     try:
         return re.compile(layers)
     except re.error as error:
@@ -121,42 +126,42 @@ def layer_pattern(layers: str) -> re.Pattern[str]:
 
 
 _FLOAT = 1
-"""How ONNX numbers the type of 32-bit floats."""
+"""Code of 32-bit floats in ONNX."""
 HEAD_DEPTH = 2
-"""How many layers before each output are a head: depthwise and pointwise, or hidden and last."""
+"""Number of layers before each output that form a head: depthwise and pointwise, or hidden and last."""
 _LAYER_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _MOVES = (
     "Cast", "Dropout", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile",
     "Transpose", "Unsqueeze",
 )  # fmt: skip
-"""Nodes that hand numbers on as they are, only elsewhere."""
+"""Nodes that move values without changing them."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MaskedLayer:
-    """A place for a mask: a layer with constant weights, or a Dropout node of the graph's own."""
+    """A layer that can be masked: one with constant weights, or a Dropout node of the graph."""
 
     name: str
     aliases: tuple[str, ...]
     node: int
     data_input: int
     mask_shape: tuple[int, ...] | None
-    """Of a mask over its input's channels; None where only a run tells."""
+    """Shape of a mask over the input channels; None if it is known at run time only."""
     element_type: int
     depth: int
-    """Weighted layers between it and the nearest output, itself included; 1 is the last."""
+    """Number of weighted layers from it to the nearest output, itself included; 1 is the last."""
     first: bool
-    """Whether it reads the image itself."""
+    """Whether it reads the input image."""
     key: str
-    """What its weights are called: layers that share them are one layer in several places."""
+    """Name of its weights; nodes with the same weights are one layer used several times."""
     computes: str | None = None
-    """Why it gets no mask, in words, if it has learnt nothing."""
+    """Reason why it is not masked, if its weights are not learnt; None for learnt layers."""
     ratio: float | None = None
-    """The rate of a Dropout node."""
+    """Rate of a Dropout node."""
 
 
 def find_layers(model: onnx.ModelProto) -> list[MaskedLayer]:
-    """Return the layers with constant weights, in the graph's order, also those that only compute."""
+    """Return the layers with constant weights in graph order, including those without learnt weights."""
     graph = model.graph
     constants = constants_of(graph)
     inside = Graph(model)
@@ -194,7 +199,7 @@ def find_layers(model: onnx.ModelProto) -> list[MaskedLayer]:
 
 
 def find_dropout_nodes(model: onnx.ModelProto) -> list[MaskedLayer]:
-    """Return the graph's own Dropout nodes that drop something, at their own ratio."""
+    """Return the graph's Dropout nodes with a positive rate."""
     found = [(index, node) for index, node in enumerate(model.graph.node) if node.op_type == "Dropout"]
     if not found:
         return []
@@ -211,12 +216,12 @@ def find_dropout_nodes(model: onnx.ModelProto) -> list[MaskedLayer]:
 
 
 def tensor_types(model: onnx.ModelProto) -> dict[str, tuple[int, int | None]]:
-    """Return the element type and the number of axes of tensors, as far as they can be told without running."""
+    """Return the element type and number of axes of tensors, as far as shape inference determines them."""
     import onnx
 
     try:
         graph = onnx.shape_inference.infer_shapes(model).graph
-    except Exception:  # a graph that it stumbles over may run all the same
+    except Exception:  # ONNX Runtime may run a graph whose shape inference fails
         graph = model.graph
     known: dict[str, tuple[int, int | None]] = {}
     for value in [*graph.value_info, *graph.input, *graph.output]:
@@ -227,9 +232,9 @@ def tensor_types(model: onnx.ModelProto) -> dict[str, tuple[int, int | None]]:
 
 
 def choose_layers(layers: Iterable[MaskedLayer], which: str) -> list[MaskedLayer]:
-    """Return the layers that `which` names: ``heads``, ``backbone`` or a regular expression on their names.
+    """Return the layers selected by `which`: ``heads``, ``backbone`` or a regular expression on their names.
 
-    ``heads`` are the last two layers before each output, ``backbone`` all others but the first, whose input is the
+    ``heads`` are the last two layers before each output, ``backbone`` all others except the first, whose input is the
     image. An expression is searched for in the names of a layer, its output and its weights.
     """
     given = list(layers)
@@ -251,14 +256,14 @@ def choose_layers(layers: Iterable[MaskedLayer], which: str) -> list[MaskedLayer
     learnt = [layer for layer in chosen if layer.computes is None]
     if not learnt:
         raise InputError(
-            f"{which!r} names only {chosen[0].name}, which computes and has learnt nothing: {chosen[0].computes}",
-            remedy=f"name others, like {names}",
+            f"{which!r} names only {chosen[0].name}, which has no learnt weights: {chosen[0].computes}",
+            remedy=f"name other layers, like {names}",
         )
     return learnt
 
 
 def _ratio_of(node: onnx.NodeProto, inside: Graph) -> float:
-    """Return the ratio of a Dropout node, 0.5 where it does not say."""
+    """Return the rate of a Dropout node, 0.5 (ONNX's default) if it has none."""
     for attribute in node.attribute:
         if attribute.name == "ratio":
             return float(attribute.f)
@@ -269,21 +274,21 @@ def _ratio_of(node: onnx.NodeProto, inside: Graph) -> float:
 
 
 def _why_not_learnt(node: onnx.NodeProto, data: int, inside: Graph) -> str | None:
-    """Return in words why a layer only computes; None for one that was learnt."""
+    """Return the reason why a layer's weights are not learnt; None for learnt weights."""
     source = inside.maker(node.input[data])
     while source is not None and source.op_type in _MOVES:
         source = inside.maker(source.input[0])
     if source is not None and source.op_type == "Softmax":
-        return "it takes the mean of a distribution that a softmax makes"
+        return "it computes the mean of a distribution that a softmax makes"
     weight = inside.value(node.input[1 - data])
     if weight is None or not weight.size or not np.issubdtype(weight.dtype, np.floating):
         return None
-    # Indices, grids, and matrices from one way of writing boxes to another; training leaves no round numbers.
+    # Indices, grids and conversions between box layouts; learnt weights are practically never round numbers.
     doubled = 2.0 * weight.astype(np.float64)
     if (doubled == np.round(doubled)).all():
-        return "its weights are halves and whole numbers"
+        return "its weights are multiples of 0.5"
     if node.op_type == "Conv" and len(weight) > 1 and weight.shape[1] == 1 and (weight == weight[:1]).all():
-        return "it is one filter for all channels"
+        return "one filter is shared by all channels"
     return None
 
 
@@ -299,7 +304,7 @@ def _is_layer(node: onnx.NodeProto, constants: Container[str]) -> bool:
 
 
 def _depths(graph: onnx.GraphProto, constants: Container[str], computing: Container[int]) -> dict[int, int]:
-    """Return for each layer that leads to an output how many learnt layers there are to the nearest, with itself."""
+    """Return the number of learnt layers from each layer to the nearest output, itself included."""
     to_output = {output.name: 0 for output in graph.output}
     depths: dict[int, int] = {}
     for index in range(len(graph.node) - 1, -1, -1):
@@ -317,7 +322,7 @@ def _depths(graph: onnx.GraphProto, constants: Container[str], computing: Contai
 
 
 def _mask_shape(node: onnx.NodeProto, data: int, dims: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a mask over a layer's input channels, such that it broadcasts over everything else."""
+    """Return the shape of a mask over a layer's input channels that broadcasts over all other axes."""
     attributes = {attribute.name: attribute.i for attribute in node.attribute}
     if node.op_type == "Conv":
         return (1, dims[1] * attributes.get("group", 1), *[1] * (len(dims) - 2))
@@ -334,49 +339,54 @@ def _mask_shape(node: onnx.NodeProto, data: int, dims: tuple[int, ...]) -> tuple
 
 @dataclasses.dataclass(frozen=True)
 class MaskInput:
-    """An input of a graph with masks: what to feed."""
+    """A mask input of a graph with inserted dropout."""
 
     name: str
-    """Of the input."""
+    """Name of the graph input."""
     layer: str
-    """What is masked by it."""
+    """Name of the masked layer."""
     key: str
-    """What the mask is drawn for; masks of equal keys are equal."""
+    """Key of the random generator; equal keys give equal masks."""
     rate: float
     shape: tuple[int, ...] | None
-    """None: as an output of the graph says, which is called `shape_output`."""
+    """Shape of the mask; None if the graph output `shape_output` gives it at run time."""
     axes: int | None
-    """How many axes it has, if that can be told without running."""
+    """Number of axes, if known without running the graph."""
     by_channel: bool
-    """Whether a mask whose shape only a run tells is one number for each channel."""
+    """Whether a mask with a shape known at run time only has one number per channel."""
     dtype: npt.DTypeLike
     shape_output: str | None
 
 
 def insert_dropout(model: onnx.ModelProto, dropout: Dropout) -> tuple[onnx.ModelProto, tuple[MaskInput, ...]]:
-    """Return a copy of the graph that takes a mask for each chosen layer as a further input, and these inputs.
+    """Return a copy of the graph with a mask input for each chosen layer, and these inputs.
 
     Parameters
     ----------
     model : onnx.ModelProto
         The detector; not changed.
     dropout : Dropout
-        Which layers, at which rate.
+        Masked layers and rate.
 
     Returns
     -------
     model : onnx.ModelProto
-        The layers' inputs times the masks. The graph's own Dropout nodes hand on what they get. Where the shape of a
-        mask is that of the layer's input, a further output tells it; until then a mask of one number will do.
+        Graph that multiplies the layers' inputs by the masks. Its own Dropout nodes become identities. Where the shape
+        of a mask is unknown, an additional output returns it; until then a mask of one number can be used.
     inputs : tuple of MaskInput
-        What to feed: `probox.detect.draw_mask`, or ones for the network as it is.
+        Mask inputs. Feed `probox.detect.draw_mask`, or ones to disable dropout.
+
+    Examples
+    --------
+    >>> import onnx
+    >>> graph, inputs = insert_dropout(onnx.load("yolox_nano.onnx"), Dropout())  # doctest: +SKIP
     """
     import onnx
 
     chosen = _choose(model, dropout)
     if not chosen:
         raise InputError(
-            f"the graph has no layers that count as {dropout.layers}", remedy="name some by a regular expression"
+            f"the graph has no layers of the kind {dropout.layers!r}", remedy="select layers with a regular expression"
         )
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
@@ -407,7 +417,7 @@ def insert_dropout(model: onnx.ModelProto, dropout: Dropout) -> tuple[onnx.Model
 
 
 def _choose(model: onnx.ModelProto, dropout: Dropout) -> list[MaskedLayer]:
-    """Return the layers that get masks: Dropout nodes of the graph's own, or layers with constant weights."""
+    """Return the layers to mask: Dropout nodes of the graph, or layers with constant weights."""
     existing = find_dropout_nodes(model) if dropout.layers in ("auto", "existing") else []
     if existing:
         return existing
@@ -428,7 +438,8 @@ def _mask_input(number: int, layer: MaskedLayer, dropout: Dropout, axes: int | N
     return MaskInput(
         name=f"{GRAPH_MARK}_{number}_mask",
         layer=layer.name,
-        # Elements lie in one place; channels are those of the weights, wherever these are used.
+        # An element mask belongs to one use of a layer; a channel mask belongs to the weights, shared by all their
+        # uses.
         key=layer.key if kind == "channels" else layer.aliases[1],
         rate=rate,
         shape=shape,
@@ -440,7 +451,7 @@ def _mask_input(number: int, layer: MaskedLayer, dropout: Dropout, axes: int | N
 
 
 def _declare(model: onnx.ModelProto, inputs: Sequence[MaskInput]) -> None:
-    """Write down what the masks are: inputs with a sentence each, and outputs that tell shapes."""
+    """Declare the mask inputs with a description each, and the outputs that return their shapes."""
     from onnx import TensorProto, helper
 
     for entry in inputs:
@@ -457,7 +468,7 @@ def _declare(model: onnx.ModelProto, inputs: Sequence[MaskInput]) -> None:
 
 
 def _without_chance(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """Return what stands for a Dropout node: its input handed on, and a mask that keeps all, if someone reads it."""
+    """Return identity nodes in place of a Dropout node, and an all-true mask output if it is used."""
     from onnx import TensorProto, helper
 
     nodes = [helper.make_node("Identity", [node.input[0]], [node.output[0]], node.name)]
@@ -472,10 +483,10 @@ def _without_chance(node: onnx.NodeProto) -> list[onnx.NodeProto]:
 def split_masked(
     model: onnx.ModelProto, masks: Iterable[str]
 ) -> tuple[onnx.ModelProto, onnx.ModelProto, tuple[str, ...]]:
-    """Return the part of a graph before any mask, the part after, and the tensors between them.
+    """Return the part of a graph before all masks, the part after, and the tensors between them.
 
-    Passes differ only in the second part: the first needs to run once for an image. The tensors between are the
-    outputs of the first; their types, as inputs of the second, are still to be filled in.
+    The first part runs once per image, since passes differ in the second part only. The tensors between are outputs of
+    the first part; the caller adds their types as inputs of the second.
     """
     import onnx
 
@@ -487,7 +498,7 @@ def split_masked(
         if not random.isdisjoint(node.output):
             second.append(node)
         elif made_of_constants.issuperset(node.output):
-            first.append(node)  # cheap, and either part may need it
+            first.append(node)  # cheap, and both parts may need it
             second.append(node)
         else:
             first.append(node)

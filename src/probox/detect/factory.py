@@ -1,4 +1,4 @@
-"""Detectors by what the command line calls them: an ONNX file, or a model held in torch."""
+"""Open a detector by its name on the command line: an ONNX file, or a torch model."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from probox.files.reading import open_regular
 from probox.support.optional import check_installed, import_framework
 
 FORMS = "FILE.onnx, torchvision:NAME, ultralytics:FILE.pt, transformers:DIR or python:FILE.py:FUNCTION"
-"""How a model may be named."""
+"""Accepted forms of model names."""
 DEVICES = ("cpu", "cuda", "mps")
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "YOLO_OFFLINE": "true", "YOLO_AUTOINSTALL": "false"}
-"""Frameworks neither ask the network nor install packages; what the user has set stays."""
+"""Environment that prevents downloads and package installation; variables set by the user are kept."""
 _NO_DOWNLOADS = "probox downloads no models"
 QUIET = {"YOLO_VERBOSE": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
 def split_model(model: str) -> tuple[str, str]:
-    """Return the kind of a model, ``onnx`` or a framework, and the rest of its name.
+    """Return the kind of a model (``onnx`` or a framework) and the rest of its name.
 
-    A file that is there is itself, whatever its name; a letter before a colon is a drive.
+    An existing file takes precedence over a prefix; a single letter before a colon is a Windows drive.
 
     >>> split_model("torchvision:ssd300_vgg16"), split_model("C:/models/yolox.onnx")
     (('torchvision', 'ssd300_vgg16'), ('onnx', 'C:/models/yolox.onnx'))
@@ -42,12 +42,12 @@ def split_model(model: str) -> tuple[str, str]:
         network = "; nothing is downloaded" if rest.startswith("//") else ""
         raise InputError(f"expected a model as {FORMS}, but got {model!r:.80}{network}", remedy="name one of these")
     if not rest:
-        raise InputError(f"nothing stands after {model!r}", remedy=f"expected {FORMS}")
+        raise InputError(f"expected a model name after {model!r}", remedy=f"write {FORMS}")
     return before, rest
 
 
 def files_of(model: str, weights: str | Path | None = None) -> tuple[Path, ...]:
-    """Return the files that a model is read from, which no output may replace."""
+    """Return the files that a model is read from; outputs must not replace them."""
     kind, rest = split_model(model)
     named = [] if kind == "torchvision" else [Path(rest.rpartition(":")[0] if kind == "python" else rest)]
     return tuple(named if weights is None else [*named, Path(weights)])
@@ -66,33 +66,38 @@ def open_detector(
     device: str | None = None,
     workers: int = 1,
 ) -> Runner:
-    """Return the detector that `model` names, ready to look at images. Nothing is ever downloaded.
+    """Return a detector by its model name. Nothing is downloaded.
 
     Parameters
     ----------
     model : str
         An ONNX file; ``torchvision:NAME``, a detector of torchvision or of the paper (``ssd300``, ``frcnn_r``,
-        ``frcnn_r_fpn``, ``frcnn_x_fpn``), whose weights are in a file; ``ultralytics:FILE.pt``;
-        ``transformers:DIR``, a folder written by ``save_pretrained``; or one's own, ``python:FILE.py:FUNCTION``: what
-        this function returns, which is called with those of the keywords below that are given.
+        ``frcnn_r_fpn``, ``frcnn_x_fpn``) with `weights`; ``ultralytics:FILE.pt``; ``transformers:DIR``, a folder
+        written by ``save_pretrained``; or ``python:FILE.py:FUNCTION``, a function of the user that returns a `Runner`
+        and accepts the keywords below that are given.
     family : str
-        Of ONNX graphs: one of `probox.detect.families.FAMILIES`, or ``auto``.
+        Family of an ONNX graph: one of `probox.detect.families.FAMILIES`, or ``auto``.
     classes : sequence of str, optional
-        Class names in the order of the model's scores. Default: the model's own, or COCO's if their number fits.
+        Class names in the order of the model's scores. Default: the model's own, or COCO's if the number of classes
+        fits.
     dropout : Dropout, optional
-        Random masks, for samples.
+        Dropout masks for Monte Carlo samples.
     batch : int
-        How many images to run at once, where the model allows it.
+        Number of images per batch, where the model allows it.
     threads : int, optional
         Threads of ONNX Runtime or torch. Default: their own choice.
     size : (width, height), optional
-        The input of an ONNX graph that takes any, or of an Ultralytics model.
+        Input size of an ONNX graph with dynamic axes, or of an Ultralytics model.
     weights : path, optional
-        For torchvision: a state dict.
+        State dict of a torchvision model.
     device : str, optional
-        Where torch runs the model: ``cpu``, ``cuda``, ``mps``. Default: ``cpu``.
+        Torch device: ``cpu``, ``cuda``, ``mps``. Default: ``cpu``.
     workers : int
-        How many threads will call an ONNX detector at the same time; torch uses all processors for one call.
+        Number of threads that call an ONNX detector at the same time; torch uses all processors for one call.
+
+    Returns
+    -------
+    Runner
 
     Examples
     --------
@@ -102,7 +107,7 @@ def open_detector(
     for path in files_of(model, weights):
         for file in path.iterdir() if path.is_dir() else [path]:
             if file.is_file():
-                open_regular(file).close()  # refuses pointers of Git LFS, which frameworks take for damaged files
+                open_regular(file).close()  # reports Git LFS pointers, which frameworks report as damaged files
     if batch < 1:
         raise InputError(f"expected a batch of at least 1, but got {batch}")
     if kind == "python":
@@ -110,7 +115,7 @@ def open_detector(
         return _open_python(rest, given | {"size": size, "weights": weights, "device": device}, family)
     if kind != "torchvision" and weights is not None:
         raise InputError(
-            f"{kind} models hold their weights themselves", remedy="leave out the file of weights ({option:weights})"
+            f"{kind} models include their weights", remedy="leave out the file of weights ({option:weights})"
         )
     if kind == "onnx":
         if device is not None:
@@ -119,15 +124,16 @@ def open_detector(
         return _open_onnx(rest, size=size, **choices, **({} if workers == 1 else {"workers": workers}))
     if family != "auto":
         raise InputError(
-            f"{kind} models are no graphs of the family {family}", remedy="leave out the family ({option:family})"
+            f"a graph family ({family}) does not apply to {kind} models",
+            remedy="leave out the family ({option:family})",
         )
     if size is not None and kind != "ultralytics":
         raise InputError(
-            f"{kind} models resize images as they were trained", remedy="leave out the size ({option:size})"
+            f"{kind} models use the input size of their training", remedy="leave out the size ({option:size})"
         )
     for name, value in {**OFFLINE, **QUIET}.items():
         os.environ.setdefault(name, value)
-    with contextlib.redirect_stdout(sys.stderr):  # where frameworks print while they load: results are elsewhere
+    with contextlib.redirect_stdout(sys.stderr):  # frameworks print while loading; stdout is reserved for results
         torch = import_framework("torch")
         place = _device(torch, device)
         if threads is not None:
@@ -141,18 +147,18 @@ def _open_onnx(model: str, **choices: Any) -> Runner:
 
     path = Path(model)
     if path.is_dir() and (path / "config.json").is_file():
-        raise InputError("is a folder of transformers", file=model, remedy=f"write transformers:{model}")
+        raise InputError("is a transformers folder", file=model, remedy=f"write transformers:{model}")
     if not path.exists():
         wanted = {".onnx": "check the path", ".pt": "write ultralytics: before the path of a file that exists"}
         remedy = wanted.get(path.suffix, f"name a model as {FORMS}")
         raise InputError("no such file", file=model, remedy=f"{_NO_DOWNLOADS}: {remedy}")
     if path.is_file() and path.suffix == ".pt":
-        raise InputError("is no ONNX file", file=model, remedy=f"write ultralytics:{model}, or export it to ONNX")
+        raise InputError("expected an ONNX file", file=model, remedy=f"write ultralytics:{model}, or export it to ONNX")
     if path.is_file() and path.suffix in (".pth", ".safetensors"):
         remedy = (
-            "write torchvision:NAME and give it as the file of weights ({option:weights}), or export the model to ONNX"
+            "write torchvision:NAME and give this file as the weights ({option:weights}), or export the model to ONNX"
         )
-        raise InputError("holds weights without a model", file=model, remedy=remedy)
+        raise InputError("contains weights without a model", file=model, remedy=remedy)
     check_installed(("onnx", "onnxruntime"), extra="detect", purpose="running detectors needs")
     return Detector(path, **choices)
 
@@ -164,7 +170,7 @@ def _open_torchvision(name: str, place: Any, own: dict[str, Any], shared: dict[s
     check_name(name)
     if own["weights"] is None:
         raise InputError(
-            f"{name} has no weights, and without them it detects nothing",
+            f"{name} needs weights",
             remedy="give a file of weights ({option:weights}); nothing is downloaded",
         )
     model = build_torchvision(name, own["weights"])
@@ -175,9 +181,9 @@ def _open_torchvision(name: str, place: Any, own: dict[str, Any], shared: dict[s
 def _open_ultralytics(file: str, place: Any, own: dict[str, Any], shared: dict[str, Any]) -> Runner:
     path = Path(file)
     if path.suffix in (".yaml", ".yml"):
-        raise InputError("is a recipe for a model, without weights", file=file, remedy="give a .pt file")
+        raise InputError("contains a model definition without weights", file=file, remedy="give a .pt file")
     if path.suffix != ".pt":
-        raise InputError("expected a .pt file of ultralytics", file=file, remedy=f"other models are {FORMS}")
+        raise InputError("expected a .pt file of Ultralytics", file=file, remedy=f"write other models as {FORMS}")
     if not path.is_file():
         raise InputError("no such file", file=file, remedy=f"{_NO_DOWNLOADS}: check the path")
     import_framework("ultralytics")
@@ -191,7 +197,7 @@ def _open_ultralytics(file: str, place: Any, own: dict[str, Any], shared: dict[s
         except InputError:
             raise
         except Exception as error:  # a model may lack any of its attributes
-            raise InputError(f"is no complete model of ultralytics: {describe_error(error)}") from None
+            raise InputError(f"expected a complete Ultralytics model: {describe_error(error)}") from None
 
 
 def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dict[str, Any]) -> Runner:
@@ -203,24 +209,24 @@ def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dic
             raise InputError(f"expected {wanted}", file=folder, remedy=remedy)
     library = import_framework("transformers")
     for pickled in sorted(path.glob("*.bin")):
-        read_torch(pickled)  # old versions of transformers would run what is hidden there
+        read_torch(pickled)  # old versions of transformers would execute code in the pickle
     from probox.detect.transformers_detector import TransformersDetector
 
     where = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = library.AutoConfig.from_pretrained(folder, **where)
         if getattr(config, "use_pretrained_backbone", False):
-            config.use_pretrained_backbone = False  # the folder has its weights, too
+            config.use_pretrained_backbone = False  # the folder includes the weights of the backbone
         model, info = library.AutoModelForObjectDetection.from_pretrained(
             folder, config=config, output_loading_info=True, **where
         )
         processor = library.AutoImageProcessor.from_pretrained(folder, **where)
-    except Exception as error:  # files, packages and versions can be wrong in many ways
+    except Exception as error:  # unsupported files, packages and versions raise many types
         raise InputError(f"transformers can't read this model: {describe_error(error)}", file=folder) from None
     absent = sorted(info["missing_keys"])
     if absent:
         raise InputError(
-            f"{len(absent)} of the model's weights are not in its files (first {absent[0]}), and would be random",
+            f"{len(absent)} of the model's weights are missing from its files (first {absent[0]})",
             file=folder,
             remedy="save the whole model: model.save_pretrained(DIR)",
         )
@@ -229,16 +235,16 @@ def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dic
 
 
 def _open_python(rest: str, given: dict[str, Any], family: str) -> Runner:
-    """Return what a function in a file of Python makes, if it is a runner."""
+    """Return the detector that a function in a Python file creates."""
     file, _, name = rest.rpartition(":")
     if not Path(file).is_file():
-        raise InputError("expected python:FILE.py:FUNCTION with a file that is there", file=file or rest)
+        raise InputError("expected python:FILE.py:FUNCTION with an existing file", file=file or rest)
     keywords = {key: value for key, value in given.items() if value is not None}
     spec = importlib.util.spec_from_file_location(f"probox_own_{Path(file).stem}", file)
     if spec is None or spec.loader is None:
-        raise InputError("is no file of Python", file=file)
+        raise InputError("expected a Python file", file=file)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for their module
+    sys.modules[spec.name] = module  # dataclasses look up their module here
     try:
         with contextlib.redirect_stdout(sys.stderr):
             spec.loader.exec_module(module)
@@ -249,15 +255,15 @@ def _open_python(rest: str, given: dict[str, Any], family: str) -> Runner:
             runner = make(**keywords) if set(keywords) <= set(takes) else None
     except InputError:
         raise
-    except Exception as error:  # somebody else's code
+    except Exception as error:  # arbitrary user code
         raise InputError(f"{name} fails: {type(error).__name__}: {describe_error(error)}", file=file) from None
     strange = sorted(set(keywords) - set(takes)) + ([] if family == "auto" else ["family"])
     if strange:
-        raise InputError(f"{name} takes no {', '.join(strange)}", file=file, remedy="leave out these options")
+        raise InputError(f"{name} does not accept {', '.join(strange)}", file=file, remedy="leave out these options")
     missing = [key for key in ("family", "batch", "fingerprint", "candidates", "sample") if not hasattr(runner, key)]
     if missing:
         raise InputError(
-            f"what {name} returns has no {', '.join(missing)}", file=file, remedy="see probox.detect.Runner"
+            f"the object returned by {name} lacks {', '.join(missing)}", file=file, remedy="see probox.detect.Runner"
         )
     return cast(Runner, runner)
 
@@ -280,12 +286,12 @@ def _device(torch: Any, name: str | None) -> Any:
             return torch.empty(0, device=wanted).device
     except (RuntimeError, AssertionError):
         pass
-    raise InputError(f"torch finds no device {wanted} here", remedy="use cpu")
+    raise InputError(f"torch device {wanted} is not available", remedy="use cpu")
 
 
 @contextlib.contextmanager
 def _name_file(file: str) -> Iterator[None]:
-    """Let errors name the file that a model came from."""
+    """Add the model file to errors raised in the block."""
     try:
         yield
     except InputError as error:

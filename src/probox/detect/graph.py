@@ -1,4 +1,4 @@
-"""ONNX files: graphs, their metadata, and the names of classes."""
+"""ONNX files: graphs, metadata and class names."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 def load_model(path: Path, *, weights: bool = True) -> onnx.ModelProto:
-    """Return the model of a file; without `weights`, those kept in files beside it are left there."""
+    """Return the model of a file; without `weights`, external data files are not loaded."""
     onnx_module = require("onnx", extra="detect", purpose="reading graphs needs")
     try:
         model: onnx.ModelProto = onnx_module.load(str(path), load_external_data=weights)
-    except Exception as error:  # protobuf's own exception types differ between its versions
+    except Exception as error:  # the exception types differ between protobuf versions
         raise InputError(f"can't read this graph: {error}", file=str(path)) from None
     return model
 
 
 def with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
-    """Return a copy of the model that also gives these tensors, after its own outputs; types are for the runtime."""
+    """Return a copy of the model with additional outputs after its own; ONNX Runtime infers their types."""
     import onnx
 
     changed = onnx.ModelProto()
@@ -47,7 +47,7 @@ def with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProt
 
 
 class Graph:
-    """What a family may ask of a graph to find tensors inside it."""
+    """Index of a graph's nodes and constants, used to find tensors inside it."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
@@ -65,7 +65,7 @@ class Graph:
                         self._tensors[node.output[0]] = entry.t
 
     def maker(self, name: str) -> onnx.NodeProto | None:
-        """Return the node that makes a tensor."""
+        """Return the node that outputs a tensor."""
         return self._makers.get(name)
 
     def users(self, name: str) -> tuple[onnx.NodeProto, ...]:
@@ -73,7 +73,7 @@ class Graph:
         return tuple(self._users.get(name, ()))
 
     def value(self, name: str) -> Array | None:
-        """Return a constant written down in the graph, None for anything computed or kept in another file."""
+        """Return a constant stored in the graph; None for computed tensors and external data."""
         from onnx import TensorProto, numpy_helper
 
         tensor = self._tensors.get(name)
@@ -81,12 +81,12 @@ class Graph:
             return None
         try:
             return np.asarray(numpy_helper.to_array(tensor))
-        except Exception:  # a tensor of another size than declared: the runtime reports it
+        except Exception:  # the data do not match the declared shape; ONNX Runtime reports that
             return None
 
 
 def inputs_of(node: onnx.NodeProto) -> list[str]:
-    """Return the tensors a node reads, those that its subgraphs take from outside included."""
+    """Return the tensors a node reads, including outer tensors that its subgraphs read."""
     import onnx
 
     names = list(node.input)
@@ -102,7 +102,7 @@ def inputs_of(node: onnx.NodeProto) -> list[str]:
 
 
 def constants_of(graph: onnx.GraphProto) -> dict[str, tuple[tuple[int, ...], int] | None]:
-    """Return tensors that do not depend on the input, with dimensions and element type where they are written down."""
+    """Return tensors that do not depend on the input, with shape and element type where stored."""
     known: dict[str, tuple[tuple[int, ...], int] | None] = {
         tensor.name: (tuple(tensor.dims), tensor.data_type) for tensor in graph.initializer
     }
@@ -118,7 +118,7 @@ def constants_of(graph: onnx.GraphProto) -> dict[str, tuple[tuple[int, ...], int
 
 
 def downstream(graph: onnx.GraphProto, names: Iterable[str]) -> set[str]:
-    """Return everything computed from these tensors, and the tensors themselves."""
+    """Return these tensors and all tensors computed from them."""
     reached = set(names)
     for node in graph.node:
         if not reached.isdisjoint(inputs_of(node)):
@@ -127,32 +127,32 @@ def downstream(graph: onnx.GraphProto, names: Iterable[str]) -> set[str]:
 
 
 MOST_CHARACTERS = 1 << 18
-"""Limit of an entry: Python takes up to 500 bytes of memory for each character of a literal."""
+"""Length limit of a metadata entry: Python uses up to 500 bytes of memory per character of a literal."""
 LARGEST_SIDE = 1 << 13
-"""Limit of the input's width and height in pixels: one image of this size takes 0.8 GB."""
+"""Limit of the input's width and height in pixels: one image of this size uses 0.8 GB."""
 _ITEM = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\w.-]+)"""
 _PAIR = rf"\s*(?:\d+\s*:\s*)?{_ITEM}\s*"
 _FLAT = re.compile(rf"\s*(?:{_ITEM}|[\[({{](?:{_PAIR},)*(?:{_PAIR}|\s*)[\])}}])\s*", re.DOTALL)
-"""A literal, or a list or dictionary of them: what nests deeper may exhaust the stack of the parser."""
+"""A literal, or a flat list or dictionary of literals: deep nesting may exhaust the parser's stack."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Metadata:
-    """What is known; None where the export does not say, or says it in no way that can be read."""
+    """Metadata of an export; None for missing or unreadable entries."""
 
     names: tuple[str, ...] | None = None
     size: tuple[int, int] | None = None
-    """Width and height of the input."""
+    """Width and height of the network input."""
     task: str | None = None
     stride: int | None = None
     head: str | None = None
-    """What the export calls the last module, ``RTDETRDecoder`` say."""
+    """Class name of the last module, for example ``RTDETRDecoder``."""
 
 
 def read_metadata(entries: Mapping[str, str]) -> Metadata:
-    """Return what an export's entries ``names``, ``imgsz``, ``task``, ``stride`` and ``head`` say.
+    """Return an export's entries ``names``, ``imgsz``, ``task``, ``stride`` and ``head``.
 
-    ``character`` has a name in each line: RapidAI's exports of Paddle's models. An entry above the limits is refused.
+    ``character`` lists one name per line (RapidAI's exports of Paddle models). An entry above the limits is refused.
 
     >>> read_metadata({"names": "{0: 'cup', 1: 'dog'}", "imgsz": "[480, 640]", "task": "detect", "stride": "32"})
     Metadata(names=('cup', 'dog'), size=(640, 480), task='detect', stride=32, head=None)
@@ -171,7 +171,7 @@ def read_metadata(entries: Mapping[str, str]) -> Metadata:
 
 
 def parse_names(text: str) -> tuple[str, ...] | None:
-    """Return the class names of the entry ``names``, a list or a dictionary by number; None if it is neither.
+    """Return the class names of the entry ``names``, a list or a dictionary by number; None if invalid.
 
     >>> parse_names("{0: 'cup', 1: 'dog'}"), parse_names("a cup")
     (('cup', 'dog'), None)
@@ -192,7 +192,7 @@ def _literal(text: str) -> Any:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escape sequences that Python does not know
+            warnings.simplefilter("ignore")  # invalid escape sequences in names
             return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
@@ -205,7 +205,7 @@ def _names(value: Any) -> tuple[str, ...] | None:
     try:
         names = tuple(str(numbered[number]) for number in range(len(numbered)))
         "".join(names).encode()
-    except ValueError:  # a number of more digits than Python writes, or half of a surrogate pair
+    except ValueError:  # an integer above Python's digit limit, or a lone surrogate
         return None
     return names
 
@@ -225,14 +225,14 @@ def _whole(value: Any) -> int | None:
 
 @dataclasses.dataclass(frozen=True)
 class ScoreColumns:
-    """Which columns of a detector's scores carry which class."""
+    """Class names of a detector's score columns."""
 
     names: tuple[str, ...]
     take: Ints
 
     def select(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return the columns (last axis) of the named classes."""
-        if scores.shape[-1] == len(self.take):  # nothing is left out, so nothing need be copied
+        """Return the score columns (last axis) of the named classes."""
+        if scores.shape[-1] == len(self.take):  # no copy needed if all columns are kept
             return scores
         return np.ascontiguousarray(scores[..., self.take])
 
@@ -240,17 +240,17 @@ class ScoreColumns:
 def name_columns(columns: int, classes: Sequence[str] | None = None, *, background: bool = True) -> ScoreColumns:
     """Return the names of a detector's score columns.
 
-    Without `classes`, 80 columns are COCO's, 81 have a background first, 90 and 91 are COCO's category ids (from 1,
-    from 0). With `classes`, one more column than names is a background, first; not for a head that has no
-    `background`, where every column is a class and a name that is missing would move all others.
+    Without `classes`, 80 columns are COCO's, 81 start with a background, and 90 and 91 are COCO's category ids (from 1,
+    from 0). With `classes`, one column more than names means a background first. Heads without `background` do not
+    allow this: every column is a class, and a missing name would shift all others.
     """
     if classes is not None:
-        # Names that can't be used must not make way for COCO's.
+        # Raise for invalid names instead of falling back to COCO's.
         twice = [name for name, count in Counter(classes).items() if count > 1]
         if twice:
             raise InputError(
-                f"several classes are called {twice[0]!r:.60}",
-                remedy="give names of the classes, each its own, in the order of the model's outputs",
+                f"several classes have the name {twice[0]!r:.60}",
+                remedy="give unique class names in the order of the model's outputs",
             )
         if not (background and columns == len(classes) + 1):
             expect_names(classes, columns)
@@ -266,7 +266,7 @@ def name_columns(columns: int, classes: Sequence[str] | None = None, *, backgrou
 
 
 def expect_names(names: Sequence[str], columns: int, outputs: str = "") -> None:
-    """Raise unless there is a name for each column of scores; `outputs` describes where these are."""
+    """Raise unless the number of names equals the number of score columns; `outputs` names their tensors."""
     if len(names) != columns:
         where = f" (outputs {outputs})" if outputs else ""
         raise InputError(

@@ -1,4 +1,4 @@
-"""Which photos a detector runs on, and which image each of them shows."""
+"""Choose the photos for a detector, and find the image id of each."""
 
 from __future__ import annotations
 
@@ -22,47 +22,61 @@ from probox.notes import Note, as_notes
 Places = str | Path | Sequence[str | Path]
 Size = tuple[int, int]
 _PICTURES_AS_TEXT = re.compile(rb"P[1-7]\s")
-"""How PPM and its kin begin: they may be text all through."""
+"""First bytes of PPM and related formats, which may be plain text."""
 _NO_PHOTOS = (
     ("video", VIDEOS, EXTRACT_FRAMES),
     ("HEIC or JPEG XL picture", OTHER_PICTURES, "save them as PNG or JPEG"),
 )
-"""What may lie beside photos and is none, and what to do about it."""
+"""Files beside photos that are not supported, with a remedy."""
 _NOT_YET = Path()
-"""The path of an image of the truth whose photo is still to be found."""
+"""Placeholder path of a ground truth image without a photo yet."""
 _ENDINGS = ", ".join(ENDINGS)
 _LONGEST_NUMBER = 18
-"""So many digits fit an image id."""
+"""Number of digits that fit an image id."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ImageFile:
-    """An image to look at, and the id its detections get; `find_images` returns a list of them."""
+    """A photo and the image id of its detections; `find_images` returns a list of them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> ImageFile(Path("photos/000000000139.jpg"), 139).counted
+    False
+    """
 
     image_id: int
     path: Path
     size: Size | None = None
-    """Width and height that the ground truth says."""
+    """Width and height according to the ground truth."""
     name: str = ""
-    """What the truth calls it."""
+    """File name in the ground truth."""
     counted: bool = False
-    """Whether the id only says which place the image has among the others: no file of truth will have the same."""
+    """Whether the id is only a running number that matches no ground truth."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PhotoSelection:
-    """What `choose_images` returns: images to look at, in order of their ids, and what is to be said of the choice."""
+    """Result of `choose_images`: images in order of their ids, and notes."""
 
     images: tuple[ImageFile, ...]
     notes: tuple[Note, ...] = ()
     categories: dict[int, str] | None = None
-    """The truth's classes by category id."""
+    """Class names of the ground truth by category id."""
 
 
 def find_images(images: Places, truth: str | Path | None = None) -> list[ImageFile]:
     """Return the images of a folder, or of other places, in order of their ids.
 
-    Parameters are those of `choose_images`, which also says what is odd about the choice.
+    Parameters
+    ----------
+    images, truth
+        As in `choose_images`, which also returns notes on the selection.
+
+    Returns
+    -------
+    list of ImageFile
 
     Examples
     --------
@@ -72,18 +86,22 @@ def find_images(images: Places, truth: str | Path | None = None) -> list[ImageFi
 
 
 def choose_images(images: Places, truth: str | Path | None = None) -> PhotoSelection:
-    """Return the images that places name, in order of their ids, and what is to be said of them.
+    """Return the selected images in order of their ids, with notes on the selection.
 
     Parameters
     ----------
     images : path, or sequence of paths
-        A photo; a folder, whose photos are taken but not those of its subfolders; a pattern such as
-        ``photos/**/*.jpg``; or a text file with one photo in each line, relative to the file's own folder.
+        A photo; a folder, without its subfolders; a pattern such as ``photos/**/*.jpg``; or a text file with one photo
+        per line, relative to the file's folder.
     truth : path, optional
-        Ground truth, which knows the images' ids by their file names, and their sizes: any that probox reads, or a
-        COCO file with nothing but ``images``. Photos that it does not have are left out. Without it, ids are the
-        numbers that all file names are (``000000000139.jpg`` is 139); if one is no number, or two are the same,
-        images are counted from 0 in order of their paths, and `ImageFile.counted` is true.
+        Ground truth with file names, ids and sizes of images: any supported format, or a COCO file with ``images``
+        only. Photos missing from it are left out. Without it, ids are the numbers in the file names
+        (``000000000139.jpg`` is 139). If a name is not a number, or two are equal, images are numbered from 0 in order
+        of their paths, and `ImageFile.counted` is true.
+
+    Returns
+    -------
+    PhotoSelection
 
     Examples
     --------
@@ -92,7 +110,7 @@ def choose_images(images: Places, truth: str | Path | None = None) -> PhotoSelec
     """
     places = [images] if isinstance(images, str | Path) else list(images)
     if not places:
-        raise InputError("no images to look at", remedy="name a photo, a folder, a pattern or a list")
+        raise InputError("expected at least one image", remedy="name a photo, a folder, a pattern or a list")
     notes: list[str] = []
     found = _once([path for place in places for path in _photos_of(Path(place), notes)], notes)
     video = next((path for path in found if path.suffix.lower() in VIDEOS), None)
@@ -108,7 +126,7 @@ def choose_images(images: Places, truth: str | Path | None = None) -> PhotoSelec
 
 
 def _photos_of(place: Path, notes: list[str]) -> list[Path]:
-    """Return the photos that a place names."""
+    """Return the photos of one file, folder or list."""
     try:
         if place.is_dir():
             return _of_folder(place, notes)
@@ -121,7 +139,7 @@ def _photos_of(place: Path, notes: list[str]) -> list[Path]:
         found = _select_photos(matching, place, notes)
         if found:
             return found
-        raise InputError("no photo is called like this", file=str(place), remedy=f"expected {_ENDINGS}")
+        raise InputError("no photo matches this pattern", file=str(place), remedy=f"expected {_ENDINGS}")
     raise InputError(
         "no such file or folder",
         file=str(place),
@@ -137,7 +155,7 @@ def _of_folder(folder: Path, notes: list[str]) -> list[Path]:
     if found:
         if below:
             notes.append(
-                f"photos in {_count(below, 'subfolder')} of {folder} are not looked at (the first: {below[0].name}); "
+                f"photos in {_count(below, 'subfolder')} of {folder} are left out (the first: {below[0].name}); "
                 f"name the subfolders, or a pattern such as {pattern}"
             )
         return found
@@ -151,7 +169,7 @@ def _of_folder(folder: Path, notes: list[str]) -> list[Path]:
 
 
 def _select_photos(paths: Sequence[Path], place: Path, notes: list[str]) -> list[Path]:
-    """Return the photos among files; videos and pictures that can't be read are named."""
+    """Return the photos among files; videos and unsupported images are reported."""
     files = [path for path in paths if path.is_file()]
     found = [path for path in files if is_photo_name(path)]
     for kind, endings, remedy in _NO_PHOTOS:
@@ -167,7 +185,7 @@ def _select_photos(paths: Sequence[Path], place: Path, notes: list[str]) -> list
 def _files(folder: Path) -> Iterable[Path]:
     try:
         yield from folder.iterdir()
-    except OSError:  # a folder that is not for us
+    except OSError:  # no permission to list the folder
         return
 
 
@@ -176,9 +194,9 @@ def _count(things: Sequence[object], name: str) -> str:
 
 
 def _is_list(path: Path) -> bool:
-    """Return whether a file lists photos: it is text, and none of the formats of pictures that are.
+    """Return whether a file lists photos: it is text, and not a text-based image format.
 
-    Text that is called like a photo, such as a web page that was saved as one, is a list only if it names a file.
+    Text with the extension of a photo, such as a saved web page, is a list only if it names an existing file.
     """
     head = file_head(path)
     if _PICTURES_AS_TEXT.match(head) or (is_photo_name(path) and not head.strip()):
@@ -186,7 +204,7 @@ def _is_list(path: Path) -> bool:
     try:
         text = head.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        if error.start < len(head) - 3:  # the last character may be cut in two
+        if error.start < len(head) - 3:  # the last character may be truncated
             return False
         text = head[: error.start].decode("utf-8-sig")
     if re.search(r"[\x00-\x08\x0e-\x1f]", text):
@@ -202,7 +220,7 @@ def _of_list(path: Path) -> list[Path]:
     named = {number: path.parent / line.strip() for number, line in enumerate(lines, 1) if line.strip()}
     missing = [number for number, photo in named.items() if not _is_there(photo)]
     if missing:
-        others = f" (and {len(missing) - 1} more are missing)" if len(missing) > 1 else ""
+        others = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise InputError(
             f"no such photo: {lines[missing[0] - 1].strip()[:80]!r}{others}",
             file=str(path),
@@ -210,14 +228,16 @@ def _of_list(path: Path) -> list[Path]:
             remedy=f"write one photo per line, relative to {path.parent}",
         )
     if not named:
-        raise InputError("lists no photos", file=str(path), remedy="write one photo per line")
+        raise InputError(
+            "expected a list of photos, but it is empty", file=str(path), remedy="write one photo per line"
+        )
     return list(named.values())
 
 
 def _is_there(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a name that no file system would take
+    except (OSError, ValueError):  # a name that the file system does not allow
         return False
 
 
@@ -231,7 +251,7 @@ def _once(paths: Sequence[Path], notes: list[str]) -> list[Path]:
             again.append(path)
         found.setdefault(real, path)
     if again:
-        notes.append(f"{_count(again, 'photo')} named more than once, and looked at once (the first: {again[0]})")
+        notes.append(f"{_count(again, 'photo')} named more than once are processed once (the first: {again[0]})")
     return sorted(found.values())
 
 
@@ -251,7 +271,7 @@ def _by_number(found: Sequence[Path], notes: list[str]) -> list[ImageFile]:
         return [ImageFile(number, path) for number, path in by_number.items()]
     if len(found) > 1:
         notes.append(
-            f"images are counted from 0 in order of their paths, since {why}; "
+            f"images are counted from 0 in order of their paths, because {why}; "
             "give the ground truth to use its image ids ({option:truth})"
         )
     return [ImageFile(number, path, counted=True) for number, path in enumerate(found)]
@@ -292,7 +312,7 @@ def _by_truth(found: Sequence[Path], known: Sequence[ImageFile], truth: str, not
 
 
 def rows_of_photos(found: Sequence[Path], names: Sequence[str]) -> list[int]:
-    """Return the row of each photo among the names of images, -1 for none; folders count where they are needed."""
+    """Return the row of each photo among the names of images, -1 for none; folders are compared where names repeat."""
     alike: dict[str, int] = {}
     for path in found:
         alike[path.name] = alike.get(path.name, 0) + 1
@@ -306,7 +326,7 @@ def rows_of_photos(found: Sequence[Path], names: Sequence[str]) -> list[int]:
 
 
 def _images_of(truth: str | Path) -> tuple[list[ImageFile], dict[int, str]]:
-    """Return images and categories of ground truth; of COCO's files nothing else is read."""
+    """Return images and categories of ground truth; other parts of COCO files are not parsed."""
     if not Path(truth).is_file() or first_character(file_head(truth)) != "{":
         dataset = read_truth(str(truth)).dataset
         columns = (dataset.image_ids.tolist(), dataset.file_names, map(tuple, dataset.shapes.tolist()))

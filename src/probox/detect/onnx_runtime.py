@@ -1,4 +1,4 @@
-"""Running a detector's graph with ONNX Runtime: images in, candidates out, with or without random masks."""
+"""Run a detector's graph with ONNX Runtime: images in, candidates out, with or without dropout masks."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Feeds = dict[str, Array]
 
 
 class MaskedGraph:
-    """A graph whose layers get random masks, in two parts: what comes before the masks runs once for an image.
+    """A graph with dropout masks, in two parts: the part before all masks runs once per image.
 
-    `open_graph` makes a session of a graph's bytes, and `run` runs it: the session, the names of outputs, the inputs.
+    `open_graph` creates a session from a graph's bytes. `run` takes a session, output names and inputs.
     """
 
     def __init__(
@@ -59,20 +59,20 @@ class MaskedGraph:
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """Return the names of the layers that get masks."""
+        """Return the names of the masked layers."""
         return tuple(mask.layer for mask in self.masks)
 
     @property
     def description(self) -> str:
-        """Return in words what decides the masks."""
+        """Return a text that identifies the masks."""
         return f"{[(mask.layer, mask.rate, mask.by_channel) for mask in self.masks]} {self._seed}"
 
     def sample(self, feeds: Feeds, outputs: Sequence[str], passes: int, image_id: int) -> Iterator[list[Array]]:
-        """Yield the outputs for one image, which masks are drawn for: without masks, then of each pass with masks."""
+        """Yield the outputs for one image: first without masks, then for each pass with masks."""
         fixed = self._run_before(feeds)
         learnt = [mask for mask in self.masks if mask.shape_output is not None]
         names = [*outputs, *(str(mask.shape_output) for mask in learnt)]
-        # A mask of one number fits anything: the pass without masks also tells the shapes of those with.
+        # A mask of one number broadcasts to any input, so the pass without masks can report the shapes of the others.
         ones = {mask.name: np.ones(mask.shape or (1,) * (mask.axes or 1), mask.dtype) for mask in self.masks}
         plain = self._run(self._after, names, {**fixed, **ones})
         yield plain[: len(outputs)]
@@ -87,12 +87,12 @@ class MaskedGraph:
             except InputError as error:
                 if not learnt:
                     raise
-                # Without masks it ran: shapes may be the reason, if they depend on what masks leave.
+                # The pass without masks ran. With masks, input shapes may depend on the masked values.
                 raise InputError(error.problem, file=error.file, image=image_id, remedy="mask channels") from None
             for mask, shape in zip(learnt, found[len(outputs) :], strict=True):
                 if shapes[mask.name] != tuple(shape):
                     raise InputError(
-                        f"the input of layer {mask.layer} changes its shape from pass to pass: no mask fits",
+                        f"the input of layer {mask.layer} has a different shape in each pass and cannot be masked",
                         image=image_id,
                         remedy="mask channels",
                     )
@@ -121,10 +121,10 @@ class MaskedGraph:
 
 
 def _broadcast(shape: tuple[int, ...], mask: MaskInput) -> tuple[int, ...]:
-    """Return the shape of a mask for an input of this shape: all of it, or its channels."""
+    """Return the shape of a mask for an input of this shape: one number per element or per channel."""
     if not mask.by_channel:
         return shape
-    axis = 1 if len(shape) > 3 else len(shape) - 1  # feature maps have their channels first, features last
+    axis = 1 if len(shape) > 3 else len(shape) - 1  # feature maps have channels first, token features last
     return tuple(size if at == axis else 1 for at, size in enumerate(shape))
 
 
@@ -136,10 +136,11 @@ def _declare_inputs(after: onnx.ModelProto, between: Sequence[str], before: Any,
     weights = {tensor.name for tensor in after.graph.initializer}
     kept = [tensor for tensor in after.graph.input if tensor.name in masks | weights | set(between)]
     given = before.get_outputs()
-    odd = [tensor for tensor in given if tensor.type not in types]
-    if odd:
+    unknown = [tensor for tensor in given if tensor.type not in types]
+    if unknown:
         raise InputError(
-            f"{odd[0].name}, which the masked layers need, is a {odd[0].type}", remedy="mask other layers of this graph"
+            f"{unknown[0].name} of the masked layers has type {unknown[0].type}",
+            remedy="mask other layers of this graph",
         )
     new = [helper.make_tensor_value_info(tensor.name, types[tensor.type], None) for tensor in given]
     del after.graph.input[:]
@@ -149,36 +150,35 @@ def _declare_inputs(after: onnx.ModelProto, between: Sequence[str], before: Any,
 _NUMPY_TYPES = {
     "tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64, "tensor(uint8)": np.uint8
 }  # fmt: skip
-"""What an image input may be made of; others get what the family prepares."""
+"""Element types of an image input; other inputs get the family's type."""
 ALIKE = 1e-3
-"""How much, of the largest number, outputs of the same image may differ with the images beside it: half precision has
-three digits."""
+"""Relative tolerance of outputs between batch sizes: half precision has three digits."""
 _SHARED = frozenset({"CPUExecutionProvider", "CUDAExecutionProvider", "AzureExecutionProvider"})
-"""Providers whose sessions may be run from several threads at a time."""
+"""Execution providers whose sessions are thread-safe."""
 
 
 class Detector:
-    """An ONNX detector of a known family.
+    """An ONNX detector of a supported family.
 
     Parameters
     ----------
     model : path
         The ONNX file.
     family : str
-        One of `probox.detect.families.FAMILIES`, or ``auto`` to tell it from the graph's outputs.
+        One of `probox.detect.families.FAMILIES`, or ``auto`` to detect it from the graph's outputs.
     classes : sequence of str, optional
-        Class names in the order of the graph's scores. Default: COCO's, if their number fits.
+        Class names in the order of the graph's scores. Default: COCO's, if the number of classes fits.
     dropout : Dropout, optional
-        Insert random masks, for `sample`.
+        Dropout masks for `sample`.
     batch : int
-        How many images to run at once, where the graph allows it: one whose outputs for two images together are not
-        those of each alone runs one at a time: `batch` is then 1.
+        Number of images per batch. It is 1 for graphs with a fixed batch of 1, and for graphs whose outputs for two
+        images together differ from those of each alone.
     threads : int, optional
-        Threads of the runtime, those of all workers together. Default: its own choice, or as many as there are cores.
+        Threads of ONNX Runtime, shared by all workers. Default: one per core.
     workers : int
-        From how many threads `candidates` and `sample` will be called at the same time, see `detect_images`.
+        Number of threads that call `candidates` and `sample` at the same time, see `detect_images`.
     size : (width, height), optional
-        The input of a graph that takes any size. Default: what the export says, or the family's usual.
+        Input size of a graph with dynamic axes. Default: the size stored in the export, or the family's default.
 
     Examples
     --------
@@ -202,7 +202,7 @@ class Detector:
         if workers < 1:
             raise InputError(f"expected at least 1 worker, but got {workers}")
         self.workers = workers
-        # Each worker is a thread of the runtime itself; what is left goes to the pool that they share.
+        # Each worker thread also computes; the remaining threads form the shared pool.
         self._threads = threads if workers == 1 else max(1, thread_count(threads) - workers + 1)
         open_regular(self.path).close()  # raises for a missing or unreadable file
         self._masked: MaskedGraph | None = None
@@ -218,8 +218,8 @@ class Detector:
             wide, high = self.family.input_size()
             if size is not None and size != (wide, high):
                 raise InputError(
-                    f"the graph's input is {wide} x {high}, and can't be {size[0]} x {size[1]}",
-                    remedy="leave the size out, or export the model with dynamic axes",
+                    f"expected the graph's input size {wide} x {high}, but got {size[0]} x {size[1]}",
+                    remedy="leave out the size ({option:size}), or export the model with dynamic axes",
                 )
         except InputError as error:
             raise InputError(error.problem, file=str(model), entry=error.entry, remedy=error.remedy) from None
@@ -239,12 +239,12 @@ class Detector:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what looked odd in the images so far, one sentence each."""
+        """Return warnings on the images processed so far, one sentence each."""
         return self._plausible.notes
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells this model, how it is run and the masks it gets, from others."""
+        """Return an identifier of the model, its settings and its masks."""
         digest = hashlib.sha256(self._described.encode())
         with open(self.path, "rb") as stream:
             while block := stream.read(1 << 20):
@@ -255,16 +255,31 @@ class Detector:
 
     @property
     def dropout_layers(self) -> tuple[str, ...]:
-        """Return the names of the layers that get masks."""
+        """Return the names of the masked layers."""
         return () if self._masked is None else self._masked.layers
 
     @property
     def graph(self) -> onnx.ModelProto | None:
-        """Return the graph with masks as inputs."""
+        """Return the graph with mask inputs; None without dropout."""
         return None if self._masked is None else self._masked.model
 
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
-        """Return each image's candidates before suppression, without masks."""
+        """Return each image's candidates before suppression, without masks.
+
+        Parameters
+        ----------
+        images : sequence of (H, W, 3) uint8 arrays
+            RGB images.
+
+        Returns
+        -------
+        list of Candidates
+            One per image.
+
+        Examples
+        --------
+        >>> candidates = detector.candidates([read_image("photo.jpg")])[0]  # doctest: +SKIP
+        """
         if self._masked is not None:
             return [self._sample(self._masked, image, 0, 0)[1] for image in images]
         found: list[Candidates] = []
@@ -273,10 +288,29 @@ class Detector:
         return found
 
     def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
-        """Return each image's candidates of several passes with random masks, and of one without."""
+        """Return each image's candidates of several passes with dropout masks, and of one without.
+
+        Parameters
+        ----------
+        images : sequence of (H, W, 3) uint8 arrays
+            RGB images.
+        passes : int
+            Number of passes with dropout masks.
+        image_ids : sequence of int
+            Image ids, which seed the masks.
+
+        Returns
+        -------
+        list of Passes
+            Candidates of each pass, for each image.
+
+        Examples
+        --------
+        >>> passes = detector.sample([read_image("photo.jpg")], 10, [139])[0]  # doctest: +SKIP
+        """
         if self._masked is None:
             raise InputError("expected a detector with dropout", remedy="make it with Detector(..., dropout=Dropout())")
-        # One at a time: each image has masks of its own, whatever images run beside it.
+        # One image at a time: masks are drawn per image, independent of the batch.
         return [
             Passes(*self._sample(self._masked, image, passes, image_id))
             for image, image_id in zip(images, image_ids, strict=True)
@@ -296,7 +330,7 @@ class Detector:
         }
         try:
             outputs: list[Array] = session.run(names, typed)
-        except Exception as error:  # the runtime's exceptions share no public base class
+        except Exception as error:  # ONNX Runtime's exceptions share no public base class
             raise InputError(f"the model fails on an image: {_reason(error)}", file=str(self.path)) from None
         return outputs
 
@@ -312,12 +346,12 @@ class Detector:
             rows += [rows[-1]] * ((self._fixed_batch or 0) - len(rows))
             yield {name: np.concatenate([feeds[name] for feeds in rows]) for name in rows[0]}, placements
 
-    @np.errstate(all="ignore")  # numbers that are not finite are refused below
+    @np.errstate(all="ignore")  # non-finite numbers are refused below
     def _decode(
         self, outputs: Sequence[Array], placements: Sequence[Placement], *, judged: bool = True
     ) -> list[Candidates]:
-        """Return each image's candidates; what masks have twisted is not `judged`."""
-        # Half precision is for the network: what is made of its outputs needs more.
+        """Return each image's candidates; outputs of masked passes are not `judged` for plausibility."""
+        # Half precision is enough inside the network, but not for decoding boxes.
         wide = [output.astype(np.float32) if output.dtype == np.float16 else output for output in outputs]
         decoded: list[Candidates] = []
         for row, placement in enumerate(placements):
@@ -329,17 +363,17 @@ class Detector:
                 raise InputError(problem, file=str(self.path), remedy=error.remedy) from None
             except (IndexError, ValueError) as error:
                 raise InputError(
-                    f"outputs {self._plausible.describe(outputs)} are not those of {self.family.name} ({error})",
+                    f"outputs {self._plausible.describe(outputs)} do not fit the family {self.family.name} ({error})",
                     file=str(self.path),
                     remedy="name another family ({option:family})",
                 ) from None
             if judged:
-                with self._checking:  # it counts, and several workers may be here
+                with self._checking:  # `check` counts images and may be called by several workers
                     self._plausible.check(decoded[-1], given, placement.image_size)
         return decoded
 
     def _takes_batches(self) -> bool:
-        """Return whether two images together give what each gives alone, whatever its batch axis is."""
+        """Return whether a batch of two gives the outputs of each image alone, whatever the batch axis declares."""
         wide, high = self.family.input_size()
         noise = np.random.default_rng(0).integers(0, 256, (2, high, wide, 3), dtype=np.uint8)
         rows = [self.family.prepare(image)[0] for image in noise]
@@ -357,16 +391,16 @@ class Detector:
     def _open(self, model: str | bytes, *, optimise: bool = True) -> onnxruntime.InferenceSession:
         onnxruntime = require("onnxruntime", extra="detect", purpose="running detectors needs")
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # errors come as exceptions too
+        options.log_severity_level = 4  # errors are raised as exceptions as well
         if not optimise:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if self._threads is not None:
             options.intra_op_num_threads = self._threads
-        onnxruntime.set_default_logger_severity(4)  # for what no session logs
+        onnxruntime.set_default_logger_severity(4)  # messages outside of sessions
         try:
-            with redirect_stdout(io.StringIO()):  # where it announces each provider that fails
+            with redirect_stdout(io.StringIO()):  # ONNX Runtime prints each provider that fails
                 session = onnxruntime.InferenceSession(model, options, providers=onnxruntime.get_available_providers())
-        except Exception as error:  # the runtime's exceptions share no public base class
+        except Exception as error:  # ONNX Runtime's exceptions share no public base class
             raise InputError(f"ONNX Runtime can't load this model: {_reason(error)}", file=str(self.path)) from None
         if not _SHARED.issuperset(session.get_providers()):
             self.workers = 1
@@ -374,7 +408,7 @@ class Detector:
 
 
 def _alike(one: Array, other: Array) -> bool:
-    """Return whether two outputs are the same but for rounding."""
+    """Return whether two outputs are equal up to rounding."""
     if one.shape != other.shape:
         return False
     wide, reference = one.astype(np.float64), other.astype(np.float64)
@@ -383,7 +417,7 @@ def _alike(one: Array, other: Array) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the runtime says, without the codes and places in its source before it."""
+    """Return ONNX Runtime's message without error codes and source locations."""
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", str(error))
     text = re.sub(r"^Load model from .*? failed:", "", text)
     return re.sub(r"/onnxruntime_src/\S+ .*?[&\w]\) ", "", text).strip() or text
@@ -392,24 +426,24 @@ def _reason(error: Exception) -> str:
 def _try_signature(
     session: onnxruntime.InferenceSession, signature: Signature, size: tuple[int, int] | None
 ) -> Signature:
-    """Return the signature with the outputs' shapes for an empty image, if the graph leaves more than batches open.
+    """Return the signature with output shapes from a run on an empty image, if axes other than the batch are dynamic.
 
-    Exports with dynamic axes may not even say how many classes they have.
+    Exports with dynamic axes may leave even the number of classes undefined.
     """
     first = signature.inputs[0] if len(signature.inputs) == 1 else None
     kind = None if first is None else _NUMPY_TYPES.get(first.type)
     closed = all(None not in tensor.shape[1:] for tensor in (*signature.inputs, *signature.outputs))
     if closed or first is None or kind is None or len(first.shape) != 4 or 3 not in first.shape[1::2]:
         return signature
-    free = signature.metadata.size or size or Family.default_size  # an export runs at the size it was made for
+    free = signature.metadata.size or size or Family.default_size  # exports run at the size stored in their metadata
     wide, high = (own or asked for own, asked in zip(signature.open_size, free, strict=True))
     pixels = (high, wide, 3) if signature.channels_last else (3, high, wide)
     try:
         outputs = session.run(None, {first.name: np.zeros((first.shape[0] or 1, *pixels), kind)})
         shapes = tuple(tuple(output.shape) for output in outputs)
-    except Exception as error:  # the runtime's exceptions share no public base class
+    except Exception as error:  # ONNX Runtime's exceptions share no public base class
         if free != size:
-            return signature  # another size may do, which the family knows
+            return signature  # the family may know another size
         raise InputError(
             f"the model does not run on an input of {wide} x {high}: {_reason(error)}",
             remedy="choose another size, a multiple of 32 or 64 say",
@@ -418,7 +452,7 @@ def _try_signature(
 
 
 def _signature(session: onnxruntime.InferenceSession) -> Signature:
-    """Return the inputs and outputs of a session, and what the export says of itself."""
+    """Return the inputs, outputs and metadata of a session."""
 
     def tensor(value: Any) -> Tensor:
         return Tensor(value.name, tuple(size if isinstance(size, int) else None for size in value.shape), value.type)

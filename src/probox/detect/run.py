@@ -1,4 +1,4 @@
-"""A detector over many images: several at a time, with what is done kept on disk until all is done."""
+"""Run a detector on many images in parallel, with checkpoints for resuming."""
 
 from __future__ import annotations
 
@@ -46,10 +46,9 @@ from probox.tables.table import columns_of, join_tables
 
 
 def check_ids(path: str | Path, images: Sequence[ImageFile], *, shards: int | None = None) -> None:
-    """Raise if the file could not say which image a detection belongs to.
+    """Raise if image ids are ambiguous in the output file.
 
-    Only RVC1 holds names of images. In any other format, ids that were made up would be taken for those of whatever
-    truth the file is compared with.
+    Only RVC1 stores image names. In other formats, running numbers would be mistaken for image ids of the ground truth.
     """
     seen: dict[int, ImageFile] = {}
     for image in images:
@@ -59,10 +58,10 @@ def check_ids(path: str | Path, images: Sequence[ImageFile], *, shards: int | No
     counted = [image for image in images if image.counted]
     if counted and form is not None and form is not RVC1_DETECTIONS:
         raise InputError(
-            f"{form.title} would hold ids of images alone, and those of {len(counted)} photos are made up: their names "
-            f"are no numbers of their own (the first: {counted[0].path.name})",
+            f"{form.title} would hold image ids only, but {len(counted)} photos have no id: their names "
+            f"are not unique numbers (the first: {counted[0].path.name})",
             file=str(path),
-            remedy="give the ground truth, which knows their ids ({option:truth}), or write .rvc1.json with names",
+            remedy="give the ground truth, which has their ids ({option:truth}), or write .rvc1.json with names",
         )
 
 
@@ -75,28 +74,35 @@ def save_detections(
     *,
     shards: int | None = None,
 ) -> tuple[Note, ...]:
-    """Write detections of `images`, in the format that the file name asks for, and return notes on it.
+    """Write detections of `images` in the format of the file name, and return notes.
 
-    ``*.coco.json`` and ``*.bbox.json`` are COCO results with ``all_scores`` and ``covars``, ``*.parquet`` is Parquet,
-    any other ``*.json`` is RVC1 with the names of the images and one list for each, in their order: an image without
-    detections, or that could not be read, has an empty one. JSON may end in ``.gz``. The file appears only when it is
-    complete.
+    ``*.coco.json`` and ``*.bbox.json`` are COCO results with ``all_scores`` and ``covars``, ``*.parquet`` is Parquet.
+    Any other ``*.json`` is RVC1 with image names and one list per image, in their order. Images without detections, and
+    unreadable images, have an empty list. JSON may end in ``.gz``. The file is written atomically.
 
     Parameters
     ----------
     path : path
         The file.
     found : Detections
-        What to write, all in `images`.
+        Detections to write; all must be in `images`.
     images : sequence of ImageFile
-        The images, in order of their ids. Those whose ids were made up can be written as RVC1 only.
+        Images in order of their ids. Images with running numbers as ids can be written as RVC1 only.
     sizes : dict of image id to (width, height), optional
         Sizes of the images, where known.
     categories : dict of category id to name, optional
-        The truth's, for COCO results, which name classes by number and list their probabilities in that order.
-        Default: COCO's for its 80 classes, else 1, 2, ... in the order of the classes.
+        Categories of the ground truth for COCO results, which identify classes by id and list probabilities in this
+        order. Default: COCO's for its 80 classes, else 1, 2, ... in the order of the classes.
     shards : int, optional
-        Write a folder of so many Parquet files instead, whatever it is called.
+        Number of Parquet files; writes a folder of them, whatever its name.
+
+    Returns
+    -------
+    tuple of Note
+
+    Examples
+    --------
+    >>> notes = save_detections("found.bbox.json", found, images)  # doctest: +SKIP
     """
     check_ids(path, images, shards=shards)
     dataset = _dataset(found.classes, images, sizes or {})
@@ -107,7 +113,7 @@ def save_detections(
 
 
 def _dataset(classes: Sequence[str], images: Sequence[ImageFile], sizes: Mapping[int, tuple[int, int]]) -> Dataset:
-    """Return the data set of the images; unknown sizes are 1 x 1, which writers ignore."""
+    """Return a dataset of the images; unknown sizes are 1 x 1, which writers ignore."""
     known = [sizes.get(image.image_id, (1, 1)) for image in images]
     coco = tuple(classes) == COCO_CLASSES
     return Dataset(
@@ -121,7 +127,7 @@ def _dataset(classes: Sequence[str], images: Sequence[ImageFile], sizes: Mapping
 
 
 def _names(images: Sequence[ImageFile]) -> tuple[str, ...]:
-    """Return a name for each image that no other has: the truth's, or the photo's, with its folders where needed."""
+    """Return a unique name per image: that of the ground truth, or of the photo with its folders where needed."""
     names = tuple(image.name or image.path.name for image in images)
     if len(set(names)) == len(names):
         return names
@@ -131,7 +137,7 @@ def _names(images: Sequence[ImageFile]) -> tuple[str, ...]:
 
 
 def _with_categories(dataset: Dataset, categories: Mapping[int, str] | None) -> tuple[Dataset, tuple[Note, ...]]:
-    """Return the data set with the truth's categories, by which COCO results are read."""
+    """Return the dataset with the categories of the ground truth, which COCO results refer to."""
     if categories:
         wanted = dict(sorted(categories.items()))
         theirs = tuple(wanted.values())
@@ -142,7 +148,7 @@ def _with_categories(dataset: Dataset, categories: Mapping[int, str] | None) -> 
     if tuple(dataset.classes) == COCO_CLASSES:
         return dataset, ()
     note = (
-        f"COCO results hold numbers of classes: 1 is {dataset.classes[0]}, and so on in the detector's order; "
+        f"COCO results identify classes by number: 1 is {dataset.classes[0]}, and so on in the detector's order; "
         "give the ground truth to use its category ids ({option:truth})"
     )
     return dataset, as_notes([note])
@@ -156,31 +162,31 @@ _PHOTO_NOTES: dict[str, Note] = {
     "frames": Note("photos-with-frames"),
     "dark": InputWarning("photos-dark"),
 }
-"""Notes on photos, by the remark that reading them left."""
+"""Notes on photos, by the key that reading them returns."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DetectionRun:
-    """What `detect_images` returns: what was found, and how the run went."""
+    """Result of `detect_images`: detections and statistics of the run."""
 
     found: Detections
-    """All detections, which are in the file, too."""
+    """All detections, as in the output file."""
     images: int
-    """How many images there were to look at."""
+    """Number of images."""
     resumed: int
-    """Images that an interrupted run had already done."""
+    """Number of images taken from an interrupted run."""
     skipped: tuple[str, ...]
-    """Why images could not be read, one sentence each."""
+    """Reason for each unreadable image, one sentence each."""
     notes: tuple[Note, ...]
-    """What is to be said of photos, random masks and the file, one sentence each."""
+    """Notes on photos, dropout masks and the output file."""
     sizes: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
-    """Width and height of the images that could be read, by id."""
+    """Width and height of readable images, by id."""
     cost: MaskCost | None = None
-    """What random masks cost in score."""
+    """Effect of dropout masks on scores."""
 
 
 def beside(out: str | Path) -> Path:
-    """Return where results are kept meanwhile: beside the output, or for a URL here under its last name."""
+    """Return the path that checkpoints are named after: the output, or for a URL its last name here."""
     return Path(str(out).rstrip("/").rsplit("/", 1)[-1]) if is_url(out) else Path(out)
 
 
@@ -196,15 +202,14 @@ def detect_images(
     progress: Progress = lambda done, total: None,
     process: Process | None = None,
 ) -> DetectionRun:
-    """Run a detector over images and write what it finds to `out`.
+    """Run a detector on images and write the detections to `out`.
 
-    The detections of each image are kept in the folder ``OUT.partial`` until all images are done; the same call after
-    an interruption goes on from there, and looks again at photos that have changed. A folder made with other settings
-    (or another model) is refused, and so is one that another run is using. An image that can't be read is skipped and
-    named in the result; every other one is in the output, or there is none.
+    Detections are checkpointed per image in the folder ``OUT.partial``. The same call resumes an interrupted run and
+    processes changed photos again. A checkpoint with other settings or another model is refused, and so is one in use
+    by another run. Unreadable images are skipped and listed in the result. The output is written atomically at the end.
 
-    Photos are read on a thread while the detector works. If it has an attribute `workers` above 1, that many threads
-    take whole images, or batches, from the photo to its detections.
+    Photos are read on a separate thread. If the detector has an attribute `workers` above 1, that many threads process
+    images or batches in parallel.
 
     Parameters
     ----------
@@ -213,19 +218,23 @@ def detect_images(
     images : sequence of ImageFile
         Images, in the order of the output.
     out : path
-        The file to write, see `save_detections`.
+        Output file, see `save_detections`.
     options : Options
-        How detections are made.
+        Uncertainty method and suppression.
     settings : dict, optional
-        What else decides the result, in words or numbers, to be compared when resuming.
+        Further settings that determine the result, compared when resuming.
     categories : dict of category id to name, optional
-        The truth's, see `save_detections`.
+        Categories of the ground truth, see `save_detections`.
     shards : int, optional
-        Write a folder of so many Parquet files.
+        Number of Parquet files; writes a folder of them.
     progress : callable
-        Called with the number of images done and of all.
+        Called with the number of finished and of all images.
     process : callable, optional
-        Processes the images in place of `detector`, as `probox.distributed.detect_images` has workers do.
+        Processes the images in place of `detector`, such as the workers of `probox.distributed.detect_images`.
+
+    Returns
+    -------
+    DetectionRun
 
     Examples
     --------
@@ -239,7 +248,7 @@ def detect_images(
     check_output(out, heatmaps=options.uncertainty == "masks", shards=shards)
     check_options(detector.family, options)
     if not images:
-        raise InputError("no images to look at")
+        raise InputError("expected at least one image")
     check_ids(out, images, shards=shards)
     described = {
         "model": detector.fingerprint,
@@ -257,20 +266,20 @@ def detect_images(
 
 @dataclasses.dataclass(frozen=True)
 class PhotoResult:
-    """What came of a photo: its detections, or why it could not be read."""
+    """Result for one photo: its detections, or the reason why it could not be read."""
 
     image: ImageFile
     stamp: str
-    """See `stamp_of`, when the photo was read."""
+    """`stamp_of` the photo when it was read."""
     size: tuple[int, int] = (0, 0)
     found: Found | None = None
     problem: str = ""
     traits: tuple[str, ...] = ()
-    """The keys of notes on the photo."""
+    """Keys of notes on the photo."""
 
 
 Process = Callable[[Runner, Sequence[Sequence[ImageFile]], Options], Iterator[list[PhotoResult]]]
-"""Yields the results of a detector on batches of photos, in any order."""
+"""Function that yields the results of a detector on batches of photos, in any order."""
 _Read = tuple[ImageFile, str, Photo | InputError]
 
 
@@ -280,7 +289,7 @@ def process_photos(detector: Runner, batch: Sequence[ImageFile], options: Option
 
 
 def _read_batch(batch: Sequence[ImageFile]) -> list[_Read]:
-    """Read photos; stamps are taken before, so that one replaced meanwhile will not pass for the one that was read."""
+    """Read photos; stamps are taken before, so that a photo replaced while reading is detected as changed."""
     read: list[_Read] = []
     for image in batch:
         stamp = stamp_of(image)
@@ -313,7 +322,7 @@ def _detect_batch(detector: Runner, read: Sequence[_Read], options: Options) -> 
 def _process_here(
     detector: Runner, batches: Sequence[Sequence[ImageFile]], options: Options
 ) -> Iterator[list[PhotoResult]]:
-    """Yield the results of each batch, in order, on threads of this process."""
+    """Yield the results of each batch, in order, from threads of this process."""
     workers = int(getattr(detector, "workers", 1))
     if workers > 1:
         yield from in_order(lambda batch: process_photos(detector, batch, options), batches, workers=workers)
@@ -332,7 +341,7 @@ def _detect_all(
 ) -> DetectionRun:
     states = {image.image_id: kept.state_of(image) for image in images}
     chunks = [images[start : start + detector.batch] for start in range(0, len(images), detector.batch)]
-    # A batch is done as a whole or again: its numbers may depend, in their last bits, on how many run together.
+    # Batches are resumed as a whole: their last digits may depend on the batch size.
     todo = [chunk for chunk in chunks if any(states[image.image_id] != "done" for image in chunk)]
     done = resumed = len(images) - sum(map(len, todo))
     skipped: dict[int, str] = {}
@@ -369,13 +378,13 @@ def _detect_all(
 
 
 _TABLE = ("boxes", "label_probs", "labels", "scores", "covariances")
-"""Columns of detections that are kept."""
+"""Columns of detections in a checkpoint."""
 
 
 def stamp_of(image: ImageFile) -> str:
-    """Return what tells a photo from one that has taken its place: where it is, its bytes and when it was written.
+    """Return an identifier of a photo file: path, size in bytes and modification time.
 
-    The size that the truth says belongs to it, since it decides how the photo is turned.
+    The size in the ground truth is included, because it decides whether EXIF orientation is applied.
     """
     try:
         status = image.path.stat()
@@ -386,16 +395,16 @@ def stamp_of(image: ImageFile) -> str:
 
 
 class Partial(Checkpoint):
-    """Detections of images done so far, kept in a folder beside the output until all are done.
+    """Checkpoint of a run: detections of finished images in a folder beside the output.
 
     Parameters
     ----------
     out : path
-        The output; the folder is called like it, and ``.partial``.
+        Output file; the folder has the same name with ``.partial``.
     settings : dict
-        What decides the result besides the photos.
+        Settings that determine the result besides the photos.
     classes : sequence of str
-        Those of the detector. What is kept of an image and is not a table of this detector is made again.
+        Class names of the detector. Invalid checkpoint files are computed again.
     """
 
     def __init__(self, out: Path, settings: dict[str, Any], classes: Sequence[str] = ()) -> None:
@@ -416,14 +425,14 @@ class Partial(Checkpoint):
             self._schema[name] = ArchiveColumn(dtype, row, "detections", optional=name == "covariances")
 
     def state_of(self, image: ImageFile) -> Literal["missing", "changed", "done"]:
-        """Return whether this image is done, and its photo still the same; what a power cut left does not count."""
+        """Return the state of an image and its photo; files truncated by a power failure count as missing."""
         kept = self._load(image)
         if kept is None:
             return "missing"
         return "done" if kept.stamp == stamp_of(image) else "changed"
 
     def put(self, done: PhotoResult) -> None:
-        """Keep the detections of an image."""
+        """Save the detections of an image."""
         assert done.found is not None
         columns = {name: value for name in _TABLE if (value := getattr(done.found.detections, name)) is not None}
         if done.found.plain_scores is not None:
@@ -439,7 +448,7 @@ class Partial(Checkpoint):
     def collect(
         self, images: Sequence[ImageFile]
     ) -> tuple[Detections, npt.NDArray[np.float32] | None, list[PhotoResult]]:
-        """Return all detections, with masks also `Found.plain_scores`, and what is kept of each image."""
+        """Return all detections, with dropout also `Found.plain_scores`, and each image's result."""
         parts: list[PhotoResult] = []
         found: list[Found] = []
         for image in images:
@@ -464,7 +473,7 @@ class Partial(Checkpoint):
         return table, np.concatenate(plain) if plain else None, parts
 
     def _load(self, image: ImageFile) -> PhotoResult | None:
-        """Return what is kept of an image, None if there is nothing, or nothing that a detector could have found."""
+        """Return the saved result of an image; None if it is missing or invalid."""
         name = _file_name(image)
         data = self.read(name)
         if data is None:
@@ -472,11 +481,11 @@ class Partial(Checkpoint):
         try:
             columns = read_arrays(io.BytesIO(data), str(self.folder / name), self._schema)
             return self._check_columns(columns, image)
-        except (ValueError, KeyError):  # InputError, too
+        except (ValueError, KeyError):  # InputError is a ValueError
             return None
 
     def _check_columns(self, columns: dict[str, Any], image: ImageFile) -> PhotoResult:
-        """Return the columns of a file; raise ValueError if they are not those of an image."""
+        """Return the columns of a file; raise ValueError if they are invalid."""
         if any(columns[name].view(np.uint32).max(initial=0) > sys.maxunicode for name in ("photo", "traits")):
             raise ValueError("no text")
         ((width, height),) = columns.pop("size").tolist()

@@ -1,4 +1,4 @@
-"""What detectors in torch share: batches, random masks for some of their layers, and weights from a file."""
+"""Common parts of torch detectors: batches, dropout masks for some layers, and weights from a file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from probox.errors import InputError
 from probox.support.optional import import_framework
 
 _ONE_AT_A_TIME = Lock()
-"""Masks hang on the modules themselves: two samplings at once would mix them."""
+"""Lock for masks: hooks are attached to the shared modules, so concurrent sampling would mix masks."""
 
 
 class TorchDetector:
-    """A model held in torch that gives its candidates before suppression: a `probox.detect.Runner`.
+    """A torch model that returns candidates before suppression: a `probox.detect.Runner`.
 
-    Subclasses set `family`, say which layers are heads, and run the model. Images are batched if their inputs have one
-    shape: smaller ones would be padded, and what an image gives would depend on its neighbours.
+    Subclasses set `family`, define which layers are heads, and run the model. Only inputs of equal shape are batched:
+    padding would make an image's outputs depend on its batch.
     """
 
     family: Traits
@@ -36,7 +36,7 @@ class TorchDetector:
 
     @property
     def fingerprint(self) -> str:
-        """Return what identifies this model: its weights, and the masks it gets."""
+        """Return an identifier of the model: its weights and masks."""
         digest = hashlib.sha256(b"" if self._dropout is None else repr(self._dropout).encode())
         for name, value in self.model.state_dict().items():
             digest.update(name.encode())
@@ -44,7 +44,22 @@ class TorchDetector:
         return digest.hexdigest()
 
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
-        """Return each image's candidates."""
+        """Return each image's candidates.
+
+        Parameters
+        ----------
+        images : sequence of (H, W, 3) uint8 arrays
+            RGB images.
+
+        Returns
+        -------
+        list of Candidates
+            One per image.
+
+        Examples
+        --------
+        >>> candidates = detector.candidates([read_image("photo.jpg")])[0]  # doctest: +SKIP
+        """
         inputs = [self._prepare(image) for image in images]
         found: dict[int, Candidates] = {}
         for rows in group_shapes([self._shape_of(one) for one in inputs], self.batch):
@@ -54,11 +69,30 @@ class TorchDetector:
         return [found[row] for row in range(len(images))]
 
     def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
-        """Return each image's candidates of several passes with random masks, and of one without."""
+        """Return each image's candidates of several passes with dropout masks, and of one without.
+
+        Parameters
+        ----------
+        images : sequence of (H, W, 3) uint8 arrays
+            RGB images.
+        passes : int
+            Number of passes with dropout masks.
+        image_ids : sequence of int
+            Image ids, which seed the masks.
+
+        Returns
+        -------
+        list of Passes
+            Candidates of each pass, for each image.
+
+        Examples
+        --------
+        >>> passes = detector.sample([read_image("photo.jpg")], 10, [139])[0]  # doctest: +SKIP
+        """
         if self._dropout is None:
             raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
         chosen = self._choose_layers(self._dropout.layers)
-        found: list[Passes] = []  # one image at a time: each has masks of its own, whatever is beside it
+        found: list[Passes] = []  # one image at a time: masks are drawn per image, independent of the batch
         with _ONE_AT_A_TIME:
             for image, image_id in zip(images, image_ids, strict=True):
                 drawn: list[Candidates] = []
@@ -69,7 +103,7 @@ class TorchDetector:
         return found
 
     def _choose_layers(self, layers: str) -> list[tuple[str, Any]]:
-        """Return the modules that get masks, with their names: `Dropout` tells what `layers` may be."""
+        """Return the modules to mask, with their names; `Dropout` describes `layers`."""
         import torch
 
         named = list(self.model.named_modules())
@@ -79,14 +113,14 @@ class TorchDetector:
             chosen, every = own, own
         elif layers in ("heads", "auto"):
             chosen = [(name, module) for name, module in every if self._is_head(name)]
-        elif layers == "backbone":  # the first layer, which reads the image, never gets masks by this word
+        elif layers == "backbone":  # the first layer, which reads the image, is excluded
             chosen = [(name, module) for name, module in every[1:] if self._is_backbone(name)]
         else:
             pattern = layer_pattern(layers)
             chosen = [(name, module) for name, module in every if pattern.search(name)]
         if not chosen:
             names = ", ".join(name for name, _ in every[-4:]) or "none at all"
-            raise InputError(f"no layer of the model is {layers!r}", remedy=f"names are like {names}")
+            raise InputError(f"no layer matches {layers!r}", remedy=f"names are like {names}")
         return chosen
 
     def _is_head(self, name: str) -> bool:
@@ -103,7 +137,7 @@ class TorchDetector:
         return tuple(prepared.shape)
 
     def _run(self, inputs: Sequence[Any], images: Sequence[Pixels]) -> list[Candidates]:
-        """Return the candidates of a batch whose inputs have one shape."""
+        """Return the candidates of a batch of inputs with equal shapes."""
         raise NotImplementedError
 
 
@@ -123,24 +157,24 @@ def group_shapes(shapes: Sequence[tuple[int, ...]], batch: int) -> Iterator[list
 
 @contextlib.contextmanager
 def name_failures(name: str, images: Sequence[Pixels]) -> Iterator[None]:
-    """Turn what a framework raises while a model looks at images (too small, no memory...) into words."""
+    """Convert exceptions of a framework during inference (image too small, out of memory, ...) to `InputError`."""
     try:
         yield
     except InputError:
         raise
-    except Exception as error:  # frameworks share no class of errors
+    except Exception as error:  # frameworks have no common base class of errors
         sizes = ", ".join(dict.fromkeys(f"{image.shape[1]} x {image.shape[0]}" for image in images))
         raise InputError(f"{name} fails on an image of {sizes} pixels: {describe_error(error)}") from error
 
 
 def describe_error(error: BaseException) -> str:
-    """Return what an error says in one line, or its type."""
+    """Return the first line of an error's message, or its type."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 @contextlib.contextmanager
 def mask_layers(chosen: Sequence[tuple[str, Any]], dropout: Dropout, image_id: int, number: int) -> Iterator[None]:
-    """Let chosen modules have the masks of one pass over one image for a while."""
+    """Apply the masks of one pass over one image to chosen modules within a block."""
     own = [(name, module) for name, module in chosen if _is_dropout(module)]
     before = [(module, module.p) for _, module in own]
     handles = [
@@ -164,7 +198,7 @@ def mask_layers(chosen: Sequence[tuple[str, Any]], dropout: Dropout, image_id: i
 
 @contextlib.contextmanager
 def _seed_torch(dropout: Dropout, image_id: int, number: int) -> Iterator[None]:
-    """Let torch's own generators start at a number that belongs to this pass over this image, and forget it after."""
+    """Seed torch's generators for one pass over one image, and restore their state afterwards."""
     import torch
 
     who = hashlib.blake2b(f"{dropout.seed} {image_id} {number}".encode(), digest_size=7).digest()
@@ -192,7 +226,7 @@ def _mask_hook(name: str, dropout: Dropout, image_id: int, number: int) -> Calla
         shape, layer = tuple(data.shape), f"{name} {calls}"
         calls += 1
         if by_channel:
-            # One network for all cells, proposals and levels: only the channel axis varies, in every call alike.
+            # Heads are shared by all cells, proposals and levels: one mask per channel applies to every call.
             axis = data.dim() - 1 if isinstance(module, torch.nn.Linear) else data.dim() - 3
             shape, layer = tuple(size if at == axis else 1 for at, size in enumerate(shape)), name
         mask = draw_mask(shape, rate, "float32", seed=dropout.seed, image_id=image_id, number=number, layer=layer)
@@ -202,18 +236,18 @@ def _mask_hook(name: str, dropout: Dropout, image_id: int, number: int) -> Calla
 
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")
-"""Under which names checkpoints of trainings hold the weights."""
+"""Keys under which training checkpoints store the weights."""
 State = dict[str, Any]
 
 
 def read_weights(path: str | Path) -> State:
     """Return the tensors of a state dict, or of a checkpoint that holds one, by their names.
 
-    Files of torch are read with ``weights_only=True``: nothing in them is executed.
+    Torch files are read with ``weights_only=True``: no code in them is executed.
     """
     file = Path(path)
     if not file.is_file():
-        raise InputError("no such file of weights", file=str(path), remedy="nothing is downloaded: give a file")
+        raise InputError("no such weights file", file=str(path), remedy="check the path; nothing is downloaded")
     content = _read_safetensors(file) if file.suffix == ".safetensors" else read_torch(file)
     for _ in range(len(WRAPPERS)):
         inner = next((content[name] for name in WRAPPERS if isinstance(content, Mapping) and name in content), None)
@@ -223,7 +257,7 @@ def read_weights(path: str | Path) -> State:
     tensors, problem = {}, f"but got {type(content).__name__}"
     if isinstance(content, Mapping):
         tensors = {str(name): value for name, value in content.items() if hasattr(value, "detach")}
-        problem = f"but the file holds {', '.join(map(str, list(content)[:4])) or 'nothing':.80}"
+        problem = f"but got {', '.join(map(str, list(content)[:4])) or 'nothing':.80}"
     if not tensors:
         raise InputError(
             f"expected a state dict, {problem}", file=str(path), remedy="write torch.save(model.state_dict(), FILE)"
@@ -235,15 +269,15 @@ def _read_safetensors(file: Path) -> Any:
     safetensors = import_framework("safetensors.torch", "safetensors")
     try:
         return safetensors.load_file(str(file), device="cpu")
-    except Exception as error:  # its own exception class has moved between versions
+    except Exception as error:  # the exception class has moved between versions
         raise InputError(f"safetensors can't read this file: {error!s:.200}", file=str(file)) from None
 
 
 @contextlib.contextmanager
 def _only_allow(classes: Sequence[Any]) -> Iterator[None]:
-    """Let torch make these classes, beside its own tensors, and none that other code has allowed."""
+    """Allow torch to create these classes besides its own tensors, and no classes allowed by other code."""
     serialization = import_framework("torch").serialization
-    if not hasattr(serialization, "safe_globals"):  # an old torch allows none
+    if not hasattr(serialization, "safe_globals"):  # older torch versions have no allow list
         yield
         return
     before = serialization.get_safe_globals()
@@ -257,34 +291,34 @@ def _only_allow(classes: Sequence[Any]) -> Iterator[None]:
 
 
 def read_torch(file: Path, allowed: Sequence[Any] = ()) -> Any:
-    """Return the content of a file of torch, in which nothing is executed; beside tensors it may hold `allowed`."""
+    """Return the content of a torch file without executing code; classes in `allowed` may occur besides tensors."""
     import pickle
     import zipfile
 
     torch = import_framework("torch")
     try:
-        # The settings of a training often lie beside its weights: names and values, no code.
+        # Training settings are often stored beside the weights: names and values, no code.
         with _only_allow([argparse.Namespace, *allowed]):
             return torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         if not zipfile.is_zipfile(file):
-            raise InputError("not a file that torch has written", file=str(file)) from None
-        reason = str(error).splitlines()[0] if "GLOBAL" not in str(error) else "it names classes of Python"
+            raise InputError("expected a file written by torch", file=str(file)) from None
+        reason = str(error).splitlines()[0] if "GLOBAL" not in str(error) else "it refers to Python classes"
         raise InputError(
-            f"holds more than weights, which may run any code when it is read: {reason:.120}",
+            f"contains objects that may execute code when read: {reason:.120}",
             file=str(file),
-            remedy="write torch.save(model.state_dict(), FILE) where the model is trusted",
+            remedy="write torch.save(model.state_dict(), FILE) on a machine where the model is trusted",
         ) from None
     except InputError:
         raise
-    except Exception as error:  # a damaged pickle can fail in any way
+    except Exception as error:  # damaged pickles raise many types
         raise InputError(f"torch can't read this file: {_first_line(error)}", file=str(file)) from None
 
 
 def load_weights(model: Any, state: State, *, file: str, name: str) -> None:
-    """Give a model its weights; raise unless each of them has its place and each place its weight.
+    """Load weights into a model; raise if any are missing, unexpected or of another shape.
 
-    What stands before all names (``module.`` of several devices, ``model.`` of trainers) is taken off.
+    A common prefix of all names (``module.`` of data parallelism, ``model.`` of trainers) is removed.
     """
     import torch
 
@@ -293,14 +327,14 @@ def load_weights(model: Any, state: State, *, file: str, name: str) -> None:
     given = {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}
     wrong = [key for key, value in given.items() if value.is_floating_point() and not torch.isfinite(value).all()]
     if wrong:
-        raise InputError(_describe_keys(wrong, "not finite"), file=file, remedy="this training has gone astray")
+        raise InputError(_describe_keys(wrong, "not finite"), file=file, remedy="use an earlier checkpoint")
     try:
         missing, unexpected = model.load_state_dict(given, strict=False)
     except RuntimeError as error:
         sizes = [line.strip() for line in str(error).splitlines() if "size mismatch" in line]
         said = f"another shape in {len(sizes)} of them, first {sizes[0][:200]}" if sizes else _first_line(error)
         raise InputError(f"these are not the weights of {name}: {said}", file=file, remedy=_ASK) from None
-    missing = [key for key in missing if not key.endswith("num_batches_tracked")]  # counts batches of a training
+    missing = [key for key in missing if not key.endswith("num_batches_tracked")]  # unused in inference
     if missing or unexpected:
         said = "; ".join(filter(None, [_describe_keys(missing, "missing"), _describe_keys(unexpected, "too many")]))
         raise InputError(f"these are not the weights of {name}: {said}", file=file, remedy=_ASK)
@@ -316,15 +350,15 @@ def _describe_keys(keys: Sequence[str], how: str) -> str:
 
 
 def _prefix(given: Sequence[str], own: Sequence[str], file: str) -> str:
-    """Return what stands before the model's own names in a file, which must be one thing."""
-    # Names of the head, which no backbone shares.
+    """Return the common prefix of the names in a file; raise if there are several."""
+    # Names of the head, which backbones do not contain.
     heads = [key for key in own if key.endswith(("cls_score.weight", "cls_score.bias"))] or list(own)[-1:]
     prefixes = sorted({key[: -len(head)] for head in heads for key in given if key == head or key.endswith("." + head)})
     if len(prefixes) > 1 and "" not in prefixes:
         raise InputError(
-            f"holds the weights of several models: {', '.join(map(repr, prefixes))}"[:200],
+            f"contains the weights of several models: {', '.join(map(repr, prefixes))}"[:200],
             file=file,
-            remedy="save the state dict of one",
+            remedy="save the state dict of one model",
         )
     return prefixes[0] if prefixes else ""
 

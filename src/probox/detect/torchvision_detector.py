@@ -1,4 +1,4 @@
-"""torchvision's SSD and Faster R-CNN, with any backbone, and the paper's detectors, built from its parts."""
+"""torchvision's SSD and Faster R-CNN with any backbone, and the detectors of the paper."""
 
 from __future__ import annotations
 
@@ -19,24 +19,28 @@ from probox.errors import InputError
 from probox.support.optional import import_framework
 
 FLOOR = 1e-3
-"""Boxes of a class below this probability are left out of Faster R-CNN's thousand proposals times all classes."""
+"""Minimum class probability of Faster R-CNN's boxes: it limits a thousand proposals times all classes."""
 
 
 class TorchvisionDetector(TorchDetector):
-    """A torchvision detector that gives its candidates before suppression.
+    """A torchvision detector that returns candidates before suppression.
 
     Parameters
     ----------
     model : torch.nn.Module
-        ``ssd300_vgg16``, ``ssdlite320_mobilenet_v3_large`` or any ``fasterrcnn_*``, on any device; of ``maskrcnn_*``
-        and ``keypointrcnn_*`` the boxes. It is put into evaluation mode and otherwise left as it is.
+        ``ssd300_vgg16``, ``ssdlite320_mobilenet_v3_large`` or any ``fasterrcnn_*``, on any device; ``maskrcnn_*`` and
+        ``keypointrcnn_*`` give boxes only. The model is set to evaluation mode and otherwise unchanged.
     classes : sequence of str, optional
         Class names without the background. Default: COCO's, for 91 outputs.
     dropout : Dropout, optional
-        Random masks for `sample`. ``layers`` is ``heads``, ``backbone``, a regular expression on module names, or
-        ``existing``: switch on the model's own dropout modules, at their own rate.
+        Dropout masks for `sample`. ``layers`` is ``heads``, ``backbone``, a regular expression on module names, or
+        ``existing``: the model's own dropout modules, at their own rate.
     batch : int
-        How many images to run at once; only images of equal size can be.
+        Number of images per batch; only images of equal size are batched.
+
+    Examples
+    --------
+    >>> detector = TorchvisionDetector(torchvision.models.detection.ssd300_vgg16())  # doctest: +SKIP
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class TorchvisionDetector(TorchDetector):
         replacement = self._ssd_candidates if self.family.name == "ssd" else self._rcnn_candidates
         with torch.no_grad(), ExitStack() as changes:
             changes.enter_context(_replace(self._stage, "postprocess_detections", replacement))
-            if self.family.name == "faster-rcnn":  # masks and keypoints of thousands of candidates would take minutes
+            if self.family.name == "faster-rcnn":  # masks of thousands of candidates would take minutes
                 for has in ("has_mask", "has_keypoint"):
                     changes.enter_context(_replace(self._stage, has, lambda: False))
             changes.enter_context(name_failures(self.family.name, images))
@@ -89,8 +93,8 @@ class TorchvisionDetector(TorchDetector):
             labels = names[output["labels"].cpu().numpy()]
         return Candidates(boxes, scores, labels=labels)
 
-    # The model's own code scales whatever stands in "boxes" back to the image; the two methods below take the place of
-    # its suppression, and hand on everything.
+    # The model's own post-processing scales "boxes" back to the image. The two methods below replace its suppression
+    # and return all candidates.
 
     def _ssd_candidates(self, head_outputs: Any, anchors: Any, image_shapes: Any) -> list[dict[str, Any]]:
         probs = head_outputs["cls_logits"].softmax(dim=-1)
@@ -121,44 +125,44 @@ class TorchvisionDetector(TorchDetector):
 
 @contextmanager
 def _replace(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Let an attribute of one object be another for a while."""
+    """Replace an attribute of one object within a block."""
     setattr(owner, name, value)
     try:
         yield
     finally:
-        delattr(owner, name)  # the class's own method shows again
+        delattr(owner, name)  # restores the class's own method
 
 
 PREFIXES = ("fasterrcnn_", "keypointrcnn_", "maskrcnn_", "ssd300_", "ssdlite320_")
-"""How the names of functions of ``torchvision.models.detection`` begin whose models `TorchvisionDetector` takes."""
+"""Prefixes of the functions of ``torchvision.models.detection`` that `TorchvisionDetector` supports."""
 TRAINED_WITHOUT_EPSILON = {
     "fasterrcnn_resnet50_fpn": "FasterRCNN_ResNet50_FPN_Weights",
     "keypointrcnn_resnet50_fpn": "KeypointRCNN_ResNet50_FPN_Weights",
     "maskrcnn_resnet50_fpn": "MaskRCNN_ResNet50_FPN_Weights",
 }
-"""Models of which some published files were trained before normalisation had an epsilon; torchvision takes it out."""
+"""Models with published files trained without an epsilon in normalisation; torchvision removes it for them."""
 DEPTHS = {6: 50, 23: 101}
-"""Blocks in the third stage of a ResNet or ResNeXt, and its depth."""
+"""Depth of a ResNet or ResNeXt by the number of blocks in its third stage."""
 
 
 def known_models() -> list[str]:
-    """Return the names that `build_torchvision` knows, the paper's first."""
+    """Return the names that `build_torchvision` accepts, those of the paper first."""
     detection = import_framework("torchvision.models.detection")
     return [*PAPER, *sorted(name for name in dir(detection) if name.startswith(PREFIXES))]
 
 
 def check_name(name: str) -> None:
-    """Raise unless `build_torchvision` knows this name."""
+    """Raise unless `build_torchvision` accepts this name."""
     known = known_models()
     if name not in known:
         raise InputError(
-            f"expected a detector of torchvision that gives its candidates, but got {name!r:.60}",
+            f"expected a supported torchvision detector, but got {name!r:.60}",
             remedy=f"name one of {', '.join(known)}",
         )
 
 
 def build_torchvision(name: str, weights: str | Path) -> Any:
-    """Return a detector in evaluation mode, with the weights of a file and as many classes as these have.
+    """Return a detector in evaluation mode with the weights of a file; the weights determine the number of classes.
 
     Parameters
     ----------
@@ -166,7 +170,7 @@ def build_torchvision(name: str, weights: str | Path) -> Any:
         A function of ``torchvision.models.detection``, or one of the paper's detectors: ``ssd300``, ``frcnn_r``,
         ``frcnn_r_fpn``, ``frcnn_x_fpn``.
     weights : path
-        A state dict, or a checkpoint that holds one, of torch or safetensors.
+        A state dict, or a checkpoint with one, of torch or safetensors.
 
     Examples
     --------
@@ -186,12 +190,13 @@ def build_torchvision(name: str, weights: str | Path) -> Any:
 
 def _build_published(name: str, columns: int) -> Any:
     detection = import_framework("torchvision.models.detection")
-    # The COCO files of ssdlite have the short tail that a model without a pretrained backbone gets, too.
+    # The published COCO weights of ssdlite have the reduced tail, which torchvision builds without a pretrained
+    # backbone.
     return getattr(detection, name)(weights=None, weights_backbone=None, num_classes=columns)
 
 
 def _frcnn_r(columns: int, state: State, file: str) -> Any:
-    """Faster R-CNN on the fourth stage of a ResNet, whose fifth is the head of each region; no pyramid."""
+    """Return Faster R-CNN on the fourth stage of a ResNet, with the fifth as box head and no feature pyramid."""
     torch = import_framework("torch")
     torchvision = import_framework("torchvision")
     detection = import_framework("torchvision.models.detection")
@@ -228,13 +233,13 @@ PAPER: dict[str, Callable[[int, State, str], Any]] = {
     "frcnn_r_fpn": _with_pyramid("resnet", {50: "", 101: ""}),
     "frcnn_x_fpn": _with_pyramid("resnext", {50: "_32x4d", 101: "_32x8d"}),
 }
-"""SSD-300, FRCNN R, FRCNN R + FPN and FRCNN X + FPN; how deep a ResNet is, its weights tell."""
+"""SSD-300, FRCNN R, FRCNN R + FPN and FRCNN X + FPN; the weights determine the depth of the ResNet."""
 PUBLISHED = {"ssd300": "ssd300_vgg16", "frcnn_r_fpn": "fasterrcnn_resnet50_fpn"}
-"""Which published files fit the paper's detectors."""
+"""Published torchvision weights that fit the detectors of the paper."""
 
 
 def _depth(state: State, file: str) -> int:
-    """Return how deep the ResNet is whose weights these are, from the blocks of its third stage."""
+    """Return the depth of a ResNet from the number of blocks in its third stage."""
     blocks = {key.split("layer3.")[1].split(".")[0] for key in state if "layer3." in key}
     if len(blocks) not in DEPTHS:
         raise InputError(
@@ -246,10 +251,10 @@ def _depth(state: State, file: str) -> int:
 
 
 def _count_columns(state: State, file: str) -> int:
-    """Return how many classes the last layers score, the background among them."""
+    """Return the number of score columns of the last layers, including the background."""
 
     def rows(*parts: str) -> int | None:
-        """Return the length of the last bias whose name has all these parts."""
+        """Return the length of the last bias whose name contains all these parts."""
         found = [value for key, value in state.items() if key.endswith("bias") and all(part in key for part in parts)]
         return len(found[-1]) if found and found[-1].ndim == 1 else None
 
@@ -258,9 +263,9 @@ def _count_columns(state: State, file: str) -> int:
     if of_regions is not None:
         return of_regions
     if scores is not None and sides is not None and sides >= 4 and scores % (sides // 4) == 0:
-        return scores // (sides // 4)  # the regression has four numbers for each of a cell's boxes
+        return scores // (sides // 4)  # the regression has four numbers per anchor box
     raise InputError(
-        f"these are not the weights of an SSD or Faster R-CNN of torchvision: {len(state)} of them, "
+        f"expected weights of torchvision's SSD or Faster R-CNN, but got {len(state)} tensors, "
         f"first {next(iter(state))}",
         file=file,
         remedy="give the state dict of a torchvision detector",
@@ -268,7 +273,7 @@ def _count_columns(state: State, file: str) -> int:
 
 
 def _trained_without_epsilon(name: str, file: Path) -> bool:
-    """Return whether this is a published file that torchvision runs without an epsilon: its name has its hash."""
+    """Return whether a published file needs normalisation without an epsilon; its name includes its hash."""
     if name not in TRAINED_WITHOUT_EPSILON:
         return False
     detection = import_framework("torchvision.models.detection")

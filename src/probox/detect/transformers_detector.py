@@ -1,4 +1,4 @@
-"""Object detectors of transformers: distributions of all queries, and D-FINE's edges."""
+"""Object detectors of transformers: class probabilities of all queries, and D-FINE's edge distributions."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from probox.tables.table import check_classes, entry_of, to_numpy
 Head = Literal["auto", "softmax", "sigmoid"]
 Edges = Literal["auto", "required", "ignore"]
 NO_OBJECT_LAST = frozenset({"detr", "table-transformer", "yolos"})
-"""Models with a softmax whose last column is "no object"; all others that are known have a sigmoid per class."""
+"""Models with a softmax whose last column is "no object"; all other known models have a sigmoid per class."""
 ONE_SIGMOID_PER_CLASS = frozenset(
     {"conditional_detr", "d_fine", "dab-detr", "deformable_detr", "deimv2", "lw_detr", "rf_detr", "rt_detr"}
     | {"rt_detr_v2", "pp_doclayout_v2", "pp_doclayout_v3", "pp_doclayout_v4"}
 )
 COLUMNS_ARE_TEXT = frozenset({"grounding-dino", "mm-grounding-dino", "omdet-turbo", "owlv2", "owlvit"})
-"""Models whose logits are about words of a prompt, not about classes."""
+"""Models whose logits refer to words of a prompt, not to classes."""
 FARTHEST_SHARE = 8.0
-"""Boxes beyond so many times the image are no shares of it, even of a model that knows nothing yet."""
+"""Limit of box coordinates relative to the image, beyond which they are not normalised; untrained models included."""
 AGREEMENT, HALF_AGREEMENT = 1e-3, 2e-2
-"""How far the mean of edges may be from the box: a share of its size; in half precision, a share of the image."""
+"""Tolerance between box and mean of its edge distributions, relative to box size; in half precision, to the image."""
 ROUNDING = 1e-5
-"""What single precision may lose of a position, in shares of the image."""
+"""Rounding error of positions in single precision, relative to the image."""
 
 
 def name_classes(settings: Any, classes: Sequence[str] | None) -> tuple[str, ...]:
-    """Return names of classes: those given, or those of the model's configuration in order of their number."""
+    """Return the class names given, or those of the model's configuration in order of their numbers."""
     if classes is not None:
         return check_classes(classes)
     known = entry_of(settings, "id2label")
     if not isinstance(known, Mapping):
-        raise InputError("the names of classes are not known", remedy="give config=model.config, or classes=")
+        raise InputError("class names are unknown", remedy="give config=model.config, or classes=")
     by_number = {int(number): name for number, name in known.items()}
     if sorted(by_number) != list(range(len(by_number))):
         raise InputError(
@@ -67,7 +67,7 @@ def numbers_of(batch: Any) -> tuple[Array, Array]:
                 remedy="give what a ...ForObjectDetection model returned",
             )
     logits, boxes = (to_numpy(values, name) for name, values in found.items())
-    if logits.ndim == 2 and boxes.ndim == 2:  # of one image
+    if logits.ndim == 2 and boxes.ndim == 2:  # a single image
         logits, boxes = logits[None], boxes[None]
     if logits.ndim != 3 or boxes.shape != (*logits.shape[:2], 4):
         shapes = [" x ".join(map(str, array.shape)) for array in (logits, boxes)]
@@ -82,10 +82,10 @@ def probabilities_of(logits: Array, classes: tuple[str, ...], labels: Head, sett
     wanted = len(classes) + (head == "softmax")
     if columns != wanted:
         raise InputError(
-            f"a {head} head of {len(classes)} classes has {wanted} columns of logits, but got {columns}",
-            remedy="give a name for each class, and none for the last column, no object"
+            f"expected {wanted} columns of logits for a {head} head with {len(classes)} classes, but got {columns}",
+            remedy="give a name for each class, without the last column (background)"
             if head == "softmax"
-            else "give a name for each column as classes=, or labels='softmax' if the last one is no object",
+            else "give a name for each column as classes=, or labels='softmax' if the last column is the background",
         )
     given = np.asarray(logits, np.float64)
     if head == "sigmoid":
@@ -94,20 +94,22 @@ def probabilities_of(logits: Array, classes: tuple[str, ...], labels: Head, sett
 
 
 def head_of(columns: int, classes: tuple[str, ...], settings: Any) -> Head:
-    """Return what turns logits into probabilities; raise where that cannot be told."""
-    ask = "say labels='softmax' (the last column is no object) or labels='sigmoid' (one per class)"
+    """Return the head type that converts logits to probabilities; raise if it is unknown."""
+    ask = "write labels='softmax' (last column is the background) or labels='sigmoid' (one column per class)"
     kind = entry_of(settings, "model_type")
     if settings is None:
-        raise InputError("the kind of head is not known", remedy=f"give config=model.config, or {ask}")
+        raise InputError("the head type is unknown", remedy=f"give config=model.config, or {ask}")
     if kind in COLUMNS_ARE_TEXT:
         raise InputError(
-            f"the logits of {kind} are about words of a prompt, not about classes",
-            remedy="take the boxes, scores and labels of its processor to Detections.from_scores",
+            f"the logits of {kind} refer to words of a prompt, not to classes",
+            remedy="pass the boxes, scores and labels of its processor to Detections.from_scores",
         )
     if kind in ONE_SIGMOID_PER_CLASS and entry_of(settings, "use_focal_loss") is False:
-        raise InputError("this model was configured with use_focal_loss=False, so its head is not known", remedy=ask)
+        raise InputError("the head type is ambiguous with use_focal_loss=False", remedy=ask)
     if kind in NO_OBJECT_LAST and len(classes) == columns and background_classes(classes[-1:]).any():
-        raise InputError(f"the last of {columns} classes is {classes[-1]!r}", remedy="leave it out of classes")
+        raise InputError(
+            f"expected classes without background, but the last is {classes[-1]!r}", remedy="leave it out of classes"
+        )
     by_size: dict[int, Head] = {len(classes) + 1: "softmax", len(classes): "sigmoid"}
     known: Head | None = "softmax" if kind in NO_OBJECT_LAST else "sigmoid" if kind in ONE_SIGMOID_PER_CLASS else None
     head = known or by_size.get(columns)
@@ -115,42 +117,42 @@ def head_of(columns: int, classes: tuple[str, ...], settings: Any) -> Head:
         raise InputError(
             f"expected {len(classes)} or {len(classes) + 1} columns of logits for {len(classes)} classes, "
             f"but got {columns}",
-            remedy="give config= of the model that made this output",
+            remedy="give the config= of the model that returned this output",
         )
     return head
 
 
 def check_boxes(boxes: Array, image: int | None = None) -> Floats:
-    """Return boxes in double precision; raise if they are no shares of the image."""
+    """Return boxes in double precision; raise unless they are normalised to the image."""
     given = np.asarray(boxes, np.float64)
     largest = np.abs(given[np.isfinite(given)]).max(initial=0.0)
     if largest > FARTHEST_SHARE:
         raise InputError(
-            f"expected pred_boxes in shares of the image, but got {largest:g}",
+            f"expected pred_boxes relative to the image size, but got {largest:g}",
             image=image,
-            remedy="give the model's own output, or take boxes in pixels to Detections.from_scores",
+            remedy="give the model's own output, or pass boxes in pixels to Detections.from_scores",
         )
     return given
 
 
 def edge_variances(batch: Any, settings: Any, edges: Edges) -> list[Floats | None]:
-    """Return the variances (Q, 4) of x1, y1, x2, y2 of each image of a batch in shares of the image, where known."""
+    """Return the variances (Q, 4) of x1, y1, x2, y2 relative to the image, for each image where predicted."""
     logits, boxes = numbers_of(batch)
     bins, reference = (entry_of(batch, name) for name in ("intermediate_predicted_corners", "initial_reference_points"))
     if edges == "ignore" or bins is None or reference is None:
         if edges == "required":
             raise InputError(
-                "this output has no distributions of edges",
+                "the output has no edge distributions",
                 remedy="D-FINE and DEIMv2 return them (intermediate_predicted_corners, initial_reference_points)",
             )
         return [None] * len(logits)
     half = "16" in str(getattr(bins, "dtype", ""))
     last, start = (to_numpy(values, "edges") for values in (bins, reference))
-    last, start = (values[:, -1] if values.ndim == 4 else values for values in (last, start))  # the last layer's
+    last, start = (values[:, -1] if values.ndim == 4 else values for values in (last, start))  # the last decoder layer
     if last.shape[:2] != logits.shape[:2] or last.shape[-1] % 4 or start.shape != boxes.shape:
         shapes = [" x ".join(map(str, array.shape)) for array in (last, start, logits)]
         raise InputError(
-            f"distributions of edges ({shapes[0]}, {shapes[1]}) are not those of the logits ({shapes[2]})",
+            f"edge distributions ({shapes[0]}, {shapes[1]}) do not match the logits ({shapes[2]})",
             remedy="put the model into model.eval(), or write edges='ignore'",
         )
     reach, scale = (entry_of(settings, name) for name in ("up", "reg_scale"))
@@ -160,38 +162,42 @@ def edge_variances(batch: Any, settings: Any, edges: Edges) -> list[Floats | Non
     allowed = HALF_AGREEMENT if half else ROUNDING + AGREEMENT * np.tile(np.abs(start[..., 2:]), 2)
     if not (away <= allowed).all():
         raise InputError(
-            f"the mean of the edges' distributions is {away.max():.3g} of the image away from the box",
-            remedy="give config= of the model that made this output, or write edges='ignore'",
+            f"the mean of the edge distributions is {away.max():.3g} of the image size away from the box",
+            remedy="give the config= of the model that returned this output, or write edges='ignore'",
         )
     return list(variances)
 
 
-NOBODY = "N/A"
-"""What DETR's files call the numbers that no category of COCO has."""
+UNUSED_ID = "N/A"
+"""Name of unused COCO category ids in DETR's files."""
 WITH_EDGES = frozenset({"d_fine", "deimv2"})
-"""Models that predict a distribution for each side of a box."""
+"""Models that predict a distribution for each edge of a box."""
 HEADS = ("class_labels_classifier", "bbox_predictor", "class_embed", "bbox_embed", "score_head", "bbox_head")
-"""What the layers are called that turn a query into classes and boxes."""
+"""Names of the layers that turn a query into classes and boxes."""
 
 
 class TransformersDetector(TorchDetector):
-    """An object detector of transformers with its image processor.
+    """A transformers object detector with its image processor.
 
     Parameters
     ----------
     model : transformers.PreTrainedModel
-        DETR, Conditional, Deformable or DAB-DETR, RT-DETR, D-FINE, DEIMv2, YOLOS and their kin, on any device. It is
-        put into evaluation mode and otherwise left as it is. Its queries are final: nothing is suppressed.
+        DETR, Conditional, Deformable or DAB-DETR, RT-DETR, D-FINE, DEIMv2, YOLOS and related models, on any device. The
+        model is set to evaluation mode and otherwise unchanged. Its queries are final: no suppression is applied.
     processor : transformers' image processor
-        Places photos on the model's input, as in its training.
+        Image processor of the model's training.
     classes : sequence of str, optional
-        Class names in the order of the outputs. Default: the model's own (``config.id2label``); columns called "N/A"
-        are no classes, and are left out.
+        Class names in the order of the outputs. Default: the model's own (``config.id2label``), without columns
+        called "N/A".
     dropout : Dropout, optional
-        Random masks for `sample`. ``layers`` is ``heads``, ``backbone`` (all others), a regular expression on module
-        names, or ``existing``: switch on the model's own dropout modules, at their own rate.
+        Dropout masks for `sample`. ``layers`` is ``heads``, ``backbone`` (all others), a regular expression on module
+        names, or ``existing``: the model's own dropout modules, at their own rate.
     batch : int
-        How many images to run at once; only images of equal size on the input can be.
+        Number of images per batch; only inputs of equal size are batched.
+
+    Examples
+    --------
+    >>> detector = TransformersDetector(model, processor)  # doctest: +SKIP
     """
 
     def __init__(
@@ -206,16 +212,16 @@ class TransformersDetector(TorchDetector):
         kind = getattr(getattr(model, "config", None), "model_type", None)
         if kind is None or not callable(getattr(model, "eval", None)):
             raise InputError(
-                f"expected an object detector of transformers, but got {type(model).__name__}",
+                f"expected a transformers object detector, but got {type(model).__name__}",
                 remedy="give what AutoModelForObjectDetection.from_pretrained returns",
             )
         if kind in COLUMNS_ARE_TEXT:
             raise InputError(
-                f"{kind} looks for the words of a prompt, not for classes", remedy="use a model with classes of its own"
+                f"{kind} detects words of a prompt, not classes", remedy="use a model with classes of its own"
             )
         if not callable(processor):
             raise InputError(
-                f"expected an image processor of transformers, but got {type(processor).__name__}",
+                f"expected a transformers image processor, but got {type(processor).__name__}",
                 remedy="give what AutoImageProcessor.from_pretrained returns",
             )
         super().__init__(model, dropout, batch)
@@ -236,7 +242,7 @@ class TransformersDetector(TorchDetector):
 
     @property
     def fingerprint(self) -> str:
-        """Return what identifies this model: its weights, its masks, and how its processor places photos."""
+        """Return an identifier of the model: weights, masks and image processor."""
         settings: Any = getattr(self.processor, "to_dict", dict)()
         described = json.dumps([super().fingerprint, settings], sort_keys=True, default=str)
         return hashlib.sha256(described.encode()).hexdigest()
@@ -245,7 +251,7 @@ class TransformersDetector(TorchDetector):
         return any(part in name for part in HEADS)
 
     def _prepare(self, image: Pixels) -> dict[str, Any]:
-        # One image at a time, so that no other one decides how it is padded.
+        # One image at a time, so that padding does not depend on other images.
         with name_failures(f"the image processor of {self.family.name}", [image]):
             made = self.processor(images=[np.array(image)], input_data_format="channels_last", return_tensors="pt")
         return {name: made[name] for name in ("pixel_values", "pixel_mask") if name in made}
@@ -278,11 +284,11 @@ class TransformersDetector(TorchDetector):
 
 
 def _named_columns(names: Sequence[str]) -> ScoreColumns:
-    """Return the columns that have a name of their own."""
-    take = [number for number, name in enumerate(names) if name != NOBODY]
+    """Return the columns of named classes."""
+    take = [number for number, name in enumerate(names) if name != UNUSED_ID]
     twice = [name for name, count in Counter(names[number] for number in take).items() if count > 1]
     if twice:
         raise InputError(
-            f"several classes of the model are called {twice[0]!r:.60}", remedy="give names of its classes"
+            f"several classes of the model have the name {twice[0]!r:.60}", remedy="give unique class names"
         )
     return ScoreColumns(tuple(names[number] for number in take), np.array(take, np.int64))

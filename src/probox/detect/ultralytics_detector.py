@@ -1,4 +1,4 @@
-"""Ultralytics' models: distributions, candidates and edge distributions from before suppression."""
+"""Ultralytics models: class probabilities, candidates and edge distributions before suppression."""
 
 from __future__ import annotations
 
@@ -27,43 +27,47 @@ from probox.tables.labels import softmax
 from probox.tables.table import check_classes
 
 GREY = 114
-"""What surrounds an image on the network's input."""
+"""Grey level around the image on the network's input."""
 USUAL_SIZE = 640
 _MODULES = re.compile(r"(torch|ultralytics)\.nn\.modules(\.\w+)*|ultralytics\.nn\.tasks|ultralytics\.utils\.(loss|tal)")
-"""Where the classes of networks and losses are that a file may hold."""
+"""Modules with the classes of networks and losses that a file may contain."""
 _RENAMED = {
     "ultralytics.yolo.utils.IterableSimpleNamespace": "ultralytics.utils.IterableSimpleNamespace",
     "ultralytics.nn.modules.block.Silence": "torch.nn.modules.linear.Identity",
     "ultralytics.nn.tasks.YOLOv10DetectionModel": "ultralytics.nn.tasks.DetectionModel",
     "ultralytics.utils.loss.v10DetectLoss": "ultralytics.utils.loss.E2EDetectLoss",
 }
-"""Classes under the names that they had in older versions."""
+"""Classes by their names in older versions."""
 _VALUES = {
     "ultralytics.utils.IterableSimpleNamespace", "numpy.dtype", "numpy.core.multiarray.scalar",
     "numpy._core.multiarray.scalar",
 }  # fmt: skip
-"""Classes of settings and numbers that a training leaves beside a network."""
+"""Classes of settings and numbers that training stores beside a network."""
 _TRUSTED = "export it to ONNX, or in Python give UltralyticsDetector(YOLO(FILE)), if you trust the file"
 
 
 class UltralyticsDetector(TorchDetector):
-    """An Ultralytics model that gives its candidates before suppression.
+    """An Ultralytics model that returns candidates before suppression.
 
     Parameters
     ----------
     model : ultralytics.YOLO, ultralytics.RTDETR or the torch module inside
-        YOLOv3u to v10, 11, 12, 26 or RT-DETR, on any device. It is put into evaluation mode and otherwise left as it
-        is. Heads with edge distributions (all YOLOs but 26) give variances of their own.
+        YOLOv3u to v10, 11, 12, 26 or RT-DETR, on any device. The model is set to evaluation mode and otherwise
+        unchanged. Heads with edge distributions (all YOLOs except 26) predict variances.
     classes : sequence of str, optional
         Class names in the order of the outputs. Default: the model's own.
     dropout : Dropout, optional
-        Random masks for `sample`. ``layers`` is ``heads``, ``backbone``, a regular expression on module names, or
-        ``existing``: switch on the model's own dropout modules, at their own rate.
+        Dropout masks for `sample`. ``layers`` is ``heads``, ``backbone``, a regular expression on module names, or
+        ``existing``: the model's own dropout modules, at their own rate.
     batch : int
-        How many images to run at once; only images of equal size can be.
+        Number of images per batch; only images of equal size are batched.
     imgsz : int or (height, width), optional
-        The network's input as Ultralytics counts it: the longer side of the image is scaled to it, and the shorter one
-        padded to a multiple of the stride. Default: the model's own, or 640.
+        Input size as in Ultralytics: the longer side of the image is scaled to it, and the shorter one padded to a
+        multiple of the stride. Default: the model's own, or 640.
+
+    Examples
+    --------
+    >>> detector = UltralyticsDetector(YOLO("yolo11n.pt"))  # doctest: +SKIP
     """
 
     def __init__(
@@ -95,11 +99,11 @@ class UltralyticsDetector(TorchDetector):
 
     @property
     def fingerprint(self) -> str:
-        """Return what identifies this model: its weights, its masks, and the size it sees images at."""
+        """Return an identifier of the model: weights, masks and input size."""
         return f"{super().fingerprint} at {self._size[0]} x {self._size[1]}"
 
     def _choose_layers(self, layers: str) -> list[tuple[str, Any]]:
-        # The layer that takes the mean of edge distributions computes; it was never learnt.
+        # The layer that takes the mean of edge distributions has constant weights.
         return [(name, module) for name, module in super()._choose_layers(layers) if ".dfl." not in name]
 
     def _is_head(self, name: str) -> bool:
@@ -120,13 +124,13 @@ class UltralyticsDetector(TorchDetector):
 
 
 def yolo_traits(classes: tuple[str, ...], edges: bool) -> Traits:
-    """Return what is known of a YOLO: it suppresses boxes as they are, and moves them inside the image afterwards."""
+    """Return the traits of a YOLO, which applies NMS to unclipped boxes and clips them afterwards."""
     name = "YOLO" if edges else "a YOLO head with reg_max = 1 (YOLO26)"
     return Traits(name, classes, "best", YoloV8.nms_iou, has_edges=edges, clips_first=False)
 
 
 def network_of(model: Any) -> Any:
-    """Return the torch module of an Ultralytics model, or of itself; raise for what has no boxes to give."""
+    """Return the torch module of an Ultralytics model, or the module itself; raise if it predicts no boxes."""
     for network in (model, getattr(model, "model", None)):
         layers: Any = getattr(network, "model", None)
         if (
@@ -155,50 +159,50 @@ def network_of(model: Any) -> Any:
 
 
 def read_network(file: Path) -> tuple[Any, Any]:
-    """Return the network of a .pt file, and the size (``imgsz``) that it was trained at, None if the file has none.
+    """Return the network of a .pt file and its training size (``imgsz``), None if the file has none.
 
-    The file is a pickle, which may hold any code. Only layers, networks, losses and settings of torch and ultralytics
-    are made of it, and none of their constructors is called.
+    The file is a pickle, which may contain code. Only layers, networks, losses and settings of torch and ultralytics
+    are loaded from it, and their constructors are not called.
     """
     torch = import_framework("torch")
     if not hasattr(torch.serialization, "get_unsafe_globals_in_checkpoint"):
         raise InputError(
-            f"torch {torch.__version__} can't read this file without running what may be hidden there",
+            f"torch {torch.__version__} can't read this file without executing code in it",
             remedy="install torch 2.6 or newer, or export the model to ONNX",
         )
     try:
         names = torch.serialization.get_unsafe_globals_in_checkpoint(str(file))
-    except Exception as error:  # a damaged archive can fail in any way
-        raise InputError(f"is no .pt file of ultralytics: {str(error).split('. ')[0]:.200}") from None
+    except Exception as error:  # damaged archives raise many types
+        raise InputError(f"expected a .pt file of Ultralytics: {str(error).split('. ')[0]:.200}") from None
     refused = sorted(name for name in names if not _allow_class(name))
     legacy = next((name for name in refused if name.startswith("models.yolo.")), None)
-    if legacy is not None:  # Ultralytics' own loader would download another network in its place
+    if legacy is not None:  # Ultralytics' loader would download another network instead
         raise InputError(
-            f"holds {legacy:.120}: the repository of YOLOv3, v5, v7 or v9 wrote this file, not the package ultralytics",
+            f"contains {legacy:.120}: written by the repository of YOLOv3, v5, v7 or v9, not by ultralytics",
             remedy="export it to ONNX with export.py of that repository",
         )
     if refused:
         raise InputError(
-            f"holds {refused[0]:.120}, which is no class of ultralytics and may run any code",
+            f"contains {refused[0]:.120}, which is not an ultralytics class and may execute code",
             remedy=_TRUSTED,
         )
-    # By name and by class: the unpickler looks up the first, and checks the class of what was made by the second.
+    # By name and by class: the unpickler looks up the name, and checks the class of the created object.
     content = read_torch(file, [entry for name in names for entry in _allow_class(name)])
     found = (content.get("ema") or content.get("model")) if isinstance(content, Mapping) else content
     if not isinstance(found, torch.nn.Module):
-        raise InputError("holds no network", remedy="give a .pt file that ultralytics has written")
+        raise InputError("contains no network", remedy="give a .pt file written by ultralytics")
     if isinstance(content, Mapping) and content.get("modelopt"):
-        raise InputError("holds a quantised network", remedy="export it to ONNX")
+        raise InputError("contains a quantised network", remedy="export it to ONNX")
     network: Any = found.float()
     for module in network.modules():
         if isinstance(module, torch.nn.Upsample) and not hasattr(module, "recompute_scale_factor"):
-            module.recompute_scale_factor = None  # files of torch 1.10 lack it
+            module.recompute_scale_factor = None  # missing in files of torch 1.10
     trained = content.get("train_args") if isinstance(content, Mapping) else None
     return network, trained.get("imgsz") if isinstance(trained, Mapping) else None
 
 
 def _allow_class(name: str) -> list[Any]:
-    """Return what a file that holds a class may make of it, as ``torch.serialization.safe_globals`` takes it."""
+    """Return the entries of ``torch.serialization.safe_globals`` that allow a class."""
     import torch
 
     if name.startswith("pathlib."):
@@ -216,20 +220,20 @@ def _allow_class(name: str) -> list[Any]:
         return [(found, name), *dtypes] if found is not None else []
     if not isinstance(found, type) or not (issubclass(found, torch.nn.Module) or found.__module__ == module):
         return []
-    # A constructor that the file may call could build a network from a recipe, which runs code.
+    # A callable constructor could build a network from a configuration, which executes code.
     empty = _Uncallable(attribute, (), {"__new__": lambda _, *__, kind=found: kind.__new__(kind)})
     return [(empty, name), (found, f"{secrets.token_hex(16)}.{attribute}")]
 
 
 class _Uncallable(type):
-    """The type of classes whose objects are made empty, never by their constructor."""
+    """Metaclass of classes whose objects are created empty, without their constructor."""
 
     def __call__(cls, *_: Any, **__: Any) -> Any:
-        raise InputError(f"calls the constructor of {cls.__name__}, which may run any code", remedy=_TRUSTED)
+        raise InputError(f"calls the constructor of {cls.__name__}, which may execute code", remedy=_TRUSTED)
 
 
 def names_of(names: Any) -> tuple[str, ...]:
-    """Return class names in order of their numbers, which begin at 0 and leave none out."""
+    """Return class names in order of their numbers, which must be consecutive from 0."""
     numbered = dict(names) if isinstance(names, Mapping) else dict(enumerate(names))
     if sorted(numbered) != list(range(len(numbered))):
         raise InputError(
@@ -255,10 +259,10 @@ def _input_size(model: Any, imgsz: int | tuple[int, int] | None, stride: int) ->
 
 
 def letterbox(image: Pixels, size: tuple[int, int], stride: int, *, stretch: bool = False) -> tuple[Pixels, Placement]:
-    """Return an image as Ultralytics' own prediction places it on the network's input, and where it lies there.
+    """Return an image as Ultralytics places it on the network's input, and its placement.
 
-    It is scaled by one factor to fit `size` (width, height) and surrounded by grey up to the next multiple of the
-    stride, the odd pixel below and to the right; or stretched to `size`, as RT-DETR wants it.
+    The image is scaled by one factor to fit `size` (width, height) and padded with grey to the next multiple of the
+    stride, with the extra pixel below and to the right; or stretched to `size`, as for RT-DETR.
     """
     height, width = image.shape[:2]
     ratio = min(size[1] / height, size[0] / width)
@@ -267,7 +271,7 @@ def letterbox(image: Pixels, size: tuple[int, int], stride: int, *, stretch: boo
     left, top = (round(rest / 2 - 0.1) for rest in spare)
     canvas = np.full((new[1] + spare[1], new[0] + spare[0], 3), GREY, np.uint8)
     if new != (width, height):
-        import cv2  # what Ultralytics resizes with: networks see how it rounds
+        import cv2  # same rounding as Ultralytics' preprocessing
 
         image = cv2.resize(image, new, interpolation=cv2.INTER_LINEAR)
     canvas[top : top + new[1], left : left + new[0]] = image
@@ -276,7 +280,7 @@ def letterbox(image: Pixels, size: tuple[int, int], stride: int, *, stretch: boo
 
 @contextmanager
 def _one_to_many(head: Any) -> Iterator[None]:
-    """Let a head that suppresses by itself (v10, 26) give its candidates for a while."""
+    """Make an end-to-end head (v10, 26) return its one-to-many candidates within a block."""
     before = getattr(head, "end2end", False)
     if not before:
         yield
@@ -291,14 +295,14 @@ def _one_to_many(head: Any) -> Iterator[None]:
 def yolo_candidates(
     outputs: Any, size: tuple[int, int], classes: int, placements: Sequence[Placement]
 ) -> list[Candidates]:
-    """Return each image's candidates from what a YOLO gives in evaluation mode, with variances where it has them.
+    """Return each image's candidates from a YOLO's outputs in evaluation mode, with variances where predicted.
 
     `outputs` are decoded boxes and scores (B, 4 + C, N), and a dictionary with the edges' logits ``boxes``
-    (B, 4 * bins, N) and the feature maps ``feats`` that they come from. What follows the scores of `classes` (masks,
-    keypoints) is left aside. `size` is the width and height of the network's input.
+    (B, 4 * bins, N) and their feature maps ``feats``. Columns after the scores of `classes` (masks, keypoints) are
+    ignored. `size` is the width and height of the network's input.
     """
     decoded, raw = outputs[0], outputs[1]
-    if isinstance(decoded, tuple | list):  # masks follow
+    if isinstance(decoded, tuple | list):  # followed by masks
         decoded = decoded[0]
     raw = raw[-1] if isinstance(raw, tuple | list) and isinstance(raw[-1], Mapping) else raw
     raw = raw.get("one2many", raw)
@@ -309,7 +313,7 @@ def yolo_candidates(
         got = " x ".join(map(str, rows.shape[1:]))
         raise InputError(
             f"expected {len(cells)} candidates of {4 + classes} numbers from the model, but got {got}",
-            remedy="let it suppress nothing itself: end2end = False",
+            remedy="disable end-to-end suppression: end2end = False",
         )
     found = []
     for image, placement in enumerate(placements):
@@ -324,7 +328,7 @@ def yolo_candidates(
 
 
 def dfl_corners(logits: npt.NDArray[np.float32], cells: Floats, strides: Floats) -> tuple[Floats, Floats]:
-    """Return boxes and corner covariances from logits (N, 4, bins) of distances, in strides from the cells' middles."""
+    """Return boxes and corner covariances from logits (N, 4, bins) of distances, in strides from the cell centres."""
     return edge_corners((cells + 0.5) * strides[:, None], strides, *edge_moments(softmax(logits)))
 
 

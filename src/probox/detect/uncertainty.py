@@ -1,4 +1,4 @@
-"""From candidates to detections: suppression alone, or one of the ways to say how certain a box is."""
+"""Turn candidates into detections: suppression, and the methods that estimate box uncertainty."""
 
 from __future__ import annotations
 
@@ -22,58 +22,62 @@ from probox.tables.labels import SUMS_TO_ONE, AboveOne, check_above_one, to_dist
 
 Uncertainty = Literal["none", "constant", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale", "masks"]
 UNCERTAINTIES: tuple[str, ...] = get_args(Uncertainty)
-"""Where sigmas may come from, by the names of ``probox detect --uncertainty``."""
+"""Uncertainty methods, by the names of ``probox detect --uncertainty``."""
 Recipe = Literal["probox", "paper"]
 RECIPES: tuple[str, ...] = get_args(Recipe)
 MAX_CANDIDATES = 3000
-"""How many candidates of an image, the best, enter suppression: thousands at 0.01 change nothing but the time."""
+"""Limit of candidates per image before suppression, by score: low-scoring ones only cost time."""
 SEVERAL_PASSES = ("mc-dropout", "flip-scale")
-"""Uncertainties that run the network on an image more than once."""
+"""Uncertainty methods that run the network several times per image."""
 ZOOMS = (1.0, 0.9, 0.8)
-"""Sizes at which ``flip-scale`` shows the image, each also mirrored: six samples."""
+"""Image scales of ``flip-scale``, each also mirrored: six samples."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What `detect` does with candidates.
+    """Settings of `detect`: uncertainty method, suppression and covariances.
 
     Parameters
     ----------
     uncertainty : str
-        ``none``: suppression alone. ``constant``: the same boxes with one standard deviation for every corner, a share
-        of the box's sides, the control of all others. ``nms-clusters``: each survivor with the candidates it
-        suppresses. ``mc-dropout``: passes with random masks. ``edge-distribution``: the head's own variances.
-        ``flip-scale``: mirrored and shrunk images as samples. ``masks``: the boxes of ``none`` with the head's own
-        segmentation as a heatmap each, the probability of every pixel.
+        ``none``: suppression only. ``constant``: a constant-variance baseline, with the std as a fraction of the box
+        size. ``nms-clusters``: each survivor with the candidates it suppresses. ``mc-dropout``: passes with random
+        masks. ``edge-distribution``: variances predicted by the head. ``flip-scale``: mirrored and downscaled images as
+        samples. ``masks``: the boxes of ``none``, with the predicted segmentation as heatmap.
     relative_std : float
-        For ``constant``: the corners' standard deviation as a share of the box's width and height.
+        For ``constant``: standard deviation of the corners, as a fraction of box width and height.
     recipe : {"probox", "paper"}
-        ``paper`` is what Hall et al. (2020) write and nothing else: covariances of the members alone, no prior, no
-        least standard deviation, no ``border="pin"`` (a cluster of one is then a plain box, covariance 0); label
-        distributions averaged over the members of a cluster of samples, not over all passes.
+        ``paper`` implements Hall et al. (2020): sample covariances without prior, minimum std or ``border="pin"`` (a
+        cluster of one has covariance 0), and label distributions averaged over the members of a cluster, not over all
+        passes.
     passes : int
-        Passes of ``mc-dropout``.
+        Number of passes of ``mc-dropout``.
     score_threshold : float
-        Keep detections with a higher score.
+        Minimum score; detections must exceed it.
     nms_iou : float, optional
-        IoU above which a candidate is suppressed. Default: the family's.
+        IoU threshold of NMS. Default: the family's.
     label_mode : {"all", "best"}, optional
-        Whether a box makes a detection for each class that scores above `score_threshold`, or for the best only.
-        Default: the family's own practice.
+        ``all``: a box makes a detection for each class that scores above `score_threshold`; ``best``: for the best
+        class only. Default: that of the family.
     max_detections : int
-        Detections kept of an image.
+        Maximum number of detections per image, by score.
     sample_iou, min_members, absent_counts
-        For samples, see `probox.fusion.fuse_samples`.
+        For sampling methods, see `probox.fusion.fuse_samples`.
     cluster_iou : float
         For ``nms-clusters``, see `probox.fusion.fuse_candidates`.
     spread : Spread
-        Covariances of small clusters; its `min_std` is also the least of an edge distribution.
+        Estimation of covariances of small clusters; its `min_std` also applies to edge distributions.
     border : {"keep", "pin"}
         Edges at the image border: ``keep`` the estimated std, or ``pin`` it to half the distance to the border, which
         is PDQ-optimal and overconfident (`probox.fusion.keep_inside`). Boxes are clipped to the image either way.
     above_one : {"limit", "normalise", "refuse"}
-        What happens to a box's label probabilities that add up to more than 1, as one sigmoid per class gives them: see
-        `probox.Detections.from_scores`. Scores stay as they are.
+        Treatment of label probabilities of a box that sum to more than 1, as with one sigmoid per class: see
+        `probox.Detections.from_scores`. Scores are unchanged.
+
+    Examples
+    --------
+    >>> Options(uncertainty="nms-clusters").score_threshold > 0
+    True
     """
 
     uncertainty: Uncertainty = "none"
@@ -104,7 +108,7 @@ class Options:
         check_border(self.border)
         if self.as_published and (self.spread != Spread() or self.border != "keep"):
             raise InputError(
-                "{option:min_std}, {option:prior_std}, {option:shrinkage} and {option:border=pin} do not belong to "
+                "{option:min_std}, {option:prior_std}, {option:shrinkage} and {option:border=pin} do not apply to "
                 "the paper's recipe",
                 remedy="leave them out, or use {option:recipe=probox}",
             )
@@ -116,31 +120,31 @@ class Options:
 
     @property
     def as_published(self) -> bool:
-        """Whether nothing is added to what the paper describes."""
+        """Whether the paper's recipe is used without extensions."""
         return self.recipe == "paper"
 
     def nms_iou_of(self, family: Described) -> float:
-        """Return the IoU of suppression: what was asked for, or the family's."""
+        """Return the IoU threshold of NMS: the option, or the family's."""
         return family.nms_iou if self.nms_iou is None else self.nms_iou
 
     @property
     def fusing(self) -> dict[str, Any]:
-        """Return the words of `Spread` that the recipe asks of the fusion."""
+        """Return the keywords of `Spread` that the recipe prescribes for fusion."""
         spread = Spread(min_std=0.0, prior_std=0.0, shrinkage=0.0) if self.as_published else self.spread
         return dataclasses.asdict(spread)
 
 
 def check_options(family: Described, options: Options) -> None:
-    """Raise if a detector of this family can't do what the options ask."""
+    """Raise if a detector of this family does not support the options."""
     if options.uncertainty == "edge-distribution" and not family.has_edges:
         raise InputError(
-            f"{family.name} predicts no distribution of its edges",
+            f"{family.name} predicts no edge distributions",
             remedy="use constant or flip-scale"
             if family.suppresses
             else "use nms-clusters, mc-dropout, flip-scale or constant",
         )
     if options.uncertainty == "masks" and not getattr(family, "has_masks", False):
-        raise InputError(f"{family.name} predicts no masks", remedy="use another uncertainty, or a model that segments")
+        raise InputError(f"{family.name} predicts no masks", remedy="use another uncertainty, or a segmentation model")
     if options.uncertainty == "nms-clusters" and family.suppresses:
         raise InputError(
             f"the boxes of {family.name} are final: there are no suppressed candidates to cluster",
@@ -154,22 +158,31 @@ class Found:
 
     detections: Detections
     plain_scores: npt.NDArray[np.float32] | None = None
-    """With masks: the scores of the detections without, and of the same ones with masks: see `pair_scores`."""
+    """Scores (N, 2) without masks and with masks, see `pair_scores`; None without dropout."""
 
 
 def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options) -> list[Detections]:
-    """Return the detections of each image, for images in memory; `detect_images` is for files.
+    """Return the detections of each image in memory; `detect_images` reads files.
 
     Parameters
     ----------
     detector : Runner
-        A `Detector`, a model held in torch, or one's own.
+        A `Detector`, a torch detector, or a detector of the user.
     images : sequence of (H, W, 3) uint8 arrays
-        RGB, each of its own size; `read_image` reads one.
+        RGB images, which may differ in size; `read_image` reads one.
     image_ids : sequence of int
-        The id of each, which its detections get, and which random masks are drawn from.
+        Image ids of the detections, which also seed the random masks.
     options : Options
-        How detections are made.
+        Uncertainty method and suppression.
+
+    Returns
+    -------
+    list of Detections
+
+    Examples
+    --------
+    >>> detector = Detector("yolox_nano.onnx")                                          # doctest: +SKIP
+    >>> detections = detect(detector, [read_image("photo.jpg")], [1], Options())        # doctest: +SKIP
     """
     check_options(detector.family, options)
     seen = collect_passes(detector, images, image_ids, options)
@@ -182,7 +195,7 @@ def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int],
 def collect_passes(
     detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options
 ) -> list[Passes]:
-    """Run a detector on images, as often as the options ask: the part of `detect` that needs the network."""
+    """Run a detector on images, in as many passes as the options require: the part of `detect` with the network."""
     if options.uncertainty == "mc-dropout":
         sampled = detector.sample(images, options.passes, image_ids)
         plain = [getattr(passes, "plain", None) for passes in sampled]
@@ -195,9 +208,9 @@ def collect_passes(
     return [Passes([candidates]) for candidates in detector.candidates(images)]
 
 
-@np.errstate(all="ignore")  # candidates that are not finite are dropped
+@np.errstate(all="ignore")  # non-finite candidates are dropped
 def make_detections(passes: Passes, family: Described, size: tuple[int, int], image_id: int, options: Options) -> Found:
-    """Return the detections of one image, of this width and height: the part of `detect` that needs no network."""
+    """Return the detections of one image of `size` (width, height): the part of `detect` without the network."""
     if options.uncertainty not in SEVERAL_PASSES:
         return Found(_from_candidates(passes[0], family, size, image_id, options))
     found = _from_samples(passes, family, size, image_id, options)
@@ -210,10 +223,10 @@ def make_detections(passes: Passes, family: Described, size: tuple[int, int], im
 def detections_from(
     candidates: Candidates, family: Described, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
-    """Return the detections of one image whose candidates are there; `size` is its width and height."""
+    """Return the detections of one image from its candidates; `size` is its width and height."""
     if options.uncertainty in SEVERAL_PASSES:
         raise InputError(
-            f"{options.uncertainty} needs several passes, but there is one set of candidates",
+            f"{options.uncertainty} needs several passes, but got one set of candidates",
             remedy="use nms-clusters or edge-distribution",
         )
     check_options(family, options)
@@ -223,9 +236,9 @@ def detections_from(
 def choose_candidates(
     candidates: Candidates, size: tuple[int, int], score_threshold: float, label_mode: str, limit: int = MAX_CANDIDATES
 ) -> tuple[Ints, Ints]:
-    """Return rows of candidates that score above a threshold inside the image, and a class for each, best first.
+    """Return rows of candidates above a score threshold inside the image, and a class for each, best first.
 
-    A box that stands for several classes is there several times.
+    A box with several classes above the threshold occurs once per class.
     """
     if candidates.labels is not None:
         columns = candidates.labels
@@ -242,11 +255,11 @@ def choose_candidates(
         rows = np.flatnonzero(candidates.scores[np.arange(len(best)), best] > score_threshold)
         columns = best[rows]
     scores = candidates.scores[rows, columns].astype(np.float64)
-    if len(scores) > limit:  # sorting a hundred thousand takes longer than the network
+    if len(scores) > limit:  # sorting a hundred thousand would take longer than the network
         top = np.sort(np.argpartition(-scores, limit)[:limit])
         rows, columns, scores = rows[top], columns[top], scores[top]
     boxes = clip_boxes(candidates.boxes[rows], size)
-    # NaN corners stay NaN and fail both comparisons.
+    # NaN corners remain NaN and fail both comparisons.
     usable = np.isfinite(scores) & (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
     order = np.flatnonzero(usable)
     order = order[np.argsort(-scores[order], kind="stable")]
@@ -259,7 +272,7 @@ def clip_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
 
 
 def label_probs_of(candidates: Candidates, rows: Ints, labels: Ints) -> npt.NDArray[np.float32]:
-    """Return a label distribution for each row, without the classes that outrank its own: they have rows themselves."""
+    """Return a label distribution per row, without classes that score higher: these have rows of their own."""
     probs = np.clip(candidates.scores[rows], 0.0, 1.0)
     outranked = probs > _scores_of(probs, labels)[:, None]
     return np.where(outranked, np.float32(0), probs)
@@ -272,7 +285,7 @@ def _scores_of(probs: npt.NDArray[np.float32], labels: Ints) -> npt.NDArray[np.f
 def _suppress(
     candidates: Candidates, family: Described, size: tuple[int, int], options: Options
 ) -> tuple[Floats, npt.NDArray[np.float32], Ints, Ints]:
-    """Return boxes inside the image, label probabilities, labels and rows of what survives suppression, best first."""
+    """Return boxes inside the image, label probabilities, labels and rows of the survivors of NMS, best first."""
     rows, labels = choose_candidates(candidates, size, options.score_threshold, options.label_mode or family.labels)
     if family.suppresses:
         kept = np.arange(len(rows))[: options.max_detections]
@@ -305,7 +318,7 @@ def _from_candidates(
     if options.uncertainty == "edge-distribution":
         if candidates.covariances is None:
             raise InputError(
-                f"{family.name} gave no distributions of its edges for this image", remedy="use another uncertainty"
+                f"{family.name} returned no edge distributions for this image", remedy="use another uncertainty"
             )
         covariances = candidates.covariances[rows]
         if not options.as_published:
@@ -314,7 +327,7 @@ def _from_candidates(
         covariances = constant_covariances(boxes, options.relative_std, least_side=0.0)
     elif options.uncertainty == "masks":
         if candidates.heatmaps is None:
-            raise InputError(f"{family.name} gave no masks for this image", remedy="use another uncertainty")
+            raise InputError(f"{family.name} returned no masks for this image", remedy="use another uncertainty")
         heatmaps = tuple(candidates.heatmaps(rows, boxes))
     if covariances is not None:
         boxes, covariances = apply_border(boxes, covariances, size, options.border)
@@ -331,19 +344,19 @@ def _from_candidates(
 
 
 def _check_sums(probs: npt.NDArray[np.float32], options: Options) -> npt.NDArray[np.float32]:
-    """Return label probabilities; raise if they are no distribution and the options refuse that."""
+    """Return label probabilities; raise if a row sums to more than 1 and the options refuse that."""
     if options.above_one == "refuse" and len(probs):
         highest = float(probs.sum(axis=1, dtype=np.float64).max())
         if highest > 1.0 + SUMS_TO_ONE:
             raise InputError(
-                f"label probabilities of a box add up to {highest:.6g}: one sigmoid per class is no distribution",
+                f"label probabilities of a box add up to {highest:.6g}: expected at most 1, as from a softmax",
                 remedy='write above_one="limit" to scale such rows down, or "normalise" for all rows',
             )
     return probs
 
 
 def _normalise(fused: Detections, options: Options) -> Detections:
-    """Return fused detections, every row of label probabilities divided by its sum if the options want that."""
+    """Return fused detections; with ``normalise``, each row of label probabilities is divided by its sum."""
     if options.above_one != "normalise":
         return fused
     return fused.replace(label_probs=to_distribution(fused.label_probs, options.above_one))
@@ -367,7 +380,7 @@ def _from_samples(
 
 
 def _flip_and_scale(detector: Runner, image: Pixels) -> list[Candidates]:
-    """Return candidates of the image mirrored and shrunk onto a grey ground, moved back onto the image."""
+    """Return candidates of the image mirrored and downscaled on grey, mapped back to the image."""
     height, width = image.shape[:2]
     views: list[tuple[Pixels, Placement, bool]] = []
     for zoom in ZOOMS:
@@ -378,7 +391,7 @@ def _flip_and_scale(detector: Runner, image: Pixels) -> list[Candidates]:
         placement = Placement((1.0, 1.0), (float(left), float(top)), (width, height))
         views += [(canvas, placement, False), (np.ascontiguousarray(canvas[:, ::-1]), placement, True)]
     moved: list[Candidates] = []
-    for start in range(0, len(views), detector.batch):  # no more at once than it asks for
+    for start in range(0, len(views), detector.batch):  # at most the detector's batch size at once
         batch = views[start : start + detector.batch]
         seen = detector.candidates([view for view, _, _ in batch])
         for candidates, (view, placement, mirrored) in zip(seen, batch, strict=True):
@@ -392,33 +405,33 @@ def _flip_and_scale(detector: Runner, image: Pixels) -> list[Candidates]:
 
 
 LEVEL = 0.5
-"""The score that detections are counted above."""
+"""Score threshold of the counted detections."""
 SAME_IOU = 0.5
-"""The least IoU of two detections of one class that are taken for the same."""
+"""Minimum IoU of two detections of one class to be matched."""
 LARGE = 0.3
-"""The fraction of the detections above the level that may disappear, or appear, without a warning."""
+"""Fraction of the detections above the threshold that may disappear, or appear, without a warning."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MaskCost:
-    """How many detections score above a level, and how high on average, without masks and with them."""
+    """Number and mean score of detections above a threshold, without and with dropout masks."""
 
     level: float
     plain: int
     masked: int
     remain: int
-    """Detections above the level in both; the others of `plain` disappear, the others of `masked` appear."""
+    """Detections above the threshold in both; the others of `plain` disappear, the others of `masked` appear."""
     plain_mean: float
     masked_mean: float
 
     @property
     def disappear(self) -> int:
-        """Return how many detections score above the level without masks only."""
+        """Return the number of detections above the threshold without masks only."""
         return self.plain - self.remain
 
     @property
     def appear(self) -> int:
-        """Return how many detections score above the level with masks only."""
+        """Return the number of detections above the threshold with masks only."""
         return self.masked - self.remain
 
     @property
@@ -428,7 +441,7 @@ class MaskCost:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on both directions, and a warning if one is large."""
+        """Return notes on both directions, and a warning if a change is large."""
         which = f"detections above {self.level:g}" if self.level else "detections"
         if not self.plain:
             return as_notes([f"without masks there are no {which}, with masks {self.masked:,}"])
@@ -445,7 +458,7 @@ class MaskCost:
         return (*said, InputWarning("masks-costly", removed=removed, added=added, which=which))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the numbers by their names, None for a mean of nothing."""
+        """Return the numbers by name; the mean of an empty set is None."""
         numbers = dataclasses.asdict(self)
         named = {name: None if value != value else value for name, value in numbers.items()}
         return named | {"disappear": self.disappear, "appear": self.appear, "large": self.large}
@@ -457,10 +470,10 @@ def pair_scores(
     scores: Floats,
     masked: Detections,
 ) -> npt.NDArray[np.float32]:
-    """Return the score (N, 2) of each detection without masks, and of the same one with masks, 0 if there is none.
+    """Return the score (N, 2) of each detection without masks, and of its match with masks, 0 if unmatched.
 
-    Detections are the same if they have one class and an IoU of at least 0.5. Each detection with masks, the best
-    first, gets the one without masks that it overlaps most among those that are left.
+    Matches have one class and an IoU of at least 0.5. Each detection with masks, in order of score, is matched to the
+    remaining detection without masks of highest IoU.
     """
     order = np.argsort(-masked.scores, kind="stable")
     with_masks, without = (
@@ -475,9 +488,9 @@ def pair_scores(
 
 
 def mask_cost(masked: npt.ArrayLike, plain: npt.ArrayLike) -> MaskCost:
-    """Return what masks change, from the scores of all detections with masks and the pairs of `pair_scores`.
+    """Return the effect of masks on scores, from all scores with masks and the pairs of `pair_scores`.
 
-    Detections are counted above 0.5; if no detection without masks scores so high, all are.
+    Detections above 0.5 are counted; all are counted if no detection without masks scores above 0.5.
 
     >>> cost = mask_cost([0.9, 0.6, 0.4], [[0.9, 0.9], [0.8, 0.4], [0.7, 0.0], [0.3, 0.6]])
     >>> cost.remain, cost.disappear, cost.appear

@@ -1,7 +1,7 @@
-"""Families of detectors: what each wants as input, and what its outputs mean.
+"""Families of ONNX detectors: input preprocessing and output layout of each.
 
-A new one is a module with a subclass of `Family`, listed in `FAMILIES`; the command line offers what is listed.
-Other distributions add families through the entry-point group `probox.detectors`.
+To add a family, write a module with a subclass of `Family` and list it in `FAMILIES`. Other packages add families
+with the entry-point group `probox.detectors`.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ FAMILIES: dict[str, type[Family]] = {
         Torchvision,
     )
 }
-"""probox's own families by name: a module each, or one for its dialects, and its place here."""
+"""Built-in families by name: module and class."""
 
 
 def all_families() -> dict[str, type[Family]]:
-    """Return all families by name, those of other distributions last."""
+    """Return all families by name, those of plugins last."""
     return FAMILIES | {family.name: family for family in _plugin_families()}
 
 
@@ -85,7 +85,7 @@ def choose_family(
     size: tuple[int, int] | None = None,
     graph: Graph | None = None,
 ) -> Family:
-    """Return the family called `name`, or with ``auto`` the only one that the graph's outputs fit.
+    """Return the family called `name`, or with ``auto`` the only one that fits the graph's outputs.
 
     Parameters
     ----------
@@ -94,11 +94,19 @@ def choose_family(
     name : str
         One of `all_families`, or ``auto``.
     classes : sequence of str, optional
-        Class names in the order of the graph's scores. Default: what the export says, or COCO's.
+        Class names in the order of the graph's scores. Default: those of the export, or COCO's.
     size : (width, height), optional
-        The input of a graph that takes any. Default: what the export says, or the family's usual.
+        Input size of a graph with dynamic axes. Default: that of the export, or the family's default.
     graph : Graph, optional
         The graph, for tensors inside it.
+
+    Returns
+    -------
+    Family
+
+    Examples
+    --------
+    >>> family = choose_family(signature, "yolox")  # doctest: +SKIP
     """
     families = all_families()
     if name != "auto" and name not in families:
@@ -126,7 +134,7 @@ def choose_family(
         try:
             made.append(_make_family(kind, given))
             likely.append(kind.name)
-        except InputError as error:  # it would have another number of classes than there are names
+        except InputError as error:  # the number of classes would not fit the names
             likely.append(f"{kind.name} ({error.problem})")
     if len(made) == 1:
         return made[0]
@@ -140,7 +148,7 @@ def choose_family(
 
 
 def _make_family(kind: type[Family], given: FamilyInputs) -> Family:
-    """Return a family; raise if it does not take what the graph has, or would feed the graph what it does not take."""
+    """Return a family; raise if it does not fit the graph's inputs and outputs."""
     signature = given.signature
     try:
         family = kind(given)
@@ -156,8 +164,8 @@ def _make_family(kind: type[Family], given: FamilyInputs) -> Family:
         fits = False
     if not fits:
         raise InputError(
-            f"the inputs {Signature((), signature.inputs).describe()} or the outputs {signature.describe()} are "
-            f"not those of {kind.name}",
+            f"the inputs {Signature((), signature.inputs).describe()} or the outputs {signature.describe()} "
+            f"do not fit the family {kind.name}",
             remedy="name another family ({option:family})"
             + (", or export the model with channels first, [1, 3, H, W]" if signature.channels_last else ""),
         )

@@ -1,4 +1,4 @@
-"""What every detector family shares: the graph's signature, inputs, cells, and checks of what comes out."""
+"""Common parts of detector families: graph signature, inputs, cells, and plausibility checks of outputs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from probox.support.types import Array, Floats
 
 IMAGENET_MEAN = (123.675, 116.28, 103.53)
 IMAGENET_STD = (58.395, 57.12, 57.375)
-"""Of red, green and blue from 0 to 255."""
+"""Standard deviation of red, green and blue on a scale of 0 to 255."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """An input or output of a graph; a dimension that is not fixed is None."""
+    """An input or output of a graph; a dynamic dimension is None."""
 
     name: str
     shape: tuple[int | None, ...]
@@ -30,19 +30,19 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """The inputs and outputs of a graph, and what its export says of it."""
+    """The inputs and outputs of a graph, and the metadata of its export."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     metadata: Metadata = dataclasses.field(default_factory=Metadata)
-    """What the export says of itself."""
+    """Metadata of the export."""
     trial: tuple[tuple[int, ...], ...] | None = None
-    """Shapes of the outputs of one run on an empty image, where the graph leaves some open."""
+    """Output shapes of one run on an empty image, if the graph has dynamic ones."""
     trial_size: tuple[int, int] | None = None
     """Width and height of that image."""
 
     def shape(self, output: int) -> tuple[int | None, ...]:
-        """Return the shape of an output, with what the trial run showed for dimensions that are open."""
+        """Return the shape of an output; dynamic dimensions are taken from the trial run."""
         declared = self.outputs[output].shape
         if self.trial is None or len(self.trial[output]) != len(declared):
             return declared
@@ -58,19 +58,19 @@ class Signature:
 
     @property
     def open_size(self) -> tuple[int | None, int | None]:
-        """Return width and height of the image input, None where the graph takes any."""
+        """Return width and height of the image input, None where dynamic."""
         shape = self.inputs[0].shape
         return (shape[2], shape[1]) if self.channels_last else (shape[-1], shape[-2])
 
     def image_size(self) -> tuple[int, int] | None:
-        """Return width and height of the image that `shape` is about; None if they are open."""
+        """Return width and height of the image that `shape` refers to; None if dynamic."""
         wide, high = self.open_size if len(self.inputs[0].shape) == 4 else (None, None)
         if high is not None and wide is not None:
             return wide, high
         return self.trial_size
 
     def describe(self) -> str:
-        """Return the outputs in words, for messages."""
+        """Return the outputs as text for messages."""
         return ", ".join(
             f"{tensor.name} [{', '.join('?' if size is None else str(size) for size in tensor.shape)}]"
             for tensor in self.outputs
@@ -79,49 +79,49 @@ class Signature:
 
 @dataclasses.dataclass(frozen=True)
 class FamilyInputs:
-    """What a family is made from: the graph, and what the user says of it."""
+    """Arguments of a family: the graph's properties and the user's options."""
 
     signature: Signature
     classes: Sequence[str] | None = None
     size: tuple[int, int] | None = None
-    """Width and height of the input, for a graph that takes any."""
+    """Width and height of the input, for a graph with dynamic axes."""
     graph: Graph | None = None
 
     @property
     def names(self) -> Sequence[str] | None:
-        """Return the names of the classes: the user's, or else the export's."""
+        """Return the class names of the user, or else of the export."""
         return self.classes if self.classes is not None else self.signature.metadata.names
 
 
 class Family:
-    """A kind of detector: how it wants an image, and what its outputs mean.
+    """A kind of detector: preprocessing of images and decoding of outputs.
 
-    Subclasses set the class variables and write `decode` for one image, and `prepare` where `placing` and `pixels` do
-    not say it all; the runner stacks and splits batches for those with `batches`.
+    Subclasses set the class variables and implement `decode` for one image, and `prepare` where `placing` and `pixels`
+    are not enough. The runner stacks and splits batches for families with `batches`.
     """
 
     name: ClassVar[str]
     nms_iou: ClassVar[float] = 0.6
-    """IoU above which the family's own framework suppresses a candidate by default; of no use if it `suppresses`."""
+    """Default IoU threshold of NMS in the family's own framework; unused if `suppresses`."""
     labels: Labels = "all"
-    """Whether a box may make detections of several classes, by the family's own practice."""
+    """Default label mode: ``all`` if a box may make detections of several classes, else ``best``."""
     batches: bool = True
-    """Whether images can be stacked: they can't where each has a size of its own."""
+    """Whether images can be stacked, which requires equal input sizes."""
     has_edges: bool = False
-    """Whether candidates come with covariances of their own; a family may find out from the graph."""
+    """Whether candidates have predicted covariances; a family may set it from the graph."""
     has_masks: bool = False
-    """Whether candidates come with segmentations."""
+    """Whether candidates have segmentation masks."""
     background: ClassVar[bool] = False
-    """Whether the first score column may be that of no object."""
+    """Whether the first score column may be a background."""
     suppresses: ClassVar[bool] = False
-    """Whether the graph's boxes are final: it has suppressed the others itself, or was trained to need none of that."""
+    """Whether the graph's boxes are final (NMS is built in or not needed)."""
     clips_first: ClassVar[bool] = True
     """Whether boxes are clipped to the image before suppression, not after it."""
     default_size: ClassVar[tuple[int, int]] = (640, 640)
     placing: ClassVar[Mapping[str, Any]] = {"keep_aspect": False}
-    """How the image lies on the input, as `place_image` takes it."""
+    """Keywords of `place_image`: placement of the image on the input."""
     pixels: ClassVar[Mapping[str, Any]] = {"bgr": False, "std": 255.0}
-    """What its pixels are there, as `channels_first` takes it."""
+    """Keywords of `channels_first`: normalisation of pixels."""
 
     def __init__(self, given: FamilyInputs) -> None:
         self.signature = given.signature
@@ -132,24 +132,24 @@ class Family:
         self.columns: ScoreColumns = name_columns(self.count_columns(), self.named, background=self.background)
 
     def inspect(self) -> None:
-        """Find out from the graph what `count_columns` and `decode` need; raise if it is not there."""
+        """Read the properties that `count_columns` and `decode` need from the graph; raise if they are missing."""
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """Return whether the graph's inputs and outputs are this family's."""
+        """Return whether the graph's inputs and outputs fit this family."""
         raise NotImplementedError
 
     @classmethod
     def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
-        """Return whether this is the family of a graph, where the tensors inside it tell more than its outputs."""
+        """Return whether the tensors inside the graph fit this family, where outputs are ambiguous."""
         return cls.matches(signature)
 
     def count_columns(self) -> int:
-        """Return how many classes the graph scores."""
+        """Return the number of classes of the graph."""
         raise NotImplementedError
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
-        """Return the graph's inputs for one image, and where the image lies on them."""
+        """Return the graph's inputs for one image, and the placement of the image on them."""
         placed, placement = place_image(image, self.input_size(), **self.placing)
         return {self.signature.inputs[0].name: channels_first(placed, **self.pixels)}, placement
 
@@ -158,7 +158,7 @@ class Family:
         raise NotImplementedError
 
     def taps(self) -> tuple[str, ...]:
-        """Return tensors inside the graph that `decode` is to get after the outputs: edge distributions, say."""
+        """Return tensors inside the graph that `decode` needs after the outputs, such as edge distributions."""
         return ()
 
     @property
@@ -167,21 +167,21 @@ class Family:
         return self.columns.names
 
     def input_size(self) -> tuple[int, int]:
-        """Return width and height of the image input: the graph's own, else as asked, as exported, as usual."""
+        """Return width and height of the image input: fixed in the graph, else requested, exported or default."""
         wide, high = self.open_size()
         free = self.size or self.signature.metadata.size or self.default_size
         return wide or free[0], high or free[1]
 
     def open_size(self) -> tuple[int | None, int | None]:
-        """Return width and height of the image input, None where the graph takes any."""
+        """Return width and height of the image input, None where dynamic."""
         return self.signature.open_size
 
     def last_dimension(self, output: int, axis: int = -1) -> int:
-        """Return a dimension of an output that must be fixed."""
+        """Return a dimension of an output, which must be fixed."""
         size = self.signature.shape(output)[axis]
         if size is None:
             raise InputError(
-                f"the graph does not say how many classes it scores ({self.signature.describe()})",
+                f"the number of classes is not fixed in the graph ({self.signature.describe()})",
                 remedy="export it with fixed output shapes",
             )
         return size
@@ -190,7 +190,7 @@ class Family:
 def channels_first(
     image: Pixels, *, bgr: bool, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0
 ) -> Array:
-    """Return (1, 3, H, W) float32 of an RGB image: channels reversed if asked, then minus `mean`, over `std`."""
+    """Return (1, 3, H, W) float32 of an RGB image: channels optionally reversed, minus `mean`, divided by `std`."""
     planes = np.empty((1, 3, *image.shape[:2]), np.float32)
     means, stds = (np.broadcast_to(np.asarray(given, np.float32), 3) for given in (mean, std))
     for number, plane in enumerate(planes[0]):
@@ -201,7 +201,7 @@ def channels_first(
 
 
 def fit_size(image: Pixels) -> tuple[int, int]:
-    """Return the size at which an image's shorter side is 800, or its longer one 1333 if that would be more.
+    """Return the size at which an image's shorter side is 800, or its longer one 1333 if that is smaller.
 
     >>> fit_size(np.zeros((480, 640, 3), np.uint8)), fit_size(np.zeros((300, 900, 3), np.uint8))
     ((1067, 800), (1333, 444))
@@ -219,7 +219,7 @@ def corners_of_centres(centres: Array) -> Floats:
 
 
 def covariances_of_sides(variances: Floats, size: tuple[int, int]) -> Floats:
-    """Return corner covariances (N, 2, 2, 2) in square pixels from variances (N, 4) of sides in shares of the image."""
+    """Return corner covariances (N, 2, 2, 2) in square pixels from edge variances (N, 4) relative to the image."""
     return (variances * np.array(size * 2, np.float64) ** 2).reshape(-1, 2, 2)[..., None] * np.eye(2)
 
 
@@ -237,29 +237,29 @@ def grid(size: tuple[int, int], strides: Sequence[int]) -> tuple[Floats, Floats]
 IMAGE_TYPES = ("tensor(float)", "tensor(float16)", "tensor(double)", "tensor(uint8)")
 NUMBERS = (*IMAGE_TYPES, "tensor(int64)", "tensor(int32)", "tensor(bfloat16)", "tensor(bool)")
 LARGEST_SIDE = 1 << 14
-"""Of an input, in pixels: a graph that asks for more is damaged, and would ask for gigabytes."""
+"""Limit of input width and height in pixels: a larger size means a damaged graph, and gigabytes of memory."""
 
 
 def check_inputs(signature: Signature) -> None:
-    """Raise if a graph takes no photo, or gives no numbers."""
+    """Raise unless a graph has an image input and numeric outputs."""
     if not signature.inputs:
-        raise InputError("this graph has no inputs, so it looks at no image", remedy="export a detector")
+        raise InputError("this graph has no inputs", remedy="export a detector")
     images = [tensor for tensor in signature.inputs if len(tensor.shape) in (3, 4)]
     if not images:
-        raise InputError(f"no input takes an image: {_words(signature.inputs)}", remedy="export a detector")
+        raise InputError(f"no input has the shape of an image: {_words(signature.inputs)}", remedy="export a detector")
     image = next((tensor for tensor in images if len(tensor.shape) == 4), images[0])
     if image.type not in IMAGE_TYPES:
-        raise InputError(f"the input {_words((image,))} is of {image.type}, which is no photo")
+        raise InputError(f"the input {_words((image,))} is of {image.type}, expected a numeric type")
     channels = {image.shape[-3], image.shape[-1]}
     if 3 not in channels and None not in channels:
         few = min(image.shape[-3] or 0, image.shape[-1] or 0)
         kinds = {1: "greyscale images", 4: "images of four channels"}
         raise InputError(
-            f"the input {_words((image,))} takes {kinds.get(few, f'{few} channels')}, not red, green and blue",
-            remedy="detectors of RGB photos can be run",
+            f"the input {_words((image,))} takes {kinds.get(few, f'{few} channels')}, expected RGB",
+            remedy="use a detector of RGB photos",
         )
     if any(size is not None and not 0 < size <= LARGEST_SIDE for size in image.shape):
-        raise InputError(f"the input {_words((image,))} is no size of a photo")
+        raise InputError(f"the input {_words((image,))} is not a valid image size")
     if not signature.outputs:
         raise InputError("this graph has no outputs", remedy="export a detector")
     for tensor in signature.outputs:
@@ -282,11 +282,11 @@ LEVELS: tuple[tuple[int, ...], ...] = (
     (8, 16),
     (8, 16, 32, 64, 128),
 )
-"""Strides that heads are built with: the usual, P6, P2, both, and fewer or more levels."""
+"""Strides of usual heads: default, P6, P2, both, and fewer or more levels."""
 
 
 def count_cells(size: tuple[int, int], strides: Sequence[int]) -> int:
-    """Return how many cells an input of `size` (width, height) has.
+    """Return the number of cells of an input of `size` (width, height).
 
     >>> count_cells((640, 640), (8, 16, 32))
     8400
@@ -297,9 +297,9 @@ def count_cells(size: tuple[int, int], strides: Sequence[int]) -> int:
 def match_strides(
     size: tuple[int, int] | None, cells: int | None, largest: int | None = None
 ) -> tuple[int, ...] | None:
-    """Return the strides whose cells are so many; None if there are none, or several.
+    """Return the strides that give this number of cells; None if there are none, or several.
 
-    `largest` is the largest stride, where an export says it.
+    `largest` is the largest stride, if the export stores it.
 
     >>> match_strides((640, 640), 8400), match_strides((1280, 1280), 34000), match_strides((640, 640), 25200)
     ((8, 16, 32), (8, 16, 32, 64), None)
@@ -314,51 +314,51 @@ def match_strides(
 
 @lru_cache(maxsize=8)
 def centres(size: tuple[int, int], strides: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Return the middle of every cell in pixels of the input, and each cell's stride."""
+    """Return the centre of each cell in pixels of the input, and each cell's stride."""
     cells, scale = grid(size, strides)
     return (cells + 0.5) * scale[:, None], scale
 
 
 SLACK = 1e-3
-"""How far a score may be outside 0..1: what half precision rounds."""
+"""Tolerance of scores outside 0..1: rounding in half precision."""
 LOOKED_AT = 8
-"""Images whose boxes are looked at; scores are looked at in all."""
+"""Number of images whose boxes are checked; scores are checked in all images."""
 ENOUGH = 10
-"""Boxes that must agree on something odd before it is one."""
+"""Minimum number of boxes that must agree on an error."""
 DENSE = 100
-"""Candidates of which a detector has no fewer that looks everywhere in the image."""
+"""Minimum number of candidates of a dense detector."""
 FAR = 100.0
-"""Sides of the image beyond which half of all boxes do not reach."""
+"""Limit of the median box size, in image sides."""
 WEAK = 0.05
-"""A score that means something: boxes below may be anything."""
-REMEDY = "name another family ({option:family}), or export the model otherwise"
+"""Minimum score of boxes to be checked."""
+REMEDY = "name another family ({option:family}), or export the model with other settings"
 
 
 class Plausibility:
-    """What is certainly wrong with a graph's candidates is raised; what is only odd is kept as notes.
+    """Raise for invalid candidates of a graph, and keep notes on suspicious ones.
 
-    Low scores alone are neither: the photo may hold no objects. The arguments are for messages.
+    Low scores alone are valid: the photo may contain no objects. The arguments are for messages.
     """
 
     def __init__(self, family: str, names: Sequence[str], file: str) -> None:
         self._family, self._names, self._file = family, tuple(names), file
         self._seen = 0
         self._best = 0.0
-        self._odd: dict[str, None] = {}
+        self._suspicious: dict[str, None] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what looked odd in the images so far, one sentence each."""
-        odd = list(self._odd)
+        """Return warnings on the images processed so far, one sentence each."""
+        warnings = list(self._suspicious)
         if self._seen and self._best <= WEAK:
-            odd.append(
+            warnings.append(
                 f"no candidate of {self._seen} images scored above {WEAK:g} (the best {self._best:.2g}): "
-                f"if that is not expected, the graph may not be one of {self._family}"
+                f"if that is not expected, the graph may not belong to the family {self._family}"
             )
-        return tuple(odd)
+        return tuple(warnings)
 
     def check(self, found: Candidates, outputs: Sequence[Array], size: tuple[int, int]) -> None:
-        """Raise if the candidates of an image of (width, height) can't be right."""
+        """Raise if the candidates of an image of (width, height) are invalid."""
         self._seen += 1
         if not len(found):
             return
@@ -366,7 +366,7 @@ class Plausibility:
         if not np.isfinite(lowest + highest):
             self._refuse("scores are not numbers (NaN or infinite)", outputs)
         if lowest < -SLACK or highest > 1.0 + SLACK:
-            self._refuse(f"scores go from {lowest:.4g} to {highest:.4g}, so they are no probabilities", outputs)
+            self._refuse(f"scores go from {lowest:.4g} to {highest:.4g}, expected 0 to 1", outputs)
         self._best = max(self._best, highest)
         if self._seen > LOOKED_AT:
             return
@@ -376,19 +376,19 @@ class Plausibility:
         if sign is not None:
             self._refuse(sign, outputs)
         if len(found) >= ENOUGH and highest > WEAK and (found.scores == found.scores[0]).all():
-            self._odd[f"all {len(found)} candidates of an image have the same scores"] = None
+            self._suspicious[f"all {len(found)} candidates of an image have the same scores"] = None
 
     def describe(self, outputs: Sequence[Array]) -> str:
-        """Return outputs in words: name, shape, least and greatest number."""
+        """Return outputs as text: name, shape, minimum and maximum."""
         return ", ".join(_describe_output(name, values) for name, values in zip(self._names, outputs, strict=False))
 
     def _refuse(self, sign: str, outputs: Sequence[Array]) -> None:
-        problem = f"taken for {self._family}, but {sign} (outputs: {self.describe(outputs)})"
+        problem = f"read as {self._family}, but {sign} (outputs: {self.describe(outputs)})"
         raise InputError(problem, file=self._file, remedy=REMEDY)
 
 
 def _sign_of_boxes(found: Candidates, size: tuple[int, int]) -> str | None:
-    """Return what is certainly wrong with the boxes, None if nothing is."""
+    """Return the error that the boxes show, or None."""
     boxes, sides = found.boxes, np.array(size, np.float64)
     meant = boxes[found.scores.max(axis=1) > WEAK]
     if not np.isfinite(meant).all():
@@ -400,18 +400,18 @@ def _sign_of_boxes(found: Candidates, size: tuple[int, int]) -> str | None:
     if (np.median(np.abs(extent), axis=0) > FAR * sides).any():
         return f"most boxes are more than {FAR:g} times as large as the image, as decoded outputs would be"
     if (extent < 0).any(axis=1).mean() > 0.5:
-        return "most boxes end before they begin"
+        return "most boxes have x2 < x1 or y2 < y1"
     if (_within(usable, sides) / sides >= 0.999).all():
         return "every box is as large as the image"
     if len(meant) >= ENOUGH and not (_within(meant, sides) > 0).all(axis=1).any():
-        return "no box lies in the image"
+        return "no box overlaps the image"
     if len(usable) >= DENSE and (np.ptp(usable.reshape(-1, 2), axis=0) < 0.01 * sides).all():
-        return "all boxes lie in one hundredth of the image, as shares taken for pixels would"
+        return "all boxes lie in one hundredth of the image, as relative coordinates read as pixels would"
     return None
 
 
 def _within(boxes: Floats, sides: Floats) -> Floats:
-    """Return width and height of what lies in the image."""
+    """Return width and height of the boxes' parts inside the image."""
     inside = np.clip(boxes, 0.0, np.tile(sides, 2))
     return inside[:, 2:] - inside[:, :2]
 

@@ -1,4 +1,4 @@
-"""What the inside of a graph tells of its outputs: kinds of scores, edge distributions, and what TopK chose from."""
+"""Inspection of graphs: score activations, edge distributions, and the inputs of TopK."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MOVES = frozenset(
     {"Cast", "Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice"}
     | {"Split", "Squeeze", "Transpose", "Unsqueeze"}
 )
-"""Operations that move values and leave them as they are."""
+"""Operations that move values without changing them."""
 LINEAR = frozenset({"Conv", "FusedConv", "Gemm", "FusedGemm", "MatMul", "FusedMatMul"})
 BOUNDED = frozenset({"HardSigmoid", "Sigmoid", "Softmax"})
 """Operations whose values lie between 0 and 1."""
 DEPTH = 40
-"""How far to look back: graphs may be as deep as they like."""
+"""Limit of the search depth; graphs can be arbitrarily deep."""
 Stem = Literal["patches", "large", "small", "packed"]
 
 
@@ -38,7 +38,7 @@ def has_operation(graph: Graph | None, *kinds: str) -> bool:
 
 
 def first_operations(graph: Graph, name: str, depth: int = DEPTH) -> frozenset[str]:
-    """Return the kinds of operations that make an output's values, beyond those that only move them."""
+    """Return the kinds of operations that compute an output's values, beyond those that only move them."""
     node = graph.maker(name)
     if node is None or depth == 0:
         return frozenset()
@@ -49,7 +49,7 @@ def first_operations(graph: Graph, name: str, depth: int = DEPTH) -> frozenset[s
 
 
 def _is_linear(graph: Graph, name: str, depth: int = 4) -> bool:
-    """Return whether a tensor comes from a linear layer, whose bias may be added apart."""
+    """Return whether a tensor comes from a linear layer, with or without a separate bias."""
     node = graph.maker(name)
     if node is None or depth == 0:
         return False
@@ -59,7 +59,7 @@ def _is_linear(graph: Graph, name: str, depth: int = 4) -> bool:
 
 
 def score_kind(graph: Graph | None, name: str) -> Literal["logits", "probabilities"] | None:
-    """Return whether an output comes from a linear layer, or from a sigmoid or softmax; None if from neither."""
+    """Return whether an output comes from a linear layer, or from a sigmoid or softmax; None otherwise."""
     kinds = frozenset() if graph is None else first_operations(graph, name)
     if kinds == {"linear"}:
         return "logits"
@@ -67,7 +67,7 @@ def score_kind(graph: Graph | None, name: str) -> Literal["logits", "probabiliti
 
 
 def first_step(graph: Graph | None, name: str, depth: int = DEPTH) -> str | None:
-    """Return the kind of the first operation that computes something of an input."""
+    """Return the kind of the first arithmetic operation on an input."""
     if graph is None or depth == 0:
         return None
     for node in graph.users(name):
@@ -78,11 +78,11 @@ def first_step(graph: Graph | None, name: str, depth: int = DEPTH) -> str | None
 
 
 def stem_of(graph: Graph | None) -> Stem | None:
-    """Return how a network's first convolution looks at the image.
+    """Return the kind of a network's first convolution.
 
-    ``patches``: a vision transformer's, as wide as its step. ``large``: a ResNet's, 7 x 7. ``small``: 3 x 3 at every
-    second pixel (the "D" ResNets, HGNet, CSPNeXt). ``packed``: at every pixel, after pixels were packed into channels
-    (YOLOX's focus). None for anything else.
+    ``patches``: a vision transformer's, as wide as its stride. ``large``: a ResNet's, 7 x 7. ``small``: 3 x 3 with
+    stride 2 (the "D" ResNets, HGNet, CSPNeXt). ``packed``: stride 1, after pixels were packed into channels (YOLOX's
+    focus). None: any other.
     """
     first = next((node for node in graph.nodes if node.op_type == "Conv"), None) if graph is not None else None
     if first is None:
@@ -106,9 +106,9 @@ LONGEST_CHAIN = 12
 
 @dataclasses.dataclass(frozen=True)
 class TopKSource:
-    """What a graph takes its rows ``box, score, class`` from: boxes [1, N, 4] and scores [1, N, C] of all candidates.
+    """Inputs of TopK in a graph with rows ``box, score, class``: boxes [1, N, 4] and scores [1, N, C] of candidates.
 
-    `coefficients` are those of masks [1, N, P], where rows go on with them.
+    `coefficients` are mask coefficients [1, N, P], if the rows contain them.
     """
 
     boxes: str
@@ -117,14 +117,14 @@ class TopKSource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the tensors."""
+        """Return the names of the tensors."""
         return tuple(name for name in (self.boxes, self.scores, self.coefficients) if name is not None)
 
 
 def find_top_k(graph: Graph | None, output: str) -> TopKSource | None:
-    """Return the tensors that an output joined of boxes, scores and classes was chosen from by TopK.
+    """Return the TopK inputs behind an output concatenated from boxes, scores and classes.
 
-    None if the output is made in another way; suppression inside the graph is one.
+    None if the output is computed in another way, such as NMS inside the graph.
     """
     node = None if graph is None else graph.maker(output)
     if graph is None or node is None or node.op_type != "Concat" or len(node.input) not in (3, 4):
@@ -138,7 +138,7 @@ def find_top_k(graph: Graph | None, output: str) -> TopKSource | None:
 
 
 def _source(graph: Graph, name: str, *, through_top: bool = False) -> str | None:
-    """Return what a tensor was gathered from, or (through_top) chosen from by TopK; None if it was not."""
+    """Return the tensor that another was gathered from, or (through_top) selected from by TopK; None otherwise."""
     chosen = gathered = False
     for _ in range(LONGEST_CHAIN):
         node = graph.maker(name)
@@ -154,28 +154,28 @@ def _source(graph: Graph, name: str, *, through_top: bool = False) -> str | None
 
 
 PASSING = frozenset({"Transpose", "Reshape", "Cast", "Identity", "Squeeze", "Unsqueeze", "Flatten", "Expand"})
-"""Operators that leave values as they are."""
+"""Operators that leave values unchanged."""
 WEIGHING = frozenset({"Conv", "MatMul", "Gemm", "Mul", "Einsum"})
-"""Operators by which exporters take the mean over bins."""
+"""Operators that exporters use for the mean over bins."""
 LONGEST_PATH = 8
 HALF_SHARE = 0.1
 ROUNDING, HALF_ROUNDING = 2.0**-12, 2.0**-8
-"""How far boxes may lie from the mean of their distributions, of the input's longer side: in float32, and in half
-precision, which adds a share of the stride."""
+"""Tolerance between boxes and means of distributions, relative to the longer input side: in float32, and in half
+precision, which adds a fraction of the stride."""
 
 
 @dataclasses.dataclass(frozen=True)
 class EdgeSoftmax:
-    """A softmax over bins 0, 1, 2... whose mean becomes the distance of a box's edges."""
+    """A softmax over bins 0, 1, 2... whose mean is the distance of a box's edge."""
 
     tensor: str
     axis: int
     bins: int
     half: bool
-    """Whether the graph computes in half precision there."""
+    """Whether the graph uses half precision there."""
 
     def arrange(self, values: Array) -> Array:
-        """Return the tensor's values for one image as (4, bins, N), whatever the order of its axes."""
+        """Return the tensor's values for one image as (4, bins, N), for any order of axes."""
         axis = self.axis % max(values.ndim, 1)
         others = [other for other in range(1, values.ndim) if other != axis]
         fours = [other for other in others if values.shape[other] == 4]
@@ -191,10 +191,10 @@ class EdgeSoftmax:
 
 
 def find_edges(graph: Graph | None, output: str) -> tuple[EdgeSoftmax, ...]:
-    """Return the edge distributions that an output is made from, in the order of the graph; usually one, or none.
+    """Return the edge distributions that an output is computed from, in graph order; usually one, or none.
 
-    What is looked for is a Softmax whose values go, moved and reshaped at most, into a convolution or product with the
-    constant 0, 1, 2...
+    An edge distribution is a Softmax whose values go, possibly moved and reshaped, into a convolution or product with
+    the constant 0, 1, 2...
     """
     if graph is None:
         return ()
@@ -212,7 +212,7 @@ def find_edges(graph: Graph | None, output: str) -> tuple[EdgeSoftmax, ...]:
 
 
 def _ancestors(graph: Graph, output: str) -> set[str]:
-    """Return every tensor that an output is computed from, and itself."""
+    """Return the tensors that an output is computed from, and the output itself."""
     reached: set[str] = set()
     ahead = [output]
     while ahead:
@@ -224,7 +224,7 @@ def _ancestors(graph: Graph, output: str) -> set[str]:
 
 
 def _weights_after(graph: Graph, name: str, depth: int = 0) -> Array | None:
-    """Return the constant 0, 1, 2... that a tensor is weighed with, if it is."""
+    """Return the constant 0, 1, 2... that a tensor is multiplied with, or None."""
     if depth > LONGEST_PATH:
         return None
     for node in graph.users(name):
@@ -240,7 +240,7 @@ def _weights_after(graph: Graph, name: str, depth: int = 0) -> Array | None:
 
 
 def _find_constant(graph: Graph, name: str, depth: int = 0) -> Array | None:
-    """Return a constant, also one that is only moved, cast or counted out by the graph."""
+    """Return a constant, possibly moved, cast or generated by a Range in the graph."""
     value = graph.value(name)
     node: onnx.NodeProto | None = graph.maker(name)
     if value is not None or node is None or depth > LONGEST_PATH:
@@ -261,12 +261,11 @@ def _counts(values: Array) -> bool:
 
 
 class EdgeRows:
-    """Corner covariances of candidates, worked out for the rows that are asked for.
+    """Corner covariances of candidates, computed for requested rows only.
 
-    Each time, the means of the distributions are held against the boxes that the graph itself made of them, in pixels
-    of the input: if they differ, these are not the distributions of these boxes, and every variance would be wrong.
-    `values` are those of `edges` for one image. `strides` are those of the cells that the distances start from, None if
-    they could not be told.
+    Each access compares the means of the distributions with the graph's boxes, in pixels of the input. A difference
+    means that the distributions belong to other boxes, and all variances would be wrong. `values` are the tensors of
+    `edges` for one image. `strides` are those of the cells that distances refer to, None if unknown.
     """
 
     def __init__(
@@ -300,7 +299,7 @@ class EdgeRows:
         joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
         if self._strides is None or joined.shape[2] != len(self._boxes):
             raise InputError(
-                f"can't tell which of {joined.shape[2]} edge distributions ({self._names}) belong to which of "
+                f"can't assign {joined.shape[2]} edge distributions ({self._names}) to "
                 f"{len(self._boxes)} boxes on an input of {self._size[0]} x {self._size[1]}",
                 remedy="use another uncertainty",
             )
@@ -316,34 +315,34 @@ class EdgeRows:
         slack = max(self._size) * (HALF_ROUNDING if half else ROUNDING) + (HALF_SHARE * strides if half else 0.0)
         sums = np.abs(probs.sum(axis=2) - 1.0).max()
         apart = np.abs(boxes - own).max(axis=1)
-        if not (sums <= (0.02 if half else 1e-3) and (apart <= slack).all()):  # NaN is not right either
+        if not (sums <= (0.02 if half else 1e-3) and (apart <= slack).all()):  # also raises for NaN
             raise InputError(
-                f"the edge distributions found in the graph ({self._names}) are not those of its boxes: "
+                f"the edge distributions found in the graph ({self._names}) do not belong to its boxes: "
                 f"edges differ by up to {float(apart.max()):.3g} pixels of the input",
                 remedy="use another uncertainty",
             )
 
 
 SIDE_SCALE = 4.0
-"""b of the published models, for graphs that do not have it written down."""
+"""Scale b of the published models, for graphs that do not store it."""
 SEARCHED = 400
-"""How many tensors behind the boxes are looked at for their distributions."""
+"""Limit of tensors searched before the boxes."""
 
 
 class SideBins(NamedTuple):
-    """Where a graph has the distributions of sides."""
+    """Tensors of the edge distributions in a graph."""
 
     logits: str
-    """[1, N, 4 * bins], the last layer's."""
+    """Logits [1, N, 4 * bins] of the last layer."""
     reference: str
-    """[1, N, 4], the boxes that distances are counted from."""
+    """Boxes [1, N, 4] that distances refer to."""
     bins: Floats | None
-    """W, where it is written down."""
+    """Bin values W, if stored."""
     scale: float
 
 
 def find_sides(graph: Graph, boxes: str) -> SideBins | None:
-    """Return the distributions of sides nearest to the boxes: a softmax times constant bins, and what it moves."""
+    """Return the edge distributions nearest to the boxes: a softmax times constant bins, and its reference."""
     queue, seen = deque([boxes]), {boxes}
     while queue and len(seen) < SEARCHED:
         node = graph.maker(queue.popleft())
@@ -363,7 +362,7 @@ def find_sides(graph: Graph, boxes: str) -> SideBins | None:
 
 
 def _sides_at(graph: Graph, project: Any, shares: Any) -> SideBins | None:
-    """Return the edges of an integral, if boxes are computed from it as D-FINE does."""
+    """Return the edges of an integral, if boxes are computed from it as in D-FINE."""
     before = graph.maker(shares.input[0])
     if before is None or before.op_type != "Reshape":
         return None
@@ -382,7 +381,7 @@ def _sides_at(graph: Graph, project: Any, shares: Any) -> SideBins | None:
 
 
 def _parts(graph: Graph, name: str, depth: int = 6) -> list[str]:
-    """Return the tensors that hold one side of the distances."""
+    """Return the tensors with one edge's distances each."""
     found: list[str] = []
     for user in graph.users(name) if depth else ():
         if user.op_type in ("Gather", "Slice", "Split"):
@@ -393,7 +392,7 @@ def _parts(graph: Graph, name: str, depth: int = 6) -> list[str]:
 
 
 def _products(graph: Graph, name: str, depth: int = 4) -> list[str]:
-    """Return what one side, with half of the scale added, is multiplied with."""
+    """Return the tensors that one edge, plus half of the scale, is multiplied with."""
     found: list[str] = []
     for user in graph.users(name) if depth else ():
         if user.op_type == "Mul":
@@ -404,7 +403,7 @@ def _products(graph: Graph, name: str, depth: int = 4) -> list[str]:
 
 
 def _reference(graph: Graph, name: str, depth: int = 8) -> tuple[str, float] | None:
-    """Return the boxes that a width or height over the scale comes from, and the scale."""
+    """Return the boxes that a width or height divided by the scale comes from, and the scale."""
     scale: float | None = None
     taken = False
     for _ in range(depth):
@@ -412,7 +411,7 @@ def _reference(graph: Graph, name: str, depth: int = 8) -> tuple[str, float] | N
         if node is None:
             return None
         if node.op_type == "Div" and scale is None:
-            divisor = graph.maker(node.input[1])  # a number, perhaps without its sign
+            divisor = graph.maker(node.input[1])  # a scalar, possibly with the opposite sign
             value = graph.value(divisor.input[0] if divisor is not None and divisor.op_type == "Abs" else node.input[1])
             scale = None if value is None or value.size != 1 else abs(float(value.ravel()[0]))
         elif node.op_type in ("Gather", "Slice", "Split"):

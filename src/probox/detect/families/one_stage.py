@@ -1,4 +1,4 @@
-"""Heads with a score for each anchor or cell: SSD, YOLOv3, v5 and YOLOX, NanoDet and PicoDet."""
+"""Heads with scores per anchor or cell: SSD, YOLOv3, v5 and YOLOX, NanoDet and PicoDet."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from probox.tables.labels import COCO_CLASSES, softmax
 class Ssd(Family):
     """SSD with all its anchors: boxes [1, N, 4] (or [1, N, 1, 4]) in 0..1 and scores [1, N, C].
 
-    As TensorFlow's postprocessor gives them: RGB 0..255 in, stretched to the input, channels last or first; boxes are
-    y1, x1, y2, x2. A graph with channels first and no postprocessor in its names has x1, y1, x2, y2.
+    As TensorFlow's postprocessor returns them: RGB 0..255 in, stretched to the input, channels last or first; boxes are
+    y1, x1, y2, x2. A graph with channels first and without "postprocessor" in its names has x1, y1, x2, y2.
     """
 
     name = "ssd"
@@ -50,13 +50,13 @@ class Ssd(Family):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """One image input, two outputs: boxes [1, N, 4] and scores [1, N, C]."""
+        """Return whether there is one image input, and outputs are boxes [1, N, 4] and scores [1, N, C]."""
         one = len(signature.inputs) == 1 and len(signature.inputs[0].shape) == 4
         return one and _boxes_and_scores(signature) is not None
 
     @classmethod
     def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
-        """Such outputs whose scores are no logits, as those of DETR and its kin are."""
+        """Return whether the scores are not logits: those belong to DETR and its variants."""
         return cls.matches(signature) and not are_logits(signature, graph)
 
     def count_columns(self) -> int:
@@ -77,7 +77,7 @@ class Ssd(Family):
 
 
 def _boxes_and_scores(signature: Signature) -> tuple[int, int] | None:
-    """Return which output holds boxes and which scores."""
+    """Return the indices of the outputs with boxes and scores."""
     if len(signature.outputs) != 2:
         return None
     shapes = [signature.shape(0), signature.shape(1)]
@@ -90,20 +90,20 @@ def _boxes_and_scores(signature: Signature) -> tuple[int, int] | None:
 
 
 MAP_STRIDES = (4, 8, 16, 32, 64, 128)
-"""Strides that a map may have."""
+"""Possible strides of a map."""
 FIRST_STRIDE = 8
-"""The finest one where the graph does not say how many cells there are: others double it."""
+"""Smallest stride if the graph does not fix the number of cells; each further stride doubles."""
 
 
 class Maps(NamedTuple):
-    """Which outputs are score maps and which edge maps, finest first."""
+    """Indices of the score maps and edge maps, smallest stride first."""
 
     scores: tuple[int, ...]
     edges: tuple[int, ...]
 
 
 class EdgeSpread:
-    """Corner covariances of cells, worked out for the rows that are asked for."""
+    """Corner covariances of cells, computed for requested rows only."""
 
     def __init__(self, edges: Array, points: Floats, strides: Floats, placement: Placement) -> None:
         self._edges, self._points, self._strides, self._placement = edges, points, strides, placement
@@ -117,9 +117,9 @@ class EdgeSpread:
 
 
 class EdgeMaps(Family):
-    """Heads of generalised focal loss: each cell has scores, and for each edge a distribution over 0, 1, 2... strides.
+    """Heads of generalised focal loss: per cell scores, and for each edge a distribution over 0, 1, 2... strides.
 
-    Subclasses say where a cell's point lies and how images were placed in training.
+    Subclasses define the reference point of a cell and the placement of images in training.
     """
 
     has_edges = True
@@ -127,13 +127,13 @@ class EdgeMaps(Family):
     """A cell's point is ``cell * stride + a * stride + b`` with these a and b."""
 
     def points(self, strides: Sequence[int]) -> tuple[Floats, Floats]:
-        """Return the point that distances of each cell start from, and its stride."""
+        """Return the reference point and stride of each cell."""
         cells, scale = grid(self.input_size(), strides)
         share, shift = self.offset
         return cells * scale[:, None] + (share * scale[:, None] + shift), scale
 
     def from_maps(self, scores: Array, logits: Array, strides: Sequence[int], placement: Placement) -> Candidates:
-        """Return candidates of scores (N, C) and logits of edges (N, 4 * bins) of all cells."""
+        """Return candidates from scores (N, C) and edge logits (N, 4 * bins) of all cells."""
         points, scale = self.points(strides)
         if len(points) != len(scores):
             raise ValueError(f"{len(scores)} cells, but strides {', '.join(map(str, strides))} make {len(points)}")
@@ -147,7 +147,7 @@ class EdgeMaps(Family):
 
 
 class SplitMaps(EdgeMaps):
-    """For each stride a score map [1, n, C] and an edge map [1, n, 4 * bins], in two halves or in turns."""
+    """Per stride a score map [1, n, C] and an edge map [1, n, 4 * bins], grouped or alternating."""
 
     def inspect(self) -> None:
         signature = self.signature
@@ -179,8 +179,8 @@ class SplitMaps(EdgeMaps):
 class NanoDet(SplitMaps):
     """NanoDet (its first versions, -m, -g and -t): maps of strides 8, 16 and 32.
 
-    From its project: a cell's point is the middle of its pixels, ``cell * stride + (stride - 1) / 2``; BGR with
-    ImageNet's mean and deviation; the image keeps its shape, in the middle of the input.
+    As in its project: a cell's point is the middle of its pixels, ``cell * stride + (stride - 1) / 2``; BGR with
+    ImageNet's mean and std; the aspect ratio is kept and the image is centred on the input.
     """
 
     name = "nanodet"
@@ -191,15 +191,15 @@ class NanoDet(SplitMaps):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """Score maps and edge maps of three strides."""
+        """Return whether the outputs are score maps and edge maps of three strides."""
         return len(signature.outputs) == 6 and bool(arrangements(signature))
 
 
 class PicoDet(SplitMaps):
     """PicoDet exported without its post-processing: maps of strides 8, 16, 32 and 64.
 
-    From PaddleDetection: a cell's point is its middle, ``(cell + 1/2) * stride`` (``cell_offset: 0.5``); scores have
-    been through a sigmoid in the graph; RGB with ImageNet's mean and deviation, stretched (``keep_ratio: False``).
+    As in PaddleDetection: a cell's point is its middle, ``(cell + 1/2) * stride`` (``cell_offset: 0.5``); the graph
+    applies the sigmoid to scores; RGB with ImageNet's mean and std, stretched (``keep_ratio: False``).
     """
 
     name = "picodet"
@@ -209,16 +209,16 @@ class PicoDet(SplitMaps):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """Score maps and edge maps of four strides."""
+        """Return whether the outputs are score maps and edge maps of four strides."""
         return len(signature.outputs) == 8 and bool(arrangements(signature))
 
 
 class NanoDetPlus(EdgeMaps):
     """NanoDet-Plus: one output [1, N, C + 4 * bins] over the cells of strides 8, 16, 32 and 64.
 
-    From its project: a cell's point is its first pixel, ``cell * stride``; scores have been through a sigmoid in the
-    graph; BGR with ImageNet's mean and deviation, stretched (``keep_ratio: False``) by a matrix that maps the first
-    pixel to the first. How many columns are classes is not in the graph: it has to be known from their names.
+    As in its project: a cell's point is its first pixel, ``cell * stride``; the graph applies the sigmoid to scores;
+    BGR with ImageNet's mean and std, stretched (``keep_ratio: False``) by a matrix that maps the first pixel to the
+    first. The graph does not store the number of classes: class names are required.
     """
 
     name = "nanodet-plus"
@@ -232,7 +232,7 @@ class NanoDetPlus(EdgeMaps):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """One output [1, N, C + 4 * bins] with a row for each cell of four strides."""
+        """Return whether the only output is [1, N, C + 4 * bins] with a row for each cell of four strides."""
         if len(signature.inputs) != 1 or len(signature.outputs) != 1:
             return False
         shape = signature.shape(0)
@@ -247,7 +247,7 @@ class NanoDetPlus(EdgeMaps):
         rest = columns - self._count
         if rest < 8 or rest % 4:
             raise InputError(
-                f"{columns} columns are not {self._count} classes and four distributions of edges",
+                f"{columns} columns do not fit {self._count} classes and four edge distributions",
                 remedy="give the names of its classes in the order of its outputs ({option:classes})",
             )
         return self._count
@@ -258,14 +258,14 @@ class NanoDetPlus(EdgeMaps):
 
 
 def arrangements(signature: Signature) -> list[Maps]:
-    """Return the ways in which outputs can be score maps and edge maps of several strides, the usual ones first."""
+    """Return the possible assignments of outputs to score maps and edge maps, most common first."""
     shapes = [signature.shape(number) for number in range(len(signature.outputs))]
     count = len(shapes)
     if count < 4 or count % 2 or len(signature.inputs) != 1 or any(len(shape) != 3 for shape in shapes):
         return []
     first, second = tuple(range(count // 2)), tuple(range(count // 2, count))
-    even, odd = tuple(range(0, count, 2)), tuple(range(1, count, 2))
-    ways = [Maps(first, second), Maps(even, odd), Maps(second, first), Maps(odd, even)]
+    at_even, at_odd = tuple(range(0, count, 2)), tuple(range(1, count, 2))
+    ways = [Maps(first, second), Maps(at_even, at_odd), Maps(second, first), Maps(at_odd, at_even)]
     return [way for way in ways if _fits(way, shapes)]
 
 
@@ -286,7 +286,7 @@ def _fits(way: Maps, shapes: Sequence[tuple[int | None, ...]]) -> bool:
 
 
 def _likeliest(found: Sequence[Maps], signature: Signature, graph: Graph | None, names: Sequence[str]) -> Maps:
-    """Return the arrangement whose scores have as many columns as there are names, or come from a sigmoid."""
+    """Return the assignment whose scores have one column per class name, or come from a sigmoid."""
     shapes = [signature.shape(number) for number in range(len(signature.outputs))]
     fitting = [way for way in found if shapes[way.scores[0]][2] == len(names)] or list(found)
     likely = [way for way in fitting if score_kind(graph, signature.outputs[way.scores[0]].name) == "probabilities"]
@@ -294,7 +294,7 @@ def _likeliest(found: Sequence[Maps], signature: Signature, graph: Graph | None,
 
 
 def strides_of_maps(cells: Sequence[int | None], size: tuple[int, int]) -> tuple[int, ...]:
-    """Return the stride of each map from its number of cells; raise if no stride makes so many.
+    """Return the stride of each map from its number of cells; raise if no stride fits.
 
     >>> strides_of_maps([2704, 676, 169, 49], (416, 416))
     (8, 16, 32, 64)
@@ -313,13 +313,13 @@ def strides_of_maps(cells: Sequence[int | None], size: tuple[int, int]) -> tuple
 
 STRIDES = (8, 16, 32)
 ANCHORS = 3
-"""Boxes of YOLOv5 for each cell."""
+"""Number of YOLOv5's boxes per cell."""
 
 
 class YoloV3(Family):
-    """The ONNX model zoo's YOLOv3: image and image shape in; boxes, scores and the indices it would keep out.
+    """The ONNX model zoo's YOLOv3: inputs image and image shape; outputs boxes, scores and NMS indices.
 
-    The indices are left aside: boxes and scores are everything before suppression, in pixels of the image.
+    The indices are ignored: boxes and scores are all candidates before suppression, in pixels of the image.
     """
 
     name = "yolov3"
@@ -329,7 +329,7 @@ class YoloV3(Family):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """Two inputs, and outputs [1, N, 4], [1, C, N] and indices of three columns."""
+        """Return whether there are two inputs, and outputs [1, N, 4], [1, C, N] and indices of three columns."""
         if len(signature.inputs) != 2 or len(signature.outputs) < 2:
             return False
         boxes, scores = signature.outputs[0].shape, signature.outputs[1].shape
@@ -355,7 +355,7 @@ class YoloV3(Family):
 
 
 class YoloV5(Exported):
-    """YOLOv5 (and v7 exported alike): [1, N, 5 + C] with centre, size, objectness and class scores.
+    """YOLOv5 (and v7 in the same layout): [1, N, 5 + C] with centre, size, objectness and class scores.
 
     Exports to TensorFlow have channels last, and boxes in 0..1.
     """
@@ -366,7 +366,7 @@ class YoloV5(Exported):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """One output [1, N, 5 + C] with three anchors for each cell."""
+        """Return whether the only output is [1, N, 5 + C] with three anchors for each cell."""
         shape = only_output(signature)
         if shape is None or shape[1] is None or shape[2] is None or shape[1] % ANCHORS:
             return False
@@ -394,7 +394,7 @@ class YoloX(Family):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """One output [1, N, 5 + C] with one row for each cell; exports of Ultralytics are none."""
+        """Return whether the only output is [1, N, 5 + C] with one row per cell, not exported by Ultralytics."""
         shape, size = only_output(signature), signature.image_size()
         if shape is None or size is None or signature.metadata.task is not None:
             return False
@@ -412,13 +412,13 @@ class YoloX(Family):
             centres, sizes = rows[:, :2].astype(np.float64), rows[:, 2:4].astype(np.float64)
         else:
             centres = (rows[:, :2] + cells) * strides[:, None]
-            # A raw size of 20 is already wider than any image; more would overflow.
+            # exp(20) is wider than any image; larger values would overflow
             sizes = np.exp(np.minimum(rows[:, 2:4].astype(np.float64), 20.0)) * strides[:, None]
         boxes = placement.boxes_to_image(corners_of_centres(np.concatenate([centres, sizes], axis=1)))
         return Candidates(boxes, self.columns.select(rows[:, 4:5] * rows[:, 5:]))
 
     def _is_decoded(self, rows: Array, cells: Array, strides: Array) -> bool:
-        """Return whether the graph has decoded its boxes itself: centres lie at their cells, not near 0."""
+        """Return whether the graph decodes its boxes: centres are then near their cells, not near 0."""
         from_cell = np.median(np.abs(rows[:, :2] / strides[:, None] - cells))
         from_zero = np.median(np.abs(rows[:, :2]))
         if not from_cell < from_zero:
@@ -426,10 +426,10 @@ class YoloX(Family):
         if (rows[:, 4] == 1.0).all():
             raise InputError(
                 f"{self.signature.describe()} looks like YOLOv6, whose objectness is always 1, not like YOLOX",
-                remedy="export a family that is known",
+                remedy="export a supported family",
             )
         if (rows[:, 2:4] < 0).any():
             raise InputError(
-                f"the boxes of {self.signature.describe()} have no size", remedy="name another family ({option:family})"
+                f"boxes of {self.signature.describe()} have zero size", remedy="name another family ({option:family})"
             )
         return True

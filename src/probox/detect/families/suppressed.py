@@ -1,4 +1,4 @@
-"""Graphs that suppress candidates themselves and give boxes with one label and one score each."""
+"""Graphs with built-in NMS that output one label and one score per box."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
 
 
 def one_label_each(boxes: Array, labels: Ints, scores: Array, count: int) -> Candidates:
-    """Return candidates whose label has its score, while the other classes share the rest, none more than the label."""
+    """Return candidates whose label has its score; the other classes share the rest, each at most the label's score."""
     given = scores.astype(np.float64)
     share = np.minimum((1.0 - given) / max(count - 1, 1), given)
     probs = np.repeat(share[:, None], count, axis=1)
@@ -36,55 +36,55 @@ def one_label_each(boxes: Array, labels: Ints, scores: Array, count: int) -> Can
 
 
 class Suppressed(Family):
-    """Boxes with one label and one score each: there is no full distribution to be had, nor candidates to cluster."""
+    """Boxes with one label and one score each: no full label distribution, and no candidates to cluster."""
 
     suppresses = True
     labels = "best"
     first_label: ClassVar[int] = 0
-    """What the graph calls the first class; without names, a graph that counts from 1 says COCO's ids."""
+    """Number of the first class in the graph; without names, labels from 1 are COCO's ids."""
 
     def inspect(self) -> None:
-        # COCO's own names say what is known without them: labels that count from 1 are its ids, with gaps.
+        # Labels that count from 1 without given names are COCO's ids, which have gaps.
         self._own = None if self.named is not None and tuple(self.named) == COCO_CLASSES else self.named
         found = self.find(self.signature)
         if found is None:
-            raise InputError(f"the outputs {self.signature.describe()} are not those of {self.name}")
+            raise InputError(f"the outputs {self.signature.describe()} do not fit the family {self.name}")
         self._found = found
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """Return whether the outputs are all there."""
+        """Return whether all outputs of the family exist."""
         return cls.find(signature) is not None
 
     @classmethod
     def find(cls, signature: Signature) -> tuple[int, ...] | None:
-        """Return which outputs hold what, None if this is not the family's graph."""
+        """Return the indices of the family's outputs, None if this is another family's graph."""
         raise NotImplementedError
 
     def count_columns(self) -> int:
         return len(COCO_CLASSES) if self._own is None else len(self._own)
 
     def free_size(self, image: Pixels) -> tuple[int, int]:
-        """Return the input's size, or the image's own where the graph takes any."""
+        """Return the input's size, or the image's size if the input is dynamic."""
         fixed = self.size is not None or None not in self.open_size()
         return self.input_size() if fixed else (image.shape[1], image.shape[0])
 
     def candidates_of(self, boxes: Array, labels: Array, scores: Array) -> Candidates:
-        """Return candidates of boxes of the image; rows without a score are what graphs fill up with."""
-        rows = np.flatnonzero(~(scores.reshape(-1) <= 0))  # NaN stays, to be refused
+        """Return candidates of boxes in the image; padding rows with score 0 are removed."""
+        rows = np.flatnonzero(~(scores.reshape(-1) <= 0))  # NaN is kept, to be refused later
         columns = self._columns_of(labels.reshape(-1)[rows].astype(np.int64))
         known = columns >= 0
         rows, columns = rows[known], columns[known]
         return one_label_each(boxes.reshape(-1, 4)[rows], columns, scores.reshape(-1)[rows], len(self.classes))
 
     def _columns_of(self, labels: Ints) -> Ints:
-        """Return the class of each label, -1 for COCO's ids that stand for nothing."""
+        """Return the class of each label, -1 for unused COCO ids."""
         most = len(self.classes) if self._own is not None or not self.first_label else max(COCO_CATEGORY_IDS)
         wrong = labels[(labels < self.first_label) | (labels >= self.first_label + most)]
         if len(wrong):
             last = self.first_label + most - 1
             raise InputError(
-                f"the graph gives the label {wrong[0]}, but its classes are {self.first_label} to {last}",
+                f"the graph returned the label {wrong[0]}, but its classes are {self.first_label} to {last}",
                 remedy="give the names of its classes in the order of its labels ({option:classes})",
             )
         if self._own is not None or not self.first_label:
@@ -95,10 +95,10 @@ class Suppressed(Family):
 
 
 class TensorFlow(Suppressed):
-    """TensorFlow's object detection API: the number, boxes (y1, x1, y2, x2 from 0 to 1), scores and classes from 1.
+    """TensorFlow's object detection API: count, boxes (y1, x1, y2, x2 from 0 to 1), scores and classes from 1.
 
-    Outputs come in any order; where their names do not tell classes from scores, whole numbers are the classes. RGB
-    from 0 to 255, channels last; the graph resizes images itself unless its input is fixed.
+    Outputs may have any order; if names do not distinguish classes from scores, the integer-valued output is the
+    classes. RGB from 0 to 255, channels last; the graph resizes images itself unless its input is fixed.
     """
 
     name = "tensorflow"
@@ -107,7 +107,7 @@ class TensorFlow(Suppressed):
 
     @classmethod
     def find(cls, signature: Signature) -> tuple[int, ...] | None:
-        """Return which outputs are boxes, and which two are scores and classes, in that order if names tell."""
+        """Return the indices of boxes, and of scores and classes, in that order if names distinguish them."""
         image = signature.inputs[0].shape if len(signature.inputs) == 1 else ()
         if len(image) != 4 or image[3] not in (3, None) or image[1] == 3:
             return None
@@ -145,18 +145,18 @@ class TensorFlow(Suppressed):
 
 
 class MmDeploy(Suppressed):
-    """MMDetection's models exported by mmdeploy (RTMDet and others): dets [1, N, 5] (x1, y1, x2, y2, score), labels.
+    """MMDetection models exported by mmdeploy (RTMDet and others): dets [1, N, 5] (x1, y1, x2, y2, score), labels.
 
-    Boxes are in pixels of the input; images keep their shape, from the upper left corner on grey 114. What pixels
-    were in training follows from the network's first convolution: BGR with ImageNet's mean and deviation for RTMDet,
-    RGB with them for a ResNet, BGR from 0 to 255 for YOLOX.
+    Boxes are in pixels of the input; the aspect ratio is kept, the image is in the upper left corner on grey 114. The
+    pixel format follows from the network's first convolution: BGR with ImageNet's mean and std for RTMDet, RGB with
+    them for a ResNet, BGR from 0 to 255 for YOLOX.
     """
 
     name = "mmdeploy"
 
     @classmethod
     def find(cls, signature: Signature) -> tuple[int, ...] | None:
-        """Return which outputs are boxes with scores, and labels."""
+        """Return the indices of boxes with scores, and of labels."""
         if len(signature.inputs) != 1 or len(signature.inputs[0].shape) != 4:
             return None
         dets = [at for at, tensor in enumerate(signature.outputs) if len(tensor.shape) == 3 and tensor.shape[2] == 5]
@@ -181,17 +181,17 @@ class MmDeploy(Suppressed):
 
 
 class RtDetrTop(Suppressed):
-    """RT-DETR and D-FINE as their authors export them: image and its size in; the best labels, boxes and scores out.
+    """RT-DETR and D-FINE as their authors export them: inputs image and size; outputs top labels, boxes and scores.
 
-    The graph takes the size (width, height) of the photo and gives boxes in its pixels. RGB from 0 to 1, stretched.
-    An export of logits and boxes (family rt-detr or d-fine) has all class scores, and D-FINE's edges.
+    The size input is the (width, height) of the photo, and boxes are in its pixels. RGB from 0 to 1, stretched. Exports
+    of logits and boxes (family rt-detr or d-fine) have all class scores, and D-FINE's edge distributions.
     """
 
     name = "rt-detr-top"
 
     @classmethod
     def find(cls, signature: Signature) -> tuple[int, ...] | None:
-        """Return which outputs are boxes, labels and scores."""
+        """Return the indices of boxes, labels and scores."""
         shapes = [tensor.shape for tensor in signature.inputs]
         if [len(shape) for shape in shapes] != [4, 2] or shapes[1][1] not in (2, None):
             return None
@@ -213,10 +213,10 @@ class RtDetrTop(Suppressed):
 
 
 class Torchvision(Suppressed):
-    """torchvision's detectors, exported: boxes [n, 4] in pixels of the input, labels [n] and scores [n] in any order.
+    """Exports of torchvision: boxes [n, 4] in pixels of the input, labels [n] and scores [n] in any order.
 
-    RGB from 0 to 1: the graph subtracts the mean and resizes itself, which also tells it from the model zoo's Faster
-    R-CNN. An input of fixed size gets the image in its upper left corner. Labels count from 1, as COCO's ids do.
+    RGB from 0 to 1: the graph subtracts the mean and resizes, which distinguishes it from the model zoo's Faster R-CNN.
+    An input of fixed size has the image in its upper left corner. Labels count from 1, as COCO's ids do.
     """
 
     name = "torchvision"
@@ -225,14 +225,14 @@ class Torchvision(Suppressed):
 
     @classmethod
     def find(cls, signature: Signature) -> tuple[int, ...] | None:
-        """Return which outputs are boxes, labels and scores."""
+        """Return the indices of boxes, labels and scores."""
         if len(signature.inputs) != 1 or len(signature.inputs[0].shape) not in (3, 4):
             return None
         return _boxes_labels_scores(signature, 2)
 
     @classmethod
     def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
-        """Boxes, labels and scores of a graph that begins by subtracting the mean."""
+        """Return whether the graph starts by subtracting the mean."""
         return cls.matches(signature) and normalises(signature, graph)
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
@@ -247,7 +247,7 @@ class Torchvision(Suppressed):
 
 
 def _boxes_labels_scores(signature: Signature, rank: int) -> tuple[int, ...] | None:
-    """Return which outputs are boxes, of so many axes, labels and scores, of one fewer; None if not one is each."""
+    """Return the indices of boxes, labels and scores by number of axes; None unless each occurs once."""
     shapes = [tensor.shape for tensor in signature.outputs]
     boxes = [at for at, shape in enumerate(shapes) if len(shape) == rank and shape[-1] == 4]
     flat = [at for at, shape in enumerate(shapes) if len(shape) == rank - 1]
@@ -257,7 +257,7 @@ def _boxes_labels_scores(signature: Signature, rank: int) -> tuple[int, ...] | N
 
 
 def normalises(signature: Signature, graph: Graph | None) -> bool:
-    """Return whether the graph subtracts a mean from the image before anything else."""
+    """Return whether the graph first subtracts a mean from the image."""
     return first_step(graph, signature.inputs[0].name) in ("Sub", "Div")
 
 
@@ -270,10 +270,10 @@ def _whole(values: Array) -> bool:
 
 
 class FasterRCNN(Family):
-    """The ONNX model zoo's Faster R-CNN: image [3, H, W] in; boxes, labels and scores out, after suppression.
+    """The ONNX model zoo's Faster R-CNN: input image [3, H, W]; outputs boxes, labels and scores after NMS.
 
-    The graph gives one label and one score for each box, so there is no full distribution to be had: the label gets
-    its score and the other classes share the rest evenly, none of them more than the label.
+    The graph outputs one label and one score per box, so the full label distribution is unknown: the label has its
+    score, and the other classes share the rest evenly, each at most the label's score.
     """
 
     name = "faster-rcnn"
@@ -287,14 +287,14 @@ class FasterRCNN(Family):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """Outputs boxes [n, 4], labels [n] and scores [n]."""
+        """Return whether the outputs are boxes [n, 4], labels [n] and scores [n]."""
         shapes = [output.shape for output in signature.outputs]
         ranks = [len(shape) for shape in shapes]
         return ranks[:3] == [2, 1, 1] and shapes[0][1] == 4 and len(signature.inputs) == 1
 
     @classmethod
     def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
-        """Such a graph that does not begin by subtracting a mean: torchvision's do."""
+        """Return whether the graph does not start by subtracting a mean, as torchvision's does."""
         return cls.matches(signature) and not normalises(signature, graph)
 
     def count_columns(self) -> int:

@@ -1,4 +1,4 @@
-"""Exports of Ultralytics: YOLOv8 and later, with masks, end to end, and RT-DETR."""
+"""Exports of Ultralytics: YOLOv8 and later, with masks, end-to-end heads, and RT-DETR."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from probox.support.types import Array, Floats, Ints
 from probox.tables.labels import COCO_CLASSES
 
 TASKS = ("detect", "segment")
-"""What exports are for that have boxes with corners."""
+"""Supported tasks of exports: those with axis-aligned boxes."""
 LARGEST_FRACTION = 1.5
-"""Centres that are fractions of the input are not above this; in pixels those of the last cells are."""
+"""Upper limit of centres that are fractions of the input; in pixels, centres of the last cells exceed it."""
 OTHER_TASKS = {
     "pose": "predicts key points",
     "obb": "predicts oriented boxes, which have no axis-aligned corners",
@@ -34,13 +34,13 @@ OTHER_TASKS = {
 
 
 def check_task(signature: Signature) -> None:
-    """Raise if an export says that it is for something else than boxes."""
+    """Raise if an export's metadata names an unsupported task."""
     task = signature.metadata.task
     if task is not None and task not in TASKS:
-        what = OTHER_TASKS.get(task, "is for something else than boxes")
+        what = OTHER_TASKS.get(task, "predicts no boxes")
         raise InputError(
             f"the model {what} (its export says task {task!r}; outputs {signature.describe()})",
-            remedy="use one for the task detect or segment",
+            remedy="use a model for the task detect or segment",
         )
 
 
@@ -52,7 +52,7 @@ def only_output(signature: Signature) -> tuple[int | None, ...] | None:
 
 
 def check_scores(scores: Array, family: str) -> None:
-    """Raise if scores are no probabilities: logits, or the outputs of something else."""
+    """Raise if scores are not probabilities."""
     if scores.size:
         low, high = float(scores.min()), float(scores.max())
         if not (low >= -1e-3 and high <= 1.0 + 1e-3):
@@ -63,7 +63,7 @@ def check_scores(scores: Array, family: str) -> None:
 
 
 class Exported(Family):
-    """An export of Ultralytics, or made alike: RGB in 0..1, letterboxed; every score column is a class."""
+    """An export of Ultralytics or in the same layout: RGB in 0..1, letterboxed; each score column is a class."""
 
     edges: tuple[EdgeSoftmax, ...] = ()
     placing: ClassVar[Mapping[str, Any]] = {"keep_aspect": True, "centred": True, "fill": 114}
@@ -79,15 +79,15 @@ class Exported(Family):
             )
 
     def checked_columns(self, columns: int | None) -> int:
-        """Return how many classes there are; `columns` is what the outputs say.
+        """Return the number of classes; `columns` is the number in the outputs.
 
-        There is no column of a background here, and no class without a name.
+        There is no background column, and every class needs a name.
         """
         if columns is None and self.named is not None:
             return len(self.named)
         if columns is None or columns < 1:
             raise InputError(
-                f"the graph does not say how many classes it scores ({self.signature.describe()})",
+                f"the number of classes is not fixed in the graph ({self.signature.describe()})",
                 remedy="give the names of its classes in the order of its outputs ({option:classes})",
             )
         if self.named is not None:
@@ -100,29 +100,29 @@ class Exported(Family):
         return columns
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
-        """Return the image letterboxed, grey around it."""
+        """Return the image letterboxed on grey."""
         feeds, placement = super().prepare(image)
         if self.signature.channels_last:
             feeds = {name: planes.transpose(0, 2, 3, 1) for name, planes in feeds.items()}
         return feeds, placement
 
     def corners(self, centres: Array) -> Floats:
-        """Return boxes on the input in pixels, of the centres and sizes of a row for each cell.
+        """Return boxes in pixels of the input from centres and sizes, one row per cell.
 
-        Exports to TensorFlow give fractions of the input: no centre of any cell is more than a cell beyond 1 then.
+        Exports to TensorFlow have fractions of the input: then no centre is more than one cell beyond 1.
         """
         fractions = bool(len(centres)) and float(np.abs(centres[:, :2]).max()) <= LARGEST_FRACTION
         return corners_of_centres(centres) * (np.array(self.input_size() * 2) if fractions else 1.0)
 
     def get_tap(self, outputs: Sequence[Array], name: str) -> Array | None:
-        """Return a tensor from inside the graph, None if it was not asked of the graph (with dropout, say)."""
+        """Return a tensor from inside the graph, None if it was not requested (for example with dropout)."""
         names = [output.name for output in self.signature.outputs]
         names += [tap for tap in self.taps() if tap not in names]
         at = names.index(name)
         return outputs[at] if at < len(outputs) else None
 
     def edge_rows(self, outputs: Sequence[Array], boxes: Floats, placement: Placement) -> EdgeRows | None:
-        """Return the corner covariances of boxes on the input from the edge distributions, where there are some."""
+        """Return the corner covariances of boxes on the input from edge distributions, None without any."""
         values = [self.get_tap(outputs, edge.tensor) for edge in self.edges]
         there = [value for value in values if value is not None]
         if not values or len(there) < len(values):
@@ -133,16 +133,16 @@ class Exported(Family):
 
 
 def has_cells(signature: Signature, rows: int | None) -> bool:
-    """Return whether so many rows are the cells of the input at strides that heads are built with."""
+    """Return whether the number of rows is that of the input's cells at usual strides."""
     size = signature.image_size()
     return size is not None and rows is not None and any(count_cells(size, levels) == rows for levels in LEVELS)
 
 
 class YoloV8(Exported):
-    """YOLOv8 (and those exported alike): [1, 4 + C, N], or transposed, with centre, size and class scores.
+    """YOLOv8 (and later versions in the same layout): [1, 4 + C, N], or transposed, with centre, size and class scores.
 
-    Exports to TensorFlow have channels last, and perhaps boxes in 0..1. Where the graph takes the mean of edge
-    distributions (v8, v9, 11), these are read too.
+    Exports to TensorFlow have channels last, and may have boxes in 0..1. Edge distributions inside the graph (v8, v9,
+    11) are read as well.
     """
 
     name = "yolov8"
@@ -159,7 +159,7 @@ class YoloV8(Exported):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """One output [1, 4 + C, N] with a column for each cell, or [1, N, 4 + C] with a row for each."""
+        """Return whether the only output is [1, 4 + C, N] or [1, N, 4 + C] with one candidate per cell."""
         shape = only_output(signature)
         if shape is None:
             return False
@@ -191,7 +191,7 @@ class YoloV8Seg(YoloV8):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """Two outputs, candidates with a column for each cell, and prototypes."""
+        """Return whether the outputs are candidates with a column per cell, and prototypes."""
         if len(signature.inputs) != 1 or len(signature.outputs) != 2 or len(signature.inputs[0].shape) != 4:
             return False
         found, prototypes = signature.shape(0), signature.shape(1)
@@ -214,15 +214,15 @@ class YoloV8Seg(YoloV8):
 
 
 QUERIES = 300
-"""How many rows the usual exports choose."""
+"""Number of rows in usual exports."""
 DECODER = "RTDETRDecoder"
-"""How exports name the head of RT-DETR."""
+"""Name of RT-DETR's head in metadata."""
 
 
 class _Choosing(Exported):
-    """A graph whose rows are detections: box, score and class, perhaps mask coefficients.
+    """A graph whose rows are detections: box, score and class, optionally mask coefficients.
 
-    Where the tensors can be found that it chooses them from, these are read instead: all scores of every candidate.
+    If the tensors before the selection are found, they are read instead: all scores of every candidate.
     """
 
     labels: Labels = "best"
@@ -233,24 +233,24 @@ class _Choosing(Exported):
         output = self.signature.outputs[0].name
         self.chosen: TopKSource | None = None if self.has_all_scores() else find_top_k(self.graph, output)
         if self.chosen is not None or self.has_all_scores():
-            self.labels = "all"  # a row for each class of a box, as the graph itself chooses
+            self.labels = "all"  # one row for each class of a box, as the graph selects
         if self.chosen is not None:
             self.edges = find_edges(self.graph, self.chosen.boxes)
             self.has_edges = bool(self.edges)
 
     def has_all_scores(self) -> bool:
-        """Return whether the rows themselves have the scores of all classes."""
+        """Return whether the rows have the scores of all classes."""
         return False
 
     def count_columns(self) -> int:
-        # A row names one class and says nothing of how many there are.
+        # A row has one class; the number of classes is unknown.
         return len(COCO_CLASSES if self.named is None else self.named)
 
     def taps(self) -> tuple[str, ...]:
         return () if self.chosen is None else (*self.chosen.names, *(edge.tensor for edge in self.edges))
 
     def read(self, outputs: Sequence[Array]) -> tuple[Array, Array, Array | None]:
-        """Return boxes, all scores and mask coefficients: of every candidate, or of the chosen rows."""
+        """Return boxes, all scores and mask coefficients of every candidate, or of the selected rows."""
         rows = outputs[0][0]
         labels = self._labels_of(rows)
         if self.chosen is not None:
@@ -259,14 +259,14 @@ class _Choosing(Exported):
                 self._check_source(rows, labels, boxes, scores)
                 more = None if self.chosen.coefficients is None else self.get_tap(outputs, self.chosen.coefficients)
                 return boxes[0], scores[0], None if more is None else more[0]
-        there = rows[:, 4] > 0  # a graph that suppresses fills up with rows of zeros
+        there = rows[:, 4] > 0  # graphs with built-in NMS pad with rows of zeros
         rows, labels = rows[there], labels[there]
         scores = np.zeros((len(rows), len(self.classes)), np.float32)
         scores[np.arange(len(rows)), labels] = rows[:, 4]
         return rows[:, :4], scores, rows[:, 6:] if rows.shape[1] > 6 else None
 
     def _labels_of(self, rows: Array) -> Ints:
-        """Return the classes of rows; raise if they are none."""
+        """Return the classes of rows; raise if invalid."""
         check_scores(rows[:, 4], self.name)
         labels = np.rint(rows[:, 5])
         if not (np.abs(labels - rows[:, 5]) <= 1e-3).all() or (len(labels) and labels.min() < 0):
@@ -277,13 +277,13 @@ class _Choosing(Exported):
             )
         if len(labels) and labels.max() >= len(self.classes):
             raise InputError(
-                f"the model found class {int(labels.max())}, but only {len(self.classes)} classes have names",
+                f"the model returned class {int(labels.max())}, but only {len(self.classes)} classes have names",
                 remedy="give the names of its classes in the order of its outputs ({option:classes})",
             )
         return labels.astype(np.int64)
 
     def _check_source(self, rows: Array, labels: Ints, boxes: Array, scores: Array) -> None:
-        """Raise if the graph's best row is not among the candidates that it should be chosen from."""
+        """Raise if the graph's best row is not among the candidates it should be selected from."""
         fits = boxes.ndim == 3 and scores.ndim == 3 and boxes.shape[2] == 4 and boxes.shape[1] == scores.shape[1]
         if fits:
             expect_names(self.classes, scores.shape[2])
@@ -294,16 +294,16 @@ class _Choosing(Exported):
             fits = bool((apart <= 1e-3 * max(1.0, float(np.abs(rows[best, :4]).max()))).any())
         if not fits:
             raise InputError(
-                f"can't find the candidates that {self.signature.describe()} are chosen from: "
-                f"{', '.join(self.taps())} are others",
-                remedy="export the model again, without choosing",
+                f"can't find the candidates that {self.signature.describe()} are selected from: "
+                f"{', '.join(self.taps())} differ",
+                remedy="export the model again, without selection of the top rows",
             )
 
 
 class EndToEnd(_Choosing):
-    """End to end (v10, 26) or suppressed by the graph: [1, N, 6] with x1, y1, x2, y2, score, class.
+    """End-to-end head (v10, 26) or NMS in the graph: [1, N, 6] with x1, y1, x2, y2, score, class.
 
-    With prototypes [1, P, h, w] as a second output, rows go on with P mask coefficients.
+    With prototypes [1, P, h, w] as a second output, rows also have P mask coefficients.
     """
 
     name = "end-to-end"
@@ -314,7 +314,7 @@ class EndToEnd(_Choosing):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """Rows of six numbers, or of six and as many as there are prototypes."""
+        """Return whether rows have six numbers, or six and one per prototype."""
         if len(signature.inputs) != 1 or len(signature.inputs[0].shape) != 4 or signature.metadata.head == DECODER:
             return False
         shapes = [signature.shape(output) for output in range(len(signature.outputs))]
@@ -323,12 +323,12 @@ class EndToEnd(_Choosing):
             return prototypes is not None and shapes[0][2] == 6 + prototypes
         if [len(shape) for shape in shapes] != [3] or shapes[0][2] != 6:
             return False
-        # An export without metadata could be a YOLOv5 or YOLOX of one class.
+        # An export without metadata could be a YOLOv5 or YOLOX with one class.
         return signature.metadata.task is not None or shapes[0][1] == QUERIES
 
     @classmethod
     def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
-        """Two classes of RT-DETR make six numbers too."""
+        """Return whether this is not RT-DETR with two classes, whose rows have six numbers, too."""
         return cls.matches(signature) and not _ends_in_scores(signature, graph)
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
@@ -353,7 +353,7 @@ class EndToEnd(_Choosing):
 class UltralyticsRtDetr(_Choosing):
     """RT-DETR of Ultralytics: [1, N, 4 + C] with cx, cy, w, h in 0..1 and all scores, or [1, N, 6] with the best.
 
-    The image is stretched to the input, and there is nothing to suppress.
+    The image is stretched to the input; there is no suppression.
     """
 
     name = "rtdetr-ultralytics"
@@ -361,7 +361,7 @@ class UltralyticsRtDetr(_Choosing):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """One output of 300 rows, or an export with this head in its metadata; without it, all scores."""
+        """Return whether the only output has 300 rows, or metadata name this head; without metadata, all scores."""
         shape = only_output(signature)
         if shape is None:
             return False
@@ -374,7 +374,7 @@ class UltralyticsRtDetr(_Choosing):
 
     @classmethod
     def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
-        """Six numbers are two classes if the graph joins boxes with a sigmoid of scores."""
+        """Return whether rows of six numbers have two class scores: boxes concatenated with a sigmoid."""
         if not cls.matches(signature):
             return False
         unsaid = signature.metadata.head is None and signature.shape(0)[2] == 6 and graph is not None
@@ -406,7 +406,7 @@ class UltralyticsRtDetr(_Choosing):
 
 
 def _ends_in_scores(signature: Signature, graph: Graph | None) -> bool:
-    """Return whether the output is boxes joined with the sigmoid of all scores, nothing chosen."""
+    """Return whether the output is boxes concatenated with the sigmoid of all scores, without selection."""
     node = None if graph is None else graph.maker(signature.outputs[0].name)
     if graph is None or node is None or node.op_type != "Concat":
         return False
