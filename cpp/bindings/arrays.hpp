@@ -1,4 +1,4 @@
-// Arrays that Python hands in: their types, and checks that they fit each other. No number in them is trusted.
+// Types of arrays passed from Python, and consistency checks. Their content is untrusted.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,8 +19,8 @@ namespace probox {
 
 namespace nb = nanobind;
 
-// An array whose address is a multiple of its item size and whose booleans are 0 or 1. Arrays that are not so, such as a
-// field of packed records, are copied when they come in.
+// An array aligned to its item size, with booleans of 0 or 1. Other arrays, such as a field of packed records, are
+// copied.
 template <class Base>
 struct Usable : Base {
   Usable() = default;
@@ -36,12 +36,12 @@ using Column = Array<T, 1>;
 template <class T>
 using Table = Array<T, 2>;
 
-// What is said here is for who calls the kernel wrongly, never for a user: Python checks what users give first.
+// Errors for wrong calls of the kernel, not for users: Python validates user input first.
 inline void require(bool fits, const char* what) {
   if (!fits) throw std::invalid_argument(what);
 }
 
-// Ascending from 0 to `total`, one more than `count`.
+// Checks offsets: `count` + 1 entries, ascending from 0 to `total`.
 inline void require_offsets(const Column<std::int64_t>& offsets, std::size_t count, std::size_t total,
                             const char* what) {
   require(offsets.shape(0) == count + 1 && offsets.data()[0] == 0 &&
@@ -50,19 +50,19 @@ inline void require_offsets(const Column<std::int64_t>& offsets, std::size_t cou
   for (std::size_t i = 0; i < count; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], what);
 }
 
-// Every entry counts in `count` rows.
+// Checks that every entry is a row number below `count`.
 template <class T>
 void require_rows(const Column<T>& rows, std::size_t count, const char* what) {
   for (std::size_t k = 0; k < rows.shape(0); ++k)
     require(rows.data()[k] >= 0 && static_cast<std::size_t>(rows.data()[k]) < count, what);
 }
 
-// Scores are sorted; NaN has no place in an order, and a sort that meets one may leave the array.
+// Scores are sorted. NaN breaks the order, and a sort with it may access memory outside the array.
 inline void require_scores(const Column<double>& scores) {
   for (std::size_t k = 0; k < scores.shape(0); ++k) require(!std::isnan(scores.data()[k]), "expected no score of NaN");
 }
 
-// The product of lengths. Above 2^60 there is no such array, and products of int64 would overflow.
+// The product of lengths. Arrays above 2^60 cannot exist, and products of int64 would overflow.
 template <class... Lengths>
 std::size_t volume(Lengths... lengths) {
   std::size_t product = 1;
@@ -76,7 +76,7 @@ std::size_t volume(Lengths... lengths) {
   return empty ? 0 : product;
 }
 
-// The sides of an image; sums of them stay within int.
+// The size of an image; sums of its sides fit an int.
 template <class T>
 void require_sides(T width, T height) {
   constexpr T most = 1 << 30;

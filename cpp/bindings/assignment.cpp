@@ -1,4 +1,4 @@
-// Which pairs are matches.
+// Assignment of pairs.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ nb::object assign_pairs(Column<std::int64_t> offsets, Column<std::int64_t> detec
   const std::size_t n = detection.shape(0), images = offsets.shape(0) ? offsets.shape(0) - 1 : 0;
   require(object.shape(0) == n && quality.shape(0) == n, "pair columns differ in length");
   for (std::size_t k = 0; k < n; ++k)
-    // Sums of greater ones might not be finite.
+    // Sums of larger values may overflow.
     require(quality.data()[k] >= 0.0 && quality.data()[k] <= 1e100, "qualities must be finite, from 0 to 1e100");
   require_offsets(offsets, images, n, "offsets");
   LargeArray<bool> matched = make_large_array<bool>(n);

@@ -46,7 +46,7 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
                   "expected ascending offsets from 0 to the number of objects");
   for (size_t d = 0; d < n; ++d) require(image.data()[d] < images, "expected rows of images");
   require_scores(score);
-  require(max_detections >= 0, "expected at most so many detections, 0 or more");
+  require(max_detections >= 0, "expected a limit of detections of at least 0");
   volume(n, area_ranges.shape(0));
 
   const probox::boxes::Found found{
@@ -98,7 +98,7 @@ nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Co
                               Column<int32_t> rank, Table<uint16_t> matched, Table<uint16_t> ignored,
                               Table<int64_t> objects, int thresholds, Column<double> recall_points,
                               Column<int64_t> limits, int threads) {
-  // The order may be that of some of the classes: it names the rows that count.
+  // The order may contain the rows of selected classes only.
   const size_t n = score.shape(0), listed = order.shape(0), classes = objects.shape(0), ranges = objects.shape(1);
   require(rank.shape(0) == n && matched.shape(0) == n && ignored.shape(0) == n && matched.shape(1) == ranges &&
               ignored.shape(1) == ranges && offsets.shape(0) == classes + 1,
@@ -139,8 +139,8 @@ void bind_box_measures(nb::module_& m) {
         "iou_thresholds"_a, "area_ranges"_a, "max_detections"_a, "threads"_a,
         "Match detections with objects image by image and class by class, greedily from the highest score down.");
   m.def("score_order", &score_order, "labels"_a, "scores"_a, "classes"_a, "threads"_a,
-        "Return rows by class and descending score, ties in order, and where each class starts.");
+        "Return rows by class and descending score, ties in order, and the start of each class.");
   m.def("precision_at_recall", &precision_at_recall, nb::kw_only(), "order"_a, "offsets"_a, "scores"_a, "ranks"_a,
         "matched"_a, "ignored"_a, "objects"_a, "thresholds"_a, "recall_points"_a, "limits"_a, "threads"_a,
-        "Return the highest precision at each recall or above, the score reached there, and the final recalls.");
+        "Return the highest precision at each recall or above, the score at that recall, and the final recalls.");
 }

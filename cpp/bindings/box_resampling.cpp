@@ -1,4 +1,4 @@
-// Box measures of resampled images: checks shapes, releases the GIL, hands arrays over.
+// Box metrics of resampled images: checks shapes, releases the GIL, returns arrays.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -23,7 +23,7 @@ probox::boxes::Weights weights_of(const Table<int64_t>& weights) {
   const int64_t* first = weights.data();
   const int64_t* last = first + volume(weights.shape(0), weights.shape(1));
   require(std::all_of(first, last, [](int64_t w) { return w >= 0 && w < (1 << 20); }),
-          "expected weights from 0 to 2^20 - 1");  // each copy of an image is counted by itself
+          "expected weights from 0 to 2^20 - 1");  // copies of images are counted one by one
   return {static_cast<int64_t>(weights.shape(0)), static_cast<int64_t>(weights.shape(1)), first};
 }
 
@@ -103,5 +103,5 @@ void bind_box_resampling(nb::module_& m) {
   m.def("resampled_lrp", &resampled_lrp, nb::kw_only(), "order"_a, "offsets"_a, "image_rows"_a, "scores"_a, "right"_a,
         "wrong"_a, "object_offsets"_a, "object_images"_a, "weights"_a, "errors"_a, "score_thresholds"_a, "slack"_a,
         "threads"_a,
-        "Return the least LRP and its components of each replicate and class, images counting by weights.");
+        "Return the lowest LRP and its components of each replicate and class, images counting by weights.");
 }

@@ -1,4 +1,4 @@
-// Which boxes belong together, for `probox.fusion.fuse`.
+// Clustering of boxes and NMS, for `probox.fusion.fuse`.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -81,7 +81,7 @@ void bind_clustering(nb::module_& m) {
         "label_probs"_a = nb::none(), "label_similarity"_a = 0.0,
         "Return the cluster of each box by the basic sequential algorithmic scheme.");
   m.def("suppress", &suppress, "boxes"_a, "groups"_a, "order"_a, "iou"_a,
-        "Return, for each box, the row of the box that stands for it after non-maximum suppression.");
+        "Return, for each box, the row of its survivor after non-maximum suppression.");
   m.def("members_of_survivors", &members_of_survivors, nb::kw_only(), "boxes"_a, "groups"_a, "stands_for"_a,
         "survivors"_a, "iou"_a,
         "Return clusters and rows of the suppressed boxes that overlap each survivor by more than `iou`.");

@@ -1,4 +1,4 @@
-// P(x in S) of one box, and the Gaussian distributions behind it.
+// P(x in S) of one box, and its Gaussian distributions.
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
@@ -33,9 +33,9 @@ nb::object heatmap(const Settings& settings, ArrayOf<double, nb::shape<4>> box, 
 
 void bind_heatmap(nb::module_& m) {
   m.def("heatmap", &heatmap, "settings"_a, nb::kw_only(), "box"_a, "covariances"_a, "width"_a, "height"_a,
-        "Return the H x W probabilities of one box; covariances of size 0: a plain box.");
+        "Return the H x W probabilities of one box; covariances of size 0: a box without covariance.");
   m.def("bivariate_cdf", &bivariate_cdf, "h"_a, "k"_a, "rho"_a, "Return Pr(X <= h, Y <= k) of standard Gaussians.");
   m.def(
       "normal_cdf_table", [](double x) { return NormalTable::get().cdf(x); }, "x"_a,
-      "Return Phi(x) as the fast paths of the kernel compute it.");
+      "Return Phi(x) from the kernel's interpolation table.");
 }

@@ -1,4 +1,4 @@
-// Rows of a table by image.
+// Groups the rows of a table by image.
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
@@ -31,8 +31,8 @@ nb::object offsets_of(Column<std::int64_t> image_rows, std::size_t images) {
 void bind_image_groups(nb::module_& m) {
   m.def(
       "group_by_image", &grouped, "image_ids"_a, "known"_a,
-      "Return each row's image (its place among the ascending `known` ids) and its number in it, both -1 for ids that\n"
-      "are not known; the rows of known images, by image; and whether these are all rows as they stand.");
+      "Return each row's image (index into the ascending `known` ids) and its number in it, both -1 for unknown ids;\n"
+      "the rows of known images, by image; and whether these are all rows in their original order.");
   m.def("image_offsets", &offsets_of, "image_rows"_a, "images"_a,
-        "Return where each image's rows begin in a column of ascending image rows; one more entry than images.");
+        "Return the start of each image's rows in a column of ascending image rows; one more entry than images.");
 }

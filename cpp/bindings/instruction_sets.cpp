@@ -1,4 +1,4 @@
-// Which instruction set the loops over pixels use.
+// Selection of the instruction set of loops over pixels.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -37,7 +37,7 @@ std::string use(const std::string& name) {
 
 void bind_instruction_sets(nb::module_& m) {
   m.def("instruction_sets", &available,
-        "Return the instruction sets that this build and this machine have, best first.");
+        "Return the instruction sets that this build and this machine support, best first.");
   m.def("use_instruction_set", &use, "name"_a,
-        "Let the loops over pixels use this one, and return the one they used. All give the same bits.");
+        "Select the instruction set of loops over pixels, and return the previous one. Results are bit-identical.");
 }

@@ -1,4 +1,4 @@
-// Label probabilities: a matrix of them from columns or from single scores, and one look at it.
+// Label probabilities: a matrix from columns or single scores, and its row statistics.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -84,7 +84,7 @@ void bind_labels(nb::module_& m) {
   m.def("fill_rows_of_floats", &fill_rows<float>, "matrix"_a.noconvert(), nb::kw_only(), "first"_a, "columns"_a, "divisor"_a,
         "threads"_a, "Fill rows, from `first` on, with columns of equal length divided by `divisor`.");
   m.def("spread_scores", &spread_scores, "scores"_a, "labels"_a, "columns"_a, "threads"_a,
-        "Return label probabilities: the label gets the score, and the others share what is left evenly.");
+        "Return label probabilities: the label gets the score, and the others share the remainder evenly.");
   m.def("label_matrix", &label_matrix, nb::kw_only(), "scores"_a, "labels"_a, "columns"_a, "given_rows"_a, "given"_a,
-        "threads"_a, "Return label probabilities: the given ones of the given rows; elsewhere those of spread_scores.");
+        "threads"_a, "Return label probabilities: the given ones for the given rows, else those of spread_scores.");
 }

@@ -1,4 +1,4 @@
-// Masks: geometry or label images in, runs out; and the rows of a PNG.
+// Masks: runs from geometry or label images; and the rows of a PNG.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -31,7 +31,7 @@ nb::tuple run_columns(RunTable&& table) {
                         to_numpy(std::move(table.offsets)), to_numpy(std::move(table.runs), {runs, 3}));
 }
 
-// Lengths of runs that stay within an image.
+// Checks that run lengths fit the image.
 void require_run_lengths(const double* lengths, std::int64_t count, std::int32_t height, std::int32_t width) {
   const double pixels = static_cast<double>(height) * width;
   double total = 0.0;
@@ -42,8 +42,8 @@ void require_run_lengths(const double* lengths, std::int64_t count, std::int32_t
   require(total <= pixels, "expected run lengths within the image");
 }
 
-// Rasterise objects `order` of the geometry columns that read_coco_truth gives, each in an image of its own size. Masks
-// that take more than they may are not finished: fewer objects come back than were asked for.
+// Rasterises objects `order` of the geometry columns of read_coco_truth, each in an image of its own size. Masks above
+// the limits are not finished: the result then has fewer objects.
 nb::tuple rasterise(Column<std::int64_t> order, Column<std::uint8_t> kinds, Column<std::int64_t> piece_offsets,
                     Column<std::int64_t> number_offsets, Column<double> numbers, Table<std::int32_t> box_pixels,
                     Column<std::int32_t> heights, Column<std::int32_t> widths, std::int64_t max_runs,
@@ -55,7 +55,7 @@ nb::tuple rasterise(Column<std::int64_t> order, Column<std::uint8_t> kinds, Colu
           "geometry columns do not fit together");
   require_offsets(piece_offsets, objects, static_cast<std::size_t>(pieces), "offsets of pieces");
   require_offsets(number_offsets, static_cast<std::size_t>(pieces), numbers.shape(0), "offsets of numbers");
-  require_rows(order, objects, "order names an object that is not there");
+  require_rows(order, objects, "order contains an unknown object");
   require(max_runs >= 0 && max_crossings >= 0 && max_object_crossings >= 0, "expected limits of 0 or more");
   RunTable table;
   {
@@ -105,7 +105,7 @@ nb::tuple rasterise(Column<std::int64_t> order, Column<std::uint8_t> kinds, Colu
 
 template <class T>
 nb::object runs_of_labels(Table<T> image, Column<std::int64_t> values, std::int64_t max_runs) {
-  require(max_runs >= 0, "expected at most so many runs, 0 or more");
+  require(max_runs >= 0, "expected a limit of runs of at least 0");
   const std::size_t height = image.size() > 0 ? image.shape(0) : 0;
   require(height < (1u << 31) && image.shape(1) < (1u << 31), "expected a smaller image");
   std::optional<RunTable> table;
@@ -116,8 +116,8 @@ nb::object runs_of_labels(Table<T> image, Column<std::int64_t> values, std::int6
   return table ? nb::object(run_columns(std::move(*table))) : nb::none();
 }
 
-// Undo the filters of some of a PNG's rows; each row is led by the number of its filter. `above` is the row before them,
-// unfiltered: zeros before the first.
+// Undoes the filters of rows of a PNG; each row starts with its filter type. `above` is the unfiltered previous row:
+// zeros before the first.
 nb::object png_unfilter(nb::bytes data, Column<std::uint8_t> above, std::size_t pixel_bytes) {
   const std::size_t row_bytes = above.shape(0);
   const std::size_t height = data.size() / (row_bytes + 1);
@@ -142,7 +142,7 @@ void bind_masks(nb::module_& m) {
   m.def(
       "rasterise", &rasterise, nb::kw_only(), "order"_a, "kinds"_a, "piece_offsets"_a, "number_offsets"_a, "numbers"_a,
       "box_pixels"_a, "heights"_a, "widths"_a, "max_runs"_a, "max_crossings"_a, "max_object_crossings"_a,
-      "Return boxes, pixels, offsets and runs of the masks of these objects; fewer if a mask takes more than it may.");
+      "Return boxes, pixels, offsets and runs of the masks of these objects; fewer if a mask exceeds a limit.");
   const char* label_runs_doc =
       "Return boxes, pixels, offsets and runs of the pixels that have each of these values, or None if there are more "
       "than `max_runs`.";

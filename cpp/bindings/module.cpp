@@ -21,7 +21,7 @@ void bind_verdicts(nb::module_& m);
 void bind_writers(nb::module_& m);
 
 NB_MODULE(_core, m) {
-  m.doc() = "The kernel of probox: arrays in, arrays out.";
+  m.doc() = "The kernel of probox: functions of arrays.";
   bind_settings(m);
   bind_heatmap(m);
   bind_pairs(m);

@@ -1,4 +1,4 @@
-// The qualities of pairs: images, objects and detections in, pairs out.
+// Qualities of pairs: images, objects and detections in, pairs out.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -33,7 +33,7 @@ struct Images {
 
   std::size_t count() const { return widths.shape(0); }
 
-  // Contents are checked before every use, for Python may have changed them since.
+  // Contents are checked before each use, because Python may have changed them.
   void check() const {
     for (std::size_t i = 0; i < count(); ++i) require_sides(widths.data()[i], heights.data()[i]);
   }
@@ -84,7 +84,7 @@ struct Objects {
       const std::int32_t* run = m.runs + 3 * r;
       require(m.y0 <= run[0] && run[0] <= m.y1 && m.x0 <= run[1] && run[1] < run[2] && run[2] <= m.x1 + 1,
               "a run leaves its mask's box");
-      // Runs are searched by row; out of order, the search would lead to rows that are not there.
+      // Runs are found by binary search over rows, which requires sorted runs.
       require(r == 0 || run[-3] <= run[0], "the runs of a mask are not sorted by row");
     }
   }
@@ -94,7 +94,7 @@ struct Objects {
 struct Found {
   Column<std::int64_t> offsets;
   Table<double> boxes;
-  Array<double, 4> covariances;  // first axis 0: no box is a Gaussian one
+  Array<double, 4> covariances;  // first axis 0 if there are no Gaussian boxes
   Column<std::uint8_t> kinds;
   Table<float> label_probs;
   Maps heatmaps;
@@ -205,7 +205,7 @@ nb::object pair_qualities(const Settings& settings, const Images& images, const 
   return to_numpy(std::move(qualities), {objects.count(), found.count(), kQualities});
 }
 
-// Raised with the place of the image as its only argument; what to say about it is Python's.
+// Raised with the image row as its only argument; Python writes the message.
 void bind_too_many_pairs(nb::module_& m) {
   nb::object type = nb::steal(PyErr_NewException("probox._core.TooManyPairsError", PyExc_Exception, nullptr));
   if (!type.is_valid()) throw nb::python_error();
@@ -244,7 +244,7 @@ void bind_pairs(nb::module_& m) {
   m.def("score_images", &score, "settings"_a, "images"_a, "objects"_a, "found"_a, nb::kw_only(), "max_pairs"_a,
         "threads"_a,
         "Return the pairs of positive quality: detection rows, object rows, five qualities each.\n\n"
-        "An image with more than `max_pairs` raises TooManyPairsError, whose argument is its place.");
+        "An image with more than `max_pairs` raises TooManyPairsError, whose argument is its row.");
   m.def("pair_qualities", &pair_qualities, "settings"_a, "images"_a, "objects"_a, "found"_a,
         "Return the five qualities of every pair of one image, objects x detections x 5.");
 }

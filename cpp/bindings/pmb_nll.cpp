@@ -1,4 +1,4 @@
-// PMB-NLL of images, and the ranking of assignments it stands on.
+// PMB-NLL of images, and the ranking of assignments.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -20,7 +20,7 @@ using namespace probox;
 
 namespace {
 
-constexpr std::int64_t kMostAssignments = 10000;  // each keeps a solution of its own
+constexpr std::int64_t kMostAssignments = 10000;  // each stores its own solution
 
 nb::tuple k_best_assignments(Table<double> costs, Column<double> alone, std::int64_t k) {
   const std::size_t rows = costs.shape(0), columns = costs.shape(1), cells = volume(rows, columns);
@@ -63,7 +63,7 @@ nb::object pmb_nll(Column<std::int64_t> offsets, Table<double> boxes, Array<doub
   require_rows(object_labels, classes, "expected labels that count in classes");
   for (std::size_t i = 0; i < images; ++i)
     require(log_floors.data()[i] < HUGE_VAL, "expected no floor of NaN or infinity");
-  require(min_probability > 0.0 && min_probability <= 0.5, "expected a least probability up to 0.5");
+  require(min_probability > 0.0 && min_probability <= 0.5, "expected a minimum probability up to 0.5");
   require(assignments >= 1 && assignments <= kMostAssignments, "expected 1 to 10,000 assignments");
   std::vector<double> numbers(volume(images, pmb::kNumbers));
   {
@@ -91,7 +91,7 @@ void bind(nb::module_& m) {
 
 void bind_pmb_nll(nb::module_& m) {
   m.def("k_best_assignments", &k_best_assignments, "costs"_a, "alone"_a, "k"_a,
-        "Return the columns that rows take in the k assignments of least cost, -1 for none, and their costs.");
+        "Return the columns assigned to rows in the k assignments of lowest cost, -1 for none, and their costs.");
   bind<float>(m);
   bind<double>(m);
 }

@@ -28,7 +28,7 @@ namespace {
 
 using Ids = Column<std::int64_t>;
 
-// Paths and values may hold pieces of the file, cut anywhere: what is no UTF-8 is replaced.
+// Paths and values may contain truncated parts of the file: invalid UTF-8 is replaced.
 nb::object text(const std::string& value) {
   PyObject* decoded = PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace");
   if (decoded == nullptr) throw nb::python_error();
@@ -199,7 +199,7 @@ void bind_readers(nb::module_& m) {
   m.def("read_coco_results", &read_coco_results, "data"_a, nb::kw_only(), "image_ids"_a.none(), "category_ids"_a.none(),
         "lenient"_a, "max_examples"_a, "names"_a = std::vector<std::string>(), "name_image_ids"_a = nb::none(),
         "threads"_a = 1, "least_piece"_a = 1,
-        "Return columns and problems of COCO results; without the truth's ids (sorted), only their form is checked.");
+        "Return columns and problems of COCO results; without ids (sorted), only the structure is checked.");
   m.def("read_rvc1", &read_rvc1, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a, "threads"_a = 1,
         "least_piece"_a = 1, "Return columns and problems of the robotic vision challenge's detections.");
   m.def("read_rvc1_labels", &read_rvc1_labels, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a,

@@ -1,4 +1,4 @@
-// The numbers of a convention, each given by name.
+// The constants of a convention, each given by name.
 #include <nanobind/nanobind.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ using probox::require;
 using probox::Settings;
 
 void bind_settings(nb::module_& m) {
-  nb::class_<Settings>(m, "Settings", "The numbers of a convention that the kernel needs; none has a usual value here.")
+  nb::class_<Settings>(m, "Settings", "The constants of a convention that the kernel needs; none has a default.")
       .def(
           "__init__",
           [](Settings* self, double epsilon, bool region_of_interest, double reach_sigmas, double mahalanobis,
@@ -21,7 +21,7 @@ void bind_settings(nb::module_& m) {
             for (const double number : {epsilon, mahalanobis, min_determinant, min_probability, snap_zero, snap_one,
                                         min_quality, label_weight})
               require(std::isfinite(number), "expected finite settings");
-            require(reach_sigmas >= 0.0 && reach_sigmas <= 1000.0, "expected a reach of 0 to 1000 sigmas");
+            require(reach_sigmas >= 0.0 && reach_sigmas <= 1000.0, "expected a reach of 0 to 1000 standard deviations");
             new (self) Settings{epsilon,         region_of_interest, reach_sigmas,     mahalanobis,
                                 min_determinant, min_probability,    single_precision, snap_zero,
                                 snap_one,        min_quality,        label_weight,     mask_background};

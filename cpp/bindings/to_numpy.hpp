@@ -1,4 +1,4 @@
-// C++ columns as read-only NumPy arrays that own the memory: nothing is copied. All arrays go out this way.
+// C++ columns as read-only NumPy arrays that own the memory, without a copy. All results use this conversion.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -20,7 +20,7 @@ namespace nb = nanobind;
 template <class T, class Allocator>
 nb::object to_numpy(std::vector<T, Allocator>&& values, std::initializer_list<std::size_t> shape) {
   auto owner = std::make_unique<std::vector<T, Allocator>>(std::move(values));
-  if (owner->capacity() == 0) owner->reserve(1);  // an empty array still wants an address
+  if (owner->capacity() == 0) owner->reserve(1);  // an empty array needs an address, too
   const T* data = owner->data();
   nb::capsule deleter(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T, Allocator>*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape, deleter));

@@ -1,4 +1,4 @@
-// What matches make of every detection and object.
+// Outcomes of detections and objects.
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
@@ -28,8 +28,8 @@ nb::tuple judge(Column<bool> matched, Column<std::int64_t> detections, Column<st
   require(detections.shape(0) == n && objects.shape(0) == n && qualities.shape(0) == n,
           "pair columns differ in length");
   require(qualities.shape(1) >= 1, "a pair needs a quality");
-  require_rows(detections, detection_count, "a pair is of rows that are not there");
-  require_rows(objects, object_count, "a pair is of rows that are not there");
+  require_rows(detections, detection_count, "a pair has an unknown row");
+  require_rows(objects, object_count, "a pair has an unknown row");
   volume(detection_count, qualities.shape(1));
   volume(object_count, qualities.shape(1));
   JudgedColumns found(detection_count, qualities.shape(1)), there(object_count, qualities.shape(1));
@@ -44,5 +44,5 @@ void bind_verdicts(nb::module_& m) {
   m.def(
       "judge_matches", &judge, nb::kw_only(), "matched"_a, "detections"_a, "objects"_a, "qualities"_a,
       "detection_count"_a, "ignored_objects"_a, "ignored"_a, "right"_a, "wrong"_a, "missed"_a,
-      "Return verdicts, partners and qualities of all detections, and of all objects; the last four are the verdicts.");
+      "Return outcomes, matches and qualities of all detections, and of all objects; the last four are outcome codes.");
 }

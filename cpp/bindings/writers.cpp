@@ -21,7 +21,7 @@ nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text
 
 void check(bool fits) { require(fits, "columns do not fit together"); }
 
-// Boxes are x, y, width, height; covariances have no rows if there are none.
+// Boxes are x, y, width, height; covariances have 0 rows if there are none.
 nb::bytes format_coco_results(Column<std::int64_t> image_ids, Column<std::int32_t> labels,
                               Column<std::int64_t> category_ids, Table<double> boxes, Column<double> scores,
                               Table<float> label_probs, Table<double> covariances,
@@ -64,7 +64,7 @@ nb::bytes format_coco_results(Column<std::int64_t> image_ids, Column<std::int32_
   return to_bytes(out.result());
 }
 
-// Detections of image k are rows offsets[k]..offsets[k + 1]. `mask_names` are JSON strings already.
+// Detections of image k are rows offsets[k]..offsets[k + 1]. `mask_names` are JSON strings.
 nb::bytes format_rvc1(Column<std::int64_t> offsets, Table<double> boxes, Table<float> label_probs,
                       Table<double> covariances, Column<std::uint8_t> has_covariances,
                       const std::vector<std::string>& mask_names, Column<std::int32_t> mask_files,

@@ -1,4 +1,4 @@
-// Who is matched with whom, given a table of the quality of every pair.
+// Optimal assignment of a dense table of qualities.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ inline std::vector<int> assign_optimally(const std::vector<double>& quality, int
           shortest[c] = reduced;
           path[c] = row;
         }
-        // A free column ends the search, so it is preferred among equals.
+        // A free column ends the search, so it wins ties.
         if (shortest[c] < lowest || (shortest[c] == lowest && row_of_column[c] < 0)) {
           lowest = shortest[c];
           best = i;

@@ -1,6 +1,6 @@
-// COCO's greedy matching of plain boxes.
+// COCO's greedy matching of boxes.
 //
-// Work is spread over images; each writes to places of its own, so the result is the same to the bit for any number of
+// Images are distributed over threads; each writes to its own memory, so results are bit-identical for any number of
 // threads.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace probox::boxes {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr int kMaxThresholds = 16;  // one bit each in a uint16
 
-// Boxes as COCO measures them: top-left corner (the first two of four columns), width and height.
+// Boxes as in the COCO API: top-left corner (the first two of four columns), width and height.
 struct Boxes {
   const double* corners;
   const double* extents;
@@ -29,7 +29,7 @@ struct Boxes {
 };
 
 // Intersection over union, or over the detection alone for a crowd. The order of operations is that
-// of the COCO API, so the value is too, to the last bit.
+// of the COCO API, so values are bit-identical to it.
 inline double overlap(const Boxes& found, int64_t d, const Boxes& truth, int64_t g, bool crowd) {
   const double width = std::min(found.w(d) + found.x(d), truth.w(g) + truth.x(g)) - std::max(found.x(d), truth.x(g));
   if (width <= 0) return 0;
@@ -42,8 +42,8 @@ inline double overlap(const Boxes& found, int64_t d, const Boxes& truth, int64_t
 
 struct Found {
   int64_t count;
-  const int64_t* image;  // row of the truth's images, -1: not one of them
-  const int32_t* label;  // the truth's class, -1: not one of them
+  const int64_t* image;  // row of the ground truth's images, -1: unknown
+  const int32_t* label;  // class of the ground truth, -1: unknown
   Boxes boxes;
   const double* score;
 };
@@ -65,7 +65,7 @@ struct Rules {
   int64_t max_detections;  // per image and class
 };
 
-// One row per detection that takes part, by image, class, descending score.
+// One row per participating detection, by image, class, descending score.
 struct Matches {
   std::vector<int32_t> image, label, rank, number, object;
   std::vector<double> score, iou;          // iou: rows x ranges, at the first threshold
@@ -76,9 +76,9 @@ struct Matches {
         matched(rows * ranges, 0), ignored(rows * ranges, 0) {}
 };
 
-// The detections of each image in the order they are matched: by class, then descending score, ties
-// in the order of the table. `begin` has one more entry than images, `kept[i]` counts those that
-// take part.
+// The detections of each image in matching order: by class, then descending score, ties in the order
+// of the table. `begin` has one more entry than images, `kept[i]` is the number of participating
+// detections.
 struct MatchingOrder {
   std::vector<int64_t> row, begin, kept_begin;
   std::vector<int32_t> number;  // of each row of the table within its image
@@ -105,7 +105,7 @@ inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t 
     int64_t* first = order.row.data() + order.begin[image];
     int64_t* last = order.row.data() + order.begin[image + 1];
     std::sort(first, last, [&](int64_t a, int64_t b) {
-      // Unknown classes (-1) become the largest number: they come last and are passed over.
+      // Unknown classes (-1) become the largest number: they come last and are skipped.
       const uint32_t class_a = static_cast<uint32_t>(found.label[a]), class_b = static_cast<uint32_t>(found.label[b]);
       if (class_a != class_b) return class_a < class_b;
       if (found.score[a] != found.score[b]) return found.score[a] > found.score[b];
@@ -125,7 +125,7 @@ inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t 
 }
 
 // Matches the detections of one class in one image, `rows` in descending score, with its objects.
-// Keeps its buffers from one group to the next.
+// Reuses its buffers between groups.
 class GroupMatcher {
  public:
   GroupMatcher(const Found& found, const Truth& truth, const Rules& rules, CheckInterrupt check_interrupt)
@@ -165,7 +165,7 @@ class GroupMatcher {
   uint16_t all_thresholds() const { return static_cast<uint16_t>((1u << rules_.thresholds) - 1); }
   double least(int t) const { return std::min(rules_.iou[t], 1 - 1e-10); }
 
-  // Few pairs overlap enough for any threshold; all the rest of the work is about those.
+  // Few pairs overlap enough for any threshold; the following steps use these only.
   void list_candidates(const int64_t* rows, int64_t count, const std::vector<int64_t>& objects) {
     candidates_.clear();
     begin_.assign(1, 0);
@@ -179,8 +179,8 @@ class GroupMatcher {
     }
   }
 
-  // Sets the bits of one detection; returns its match at the first threshold, if any. Among free
-  // objects that count it takes the best, the later of equals; only without one, an ignored object.
+  // Sets the bits of one detection; returns its match at the first threshold, if any. The best free
+  // object that counts wins, ties go to the later one; ignored objects are used only without one.
   const Candidate* match_one(int64_t i, const std::vector<int64_t>& objects, uint16_t& matched, uint16_t& ignored) {
     const Candidate* at_first_threshold = nullptr;
     for (int t = 0; t < rules_.thresholds; ++t) {

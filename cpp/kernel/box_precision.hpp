@@ -1,6 +1,6 @@
-// Precision at given recalls from the outcome of COCO's matching.
+// Precision at given recalls from the outcomes of COCO's matching.
 //
-// Work is spread over classes; each writes to places of its own, so the result is the same to the bit for any number of
+// Classes are distributed over threads; each writes to its own memory, so results are bit-identical for any number of
 // threads.
 #pragma once
 
@@ -36,13 +36,13 @@ inline void score_order(int64_t rows, const int32_t* label, const double* score,
 }
 
 struct Outcomes {
-  const int64_t* order;    // rows as `score_order` gives them
+  const int64_t* order;  // rows in the order of `score_order`
   const int64_t* offsets;  // classes + 1
   const double* score;
   const int32_t* rank;
   const uint16_t* matched;  // rows x ranges
   const uint16_t* ignored;
-  const int64_t* objects;  // classes x ranges: how many count
+  const int64_t* objects;  // classes x ranges: number of objects that count
   int64_t classes;
   int ranges, thresholds;
 };
@@ -57,7 +57,7 @@ struct Points {
 // For each threshold t, class c and range a: the highest precision at a recall of at least r, the
 // score of the detection that reaches r, and the final recall with fewer detections per image.
 //   precision, score_at: thresholds x recalls x classes x ranges; recall: thresholds x classes x ranges x limits.
-// NaN where no object counts; a recall that is never reached has precision 0 and no score.
+// NaN where no object counts; a recall that is not reached has precision 0 and no score.
 inline void precision_at_recall(const Outcomes& in, const Points& points, int threads, double* precision,
                                 double* score_at, double* recall) {
   const uint16_t all = static_cast<uint16_t>((1u << in.thresholds) - 1);
@@ -91,13 +91,13 @@ inline void precision_at_recall(const Outcomes& in, const Points& points, int th
       for (int m = 0; m < points.limits; ++m)
         recall[((t * in.classes + c) * in.ranges + a) * points.limits + m] =
             objects > 0 ? static_cast<double>(right_within[t * points.limits + m]) / objects : kNaN;
-      size_t k = 0;  // true positives passed so far
+      size_t k = 0;  // number of true positives passed
       for (int r = 0; r < points.recalls; ++r) {
         const int64_t cell = ((static_cast<int64_t>(t) * points.recalls + r) * in.classes + c) * in.ranges + a;
         if (in.objects[task] == 0) {
           precision[cell] = score_at[cell] = kNaN;
         } else if (points.recall[r] <= 0) {
-          // Recall 0 is reached by the very first detection, right or wrong.
+          // Recall 0 is reached by the first detection, whether TP or FP.
           precision[cell] = best.empty() ? 0 : best[0];
           score_at[cell] = begin < end ? in.score[in.order[begin]] : kNaN;
         } else {

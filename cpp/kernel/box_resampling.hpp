@@ -1,10 +1,9 @@
-// Average precision and LRP of resampled images: of each image as often as a replicate says.
+// Average precision and LRP of resampled images, each weighted by its count in a replicate.
 //
-// Matches are made image by image, so a replicate changes only how often each detection and object counts. Copies of an
-// image are images of their own that stand side by side: of detections with equal scores, all those of the first copy go
-// before all those of the second. What is counted, and in which order it is summed, is thus what evaluating the copies
-// would count and sum. Work is spread over replicates; each writes to places of its own, so the result is the same to the
-// bit for any number of threads.
+// Images are matched separately, so a replicate changes only how often each detection and object counts. Copies of an
+// image are adjacent separate images: among detections with equal scores, those of the first copy precede those of the
+// second. Counts and the order of sums therefore equal those of evaluating the copies. Replicates are distributed over
+// threads; each writes to its own memory, so results are bit-identical for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -17,17 +16,17 @@
 
 namespace probox::boxes {
 
-// How often each image counts: replicates x images.
+// Number of times each image counts: replicates x images.
 struct Weights {
   int64_t replicates, images;
   const int64_t* count;
   const int64_t* of(int64_t replicate) const { return count + replicate * images; }
 };
 
-// What became of the detections of each class, from the highest score down, and in which images its objects are.
+// Outcomes of the detections of each class by descending score, and the images of its objects.
 struct ByClass {
   int64_t classes;
-  const int64_t* order;    // rows as `score_order` gives them
+  const int64_t* order;  // rows in the order of `score_order`
   const int64_t* offsets;  // classes + 1
   const int32_t* image;
   const double* score;
@@ -43,12 +42,12 @@ struct ByClass {
   }
 };
 
-// The rows of `ByClass` in their order, side by side in memory: every replicate passes over all of them.
+// The rows of `ByClass` in order, contiguous in memory, because every replicate reads all of them.
 class Passes {
  public:
   struct Row {
     int32_t image;
-    uint32_t run;  // as many rows from here on are of one class, image and score: they are copied together
+    uint32_t run;  // number of rows from here of one class, image and score, which are copied together
     uint16_t right, wrong;
   };
 
@@ -63,13 +62,13 @@ class Passes {
       }
   }
 
-  // Calls visit(row, i, times) for places begin..end-1 of the order, so that times adds up to how often its image counts.
+  // Calls visit(row, i, times) for positions begin..end-1 of the order; `times` add up to the count of the image.
   template <class Visit>
   void over(int64_t begin, int64_t end, const int64_t* weight, Visit&& visit) const {
     for (int64_t i = begin; i < end;) {
       const int64_t copies = weight[rows_[i].image];
       const int64_t after = i + rows_[i].run;
-      if (after == i + 1) {  // nearly always: its copies follow each other
+      if (after == i + 1) {  // the common case: its copies are adjacent
         visit(rows_[i], i, copies);
       } else {
         for (int64_t copy = 0; copy < copies; ++copy)
@@ -96,7 +95,7 @@ class PrecisionCurves {
   }
 
   void add(uint16_t right, uint16_t wrong, int64_t times) {
-    if (wrong == all_) {  // most are
+    if (wrong == all_) {  // the common case
       wrong_everywhere_ += times;
       return;
     }
@@ -119,7 +118,7 @@ class PrecisionCurves {
     size_t k = 0;
     for (int r = 0; r < recalls; ++r) {
       while (k < best.size() && static_cast<double>(k + 1) / objects < recall[r]) ++k;
-      if (k == best.size()) break;  // never reached: precision 0
+      if (k == best.size()) break;  // not reached: precision 0
       sum += best[k];
     }
     return sum / recalls;
@@ -156,22 +155,22 @@ inline void resampled_precision(const ByClass& in, const Weights& weights, int t
   });
 }
 
-// At the first IoU threshold.
+// Score thresholds of LRP at the first IoU threshold.
 struct LrpGrid {
   int scores;
   const double* score;  // ascending: detections with score >= s are kept
-  const double* error;  // of each row: 1 - IoU of a right one
+  const double* error;  // of each row: 1 - IoU of a TP
   double slack;         // 1 - the IoU threshold
 };
 
-// LRP at the score threshold where it is least (the lowest of equal ones), the mean error of true positives there,
-// 1 - precision and 1 - recall: replicates x classes x 4, NaN where no object counts or it would divide by zero.
+// LRP at the score threshold of its minimum (the lowest of several), the mean error of true positives there,
+// 1 - precision and 1 - recall: replicates x classes x 4, NaN where undefined.
 inline void resampled_lrp(const ByClass& in, const Weights& weights, const LrpGrid& grid, int threads, Stop& stop,
                           double* optimum) {
   const Passes passes(in);
   std::vector<double> error(in.offsets[in.classes]);
   for (size_t i = 0; i < error.size(); ++i) error[i] = grid.error[in.order[i]];
-  std::vector<int64_t> kept(in.classes * grid.scores);  // up to which place of the order each threshold keeps
+  std::vector<int64_t> kept(in.classes * grid.scores);  // the number of positions that each threshold keeps
   for (int64_t c = 0; c < in.classes; ++c)
     for (int s = 0; s < grid.scores; ++s)
       kept[c * grid.scores + s] = std::partition_point(in.order + in.offsets[c], in.order + in.offsets[c + 1],
@@ -193,7 +192,7 @@ inline void resampled_lrp(const ByClass& in, const Weights& weights, const LrpGr
           fp += static_cast<int64_t>(row.wrong & 1u) * times;
           if (!(row.right & 1u)) return;
           tp += times;
-          for (int64_t copy = 0; copy < times; ++copy) misplaced += error[i];  // a product would have other last bits
+          for (int64_t copy = 0; copy < times; ++copy) misplaced += error[i];  // a product would round differently
         });
         at = end;
         const double found = static_cast<double>(tp), wrong = static_cast<double>(fp);

@@ -1,5 +1,5 @@
-// Which boxes belong together: sequential clustering and non-maximum suppression.
-// `probox/fusion/fusion_definition.py` is the same in plain Python; both must give the same rows.
+// Sequential clustering and non-maximum suppression of boxes.
+// `probox/fusion/fusion_definition.py` is the reference in plain Python; both must return the same rows.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline double box_iou(const Box& a, const Box& b) {
   return intersection / (area(a) + area(b) - intersection);
 }
 
-// Sum over classes of the smaller of two distributions, each scaled to add up to 1.
+// Sum over classes of the smaller of two distributions, each normalised to sum 1.
 inline double label_overlap(const double* p, double total_p, const double* q, double total_q, std::size_t classes) {
   if (!(total_p > 0.0 && total_q > 0.0)) return 0.0;
   double overlap = 0.0;
@@ -42,14 +42,14 @@ struct SequentialClusters {
 };
 
 // BSAS: each box joins the cluster of its label whose mean box it overlaps most, or starts one. `labels` and
-// `label_probs` may be null: then they do not matter.
+// `label_probs` may be null: then they are not compared.
 inline std::vector<std::int64_t> cluster_sequentially(const Box* boxes, std::size_t count, double iou,
                                                       const std::int64_t* labels, const double* label_probs,
                                                       std::size_t classes, double label_similarity,
                                                       const CheckInterrupt& check_interrupt) {
   std::vector<std::int64_t> cluster_of(count);
   SequentialClusters clusters;
-  // Clusters by label: with many classes a box meets few of them.
+  // Clusters by label: with many classes, a box is compared with few of them.
   std::unordered_map<std::int64_t, std::vector<std::size_t>> by_label;
   for (std::size_t row = 0; row < count; ++row) {
     check_interrupt();
@@ -92,7 +92,7 @@ inline std::vector<std::int64_t> cluster_sequentially(const Box* boxes, std::siz
   return cluster_of;
 }
 
-// Non-maximum suppression: the row that stands for each box, itself if it survives.
+// Non-maximum suppression: the row that suppresses each box, itself if it survives.
 inline std::vector<std::int64_t> suppress(const Box* boxes, const std::int64_t* groups, const std::int64_t* order,
                                           std::size_t count, double iou, const CheckInterrupt& check_interrupt) {
   std::vector<std::int64_t> stands_for(count);

@@ -1,4 +1,4 @@
-// The map of one Gaussian corner: how likely it lies in the image, left of and above each pixel's far corner.
+// Map of one Gaussian corner: the probability that it is in the image, left of and above each pixel's far corner.
 #pragma once
 
 #include <algorithm>
@@ -21,19 +21,19 @@ inline double standardised(double point, double mean, double sigma) {
   return point >= mean ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
 }
 
-// The map in its region, with one more row and column for everything beyond: the last row and column again,
-// and 1 where both are passed.
+// The map in its region, with one more row and column for all pixels beyond: the last row and column repeated,
+// and 1 beyond both.
 //
-// For the bottom-right corner everything is computed in the image turned by half a turn and stored turned back, so
-// that rows and columns run with the image's: then the extra column is the first one and the extra row too.
+// The bottom-right corner is computed in the image rotated by 180 degrees and stored rotated back, so that rows and
+// columns have the image's order: then the extra column and the extra row are the first ones.
 //
-// With correlation all rows are computed and stored. Without it a row is one vector times a number: rows are made when
-// they are asked for, and not kept, unless they are wanted in a place of their own.
+// With correlation all rows are computed and stored. Without it a row is a vector times a number: rows are computed on
+// request and not kept, unless they are requested in memory of the caller.
 template <class T>
 class CornerMap {
  public:
-  // Computes what rows need. `g` is given in the turned image if `turned`. With a `place`, all rows but the one beyond are
-  // stored there, `stride` apart, with the column beyond.
+  // Computes the data for rows. `g` is given in the rotated image if `turned`. With a `place`, all rows but the one
+  // beyond are stored there, `stride` apart, with the column beyond.
   void prepare(const Gaussian& g, const Region& region, bool turned, int width, int height, const Settings& s,
                CornerScratch<T>& scratch, T* place = nullptr, std::size_t stride = 0) {
     g_ = g;
@@ -67,9 +67,9 @@ class CornerMap {
       fill_exactly(rho, !s.region_of_interest, scratch);
   }
 
-  const Region& region() const { return region_; }  // in the image, after turning back
+  const Region& region() const { return region_; }  // in the image, after rotating back
 
-  // The row of values for image row y, which must not lie on the map's zero side. It is good until the next call.
+  // The row of values for image row y, which must not be on the map's zero side. It is valid until the next call.
   const T* row(int y) {
     const int index = turned_ ? region_.y1 - y : y - region_.y0;
     if (index >= rows_) return beyond();
@@ -78,17 +78,17 @@ class CornerMap {
     return first_;
   }
 
-  // The row for all image rows that the corner has passed.
+  // The row for all image rows beyond the corner.
   const T* beyond() const { return beyond_.data(); }
 
  private:
   double h_at(int x) const { return standardised((x + 1) - kEdge, g_.x, sx_); }
   double k_at(int y) const { return standardised((y + 1) - kEdge, g_.y, sy_); }
 
-  // Where row `index` of the turned map is stored.
+  // Storage of row `index` of the rotated map.
   T* place(int index) { return first_ + static_cast<std::size_t>(turned_ ? rows_ - 1 - index : index) * stride_; }
 
-  // A row goes in with its values times a factor and the mass left of the image.
+  // Stores a row: values times a factor, minus the mass left of the image.
   void store(const double* value, double factor, double left, T* out) const {
     map_loops<T>().finish_row(value, factor, static_cast<T>(left), above_, origin_, columns_, cut_, turned_,
                               turned_ ? out + 1 : out);
@@ -102,8 +102,8 @@ class CornerMap {
       row[columns_] = row[columns_ - 1];
   }
 
-  // The row beyond all others repeats the last one, but for the pixels beyond all columns, too, which the corner has
-  // passed for sure, unless it lies outside the image.
+  // The row beyond all others repeats the last one. The pixels beyond all columns are 1, because they are beyond the
+  // corner on both axes, unless the corner is outside the image.
   void store_beyond(const T* last_row, double left) {
     T* out = beyond_.data();
     if (out != last_row) std::copy(last_row, last_row + columns_ + 1, out);
@@ -113,7 +113,7 @@ class CornerMap {
     out[turned_ ? 0 : columns_] = corner < cut_ ? T(0) : corner;
   }
 
-  // What lies above the image: a row of values times a factor, and what of it lies left of the image, too.
+  // The mass above the image: a row of values times a factor, and its part left of the image.
   void set_above(const double* value, double factor, double corner) {
     make_room(above_row_, static_cast<std::size_t>(columns_) + kPadding);
     for (int i = 0; i < columns_; ++i) above_row_[i] = static_cast<T>(value[i] * factor);
@@ -144,20 +144,20 @@ class CornerMap {
     store_beyond(last, store_outer(rows_ - 1, last));
   }
 
-  // Makes a row as a vector times a number; returns the mass left of the image.
+  // Computes a row as a vector times a number; returns the mass left of the image.
   double store_outer(int index, T* out) const {
     const double down = down_[index], left = at_left_ ? across_[columns_] * down : 0.0;
     store(across_.data(), down, left, out);
     return left;
   }
 
-  // Row or column -1 of the lattice, where it is wanted, is the image's edge.
+  // Row or column -1 of the lattice, if needed, is the image's edge.
   void fill_lattice(double rho, CornerScratch<T>& scratch) {
     const int extra_x = at_left_ ? 1 : 0, extra_y = at_top_ ? 1 : 0;
     const double h = h_at(in_turned_.x0 - extra_x), k = k_at(in_turned_.y0 - extra_y);
     const int wide = columns_ + extra_x, high = rows_ + extra_y;
-    // Steps along the shorter side are fewer, but have to be turned about the diagonal. Where mass is taken away on both
-    // sides it would be so in another order, and be rounded otherwise.
+    // Fewer steps along the shorter side are faster, but need a transposition. If mass is removed on both sides, the
+    // order of operations, and so the rounding, would change.
     if (high > 2 * wide && !(at_left_ && at_top_)) {
       LatticeRows lattice(scratch.table, scratch.value, k, 1.0 / sy_, high, h, 1.0 / sx_, wide, rho);
       fill_upright(lattice, scratch);
@@ -195,14 +195,14 @@ class CornerMap {
       map_loops<T>().finish_row(column + (at_top_ ? 1 : 0), 1.0, above_row_[i],
                                 at_left_ ? scratch.left.data() : nullptr, T(0), rows_, cut_, turned_, out);
     }
-    // Turned or not, the first row of the map in memory is the first value of each column.
+    // In both orientations the first row of the map in memory is the first value of each column.
     map_loops<T>().transpose(upright, columns_, rows_, turned_ ? first_ + 1 : first_, stride_);
     for (int j = 0; j < rows_; ++j) repeat_last_column(place(j));
     if (at_top_) above_ = above_row_.data();
     store_beyond(place(rows_ - 1), at_left_ ? static_cast<double>(scratch.left[length - 1]) : 0.0);
   }
 
-  // Every pixel by an integral of its own.
+  // Computes every pixel with a separate integral.
   void fill_exactly(double rho, bool exact, CornerScratch<T>& scratch) {
     auto& across = scratch.across;
     auto& marginal = scratch.marginal;
@@ -212,7 +212,7 @@ class CornerMap {
     make_room(value, static_cast<std::size_t>(columns_) + 1 + kPadding);
     const NormalTable& table = NormalTable::get();
     const auto phi = [&](double x) { return exact ? normal_cdf(x) : table.cdf(x); };
-    // The image's left edge comes last.
+    // The image's left edge is the last entry.
     for (int i = 0; i <= columns_; ++i) {
       across[i] = h_at(i < columns_ ? in_turned_.x0 + i : -1);
       marginal[i] = phi(across[i]);

@@ -1,4 +1,4 @@
-// Where a Gaussian corner is unsure: the pixels in which its distribution is computed.
+// Region of interest of a Gaussian corner: the pixels in which its distribution is computed.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace probox {
 
-// A Gaussian in the plane. Rounding may have left a variance, or the determinant, a little below 0.
+// A Gaussian in the plane. A variance, or the determinant, may be slightly negative due to rounding.
 struct Gaussian {
   double x, y, xx, xy, yy;
 
@@ -24,15 +24,15 @@ struct Region {
   bool empty() const { return x1 < x0 || y1 < y0; }
 };
 
-constexpr double kEdge = 1e-14;  // a pixel's far corner is read this much before it, which decides ties
+constexpr double kEdge = 1e-14;  // a pixel's far corner is evaluated this much before it, which decides ties
 
 inline int truncate(double value, int size) {
   return static_cast<int>(std::clamp(value, -2.0, static_cast<double>(size) + 1.0));
 }
 
-// Where lattice values low..high, one axis fixed at `fixed`, come nearest to the mean: the smallest squared
-// Mahalanobis distance of that line. `a`, `b`, `c` are the inverse covariance's entries for (fixed, fixed),
-// (fixed, free), (free, free). Without curvature upwards the line's ends are the nearest.
+// The smallest squared Mahalanobis distance to the mean of lattice points low..high on a line with one axis fixed at
+// `fixed`. `a`, `b`, `c` are the inverse covariance's entries for (fixed, fixed), (fixed, free), (free, free). Without
+// positive curvature the minimum is at an end of the line.
 inline double nearest_on_line(double fixed, double mean_free, int low, int high, double a, double b, double c) {
   const auto squared = [&](double free) {
     const double d = free - mean_free;
@@ -44,8 +44,8 @@ inline double nearest_on_line(double fixed, double mean_free, int low, int high,
   return std::min(squared(below), squared(std::min(below + 1.0, static_cast<double>(high))));
 }
 
-// How many standard deviations below its mean a Gaussian has less mass than the least probability that counts. Nearer
-// the map may hold something; farther away it surely holds 0. The margin is for rounding.
+// Number of standard deviations below the mean beyond which a Gaussian has less mass than the minimum probability.
+// Nearer values may be above it; farther ones are 0. The margin is for rounding.
 inline double least_deviation(double min_probability) {
   const double mass = min_probability - 1e-6;
   if (!(mass > 0.0)) return -std::numeric_limits<double>::infinity();
@@ -55,8 +55,8 @@ inline double least_deviation(double min_probability) {
   return low;
 }
 
-// The region without its first columns and rows, as far as they hold nothing but 0: less mass than counts lies left of
-// them, or above. Where the region begins at the image's edge it is left alone, since the edge takes mass away.
+// The region without its first columns and rows of zeros, left of or above which there is less mass than the minimum
+// probability. A region that starts at the image's edge is unchanged, because mass is removed at the edge.
 inline Region without_zeros(Region r, const Gaussian& g, double deviation) {
   const auto later = [&](int first, int last, double mean, double sigma) {
     if (first == 0 || !(sigma > 0.0)) return first;
@@ -73,7 +73,8 @@ inline Region region_of_interest(const Gaussian& g, int width, int height, const
   const double reach = s.reach_sigmas;
   const double sx = g.sigma_x(), sy = g.sigma_y();
   Region r;
-  // Far from 0 kEdge is rounded away: then a corner without variance on a pixel's border counts for the pixel before.
+  // Far from 0 kEdge is below the rounding error: then a corner without variance on a pixel's border belongs to the
+  // pixel before.
   const auto begin = [&](double low) { return s.region_of_interest || low - kEdge < low ? low : std::ceil(low) - 1.0; };
   r.x0 = truncate(std::max(begin(g.x - reach * sx), 0.0), width);
   r.y0 = truncate(std::max(begin(g.y - reach * sy), 0.0), height);
@@ -82,7 +83,7 @@ inline Region region_of_interest(const Gaussian& g, int width, int height, const
   const double determinant = g.xx * g.yy - g.xy * g.xy;
   if (r.empty() || !s.region_of_interest || !(std::abs(determinant) >= s.min_determinant)) return r;
 
-  // A pixel above or left of the mean counts by its near corner, which is the next lattice point.
+  // A pixel above or left of the mean is tested by its near corner, which is the next lattice point.
   const double a = g.yy / determinant, b = -g.xy / determinant, c = g.xx / determinant;
   const double limit = s.mahalanobis * s.mahalanobis;
   const int column = std::clamp(truncate(g.x - r.x0, width), 0, r.x1 - r.x0);
@@ -98,7 +99,7 @@ inline Region region_of_interest(const Gaussian& g, int width, int height, const
   };
   int first_column = 0, last_column = r.x1 - r.x0, first_row = 0, last_row = r.y1 - r.y0;
   if (determinant > 0.0 && sx > 0.0 && sy > 0.0) {
-    // A line is at least as far away as its distance in standard deviations, so those beyond the limit need no look.
+    // The distance of a line in standard deviations is a lower bound, so lines beyond the limit are skipped.
     const double reach_x = s.mahalanobis * sx * (1 + 1e-9) + 1e-6, reach_y = s.mahalanobis * sy * (1 + 1e-9) + 1e-6;
     first_column = std::clamp(truncate(g.x - reach_x - r.x0 - 1.0, width), 0, column);
     last_column = std::clamp(truncate(g.x + reach_x - r.x0 + 1.0, width), column, last_column);

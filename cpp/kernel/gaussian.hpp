@@ -10,7 +10,7 @@ namespace probox {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// Phi(x) = Pr(Z <= x), to the last bits also where it is tiny.
+// Phi(x) = Pr(Z <= x), with full relative precision in the lower tail.
 inline double normal_cdf(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752440); }
 
 inline double normal_pdf(double x) { return 0.39894228040143267794 * std::exp(-0.5 * x * x); }
@@ -50,7 +50,7 @@ inline const Quadrature& quadrature(int n) {
   return n <= 8 ? small[n] : n <= 12 ? twelve : twenty;
 }
 
-// Phi and its density by a table of both every 1/128 and a few terms of the Taylor series between:
+// Phi and its density from a table of both every 1/128 and a few terms of the Taylor series:
 // within 1e-13 of normal_cdf and normal_pdf, several times faster.
 class NormalTable {
  public:
@@ -61,7 +61,7 @@ class NormalTable {
     return table;
   }
 
-  // Phi and its density at -kReach, -kReach + 1/kSteps, ..., one after the other, for loops of their own.
+  // Phi and its density at -kReach, -kReach + 1/kSteps, ..., interleaved, for vectorised loops.
   const double* entries() const { return entries_.front().data(); }
 
   double cdf(double x) const {
@@ -74,7 +74,7 @@ class NormalTable {
   }
 
  private:
-  // The row of the entry nearest to x; counting from -kReach makes truncation round.
+  // The row of the entry nearest to x; the offset by kReach makes truncation round.
   static int nearest(double x) { return static_cast<int>(x * kSteps + (kSteps * kReach + 0.5)); }
 
   NormalTable() : entries_(2 * kSteps * kReach + 1) {
@@ -92,7 +92,7 @@ class NormalTable {
 //   Phi(-h) Phi(-k) + 1/(2 pi) int_0^asin(r) exp(-(h^2 + k^2 - 2 h k sin t) / (2 cos^2 t)) dt;
 // above it the integral is taken from |r| to 1 with its singular part done in closed form (Genz, 2004).
 inline double upper_orthant(double h, double k, double r) {
-  const double far = 1e8;  // as good as infinite: Phi is 0 or 1 long before, and later the products below overflow
+  const double far = 1e8;  // effectively infinite: Phi is 0 or 1, and products below would overflow
   if (h >= far || k >= far) return 0.0;
   if (h <= -far) return normal_cdf(-k);
   if (k <= -far) return normal_cdf(-h);
@@ -138,7 +138,7 @@ inline double upper_orthant(double h, double k, double r) {
     result = -result / (2 * kPi);
   }
   if (r > 0) return std::max(0.0, result + normal_cdf(-std::max(h, k)));
-  // Here k has changed its sign: Pr(X > h, Y > -k) with Y close to -X.
+  // The sign of k is reversed: Pr(X > h, Y > -k) with Y close to -X.
   result = -result;
   if (k > h) result += h < 0 ? normal_cdf(k) - normal_cdf(h) : normal_cdf(-h) - normal_cdf(-k);
   return std::max(0.0, result);

@@ -1,4 +1,4 @@
-// Which image each row of a table is in: rows of images from ids, the rows by image, and where each image's begin.
+// Groups rows by image: image rows from ids, rows by image, and the start of each image.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 namespace probox {
 
 struct ImageGroups {
-  std::vector<std::int64_t> image_rows;  // of each row; -1: of no known image
-  std::vector<std::int64_t> numbers;     // how many rows of its image go before it; -1: of no known image
-  std::vector<std::int64_t> order;       // the rows of known images, by image, then as they stand
-  bool in_order = true;                  // `order` is every row as it stands
+  std::vector<std::int64_t> image_rows;  // of each row; -1: unknown image
+  std::vector<std::int64_t> numbers;  // number of earlier rows of its image; -1: unknown image
+  std::vector<std::int64_t> order;  // rows of known images, by image, in their original order
+  bool in_order = true;  // `order` contains every row in its original position
 };
 
-// `known` ascends.
+// `known` is ascending.
 inline ImageGroups group_by_image(const std::int64_t* ids, std::size_t n, const std::int64_t* known,
                                   std::size_t images) {
   ImageGroups groups;
@@ -25,7 +25,7 @@ inline ImageGroups group_by_image(const std::int64_t* ids, std::size_t n, const 
   std::vector<std::int64_t> counts(images, 0);
   std::int64_t row = -1, before = -1;
   for (std::size_t k = 0; k < n; ++k) {
-    if (k == 0 || ids[k] != ids[k - 1]) {  // rows of an image mostly stand together
+    if (k == 0 || ids[k] != ids[k - 1]) {  // rows of an image are mostly contiguous
       const std::int64_t* place = std::lower_bound(known, known + images, ids[k]);
       row = place != known + images && *place == ids[k] ? place - known : -1;
     }
@@ -37,7 +37,7 @@ inline ImageGroups group_by_image(const std::int64_t* ids, std::size_t n, const 
   }
   if (groups.in_order) return groups;
   std::int64_t begin = 0;
-  for (std::int64_t& count : counts) {  // from now on: where the image's rows begin
+  for (std::int64_t& count : counts) {  // from here on: starts of the images' rows
     const std::int64_t own = count;
     count = begin;
     begin += own;
@@ -52,7 +52,7 @@ inline ImageGroups group_by_image(const std::int64_t* ids, std::size_t n, const 
   return groups;
 }
 
-// Where each of `images` begins among ascending rows of images; one more entry, the last being the number of rows.
+// The start of each of `images` in ascending image rows; one more entry, the last being the number of rows.
 inline std::vector<std::int64_t> image_offsets(const std::int64_t* image_rows, std::size_t n, std::size_t images) {
   std::vector<std::int64_t> offsets(images + 1);
   std::size_t k = 0;

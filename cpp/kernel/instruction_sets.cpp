@@ -1,4 +1,4 @@
-// Which of the compiled loops this machine can run.
+// Detection of the compiled loops that this machine can run.
 #include "loops.hpp"
 
 #if defined(_MSC_VER)
@@ -21,7 +21,7 @@ namespace {
 #if defined(PROBOX_X86) && defined(_MSC_VER)
 bool bit(int value, int number) { return (value >> number) & 1; }
 
-// What the processor has and the operating system saves.
+// Whether the processor and the operating system support the instructions.
 bool has(bool wide) {
   int leaf[4];
   __cpuid(leaf, 0);

@@ -1,4 +1,4 @@
-// The k assignments of least cost, in ascending order.
+// The k assignments of lowest cost, in ascending order.
 #pragma once
 
 #include <algorithm>
@@ -13,32 +13,32 @@
 
 namespace probox {
 
-// Costs of giving columns to rows. Each row takes a column that no other row takes, or none; columns may be left over.
-// Entries are finite, or infinite where a row must not take the column, or must take one.
+// Costs of assigning columns to rows. Each row gets a column of its own, or none; columns may be unused. Entries are
+// finite, or infinite if a row must not have the column, or must have one.
 struct AssignmentCosts {
   int rows = 0, columns = 0;
   const double* pair = nullptr;   // rows x columns, row by row
   const double* alone = nullptr;  // of each row without a column
 
-  // The columns from `columns` on are the rows' own: the one that stands for "none" of row r is columns + r.
+  // Columns from `columns` on belong to rows: column columns + r means "none" for row r.
   int width() const { return columns + rows; }
   double at(int row, int column) const {
     return column < columns ? pair[static_cast<std::size_t>(row) * columns + column] : alone[row];
   }
 };
 
-// Ranks assignments (Murty, 1968), each a change of one found before along one shortest path (Miller, Stone and Cox,
-// 1997). Keeps its memory between problems.
+// Ranks assignments (Murty, 1968); each differs from an earlier one by one shortest path (Miller, Stone and Cox, 1997).
+// Reuses its memory between problems.
 //
-// Rows that take none have a column of their own, which no other row may take. So every assignment gives each row
-// exactly one column, and is found once: which of the columns are left over is no choice. Duals are those of the square
-// problem in which rows without any cost, all alike, hold the columns that are left over: reduced costs
-// cost - u[row] - v[column] are not negative, and 0 for what is assigned; v <= 0, and 0 for what is left over.
+// A row without a column has its own "none" column, which no other row may use. So every assignment gives each row
+// exactly one column and occurs once, independent of the unused columns. Duals are those of the square problem in which
+// identical rows of cost 0 hold the unused columns: reduced costs cost - u[row] - v[column] are not negative, and 0 for
+// assigned pairs; v <= 0, and 0 for unused columns.
 class AssignmentRanker {
  public:
   explicit AssignmentRanker(CheckInterrupt check_interrupt = {}) : check_interrupt_(check_interrupt) {}
 
-  // Finds up to k assignments; fewer where there are no more. Among equals the order depends on the costs alone.
+  // Finds up to k assignments; fewer if there are no more. The order of equal costs depends on the costs alone.
   void rank(const AssignmentCosts& costs, int k) {
     costs_ = costs;
     solved_.clear();
@@ -52,7 +52,7 @@ class AssignmentRanker {
       Branch next = queue_.top();
       queue_.pop();
       if (!next.solved) {
-        // Until now only a bound of its cost was known.
+        // Until now only a lower bound of its cost was known.
         const int solution = solve_branch(next);
         if (solution < 0) continue;
         next.solution = solution;
@@ -77,24 +77,24 @@ class AssignmentRanker {
 
  private:
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  static constexpr int kLeftOver = -1;  // the "row" of columns that no row holds
+  static constexpr int kLeftOver = -1;  // the "row" of unused columns
 
   struct Solution {
     double total;
-    std::vector<int> column;   // of each row, own ones included
+    std::vector<int> column;  // of each row, "none" columns included
     std::vector<double> u, v;  // duals of rows and columns
   };
 
-  // Assignments that have the columns of `solution` in rows 0..row - 1, and in `row` none of `forbidden`. Once solved,
+  // Assignments with the columns of `solution` in rows 0..row - 1, and none of `forbidden` in `row`. Once solved,
   // `solution` is the best of them.
   struct Branch {
-    double total;  // of the best of them, or a bound below it
+    double total;  // cost of the best of them, or a lower bound
     long order;
     int solution, row;
     bool solved;
     std::vector<int> forbidden;
 
-    bool operator<(const Branch& other) const {  // the top of the queue is the greatest
+    bool operator<(const Branch& other) const {  // the top of the queue is the largest
       return total > other.total || (total == other.total && order > other.order);
     }
   };
@@ -117,14 +117,14 @@ class AssignmentRanker {
     return true;
   }
 
-  // What a row costs at least, given the columns' duals: with this dual none of its reduced costs is negative.
+  // The minimum cost of a row, given the columns' duals: as its dual it makes all reduced costs nonnegative.
   double cheapest(const std::vector<double>& v, int row) const {
     double least = costs_.alone[row] - v[costs_.columns + row];
     for (int c = 0; c < costs_.columns; ++c) least = std::min(least, costs_.at(row, c) - v[c]);
     return least;
   }
 
-  // Splits what is left of a branch, when its best is taken out, by the first row that has another column.
+  // Splits a branch without its best assignment, by the first row with another column.
   void partition(const Branch& branch) {
     const Solution& best = solved_[branch.solution];
     excluded_.assign(costs_.width(), 0);
@@ -134,7 +134,7 @@ class AssignmentRanker {
       if (row == branch.row) child.forbidden = branch.forbidden;
       child.forbidden.push_back(best.column[row]);
       excluded_[best.column[row]] = 1;
-      // The cheapest other column bounds the cost of the change, whatever follows from it.
+      // The cheapest other column is a lower bound of the change in cost.
       double least = kInfinity;
       const auto relax = [&](int c) {
         if (excluded_[c] || is_in(child.forbidden, c)) return;
@@ -168,11 +168,11 @@ class AssignmentRanker {
     return static_cast<int>(solved_.size()) - 1;
   }
 
-  // Shortest distances from row `start` (Dijkstra) until `sink` is reached, or any column that is left over if `sink`
-  // is -1. Returns the column reached, or -1.
+  // Shortest distances from row `start` (Dijkstra) until `sink` is reached, or any unused column if `sink` is -1.
+  // Returns the column reached, or -1.
   //
-  // On the way to a given `sink` a column that is left over may be taken: another one is left over in its place, which
-  // costs -v of that column, be it the sink or one whose row moves on.
+  // On the way to a given `sink` an unused column may be taken. Another column then becomes unused, which costs -v of
+  // that column: the sink, or the column of a row that changes.
   int search(const Solution& from, int start, int sink, const std::vector<int>* forbidden) {
     const int width = costs_.width();
     shortest_.assign(width, kInfinity);
@@ -190,7 +190,7 @@ class AssignmentRanker {
       const double* pair = costs_.pair + static_cast<std::size_t>(row) * costs_.columns;
       const auto step = [&](int c, double cost) {
         if (row == start && forbidden != nullptr && is_in(*forbidden, c)) return;
-        // Rounding must not make a step shorter than nothing.
+        // Rounding must not make a step negative.
         if (cost < kInfinity) reach(row, c, std::max(at, base + cost - from.v[c]));
       };
       for (int c = 0; c < costs_.columns; ++c) step(c, pair[c]);
@@ -221,10 +221,10 @@ class AssignmentRanker {
     }
   }
 
-  // Changes columns along the path to `sink`, and duals so that they fit again.
+  // Changes columns along the path to `sink`, and updates the duals.
   void update(Solution& solution, int start, int sink) {
     const double distance = shortest_[sink];
-    // What holds the columns left over has dual 0: all others are moved against it.
+    // Unused columns have dual 0: all others are shifted relative to it.
     const double level = entered_ >= 0 ? left_over_at_ : distance;
     for (int row = 0; row < costs_.rows; ++row) {
       const int c = solution.column[row];
@@ -234,7 +234,7 @@ class AssignmentRanker {
         solution.u[row] += level - (settled_[c] ? shortest_[c] : distance);
     }
     for (int c = 0; c < costs_.width(); ++c) {
-      if (row_of_[c] == kLeftOver && c != sink) continue;  // they stay at 0
+      if (row_of_[c] == kLeftOver && c != sink) continue;  // unused columns keep dual 0
       solution.v[c] += (settled_[c] ? shortest_[c] : distance) - level;
     }
     for (int c = sink;;) {
@@ -252,7 +252,7 @@ class AssignmentRanker {
     }
   }
 
-  // Totals anew, row by row, so that they do not depend on the way; then the order by them.
+  // Sums totals again in row order, so that they do not depend on the path; then sorts by total.
   void sort_by_total() {
     std::vector<double> sums(found_.size(), 0.0);
     for (std::size_t i = 0; i < found_.size(); ++i)
@@ -275,17 +275,17 @@ class AssignmentRanker {
   CheckInterrupt check_interrupt_;
   AssignmentCosts costs_;
   std::vector<Solution> solved_;
-  std::vector<int> found_;  // the k best among `solved_`
+  std::vector<int> found_;  // the k best of `solved_`
   std::vector<double> totals_;
   std::priority_queue<Branch> queue_;
   long made_ = 0;
 
-  // Of the search under way.
+  // State of the current search.
   std::vector<double> shortest_;
   std::vector<int> path_, row_of_;
   std::vector<char> settled_, excluded_;
-  double left_over_at_ = 0.0;  // how far the columns left over are
-  int entered_ = -1;           // by which of them they were reached first
+  double left_over_at_ = 0.0;  // distance of the unused columns
+  int entered_ = -1;  // the unused column that was reached first
 };
 
 }  // namespace probox

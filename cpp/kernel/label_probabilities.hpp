@@ -1,4 +1,4 @@
-// Matrices of label probabilities: made of columns or of single scores, and looked over.
+// Matrices of label probabilities: creation from columns or single scores, and row statistics.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 
 namespace probox {
 
-// out[row * columns + column] = float(columns[column][row]) / divisor, correctly rounded. A few rows at a time, so that
-// what is read and what is written both stay in the nearest cache.
+// out[row * columns + column] = float(columns[column][row]) / divisor, correctly rounded. Rows are processed in blocks,
+// so that inputs and outputs stay in the L1 cache.
 template <class T>
 void rows_from_columns(const std::vector<const T*>& columns, std::size_t rows, float divisor, float* out, int threads) {
   constexpr std::size_t block = 64;
   const std::size_t width = columns.size();
   const auto blocks = static_cast<std::ptrdiff_t>((rows + block - 1) / block);
-  constexpr std::ptrdiff_t share = 32;  // blocks that a thread takes at once
+  constexpr std::ptrdiff_t share = 32;  // blocks per task
   for_each_index((blocks + share - 1) / share, threads, [&](int, std::ptrdiff_t piece) {
     std::vector<float> tile(width * block);
     for (std::ptrdiff_t at = piece * share; at < std::min(blocks, (piece + 1) * share); ++at) {
@@ -38,21 +38,21 @@ void rows_from_columns(const std::vector<const T*>& columns, std::size_t rows, f
   });
 }
 
-// A single score as label probabilities: its class gets it, and the others share what is left evenly.
+// A single score as label probabilities: its class has the score, the others share the remainder evenly.
 inline void spread_evenly(double score, std::size_t label, float* out, std::size_t columns) {
   const double rest = columns > 1 ? (1.0 - score) / static_cast<double>(columns - 1) : 0.0;
   std::fill_n(out, columns, static_cast<float>(rest));
   out[label] = static_cast<float>(score);
 }
 
-// Detections that have all their label probabilities: which rows, ascending, and their values one after the other.
+// Detections with all label probabilities: their rows, ascending, and their values, concatenated.
 struct GivenLabels {
   const std::int64_t* rows;
   std::size_t count;
   const float* values;
 };
 
-// The label matrix (rows x columns): what is given where it is, otherwise the single score spread.
+// The label matrix (rows x columns): given values where they exist, else evenly spread scores.
 inline void fill_label_matrix(const double* scores, const std::int32_t* labels, std::size_t rows,
                               const GivenLabels& given, std::size_t columns, float* matrix, int threads) {
   constexpr std::size_t share = 4096;
@@ -72,7 +72,7 @@ inline void fill_label_matrix(const double* scores, const std::int32_t* labels, 
   });
 }
 
-// Smallest value (at most 0), largest value (at least 0) and sum of each row; the sum is NaN or infinite where a value is.
+// Smallest value (at most 0), largest value (at least 0) and sum of each row; the sum is NaN or infinite if a value is.
 struct RowRanges {
   std::vector<float> low, high;
   std::vector<double> total;
@@ -80,7 +80,7 @@ struct RowRanges {
 
 inline RowRanges row_ranges(const float* matrix, std::size_t rows, std::size_t columns) {
   RowRanges found{std::vector<float>(rows), std::vector<float>(rows), std::vector<double>(rows)};
-  constexpr std::size_t lanes = 8;  // independent sums, so that the compiler may work on them side by side
+  constexpr std::size_t lanes = 8;  // independent sums, which the compiler can vectorise
   for (std::size_t row = 0; row < rows; ++row) {
     const float* values = matrix + row * columns;
     std::array<float, lanes> lows{}, highs{};

@@ -1,8 +1,8 @@
-// Eight numbers at a time, whatever the machine's vectors hold. Only for files that are compiled for one instruction set:
-// PROBOX_VECTOR_BYTES is the size of its vectors, 0 for plain loops. (Compilers without vector types always get those.)
+// Operations on eight numbers at a time, for any vector size. Only for files that are compiled for one instruction set:
+// PROBOX_VECTOR_BYTES is its vector size, 0 for plain loops. (Compilers without vector types always use plain loops.)
 //
-// An operation treats each of the eight lanes alone and rounds as the scalar one does, so results are the same to the bit
-// for every size. (Products and sums must not be contracted: the build says -ffp-contract=off.)
+// An operation processes each of the eight lanes separately and rounds as the scalar one, so results are bit-identical
+// for every size. (Products and sums must not be contracted: the build sets -ffp-contract=off.)
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #else
 #define PROBOX_INLINE inline
 #endif
-// Before a loop over the parts of something that should stay in registers.
+// Unrolls a loop over parts that should stay in registers.
 #if defined(__clang__)
 #define PROBOX_UNROLL _Pragma("unroll")
 #elif defined(__GNUC__)
@@ -22,7 +22,7 @@
 #define PROBOX_UNROLL
 #endif
 
-// Everything here has internal linkage: the linker must not take one file's machine code for another's.
+// Internal linkage: the linker must not merge machine code of different instruction sets.
 namespace {
 
 constexpr int kLanes = 8;
@@ -44,7 +44,7 @@ PROBOX_INLINE Floats operator+(const Floats& a, float x) { return a + filled(x);
 PROBOX_INLINE Floats operator-(const Floats& a, float x) { return a - filled(x); }
 PROBOX_INLINE Floats operator*(const Floats& a, float x) { return a * filled(x); }
 
-// The eight lanes of either kind, by the type of one.
+// The vector type for a scalar type.
 template <class T>
 struct LanesOf;
 template <>

@@ -1,14 +1,14 @@
-// Eight numbers in vectors of PROBOX_VECTOR_BYTES, by the vector types of GCC and Clang. Part of lanes.hpp.
+// Eight numbers in vectors of PROBOX_VECTOR_BYTES, with the vector types of GCC and Clang. Part of lanes.hpp.
 
 namespace {
 
 constexpr int kDoubleParts = 64 / PROBOX_VECTOR_BYTES;
-constexpr int kPerDouble = PROBOX_VECTOR_BYTES / 8;  // lanes of a part of Doubles
+constexpr int kPerDouble = PROBOX_VECTOR_BYTES / 8;  // lanes per part of Doubles
 typedef double DoublePart __attribute__((vector_size(PROBOX_VECTOR_BYTES)));
 typedef std::uint64_t BitsPart __attribute__((vector_size(PROBOX_VECTOR_BYTES)));
 typedef std::int64_t WholePart __attribute__((vector_size(PROBOX_VECTOR_BYTES)));
 
-// Floats take half the room of doubles: as many to a part as doubles, so that parts convert one by one.
+// Floats have half the size of doubles: parts have the same number of lanes, so that they convert one by one.
 typedef float FloatPart __attribute__((vector_size(PROBOX_VECTOR_BYTES / 2)));
 
 #define PROBOX_PARTS(expression) PROBOX_UNROLL for (int part = 0; part < kDoubleParts; ++part) expression
@@ -46,7 +46,7 @@ PROBOX_OPERATOR(*)
 PROBOX_OPERATOR(/)
 #undef PROBOX_OPERATOR
 
-// Part by part: a copy of the whole would go through memory.
+// Part by part: copying the whole would go through memory.
 PROBOX_INLINE Doubles load(const double* p) {
   Doubles a;
   PROBOX_PARTS(std::memcpy(&a.part[part], p + part * kPerDouble, sizeof a.part[part]));
@@ -69,7 +69,7 @@ PROBOX_INLINE Doubles smallest(const Doubles& a, const Doubles& b) {
   return c;
 }
 
-// a, and 0 where a is below the limit.
+// a, set to 0 where it is below the limit.
 PROBOX_INLINE Doubles zero_below(const Doubles& a, const Doubles& limit) {
   Doubles c;
   PROBOX_PARTS(c.part[part] = a.part[part] < limit.part[part] ? DoublePart{} : a.part[part]);
@@ -91,7 +91,7 @@ struct Bits {
   BitsPart part[kDoubleParts];
 };
 
-// A cast from one type of vector to another keeps the bits.
+// A cast between vector types keeps the bits.
 PROBOX_INLINE Bits bits_of(const Doubles& a) {
   Bits b;
   PROBOX_PARTS(b.part[part] = (BitsPart)a.part[part]);
@@ -230,7 +230,7 @@ PROBOX_INLINE Floats reversed(const Floats& a) {
 
 #endif
 
-// What `row` finds in the table; both are spread over lanes.
+// Table values at `index`, for all lanes.
 PROBOX_INLINE Doubles gather(const double* table, const Bits& index) {
   Doubles a;
 #if PROBOX_VECTOR_BYTES == 32

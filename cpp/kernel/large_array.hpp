@@ -1,4 +1,4 @@
-// Memory for large columns: not cleared, and on Linux in large pages, which are far cheaper to touch first.
+// Uninitialised memory for large columns; on Linux in huge pages, whose first access is much cheaper.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The distribution of a correlated Gaussian on a lattice of pixels, a row at a time.
+// The distribution of a correlated Gaussian on a lattice of pixels, one row at a time.
 #pragma once
 
 #include <algorithm>
@@ -15,23 +15,23 @@ namespace probox {
 // Rows of F(h, k) on a lattice of pixels for a correlated Gaussian, one after the other:
 //   F(h, k') = F(h, k) + int_k^k' phi(v) Phi((h - rho v) / s) dv,   s = sqrt(1 - rho^2).
 // The integral is a Gauss-Legendre sum over v. Along a row the arguments of Phi are equidistant, so Phi and its
-// derivatives are tabulated on a grid that divides that distance, and Phi at an argument d beside a point t of the grid
-// is its Taylor series there:
+// derivatives are tabulated on a grid that divides that distance. Phi at an argument at distance d from a grid point t
+// is its Taylor series:
 //   Phi(t + d) = sum_k Phi^(k)(t) d^k / k!.
-// Only d depends on v, so all nodes near t share one sum: a row is a dozen rows of the table times a dozen weights, the
-// moments of phi about t. The moments of eight integrals are computed together.
-// Columns where Phi is 0 or 1 cost nothing, or one addition. Accurate to about 1e-10.
+// Only d depends on v, so all nodes near t share one sum: a row is a sum of a dozen rows of the table with a dozen
+// weights, the moments of phi about t. The moments of eight integrals are computed together. Columns where Phi is 0 or
+// 1 need at most one addition. Accurate to about 1e-10.
 class LatticeRows {
  public:
-  static constexpr double kLowest = -6.7;    // Phi(-6.7) is 1e-11: where the integral over v starts
+  static constexpr double kLowest = -6.7;  // Phi(-6.7) is 1e-11: start of the integral over v
   static constexpr double kSaturated = 6.5;  // beyond, Phi is 0 or 1 to 4e-11
-  static constexpr double kFinest = 0.4;     // no wider step on the grid
-  static constexpr double kWidest = 0.6;     // no wider range of arguments that share a sum
+  static constexpr double kFinest = 0.4;  // limit of the grid's step
+  static constexpr double kWidest = 0.6;  // limit of the range of arguments that share a sum
   static constexpr double kTolerance = 1e-10;
   static constexpr int kMostNodes = 8;
-  static constexpr double kWidestSigma = 16384.0;  // in pixels: the table grows with it, to some 25 MB
+  static constexpr double kWidestSigma = 16384.0;  // in pixels: the table grows with it, up to about 25 MB
 
-  // Whether rows can be had this way; beyond these bounds the table, or the number of parts, would grow too large.
+  // Whether the method applies; beyond these bounds the table, or the number of parts, would be too large.
   static bool suits(double sx, double sy, double rho) {
     return rho != 0.0 && std::min(sx, sy) >= 0.05 && std::max(sx, sy) <= kWidestSigma && 1.0 - std::abs(rho) >= 5e-4;
   }
@@ -45,12 +45,12 @@ class LatticeRows {
     fine_ = step_ / phases_;
     per_step_ = 1.0 / step_;
     per_fine_ = 1.0 / fine_;
-    // As long as every column is saturated the integral is known: Phi(v), or nothing.
+    // While every column is saturated the integral is known: Phi(v), or 0.
     const double last = first_ + step_ * (columns - 1);
     const double known = slope_ < 0 ? (kSaturated - first_) / slope_ : (-kSaturated - last) / slope_;
-    // (With next to no correlation that may be for ever; no row lies beyond the last one.)
+    // (With almost no correlation this bound is very large; no row is beyond the last one.)
     known_until_ = std::max(kLowest, std::min(known, first_k + step_k * rows));
-    // The arguments of Phi that occur, within those that matter.
+    // The range of relevant arguments of Phi.
     const double from = slope_ * known_until_, to = slope_ * (first_k + step_k * rows);
     const double least = std::max(first_ + std::min(from, to), -kSaturated);
     const double most = std::max(std::min(last + std::max(from, to), kSaturated), least);
@@ -59,7 +59,7 @@ class LatticeRows {
     length_ = (needed + kPadding - 1) / kPadding * kPadding;
     points_ = phases_ * length_;
     usual_ = rule_for(step_k, kTolerance);
-    // The first step is a long one, mostly over next to no mass: then it need not be as exact.
+    // The first step is long and covers almost no mass, so it needs less precision.
     start_row_ = known_until_ >= first_k ? static_cast<int>((known_until_ - first_k) / step_k) + 1 : 0;
     const double start = first_k + start_row_ * step_k;
     start_ = rule_for(start - known_until_, kTolerance / std::max(NormalTable::get().cdf(start), 1e-6));
@@ -70,7 +70,7 @@ class LatticeRows {
     make_room(sum_, static_cast<std::size_t>(columns) + kPadding);
   }
 
-  // F(h_i, k) of the next row; good until the next call.
+  // F(h_i, k) of the next row; valid until the next call.
   const double* next() {
     const int row = row_++;
     if (row < start_row_) {
@@ -96,10 +96,10 @@ class LatticeRows {
   }
 
  private:
-  // How the integral over one step is cut into parts and summed.
+  // Partition and quadrature of the integral over one step.
   struct Rule {
     int parts, terms;
-    double half;  // of a part
+    double half;  // half of a part's length
     const Quadrature* quadrature;
   };
 
@@ -113,9 +113,9 @@ class LatticeRows {
     return {parts, terms_for(spread / parts, tolerance), length / parts / 2, &quadrature(nodes)};
   }
 
-  // How many terms of the series are needed when arguments of this span share a sum.
+  // The number of terms of the series if arguments of this span share a sum.
   int terms_for(double span, double tolerance) const {
-    // |Phi^(k)| stays below 0.4 sqrt((k - 1)!): the first term left out bounds the error.
+    // |Phi^(k)| is below 0.4 sqrt((k - 1)!): the first omitted term bounds the error.
     const double d = (fine_ + span) / 2;
     double term = 0.4 * d;
     int terms = 2;
@@ -132,8 +132,8 @@ class LatticeRows {
     std::fill(sum_.begin(), sum_.begin() + columns_ + kPadding, value);
   }
 
-  // Computes the weights of kGroup parts from `from` on, of which the first few are wanted: the parts after those of the
-  // call before, unless `fresh`; none will come after them if `alone`.
+  // Computes the weights of kGroup parts from `from` on, of which the first `wanted` are used. They follow the parts of
+  // the previous call unless `fresh`; no parts follow if `alone`.
   void prepare(const Rule& rule, double from, int wanted, bool fresh, bool alone) {
     double offset[kGroup] = {};
     for (int g = 0; g < std::min(wanted, kGroup); ++g) {
@@ -142,7 +142,7 @@ class LatticeRows {
       const int begin = skipped > 0.0 ? static_cast<int>(std::min(skipped, 1e9)) + 1 : 0;
       begin_[g] = begin;
       if (begin >= columns_) continue;
-      // From `begin` on in whole blocks; what a block holds beyond the last column of interest is 1 in the table too.
+      // Whole blocks from `begin` on; the columns that a block adds after the last one of interest are 1 in the table.
       const int end = static_cast<int>(std::max((kSaturated - argument) * per_step_, -1e9)) + 1;
       end_[g] = end <= begin ? begin : std::min(begin + (end - begin + kPadding - 1) / kPadding * kPadding, columns_);
       const double at_begin = argument + begin * step_;
@@ -163,7 +163,7 @@ class LatticeRows {
     used_ = 0;
   }
 
-  // Adds a part whose weights are there.
+  // Adds a part whose weights are computed.
   void add(const Rule& rule, int g) {
     const int begin = begin_[g];
     if (begin >= columns_) return;
@@ -180,8 +180,8 @@ class LatticeRows {
   int phases_ = 1, length_ = 0, points_ = 0, row_ = 0, start_row_ = 0, used_ = kGroup;
   Rule start_{}, usual_{};
   int begin_[kGroup] = {}, end_[kGroup] = {}, source_[kGroup] = {};
-  // phi at the nodes of a group, and its ratio to the next group's: a product each instead of an exponential.
-  static constexpr int kMostGroups = 64;  // before rounding adds up: then they are computed anew
+  // phi at the nodes of a group, and its ratio to the next group's: one product each instead of an exponential.
+  static constexpr int kMostGroups = 64;  // limits rounding errors: then they are recomputed
   int groups_ = 0;
   double change_ = 1.0;
   double now_[kMostNodes * kGroup], ratio_[kMostNodes * kGroup], moments_[kPowers * kGroup];

@@ -1,4 +1,4 @@
-// Sums of logarithms of P(x) over many rectangles of one heatmap.
+// Integral image of log P(x), for sums over many rectangles of one heatmap.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace probox {
 
-// S(y, x), the sum over all pixels above row y and left of column x: a rectangle is S at its four corners.
+// S(y, x), the sum over all pixels above row y and left of column x: a rectangle needs S at its four corners.
 template <class T>
 class LogIntegral {
  public:
   static constexpr std::size_t kMostPixels = std::size_t{1} << 22;  // 32 MB
 
-  // Whether it pays for so many rectangles, whose shares of the heatmap add up to `shares`. The numbers are measured
-  // nanoseconds: a logarithm of either kind of every pixel that is stored and little for a rectangle, against a
-  // product of the pixels of each rectangle, once of either kind, and more for each.
-  static bool pays(const Grid<T>& grid, std::size_t rectangles, double shares) {
+  // Whether this is faster for these rectangles, whose fractions of the heatmap sum to `shares`. The constants are
+  // measured nanoseconds: two logarithms per stored pixel and little per rectangle, against products over the pixels of
+  // each rectangle, one logarithm of each kind, and more per rectangle.
+  static bool is_faster(const Grid<T>& grid, std::size_t rectangles, double shares) {
     const double pixels = static_cast<double>(grid.x.size()) * grid.y.size();
     return pixels <= static_cast<double>(kMostPixels) &&
            5.0 * pixels + 60.0 * static_cast<double>(rectangles) <
@@ -48,7 +48,7 @@ class LogIntegral {
     }
   }
 
-  // Over pixels x0..x1, y0..y1, inclusive and within the support.
+  // Sum over pixels x0..x1, y0..y1, inclusive and within the support.
   double rectangle(int x0, int y0, int x1, int y1) const {
     if (x0 > x1 || y0 > y1) return 0.0;
     const Place left = place(x_, x0), right = place(x_, x1 + 1), top = place(y_, y0), bottom = place(y_, y1 + 1);
@@ -56,7 +56,7 @@ class LogIntegral {
   }
 
  private:
-  // Between entries: after `entry` of them, and a share of the next one, which many pixels share.
+  // A position between entries: after `entry` of them, plus a fraction of the next one, which several pixels share.
   struct Place {
     int entry;
     double share;

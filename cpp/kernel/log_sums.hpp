@@ -17,7 +17,7 @@ namespace probox {
 template <class T>
 class LogSums {
  public:
-  // Takes a heatmap about which few or many questions will be asked.
+  // Sets the heatmap; `many`: whether many sums of it are needed.
   void prepare(const Grid<T>& grid, double epsilon, bool many) {
     grid_ = grid;
     epsilon_ = epsilon;
@@ -27,7 +27,7 @@ class LogSums {
     for (bool& there : integral_there_) there = false;
   }
 
-  // Over pixels x0..x1, y0..y1, inclusive and within the support.
+  // Sum over pixels x0..x1, y0..y1, inclusive and within the support.
   double rectangle(int x0, int y0, int x1, int y1, bool complement) {
     if (many_) return integral(complement).rectangle(x0, y0, x1, y1);
     const double shared = collect(x0, y0, x1, y1, complement);
@@ -38,7 +38,7 @@ class LogSums {
     return rectangle(grid_.x.first, grid_.y.first, grid_.x.last, grid_.y.last, complement);
   }
 
-  // Over the support outside x0..x1, y0..y1, which need not lie within it.
+  // Sum over the support outside x0..x1, y0..y1, which may extend beyond it.
   double outside(int x0, int y0, int x1, int y1, bool complement) {
     const Axis &x = grid_.x, &y = grid_.y;
     x0 = std::max(x0, x.first);
@@ -53,7 +53,7 @@ class LogSums {
     return shared + blocks(complement);
   }
 
-  // Over the mask's pixels within the support.
+  // Sum over the mask's pixels within the support.
   double mask(const Mask& m, bool complement) {
     const Axis &x = grid_.x, &y = grid_.y;
     const int x0 = std::max(m.x0, x.first), x1 = std::min(m.x1, x.last);
@@ -100,13 +100,13 @@ class LogSums {
   struct Range {
     int begin, end;
   };
-  // What a range of pixels is on an axis: entries before the shared one, how many pixels share it, entries after it.
+  // Entries of a pixel range on an axis: those before the shared one, pixels that share it, entries after it.
   struct Span {
     Range low, high;
     int shared;
   };
 
-  // Notes the blocks of a rectangle whose pixels are stored one by one; returns the sum over those that share entries.
+  // Collects the blocks of a rectangle with separately stored pixels; returns the sum over those that share entries.
   double collect(int x0, int y0, int x1, int y1, bool complement) {
     if (x0 > x1 || y0 > y1) return 0.0;
     const Span columns = span(grid_.x, x0, x1), rows = span(grid_.y, y0, y1);
@@ -122,7 +122,7 @@ class LogSums {
     return sum;
   }
 
-  // The sum over the blocks that were noted.
+  // The sum over the collected blocks.
   double blocks(bool complement) {
     const int count = std::exchange(block_count_, 0);
     return count > 0 ? map_loops<T>().log_sum_blocks(blocks_, count, grid_.stride, epsilon_, complement) : 0.0;
@@ -144,14 +144,14 @@ class LogSums {
     return sums;
   }
 
-  // The logarithms along the shared row or column, added up: made when first asked for.
+  // Cumulative sums of the logarithms along the shared row or column, computed on first use.
   const std::vector<double>& shared_row(bool complement) {
     std::vector<double>& sums = shared_[complement ? 1 : 0];
     if (!std::exchange(there_[complement ? 1 : 0], true))
       prefix(sums, grid_.at(grid_.y.middle, 0), 1, grid_.x, complement);
     return sums;
   }
-  // The same along the shared row pixel by pixel: entry i is the sum over the support's first i pixels.
+  // The same along the shared row by pixel: entry i is the sum over the support's first i pixels.
   const double* shared_pixels(bool complement) {
     std::vector<double>& sums = pixels_[complement ? 1 : 0];
     if (!std::exchange(pixels_there_[complement ? 1 : 0], true)) {

@@ -1,6 +1,6 @@
-// The bodies of the loops, included once by each loops_*.cpp after PROBOX_VECTOR_BYTES is set.
-// Nothing of the standard library but <cmath> is used on data, and everything has internal linkage: what one file
-// compiles for its instruction set must not be linked in the place of another's.
+// Implementations of the loops, included once by each loops_*.cpp after PROBOX_VECTOR_BYTES is set.
+// Data is processed without the standard library except <cmath>, and everything has internal linkage: machine code of
+// one instruction set must not be linked into another.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace {
 
 using probox::kGroup;
 using probox::kPadding;
-static_assert(kPadding == kLanes, "callers pad their arrays by as much as is touched");
+static_assert(kPadding == kLanes, "callers pad their arrays by the number of lanes");
 static_assert(kGroup == kLanes, "one lane for each integral of a group");
 
 }  // namespace
 
-// Parts in the order in which they need each other.
+// Parts in the order of their dependencies.
 // clang-format off
 #include "loops_arithmetic.inl"
 #include "loops_products.inl"

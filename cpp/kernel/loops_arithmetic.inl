@@ -30,12 +30,12 @@ constexpr double kLn2 = 0.69314718055994530942;
 
 // log(x) of normal numbers by the series of atanh on the mantissa in [sqrt(1/2), sqrt(2)): to 1e-14.
 PROBOX_INLINE Doubles logarithm(const Doubles& x) {
-  // The exponent plus 1024, so that it stays positive and a shift of unsigned bits will do.
+  // The exponent plus 1024 is positive, so an unsigned shift can be used.
   const Bits shifted = (bits_of(x) - 0x3fe6a09e667f3bcdULL) + (std::uint64_t{1024} << 52);
   const Bits exponent = shifted >> 52;
   const Bits inside = (shifted & 0x000fffffffffffffULL) + 0x3fe6a09e667f3bcdULL;
   const Doubles m = from_bits(inside);
-  // A whole number below 2^52 as a double: its bits below those of 2^52, less 2^52.
+  // A whole number below 2^52 as a double: set its bits as the mantissa of 2^52, then subtract 2^52.
   const Doubles power = from_bits(exponent | 0x4330000000000000ULL) - (4503599627370496.0 + 1024.0);
   const Doubles s = (m - 1.0) / (m + 1.0), z = s * s;
   Doubles series = filled(1.0 / 17);

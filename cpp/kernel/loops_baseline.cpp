@@ -1,4 +1,4 @@
-// The loops with vectors of 16 bytes, which every x86-64 (SSE2) and arm64 (NEON) machine has.
+// The loops with vectors of 16 bytes, supported by every x86-64 (SSE2) and arm64 (NEON) machine.
 #define PROBOX_VECTOR_BYTES 16
 #include "loops.inl"
 

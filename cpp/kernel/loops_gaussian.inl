@@ -1,4 +1,4 @@
-// What the distributions of corners are made of. Part of loops.inl.
+// Distributions of corners. Part of loops.inl.
 
 namespace {
 
@@ -14,12 +14,12 @@ struct NormalEntries {
   PROBOX_INLINE Near nearest(const Doubles& t) const {
     const double shifter = 6755399441055744.0;  // as in `exponential`
     const double per = 1.0 / steps, edge = reach - per;
-    // Beyond the table nothing changes any more: Phi is 0 or 1 and its density 0 to the last bit that matters.
+    // Beyond the table Phi is constant, 0 or 1, and its density 0 in double precision.
     const Doubles x = largest(smallest(t, filled(edge)), filled(-edge));
     const Doubles shifted = x * static_cast<double>(steps) + shifter;
     const Doubles at = (shifted - shifter) * per;
     const std::uint64_t offset = static_cast<std::uint64_t>(steps) * static_cast<std::uint64_t>(reach);
-    // The lowest bits of `shifted` are the whole number; 2^32 more than enough keeps it positive.
+    // The lowest bits of `shifted` are the whole number; `offset` makes it positive.
     const Bits row = ((bits_of(shifted) & 0xffffffffULL) + offset) & 0xffffffffULL;
     return {gather(entries, row << 1), gather(entries + 1, row << 1), at, x - at};
   }
@@ -51,13 +51,13 @@ void normal_cdfs(double first, double mean, double sigma, int n, const double* e
     store(table.cdf(table.nearest((counting() + static_cast<double>(i) + first - mean) / filled(sigma))), cdf + i);
 }
 
-// The rows of a table at arguments t, and at those `apart` further on.
+// The rows of a table at arguments t, and at arguments `apart` further on.
 template <int Blocks>
 PROBOX_INLINE void tabulate_blocks(const NormalEntries& normal, const Doubles& t, double apart, int rows,
                                    std::size_t points, const double* a, const double* b, double* out) {
   Doubles at[Blocks], before[Blocks], now[Blocks];
   PROBOX_UNROLL for (int block = 0; block < Blocks; ++block) {
-    // Beyond the table's reach all derivatives are 0; powers of a large t would make them more than the density there.
+    // Beyond the table's reach all derivatives are 0; without this, powers of a large t would exceed the density.
     const Doubles reach = filled(static_cast<double>(normal.reach));
     at[block] = largest(smallest(t + block * apart, reach), filled(0.0) - reach);
     const NormalEntries::Near near = normal.nearest(at[block]);
@@ -88,7 +88,7 @@ void tabulate(double low, double step, int phases, int length, const double* ent
     double* out = table + static_cast<std::size_t>(phase) * static_cast<std::size_t>(length);
     const double first = phase * step + low, apart = phases * step;
     int i = 0;
-    // Two blocks at a time: one alone would wait for its own results most of the time.
+    // Two blocks at a time, which hides the latency of dependent operations.
     for (; i + 2 * kLanes <= length; i += 2 * kLanes)
       tabulate_blocks<2>(normal, (counting() + static_cast<double>(i)) * apart + first, kLanes * apart, rows, points, a,
                          b, out + i);
@@ -98,9 +98,9 @@ void tabulate(double low, double step, int phases, int length, const double* ent
   }
 }
 
-// With u the node's place in the first part and d the length of a part, the place in part g is u + g d, and
+// With u the node's position in the first part and d the length of a part, the position in part g is u + g d, and
 //   phi(u + g d) = phi(u) r^g exp(-(g d)^2 / 2),   r = exp(-u d):
-// exponentials for all nodes at once and for all parts at once, and products for the rest.
+// one exponential per node and one per part; the rest are products.
 void start_weights(const double* node, const double* weight, int nodes, double from, double half, double* now,
                    double* ratio) {
   const double apart = 2 * half;
@@ -147,23 +147,23 @@ void next_moments(const double* node, int nodes, double half, const double* offs
   for (int k = 0; k < count; ++k) store(sum[k], moments + k * kGroup);
 }
 
-// A strip of `Strips` times eight columns: the sum over taps, even and odd ones apart.
+// A strip of `Strips` times eight columns: the sum over taps, in two independent sums of alternate taps.
 template <int Strips>
 PROBOX_INLINE void add_strip(double* sum, const double* source, int stride, const double* weight, int taps) {
-  Doubles even[Strips], odd[Strips];
+  Doubles sums[Strips], other_sums[Strips];
   PROBOX_UNROLL for (int s = 0; s < Strips; ++s) {
-    even[s] = load(sum + s * kLanes);
-    odd[s] = filled(0.0);
+    sums[s] = load(sum + s * kLanes);
+    other_sums[s] = filled(0.0);
   }
   int t = 0;
   for (; t + 2 <= taps; t += 2, source += 2 * static_cast<std::ptrdiff_t>(stride))
     PROBOX_UNROLL for (int s = 0; s < Strips; ++s) {
-      even[s] = even[s] + load(source + s * kLanes) * weight[t * kGroup];
-      odd[s] = odd[s] + load(source + stride + s * kLanes) * weight[(t + 1) * kGroup];
+      sums[s] = sums[s] + load(source + s * kLanes) * weight[t * kGroup];
+      other_sums[s] = other_sums[s] + load(source + stride + s * kLanes) * weight[(t + 1) * kGroup];
     }
   if (t < taps)
-    PROBOX_UNROLL for (int s = 0; s < Strips; ++s) even[s] = even[s] + load(source + s * kLanes) * weight[t * kGroup];
-  PROBOX_UNROLL for (int s = 0; s < Strips; ++s) store(even[s] + odd[s], sum + s * kLanes);
+    PROBOX_UNROLL for (int s = 0; s < Strips; ++s) sums[s] = sums[s] + load(source + s * kLanes) * weight[t * kGroup];
+  PROBOX_UNROLL for (int s = 0; s < Strips; ++s) store(sums[s] + other_sums[s], sum + s * kLanes);
 }
 
 void add_taps(double* sum, int n, int all, const double* table, int stride, const double* weight, int taps) {
@@ -182,7 +182,7 @@ void plackett_row(const double* h, const double* base, int n, double k, double f
     const Doubles x = load(h + i), product = x * k, half = (x * x + k * k) * 0.5;
     Doubles sum = load(base + i) * factor;
     for (int j = 0; j < nodes; ++j) {
-      // Below -700 the exponential is nothing, and its bits would wrap around.
+      // Below -700 the exponential is 0, and its bits would wrap around.
       const Doubles power = largest((product * sine[j] - half) * scale[j], filled(-700.0));
       sum = sum + exponential(power) * weight[j];
     }

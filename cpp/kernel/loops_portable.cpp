@@ -1,4 +1,4 @@
-// The loops without vectors: for every compiler and machine.
+// The loops without vectors, for all compilers and machines.
 #define PROBOX_VECTOR_BYTES 0
 #include "loops.inl"
 

@@ -2,8 +2,8 @@
 
 namespace {
 
-// How many factors a lane takes before its exponent is put aside. They are at least `smallest` and at most 2, so that
-// many cannot underflow.
+// Number of factors that a lane multiplies before its exponent is removed. Factors are at least `smallest` and at most
+// 2, so this many cannot underflow.
 PROBOX_INLINE int factors_per_lane(double smallest) {
   std::uint64_t bits;
   std::memcpy(&bits, &smallest, sizeof bits);
@@ -12,11 +12,11 @@ PROBOX_INLINE int factors_per_lane(double smallest) {
   return count < 1 ? 1 : count > 18 ? 18 : count;
 }
 
-// A product of many factors p + e or (1 - p) + e, lane by lane, with the binary exponents kept apart.
+// A product of many factors p + e or (1 - p) + e, lane by lane, with separate binary exponents.
 // (1 - p) + e and not (1 + e) - p: 1 - p is exact for p in [0.5, 1], while 1 + 1e-14 would be rounded.
 //
-// Floats are multiplied in pairs before they are converted: that costs each pair 2^-24 at most, as much as one of them
-// lost when it was rounded to a float. A pair must not underflow, which is why very small e are left to doubles.
+// Floats are multiplied in pairs before conversion: the error per pair is at most 2^-24, that of rounding one of them
+// to a float. A pair must not underflow, so very small e are computed in doubles.
 template <class T>
 class Product {
  public:
@@ -35,7 +35,7 @@ class Product {
       multiply_single<Complement>(p, n);
   }
 
-  // Multiplies by n factors of either of two rows, those above one another as pairs.
+  // Multiplies by n factors of each of two rows, paired vertically.
   template <bool Complement>
   PROBOX_INLINE void multiply_two_rows(const T* p, const T* q, int n) {
     int i = 0;
@@ -57,7 +57,7 @@ class Product {
     normalise(one_);
     normalise(two_);
     double mantissa[kLanes];
-    store(one_ * two_, mantissa);  // of two mantissas below 2
+    store(one_ * two_, mantissa);  // the product of two mantissas is below 4
     const double product = ((mantissa[0] * mantissa[1]) * (mantissa[2] * mantissa[3])) *
                            ((mantissa[4] * mantissa[5]) * (mantissa[6] * mantissa[7]));
     return static_cast<double>(total(exponent_) - 1023 * 2 * kLanes * rounds_) * kLn2 + std::log(product);
@@ -128,8 +128,8 @@ class Product {
     ++rounds_;
   }
 
-  // Moves the lanes' binary exponents into `exponent_`, leaving mantissas in [1, 2). What an exponent has too much,
-  // 1023, is taken off at the end.
+  // Moves the lanes' binary exponents into `exponent_`, leaving mantissas in [1, 2). The bias of 1023 per exponent is
+  // subtracted at the end.
   PROBOX_INLINE void normalise(Doubles& lanes) {
     const Bits bits = bits_of(lanes);
     exponent_ = exponent_ + (bits >> 52);
@@ -141,7 +141,7 @@ class Product {
   Doubles one_ = filled(1.0), two_ = filled(1.0);
   Bits exponent_ = {};
   int used_ = 0;
-  std::int64_t rounds_ = 1;  // the last one, in log(), is counted here
+  std::int64_t rounds_ = 1;  // includes the final one in log()
 };
 
 template <bool Complement, class T>
@@ -177,7 +177,7 @@ PROBOX_INLINE double runs_in_block(const T* p, std::size_t stride, int x0, int y
 template <class T>
 double log_sum_blocks(const probox::PixelBlock<T>* blocks, int count, std::size_t stride, double epsilon,
                       bool complement) {
-  // The choice stands outside, so that the loops are compiled for either.
+  // The condition is outside, so that the loops are compiled for each case.
   if (Product<T>::pairs(epsilon))
     return complement ? product_of_blocks<true>(blocks, count, stride, epsilon, true)
                       : product_of_blocks<false>(blocks, count, stride, epsilon, true);
@@ -198,7 +198,7 @@ double log_sum_runs(const T* p, std::size_t stride, int x0, int y0, int rows, in
 template <class T>
 void logs(const T* p, std::size_t stride, int n, double epsilon, bool complement, double* out) {
   for (int i = 0; i < n; i += 2 * kLanes) {
-    // Two at a time: one alone would wait for its own results most of the time.
+    // Two at a time, which hides the latency of dependent operations.
     double value[2 * kLanes];
     const int here = least(2 * kLanes, n - i);
     for (int k = 0; k < here; ++k) value[k] = static_cast<double>(p[(i + k) * stride]);

@@ -2,8 +2,8 @@
 
 namespace {
 
-// Calls eight(i) for blocks that cover 0..n - 1 and nothing else: the last one overlaps the one before, and what is
-// shorter than a block goes through single(i).
+// Calls eight(i) for blocks that cover exactly 0..n - 1: the last block overlaps the previous one, and rows shorter
+// than a block use single(i).
 template <class Eight, class Single>
 PROBOX_INLINE void for_exactly(int n, Eight&& eight, Single&& single) {
   int i = 0;

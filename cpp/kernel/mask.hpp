@@ -14,7 +14,7 @@ struct Mask {
   std::int64_t count;  // 0: the box is filled
 };
 
-// How many of the mask's pixels lie in x0..x1, y0..y1.
+// Number of the mask's pixels in x0..x1, y0..y1.
 inline std::int64_t pixels_within(const Mask& m, int x0, int y0, int x1, int y1) {
   const int left = std::max(m.x0, x0), right = std::min(m.x1, x1);
   const int top = std::max(m.y0, y0), bottom = std::min(m.y1, y1);

@@ -1,4 +1,4 @@
-// Which objects of an image a rectangle may meet.
+// Index of the objects of an image that a rectangle may intersect.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace probox {
 
 namespace detail {
 
-// Sets of objects, a bit for each, along one axis that is cut into buckets of equal length.
+// Sets of objects as bit masks, along one axis that is divided into buckets of equal length.
 class BucketSets {
  public:
   static constexpr int kBuckets = 64;
 
-  // Object o reaches from first(o) to last(o), both within 0..size-1.
+  // Object o extends from first(o) to last(o), both within 0..size-1.
   template <class First, class Last>
   void build(std::size_t objects, int size, First&& first, Last&& last) {
     words_ = (objects + 63) / 64;
@@ -62,13 +62,13 @@ inline int lowest_bit(std::uint64_t bits) {
 
 }  // namespace detail
 
-// Finds the objects of one image after the other; keeps its memory between them.
+// Finds the objects of images, one image at a time; reuses its memory.
 //
-// An object meets a rectangle if, on both axes, it begins before the rectangle ends and ends after the rectangle begins:
-// four sets of objects, of which the intersection comes out in the order of objects, 64 of them at a time.
+// An object intersects a rectangle if, on both axes, it begins before the rectangle ends and ends after the rectangle
+// begins. The intersection of these four sets is computed for 64 objects at a time and is in the order of objects.
 class ObjectIndex {
  public:
-  // Takes the objects of an image of which so many detections will ask.
+  // Indexes the objects of an image for this number of detections.
   void build(const std::vector<Mask>& masks, int width, int height, std::int64_t detections) {
     const std::size_t count = masks.size();
     sorted_ = count >= kFewObjects && detections >= kFewDetections;
@@ -82,7 +82,7 @@ class ObjectIndex {
   // Every object, ascending.
   const std::vector<int>& every() const { return every_; }
 
-  // All objects whose boxes meet x0..x1, y0..y1, and perhaps others, ascending. Valid until the next question.
+  // All objects whose boxes intersect x0..x1, y0..y1, and possibly others, ascending. Valid until the next call.
   const std::vector<int>& near(int x0, int y0, int x1, int y1) {
     if (!sorted_) return every_;
     near_.clear();
@@ -96,7 +96,7 @@ class ObjectIndex {
   }
 
  private:
-  // Below these, looking at every object is as fast as sorting them first.
+  // Below these numbers a linear search is as fast as the index.
   static constexpr std::size_t kFewObjects = 16;
   static constexpr std::int64_t kFewDetections = 8;
 

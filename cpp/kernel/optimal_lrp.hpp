@@ -1,4 +1,4 @@
-// Localisation recall precision of a class at thresholds of the score, and the threshold where it is best.
+// Localisation recall precision of a class at score thresholds, and its minimum.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace probox {
 
-// What became of a class's detections in one of `ranges` area ranges: bit 0 of `matched` and `ignored` is of the
-// overlap that LRP is about. `rows` go from the highest score down.
+// Outcomes of a class's detections in one of `ranges` area ranges; bit 0 of `matched` and `ignored` is the IoU
+// threshold of LRP. `rows` are ordered by descending score.
 struct LrpDetections {
   const std::int64_t* rows;
   std::size_t count;
@@ -22,7 +22,7 @@ struct LrpOptimum {
   double lrp, loc, fp, fn, score;
 };
 
-// At the lowest of equally good thresholds, which ascend. All NaN without objects; `score` also where nothing is right.
+// The lowest of equally good thresholds. All NaN without objects; `score` also without true positives.
 inline LrpOptimum optimal_lrp(const LrpDetections& found, std::size_t range, std::int64_t objects, double slack,
                               const double* thresholds, std::size_t threshold_count) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();

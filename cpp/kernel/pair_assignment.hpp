@@ -1,4 +1,4 @@
-// Which pairs of many images are matches.
+// Assignment of the pairs of many images.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace probox {
 
-// Pairs of a detection and an object with their quality, finite and >= 0. No pair stands twice.
+// Pairs of a detection and an object with their quality, finite and >= 0. Each pair occurs once.
 struct PairList {
   const std::int64_t* detection;
   const std::int64_t* object;
@@ -22,10 +22,10 @@ struct PairList {
 
 namespace detail {
 
-// Numbers the distinct values of a column from 0 on, ascending.
+// Numbers the distinct values of a column from 0, ascending.
 class Numbering {
  public:
-  // Writes the number of each value to `number`; returns how many there are.
+  // Writes the number of each value to `number`; returns the count of distinct values.
   int operator()(const std::int64_t* values, std::size_t count, std::vector<int>& number) {
     number.resize(count);
     if (count == 0) return 0;
@@ -61,7 +61,7 @@ class Numbering {
 
 }  // namespace detail
 
-// Decides the pairs of one image after the other; keeps its memory between them.
+// Assigns the pairs of one image at a time; reuses its memory.
 class PairAssigner {
  public:
   PairAssigner(const PairList& pairs, bool greedy, CheckInterrupt check_interrupt)
@@ -90,7 +90,7 @@ class PairAssigner {
   static constexpr std::size_t kLargeTable = std::size_t{1} << 22;  // cells
   static constexpr std::size_t kSmallTable = std::size_t{1} << 10;  // cells
 
-  // Pairs of the image that compete, ascending, and how many objects and detections they have. `object_` and `detection_`
+  // Competing pairs of the image, ascending, and their numbers of objects and detections. `object_` and `detection_`
   // number these.
   struct Group {
     const std::int64_t *begin, *end;
@@ -100,8 +100,8 @@ class PairAssigner {
     std::size_t pairs() const { return static_cast<std::size_t>(end - begin); }
   };
 
-  // Pairs that share an object or a detection, directly or by way of others, compete; the others do not. Calls
-  // visit(group) for each group.
+  // Pairs compete if they share an object or a detection, directly or through other pairs. Calls
+  // visit(group) for each group of competing pairs.
   template <class Visit>
   void for_each_group(int objects, int detections, Visit&& visit) {
     std::vector<int> parent(static_cast<std::size_t>(objects) + detections);
@@ -127,7 +127,7 @@ class PairAssigner {
     std::vector<std::size_t> next(start.begin(), start.end() - 1);
     for (std::size_t k = 0; k < count; ++k) image_[next[group_of[root(object_[k])]]++] = static_cast<std::int64_t>(k);
 
-    // Within its group, each object and detection has a number of its own, in the same order.
+    // Numbers objects and detections within their group, in the same order.
     std::vector<std::int64_t> members;
     std::vector<int> number;
     for (std::size_t g = 0; g + 1 < start.size(); ++g) {
@@ -148,7 +148,7 @@ class PairAssigner {
     return count;
   }
 
-  // Takes the best remaining pair again and again; among equals the first object, then the first detection.
+  // Takes the best remaining pair repeatedly; ties go to the first object, then the first detection.
   void match_greedily(const Group& group) {
     std::vector<std::int64_t> order;
     for (const std::int64_t* k = group.begin; k != group.end; ++k)
@@ -166,7 +166,7 @@ class PairAssigner {
   }
 
   void match_optimally(const Group& group) {
-    // Where few cells have a pair, looking at the others is what takes time and memory; the matches are the same.
+    // If few cells have a pair, the other cells dominate time and memory; the sparse method finds the same matches.
     if (group.cells() > kSmallTable && group.cells() > 8 * group.pairs())
       match_pairs(group);
     else
@@ -190,7 +190,7 @@ class PairAssigner {
     }
   }
 
-  // The rows of the table are whatever there are fewer of.
+  // The rows of the table are objects or detections, whichever are fewer.
   void match_pairs(const Group& group) {
     const bool turned = group.objects > group.detections;
     const std::vector<int>&row_of = turned ? detection_ : object_, &column_of = turned ? object_ : detection_;
@@ -228,13 +228,13 @@ class PairAssigner {
   std::vector<double> table_;
 };
 
-// Sets `matched` for the pairs of all images that are matches; those of image i are offsets[i]..offsets[i + 1]. Images are
-// spread over threads, some at a time, for most are done in a microsecond.
+// Sets `matched` for the pairs of all images that are matches; those of image i are offsets[i]..offsets[i + 1]. Images
+// are distributed over threads in batches, because most take a microsecond.
 inline void assign_images(const PairList& pairs, const std::int64_t* offsets, std::size_t images, bool greedy,
                           int threads, Stop& stop, bool* matched) {
   constexpr std::size_t share = 16;
   const auto shares = static_cast<std::ptrdiff_t>((images + share - 1) / share);
-  // Starting a thread takes as long as some thousand pairs.
+  // Starting a thread takes as long as several thousand pairs.
   const std::int64_t worth = images ? offsets[images] / 4096 : 0;
   threads = static_cast<int>(std::clamp<std::int64_t>(std::min<std::int64_t>(shares, worth), 1, std::max(threads, 1)));
   std::vector<PairAssigner> workers;

@@ -29,14 +29,14 @@ struct Image {
   const std::int32_t* object_labels;
   int detections;
   const double* boxes;        // 4 each
-  const double* covariances;  // 8 each; null if all are plain
+  const double* covariances;  // 8 each; null if no box has a covariance
   const std::uint8_t* kinds;
-  const void* const* heatmaps;  // of the scorer's precision; null where there is none
+  const void* const* heatmaps;  // of the scorer's precision; null without heatmap
   const float* label_probs;
   int classes;
 };
 
-// Scores one image after the other; keeps its memory between them.
+// Scores one image at a time; reuses its memory.
 template <class T>
 class ImageScorer {
  public:
@@ -45,14 +45,14 @@ class ImageScorer {
         min_log_quality_(settings.snap_zero > 0.0 ? std::log(settings.snap_zero)
                                                   : -std::numeric_limits<double>::infinity()) {}
 
-  // An object and what a detection is worth to it.
+  // An object and its qualities with a detection.
   struct Scored {
     int object;
     Qualities qualities;
   };
 
-  // Calls take(d, scored) for detections begin..end-1, one after the other, with its objects, ascending. Unless `all_pairs`,
-  // objects with which it cannot score are left out. `objects` was built of the image.
+  // Calls take(d, scored) for detections begin..end-1 in order, with its objects, ascending. Unless `all_pairs`,
+  // objects with a quality of 0 are left out. `objects` must be built from the image.
   template <class Take>
   void qualities(const Image& image, ObjectIndex& objects, int begin, int end, bool all_pairs, Take&& take) {
     for (int d = begin; d < end; ++d) {
@@ -63,7 +63,7 @@ class ImageScorer {
   }
 
  private:
-  // Where the detection says more than 0. The values may still be missing: those of Gaussian boxes are costly.
+  // The support of a detection, P > 0. Values may be missing, because those of Gaussian boxes are expensive.
   Grid<T> support(const Image& image, int d) {
     const double* box = image.boxes + 4 * static_cast<std::size_t>(d);
     switch (static_cast<Kind>(image.kinds[d])) {
@@ -82,13 +82,13 @@ class ImageScorer {
     std::int64_t inside;  // pixels of the object within the support
     double foreground = 0.0;
   };
-  static constexpr std::size_t kFewCandidates = 10;  // whose sums are never worth a table
+  static constexpr std::size_t kFewCandidates = 10;  // up to this number an integral image is slower
 
   static float label_of(const Image& image, int d, int o) {
     return image.label_probs[static_cast<std::size_t>(d) * image.classes + image.object_labels[o]];
   }
 
-  // Candidate objects: where a pixel outside the support costs too much, those whose boxes may meet it.
+  // Candidate objects: if a pixel outside the support costs too much, those whose boxes may intersect it.
   const std::vector<int>& candidate_objects(ObjectIndex& objects, const Grid<T>& grid, bool all_pairs) const {
     if (all_pairs || log_epsilon_ > min_log_quality_) return objects.every();
     return objects.near(grid.x.first, grid.y.first, grid.x.last, grid.y.last);
@@ -108,7 +108,7 @@ class ImageScorer {
         continue;
       }
       if (label_of(image, d, o) <= 0.0f && s_.label_weight > 0.0) continue;
-      // Pixels outside the support cost log(epsilon) each: too many of them, and nothing can save the pair.
+      // Pixels outside the support cost log(epsilon) each: above some number of them the quality is 0.
       const auto cannot_score = [&](std::int64_t inside) {
         return (mask.pixels - inside) * log_epsilon_ <= min_log_quality_ * mask.pixels;
       };
@@ -151,7 +151,7 @@ class ImageScorer {
       }
       Qualities qualities;
       const auto label = static_cast<double>(label_of(image, d, candidate.object));
-      qualities.label = std::clamp(label, 0.0, 1.0);  // rounding in a file may step over
+      qualities.label = std::clamp(label, 0.0, 1.0);  // rounded digits in a file may exceed 1
       finish(candidate.foreground, background, mask.pixels, qualities);
       scored_.push_back({candidate.object, qualities});
     }
@@ -162,7 +162,7 @@ class ImageScorer {
                            std::min(m.y1, grid.y.last), true);
   }
 
-  // How many pixels of the support lie in an object's box.
+  // Number of pixels of the support in an object's box.
   static double inside_area(const Mask& m, const Grid<T>& grid) {
     const double across = std::min(m.x1, grid.x.last) - std::max(m.x0, grid.x.first) + 1.0;
     const double down = std::min(m.y1, grid.y.last) - std::max(m.y0, grid.y.first) + 1.0;
@@ -177,10 +177,10 @@ class ImageScorer {
     if (candidates_.size() < kFewCandidates) return false;
     double inside = 0.0;
     for (const Candidate& candidate : candidates_) inside += inside_area(image.masks[candidate.object], grid);
-    return LogIntegral<T>::pays(grid, candidates_.size(), inside / support_area(grid));
+    return LogIntegral<T>::is_faster(grid, candidates_.size(), inside / support_area(grid));
   }
 
-  // Whether the background of all objects is cheaper as the total minus what lies in each box than box by box.
+  // Whether the background of all objects is faster as the total minus each box than box by box.
   bool is_sharing_faster(const Image& image, const Grid<T>& grid) const {
     if (grid.empty() || candidates_.size() < 2) return false;
     const double all = support_area(grid);
@@ -194,7 +194,7 @@ class ImageScorer {
   }
 
   double quality_of(double mean_log) const {
-    const double quality = std::min(std::exp(mean_log), 1.0);  // log(1 + epsilon) is a little above 0
+    const double quality = std::min(std::exp(mean_log), 1.0);  // log(1 + epsilon) is slightly above 0
     if (quality <= s_.snap_zero) return 0.0;
     return std::abs(quality - 1.0) <= s_.snap_one ? 1.0 : quality;
   }

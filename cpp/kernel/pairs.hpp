@@ -1,7 +1,7 @@
-// The pairs of many images that have a quality.
+// The pairs of many images with a quality above 0.
 //
-// An image's detections are cut into pieces, which are spread over threads: each is scored by itself into a place of its
-// own, so the result is the same to the bit for any number of threads.
+// An image's detections are split into pieces, which are distributed over threads. Each writes to its own memory, so
+// results are bit-identical for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace probox {
 
-// Thrown when an image has more pairs with a quality than it may: the first such image.
+// Thrown if an image exceeds the limit of pairs with a quality: the first such image.
 struct TooManyPairs {
   std::ptrdiff_t image;
 };
@@ -45,7 +45,7 @@ struct PairColumns {
         qualities(make_large_array<double>(kQualities * count)) {}
 };
 
-// How many objects and detections an image has.
+// Number of objects and detections of an image.
 struct ImageCounts {
   std::int64_t objects, detections;
 };
@@ -64,8 +64,8 @@ struct Piece {
   std::vector<Pair> pairs;
 };
 
-// Cuts images into pieces, by image, then detection. A detection costs microseconds, and so does a pair that scores: the
-// last piece that anybody waits for is short, and most images are small enough to stay whole.
+// Splits images into pieces, by image, then detection. A detection costs microseconds, and so does a scored pair:
+// pieces are small, so that threads finish at about the same time, and most images are a single piece.
 template <class CountsAt>
 std::vector<Piece> cut_into_pieces(std::size_t images, CountsAt&& counts_at) {
   constexpr std::int64_t possible_pairs = std::int64_t{1} << 14, detections = 512;
@@ -83,12 +83,12 @@ std::vector<Piece> cut_into_pieces(std::size_t images, CountsAt&& counts_at) {
   return pieces;
 }
 
-// Counts the pairs of each image while several threads find them, and remembers the first image that has too many.
+// Counts the pairs of each image while several threads find them, and stores the first image above the limit.
 class PairLimit {
  public:
   PairLimit(std::size_t images, std::size_t most) : most_(most), found_(images) {}
 
-  // Whether the pairs of an image are still wanted: those of an earlier one are, so that it may prove to be the first.
+  // Whether the pairs of an image are still needed: earlier images may turn out to be the first above the limit.
   bool wants(std::ptrdiff_t image) const { return image < first_over_.load(std::memory_order_relaxed); }
 
   void add(std::ptrdiff_t image, std::size_t pairs) {
@@ -109,7 +109,7 @@ class PairLimit {
   std::atomic<std::ptrdiff_t> first_over_{kNone};
 };
 
-// Scores pieces; keeps its memory between them, and the image as long as it is the same.
+// Scores pieces; reuses its memory, and the index of the image while it is the same.
 template <class T>
 class PieceScorer {
  public:
@@ -131,7 +131,7 @@ class PieceScorer {
       limit.add(piece.image, pairs_.size() - before);
       if (!limit.wants(piece.image)) pairs_.clear();
     });
-    piece.pairs.assign(pairs_.begin(), pairs_.end());  // exactly as much memory as it takes
+    piece.pairs.assign(pairs_.begin(), pairs_.end());  // allocates exactly the memory needed
   }
 
  private:
@@ -142,8 +142,8 @@ class PieceScorer {
   std::vector<Pair> pairs_;
 };
 
-// Puts the pairs of an image, which are in order of detection, into order of object, then detection, from row `at` on.
-// Frees the pieces.
+// Writes the pairs of an image, which are ordered by detection, in the order of object, then detection, starting at row
+// `at`. Frees the pieces.
 inline void write_by_object(Piece* begin, Piece* end, const ImageCounts& counts, std::int64_t first_object,
                             std::int64_t first_detection, std::size_t at, PairColumns& out) {
   std::vector<std::size_t> next(static_cast<std::size_t>(counts.objects) + 1, 0);
@@ -164,7 +164,7 @@ inline void write_by_object(Piece* begin, Piece* end, const ImageCounts& counts,
 
 }  // namespace detail
 
-// Scores the images image_at(0), image_at(1), ... of which counts_at(i) says how large they are.
+// Scores the images image_at(0), image_at(1), ... with sizes counts_at(i).
 template <class T, class CountsAt, class ImageAt>
 PairColumns score_images(std::size_t count, CountsAt&& counts_at, ImageAt&& image_at, const Settings& settings,
                          std::size_t max_pairs, int threads, Stop& stop) {

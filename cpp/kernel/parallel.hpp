@@ -1,4 +1,4 @@
-// Spreads independent pieces of work over a fixed number of threads, and lets it be stopped.
+// Distributes independent tasks over a fixed number of threads, with interruption.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace probox {
 
 constexpr int kMostThreads = 1024;
 
-// What ends work that was asked to stop.
+// Thrown to end interrupted work.
 struct Stopped {};
 
-// Lets a long computation be stopped. All its threads call `check` again and again; the first worker, which is the
-// calling thread, then checks for signals: `check_signals` throws if the work is to end.
+// Interrupts a long computation. All threads call `check` regularly; the first worker, which is the calling thread,
+// then checks for signals: `check_signals` throws if the work must end.
 class Stop {
  public:
   using SignalCheck = void (*)();
@@ -29,7 +29,7 @@ class Stop {
       : check_signals_(check_signals), last_check_(std::chrono::steady_clock::now()) {}
 
   void check(int worker) {
-    // Asking for the time costs as much as a small piece of work: not at every call.
+    // Reading the clock takes as long as a small task: not at every call.
     if (worker == 0 && check_signals_ != nullptr && ++calls_ % 8 == 0) {
       const auto now = std::chrono::steady_clock::now();
       if (now - last_check_ >= interval) {
@@ -40,7 +40,7 @@ class Stop {
     if (stopped_.load(std::memory_order_relaxed)) throw Stopped{};
   }
 
-  // Checks now: for a calling thread that only waits for the others.
+  // Checks immediately: for a calling thread that waits for the others.
   void check_signals() const {
     if (check_signals_ != nullptr) check_signals_();
   }
@@ -54,7 +54,7 @@ class Stop {
   std::atomic<bool> stopped_{false};
 };
 
-// One worker's check whether to go on; without a `Stop` it does nothing.
+// Interrupt check of one worker; without a `Stop` it does nothing.
 struct CheckInterrupt {
   Stop* stop = nullptr;
   int worker = 0;
@@ -64,9 +64,9 @@ struct CheckInterrupt {
   }
 };
 
-// Calls work(worker, i) for every i in 0..count-1, each exactly once. Which worker gets which i is left to chance, so
-// results must depend on i alone. The first exception is passed on after all threads have stopped. A thread that cannot
-// be started is done without: the calling thread works too.
+// Calls work(worker, i) for every i in 0..count-1 exactly once. The worker of each i is arbitrary, so results must
+// depend on i alone. The first exception is rethrown after all threads have stopped. Threads that cannot be started are
+// omitted: the calling thread works, too.
 template <class Work>
 void for_each_index(std::ptrdiff_t count, int threads, Stop& stop, Work&& work) {
   threads = static_cast<int>(std::clamp<std::ptrdiff_t>(count, 1, std::clamp(threads, 1, kMostThreads)));

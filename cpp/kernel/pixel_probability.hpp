@@ -1,6 +1,6 @@
 // P(x in S), the probability that pixel x belongs to the detected object: the heatmap of a detection.
 //
-// It is kept as a small grid: rows and columns that repeat are stored once.
+// It is stored as a small grid: repeated rows and columns are stored once.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace probox {
 
-// One axis of a grid: pixels first..last of the image, of which a run in the middle may share one entry.
+// One axis of a grid: pixels first..last of the image, of which a range in the middle may share one entry.
 struct Axis {
   int first = 0, last = -1;
-  int middle = 0;  // the shared entry; equal to size() if there is none
-  int repeat = 0;  // how many pixels share it; 0 if there is none
+  int middle = 0;  // the shared entry; equal to size() without one
+  int repeat = 0;  // number of pixels that share it; 0 without one
 
   int size() const { return last - first + 1 - (repeat ? repeat - 1 : 0); }
   // The pixel of an entry (the first one of the shared entry).
@@ -31,7 +31,7 @@ struct Axis {
 
 inline Axis plain_axis(int first, int last) { return {first, last, last - first + 1, 0}; }
 
-// What a detection says of the pixels of its support; it says 0 of all others.
+// The probabilities of a detection in its support; 0 elsewhere.
 template <class T>
 struct Grid {
   Axis x, y;
@@ -40,7 +40,7 @@ struct Grid {
 
   bool empty() const { return x.last < x.first || y.last < y.first; }
   const T* at(int row, int column) const { return values + row * stride + column; }
-  // Writes the support's values into an image of this width, which holds zeros.
+  // Writes the support's values into an image of this width, which contains zeros.
   void spread(double* image, int width) const {
     for (int row = y.first; row <= y.last; ++row)
       for (int column = x.first; column <= x.last; ++column)
@@ -48,15 +48,15 @@ struct Grid {
   }
 };
 
-// A box whose sides are known: 1 inside, and a fraction on the pixels that its border cuts.
+// A box with known sides: 1 inside, and a fraction on the pixels that its border crosses.
 struct PlainAxis {
   Axis axis;
   double value[3];  // of the axis's entries
 };
 
-// Pixels ceil(low)..floor(high) are covered, one more on either side by the fraction that sticks out.
+// Pixels ceil(low)..floor(high) are covered, one more on either side by the remaining fraction.
 inline PlainAxis cover_axis(double low, double high, int size) {
-  // Far outside the image nothing depends on how far; clamping keeps whole numbers within int.
+  // Far outside the image the distance does not matter; clamping keeps whole numbers within int.
   low = std::clamp(low, -4.0, size + 4.0);
   high = std::clamp(high, -4.0, size + 4.0);
   const int first = static_cast<int>(std::ceil(low)), last = static_cast<int>(std::floor(high));
@@ -69,7 +69,7 @@ inline PlainAxis cover_axis(double low, double high, int size) {
     result.value[entries++] = value;
   };
   if (last < first) {
-    // Both ends lie between the same two pixel borders: the left fraction stands before the right one.
+    // Both ends are within one pixel: the left fraction precedes the right one.
     add(first - 1, first - low);
     add(last + 1, high - last);
     result.axis.middle = result.axis.size();
@@ -88,7 +88,7 @@ inline PlainAxis cover_axis(double low, double high, int size) {
   return result;
 }
 
-// Builds the heatmaps of one detection after the other in the same memory.
+// Builds the heatmap of one detection at a time in the same memory.
 template <class T>
 class HeatmapBuilder {
  public:
@@ -132,8 +132,8 @@ class HeatmapBuilder {
     make_room(values_, static_cast<std::size_t>(rows) * columns + kPadding);
     T* values = values_.data();
     grid.values = values;
-    // Where the corners' regions lie apart and neither touches the image's edge, each map is the product there, since the
-    // other one is 1.
+    // If the corners' regions are disjoint and neither touches the image's edge, each map equals the product there,
+    // because the other one is 1.
     const bool apart =
         grid.x.repeat && grid.y.repeat && first_.x0 > 0 && first_.y0 > 0 && second_.x0 > 0 && second_.y0 > 0;
     if (apart) {
@@ -154,7 +154,7 @@ class HeatmapBuilder {
     grid.x = plain_axis(0, width - 1);
     grid.y = plain_axis(0, height - 1);
     grid.stride = width;
-    // A copy, because sums read a little past the end of rows, which is somebody else's memory in the original.
+    // Copied, because sums read slightly past the end of rows, which is foreign memory in the original.
     const std::size_t pixels = static_cast<std::size_t>(width) * height;
     make_room(values_, pixels + kPadding);
     std::copy(map, map + pixels, values_.begin());
@@ -163,7 +163,7 @@ class HeatmapBuilder {
   }
 
  private:
-  // The support along one axis: from the first corner's region to the second's, with what lies between them shared.
+  // The support along one axis: from the first corner's region to the second's, with shared pixels between them.
   static Axis join(int first_begin, int first_end, int second_begin, int second_end) {
     Axis axis = plain_axis(first_begin, second_end);
     if (axis.last < axis.first) return axis;
@@ -174,8 +174,8 @@ class HeatmapBuilder {
     return axis;
   }
 
-  // Fills what a row of the grid still lacks where both maps stand in it already, with the columns beyond them in its
-  // middle.
+  // Completes a row of the grid that already contains both maps: fills the shared columns in its middle and those
+  // beyond the maps.
   void complete(const Grid<T>& grid, int row, T cut, T* out) {
     const int middle = grid.x.middle, after = grid.x.size() - middle - 1;
     if (row < grid.y.middle) {
@@ -194,7 +194,7 @@ class HeatmapBuilder {
     const T* far = far_.row(y);
     const Region &a = near_.region(), &b = far_.region();
     const MapLoops<T>& loops = map_loops<T>();
-    const int near_end = std::min(a.x1, x1);  // last pixel with a value of its own in the near map
+    const int near_end = std::min(a.x1, x1);  // last pixel with a separate value in the near map
     const int alone = std::min(near_end, b.x0 - 1);
     if (x0 <= alone) loops.scale_row(near, far[0], alone - x0 + 1, cut, out);
     const int both = std::max(x0, b.x0);
@@ -210,7 +210,7 @@ class HeatmapBuilder {
     if (rest <= x1) loops.scale_row(far + (rest - b.x0 + 1), beyond, x1 - rest + 1, cut, out + entry);
   }
 
-  double cut_ = -1.0, deviation_ = 0.0;  // the least probability that counts, and where it begins
+  double cut_ = -1.0, deviation_ = 0.0;  // the minimum probability, and its distance
   Gaussian top_left_{}, bottom_right_{};
   Region first_, second_;
   CornerMap<T> near_, far_;
@@ -218,8 +218,8 @@ class HeatmapBuilder {
   std::vector<T> values_;
 };
 
-// P(x in S) of every pixel of an image that detects with one box, row by row, into `image`, which holds zeros. Without
-// covariances the box is a plain one.
+// P(x in S) of every pixel of an image for one box, row by row, into `image`, which contains zeros. Without covariances
+// the box has no uncertainty.
 template <class T>
 void heatmap_of_box(const double* box, const double* covariances, int width, int height, const Settings& s,
                     double* image) {

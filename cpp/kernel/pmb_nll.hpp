@@ -1,5 +1,5 @@
-// The negative log likelihood of an image's objects when its detections are a Poisson multi-Bernoulli (PMB) density.
-// Readable: src/probox/measures/pmb_definition.py.
+// Negative log likelihood of an image's objects, with detections as a Poisson multi-Bernoulli (PMB) density.
+// Reference implementation: src/probox/measures/pmb_definition.py.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ template <class T>
 struct Found {
   const std::int64_t* offsets;
   const double* boxes;        // x1, y1, x2, y2
-  const double* covariances;  // 8 each: of the first corner, of the second
+  const double* covariances;  // 8 each: first corner, second corner
   const T* label_probs;       // `classes` each
   int classes;
 };
@@ -29,18 +29,18 @@ struct Truth {
   const std::int64_t* offsets;
   const double* boxes;
   const std::int32_t* labels;
-  const double* log_floors;  // one for each image: no object is less likely among the clutter; may be -infinity
+  const double* log_floors;  // one per image: lower bound of the log clutter intensity; may be -infinity
 };
 
 struct Rules {
-  double clutter;          // detections whose highest probability is at most this are clutter
+  double clutter;  // detections with a highest probability up to this are clutter
   double min_probability;  // probabilities are at least this, and at most 1 minus this
-  double min_determinant;  // of a corner's correlations: below, it has no density
-  int assignments;         // how many of the best are summed
+  double min_determinant;  // of a corner's correlation matrix: below, it has no density
+  int assignments;  // number of best assignments in the sum
 };
 
-// What is told of an image: the number itself; its parts in the best assignment; how many assignments were summed; how
-// many objects the best one leaves to the clutter, and how many of these stand at the floor.
+// Results per image: the value; its parts in the best assignment; the number of summed assignments; the number of
+// objects that the best one assigns to clutter, and of those at the floor.
 constexpr int kNumbers = 9;
 enum Number {
   nll,
@@ -54,10 +54,10 @@ enum Number {
   floored_objects
 };
 
-// A box with Gaussian corners as a density.
+// Density of a box with Gaussian corners.
 class BoxDensity {
  public:
-  // Returns whether there is one: both covariances are positive definite.
+  // Returns whether the density exists: both covariances are positive definite.
   bool set(const double* box, const double* covariances, double min_determinant) {
     log_scale_ = 0.0;
     for (int corner = 0; corner < 2; ++corner) {
@@ -92,7 +92,7 @@ class BoxDensity {
   double log_scale_ = 0.0;
 };
 
-// Measures one image after the other; keeps its memory between them.
+// Computes one image at a time; reuses its memory.
 template <class T>
 class ImageMeasurer {
  public:
@@ -116,7 +116,7 @@ class ImageMeasurer {
     BoxDensity density;
     bool dense;  // has a density
     const T* label_probs;
-    double log_background;  // of what may be matched
+    double log_background;  // of Bernoulli detections
     double weight, sum;     // of clutter
   };
 
@@ -127,7 +127,7 @@ class ImageMeasurer {
     return std::log(clamped(static_cast<double>(c.label_probs[label])));
   }
 
-  // Parts the image's detections into those that may be matched and clutter.
+  // Splits the image's detections into Bernoulli detections and clutter.
   void read_detections(std::ptrdiff_t image) {
     sure_.clear();
     clutter_.clear();
@@ -154,7 +154,7 @@ class ImageMeasurer {
     }
   }
 
-  // alone_: -log of the clutter's intensity at each object.
+  // alone_: -log of the clutter intensity at each object.
   void clutter_of_objects(std::int64_t first, int objects, double log_floor) {
     alone_.resize(objects);
     floored_.assign(objects, 0);
@@ -176,7 +176,7 @@ class ImageMeasurer {
     }
   }
 
-  // cost_: what each pair costs more than leaving its detection unmatched.
+  // cost_: cost of each pair minus the cost of its unmatched detection.
   void pairs_of_objects(std::int64_t first, int objects) {
     const std::size_t n = sure_.size();
     cost_.resize(objects * n);
@@ -228,7 +228,7 @@ class ImageMeasurer {
     out[floored_objects] = floored;
   }
 
-  // log of the sum of exp(terms), the greatest of which is given; -infinity if there are none.
+  // log of the sum of exp(terms), given the largest term; -infinity without terms.
   static double log_sum(const std::vector<double>& terms, double greatest) {
     if (greatest == -kInfinity) return greatest;
     double sum = 0.0;
@@ -243,8 +243,8 @@ class ImageMeasurer {
   std::vector<Component> sure_, clutter_;
   std::vector<double> cost_, alone_, terms_;
   std::vector<char> floored_, taken_;
-  double expected_ = 0.0;       // how many objects the clutter stands for
-  double all_unmatched_ = 0.0;  // -log of the probability that nothing is there, of all that may be matched
+  double expected_ = 0.0;  // expected number of clutter objects
+  double all_unmatched_ = 0.0;  // -log of the probability that all Bernoulli detections are background
 };
 
 // Writes kNumbers numbers for each image.

@@ -1,4 +1,4 @@
-// COCO's polygons and run lengths into row-major runs, pixel for pixel as the COCO API does it.
+// Row-major runs from COCO's polygons and run lengths, identical to the COCO API.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace probox {
 
-// How much the masks may take: a few bytes can describe a mask of a billion runs.
+// Limits for masks: a few bytes can describe a mask of a billion runs.
 struct MaskBudget {
   std::int64_t runs, crossings;   // of edges with columns: of all masks together
   std::int64_t object_crossings;  // of one object
 };
 
-// Thrown when a mask does not fit its budget.
+// Thrown if a mask exceeds its budget.
 struct MaskTooLarge {};
 
 // Pixels begin..end (exclusive) in column-major order.
@@ -24,12 +24,12 @@ struct Interval {
   std::int64_t end;
 };
 
-// Turns the objects of images into runs, one after the other, keeping its buffers.
+// Rasterises one object at a time; reuses its buffers.
 class Rasteriser {
  public:
   explicit Rasteriser(MaskBudget budget) : budget_(budget) {}
 
-  // Start an object in an image of this size.
+  // Starts an object in an image of this size.
   void start(std::int64_t height, std::int64_t width) {
     height_ = height;
     width_ = width;
@@ -37,10 +37,10 @@ class Rasteriser {
     object_crossings_ = 0;
   }
 
-  // Add a polygon x0, y0, x1, y1, ...
+  // Adds a polygon x0, y0, x1, y1, ...
   //
-  // The COCO API scales a polygon by 5, walks its edges pixel by pixel, keeps the crossings of the lines through the
-  // columns' centres, and fills a column between an odd crossing and the next. Here only those crossings are computed.
+  // The COCO API scales a polygon by 5, walks along its edges pixel by pixel, keeps the crossings of the lines through
+  // the columns' centres, and fills each column between alternate crossings. Here only those crossings are computed.
   void add_polygon(const double* xy, std::int64_t points) {
     crossings_.clear();
     corners_.resize(static_cast<std::size_t>(points) + 1);
@@ -57,7 +57,7 @@ class Rasteriser {
     }
   }
 
-  // Add run lengths: pixels off, on, off, ... in column-major order, adding up to the size of the image.
+  // Adds run lengths: pixels off, on, off, ... in column-major order, with the image's number of pixels as their sum.
   void add_counts(const double* counts, std::int64_t size) {
     std::int64_t at = 0;
     for (std::int64_t k = 0; k < size; ++k) {
@@ -96,7 +96,7 @@ class Rasteriser {
     return static_cast<std::int64_t>(static_cast<double>(scale) * value + .5);
   }
 
-  // Record where the edge crosses from scaled column 5 x + 2 to the next: there pixel column x toggles.
+  // Stores the crossing of the edge from scaled column 5 x + 2 to the next: there pixel column x toggles.
   void add_edge(Corner a, Corner b) {
     const std::int64_t dx = std::abs(b.x - a.x);
     const std::int64_t dy = std::abs(b.y - a.y);
@@ -129,7 +129,7 @@ class Rasteriser {
     }
   }
 
-  // A steep edge is walked along y. Return the last step on this side of the crossing between columns `here` and `here` + 1.
+  // Steep edges are traversed along y. Returns the last step before the crossing between columns `here` and `here` + 1.
   static std::int64_t step_before(const Corner& a, std::int64_t dy, double slope, std::int64_t here) {
     const auto column_at = [&](std::int64_t step) {
       return static_cast<std::int64_t>(static_cast<double>(a.x) + slope * static_cast<double>(step) + .5);
@@ -142,10 +142,10 @@ class Rasteriser {
     return step;
   }
 
-  // The first pixel row whose centre lies at or below scaled row `y`: (y + 1/2) / 5 - 1/2 rounded up, in the image.
+  // The first pixel row whose centre is at or below scaled row `y`: (y + 1/2) / 5 - 1/2 rounded up, in the image.
   std::int64_t pixel_row(std::int64_t y) const { return y <= 2 ? 0 : std::min((y + 2) / scale, height_); }
 
-  // Put the crossings in column-major order. There are few in each column: count them, then sort within columns.
+  // Sorts crossings in column-major order. Columns have few crossings: count them, then sort within columns.
   void sort_crossings() {
     sorted_.resize(crossings_.size());
     if (crossings_.empty()) return;
@@ -161,7 +161,7 @@ class Rasteriser {
     for (const Crossing& crossing : crossings_) {
       sorted_[place_[static_cast<std::size_t>(crossing.column - low)]++] = crossing.column * height_ + crossing.row;
     }
-    // `place_` now holds where each column ends.
+    // `place_` now contains the end of each column.
     std::size_t begin = 0;
     for (std::int64_t column = low; column <= high; ++column) {
       const std::size_t end = place_[static_cast<std::size_t>(column - low)];
@@ -191,8 +191,8 @@ class Rasteriser {
     intervals_.resize(kept);
   }
 
-  // Sweep the columns from left to right. A row whose pixel turns on starts a run, one whose pixel turns off ends it; runs
-  // come out by column, so counting rows puts them in order.
+  // Sweeps the columns from left to right. A row whose pixel turns on starts a run, one whose pixel turns off ends it;
+  // runs are ordered by column, so a counting sort by row finishes the order.
   void transpose() {
     runs_.clear();
     swept_.clear();
@@ -228,7 +228,7 @@ class Rasteriser {
     order_by_row();
   }
 
-  // Go on to the last of the columns that equal this one, if it is empty or full: there may be a million of them.
+  // Skips columns that equal this one, if it is empty or full: there may be a million of them.
   void pass_over_equal_columns(std::size_t& next, std::int64_t& taken, std::int64_t& column) {
     if (next == intervals_.size()) return;
     const std::int64_t begin = std::max(taken, intervals_[next].begin);
@@ -241,7 +241,7 @@ class Rasteriser {
     }
   }
 
-  // Call `act` for every row in `a` that is not in `b`.
+  // Calls `act` for every row in `a` that is not in `b`.
   template <class Act>
   static void each_difference(const std::vector<Interval>& a, const std::vector<Interval>& b, Act&& act) {
     std::size_t k = 0;

@@ -9,7 +9,8 @@
 
 namespace probox {
 
-// The pixels of many objects; the layout is that of probox.tables.groundtruth.Masks. An empty mask has 0 pixels and box 0, 0, -1, -1.
+// Masks of many objects, in the layout of probox.tables.groundtruth.Masks. An empty mask has 0 pixels and box 0, 0, -1,
+// -1.
 struct RunTable {
   std::vector<std::int32_t> boxes;  // x0, y0, x1, y1, inclusive
   std::vector<std::int64_t> pixels;
@@ -28,7 +29,7 @@ struct RunTable {
     offsets.push_back(offsets.back());
   }
 
-  // Take over runs sorted by row, then column, not touching.
+  // Adds runs sorted by row, then column, not adjacent.
   void add_runs(const std::vector<std::int32_t>& object_runs) {
     if (object_runs.empty()) return add_empty();
     std::int32_t x0 = object_runs[1];
@@ -49,8 +50,8 @@ struct RunTable {
   }
 };
 
-// The runs of the pixels of an image that have each of these values, in one pass over it. Nothing comes back if there are
-// more than `max_runs`.
+// The runs of the pixels of an image with each of these values, in one pass. Returns nothing above
+// `max_runs`.
 template <class T>
 std::optional<RunTable> label_runs(const T* image, std::size_t height, std::size_t width, const std::int64_t* values,
                                    std::size_t count, std::int64_t max_runs) {

@@ -1,4 +1,4 @@
-// Memory that is used again and again.
+// Reusable memory.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace probox {
 
-// Makes room for n values; never shrinks, so that reused memory is not cleared again and again.
+// Makes room for n values; never shrinks, so that reused memory is not cleared repeatedly.
 template <class T>
 void make_room(std::vector<T>& values, std::size_t n) {
   if (values.size() < n) values.resize(n);

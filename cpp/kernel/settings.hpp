@@ -1,5 +1,5 @@
-// The numbers of a convention that the kernel needs. Python's `Convention` explains each and has their usual values: here
-// is none, so that no second one can differ.
+// Constants of a convention that the kernel needs. Python's `Convention` documents them and has the defaults; the
+// kernel has none, which avoids a second set of defaults.
 #pragma once
 
 namespace probox {
@@ -7,7 +7,7 @@ namespace probox {
 struct Settings {
   double epsilon;
   bool region_of_interest;
-  double reach_sigmas;  // a corner's distribution is computed within so many standard deviations of its mean
+  double reach_sigmas;  // a corner's distribution is computed within this many standard deviations of its mean
   double mahalanobis;
   double min_determinant;
   double min_probability;

@@ -1,8 +1,8 @@
-// Who is matched with whom, given the few pairs of a large table that have a quality.
+// Optimal assignment of a large table with few qualities above 0.
 //
-// The same search as `assign_optimally`, which sees every cell of the table, with the same choice among equals. Cells of
-// quality 0 need not be looked at one by one: a column that nobody has yet is as far by any of them, and a column that
-// somebody has is never nearer by one.
+// The same search as `assign_optimally`, which visits every cell of the table, with the same tie-breaking. Cells of
+// quality 0 need not be visited one by one: all give the same distance to a free column, and never a shorter one to an
+// assigned column.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace probox {
 
-// The pairs of row r are begin[r]..begin[r + 1]. Qualities are finite and > 0; no column stands twice in a row.
+// The pairs of row r are begin[r]..begin[r + 1]. Qualities are finite and > 0; a row has each column at most once.
 struct SparseTable {
   int rows, columns;
   std::vector<std::size_t> begin;
@@ -27,9 +27,8 @@ struct SparseTable {
 
 namespace detail {
 
-// Columns that a search has yet to settle, in the order in which `assign_optimally` lists them: from the last column to the
-// first, and the hole that a settled one leaves is filled by the last of the list. Starting again costs as much as was
-// settled.
+// Columns that a search has not settled, in the order of `assign_optimally`: from the last column to the first; the gap
+// of a settled column is filled with the last of the list. A reset costs as much as the settled columns.
 class ColumnsLeft {
  public:
   explicit ColumnsLeft(int columns) : left_(columns), column_(columns), place_(columns), free_from_(columns + 1) {
@@ -55,9 +54,9 @@ class ColumnsLeft {
   bool is_free(int column) const { return free_from_[column] == column; }
   void take(int column) { free_from_[column] = column + 1; }
 
-  // The free column that comes last in the list. There is one.
+  // The free column that is last in the list. At least one must exist.
   int last_free() {
-    int best = first_free_from(count() - left_);  // those that were never moved
+    int best = first_free_from(count() - left_);  // columns that were never moved
     int at = best < count() ? count() - 1 - best : -1;
     for (const int hole : holes_)
       if (hole < left_ && hole > at && is_free(column_[hole])) {
@@ -83,9 +82,9 @@ class ColumnsLeft {
   }
 
   int left_;
-  std::vector<int> column_, place_;  // of a place, of a column
-  std::vector<int> holes_;           // places that have another column than at first
-  std::vector<int> free_from_;       // leads to the first free column from here on; its own if it is free
+  std::vector<int> column_, place_;  // by position, by column
+  std::vector<int> holes_;  // positions whose column has changed
+  std::vector<int> free_from_;  // path to the next free column; itself if it is free
 };
 
 class SparseAssigner {
@@ -105,9 +104,9 @@ class SparseAssigner {
 
   struct Reached {
     double distance = kInfinity;
-    int row = -1;     // from where
-    int step = 0;     // of the search
-    int search = -1;  // in which all this was found
+    int row = -1;  // predecessor
+    int step = 0;  // step of the search
+    int search = -1;  // the search in which these values were set
     bool settled = false;
   };
   using Near = std::pair<double, int>;  // distance, column
@@ -127,7 +126,7 @@ class SparseAssigner {
         distance_ = by_nothing_.first;
         const int sink = left_.last_free();
         Reached& at = reached_[sink];
-        // Of two ways that are equally far the first one counts.
+        // Of two paths of equal length the first one wins.
         if (at.search != start || at.distance != distance_ || at.step > step_of_nothing_) at.row = by_nothing_.second;
         return sink;
       }
@@ -141,7 +140,7 @@ class SparseAssigner {
     }
   }
 
-  // Goes on from `row`, which is `distance_` away. Sums are taken in the order of assign_optimally: the same to the bit.
+  // Continues from `row` at distance `distance_`. Sums have the order of assign_optimally, so they are bit-identical.
   void scan(int row, int search, int step) {
     for (std::size_t k = table_.begin[row]; k < table_.begin[row + 1]; ++k)
       reach(table_.column[k], distance_ - table_.quality[k] - u_[row] - v_[table_.column[k]], row, search, step);
@@ -180,7 +179,7 @@ class SparseAssigner {
     return near_.empty() ? kInfinity : near_.front().first;
   }
 
-  // Of the nearest columns the last free one of the list, which ends the search; without any, the first of the list.
+  // The last free column of the list among the nearest, which ends the search; without one, the first of the list.
   int take_nearest() {
     tied_.clear();
     const double nearest = near_.front().first;
@@ -205,7 +204,7 @@ class SparseAssigner {
     return free == (left_.place(column) > left_.place(other));
   }
 
-  // Changes columns along the path from `start` to `sink`, and duals so that they fit again.
+  // Changes columns along the path from `start` to `sink`, and updates the duals.
   void augment(int start, int sink) {
     u_[start] += distance_;
     for (const int column : settled_) {
@@ -230,23 +229,23 @@ class SparseAssigner {
   ColumnsLeft left_;
   std::vector<double> u_, v_;
   std::vector<int> column_of_row_, row_of_column_;
-  // Columns whose dual is above 0: only rounding makes any, by a last bit, and to these alone a cell of quality 0 is shorter
-  // than to a free column.
+  // Columns with a dual above 0, which only rounding causes. To these a cell of quality 0 is shorter than to a free
+  // column.
   std::vector<int> raised_;
 
-  // Of the search under way.
+  // State of the current search.
   std::vector<Reached> reached_;
   std::vector<int> settled_;
   std::vector<Near> near_, tied_;      // near_ is a heap
-  std::pair<double, int> by_nothing_;  // how far free columns are by a cell of quality 0, and from which row
+  std::pair<double, int> by_nothing_;  // distance of free columns through a cell of quality 0, and its row
   int step_of_nothing_ = 0;
   double distance_ = 0.0;
 };
 
 }  // namespace detail
 
-// The column of each row that `assign_optimally` would find, without the cells of quality 0; at least as many columns as
-// rows. A row may have a column with which it has no pair.
+// The column of each row that `assign_optimally` would find, without cells of quality 0; needs at least as many columns
+// as rows. A row may be assigned a column without a pair.
 inline std::vector<int> assign_sparsely(const SparseTable& table, const CheckInterrupt& check_interrupt) {
   return detail::SparseAssigner(table, check_interrupt).run();
 }

@@ -1,4 +1,4 @@
-// What matches make of every detection and object: a verdict, a partner and the qualities of the match.
+// Outcomes of detections and objects: outcome code, match and qualities of the match.
 #pragma once
 
 #include <algorithm>
@@ -10,19 +10,19 @@
 
 namespace probox {
 
-// What is written for each outcome.
+// Codes of outcomes.
 struct VerdictCodes {
   std::uint8_t ignored, right, wrong, missed;
 };
 
-// Pairs of a detection and an object, with `width` qualities each, the first being that of the pair as a whole.
+// Pairs of a detection and an object, with `width` qualities each, the first being the pair's overall quality.
 struct ScoredPairs {
   std::size_t count, width;
   const std::int64_t *detections, *objects;
   const double* qualities;
 };
 
-// Of things that nobody has matched yet: no partner, qualities unknown, that of the pair as a whole 0.
+// Columns of unmatched rows: no match, qualities unknown, overall quality 0.
 struct JudgedColumns {
   std::size_t count, width;
   LargeArray<std::uint8_t> verdicts;

@@ -1,4 +1,4 @@
-// COCO results: a list of detections, straight into columns.
+// COCO results: a list of detections, parsed into columns.
 #pragma once
 
 #include <algorithm>
@@ -27,13 +27,13 @@ struct Results {
   LargeColumn<std::int32_t> labels;
   LargeColumn<double> scores, corners, extents;
   SomeRows<float> all_scores;
-  LargeColumn<std::int64_t> cls_prob_rows;  // whose all_scores stood there as cls_prob
+  LargeColumn<std::int64_t> cls_prob_rows;  // rows whose all_scores was given as cls_prob
   SomeRows<double> covariances;
   std::int64_t unknown_image_rows = 0;
   std::int64_t masked_rows = 0;  // detections with a mask, which is not read
-  LargeColumn<std::int64_t> unknown_images;  // distinct neighbours: at least one entry per unknown image
-  // Images that have a name, distinct neighbours: `file_name`, or an `image_id` that is a string; the entry where it
-  // stands, and the number that `image_id` is, if it is one.
+  LargeColumn<std::int64_t> unknown_images;  // without adjacent duplicates: at least one entry per unknown image
+  // Named images without adjacent duplicates: `file_name`, or an `image_id` that is a string; the entry, and the number
+  // in `image_id`, if it is one.
   std::vector<std::string> names;
   LargeColumn<std::int64_t> name_entries, name_ids;
   LargeColumn<std::uint8_t> name_has_id;
@@ -47,14 +47,14 @@ struct Results {
   }
 };
 
-// The known images and categories, as sorted ids, one column per category. Without them only the form is checked.
+// The known images and categories, as sorted ids, one column per category. Without them only the structure is checked.
 struct Known {
   bool given;
   const std::int64_t* image_ids;
   std::size_t images;
   const std::int64_t* category_ids;
   std::size_t categories;
-  std::unordered_map<std::string, std::int64_t> images_by_name = {};  // goes before image_id
+  std::unordered_map<std::string, std::int64_t> images_by_name = {};  // takes precedence over image_id
 };
 
 class ResultsReader {
@@ -123,7 +123,7 @@ class ResultsReader {
   }
 
   static constexpr double rounding = 1e-3;
-  // What SeenKeys call them.
+  // Indices of keys in SeenKeys.
   static constexpr int all_scores_ = 4, covariances_ = 5, cls_prob_ = 6, bbox_covar_ = 7, file_name_ = 8;
 
   void read_detection(std::optional<std::int64_t>& image) {
@@ -166,7 +166,7 @@ class ResultsReader {
       } else if (key == "covars") {
         seen.mark(in_, covariances_);
         read_covariances(in_, covariances);
-      } else if (key == "cls_prob") {  // another name for all_scores, where background may stand last
+      } else if (key == "cls_prob") {  // another name for all_scores, optionally with background last
         seen.mark(in_, all_scores_);
         seen.mark(in_, cls_prob_);
         read_all_scores(/*background=*/1);
@@ -237,7 +237,7 @@ class ResultsReader {
     }
   }
 
-  // One probability per category, and with `background` perhaps one more, which is dropped.
+  // One probability per category, and with `background` optionally one more, which is dropped.
   void read_all_scores(std::size_t background = 0) {
     probabilities_.clear();
     const json::Reader::Mark start = in_.mark();
@@ -253,7 +253,7 @@ class ResultsReader {
     }
   }
 
-  // Skip null or an empty list and return true; leave any other value and return false.
+  // Skips null or an empty list and returns true; keeps any other value and returns false.
   bool skip_empty() {
     if (in_.next_is_null()) {
       in_.null();
@@ -267,7 +267,7 @@ class ResultsReader {
     return false;
   }
 
-  // The covariance of x, y, w, h, as those of the corners (x, y) and (x + w, y + h); false where there is none.
+  // Reads the covariance of x, y, w, h as that of the corners (x, y) and (x + w, y + h); false without one.
   bool read_box_covariance(double* out) {
     if (skip_empty()) return false;
     double full[4][4];

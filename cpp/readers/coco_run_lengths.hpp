@@ -7,8 +7,8 @@
 
 namespace probox::coco {
 
-// Decode COCO's compressed run lengths: five bits a character from '0' on, the sixth says that more follow, and from the
-// fourth number on the difference to the number two before. Return false if the text is not such a code.
+// Decodes COCO's compressed run lengths: five bits per character from '0', the sixth bit means that more follow; from
+// the fourth number on, a number is the difference to the one two before. Returns false for invalid text.
 inline bool decode_counts(std::string_view text, std::vector<double>& counts) {
   const std::size_t start = counts.size();
   std::size_t at = 0;

@@ -1,4 +1,4 @@
-// COCO ground truth, straight into columns.
+// COCO ground truth, parsed into columns.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@
 namespace probox::coco {
 
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
-// How large images may be, and how many coordinates and run lengths one mask and all masks of a file may have.
+// Limits of image sizes, and of the coordinates and run lengths of one mask and of all masks of a file.
 struct TruthLimits {
   std::int64_t max_side, max_pixels;
   std::size_t max_mask_numbers, max_numbers;
@@ -38,8 +38,8 @@ struct Truth {
   std::vector<double> boxes, areas, numbers;
   std::vector<std::int64_t> rle_sizes;  // height, width
   std::vector<std::int64_t> piece_offsets{0}, number_offsets{0};
-  std::vector<std::string> other_keys;  // of the file itself, to say what it might be instead
-  std::int64_t partly_annotated_images = 0;  // LVIS: only some categories were looked for
+  std::vector<std::string> other_keys;  // keys of the file itself, for messages
+  std::int64_t partly_annotated_images = 0;  // LVIS: images annotated for some categories only
   bool has_images = false, has_annotations = false, has_categories = false;
 };
 
@@ -127,7 +127,7 @@ class TruthReader {
     truth_.file_names.push_back(std::move(file_name));
   }
 
-  // Skip any value; return whether it is a list with something in it.
+  // Skips any value; returns whether it is a list that is not empty.
   bool skip_list() {
     bool filled = false;
     if (in_.peek() == '[') {
@@ -225,7 +225,7 @@ class TruthReader {
 
   void check_box(const double* box) const {
     for (int k = 0; k < 4; ++k) {
-      if (!(std::abs(box[k]) <= 1e9)) in_.fail(Trouble::box_not_finite);  // NaN is not
+      if (!(std::abs(box[k]) <= 1e9)) in_.fail(Trouble::box_not_finite);  // true for NaN as well
     }
     if (box[2] < 0 || box[3] < 0) in_.fail(Trouble::box_inverted);
   }
@@ -264,7 +264,7 @@ class TruthReader {
         check_room(shape_.numbers.size());
       }
       const std::size_t count = shape_.numbers.size() - start;
-      // An empty polygon has no pixels, but is no mistake.
+      // An empty polygon has no pixels, and is valid.
       if (count % 2 != 0 || count == 2) in_.fail(Trouble::polygon_points, count);
       shape_.ends.push_back(shape_.numbers.size());
       shape_.kind = polygons;
@@ -328,7 +328,7 @@ class TruthReader {
     double total = 0;
     for (const double count : shape_.numbers) total += count;
     const double area = static_cast<double>(shape_.height) * static_cast<double>(shape_.width);
-    // The COCO API may leave out the last run of a compressed code; it is background if its number is odd.
+    // The COCO API may omit the last run of a compressed code; with an even number of runs so far it is background.
     const bool complete = total == area || (compressed && total < area && shape_.numbers.size() % 2 == 0);
     if (!complete) {
       in_.fail(Trouble::run_lengths_total, whole(area), shape_.height, shape_.width, whole(total));

@@ -6,8 +6,8 @@
 
 namespace probox::json {
 
-// Moves over the digits at `at` and appends them to `number`, which holds up to 19 of them. The text ends at `end` with a
-// character that is no digit.
+// Moves over the digits at `at` and appends them to `number`, which holds up to 19 of them. The text ends at `end` with
+// a character other than a digit.
 inline void take_digits(const char*& at, const char* end, std::uint64_t& number) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
   while (end - at >= 8) {

@@ -1,4 +1,4 @@
-// Columns of several pieces of a file as one: each piece is copied by one of several threads, and freed at once.
+// Concatenated columns of several pieces of a file: threads copy the pieces and free them at once.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class JoinedColumns {
  public:
   JoinedColumns(std::vector<Adopted<Part>>& pieces, int threads) : pieces_(pieces), threads_(threads) {}
 
-  // The values of a column, one piece behind the other; `shift(k)` is added to those of piece k.
+  // The concatenated values of a column; `shift(k)` is added to those of piece k.
   template <class T, class Shift>
   LargeColumn<T> column(LargeColumn<T> Part::* name, const Shift& shift) {
     return joined<T>([name](Part& part) -> LargeColumn<T>& { return part.*name; }, shift);
@@ -29,7 +29,7 @@ class JoinedColumns {
     return column(name, [](std::size_t) { return T{}; });
   }
 
-  // Numbers that only some rows have; `first_row(k)` is how many rows come before piece k.
+  // Values of some rows only; `first_row(k)` is the number of rows before piece k.
   template <class T, class FirstRow>
   SomeRows<T> some_rows(SomeRows<T> Part::* name, const FirstRow& first_row) {
     SomeRows<T> all;
@@ -49,7 +49,7 @@ class JoinedColumns {
       total += get(piece.part).size();
     }
     LargeColumn<T> all(total);
-    const int threads = total * sizeof(T) < worth_threads ? 1 : threads_;
+    const int threads = total * sizeof(T) < min_bytes_for_threads ? 1 : threads_;
     for_each_index(static_cast<std::ptrdiff_t>(pieces_.size()), threads, [&](int, std::ptrdiff_t index) {
       const auto k = static_cast<std::size_t>(index);
       LargeColumn<T>& own = get(pieces_[k].part);
@@ -65,7 +65,7 @@ class JoinedColumns {
     return all;
   }
 
-  static constexpr std::size_t worth_threads = std::size_t{1} << 20;  // bytes
+  static constexpr std::size_t min_bytes_for_threads = std::size_t{1} << 20;
   std::vector<Adopted<Part>>& pieces_;
   int threads_;
 };

@@ -1,4 +1,4 @@
-// Where a parser of JSON is, and what it reports when something is not as expected.
+// Position of a JSON parser, and its failures.
 #pragma once
 
 #include <array>
@@ -11,16 +11,16 @@
 
 namespace probox::json {
 
-// What went wrong, and where. A fatal failure is one of syntax: nothing after it can be trusted. Any other one concerns a
-// value that is fine as JSON but not what the caller expects, and the caller may skip it and go on.
+// A failure and its position. A fatal failure is a syntax error: the rest of the text is unusable. Any other failure is
+// valid JSON with an unexpected value, which the caller may skip.
 struct Failure {
   bool fatal;
   Trouble trouble;
   std::string entry;
-  std::vector<std::string> values;  // what stood there, and what was expected
+  std::vector<std::string> values;  // the value found, and the expected one
 };
 
-// A place in the text, and the lists and objects around it.
+// A position in the text, and the lists and objects around it.
 class Cursor {
  public:
   struct Frame {
@@ -32,19 +32,19 @@ class Cursor {
 
   Cursor(const char* data, std::size_t size) : begin_(data), at_(data), end_(data + size) {}
 
-  // A value is fine as JSON, but not as what it should mean.
+  // Fails for a value that is valid JSON but unexpected.
   template <class... Values>
   [[noreturn]] void fail(Trouble trouble, const Values&... values) const {
     throw Failure{false, trouble, path(), {in_text(values)...}};
   }
 
-  // The file is no JSON from here on.
+  // Fails with a syntax error.
   [[noreturn]] void syntax(const std::string& wanted) const {
     if (at_ >= end_) throw Failure{true, Trouble::cut_short, path(), {position(), wanted}};
     throw Failure{true, Trouble::not_json, path(), {position(), wanted, shown(at_)}};
   }
 
-  // Where the reader is, e.g. `annotations[7].bbox[2]`.
+  // The path of the reader, e.g. `annotations[7].bbox[2]`.
   std::string path() const {
     std::string text;
     for (int level = 0; level < depth_; ++level) {

@@ -1,4 +1,4 @@
-// Numbers of JSON: the grammar checked, the nearest double found.
+// JSON numbers: grammar check and conversion to the nearest double.
 #pragma once
 
 #include <array>
@@ -20,11 +20,11 @@ class NumberScanner : public StringScanner {
  public:
   using StringScanner::StringScanner;
 
-  // A number. NaN, Infinity and -Infinity, which JSON does not have but Python writes, pass: that they are not finite is
-  // for the caller to say. A number too large for a double fails.
+  // A number. NaN, Infinity and -Infinity, which are invalid JSON but written by Python, are accepted: the caller
+  // checks for finite values. A number too large for a double fails.
   double number() {
     skip_space();
-    // The common case in one go: up to 19 digits, maybe a point, maybe an exponent. All else takes the careful way.
+    // The common case in one pass: up to 19 digits, optionally a point and an exponent. The general case follows.
     const char* at = at_;
     const bool negative = *at == '-';
     if (negative) ++at;
@@ -49,7 +49,7 @@ class NumberScanner : public StringScanner {
     return negative ? -value : value;
   }
 
-  // A whole number, also one written like 12.0.
+  // A whole number, also one written as 12.0.
   std::int64_t integer() {
     skip_space();
     const char* at = at_;
@@ -76,12 +76,12 @@ class NumberScanner : public StringScanner {
   }
 
  protected:
-  // A number as it stands in the file. `exact` says that `value` is its double already.
+  // A number as written in the file. `exact`: `value` is already its double.
   struct Token {
     const char* begin;
     const char* end;
     std::uint64_t mantissa;
-    std::int64_t exponent;  // of ten, to multiply the mantissa with
+    std::int64_t exponent;  // decimal exponent of the mantissa
     std::int64_t digits;
     bool negative;
     bool whole;
@@ -89,7 +89,7 @@ class NumberScanner : public StringScanner {
     double value;
   };
 
-  // Check the grammar of a number and gather its digits.
+  // Checks the grammar of a number and collects its digits.
   Token scan_number(const char* wanted) {
     skip_space();
     Token token{at_, at_, 0, 0, 0, false, true, false, 0.0};
@@ -143,7 +143,8 @@ class NumberScanner : public StringScanner {
   }
 
  private:
-  // Up to 2^53, times or over a power of ten up to 10^22, a double is exact in one operation: both operands are.
+  // A mantissa up to 2^53, multiplied or divided by a power of ten up to 10^22, is rounded once: both operands are
+  // exact.
   static constexpr std::uint64_t max_exact = std::uint64_t{1} << 53;
   static constexpr std::array<double, 23> powers_of_ten{1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                                         1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -154,7 +155,7 @@ class NumberScanner : public StringScanner {
   static constexpr bool exact_doubles = false;
 #endif
 
-  // Add the exponent that starts here, if it has one to three digits.
+  // Adds the exponent at this position, if it has one to three digits.
   static bool add_exponent(const char*& at, std::int64_t& exponent) {
     const char sign = *++at;
     if (sign == '-' || sign == '+') ++at;
@@ -166,7 +167,7 @@ class NumberScanner : public StringScanner {
     return true;
   }
 
-  // Find the double nearest to mantissa * 10^exponent, where that is quick.
+  // Finds the double nearest to mantissa * 10^exponent, if that is fast.
   static bool small_double(std::uint64_t mantissa, std::int64_t exponent, double& value) {
     if (exact_doubles && mantissa <= max_exact && exponent >= -22 && exponent <= 22) {
       const double power = powers_of_ten[static_cast<std::size_t>(std::abs(exponent))];
@@ -214,7 +215,7 @@ class NumberScanner : public StringScanner {
     return std::string(token.begin, 37) + "... (" + std::to_string(size) + words::characters + ")";
   }
 
-  // Whether a number that no double can hold is below 1 (and so stands for 0) or above.
+  // Whether a number outside the range of doubles is below 1 (and rounds to 0) or above.
   static bool too_small(const Token& token) {
     const char* at = token.begin + (token.negative ? 1 : 0);
     std::int64_t before_point = 0;

@@ -1,7 +1,8 @@
-// A strict pull parser for JSON: the caller asks for what it expects, values go straight into columns, no tree is built.
+// A strict pull parser for JSON: the caller requests the expected values, which are stored in columns; no tree is
+// built.
 //
-// It knows where it is at any time, so a failure can name the line and the path ("annotations[7].bbox[2]"). Text must be
-// UTF-8 and must be followed by a zero byte (as Python's bytes and std::string are), which ends every scan.
+// It tracks its position, so that failures report the line and the path ("annotations[7].bbox[2]"). Text must be UTF-8
+// followed by a zero byte (as Python's bytes and std::string are), which ends every scan.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace probox::json {
 
 class Reader : public NumberScanner {
  public:
-  // A place to come back to, and what the innermost list or object was at.
+  // A position to return to, with the state of the innermost list or object.
   struct Mark {
     const char* at;
     int depth;
@@ -28,7 +29,7 @@ class Reader : public NumberScanner {
   void enter_object() { enter('{', words::object); }
   void enter_array() { enter('[', words::list); }
 
-  // Move to the next key of the innermost object, or leave the object and return false.
+  // Moves to the next key of the innermost object, or leaves the object and returns false.
   bool next_key(std::string_view& key) {
     Frame& frame = frames_[depth_ - 1];
     skip_space();
@@ -50,7 +51,7 @@ class Reader : public NumberScanner {
     return true;
   }
 
-  // Move to the next value of the innermost list, or leave the list and return false.
+  // Moves to the next value of the innermost list, or leaves the list and returns false.
   bool next_item() {
     Frame& frame = frames_[depth_ - 1];
     skip_space();
@@ -64,10 +65,10 @@ class Reader : public NumberScanner {
     return true;
   }
 
-  // The number of the current value in the innermost list.
+  // The index of the current value in the innermost list.
   std::int64_t index() const { return frames_[depth_ - 1].index; }
 
-  // The first character of the value that comes next: one of { [ " - 0..9 t f n N I, or something that is no value.
+  // The first character of the next value: one of { [ " - 0..9 t f n N I, or another character if it is invalid.
   char peek() {
     skip_space();
     return *at_;
@@ -75,18 +76,18 @@ class Reader : public NumberScanner {
 
   bool next_is_null() { return peek() == 'n'; }
 
-  // Check that nothing but white space follows.
+  // Checks that only white space follows.
   void finish() {
     skip_space();
     if (at_ != end_) syntax(words::end_of_file);
   }
 
-  // ---- places
+  // ---- positions
 
   const char* at() const { return at_; }
   const char* end() const { return end_; }
 
-  // Go to another place of the innermost list, behind the value of this number.
+  // Moves to another position in the innermost list, after the value with this index.
   void move_to(const char* at, std::int64_t index) {
     at_ = at;
     frames_[depth_ - 1].index = index;
@@ -119,7 +120,7 @@ class Reader : public NumberScanner {
     if (!word("null")) mismatch(words::null);
   }
 
-  // Pass over the next value, whatever it is.
+  // Skips the next value of any type.
   void skip() {
     switch (peek()) {
       case '{': {

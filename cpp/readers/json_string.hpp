@@ -1,4 +1,4 @@
-// Strings of JSON: UTF-8 checked, escapes decoded.
+// JSON strings: UTF-8 validation and decoding of escapes.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class StringScanner : public Cursor {
  public:
   using Cursor::Cursor;
 
-  // The next value has another type than the one expected.
+  // Fails because the next value has another type than the expected one.
   [[noreturn]] void mismatch(const std::string& wanted) {
     skip_space();
     const char first = *at_;
@@ -37,11 +37,11 @@ class StringScanner : public Cursor {
   }
 
  protected:
-  // Read the string that starts here, quotes included. Without escapes the text is a view of the file.
+  // Reads the string at this position, quotes included. Without escapes the text is a view of the file.
   std::string_view scan_string() {
     const char* start = ++at_;
     for (;;) {
-      // Eight characters at a time as long as none of them is special: a quote, a backslash, control or beyond ASCII.
+      // Eight characters at a time while none of them is special: a quote, a backslash, control or beyond ASCII.
       while (end_ - at_ >= 8) {
         std::uint64_t block;
         std::memcpy(&block, at_, 8);
@@ -51,7 +51,7 @@ class StringScanner : public Cursor {
         const std::uint64_t slash = block ^ (ones * '\\');
         const std::uint64_t special = (block | (block - ones * 0x20) | (quote - ones) | (slash - ones)) & tops;
         if (special != 0) {
-          // The lowest flag is right; higher ones may come from a borrow.
+          // The lowest flag is correct; higher ones may be caused by a borrow.
           at_ += lowest_byte(special);
           break;
         }
@@ -75,13 +75,13 @@ class StringScanner : public Cursor {
   static int lowest_byte(std::uint64_t) { return 0; }
 #endif
 
-  // Move over one character of a string that is neither a quote nor a backslash.
+  // Moves over one character of a string other than a quote and a backslash.
   void step_character(unsigned char c) {
     if (c < 0x20) syntax(words::closing_quote);
     at_ += c < 0x80 ? 1 : utf8_size(c);
   }
 
-  // The number of bytes of the UTF-8 character that starts here; anything but well-formed UTF-8 fails.
+  // The number of bytes of the UTF-8 character at this position; fails for invalid UTF-8.
   int utf8_size(unsigned char first) {
     const auto byte = [this](int k) { return at_ + k < end_ ? static_cast<unsigned char>(at_[k]) : 0u; };
     const auto follows = [&](int k) { return (byte(k) & 0xC0u) == 0x80u; };
@@ -176,13 +176,13 @@ class StringScanner : public Cursor {
     }
   }
 
-  // Read a string only to show it in a message; the reader stays where it is.
+  // Reads a string only for a message; the position does not change.
   void scan_string_or_fail_here() {
     const char* start = at_;
     const std::string_view text = scan_string();
     shown_ = '"';
     std::size_t size = text.size() < 40 ? text.size() : 40;
-    // Never cut a character of several bytes in the middle.
+    // Do not cut a multi-byte character.
     while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
     shown_.append(text.substr(0, size));
     shown_ += size < text.size() ? "...\"" : "\"";

@@ -1,4 +1,4 @@
-// Detections as JSON text: numbers with as many digits as it takes to read them back exactly, and no more.
+// Detections as JSON text: numbers with the fewest digits that restore them exactly.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class Writer {
     out_.append(digits, shortest(value, digits));
   }
 
-  // The shortest digits that a reader who goes by way of double turns into the same float again.
+  // The shortest digits that give the same float when read as a double and rounded.
   void number(float value) {
     char digits[40];
     std::size_t size = shortest(value, digits);

@@ -1,4 +1,4 @@
-// Columns that a reader fills: vectors whose memory comes in large pages and is not cleared first.
+// Columns that a reader fills: vectors with uninitialised memory in huge pages.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct LargeAllocator {
   T* allocate(std::size_t count) { return make_large_array<T>(count).release(); }
   void deallocate(T* memory, std::size_t) noexcept { std::free(memory); }
 
-  // What `resize` adds is about to be written: clearing it would only cost time.
+  // New elements of `resize` are overwritten: initialising them would waste time.
   template <class Other>
   void construct(Other* place) noexcept {
     ::new (static_cast<void*>(place)) Other;

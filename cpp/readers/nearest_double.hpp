@@ -1,8 +1,8 @@
 // The double nearest to a decimal number of up to 19 digits, by one multiplication.
 //
 // Method: D. Lemire, "Number parsing at a gigabyte per second", Software: Practice and Experience 51 (8), 2021. The
-// digits are multiplied with the leading 128 bits of a power of five; these say which double is nearest unless the
-// product lies too near the middle of two, which is found out. Only exponents that files of detections have are here.
+// digits are multiplied with the leading 128 bits of a power of five. The product determines the nearest double unless
+// it is too close to the middle of two, which is detected. The table has the exponents of usual detection files only.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace powers_of_five {
 
 inline constexpr std::int64_t least = -45, greatest = 22;
 
-// 5^q for q = least..greatest: the leading 128 bits, rounded down; of those below 1, rounded up.
+// 5^q for q = least..greatest: the leading 128 bits, rounded down; for values below 1, rounded up.
 inline constexpr std::uint64_t table[greatest - least + 1][2] = {
     {0xb6b00d69bb55c8d1u, 0x3d607b97c5fd0d22u}, {0xe45c10c42a2b3b05u, 0x8cb89a7db77c506au},
     {0x8eb98a7a9a5b04e3u, 0x77f3608e92adb242u}, {0xb267ed1940f1c61cu, 0x55f038b237591ed3u},
@@ -56,7 +56,7 @@ inline constexpr std::uint64_t table[greatest - least + 1][2] = {
 
 }  // namespace powers_of_five
 
-// Finds the double nearest to digits * 10^exponent, for digits above 0, and returns true; false where it takes more.
+// Finds the double nearest to digits * 10^exponent, for digits above 0, and returns true; false if undecided.
 inline bool nearest_double(std::uint64_t digits, std::int64_t exponent, double& value) {
   __extension__ using Wide = unsigned __int128;
   if (exponent < powers_of_five::least || exponent > powers_of_five::greatest) return false;
@@ -66,7 +66,7 @@ inline bool nearest_double(std::uint64_t digits, std::int64_t exponent, double& 
   const Wide first = static_cast<Wide>(normal) * power[0];
   auto high = static_cast<std::uint64_t>(first >> 64);
   auto low = static_cast<std::uint64_t>(first);
-  constexpr std::uint64_t undecided = 0x1FF;  // bits below those of a double and three more
+  constexpr std::uint64_t undecided = 0x1FF;  // bits below those of a double and three guard bits
   if ((high & undecided) == undecided) {
     const auto more = static_cast<std::uint64_t>((static_cast<Wide>(normal) * power[1]) >> 64);
     low += more;
@@ -76,10 +76,10 @@ inline bool nearest_double(std::uint64_t digits, std::int64_t exponent, double& 
   const auto top = static_cast<int>(high >> 63);
   const int shift = top + 9;
   std::uint64_t mantissa = high >> shift;
-  // The exponent of two: that of 10^exponent, floor(exponent * log2(10)), and what was shifted out.
+  // The binary exponent: that of 10^exponent, floor(exponent * log2(10)), plus the shift.
   std::int64_t exponent_of_two = ((217706 * exponent) >> 16) + 63 + top - leading_zeros + 1023;
   if (exponent_of_two <= 0 || exponent_of_two >= 2046) return false;
-  // Exactly in the middle of two doubles, which only small powers allow: the even one.
+  // Exactly in the middle of two doubles, possible with small powers only: round to even.
   const bool small_power = exponent >= -4 && exponent <= 23;
   if (low <= 1 && small_power && (mantissa & 3) == 1 && (mantissa << shift) == high) mantissa &= ~std::uint64_t{1};
   mantissa += mantissa & 1;

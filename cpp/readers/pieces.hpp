@@ -1,10 +1,10 @@
-// One long list of a file, read by several threads.
+// Parallel reading of one long list in a file.
 //
-// Nobody looks for the ends of values beforehand: places to cut the text at are guessed, and each piece is read from its
-// cut as if the guess were right. It was if the reader of the piece before arrives exactly there, between two values of
-// the list; the first piece starts where the list does, so what is adopted is what one reader would have read. From the
-// first piece on that is not as it should be, whatever the reason, the reader of the whole file goes on alone: so it is
-// always the same code that finds what is wrong, in the same order, and knows its place.
+// The ends of values are unknown in advance: cut positions are guessed, and each piece is read from its cut. A cut is
+// correct if the reader of the previous piece stops exactly there, between two values of the list. The first piece
+// starts at the list, so the accepted pieces equal what a single reader would have read. After the first piece with any
+// failure, the sequential reader continues alone: all errors come from the same code, in the same order, with their
+// positions.
 #pragma once
 
 #include <algorithm>
@@ -22,38 +22,38 @@
 
 namespace probox {
 
-// How many threads may read a file, and how many bytes of it are worth a piece.
+// Number of threads for a file, and minimum size of a piece in bytes.
 struct Sharing {
   int threads = 1;
   std::size_t least_piece = 1;
 };
 
-// What a piece held, and where in the list it stood.
+// Values of a piece, and its position in the list.
 template <class Part>
 struct Adopted {
   Part part;
-  std::int64_t first;  // to add to the numbers of its values
+  std::int64_t first;  // added to the indices of its values
 };
 
-// Passes over white space; the text ends in a zero byte.
-inline const char* behind_space(const char* at) {
+// Skips white space; the text ends with a zero byte.
+inline const char* skip_space(const char* at) {
   while (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r') ++at;
   return at;
 }
 
-// Where a list of objects might be cut: behind an object that another one follows, with the same key first as all have.
+// Possible cuts of a list of objects: after an object that is followed by another one with the same first key.
 class BetweenObjects {
  public:
-  // `list` is behind the bracket that opens the list.
-  explicit BetweenObjects(const char* list) : key_(first_key(behind_space(list))) {}
+  // `list` is after the opening bracket of the list.
+  explicit BetweenObjects(const char* list) : key_(first_key(skip_space(list))) {}
 
-  // The first such place in from..stop, or null.
+  // The first cut in from..stop, or null.
   const char* operator()(const char* from, const char* stop) const {
     if (key_.empty()) return nullptr;
     while (const char* brace = find_brace(from, stop)) {
       from = brace + 1;
-      const char* at = behind_space(from);
-      if (*at == ',' && first_key(behind_space(at + 1)) == key_) return from;
+      const char* at = skip_space(from);
+      if (*at == ',' && first_key(skip_space(at + 1)) == key_) return from;
     }
     return nullptr;
   }
@@ -64,10 +64,10 @@ class BetweenObjects {
   }
 
  private:
-  // The first key of the object that starts here, quotes included; nothing if there is none.
+  // The first key of the object at this position, quotes included; empty if there is none.
   static std::string_view first_key(const char* at) {
     if (*at != '{') return {};
-    const char* start = behind_space(at + 1);
+    const char* start = skip_space(at + 1);
     if (*start != '"') return {};
     const char* end = start + 1;
     while (*end != '"' && *end != '\0' && end - start < 64) ++end;
@@ -77,21 +77,21 @@ class BetweenObjects {
   std::string_view key_;
 };
 
-// Where a list of lists of objects might be cut: behind a list that ends with an object and that another list follows.
+// Possible cuts of a list of lists of objects: after a list that ends with an object and is followed by another list.
 struct BetweenLists {
   const char* operator()(const char* from, const char* stop) const {
     while (const char* brace = BetweenObjects::find_brace(from, stop)) {
       from = brace + 1;
-      const char* bracket = behind_space(from);
+      const char* bracket = skip_space(from);
       if (*bracket != ']') continue;
-      const char* comma = behind_space(bracket + 1);
-      if (*comma == ',' && *behind_space(comma + 1) == '[') return bracket + 1;
+      const char* comma = skip_space(bracket + 1);
+      if (*comma == ',' && *skip_space(comma + 1) == '[') return bracket + 1;
     }
     return nullptr;
   }
 };
 
-// Places to cut the rest of the text at, ascending: several pieces per thread, for threads are not equally fast.
+// Cuts of the rest of the text, ascending: several pieces per thread, because threads differ in speed.
 template <class FindCut>
 std::vector<const char*> places_to_cut(const json::Reader& in, const Sharing& sharing, const FindCut& find) {
   constexpr std::size_t pieces_per_thread = 4;
@@ -110,10 +110,11 @@ std::vector<const char*> places_to_cut(const json::Reader& in, const Sharing& sh
   return cuts;
 }
 
-// Reads what it can of the list that `in` has just entered in pieces, and leaves `in` behind the last value of these.
+// Reads the list that `in` has just entered in pieces as far as possible, and leaves `in` after the last value of
+// these.
 //
 // `read(in, stop, wanted)` reads values until `in` is at `stop` or beyond, at the end of the list, or no longer wanted,
-// and returns them, or nothing if anything was wrong with one. It is called by several threads at a time.
+// and returns them, or nothing after any failure. It is called from several threads.
 template <class Part, class FindCut, class Read>
 std::vector<Adopted<Part>> read_pieces(json::Reader& in, const Sharing& sharing, const FindCut& find,
                                        const Read& read) {
@@ -121,7 +122,7 @@ std::vector<Adopted<Part>> read_pieces(json::Reader& in, const Sharing& sharing,
     const char* start;
     const char* stop;
     const char* end;
-    std::int64_t last;  // number of its last value, counted from 0 in the first piece and from 1 in others
+    std::int64_t last;  // index of its last value, counted from 0 in the first piece and from 1 in others
     std::optional<Part> part;
   };
   const std::vector<const char*> cuts = places_to_cut(in, sharing, find);
@@ -132,7 +133,7 @@ std::vector<Adopted<Part>> read_pieces(json::Reader& in, const Sharing& sharing,
   for (std::size_t k = 0; k < cuts.size(); ++k) {
     pieces.push_back({cuts[k], k + 1 < cuts.size() ? cuts[k + 1] : in.end(), nullptr, -1, {}});
   }
-  std::atomic<std::size_t> broken{pieces.size()};  // the first piece whose followers nobody needs
+  std::atomic<std::size_t> broken{pieces.size()};  // the first failed piece; later pieces are not needed
   for_each_index(static_cast<std::ptrdiff_t>(pieces.size()), sharing.threads, [&](int, std::ptrdiff_t index) {
     const auto k = static_cast<std::size_t>(index);
     const auto wanted = [&] { return broken.load(std::memory_order_relaxed) >= k; };
@@ -160,7 +161,7 @@ std::vector<Adopted<Part>> read_pieces(json::Reader& in, const Sharing& sharing,
   return adopted;
 }
 
-// Reads the values of the innermost list up to `stop`, or to the end of the list, or as long as they are wanted.
+// Reads the values of the innermost list up to `stop`, or to the end of the list, or while they are wanted.
 template <class Wanted, class ReadValue>
 void read_values(json::Reader& in, const char* stop, const Wanted& wanted, ReadValue&& read_value) {
   while (in.at() < stop && in.peek() != ']' && wanted()) {

@@ -1,4 +1,4 @@
-// The five row filters of PNG, undone.
+// Inverse of the five row filters of PNG.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ inline std::uint8_t paeth(int left, int up, int corner) {
   return static_cast<std::uint8_t>(to_up <= to_corner ? up : corner);
 }
 
-// `source` holds rows of 1 + row_bytes, the filter's number first; `rows` receives row_bytes each; `above` is the row
-// before the first.
+// `source` contains rows of 1 + row_bytes, each starting with its filter type; `rows` receives row_bytes each; `above`
+// is the row before the first.
 inline bool unfilter(const std::uint8_t* source, std::uint8_t* rows, const std::uint8_t* above, std::size_t height,
                      std::size_t row_bytes, std::size_t pixel_bytes) {
   for (std::size_t y = 0; y < height; ++y) {

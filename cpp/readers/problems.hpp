@@ -1,4 +1,4 @@
-// What is wrong in a file: the first trouble when reading strictly, all of them with a few examples each otherwise.
+// Problems of a file: the first one in strict mode, all with a few examples each in lenient mode.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace probox {
 
 struct Example {
-  std::int64_t order;  // how many troubles were found before it
+  std::int64_t order;  // number of problems found before it
   std::optional<std::int64_t> image;
   std::string entry;
   std::vector<std::string> values;
@@ -41,7 +41,7 @@ class Problems {
     ++found_;
   }
 
-  // Read a row; in lenient mode a row that is not as expected is recorded and passed over, and false is returned.
+  // Reads a row; in lenient mode an unexpected row is recorded and skipped, and false is returned.
   template <class ReadRow>
   bool row(json::Reader& in, ReadRow&& read_row) {
     const json::Reader::Mark start = in.mark();
@@ -58,16 +58,16 @@ class Problems {
     return false;
   }
 
-  // Run a whole reader; whatever ends it early is recorded.
+  // Runs a whole reader; a failure that ends it early is recorded.
   template <class Read>
   void guard(Read&& read) {
     try {
       read();
     } catch (json::Failure& failure) {
-      failure.fatal = true;  // not JSON, or not the kind of file: what comes after was not read
+      failure.fatal = true;  // invalid JSON or another kind of file: the rest was not read
       add(failure);
     } catch (const Stop&) {
-      // what was wrong is recorded already
+      // already recorded
     }
   }
 
@@ -90,7 +90,7 @@ class Problems {
   std::vector<TroubleGroup> groups_;
 };
 
-// Which known keys of an object were seen: a second one of the same name would silently win or lose.
+// Known keys of an object that were read: duplicates would silently be ignored or overwrite.
 class SeenKeys {
  public:
   void mark(const json::Reader& in, int key) {

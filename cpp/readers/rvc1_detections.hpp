@@ -1,4 +1,4 @@
-// Detections of the robotic vision challenge, straight into columns.
+// Detections of the Robotic Vision Challenge, parsed into columns.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Detections {
   std::vector<std::string> classes;
   std::vector<std::string> image_names;
   std::int64_t images = 0;
-  LargeColumn<std::int64_t> image_rows, entries;  // position of the image, and of the detection in it
-  LargeColumn<double> boxes;                      // NaN where only a heatmap is given
+  LargeColumn<std::int64_t> image_rows, entries;  // index of the image, and of the detection in it
+  LargeColumn<double> boxes;  // NaN if only a heatmap is given
   LargeColumn<float> label_probs;
   SomeRows<double> covariances;
   LargeColumn<std::int32_t> mask_files;  // -1: none
@@ -63,7 +63,7 @@ class DetectionsReader {
         if (found_.has_classes) {
           read_images();
         } else {
-          // How many probabilities a detection has is only known after the classes: come back then.
+          // The number of probabilities is known only after the classes: read the detections later.
           postponed = in_.mark();
           in_.skip();
         }
@@ -122,7 +122,7 @@ class DetectionsReader {
     return std::move(own.found_);
   }
 
-  // Puts what was read in pieces before what was read after them.
+  // Inserts the values read in pieces before those read later.
   void join() {
     std::vector<std::int64_t> first_images, first_rows{0};
     std::int64_t images = 0;
@@ -131,7 +131,7 @@ class DetectionsReader {
       images += piece.part.images;
       first_rows.push_back(first_rows.back() + static_cast<std::int64_t>(piece.part.entries.size()));
     }
-    first_images.push_back(0);  // what was read after them is numbered rightly
+    first_images.push_back(0);  // index offset of the values read later
     pieces_.push_back({Detections{}, 0});
     std::swap(pieces_.back().part, found_);
     number_files();
@@ -155,7 +155,7 @@ class DetectionsReader {
     found_.mask_ids = join.column(&Detections::mask_ids);
   }
 
-  // Gives files of heatmaps, which each piece has numbered for itself, the numbers that they have in the whole.
+  // Replaces the numbers of heatmap files, which each piece counts separately, by those of the whole file.
   void number_files() {
     file_numbers_.clear();
     for (Adopted<Detections>& piece : pieces_) {

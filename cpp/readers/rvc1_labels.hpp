@@ -1,4 +1,4 @@
-// The labels of the robotic vision challenge's ground truth, straight into columns.
+// Labels of the Robotic Vision Challenge's ground truth, parsed into columns.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ struct Labels {
   std::vector<std::int64_t> channels;
   std::vector<std::int64_t> object_images, mask_ids;
   std::vector<std::string> object_keys, object_classes;
-  std::vector<double> boxes;           // NaN where an object has none
+  std::vector<double> boxes;  // NaN for objects without a box
   std::vector<std::uint8_t> has_mask;  // of each image
 };
 
@@ -67,7 +67,7 @@ class LabelsReader {
     labels_.channels.push_back(channel);
   }
 
-  // Forget the objects of an image that could not be read.
+  // Discards the objects of an image that could not be read.
   void drop_objects(std::size_t kept) {
     labels_.object_images.resize(kept);
     labels_.mask_ids.resize(kept);
@@ -112,7 +112,7 @@ class LabelsReader {
       } else if (key == "bounding_box") {
         seen.mark(in_, 2);
         in_.numbers(box, 4);
-        // Written so that NaN, which would look like a missing box, is refused too.
+        // The negated condition also refuses NaN, which would look like a missing box.
         if (!(std::abs(box[0]) <= 1e9 && std::abs(box[1]) <= 1e9 && box[0] <= box[2] && box[1] <= box[3] &&
               box[2] <= 1e9 && box[3] <= 1e9)) {
           in_.fail(Trouble::box_of_pixels);

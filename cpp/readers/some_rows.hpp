@@ -1,4 +1,4 @@
-// Numbers that only some detections of a file have.
+// Values of some detections of a file only.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace probox {
 
-// Which rows have them, and their values one after the other.
+// The rows with a value, and their concatenated values.
 template <class T>
 struct SomeRows {
   LargeColumn<std::int64_t> rows;
   LargeColumn<T> values;
 
-  // Spread over all rows, which takes the values; those without a value get zeros.
+  // Expands to all rows and moves the values out; rows without a value get zeros.
   LargeColumn<T> spread(std::size_t count, std::size_t width) && {
     if (rows.size() == count) return std::move(values);
     LargeColumn<T> all(count * width, T{});
@@ -28,7 +28,7 @@ struct SomeRows {
   }
 };
 
-// Read the covariances of the two corners, [[[xx, xy], [xy, yy]], [[xx, xy], [xy, yy]]].
+// Reads the covariances of the two corners, [[[xx, xy], [xy, yy]], [[xx, xy], [xy, yy]]].
 inline void read_covariances(json::Reader& in, double* out) {
   in.fixed_list(2, [&](int corner) { in.fixed_list(2, [&](int row) { in.numbers(out + 4 * corner + 2 * row, 2); }); });
 }

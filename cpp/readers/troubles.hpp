@@ -1,12 +1,12 @@
-// What a reader can find wrong in a file. Readers report the trouble's name, where it is and what stood there; the
-// sentences, and what to do about it, stand in probox/formats/wording.py under the same names.
+// Problems that readers find in a file. Readers report a problem's name, its position and the value found; the messages
+// and remedies are in src/probox/formats/problems.py under the same names.
 #pragma once
 
 #include <cstddef>
 
 namespace probox {
 
-// clang-format off: each of its runs would break these lines elsewhere.
+// clang-format off: it would break the lines of these lists.
 #define PROBOX_TROUBLES(X)                                                                             \
   X(cut_short) X(not_json) X(not_utf8) X(nested_too_deeply)                                            \
   X(wrong_type) X(wrong_length) X(number_too_large) X(duplicate_key) X(missing_key)                    \
@@ -33,7 +33,7 @@ inline constexpr const char* trouble_names[] = {
 
 inline const char* name_of(Trouble trouble) { return trouble_names[static_cast<std::size_t>(trouble)]; }
 
-// The only words of the readers that a user may see: nouns for the sentences in Python, and what stood in the file.
+// The only text of the readers that users see: nouns for the messages in Python.
 namespace words {
 
 inline constexpr const char *object = "an object", *list = "a list", *string = "a string", *number = "a number",
