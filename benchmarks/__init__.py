@@ -1,1 +1,1 @@
-"""Comparisons with the field's other tools; each module says how to run it."""
+"""Benchmarks of probox, and comparisons with other tools; each module documents how to run it."""

@@ -1,13 +1,13 @@
-"""How long scoring takes: every workload, several times, contenders in turn.
+"""Scoring time: every workload, several times, with alternating contenders.
 
     python -m benchmarks --data FOLDER              # all workloads
     python -m benchmarks --data FOLDER A C          # some of them
     python -m benchmarks --data FOLDER --json out.json
     python -m benchmarks --data FOLDER --against OTHER/bin/python   # another probox, in turn with this one
 
-FOLDER holds `coco/` (annotations, detector outputs) and `golden/`. Each contender runs in a process of its own and the
-contenders take turns, so that whatever else the machine does meets all of them. Times are the least of all rounds;
-"units" are times over that of the yardstick in the same run: one `numpy.log` of ten million doubles.
+FOLDER contains `coco/` (annotations, detector outputs) and `golden/`. Each contender runs in a separate process, and
+contenders alternate, so that other load on the machine affects all of them. Times are the minimum of all rounds;
+"units" are times divided by that of the yardstick in the same run: one `numpy.log` of ten million doubles.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from benchmarks.child import Child
 from benchmarks.memory import peak_memory
 
 REFERENCE_UNITS = {"speed_full": 230.0, "speed_bbox": 90.0}
-"""What the reference evaluator costs there, in units of the yardstick: scoring alone, one thread, idle machine with
-AVX-512, with which NumPy's logarithms are more than twice as fast. Elsewhere a unit is longer: these do not count."""
+"""Time of the reference evaluator in units of the yardstick: scoring only, one thread, idle machine with AVX-512, which
+more than doubles the speed of NumPy's logarithms. On machines without it a unit is longer and these do not apply."""
 
 CONTENDERS = ("1 thread", "2 threads", "definition")
 DEFINITION_ON = ("speed_bbox", "speed_full")
 GROWTH = ("F-1/8", "F-1/4", "F-1/2", "E")
 OF = ": "
-"""Between another interpreter and what it runs."""
+"""Separator between an interpreter and its workload."""
 
 
 def worker(workload: str, contender: str, data: Path) -> None:
-    """Time one contender once for every line that comes in."""
+    """Time one contender once for every line on standard input."""
     import numpy as np
 
     if contender == "yardstick":
@@ -72,7 +72,7 @@ def worker(workload: str, contender: str, data: Path) -> None:
 
 
 class Contender:
-    """A child process that runs when asked."""
+    """A child process that runs a workload on request."""
 
     def __init__(self, workload: str, name: str, data: Path) -> None:
         python, _, what = name.rpartition(OF)
@@ -82,7 +82,7 @@ class Contender:
         self.megabytes = math.nan
 
     def run(self) -> None:
-        """Run once and keep the time."""
+        """Run once and store the time."""
         answer = self._child.ask()
         self.seconds.append(answer["seconds"])
         self.megabytes = answer["megabytes"]
@@ -102,8 +102,8 @@ def measure(workload: str, data: Path, rounds: int, against: str | None = None) 
     for number in range(rounds + 1):
         for name, contender in contenders.items():
             if name == "definition" and number > 0:
-                continue  # seconds against milliseconds: once is enough
-            for _ in range(3 if name == "yardstick" else 1):  # it is short, and everything is divided by it
+                continue  # minutes instead of milliseconds: once is enough
+            for _ in range(3 if name == "yardstick" else 1):  # short, and all times are divided by it
                 contender.run()
             if number == 0 and name != "definition":
                 contender.seconds.clear()  # the first round warms up
@@ -125,7 +125,7 @@ def measure(workload: str, data: Path, rounds: int, against: str | None = None) 
 
 
 def same_yardstick() -> bool:
-    """Return whether NumPy takes logarithms with AVX-512 here, as where the reference was measured."""
+    """Return whether NumPy uses AVX-512 for logarithms, as on the reference machine."""
     try:
         from numpy._core._multiarray_umath import __cpu_features__
     except ImportError:  # NumPy 1
@@ -135,7 +135,7 @@ def same_yardstick() -> bool:
 
 
 def growth(results: list[dict[str, Any]]) -> float:
-    """Return the exponent b of time = a * size^b over the parts of E: least squares in logarithms."""
+    """Return the exponent b of time = a * size^b over the fractions of E, by least squares in logarithms."""
     import numpy as np
 
     sizes = {"F-1/8": 1 / 8, "F-1/4": 1 / 4, "F-1/2": 1 / 2, "E": 1.0}
@@ -145,7 +145,7 @@ def growth(results: list[dict[str, Any]]) -> float:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the numbers were measured on."""
+    """Return the properties of the machine."""
     import numpy as np
 
     import probox
@@ -204,8 +204,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", help=f"some of {', '.join(WORKLOADS)}, G; default: all")
     parser.add_argument("--data", type=Path, required=True, help="folder with coco/ and golden/")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default 5)")
-    parser.add_argument("--json", type=Path, help="also keep everything in this file")
+    parser.add_argument("--rounds", type=int, default=5, help="number of runs of each contender (default 5)")
+    parser.add_argument("--json", type=Path, help="also write all results to this file")
     parser.add_argument("--against", metavar="PYTHON", help="an interpreter with another probox, to run in turn")
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()

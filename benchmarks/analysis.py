@@ -1,9 +1,9 @@
-"""How long diagnoses, intervals and comparisons take, on real data.
+"""Time of diagnoses, confidence intervals and comparisons on real data.
 
     python -m benchmarks.analysis --data FOLDER
 
-FOLDER holds `coco/`: val2017's boxes, 206 photos' masks and the detectors' results. Every task runs `--repeats` times;
-the table gives the least and the median. Reading files and evaluating are not timed.
+FOLDER contains `coco/`: boxes of val2017, masks of 206 photos and results of detectors. Every task runs `--repeats`
+times; the table has minimum and median. Reading files and evaluating are not timed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Task = tuple[str, Callable[[], object]]
 
 
 def tasks(coco: Path, threads: int) -> Iterator[Task]:
-    """Yield what is timed, by name."""
+    """Yield the timed tasks by name."""
     truth = probox.read_truth(coco / "val2017_masks_206.json")
     found = probox.read_detections(coco / "results" / "nanodet_m_416_206.rvc1.json.gz", truth)
     nanodet = probox.evaluate(truth, found)
@@ -42,7 +42,7 @@ def tasks(coco: Path, threads: int) -> Iterator[Task]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder that holds coco/")
+    parser.add_argument("--data", type=Path, required=True, help="folder with coco/")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()

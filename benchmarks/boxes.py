@@ -3,10 +3,10 @@
     pip install probox pycocotools faster-coco-eval hotcoco
     python -m benchmarks.boxes --truth instances_val2017.json --detections results.json
 
-Every contender runs in a process of its own, and the contenders take turns, so that whatever else the machine does
-meets all of them. All read the same two plain JSON files: truth (restricted to `--images` if given) and results,
-unpacked beforehand. Importing is not timed. The table gives medians (and the least and the most), and the
-largest difference from pycocotools in any of the twelve numbers.
+Every contender runs in a separate process, and contenders alternate, so that other load on the machine affects all of
+them. All read the same two uncompressed JSON files: ground truth (restricted to `--images` if given) and results.
+Importing is not timed. The table has the median (minimum and maximum), and the largest difference from pycocotools in
+any of the twelve metrics.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def table(runs: dict[str, list[dict[str, Any]]]) -> str:
         numbers, difference = rows[0]["numbers"], ""
         if "pycocotools" in runs:
             reference = runs["pycocotools"][0]["numbers"]
-            # pycocotools says -1 where a number is not defined; others may say NaN.
+            # pycocotools returns -1 for undefined values; others may return NaN.
             gaps = [0.0 if b == -1 and not a >= 0 else abs(a - b) for a, b in zip(numbers, reference, strict=True)]
             difference = f"{max(gaps):.1e}"
         lines.append(
@@ -182,7 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--truth", type=Path, required=True, help="COCO ground truth, .json or .json.gz")
     parser.add_argument("--detections", type=Path, required=True, help="COCO results, .json or .json.gz")
-    parser.add_argument("--images", type=Path, help="a JSON list of image ids to restrict the truth to")
+    parser.add_argument("--images", type=Path, help="a JSON list of image ids to restrict the ground truth to")
     parser.add_argument("--repeats", type=int, default=5, help="rounds (default 5)")
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: all, separated by commas")
     parser.add_argument("--one", choices=list(CONTENDERS), help=argparse.SUPPRESS)

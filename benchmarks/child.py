@@ -1,4 +1,4 @@
-"""A process of an interpreter that measures whenever it is asked to."""
+"""A child process that measures on request."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Child:
-    """A process that says ``ready``, then answers every line with one line of JSON.
+    """A process that prints ``ready``, then answers every line with one line of JSON.
 
     Parameters
     ----------
     python : str
-        Its interpreter, which decides whose probox is measured; the benchmarks are those beside this file.
+        Its interpreter, which determines the measured probox; the benchmarks are those beside this file.
     arguments : sequence of str
-        What the interpreter is given.
+        Arguments of the interpreter.
     """
 
     def __init__(self, python: str, arguments: Sequence[str]) -> None:
@@ -27,14 +27,14 @@ class Child:
             [python, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
         if self._line() != "ready":
-            raise SystemExit(f"{python} {' '.join(arguments)} did not start: has it probox?")
+            raise SystemExit(f"{python} {' '.join(arguments)} did not start: check that probox is installed")
 
     def _line(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
     def ask(self) -> Any:
-        """Have it measure once, and return what it says."""
+        """Request one measurement, and return it."""
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()

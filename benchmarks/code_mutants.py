@@ -1,14 +1,14 @@
-"""Break lines of probox one at a time and see whether its tests notice: a line that no test misses is tested by none.
+"""Mutation testing of the source: change one line of probox at a time and check whether a test fails.
 
 python -m benchmarks.code_mutants src/probox/measures/pdq/definition.py --tests tests/measures/pdq --number 40
 
-A mutant is a module with one thing changed: a comparison turned round, + for -, `and` for `or`, a number one more, a
-`not` left out, a `return` of nothing. Each is tried in a process of its own, with `pytest -x`; the files on disk stay
-as they are. A mutant that all tests pass survives: read its line, and either write the test that was missing, or see
-that the change makes no difference. Ends with 1 if more survive than --allowed.
+A mutant is a module with one change: an inverted comparison, + replaced by -, `and` by `or`, a number increased by one,
+a removed `not`, a `return` of None. Each runs in a separate process, with `pytest -x`; the files on disk do not change.
+A mutant that passes all tests survives: add the missing test, or verify that the change has no effect. The exit code is
+1 if more survive than --allowed.
 
-A mutant takes as long as its tests take to fail, and one that survives as long as all of them: name the tests that
-belong to the module. Where these take a second, 40 mutants take one or two minutes.
+A mutant takes the time until its first test fails, and a surviving one that of all tests: select the tests of the
+module. If these take a second, 40 mutants take one or two minutes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.Pow: ast.Mult,
 }  # fmt: skip
 
-# Installed by every Python of a trial, also of those that tests start: the mutant in place of the module.
+# Installed by every Python process of a trial, also those that tests start: the mutant replaces the module.
 HOOK = """
 import importlib.util, os, sys
 
@@ -54,7 +54,7 @@ sys.meta_path.insert(0, Mutant)
 
 
 class Mutant(NamedTuple):
-    """A changed module: its text, the line, and what was changed."""
+    """A mutated module: its text, the line, and a description of the change."""
 
     text: str
     line: int
@@ -62,7 +62,7 @@ class Mutant(NamedTuple):
 
 
 def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Yield what a node may become, with words for it."""
+    """Yield the mutations of a node, with descriptions."""
     if isinstance(node, ast.Compare):
         for place, operator in enumerate(node.ops):
             if type(operator) in COMPARISONS:
@@ -91,7 +91,7 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def is_annotation(node: ast.AST, parent: ast.AST) -> bool:
-    """Return whether a node is a type, a default text of a class or something else that nothing computes with."""
+    """Return whether a node is an annotation, a default text of a class or otherwise without effect."""
     return node in (getattr(parent, "annotation", None), getattr(parent, "returns", None))
 
 
@@ -123,13 +123,13 @@ def mutants_of(text: str) -> list[Mutant]:
 
 
 def module_name(path: Path) -> str:
-    """Return the name that a source file is imported by."""
+    """Return the import name of a source file."""
     parts = list(path.resolve().relative_to(SOURCES).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def is_noticed(mutant: Mutant, name: str, tests: Sequence[str], seconds: float) -> bool:
-    """Return whether a test fails with the mutant, or it does not end."""
+    """Return whether a test fails with the mutant, or times out."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "sitecustomize.py").write_text(HOOK, encoding="utf-8")
@@ -157,12 +157,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("module", type=Path, help="a file below src/probox")
-    parser.add_argument("--tests", nargs="+", required=True, metavar="PATH", help="what pytest runs for each mutant")
-    parser.add_argument("--number", type=int, metavar="N", help="so many, drawn at random [default: all there are]")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw [default: 0]")
-    parser.add_argument("--processes", type=int, default=2, metavar="N", help="mutants at a time [default: 2]")
-    parser.add_argument("--allowed", type=int, default=0, metavar="N", help="so many may survive [default: 0]")
-    parser.add_argument("--list", action="store_true", help="list the mutants, and try none")
+    parser.add_argument("--tests", nargs="+", required=True, metavar="PATH", help="tests of the mutants")
+    parser.add_argument("--number", type=int, metavar="N", help="number of random mutants [default: all]")
+    parser.add_argument("--seed", type=int, default=0, help="random seed [default: 0]")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="parallel processes [default: 2]")
+    parser.add_argument("--allowed", type=int, default=0, metavar="N", help="allowed number of survivors [default: 0]")
+    parser.add_argument("--list", action="store_true", help="list the mutants, without running them")
     given = parser.parse_args(arguments)
     text = given.module.read_text(encoding="utf-8")
     mutants = mutants_of(text)

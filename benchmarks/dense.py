@@ -1,15 +1,15 @@
-"""How time and memory grow with the objects and detections of one single image.
+"""Growth of time and memory with the objects and detections of a single image.
 
     python -m benchmarks.dense
     python -m benchmarks.dense --sizes 100x1000000 1000x1000000 --kinds plain diagonal
     python -m benchmarks.dense --against OTHER/bin/python --sizes 2000x2000 --scene crowded --rounds 3
     python -m benchmarks.dense --sizes 100x100000 --stages evaluate summary per_class diagnose
 
-A size is OBJECTSxDETECTIONS. In the scene `spread` objects are small and the image grows with their number, so that an
-object has about as many neighbours at any size. In the scene `crowded` objects of many sizes lie in one image of
-640 x 480. In the scene `stacked` all objects have nearly the same box, so that all pairs score. Every measurement is a
-process of its own; contenders take turns, and times are the least of all rounds. Memory is the largest that the process
-had, tables of truth and detections included.
+A size is OBJECTSxDETECTIONS. In the scene `spread` objects are small and the image grows with their number, so the
+number of neighbours is about constant. In the scene `crowded` objects of many sizes are in one image of 640 x 480. In
+the scene `stacked` all objects have nearly the same box, so that all pairs score. Every measurement is a separate
+process; contenders alternate, and times are the minimum of all rounds. Memory is the peak of the process, including the
+tables of ground truth and detections.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STAGES: dict[str, Callable[[Evaluation], Any]] = {
     "notes": lambda result: result.notes,
     "diagnose": lambda result: str(result.diagnose()),
 }
-"""What may be timed after `evaluate`, in this order."""
+"""Functions that can be timed after `evaluate`, in this order."""
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = "import sys; from benchmarks.dense import measure; measure(sys.argv[1])"
@@ -59,8 +59,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--stages", nargs="+", choices=["evaluate", *STAGES], default=["evaluate", "summary"])
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--timeout", type=float, default=600.0, help="seconds after which a measurement is given up")
-    parser.add_argument("--against", metavar="PYTHON", help="another interpreter, whose probox is measured in turn")
+    parser.add_argument("--timeout", type=float, default=600.0, help="timeout of a measurement in seconds")
+    parser.add_argument("--against", metavar="PYTHON", help="another interpreter with probox to compare with")
     options = parser.parse_args()
     contenders = {"this": sys.executable}
     if options.against:
@@ -95,7 +95,7 @@ def print_case(case: dict[str, Any], contenders: dict[str, str], rounds: int, ti
                 )
                 said[name].append(json.loads(run.stdout) if run.returncode == 0 else {"failed": last_line(run.stderr)})
             except subprocess.TimeoutExpired:
-                said[name].append({"failed": f"not done after {timeout:.0f} s"})
+                said[name].append({"failed": f"timeout after {timeout:.0f} s"})
     for name, runs in said.items():
         cells = [f"{case['objects']:,} x {case['detections']:,}", case["kind"], str(case["threads"]), name]
         done = [run for run in runs if "failed" not in run]
@@ -108,7 +108,7 @@ def print_case(case: dict[str, Any], contenders: dict[str, str], rounds: int, ti
 
 
 def last_line(text: str) -> str:
-    """Return what a process said last."""
+    """Return the last line of a process's output."""
     return (text.strip().splitlines() or ["failed"])[-1][:100]
 
 
@@ -130,7 +130,7 @@ def measure(case_text: str) -> None:
 
 
 def make_scene(scene: str, objects: int, detections: int, kind: str) -> tuple[GroundTruth, Detections]:
-    """Return the truth of one image, and detections of its objects, taken in turn."""
+    """Return the ground truth of one image, and detections of its objects in turn."""
     rng = np.random.default_rng(objects)
     if scene == "spread":
         side = max(64, int(30 * objects**0.5))
@@ -151,7 +151,7 @@ def make_scene(scene: str, objects: int, detections: int, kind: str) -> tuple[Gr
 def jittered_boxes(
     rng: np.random.Generator, boxes: np.ndarray[Any, Any], labels: np.ndarray[Any, Any], count: int, kind: str
 ) -> Detections:
-    """Return detections of image 1 that lie beside its objects by about the sigmas that they report, 1 to 4 pixels."""
+    """Return detections of image 1 with errors of about their reported standard deviations, 1 to 4 pixels."""
     source = np.arange(count) % max(len(boxes), 1)
     sigma = rng.uniform(1.0, 4.0, (count, 2, 2))
     corners = boxes[source].reshape(count, 2, 2) + rng.normal(size=(count, 2, 2)) * sigma

@@ -1,11 +1,10 @@
-"""How long a detector takes for a photo: the network alone, one photo after another, and several at a time.
+"""Time per photo of a detector: the network alone, photos one by one, and several at a time.
 
     python -m benchmarks.detecting MODEL.onnx... --images FOLDER --photos 60 --rounds 7
 
-"network" is ONNX Runtime alone on inputs that are ready. "one by one" reads a photo, prepares it, runs the network,
-fuses and keeps the result, and only then takes the next. "together" is `probox detect` as it is. The three take turns,
-so that whatever else the machine does meets all of them; times are the least of all rounds, ratios the median of the
-ratios within a round.
+"network" is ONNX Runtime alone on prepared inputs. "one by one" reads, prepares, runs, fuses and stores each photo
+before the next. "together" is `probox detect`. The three alternate, so that other load on the machine affects all of
+them. Times are the minimum of all rounds, ratios the median of the ratios within a round.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ OPTIONS = Options(uncertainty="nms-clusters")
 
 
 def network(model: Path, images: list[ImageFile], threads: int) -> Callable[[], None]:
-    """Return what runs the network alone."""
+    """Return a function that runs the network alone."""
     detector = Detector(model, threads=threads)
     ready = [detector.family.prepare(read_image(image.path))[0] for image in images]
 
@@ -38,7 +37,7 @@ def network(model: Path, images: list[ImageFile], threads: int) -> Callable[[], 
 
 
 def one_by_one(model: Path, images: list[ImageFile], threads: int) -> Callable[[], None]:
-    """Return what takes one photo after another through all steps, in one thread but for the network's own."""
+    """Return a function that processes photos one by one, with threads only inside the network."""
     detector = Detector(model, threads=threads)
 
     def run() -> None:
@@ -54,7 +53,7 @@ def one_by_one(model: Path, images: list[ImageFile], threads: int) -> Callable[[
 
 
 def together(model: Path, images: list[ImageFile], threads: int) -> Callable[[], None]:
-    """Return what works on several photos at a time, as many as there are threads."""
+    """Return a function that processes several photos at a time, one per thread."""
     detector = Detector(model, threads=threads, workers=threads)
 
     def run() -> None:
@@ -68,7 +67,7 @@ CONTENDERS = {"network": network, "one by one": one_by_one, "together": together
 
 
 def main() -> None:
-    """Print milliseconds for a photo, and how many times as fast "together" is."""
+    """Print milliseconds per photo, and the speed-up of "together"."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--images", type=Path, required=True)
@@ -77,7 +76,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     given = parser.parse_args()
     images, threads = find_images(given.images)[: given.photos], thread_count(given.threads)
-    print(f"{threads} threads, {len(images)} photos, {given.rounds} rounds; ms for a photo")
+    print(f"{threads} threads, {len(images)} photos, {given.rounds} rounds; ms per photo")
     print(f"{'model':28s}" + "".join(f"{name:>12s}" for name in CONTENDERS) + "   together / one by one")
     for model in given.models:
         runs = {name: make(model, images, threads) for name, make in CONTENDERS.items()}

@@ -1,15 +1,15 @@
-"""Evaluation over a Dask cluster of this machine against one process: time, bits, and what a kill costs.
+"""Evaluation on a local Dask cluster against one process: time, bit-identical results, and recovery from failures.
 
     pip install 'probox[distributed]'
     python -m benchmarks.distributed
     python -m benchmarks.distributed --detections 100000 --kill-worker --kill-scheduler
 
-Simulated detections with full covariances are written as sets of Parquet shards beforehand. Both ways read these sets,
-and the same result must come out: its bytes are compared. One process has one thread, and each worker of the cluster
-has one. Starting the cluster is not part of its time, since it outlives an evaluation.
+Simulated detections with full covariances are written as Parquet shards in advance. Both evaluations read these and
+must give bit-identical results. One process has one thread, and so has each worker of the cluster. Starting the cluster
+is not timed.
 
-`--kill-worker` evaluates again and kills one of the workers when a third of the images is done. `--kill-scheduler`
-does the same to the scheduler of a cluster of processes of their own, starts another, and goes on with what was kept.
+`--kill-worker` evaluates again and kills one of the workers after a third of the images. `--kill-scheduler` kills the
+scheduler of a cluster of separate processes, starts another, and resumes from the checkpoint.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from probox.distributed import evaluate, open_client
 
 
 def main() -> None:
-    """Print one line per way of evaluating."""
+    """Print one line per evaluation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--detections", type=int, default=2_000_000)
     parser.add_argument("--shards", type=int, default=16)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--keep", default="matches", help="summary, matches or all")
-    parser.add_argument("--repeat", type=int, default=1, help="how often, taking turns; the least time counts")
+    parser.add_argument("--repeat", type=int, default=1, help="number of alternating runs; the minimum time counts")
     parser.add_argument("--kill-worker", action="store_true")
     parser.add_argument("--kill-scheduler", action="store_true")
     options = parser.parse_args()
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def compare(folder: Path, options: argparse.Namespace) -> None:
-    """Print the lines of all ways."""
+    """Print the lines of all evaluations."""
     truth, found, keep = folder / "truth", folder / "found", options.keep
     alone, shared = float("inf"), float("inf")
     with open_client(f"local:{options.workers}") as client:
@@ -67,7 +67,7 @@ def compare(folder: Path, options: argparse.Namespace) -> None:
         write_parquet(folder / "few-truth.parquet", few)
         write_parquet(folder / "few-found.parquet", jittered(few, "full", 4))
         warm_up = folder / "few-truth.parquet", folder / "few-found.parquet"
-        evaluate(*warm_up, client=client, keep=keep)  # workers import what they need
+        evaluate(*warm_up, client=client, keep=keep)  # workers import probox
         for _ in range(options.repeat):
             started = time.perf_counter()
             expected = probox.evaluate(truth, found, keep=keep, threads=1).to_bytes()
@@ -77,9 +77,7 @@ def compare(folder: Path, options: argparse.Namespace) -> None:
             shared = min(shared, time.perf_counter() - started)
             check(data, expected)
         print(f"one process, one thread:    {alone:8.2f} s")
-        print(
-            f"{options.workers} workers, one thread each: {shared:8.2f} s; {alone / shared:.2f} times faster, same bits"
-        )
+        print(f"{options.workers} workers, one thread each: {shared:8.2f} s; {alone / shared:.2f} times as fast, equal")
         if options.kill_worker:
             kill_worker(client, folder, expected, keep)
     if options.kill_scheduler:
@@ -87,7 +85,7 @@ def compare(folder: Path, options: argparse.Namespace) -> None:
 
 
 def check(data: bytes, expected: bytes) -> None:
-    """End if results differ."""
+    """Exit if results differ."""
     if data != expected:
         sys.exit("the results differ")
 
@@ -107,11 +105,11 @@ def kill_worker(client: Any, folder: Path, expected: bytes, keep: Any) -> None:
     )
     seconds = time.perf_counter() - started
     check(data.to_bytes(), expected)
-    print(f"one worker killed:          {seconds:8.2f} s; same bits")
+    print(f"one worker killed:          {seconds:8.2f} s; bit-identical")
 
 
 def kill_scheduler(folder: Path, expected: bytes, options: argparse.Namespace) -> None:
-    """Evaluate while the scheduler is killed, and go on with another."""
+    """Evaluate while the scheduler is killed, and resume with another."""
     given: dict[str, Any] = {"keep": options.keep, "checkpoint": folder / "parts"}
     truth, found = folder / "truth", folder / "found"
     with dask_processes(folder, options.workers) as (file, scheduler), open_client(file, timeout=30) as client:
@@ -133,12 +131,12 @@ def kill_scheduler(folder: Path, expected: bytes, options: argparse.Namespace) -
         data = evaluate(truth, found, client=client, **given).to_bytes()
         seconds = time.perf_counter() - started
     check(data, expected)
-    print(f"resumed:                    {seconds:8.2f} s; {kept} parts were done before, same bits")
+    print(f"resumed:                    {seconds:8.2f} s; {kept} parts were finished before, bit-identical")
 
 
 @contextmanager
 def dask_processes(folder: Path, workers: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Give the scheduler file and the process of a scheduler with workers, as they run on a cluster."""
+    """Yield the scheduler file and the process of a scheduler with workers, as on a real cluster."""
     file = folder / "scheduler.json"
     file.unlink(missing_ok=True)
     quiet: dict[str, Any] = {
@@ -155,7 +153,7 @@ def dask_processes(folder: Path, workers: int) -> Iterator[tuple[str, subprocess
         started += [subprocess.Popen([*command, *place], **quiet) for _ in range(workers)]
         yield str(file), scheduler
     finally:
-        for process in started:  # with its group: a worker has a nanny who would start it again
+        for process in started:  # kill the process group: each worker has a nanny process that would restart it
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -1,13 +1,12 @@
-"""What a picture costs: processor time of one image with a hundred detections, against matplotlib's ordinary artists.
+"""Processor time of drawing an image with a hundred detections, against matplotlib's usual artists.
 
-    python -m benchmarks.drawing                                    # a made-up image of 640 x 480
+    python -m benchmarks.drawing                                    # a synthetic image of 640 x 480
     python -m benchmarks.drawing --result RESULT_DIR --images DIR   # images of a result with the most detections
 
-Contenders take turns in one process, so that whatever else the machine does meets all of them; times are processor
-time of this process, the least of all rounds, and ratios are of these. The first picture, which renders words for all
-others, is not timed. `ordinary` draws the same boxes, ellipses, outlines and names, an artist each, and packs PNG as
-matplotlib does by itself; it places no labels, so it has less to do. "units" are times over one `numpy.log` of ten
-million doubles.
+Contenders alternate in one process, so that other load on the machine affects all of them. Times are processor times of
+this process, the minimum of all rounds, and ratios are of these. The first image, which renders words for all others,
+is not timed. `ordinary` draws the same boxes, ellipses, outlines and names with one artist each, and default PNG
+compression; it places no labels. "units" are times divided by that of one `numpy.log` of ten million doubles.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Case = tuple[ImageView, Any]
 
 
 def made_up(detections: int = 100, objects: int = 20) -> Case:
-    """Return an image with round objects, detections of them and of nothing, and a photo of noise."""
+    """Return an image with round objects, true and false positives, and a photo of noise."""
     rng = np.random.default_rng(0)
     y, x = np.indices((480, 640))
     centres = rng.uniform([60, 60], [580, 420], (objects, 2))
@@ -70,7 +69,7 @@ def of_result(folder: str, images: str, pictures: int) -> list[Case]:
 
 
 def ordinary(case: Case) -> bytes:
-    """Draw a case as one would at first: everything is an artist."""
+    """Draw a case with one matplotlib artist per shape and word."""
     import matplotlib.pyplot as plt
     from matplotlib.patches import Ellipse, Rectangle
     from matplotlib.patheffects import withStroke
@@ -111,16 +110,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--result", help="a folder that `probox evaluate --out` wrote")
     parser.add_argument("--images", help="its photos")
-    parser.add_argument("--pictures", type=int, default=3, help="how many images of the result (default 3)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each contender runs (default 3)")
-    parser.add_argument("--json", type=Path, help="also keep everything in this file")
+    parser.add_argument("--pictures", type=int, default=3, help="number of images of the result (default 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of runs of each contender (default 3)")
+    parser.add_argument("--json", type=Path, help="also write all results to this file")
     options = parser.parse_args()
     cases = of_result(options.result, options.images, options.pictures) if options.result else [made_up()]
     numbers = np.random.default_rng(0).random(10**7) + 0.1
     contenders: dict[str, Callable[[Case], Any]] = {
         "ordinary": ordinary,
         "draw, everything": lambda case: quick(case, show_above=0.0, corners="ellipses"),
-        "draw, everything and heatmap": lambda case: quick(case, show_above=0.0, corners="ellipses", heatmap=True),
+        "draw, all detections and heatmap": lambda case: quick(case, show_above=0.0, corners="ellipses", heatmap=True),
         "draw": quick,
         "yardstick": lambda case: np.log(numbers),
     }
@@ -136,13 +135,13 @@ def main() -> None:
         name: float(np.mean(np.reshape(times, (options.rounds, len(cases))).min(axis=0)))
         for name, times in seconds.items()
     }
-    print("| contender | processor seconds a picture | ordinary takes times | units |")
+    print("| contender | processor seconds per image | ratio of ordinary | units |")
     print("| --- | ---: | ---: | ---: |")
     for name in list(contenders)[:-1]:
         ratio, units = least["ordinary"] / least[name], least[name] / least["yardstick"]
         print(f"| {name} | {least[name]:.3f} | {ratio:.1f} | {units:.1f} |")
     counts = [len(case[0].detections) for case in cases]
-    print(f"\n{len(cases)} images with {min(counts)} to {max(counts)} detections, the least of {options.rounds} rounds")
+    print(f"\n{len(cases)} images with {min(counts)} to {max(counts)} detections, minimum of {options.rounds} rounds")
     if options.json:
         options.json.write_text(json.dumps({"detections": counts, "least": least, "all": seconds}, indent=1))
 

@@ -1,10 +1,10 @@
-"""How much dropout a network stands that was not trained with it: the measurement behind probox.detect's default rate.
+"""Effect of the dropout rate on networks trained without dropout: the measurement behind probox.detect's default.
 
     python -m benchmarks.dropout_rate COCO_DIR OUT.jsonl [--half 0|1] [--passes 10] [--rates 0.05 0.1] ...
 
-COCO_DIR holds images/, models/*.onnx and val2017_masks_206.json. Photos are split by their place in the order of ids:
-even places (half 0) are for choosing, odd ones (half 1) for reporting. One line of JSON for each model and setting;
-lines that are there already are not measured again. Beside MC dropout stands the plain detector with a constant sigma.
+COCO_DIR contains images/, models/*.onnx and val2017_masks_206.json. Photos are split by their position in the order of
+ids: positions 0, 2, ... (half 0) are for tuning, the others (half 1) for reporting. The output has one line of JSON per
+model and setting; existing lines are not measured again. MC dropout is compared with a constant-variance baseline.
 """
 
 from __future__ import annotations

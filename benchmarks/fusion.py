@@ -1,4 +1,4 @@
-"""How long fusing one image takes: 20 passes of 100 boxes with 80 classes, the worst and the usual case.
+"""Time to fuse one image: 20 passes of 100 boxes with 80 classes, in the worst and the typical case.
 
 python -m benchmarks.fusion
 """
@@ -28,7 +28,7 @@ def passes(one_class: bool) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def main() -> None:
-    """Print the least of 30 runs of each."""
+    """Print the minimum of 30 runs of each."""
     for one_class in (False, True):
         boxes, probs = passes(one_class)
         stacked = np.concatenate(boxes), np.concatenate(probs)

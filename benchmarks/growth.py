@@ -1,4 +1,4 @@
-"""How time and memory grow with the number of detections where tables of results are not kept.
+"""Growth of time and memory with the number of detections, without keeping tables of results.
 
     pip install 'probox[parquet]'
     python -m benchmarks.growth
@@ -6,13 +6,13 @@
     python -m benchmarks.growth --columns 100000000
     python -m benchmarks.growth --merge 64
 
-For each size, simulated detections are written as Parquet sets beforehand, and `probox evaluate --keep matches` runs in
-a process of its own: its wall time from start to end, and the largest memory that it had. The exponent is the slope of
-the logarithm of time over that of size: 1 if twice as many detections take twice as long.
+For each size, simulated detections are written as Parquet sets in advance, and `probox evaluate --keep matches` runs in
+a separate process: wall time of the process, and its peak memory. The exponent is the slope of the logarithm of time
+over that of size: 1 if twice as many detections take twice as long.
 
-`--columns N` makes what is kept of N detections without evaluating any, and gives the memory that it takes, and the
-largest there was while mAP and LRP were found from it. `--merge N` gives what merging N parts of 200,000 detections
-takes, and what it takes to make bytes of them and results of the bytes.
+`--columns N` creates the kept columns of N detections without an evaluation, and reports their memory and the peak
+memory of computing mAP and LRP from them. `--merge N` times merging N parts of 200,000 detections, and their conversion
+to and from bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from probox.evaluation.box_columns import BoxColumns
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 
 SHARD = 200_000
-"""Detections in a shard."""
+"""Detections per shard."""
 
 EVALUATE = """
 import sys
@@ -56,8 +56,8 @@ def main() -> None:
     parser.add_argument("--keep", default="matches", help="summary, matches or all")
     parser.add_argument("--covariances", default="diagonal", choices=["diagonal", "full"])
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--columns", type=int, help="make the columns of so many detections instead")
-    parser.add_argument("--merge", type=int, help="merge so many parts of 200,000 detections instead")
+    parser.add_argument("--columns", type=int, help="create the columns of this many detections instead")
+    parser.add_argument("--merge", type=int, help="merge this many parts of 200,000 detections instead")
     options = parser.parse_args()
     if options.columns:
         measure_columns(options.columns)
@@ -67,7 +67,7 @@ def main() -> None:
             measure_merge(keep, options.merge if keep != "all" else min(options.merge, 8))
         return
     print(f"keep {options.keep}, {options.covariances} covariances, {options.threads} threads")
-    print("| detections | images | MB of files | seconds | per million | MB at most | PDQ |")
+    print("| detections | images | MB of files | seconds | per million | peak MB | PDQ |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     seconds = [measure_size(size, options) for size in options.sizes]
     if len(seconds) > 1:
@@ -99,7 +99,7 @@ def measure_size(size: int, options: argparse.Namespace) -> float:
 
 
 def write_sets(folder: Path, size: int, covariances: str) -> None:
-    """Write truth and detections, a shard at a time."""
+    """Write ground truth and detections, one shard at a time."""
     for name in ("truth", "found"):
         (folder / name).mkdir()
     images, at_a_time = max(1, size // PER_IMAGE), SHARD // PER_IMAGE
@@ -110,24 +110,24 @@ def write_sets(folder: Path, size: int, covariances: str) -> None:
 
 
 def measure_columns(size: int) -> None:
-    """Print how much memory the columns of so many detections take, and what finding mAP and LRP from them takes."""
+    """Print the memory of the columns of detections, and time and memory of computing mAP and LRP from them."""
     before = peak_memory()
     columns = made_columns(size)
-    made = "" if forget_peak() else ", making the columns included"
+    made = "" if forget_peak() else ", including creation of the columns"
     started = time.perf_counter()
     classes = tuple(f"class {number}" for number in range(80))
     precision = columns.average_precision(classes).map
     lrp = columns.lrp(classes).molrp
     print(
         f"{size:,} detections, the largest class {np.bincount(columns.labels).max():,}: "
-        f"{columns.bytes / 1e6:.0f} MB are kept, {columns.bytes / size:.1f} bytes each; mAP and LRP "
+        f"{columns.bytes / 1e6:.0f} MB kept, {columns.bytes / size:.1f} bytes each; mAP and LRP "
         f"({precision:.4f}, {lrp:.4f}) in {time.perf_counter() - started:.0f} s, at most {peak_memory():.0f} MB{made}; "
-        f"{before:.0f} MB before anything"
+        f"{before:.0f} MB at start"
     )
 
 
 def measure_merge(keep: Any, count: int) -> None:
-    """Print what merging parts takes, which differ in their images alone, and what it takes to send them."""
+    """Print the time to merge parts with different images, and to convert them to and from bytes."""
     truth = simulated_truth(SHARD // PER_IMAGE)
     part = evaluate(truth, jittered(truth, "diagonal", PER_IMAGE), keep=keep)
     last = int(truth.image_ids[-1])
@@ -147,18 +147,18 @@ def measure_merge(keep: Any, count: int) -> None:
     pack, unpack, together = (1e9 * one / size for one in seconds)
     print(
         f"keep {keep}: {count} parts of {size // count:,} detections in {len(part.dataset):,} images; "
-        f"for each detection {sum(map(len, data)) / size:.1f} bytes, {pack:.0f} ns to make bytes, "
-        f"{unpack:.0f} ns to read and check them, {together:.0f} ns to merge"
+        f"for each detection {sum(map(len, data)) / size:.1f} bytes, {pack:.0f} ns to write, "
+        f"{unpack:.0f} ns to read and check, {together:.0f} ns to merge"
     )
 
 
 def made_columns(size: int) -> BoxColumns:
-    """Return columns as those of COCO are: 80 classes, a third of all in the largest, one in ten right."""
+    """Return columns similar to COCO's: 80 classes, a third of all in the largest, one in ten matched."""
     rng = np.random.default_rng(0)
     all_overlaps = 2 ** len(IOU_THRESHOLDS) - 1
     right = np.array([2**bits - 1 for bits in range(1, len(IOU_THRESHOLDS) + 1)], np.uint16)
     matched = np.concatenate([[0], right]).astype(np.uint16)
-    # Right at some overlaps among all and among medium objects; else neither right nor wrong.
+    # Matched at some thresholds among all and among medium objects; else ignored.
     patterns = np.zeros((len(matched), 2 * len(SIZES)), np.uint16)
     patterns[:, [0, 2]] = matched[:, None]
     patterns[1:, [5, 7]] = all_overlaps

@@ -1,10 +1,10 @@
-"""How long the losses of `probox.torch` take, forward and backward, on one core.
+"""Time of the losses of `probox.torch`, forward and backward, on one core.
 
-    python -m benchmarks.losses                 # 1,000 boxes of 100 x 100 pixels, and other sizes and sigmas
+    python -m benchmarks.losses                 # 1,000 boxes of 100 x 100 pixels, and other sizes and std
     python -m benchmarks.losses --boxes 200
 
-Times are the least of several rounds, the contenders taking turns, in seconds of the processor, so that what else the
-machine does is not counted; the clock's seconds stand beside them.
+Times are the minimum of several rounds with alternating contenders, in processor seconds, which other load on the
+machine does not affect; wall times are printed as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from probox.torch import crps_loss, dmm_loss, energy_score_loss, nll_loss, ppdq_loss
 
 GOAL = 0.3
-"""Seconds for 1,000 boxes of 100 x 100 pixels with uncorrelated corners and true boxes, forward and backward."""
+"""Target in seconds for 1,000 boxes of 100 x 100 pixels with uncorrelated corners, forward and backward."""
 
 CASES: dict[str, dict[str, Any]] = {
     "pPDQ, 100 x 100, sigma 3": {},
@@ -90,7 +90,7 @@ def main() -> None:
             least[name] = tuple(map(min, least[name], taken))  # type: ignore[assignment]
     print(f"{chosen.boxes:,} boxes, forward and backward, one thread, torch {torch.__version__}")
     for name, (used, clock) in least.items():
-        print(f"{name:45} {used:8.3f} s of the processor {clock:8.3f} s")
+        print(f"{name:45} {used:8.3f} s processor {clock:8.3f} s wall")
     used = least["pPDQ, 100 x 100, sigma 3"][0]
     if chosen.boxes == 1000:
         print(f"goal: {GOAL} s; {'reached' if used < GOAL else 'missed'}")

@@ -1,4 +1,4 @@
-"""How much memory a process has needed."""
+"""Peak memory of a process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def peak_memory() -> float:
     """Return the largest resident memory of this process so far, in MB."""
     status = Path("/proc/self/status")
     if status.exists():
-        # Unlike getrusage, this starts afresh with the program, not with the process that started it.
+        # Unlike getrusage, this starts at zero with the program, and excludes the parent process.
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) / 1024
     import resource
@@ -21,7 +21,7 @@ def peak_memory() -> float:
 
 
 def forget_peak() -> bool:
-    """Let `peak_memory` start afresh from what is in use now; return whether this system can."""
+    """Reset `peak_memory` to the current use; return whether this system supports it."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -1,15 +1,15 @@
-"""What a call costs beside its work: tiny sets in memory, and the whole process for a tiny file.
+"""Overhead of calls: tiny tables in memory, and the whole process for a tiny file.
 
     python -m benchmarks.overhead
     python -m benchmarks.overhead --against OTHER/bin/python
 
-A tiny set is five images with six plain boxes. Calls are timed in a process for each interpreter; processes take turns,
-so that whatever else the machine does meets all of them, and the table gives the least of all rounds. `--against` has
-another environment's probox take part: an older one, say.
+A tiny set is five images with six boxes without covariance. Calls are timed in a process per interpreter; processes
+alternate, so that other load on the machine affects all of them, and the table has the minimum of all rounds.
+`--against` adds the probox of another environment, for example an older version.
 
-`probox evaluate --json` is timed from start to end, by the clock and in processor time, which other work on the machine
-disturbs less. Below it is what no command can do without: an interpreter that loads NumPy and click. Editable installs
-find their modules more slowly: compare commands of installs without `-e`.
+`probox evaluate --json` is timed as a whole, in wall time and in processor time, which other load affects less. Below
+it is the minimum of every command: an interpreter that loads NumPy and click. Editable installs find their modules more
+slowly: compare installs without `-e`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 from benchmarks.child import Child
 
 REPEATS = 50
-"""Calls in a round; the least of them counts."""
+"""Calls per round; the minimum counts."""
 
 RUN = "import sys; from probox.cli import main; sys.exit(main())"
 LEAST = "import numpy, click"
@@ -38,7 +38,7 @@ Tables = tuple[Any, Any]
 
 
 def tiny_tables() -> Tables:
-    """Return five images with six objects of three classes, all of them found."""
+    """Return five images with six objects of three classes, all of them detected."""
     import numpy as np
 
     import probox
@@ -56,7 +56,7 @@ def tiny_tables() -> Tables:
 
 
 def calls(tables: Tables) -> dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]]:
-    """Return what is timed, by name: what prepares a call, which is not timed, and the call."""
+    """Return the timed calls by name: a function that prepares a call, which is not timed, and the call."""
     import probox
 
     truth, found = tables
@@ -79,7 +79,7 @@ def calls(tables: Tables) -> dict[str, tuple[Callable[[], Any], Callable[[Any], 
 
 
 def worker() -> None:
-    """Time every call once more for every line that comes in, and say the seconds."""
+    """Time every call once for every line on standard input, and print the seconds."""
     timed = calls(tiny_tables())
     print("ready", flush=True)
     for _ in sys.stdin:
@@ -94,7 +94,7 @@ def worker() -> None:
 
 
 class Contender:
-    """One interpreter: a process of it that is asked for calls, and commands that it runs whole."""
+    """One interpreter: a process for calls, and commands that run in processes of their own."""
 
     def __init__(self, python: str, folder: Path) -> None:
         self.python = python
@@ -103,7 +103,7 @@ class Contender:
         self.least: dict[str, float] = {}
 
     def run(self) -> None:
-        """Time everything once, and keep what is less than before."""
+        """Time everything once, and keep the minimum."""
         for name, seconds in self._child.ask().items():
             self._keep(name, seconds)
         files = [str(self.folder / name) for name in ("truth.json", "found.json")]
@@ -113,7 +113,7 @@ class Contender:
     def _keep_process(self, name: str, arguments: Sequence[str]) -> None:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         started = time.perf_counter()
-        # In a folder of its own: `-c` would find packages of the same names in this one.
+        # In a separate folder: `-c` would find packages with the same names in this one.
         subprocess.run([self.python, *arguments], check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
         self._keep(name, time.perf_counter() - started)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -153,7 +153,7 @@ def write_files(folder: Path) -> None:
 
 
 def table_of(columns: dict[str, dict[str, float]]) -> str:
-    """Return a Markdown table: a row for each thing that was timed, a column for each interpreter.
+    """Return a Markdown table with a row for each timed task and a column for each interpreter.
 
     >>> print(table_of({"this": {"a call": 0.0002}, "other": {"a call": 0.001}}))
     | what | this | other |
@@ -170,8 +170,8 @@ def table_of(columns: dict[str, dict[str, float]]) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--against", metavar="PYTHON", help="another interpreter, whose probox is timed in turn")
-    parser.add_argument("--rounds", type=int, default=10, help="how often each is timed (default 10)")
+    parser.add_argument("--against", metavar="PYTHON", help="another interpreter with probox to compare with")
+    parser.add_argument("--rounds", type=int, default=10, help="number of rounds (default 10)")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:

@@ -1,12 +1,12 @@
-"""Detections in JSON, gzip and Parquet: size, and time to a checked table.
+"""Detections in JSON, gzip and Parquet: file size, and time to a checked table.
 
     pip install 'probox[parquet]'
     python -m benchmarks.parquet --truth val2017_boxes.json --images subset_2881_image_ids.json \
         nanodet_m_416_2881.rvc1.json.gz ssdlite_mbv2_2881.json.gz
 
-Each file is unpacked, compressed and converted beforehand. Reading the four ways takes turns, so that whatever else the
-machine does meets all of them; the table gives the least of `--repeat` wall times and of processor times (threads added
-up). `json.load` is Python's own parser, which leaves lists and dictionaries, not yet a table.
+Each file is unpacked, compressed and converted in advance. The four readers alternate, so that other load on the
+machine affects all of them; the table has the minimum of `--repeat` wall times and of processor times (sum of threads).
+`json.load` is Python's own parser, which returns lists and dictionaries instead of a table.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from probox import GroundTruth, read_detections, read_truth, write_parquet
 
 
 def main() -> None:
-    """Print one line per way of reading each file."""
+    """Print one line per reader of each file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--truth", required=True, help="what the detectors were run on")
-    parser.add_argument("--images", help="a JSON list of the ids of images to keep of the truth")
+    parser.add_argument("--truth", required=True, help="ground truth of the detections")
+    parser.add_argument("--images", help="a JSON list of the image ids to restrict the ground truth to")
     parser.add_argument("--repeat", type=int, default=30)
     parser.add_argument("files", nargs="+", help="detections, .json or .json.gz")
     options = parser.parse_args()
@@ -66,7 +66,7 @@ def compare(source: Path, folder: Path, truth: GroundTruth, repeat: int) -> None
 
 
 def least_times(ways: dict[str, Callable[[], Any]], repeat: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the least wall time and the least processor time of each way, taking turns."""
+    """Return the minimum wall time and processor time of each reader; readers alternate."""
     wall = dict.fromkeys(ways, float("inf"))
     processor = dict.fromkeys(ways, float("inf"))
     for turn in range(repeat):

@@ -2,11 +2,11 @@
 
     python -m benchmarks.reading --data FOLDER --boxes 500000 --threads 1 2 --against OTHER/bin/python
 
-Files are made once, in a temporary folder, from `FOLDER/coco/val2017_boxes.json`: COCO results with full covariances,
-with all digits and rounded; RVC1 with the probabilities of all classes; and what `--gzip` names, as it is. Each reading
-is a process of its own, in which everything is read for the first time, as in a command. Interpreters and numbers of
-threads take turns, so that whatever else the machine does meets all of them; the table gives the least of `--rounds`.
-`processor` is the time of all threads added up. `--against` runs the probox of another interpreter in the same turns.
+Files are created once, in a temporary folder, from `FOLDER/coco/val2017_boxes.json`: COCO results with full
+covariances, with all digits and rounded; RVC1 with the probabilities of all classes; and the files of `--gzip`,
+unchanged. Each reading is a separate process, as in a command. Interpreters and numbers of threads alternate, so that
+other load on the machine affects all of them; the table has the minimum of `--rounds`. `processor` is the time of all
+threads. `--against` adds the probox of another interpreter.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from probox.formats import write_coco_results, write_rvc1
 
 READING = """
 import json, os, sys, time
-if hasattr(os, "sched_setaffinity"):  # also for versions that take all processors whatever they are told
+if hasattr(os, "sched_setaffinity"):  # some versions ignore the number of threads
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[3])])
 import probox
 truth = probox.read_truth(sys.argv[1])
 used, started = time.process_time(), time.perf_counter()
 found = probox.read_detections(sys.argv[2], truth)
 result = {"rows": len(found), "wall": time.perf_counter() - started, "processor": time.process_time() - used}
-try:  # not getrusage: it counts the process that started this one too
+try:  # not getrusage: it includes the parent process
     lines = open("/proc/self/status").read().splitlines()
     result["peak"] = next(int(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM"))
 except OSError:
@@ -79,7 +79,7 @@ def files_to_read(folder: Path, truth: GroundTruth, boxes: int) -> list[Path]:
 
 
 def _entry(found: Detections, truth: GroundTruth, row: int) -> dict[str, Any]:
-    """Return a detection as a detector would write it."""
+    """Return a detection as an entry of COCO results."""
     x1, y1, x2, y2 = found.boxes[row].round(3).tolist()
     assert found.covariances is not None
     return {
@@ -111,7 +111,7 @@ def compare(path: Path, truth: Path, pythons: dict[str, str], threads: list[int]
 def read_once(python: str, truth: Path, path: Path, threads: int) -> dict[str, float]:
     """Return the times and the peak of one process."""
     command = [python, "-c", READING, str(truth), str(path), str(threads)]
-    # Elsewhere, or the probox of this folder might be found before the interpreter's own.
+    # In another folder, or the probox of this folder could be imported instead of the interpreter's own.
     done = subprocess.run(command, capture_output=True, text=True, cwd=tempfile.gettempdir())
     if done.returncode:
         raise SystemExit(done.stderr)

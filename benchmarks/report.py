@@ -1,12 +1,11 @@
-"""How long the explorer's page takes: to make, to open, and to follow its slider.
+"""Time of the explorer's page: to create, to open, and to follow its slider.
 
     python -m benchmarks.report RESULTS [--images DIR] [--repeats 3]
 
-RESULTS is a folder of evaluations, as `probox evaluate --out` writes them. The page is made in a process of its own,
-reading included, and opened in a headless Chromium (Debian: chromium, chromium-driver; `pip install selenium`). A step
-of the slider ends with the second frame after it, when the browser has drawn what follows from it; the table gives the
-least and the median of making and opening, the median and the largest of the steps, of those in the middle of the page
-too.
+RESULTS is a folder of evaluations written by `probox evaluate --out`. The page is created in a separate process,
+including reading, and opened in a headless Chromium (Debian: chromium, chromium-driver; `pip install selenium`). A step
+of the slider ends with the second frame after it, when the browser has drawn the update. The table has minimum and
+median of creating and opening, and median and maximum of the steps, also with the middle of the page in view.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--win
 
 
 def make(results: Path, images: Path | None, out: Path) -> float:
-    """Return the seconds that making the page takes."""
+    """Return the seconds to create the page."""
     shutil.rmtree(out, ignore_errors=True)
     run = "from probox.cli import main; main()"
     command = [sys.executable, "-c", run, "report", str(results), "--out", str(out)]
@@ -74,7 +73,7 @@ def opened(driver: Any, page: Path) -> float:
 
 
 def steps(driver: Any, place: str) -> list[float]:
-    """Return the seconds of steps of the slider, with a part of the page in sight."""
+    """Return the seconds of steps of the slider, with a part of the page in view."""
     where = f"document.getElementById('{place}')"
     driver.execute_script(f"{where}.scrollIntoView({{ behavior: 'instant' }})")
     while not driver.execute_script("return probox.resting"):
@@ -102,7 +101,7 @@ def main() -> None:
     print("| task | least | median |\n| --- | ---: | ---: |")
     for task, seconds in (("make the page", made), ("open it", open_seconds)):
         print(f"| {task} | {min(seconds):.2f} s | {statistics.median(seconds):.2f} s |")
-    print(f"\nThe page has {size:.1f} MB.\n\n| slider, with in sight | median | largest |\n| --- | ---: | ---: |")
+    print(f"\nThe page has {size:.1f} MB.\n\n| slider, with in view | median | largest |\n| --- | ---: | ---: |")
     for place, seconds in moved.items():
         middle, largest = 1000 * statistics.median(seconds), 1000 * max(seconds)
         print(f"| {place.removeprefix('h-')} | {middle:.0f} ms | {largest:.0f} ms |")

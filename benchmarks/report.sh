@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Times of what is here beside those of another revision, as Markdown: the kernel on made-up scenes, and what calls cost.
+# Compare the times of this revision with another one, as Markdown: the kernel on synthetic scenes, and overhead of calls.
 #   bash benchmarks/report.sh HEAD^
-# Needs no data. Both are installed into environments of their own; contenders take turns.
+# Needs no data. Both revisions are installed into separate environments; contenders alternate.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 revision=${1:-HEAD^}

@@ -1,7 +1,7 @@
-"""The same boxes with other sigmas, each from a fit that did not see its image, and how sure their numbers are.
+"""Boxes with standard deviations of other methods, cross-fitted by image, and confidence intervals of their metrics.
 
-What the benchmarks of uncertainty share: versions of detections by method and by what they are fitted for, differences
-of their numbers with 95 % intervals, tables, arguments.
+Shared by the benchmarks of uncertainty: versions of detections by method and objective of the fit, differences of their
+metrics with 95% intervals, tables, and arguments.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ __all__ = [
 MEASURE_OF = {
     "PDQ": "pdq", "NLL": "nll", "energy": "energy", "coverage_90": "coverage", "AUSE": "ause", "Spearman": "spearman",
 }  # fmt: skip
-"""Which measure gives each number."""
+"""Metric of each value."""
 
 FACTORS = (0.25, 4.0)
-"""Between these multiples of what is best for NLL the best for the energy score is sought."""
+"""Search range for the lowest energy score, as multiples of the best scale for NLL."""
 
 FITTED_FOR = {"PDQ": "PDQ", "NLL": "NLL", "energy": "energy", "coverage_90": "NLL", "AUSE": "PDQ", "Spearman": "PDQ"}
-"""What the constant and the calibration of each column are fitted for.
+"""Objective that the constant and the calibration of each column are fitted for.
 
-Those for PDQ keep corners inside the image, as detectors do. At borders even a constant sigma then knows something, so
-AUSE and Spearman's correlation of own sigmas must be judged by those of such a constant.
+Those for PDQ keep corners inside the image, as detectors do. At borders even a constant std is then informative, so
+AUSE and Spearman's correlation of predicted std must be compared with those of such a constant.
 """
 
 
 def has_sigmas(found: probox.Detections) -> bool:
-    """Return whether a detector says anything of its own about sigmas."""
+    """Return whether a detector predicts standard deviations."""
     return found.covariances is not None and bool(found.covariances.any())
 
 
@@ -62,7 +62,7 @@ def versions(
     folds: int,
     seed: int,
 ) -> dict[str, probox.Detections]:
-    """Return the detections with other sigmas, by name: ``"constant, PDQ"`` for what methods call "constant"."""
+    """Return the detections with other standard deviations, by name: ``"constant, PDQ"`` for the method "constant"."""
     fitted: dict[str, probox.Detections | None] = {}
     for name, method in methods.items():
         for target in ("pdq", "nll"):
@@ -71,7 +71,7 @@ def versions(
         fitted[f"{name}, energy"] = for_energy(truth, found, method, folds, seed)
     lacking = [name for name, table in fitted.items() if table is None]
     if lacking:
-        raise SystemExit(f"{found.source}: too few matched boxes to hold any out ({', '.join(lacking)})")
+        raise SystemExit(f"{found.source}: too few matched boxes for cross-fitting ({', '.join(lacking)})")
     return {name: table for name, table in fitted.items() if table is not None}
 
 
@@ -82,7 +82,7 @@ def for_energy(
     folds: int,
     seed: int,
 ) -> probox.Detections:
-    """Return the detections calibrated for NLL, and then scaled for the lowest energy score, on other images each."""
+    """Return the detections calibrated for NLL, then scaled for the lowest energy score, both cross-fitted."""
     fold = assign_folds(len(truth.dataset), folds, seed)
     fold_of = fold[truth.dataset.rows_of(found.image_ids)]
     covariances = np.zeros((len(found), 2, 2, 2))
@@ -110,7 +110,7 @@ def above(
     seed: int,
     contrast: Callable[[Any, Any], Any] = lambda first, second: first - second,
 ) -> Interval:
-    """Return how far a number lies above that of another version, or another contrast; images are drawn alike."""
+    """Return the difference of a metric to another version, or another contrast, from the same bootstrap draws."""
     (rule,) = measures_called([MEASURE_OF[key]])
     assert rule.resampled is not None
     images = len(one.dataset)
@@ -132,7 +132,7 @@ def cell(number: Interval | None, times: float, digits: int, *, signed: bool = F
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """Return the files of detections among files and folders, by name."""
+    """Return the files of detections among files and folders, sorted by name."""
     found = [inside for path in paths for inside in (sorted(path.iterdir()) if path.is_dir() else [path])]
     return [path for path in found if path.name.endswith((".json", ".json.gz", ".parquet"))]
 
@@ -140,7 +140,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 def print_table(
     headings: Sequence[str], results: Sequence[Mapping[str, Any]], pairs_of: Callable[[Mapping[str, Any]], int]
 ) -> None:
-    """Print the tables of results as one in Markdown; the name of each, and how many pairs, is in its first row."""
+    """Print the tables of results as one Markdown table; the first row of each has its name and number of pairs."""
     print("| " + " | ".join(("detections", *headings)) + " |")
     print("| --- | --- |" + " ---: |" * (len(headings) - 1))
     for result in results:
@@ -150,11 +150,11 @@ def print_table(
 
 
 def command_line(description: str | None, seed: str) -> argparse.ArgumentParser:
-    """Return the arguments that these scripts share; `seed` says what it is of."""
+    """Return the arguments shared by these scripts; `seed` describes the use of the seed."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("truth", type=Path, help="ground truth")
     parser.add_argument("detections", type=Path, nargs="+", help="files of detections, or folders of them")
-    parser.add_argument("--threshold", type=float, default=0.5, help="detections above it take part (default 0.5)")
+    parser.add_argument("--threshold", type=float, default=0.5, help="minimum score of detections (default 0.5)")
     parser.add_argument("--seed", type=int, default=0, help=f"of {seed}")
-    parser.add_argument("--json", type=Path, help="also keep everything in this file")
+    parser.add_argument("--json", type=Path, help="also write all results to this file")
     return parser

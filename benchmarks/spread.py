@@ -1,27 +1,27 @@
-"""What is a learned spread worth? The same boxes with sigmas plain, constant, own, calibrated and learned.
+"""Value of a std regressor: the same boxes without covariance, with constant, own, calibrated and learned std.
 
     python -m benchmarks.spread TRUTH FILES_OR_FOLDERS...
     python -m benchmarks.spread TRUTH FOLDER --threshold 0.05 --json out.json
 
-Images are split into two halves by a seeded shuffle. What is fitted on one half is applied to the other, both ways, and
-measured on both together: no detection has sigmas from a fit that saw its image. A Markdown table has 95 % intervals by
-the bootstrap over images, and differences with those of the same draws. Each column has what was fitted for it: for NLL
-in the columns of NLL and coverage, for the energy score in its own, and for PDQ in those of PDQ and AUSE.
+Images are split into two halves by a seeded shuffle. A fit on one half is applied to the other, both ways, and metrics
+are computed on both together: no fit has seen the image of a detection. A Markdown table has 95% intervals by the
+bootstrap over images, and differences from the same draws. Each column has its own objective: NLL for NLL and coverage,
+the energy score for itself, and PDQ for PDQ and AUSE.
 
-"learned" is the spread head with all it may look at; "learned from the box" may not look at own sigmas, but at the
-score, the size and the class of the same boxes. Of plain boxes both are one.
+"learned" is the std regressor with all features; "learned from the box" does not use the predicted std, but score,
+size and class of the same boxes. For boxes without covariance both are equal.
 
-Said before the run, for detectors with sigmas of their own:
+Claims stated before the run, for detectors with predicted std:
 
 - learned is at least as good as calibrated in PDQ and in the energy score;
-- learned orders errors better than own: AUSE is lower;
+- learned ranks errors better than own: AUSE is lower;
 
 and for all detectors:
 
 - learned is better than the best constant in PDQ and in the energy score;
-- of edges, 90 % intervals that were learned for NLL hold 87 to 93 %.
+- 90% intervals of edges, learned for NLL, have a coverage of 87 to 93%.
 
-A claim holds or fails by its number; "surely" is added where the 95 % interval does not cross the limit.
+A claim holds or fails by its value; "significantly" is added if the 95% interval does not cross the limit.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from probox.analysis.resampling import Interval
 KEYS = ("PDQ", "NLL", "energy", "coverage_90", "AUSE")
 HEADINGS = ("sigmas", "PDQ", "NLL", "energy", "edges in 90 %", "AUSE")
 SHOWN = {"PDQ": (100.0, 2), "NLL": (1.0, 2), "energy": (1.0, 2), "coverage_90": (100.0, 1), "AUSE": (1.0, 3)}
-"""Times and digits of each column."""
+"""Factor and digits of each column."""
 
 HALVES = 2
 ROWS = ("plain", "own", "constant", "calibrated", "learned from the box", "learned")
 DIFFERENCES = ("own", "constant", "calibrated", "learned from the box")
-"""What learned is compared with."""
+"""Rows that learned is compared with."""
 
 LIMITS = (0.87, 0.93)
-"""Between these the coverage of 90 % is to lie."""
+"""Accepted range of the coverage at 90%."""
 
 
 def all_versions(truth: probox.GroundTruth, found: probox.Detections, seed: int) -> dict[str, probox.Detections]:
-    """Return the detections with other sigmas, each fitted on the half of the images that it is not in."""
+    """Return the detections with other standard deviations, each cross-fitted on the other half of the images."""
     plain = found.replace(covariances=None)
     if not has_sigmas(found):
         methods = {"constant": "constant", "learned": "learned"}
@@ -75,12 +75,12 @@ def all_versions(truth: probox.GroundTruth, found: probox.Detections, seed: int)
 
 
 def version_of(row: str, key: str) -> str:
-    """Return which version of the detections a cell of the table is of."""
+    """Return the version of the detections for a cell of the table."""
     return row if row in ("plain", "own") else f"{row}, {FITTED_FOR[key]}"
 
 
 def measured(truth: probox.GroundTruth, file: Path, threshold: float, seed: int) -> dict[str, Any]:
-    """Return the numbers of a file, the rows of its table, and its claims."""
+    """Return the metrics of a file, the rows of its table, and its claims."""
     started = time.perf_counter()
     found = probox.read_detections(file, truth)
     found = found.select(np.flatnonzero(found.label_probs.max(axis=1) > np.float32(threshold)))
@@ -117,7 +117,7 @@ def table_rows(
     numbers: dict[str, dict[str, Interval]],
     differences: dict[str, dict[str, Interval]],
 ) -> Iterator[list[str]]:
-    """Yield the cells of each row, from what the sigmas are on."""
+    """Yield the cells of each row, starting with the source of the std."""
     for row, own in numbers.items():
         empty = ("NLL", "coverage_90", "AUSE") if row == "plain" else ()
         yield [row, *("" if key in empty else cell(own[key], *SHOWN[key]) for key in KEYS)]
@@ -139,21 +139,24 @@ def claims(
     coverage = learned["coverage_90"]
     inside = [LIMITS[0] <= value <= LIMITS[1] for value in (coverage.value, coverage.low, coverage.high)]
     beyond = coverage.high < LIMITS[0] or coverage.low > LIMITS[1]
-    sure = all(inside) or beyond
-    yield "90 % of an edge hold 87 to 93 %", ("holds" if inside[0] else "fails") + (", surely" if sure else "")
+    significant = all(inside) or beyond
+    yield (
+        "coverage of 90% intervals of edges is 87 to 93%",
+        ("holds" if inside[0] else "fails") + (", significantly" if significant else ""),
+    )
 
 
 def verdict(difference: Interval, sign: int, *, strictly: bool = False) -> str:
-    """Return whether a difference is on the side that is claimed, 0 included unless strictly."""
+    """Return whether a difference has the claimed sign; 0 counts unless strictly."""
     ends = sorted((sign * difference.low, sign * difference.high))
     value = sign * difference.value
     holds = value > 0 or (value == 0 and not strictly)
-    sure = ends[0] > 0 if holds else ends[1] < 0
-    return ("holds" if holds else "fails") + (", surely" if sure else "")
+    significant = ends[0] > 0 if holds else ends[1] < 0
+    return ("holds" if holds else "fails") + (", significantly" if significant else "")
 
 
 def print_results(results: Sequence[dict[str, Any]]) -> None:
-    """Print everything as one Markdown table, and the claims as another."""
+    """Print all results as one Markdown table, and the claims as another."""
     print_table(HEADINGS, results, lambda result: int(result["pairs"]))
     print()
     titles = list(dict.fromkeys(claim for result in results for claim, _ in result["claims"]))

@@ -1,4 +1,4 @@
-"""From files to numbers: the whole command, and where its time goes."""
+"""Time of the whole command from files to metrics, and of its parts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def write_results(path: Path, truth: Any, kind: str) -> None:
 
 def run_command(truth: Path, found: Path) -> tuple[float, float]:
     """Return the seconds and peak megabytes of one `probox evaluate`, start of the interpreter included."""
-    # The command ends by raising SystemExit; its own peak is known only to itself.
+    # The command ends by raising SystemExit; only its own process knows its peak memory.
     code = (
         "import atexit, sys; from benchmarks.memory import peak_memory; "
         "atexit.register(lambda: print(peak_memory(), file=sys.stderr)); from probox.cli import main; main()"

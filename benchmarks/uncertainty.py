@@ -1,15 +1,15 @@
-"""Are sigmas informative? The same boxes plain, with the best constant sigma, their own, and their own calibrated.
+"""Informativeness of standard deviations: the same boxes without, with the best constant, own, and calibrated std.
 
     python -m benchmarks.uncertainty TRUTH FILES_OR_FOLDERS...
     python -m benchmarks.uncertainty TRUTH FOLDER --threshold 0.05 --json out.json
 
-prints a Markdown table with four rows for each file of detections (two where there are no covariances), and 95 %
-intervals by the bootstrap over images. Detections above the threshold alone take part, in fits and in numbers.
+prints a Markdown table with four rows per file of detections (two without covariances), and 95% intervals by the
+bootstrap over images. Only detections above the threshold are used, in fits and metrics.
 
-Constants and calibrations are cross-validated by image: what stands in the table is of detections each of which was
-changed by a fit that did not see its image. Each column has what was fitted for it: the constant, and the `isotonic`
-curves by which own sigmas are calibrated, are the best for NLL in the columns of NLL and coverage, for the energy score
-in its two, and for PDQ in the others. The JSON has every number of every fit.
+Constants and calibrations are cross-validated by image: each detection in the table was changed by a fit without its
+image. Each column has its own objective: the constant, and the `isotonic` calibration of own standard deviations, are
+the best for NLL in the columns of NLL and coverage, for the energy score in its two, and for PDQ in the others. The
+JSON has all metrics of all fits.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ ROWS: dict[str, dict[str, str]] = {
     "own": dict.fromkeys(KEYS, "own"),
     "own, calibrated": {key: f"calibrated, {target}" for key, target in FITTED_FOR.items()},
 }
-"""For each row of the table, which version of the detections each column is of."""
+"""Version of the detections for each row and column of the table."""
 
 
 def all_versions(truth: probox.GroundTruth, found: probox.Detections, seed: int) -> dict[str, probox.Detections]:
-    """Return the detections with other sigmas, each fitted without the image that it is for."""
+    """Return the detections with other standard deviations, each fitted without its own image."""
     own = has_sigmas(found)
     methods = {"constant": "constant"} | ({"calibrated": "isotonic"} if own else {})
     given = {"plain": found.replace(covariances=None)} | ({"own": found} if own else {})
@@ -65,7 +65,7 @@ def skill(key: str, own: probox.Evaluation, constant: probox.Evaluation, seed: i
 
 
 def measured(truth: probox.GroundTruth, file: Path, threshold: float, seed: int) -> dict[str, Any]:
-    """Return the numbers of every version of a file's detections, and the rows of the table."""
+    """Return the metrics of every version of a file's detections, and the rows of the table."""
     started = time.perf_counter()
     found = probox.read_detections(file, truth)
     found = found.select(np.flatnonzero(found.label_probs.max(axis=1) > np.float32(threshold)))
@@ -97,7 +97,7 @@ def measured(truth: probox.GroundTruth, file: Path, threshold: float, seed: int)
 
 
 def table_rows(intervals: dict[str, Intervals], skills: dict[str, dict[str, Interval]]) -> Iterator[list[str]]:
-    """Yield the cells of each row, from PDQ on."""
+    """Yield the cells of each row, starting with PDQ."""
     for row, source in ROWS.items():
         if source["PDQ"] not in intervals:
             continue

@@ -1,4 +1,4 @@
-"""What is measured: tables of truth and detections, made from COCO val2017 or read from real detectors."""
+"""Workloads: tables of ground truth and detections, from COCO val2017 or real detectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tables = tuple[GroundTruth, Detections]
 
 
 PER_IMAGE, OBJECTS = 100, 7
-"""Detections and objects in an image, about those of COCO."""
+"""Detections and objects per image, similar to COCO."""
 
 
 def simulated_truth(images: int, seed: int = 0, *, first: int = 1) -> GroundTruth:
@@ -31,16 +31,16 @@ def simulated_truth(images: int, seed: int = 0, *, first: int = 1) -> GroundTrut
 
 
 def jittered(truth: GroundTruth, kind: str, per_image: int | None = None, seed: int = 0) -> Detections:
-    """Return simulated detections of box truth.
+    """Return simulated detections of ground truth boxes.
 
     Parameters
     ----------
     truth : GroundTruth
-        The objects; their boxes are jittered by the standard deviation that is reported, or by 2 px.
+        Objects; their boxes are jittered by the reported standard deviation, or by 2 px.
     kind : {"plain", "diagonal", "full"}
-        Covariances: none, different per axis, correlated; corner sigmas of 1 to 15 px.
+        Covariances: none, different per axis, correlated; std of corners from 1 to 15 px.
     per_image : int, optional
-        This many detections per image, of objects taken in turn (boxes at random where an image has none).
+        Number of detections per image, of objects in turn (random boxes in images without objects).
         Default: one per object.
     """
     rng = np.random.default_rng(seed)
@@ -123,8 +123,8 @@ def _real(results: str, masks: bool, score: float = 0.0) -> Callable[[Path], Tab
 
 WORKLOADS: dict[str, tuple[str, Callable[[Path], Tables]]] = {
     "speed_full": ("golden speed_full, 446 correlated boxes", _golden("speed_full")),
-    "speed_bbox": ("golden speed_bbox, 422 plain boxes", _golden("speed_bbox")),
-    "A": ("val2017, one plain box per object", _simulated("plain")),
+    "speed_bbox": ("golden speed_bbox, 422 boxes without covariance", _golden("speed_bbox")),
+    "A": ("val2017, one box without covariance per object", _simulated("plain")),
     "B": ("val2017, one box with diagonal covariances per object", _simulated("diagonal")),
     "C": ("val2017, one box with full covariances per object", _simulated("full")),
     "D-ssdlite-206": ("SSDLite on 206 photos with masks", _real("ssdlite_mbv2_2881.json.gz", True, 0.05)),
@@ -136,4 +136,4 @@ WORKLOADS: dict[str, tuple[str, Callable[[Path], Tables]]] = {
     "F-1/4": ("a quarter of E", _simulated("full", 100, 1 / 4)),
     "F-1/2": ("half of E", _simulated("full", 100, 1 / 2)),
 }
-"""Name: what it is, and how to make it from the folder of data."""
+"""Name, description, and function that creates the workload from the data folder."""

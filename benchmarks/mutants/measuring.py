@@ -1,4 +1,4 @@
-"""Measuring through the plain definitions, as they are or with a mutant in them."""
+"""Metrics from the plain definitions, with or without a mutant."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = ["Measuring", "box_numbers", "pdq_numbers"]
 Numbers = dict[str, float]
 
 MAP_BYTES = 500_000_000
-"""How much the maps of detections may take that are kept for the next mutant."""
+"""Limit of the memory in bytes of detection heatmaps that are cached for the next mutant."""
 
 OF_BOXES = ("map", "lrp")
-"""The measures that have a plain definition besides PDQ."""
+"""Metrics with a plain definition besides PDQ."""
 
 
 def pdq_numbers(truth: GroundTruth, found: Detections, convention: Convention) -> Numbers:
-    """Return what PDQ's summary has, by the plain definition."""
+    """Return the values of PDQ's summary, by the plain definition."""
     score = pdq.evaluate(truth, found, convention)
     return {
         "PDQ": score.pdq,
@@ -56,7 +56,7 @@ def pdq_numbers(truth: GroundTruth, found: Detections, convention: Convention) -
 
 
 def box_numbers(truth: GroundTruth, found: Detections) -> Numbers:
-    """Return mAP, AP50, AP75 and moLRP by the plain definitions; a class without objects adds nothing to them."""
+    """Return mAP, AP50, AP75 and moLRP by the plain definitions; classes without objects are excluded."""
     classes = np.unique(truth.labels[~truth.crowd]).tolist()
     precision = np.full((len(classes), len(IOU_THRESHOLDS)), np.nan)
     errors = []
@@ -75,7 +75,7 @@ def box_numbers(truth: GroundTruth, found: Detections) -> Numbers:
 
 
 class Measuring:
-    """Stands in for what experiments measure with, and remembers what no mutant changes.
+    """Replaces the metrics of experiments, and caches results that mutants do not change.
 
     >>> with Measuring().instead():  # doctest: +SKIP
     ...     table = experiments.duplicates(times=[1, 2])
@@ -90,11 +90,11 @@ class Measuring:
 
     @contextmanager
     def instead(self, mutant: Mutant | None = None) -> Iterator[None]:
-        """Have experiments measure with the definitions, or with a mutant, as long as the block lasts."""
+        """Replace the metrics by the definitions, or by a mutant, within the block."""
         self._mutant = mutant
         with ExitStack() as stack:
             stack.enter_context(swapped(running, "summary_of", self.summary_of))
-            # What is expected must not have the mutant in it: the kernel's map stands in for the definition's.
+            # Expected values must not depend on the mutant: the kernel's map replaces that of the definition.
             stack.enter_context(swapped(closed_form, "heatmap", kernel_heatmap))
             if mutant is None or not mutant.of_space:
                 stack.enter_context(swapped(pdq, "detection_heatmap", self._remembered(pdq.detection_heatmap)))
@@ -116,8 +116,8 @@ class Measuring:
         measures: Sequence[str],
         threads: int | None,
     ) -> Numbers:
-        """Return the numbers of measures, as `probox_experiments.running.summary_of` does."""
-        self._digests.clear()  # objects of the last call may be gone, and their addresses used again
+        """Return the values of metrics, as `probox_experiments.running.summary_of` does."""
+        self._digests.clear()  # ids of freed objects may be reused
         of_boxes = self._mutant is not None and self._mutant.of_boxes
         about = (fingerprint(truth), self._digest(found))
         numbers: Numbers = {}
@@ -141,7 +141,7 @@ class Measuring:
         return self._numbers[key]
 
     def _remembered(self, true: Any) -> Any:
-        """Return `detection_heatmap` that makes each map once, as long as there is room."""
+        """Return `detection_heatmap` with a cache of limited size."""
 
         def detection_heatmap(found: Detections, row: int, width: int, height: int, convention: Convention) -> Any:
             key = (self._digest(found), row, width, height, convention)
@@ -157,7 +157,7 @@ class Measuring:
         return detection_heatmap
 
     def _digest(self, found: Detections) -> str:
-        """Return a text that differs between detections that differ."""
+        """Return a text that identifies the content of detections."""
         if id(found) not in self._digests:
             digest = hashlib.sha256(repr(found.classes).encode())
             columns = [found.image_ids, found.boxes, found.label_probs, found.extents, found.labels, found.scores]
@@ -168,14 +168,14 @@ class Measuring:
 
 
 def _users_of(name: str) -> list[ModuleType]:
-    """Return the modules in which experiments may find a function of the box measures."""
+    """Return the modules in which experiments may find a function of the box metrics."""
     experiments = [module for key, module in sys.modules.items() if key.startswith("probox_experiments.")]
     true = getattr(box_measures, name)
     return [box_measures, *(module for module in experiments if getattr(module, name, None) is true)]
 
 
 class _AveragePrecision:
-    """The broken numbers of `probox.measures.boxes.average_precision`; what else it has comes from the true one."""
+    """Mutated values of `probox.measures.boxes.average_precision`; other attributes come from the original."""
 
     def __init__(self, truth: GroundTruth, found: Detections, *, threads: int | None = None) -> None:
         from probox.measures.boxes.mean_ap import average_precision

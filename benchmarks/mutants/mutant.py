@@ -1,4 +1,4 @@
-"""What a mutant is: a measure with one thing wrong."""
+"""Mutants: metrics with one defect."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from probox.measures.pdq import definition as pdq
 __all__ = ["IDENTITY", "Mutant", "patched", "swapped"]
 
 Broken = Callable[[Any], Any]
-"""Takes the true function, returns the broken one."""
+"""Function that takes the original function and returns the mutated one."""
 
 MODULES: dict[str, ModuleType] = {"pdq": pdq, "space": pdq, "boxes": boxes}
-"""The plain definitions that mutants change: PDQ, its pixel probabilities, mAP and moLRP."""
+"""Plain definitions that mutants change: PDQ, its pixel probabilities, mAP and moLRP."""
 
 OF_SPACE = ("pdq.heatmap", "pdq.detection_heatmap")
-"""What `pdq` has of the pixel probabilities."""
+"""Functions of `pdq` that compute pixel probabilities."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A broken measure.
+    """A metric with one defect.
 
     Parameters
     ----------
     name : str
-        What the command line calls it.
+        Name on the command line.
     sentence : str
-        What is wrong, as a sentence.
+        Description of the defect.
     where : str
-        The function that is replaced: ``pdq.losses``, ``space.corner_map``, ``boxes.match_greedily`` ...
+        Name of the replaced function: ``pdq.losses``, ``space.corner_map``, ``boxes.match_greedily`` ...
     broken : callable
-        Given the true function, returns what stands in its place.
+        Function that takes the original function and returns its replacement.
     """
 
     name: str
@@ -46,22 +46,22 @@ class Mutant:
 
     @property
     def of_boxes(self) -> bool:
-        """Whether mAP and moLRP are broken, and PDQ is not."""
+        """Whether the defect is in mAP and moLRP instead of PDQ."""
         return self.where.startswith("boxes.")
 
     @property
     def of_space(self) -> bool:
-        """Whether pixels may get other probabilities."""
+        """Whether the defect may change pixel probabilities."""
         return self.where.startswith("space.") or self.where in OF_SPACE
 
 
-IDENTITY = Mutant("identity", "Nothing is wrong.", "pdq.losses", lambda true: true)
-"""No claim may fail under it: for trying the table itself."""
+IDENTITY = Mutant("identity", "No defect.", "pdq.losses", lambda true: true)
+"""Control without a defect: no claim may fail with it."""
 
 
 @contextmanager
 def patched(mutant: Mutant) -> Iterator[None]:
-    """Have the mutant's function in its place as long as the block lasts."""
+    """Replace the function of a mutant within the block."""
     module, name = mutant.where.split(".")
     with swapped(MODULES[module], name, mutant.broken(getattr(MODULES[module], name))):
         yield
@@ -69,7 +69,7 @@ def patched(mutant: Mutant) -> Iterator[None]:
 
 @contextmanager
 def swapped(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Have `value` in the place of an attribute as long as the block lasts."""
+    """Replace an attribute by `value` within the block."""
     true = getattr(owner, name)
     setattr(owner, name, value)
     try:

@@ -1,4 +1,4 @@
-"""Mutants of mAP and moLRP, which the experiments compare PDQ with."""
+"""Mutants of mAP and moLRP."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = npt.NDArray[Any]
 
 
 def _read(read: Callable[[Floats, Floats], float]) -> Broken:
-    """Change how a curve is read: `read` gets recall and raw precision, detection by detection."""
+    """Change the area of a curve: `read` gets recall and raw precision, detection by detection."""
 
     def area_under(outcome: BoxOutcome) -> float:
         if outcome.objects == 0:
@@ -55,7 +55,7 @@ def _reached_only(recall: Floats, precision: Floats) -> float:
 
 
 def _matching(able: Callable[[Floats, float], Floats], once: bool = True) -> Broken:
-    """Change which overlaps suffice, or whether an object can be had more than once."""
+    """Change the overlaps that suffice for a match, or allow several matches per object."""
 
     def match_greedily(ious: Floats, threshold: float, ignored: Floats, crowd: Floats) -> npt.NDArray[np.int64]:
         taken = np.zeros(ious.shape[1], bool)
@@ -76,7 +76,7 @@ def _outcome(change: Callable[[BoxOutcome], BoxOutcome]) -> Broken:
 
 
 def _all_take_part(true: Any) -> Any:
-    """Match all detections of an image and class; for truths without crowds, and objects of all sizes."""
+    """Match all detections of an image and class; for ground truth without crowds, and objects of all sizes."""
 
     def class_outcome(
         truth: GroundTruth, found: Detections, label: int, size: str, threshold: float, limit: int = 0
@@ -114,7 +114,7 @@ def _weighted(name: str) -> Broken:
 
 
 def _reversed(outcome: BoxOutcome) -> BoxOutcome:
-    """Put detections of equal score in the opposite order."""
+    """Reverse the order of detections with equal scores."""
     backwards = np.arange(len(outcome.score))[::-1]
     order = backwards[np.argsort(-outcome.score[backwards], kind="stable")]
     columns = {name: getattr(outcome, name)[order] for name in ("score", "right", "wrong", "iou")}
@@ -122,7 +122,7 @@ def _reversed(outcome: BoxOutcome) -> BoxOutcome:
 
 
 def _lrp(error: Callable[[Floats, int, int], float], choose: Callable[[list[float]], float] = min) -> Broken:
-    """Change the error at a threshold, given 1 - IoU of the right ones, FP and FN; or which threshold's is taken."""
+    """Change the error at a threshold, given 1 - IoU of the TP, FP and FN; or the choice of the threshold."""
 
     def broken(true: Any) -> Any:
         def optimal_lrp(outcome: BoxOutcome, thresholds: Floats) -> tuple[float, dict[float, float]]:
@@ -177,31 +177,31 @@ OF_BOXES: tuple[Mutant, ...] = (
     ),
     Mutant(
         "map-duplicates-right",
-        "An object can be found any number of times.",
+        "An object can be matched any number of times.",
         "boxes.match_greedily",
         _matching(lambda ious, threshold: ious >= min(threshold, 1 - 1e-10), once=False),
     ),
     Mutant(
         "map-at-half",
-        "All overlaps of at least 0.5 match, at every threshold: AP50 in the place of mAP.",
+        "All overlaps of at least 0.5 match, at every threshold: AP50 instead of mAP.",
         "boxes.match_greedily",
         lambda true: lambda ious, threshold, *rest: true(ious, 0.5, *rest),
     ),
     Mutant(
         "map-at-three-quarters",
-        "Overlaps must be at least 0.75 at every threshold: AP75 in the place of mAP.",
+        "Overlaps must be at least 0.75 at every threshold: AP75 instead of mAP.",
         "boxes.match_greedily",
         lambda true: lambda ious, threshold, *rest: true(ious, 0.75, *rest),
     ),
     Mutant(
         "boxes-narrower",
-        "Detections are one pixel narrower and lower than they are, for mAP and moLRP.",
+        "Detections are one pixel narrower and lower, for mAP and moLRP.",
         "boxes.overlaps",
         lambda true: lambda found, *rest: true(found - np.array([0.0, 0.0, 1.0, 1.0]), *rest),
     ),
     Mutant(
         "map-weighted",
-        "A true positive counts as much as its score in precision and recall.",
+        "A true positive counts with its score as weight in precision and recall.",
         "boxes._area_under",
         _weighted("right"),
     ),
@@ -217,7 +217,7 @@ OF_BOXES: tuple[Mutant, ...] = (
         "boxes.class_outcome",
         _all_take_part,
     ),
-    Mutant("map-ties-reversed", "Of equal scores the last counts first.", "boxes.class_outcome", _outcome(_reversed)),
+    Mutant("map-ties-reversed", "Ties of scores are in reverse order.", "boxes.class_outcome", _outcome(_reversed)),
     Mutant(
         "map-scores-ignored",
         "All detections have the same score.",
@@ -226,11 +226,13 @@ OF_BOXES: tuple[Mutant, ...] = (
     ),
     Mutant(
         "map-misses-free",
-        "Recall is relative to what was found, not to what is there.",
+        "Recall is relative to the detections instead of the objects.",
         "boxes.class_outcome",
         _outcome(lambda outcome: dataclasses.replace(outcome, objects=max(int(outcome.right.sum()), 1))),
     ),
-    Mutant("map-best-class", "The best class counts, not the mean of all.", "boxes._mean", lambda true: np.nanmax),
+    Mutant(
+        "map-best-class", "mAP is that of the best class instead of the mean.", "boxes._mean", lambda true: np.nanmax
+    ),
     Mutant(
         "lrp-all-kept",
         "moLRP keeps all detections instead of choosing a threshold.",
@@ -252,7 +254,7 @@ OF_BOXES: tuple[Mutant, ...] = (
     Mutant("lrp-worst", "moLRP takes the worst threshold.", "boxes.optimal_lrp", _lrp(_true_lrp, max)),
     Mutant(
         "lrp-placing-free",
-        "moLRP does not look at overlaps.",
+        "moLRP ignores overlaps.",
         "boxes.optimal_lrp",
         _lrp(lambda apart, fp, fn: (fp + fn) / (len(apart) + fp + fn)),
     ),

@@ -1,4 +1,4 @@
-"""Mutants of the quality of a pair: spatial quality, label quality, and pPDQ of both."""
+"""Mutants of pair quality: spatial quality, label quality, and pPDQ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Sums = tuple[float, float]
 
 
 def _sums(change: Callable[[float, float], Sums]) -> Broken:
-    """Change the two sums of log probabilities, whatever the pixels."""
+    """Change the two sums of log probabilities, independent of the pixels."""
     return lambda true: lambda *given: change(*true(*given))
 
 
@@ -43,7 +43,7 @@ def _sums_and_pixels(change: Callable[..., Sums]) -> Broken:
 
 
 def _epsilon(value: float) -> Broken:
-    """Change the number that keeps logarithms finite; a convention allows no such number."""
+    """Change epsilon; a convention does not allow such values."""
 
     def broken(true: Any) -> Any:
         def losses(probability: Floats, mask: Floats, box: Box, convention: Convention) -> Sums:
@@ -107,7 +107,7 @@ def _only_largest(probs: Floats) -> Floats:
 
 
 def _mean(of: Callable[[float, float], float]) -> Broken:
-    """Change what pPDQ makes of Q_S and Q_L; a pair without any spatial quality still has none."""
+    """Change pPDQ as a function of Q_S and Q_L; a pair without spatial quality still has 0."""
     return lambda true: lambda spatial, label, weight: of(spatial, label) if spatial > 0.0 else 0.0
 
 
@@ -140,7 +140,7 @@ OF_PAIRS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "background-reversed",
-        "The background's loss has P in the place of 1 - P.",
+        "The background's loss uses P instead of 1 - P.",
         "pdq.losses",
         _sums_and_pixels(_wrong_way_round),
     ),
@@ -171,7 +171,7 @@ OF_PAIRS: tuple[Mutant, ...] = (
     Mutant("epsilon-1e-6", "Epsilon is 1e-6 instead of 1e-14.", "pdq.losses", _epsilon(1e-6)),
     Mutant("epsilon-1e-10", "Epsilon is 1e-10 instead of 1e-14.", "pdq.losses", _epsilon(1e-10)),
     Mutant("epsilon-1e-16", "Epsilon is 1e-16 instead of 1e-14.", "pdq.losses", _epsilon(1e-16)),
-    Mutant("epsilon-0", "Nothing is added to probabilities: the logarithm of 0.", "pdq.losses", _epsilon(0.0)),
+    Mutant("epsilon-0", "Epsilon is 0: logarithms of 0 occur.", "pdq.losses", _epsilon(0.0)),
     Mutant(
         "base-2",
         "Logarithms have base 2, but the exponential has base e.",
@@ -198,7 +198,7 @@ OF_PAIRS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "spatial-root",
-        "Spatial quality is the root of what it should be: a geometric mean of foreground and background.",
+        "Spatial quality is its square root: the geometric mean of foreground and background.",
         "pdq.qualities",
         _qualities(lambda spatial, fg, bg: (spatial**0.5, fg, bg)),
     ),

@@ -1,4 +1,4 @@
-"""Mutants of the assignment, and of PDQ as an average over a data set."""
+"""Mutants of the assignment, and of PDQ as an average over a dataset."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pairs = list[tuple[int, int]]
 
 
 def _in_turn(overall: Floats, order: npt.NDArray[np.int64]) -> Pairs:
-    """Return the pairs if each detection, in this order, takes the best object that is left."""
+    """Return the pairs if each detection, in this order, takes the best remaining object."""
     left, chosen = overall.copy(), []
     for column in order.tolist():
         row = int(left[:, column].argmax()) if len(left) else 0
@@ -39,7 +39,7 @@ def _many_to_one(overall: Floats, how: str) -> Pairs:
 
 
 def _assigned(choose: Callable[[dict[str, Floats], Floats, Callable[[Floats], Pairs]], Pairs]) -> Broken:
-    """Change the assignment: `choose` gets all tables of an image, its label probabilities and the true way."""
+    """Change the assignment: `choose` gets all tables of an image, label probabilities and the original function."""
 
     def broken(true: Any) -> Any:
         def score_image(
@@ -62,7 +62,7 @@ def _by_confidence(tables: dict[str, Floats], probs: Floats, true: Callable[[Flo
 
 
 def _score(change: Callable[[Score], float]) -> Broken:
-    """Change PDQ, given everything that was counted; what divides by nothing is NaN."""
+    """Change PDQ, given all counts; division by zero gives NaN."""
 
     def broken(true: Any) -> Any:
         def evaluate(*given: Any) -> Score:
@@ -75,7 +75,7 @@ def _score(change: Callable[[Score], float]) -> Broken:
 
 
 def _over(counted: Callable[[Score], float]) -> Broken:
-    """Change what the sum of pPDQ is divided by."""
+    """Change the denominator of PDQ."""
     return _score(lambda score: _total(score) / counted(score) if counted(score) else math.nan)
 
 
@@ -93,7 +93,7 @@ def _per_image(score: Score) -> float:
 
 
 def _duplicates(score: Score) -> int:
-    """Return how many false positives would have had some quality with an object that another one has."""
+    """Return the number of false positives with a quality above 0 with an object matched by another detection."""
     count = 0
     for image in score.images:
         for column in image.false_positives:
@@ -107,7 +107,7 @@ def _without_empty_images(score: Score) -> float:
 
 
 def _of_all(true: Any) -> Any:
-    """Average the qualities over all objects, those that were missed included."""
+    """Average the qualities over all objects, including missed ones."""
 
     def evaluate(*given: Any) -> Score:
         score: Score = true(*given)
@@ -119,7 +119,7 @@ def _of_all(true: Any) -> Any:
 
 
 def _changed(change: Callable[[Score], dict[str, Any]]) -> Broken:
-    """Change other numbers of the score."""
+    """Change other values of the score."""
 
     def broken(true: Any) -> Any:
         def evaluate(*given: Any) -> Score:
@@ -132,7 +132,7 @@ def _changed(change: Callable[[Score], dict[str, Any]]) -> Broken:
 
 
 def _convention(**changes: Any) -> Broken:
-    """Change the convention for everything."""
+    """Change the convention for all steps."""
 
     def broken(true: Any) -> Any:
         def evaluate(truth: GroundTruth, found: Detections, convention: Any) -> Score:
@@ -147,31 +147,31 @@ def _convention(**changes: Any) -> Broken:
 OF_SCORES: tuple[Mutant, ...] = (
     Mutant(
         "greedy",
-        "The best pair that is left is taken, again and again.",
+        "The best remaining pair is taken repeatedly.",
         "pdq.assign",
         lambda true: lambda overall, how: true(overall, "greedy"),
     ),
     Mutant(
         "in-order",
-        "Each detection, in the order of the table, takes the best object that is left.",
+        "Each detection, in the order of the table, takes the best remaining object.",
         "pdq.assign",
         lambda true: lambda overall, how: _in_turn(overall, np.arange(overall.shape[1])),
     ),
     Mutant(
         "by-confidence",
-        "Each detection, the most confident first, takes the best object that is left.",
+        "Each detection, the most confident first, takes the best remaining object.",
         "pdq.score_image",
         _assigned(_by_confidence),
     ),
     Mutant(
         "by-place",
-        "The assignment looks at spatial quality alone.",
+        "The assignment uses spatial quality only.",
         "pdq.score_image",
         _assigned(lambda tables, probs, true: true(tables["spatial"])),
     ),
     Mutant(
         "by-label",
-        "The assignment looks at label quality alone.",
+        "The assignment uses label quality only.",
         "pdq.score_image",
         _assigned(lambda tables, probs, true: true(tables["label"] * (tables["spatial"] > 0))),
     ),
@@ -205,13 +205,13 @@ OF_SCORES: tuple[Mutant, ...] = (
     ),
     Mutant(
         "confidence-counts",
-        "A false positive counts as much as its highest label probability.",
+        "A false positive counts with its highest label probability as weight.",
         "pdq.evaluate",
         _convention(confidence_denominator=True),
     ),
     Mutant(
         "duplicates-forgiven",
-        "A false positive that lies on an object does not count.",
+        "A false positive that overlaps an object does not count.",
         "pdq.evaluate",
         _over(lambda s: s.tp + s.fp + s.fn - _duplicates(s)),
     ),
@@ -221,9 +221,9 @@ OF_SCORES: tuple[Mutant, ...] = (
         "pdq.evaluate",
         _over(_without_empty_images),
     ),
-    Mutant("mean-over-images", "PDQ is the mean of the images' own.", "pdq.evaluate", _score(_per_image)),
+    Mutant("mean-over-images", "PDQ is the mean of the PDQ of images.", "pdq.evaluate", _score(_per_image)),
     Mutant("rounded", "PDQ is rounded to a hundredth.", "pdq.evaluate", _score(lambda s: round(s.pdq, 2))),
-    Mutant("pdq-root", "PDQ is the root of what it should be.", "pdq.evaluate", _score(lambda s: math.sqrt(s.pdq))),
+    Mutant("pdq-root", "PDQ is its square root.", "pdq.evaluate", _score(lambda s: math.sqrt(s.pdq))),
     Mutant(
         "score-above-0.5",
         "Detections whose highest label probability is at most 0.5 are left out.",

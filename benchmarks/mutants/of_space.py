@@ -19,7 +19,7 @@ Change = Callable[[Floats], Floats]
 
 
 def _covariances(change: Change) -> Broken:
-    """Change what a box's covariances are, (2, 2, 2)."""
+    """Change a box's covariances, (2, 2, 2)."""
 
     def broken(true: Any) -> Any:
         def heatmap(box: Any, covariances: Any, width: int, height: int, convention: Convention) -> Floats:
@@ -33,12 +33,12 @@ def _covariances(change: Change) -> Broken:
 
 
 def _box(change: Change) -> Broken:
-    """Change where a box lies, ``x1, y1, x2, y2``."""
+    """Change the position of a box, ``x1, y1, x2, y2``."""
     return lambda true: lambda box, *rest: true(change(np.asarray(box, dtype=np.float64)), *rest)
 
 
 def _convention(**changes: Any) -> Broken:
-    """Change how the maps of corners are made."""
+    """Change the computation of corner maps."""
     return lambda true: (
         lambda box, covariances, width, height, convention: true(
             box, covariances, width, height, convention.replace(**changes)
@@ -47,7 +47,7 @@ def _convention(**changes: Any) -> Broken:
 
 
 def _map(change: Change) -> Broken:
-    """Change the finished map, whatever it comes from; it stays of its type."""
+    """Change the finished map of any source; its type stays."""
 
     def broken(true: Any) -> Any:
         def heatmap(*given: Any) -> Floats:
@@ -60,7 +60,7 @@ def _map(change: Change) -> Broken:
 
 
 def _joined(join: Callable[[Floats, Floats], Floats]) -> Broken:
-    """Put the maps of both corners together in another way than by their product."""
+    """Combine the maps of both corners in another way than by their product."""
 
     def broken(true: Any) -> Any:
         def heatmap(box: Any, covariances: Any, width: int, height: int, convention: Convention) -> Floats:
@@ -88,7 +88,7 @@ def _within_mean_box(true: Any) -> Any:
 
 def _outside_kept(true: Any) -> Any:
     def gaussian_cdf(x: Any, y: Any, mean: Any, covariance: Any) -> Floats:
-        # What lies left of or above the image is asked for by one number below 0 in place of many.
+        # Mass left of or above the image is requested with a single negative coordinate.
         if (np.ndim(x) == 0 and x < 0) or (np.ndim(y) == 0 and y < 0):
             return np.zeros(np.broadcast_shapes(np.shape(x), np.shape(y)))
         return np.asarray(true(x, y, mean, covariance))
@@ -111,13 +111,13 @@ def _without(corner: int) -> Change:
 OF_SPACE: tuple[Mutant, ...] = (
     Mutant(
         "variance-as-sigma",
-        "A variance is taken for a standard deviation.",
+        "Variances are used as standard deviations.",
         "pdq.heatmap",
         _covariances(lambda covariances: covariances @ covariances),
     ),
     Mutant("variance-halved", "Covariances are halved.", "pdq.heatmap", _covariances(lambda c: c / 2)),
     Mutant("variance-doubled", "Covariances are doubled.", "pdq.heatmap", _covariances(lambda c: c * 2)),
-    Mutant("variance-ignored", "Every box is a plain box.", "pdq.heatmap", _covariances(np.zeros_like)),
+    Mutant("variance-ignored", "Every box is without covariance.", "pdq.heatmap", _covariances(np.zeros_like)),
     Mutant("axes-exchanged", "The variances of x and y are exchanged.", "pdq.heatmap", _covariances(_turned)),
     Mutant(
         "correlation-ignored",
@@ -137,8 +137,8 @@ OF_SPACE: tuple[Mutant, ...] = (
         "pdq.heatmap",
         _covariances(lambda covariances: covariances[::-1]),
     ),
-    Mutant("last-corner-sure", "Only the top-left corner is uncertain.", "pdq.heatmap", _covariances(_without(1))),
-    Mutant("first-corner-sure", "Only the bottom-right corner is uncertain.", "pdq.heatmap", _covariances(_without(0))),
+    Mutant("last-corner-certain", "Only the first corner is uncertain.", "pdq.heatmap", _covariances(_without(1))),
+    Mutant("first-corner-certain", "Only the second corner is uncertain.", "pdq.heatmap", _covariances(_without(0))),
     Mutant("corners-minimum", "P is the smaller of both corners' maps.", "pdq.heatmap", _joined(np.minimum)),
     Mutant(
         "corners-average",
@@ -147,7 +147,7 @@ OF_SPACE: tuple[Mutant, ...] = (
         _joined(lambda begins, ends: (begins + ends) / 2),
     ),
     Mutant(
-        "sure-at-half", "P is 1 where it is at least 0.5, and 0 elsewhere.", "pdq.heatmap", _map(lambda p: p >= 0.5)
+        "certain-at-half", "P is 1 where it is at least 0.5, and 0 elsewhere.", "pdq.heatmap", _map(lambda p: p >= 0.5)
     ),
     Mutant("mean-box-only", "P is 0 outside the box at the means of the corners.", "pdq.heatmap", _within_mean_box),
     Mutant("peak-at-one", "P is divided by its largest value.", "pdq.detection_heatmap", _map(lambda p: p / p.max())),
@@ -175,23 +175,23 @@ OF_SPACE: tuple[Mutant, ...] = (
     ),
     Mutant(
         "pixel-centres",
-        "A corner's distribution is read at the centres of pixels.",
+        "A corner's distribution is evaluated at the centres of pixels.",
         "space.corner_map",
         lambda true: lambda mean, *rest: true((mean[0] + 0.5, mean[1] + 0.5), *rest),
     ),
-    Mutant("outside-kept", "What lies left of or above the image still counts.", "space.gaussian_cdf", _outside_kept),
+    Mutant("outside-kept", "Mass left of or above the image is kept.", "space.gaussian_cdf", _outside_kept),
     Mutant(
         "plain-rounded",
-        "Plain boxes are rounded to whole pixels.",
+        "Boxes without covariance are rounded to whole pixels.",
         "space.plain_heatmap",
         _box(lambda box: np.round(box)),
     ),
     Mutant(
         "plain-outward",
-        "Plain boxes cover every pixel that they touch.",
+        "Boxes without covariance cover every pixel that they touch.",
         "space.plain_cover",
         lambda true: lambda *given: np.ceil(true(*given)),
     ),
-    Mutant("own-map-ignored", "A heatmap that a detection brings along is not used.", "pdq.detection_heatmap",
+    Mutant("own-map-ignored", "A given heatmap of a detection is not used.", "pdq.detection_heatmap",
            _given_ignored),
 )  # fmt: skip

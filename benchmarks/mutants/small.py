@@ -1,4 +1,4 @@
-"""Small versions of the experiments: the plain definitions look at every pixel of every map."""
+"""Small versions of the experiments, because the plain definitions process every pixel of every map."""
 
 from __future__ import annotations
 
@@ -86,19 +86,19 @@ SMALL: dict[str, dict[str, Any]] = {
         "images": 6,
     },
     "constant-sigma": {"kinds": ("all alike", "two kinds"), "images": 8, "steps": 3},
-    # Its labels alone: the images of its boxes are hundreds of pixels wide, and there are many.
+    # Labels only: the images of its boxes are hundreds of pixels wide, and numerous.
     "proper": {"side": 12, "sides": (), "sigmas": (), "shares": (0.8,), "probabilities": evenly(0.5, 0.98, 25)},
     "segmentation": {"objects": 1, "blob_count": 3, "repeats": 2, "ratios": (0.7, 1.0, 1.4), "wide_ratios": (1.8, 3.0)},
 }
-"""What the functions of experiments are given, by name; what one does not take is left out.
+"""Arguments of the functions of experiments, by name; unused ones are left out.
 
-Claims must hold with the true measure at these sizes, or they count for nothing. A side of 100 has whole pixels at
-every hundredth. Variances go with the size of objects: those of many images are 6 to 24 pixels wide.
+Claims must hold with the original metric at these sizes, or they do not count. A side of 100 has whole pixels at
+every hundredth. Variances scale with the size of objects: in experiments on many images they are 6 to 24 pixels wide.
 """
 
 
 def small_settings(experiment: Experiment) -> dict[str, Any]:
-    """Return what the function of an experiment is given besides the truth and the run."""
+    """Return the arguments of an experiment's function besides the ground truth and the run."""
     takes = inspect.signature(experiment.function).parameters
     given: dict[str, Any] = {"side": SIDE, "image": IMAGE, "repeats": REPEATS} | SMALL.get(experiment.name, {})
     return {name: value for name, value in given.items() if name in takes}
@@ -115,7 +115,7 @@ def measure_small(experiment: Experiment, truth: GroundTruth) -> ResultTable:
 
 @contextmanager
 def _small_square(experiment: Experiment) -> Iterator[None]:
-    """Make the square scene small for an experiment that does not let its size be set."""
+    """Reduce the square scene for an experiment without a parameter for its size."""
     takes = inspect.signature(experiment.function).parameters
     module = sys.modules[experiment.function.__module__]
     with ExitStack() as stack:
@@ -127,5 +127,5 @@ def _small_square(experiment: Experiment) -> Iterator[None]:
 
 
 def _scene(*given: Any, **more: Any) -> GroundTruth:
-    """Return the square scene, small unless a size is given."""
+    """Return the square scene, which is small unless a size is given."""
     return square_scene(*given, **more) if given or more else square_scene(SIDE, IMAGE)

@@ -1,4 +1,4 @@
-"""Runs the experiments with every mutant and judges their claims."""
+"""Run the experiments with every mutant and evaluate their claims."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Trial:
 
     @property
     def total(self) -> int:
-        """How many claims fail."""
+        """Number of claims that fail."""
         return sum(map(len, self.failing.values()))
 
 
@@ -62,7 +62,7 @@ class Trials:
         return [trial.mutant for trial in self.mutants if not trial.total]
 
     def unbroken(self) -> dict[str, list[str]]:
-        """Return the claims that hold and that no mutant makes fail, by experiment."""
+        """Return the claims that hold and do not fail with any mutant, by experiment."""
         seen = {(name, claim) for trial in self.mutants for name, claims in trial.failing.items() for claim in claims}
         left = {
             name: [claim for claim in judged.holding if (name, claim) not in seen] for name, judged in self.true.items()
@@ -71,7 +71,7 @@ class Trials:
 
 
 class _Laboratory:
-    """The experiments, what they run on, and what was measured already."""
+    """The experiments, their data, and results so far."""
 
     def __init__(self, experiments: Sequence[Experiment], truth: GroundTruth) -> None:
         self.experiments, self.truth = experiments, truth
@@ -79,7 +79,7 @@ class _Laboratory:
         self.true = {experiment.name: self.judged(experiment, None) for experiment in experiments}
 
     def judged(self, experiment: Experiment, mutant: Mutant | None) -> Judged:
-        """Run an experiment, and judge it. A mutant may make numbers that arithmetic complains about."""
+        """Run an experiment and evaluate its claims. A mutant may produce values that raise floating-point warnings."""
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
@@ -116,13 +116,13 @@ def try_mutants(
     Parameters
     ----------
     mutants, experiments : sequences
-        What is tried on what.
+        Mutants and experiments to run.
     truth : GroundTruth
-        For the experiments that take one.
+        Ground truth for the experiments that take one.
     processes : int
-        How many mutants are tried at a time, where processes can be forked.
+        Number of mutants at a time, where processes can be forked.
     progress : callable, optional
-        Called with a line for each mutant that is done.
+        Called with a line for each finished mutant.
     """
     laboratory = _Laboratory(experiments, truth)
     trials = []
@@ -134,7 +134,7 @@ def try_mutants(
 
 
 _shared: list[tuple[_Laboratory, Sequence[Mutant]]] = []
-"""What forked processes find there: functions cannot be sent to them."""
+"""Data for forked processes: functions cannot be pickled."""
 
 
 def _tried(laboratory: _Laboratory, mutants: Sequence[Mutant], processes: int) -> Iterator[Trial]:
@@ -157,8 +157,8 @@ def _try_number(number: int) -> tuple[dict[str, list[str]], dict[str, str]]:
 
 
 def _failing(true: Judged, got: Judged) -> list[str]:
-    """Return the claims that hold with the true measure and fail with another."""
-    if len(true.claims) == len(got.claims):  # sentences may have numbers in them
+    """Return the claims that hold with the original metric and fail with another."""
+    if len(true.claims) == len(got.claims):  # sentences may contain numbers
         return [
             claim
             for (claim, holds), (_, still) in zip(true.claims, got.claims, strict=True)

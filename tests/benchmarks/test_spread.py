@@ -59,23 +59,23 @@ def interval(value: float, low: float, high: float) -> Interval:
 
 
 def test_claims_are_judged() -> None:
-    assert verdict(interval(0.2, 0.1, 0.3), 1) == "holds, surely"
+    assert verdict(interval(0.2, 0.1, 0.3), 1) == "holds, significantly"
     assert verdict(interval(0.2, -0.1, 0.3), 1) == "holds"
     assert verdict(interval(-0.2, -0.3, 0.1), 1) == "fails"
-    assert verdict(interval(-0.2, -0.3, -0.1), 1) == "fails, surely"
-    assert verdict(interval(-0.2, -0.3, -0.1), -1) == "holds, surely"
-    assert verdict(interval(0.2, 0.1, 0.3), -1) == "fails, surely"
+    assert verdict(interval(-0.2, -0.3, -0.1), 1) == "fails, significantly"
+    assert verdict(interval(-0.2, -0.3, -0.1), -1) == "holds, significantly"
+    assert verdict(interval(0.2, 0.1, 0.3), -1) == "fails, significantly"
     assert verdict(interval(0.0, -0.1, 0.1), 1) == "holds"
     assert verdict(interval(0.0, -0.1, 0.1), 1, strictly=True) == "fails"
     differences = {"constant": {"PDQ": interval(1, 0.5, 2), "energy": interval(1, 0.5, 2)}}
     for ends, said in (
-        ((0.9, 0.88, 0.92), "holds, surely"),
+        ((0.9, 0.88, 0.92), "holds, significantly"),
         ((0.9, 0.86, 0.92), "holds"),
         ((0.86, 0.8, 0.9), "fails"),
-        ((0.8, 0.7, 0.86), "fails, surely"),
-        ((0.97, 0.95, 0.99), "fails, surely"),
+        ((0.8, 0.7, 0.86), "fails, significantly"),
+        ((0.97, 0.95, 0.99), "fails, significantly"),
     ):
         got = dict(claims({"coverage_90": interval(*ends)}, differences))
-        assert got["90 % of an edge hold 87 to 93 %"] == said
-    assert got["PDQ is above that of constant"] == "holds, surely"
-    assert got["energy is below that of constant"] == "fails, surely"
+        assert got["coverage of 90% intervals of edges is 87 to 93%"] == said
+    assert got["PDQ is above that of constant"] == "holds, significantly"
+    assert got["energy is below that of constant"] == "fails, significantly"

@@ -1,15 +1,15 @@
-// What the page's scripts share: everything they hang on `window.probox`, and the shapes that go between them.
-// A script assigns its functions to members that are declared here, so their parameters have these types there too.
+// Types shared by the scripts of the page: the members of `window.probox`, and the data they exchange.
+// Scripts assign functions to members declared here, which also gives their parameters these types.
 
 interface Window {
   probox: Probox;
 }
 
-/** What `h` and `s` take as children: elements, text, lists of these, and what a condition left out. */
+/** Children of `h` and `s`: elements, text, lists of these, and values omitted by a condition. */
 type Child = Node | string | false | null | undefined | readonly Child[];
 type Properties = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
 
-/** Elements that are more than an HTMLElement, by id. */
+/** Elements with properties beyond those of HTMLElement, by id. */
 interface ElementsById {
   threshold: HTMLInputElement;
   exact: HTMLInputElement;
@@ -49,7 +49,7 @@ type SelectId = {
   [K in keyof ElementsById]: ElementsById[K] extends HTMLSelectElement ? K : never;
 }[keyof ElementsById];
 
-/** A choice of a list: a word, or a value and what stands for it. */
+/** An option of a list: a word, or a value and its label. */
 type Choice = string | [value: string | number, text: string];
 
 type Groups = Int8Array | Int16Array | Uint16Array | Int32Array;
@@ -91,14 +91,14 @@ interface State {
 type Key = keyof State;
 type Work = (store: Store, state: State) => void;
 
-/** How a part of the state is written in the address. */
+/** Representation of a part of the state in the address. */
 interface Field {
   word: string;
   parse(text: string, store: Store): State[Key] | undefined;
   format(value: State[Key], store: Store): string;
 }
 
-/** What is done when parts of the state change. */
+/** Functions called when parts of the state change. */
 interface Follower {
   keys: Key[];
   work: Work;
@@ -108,7 +108,7 @@ interface Follower {
 
 // --- the results ---
 
-/** A table's columns, unpacked. */
+/** Columns of a table, unpacked. */
 type Unpacked<T> = { [K in keyof T]: UnpackedColumn<T[K]> };
 type UnpackedColumn<P> = P extends Packed<infer K> ? Kinds[K] : P;
 
@@ -132,7 +132,7 @@ interface UnpackedBoxes extends Unpacked<Omit<PackedBoxes, "events">> {
   totals: Uint32Array[];
 }
 
-/** Averages and counts of a group. */
+/** Means and counts of a group. */
 type Row = Record<Quality | "PDQ" | "TP" | "FP" | "FN" | "objects", number>;
 type BoxNumbers = Record<
   "precision" | "recall" | "mAP" | "AP50" | "AP75" | "moLRP" | "moLRP_loc" | "moLRP_fp" | "moLRP_fn",
@@ -158,12 +158,12 @@ interface Store {
   view(r: number, threshold: number | null): View;
 }
 
-/** Counts, costs and sums of qualities, a place for each group. */
+/** Counts, costs and sums of qualities, with one entry per group. */
 interface Sums extends Record<Quality | "TP" | "FP" | "FN" | "objects" | "cost", Float64Array> {
   rows(): Row[];
 }
 
-/** What became of an object or detection: also the name of its colour. */
+/** Outcome of an object or detection: also the name of its colour. */
 type Tone = "right" | "wrong-class" | "wrong" | "neutral";
 
 interface View {
@@ -229,7 +229,7 @@ interface Geometry {
   heat?: Map<number, { key: string; canvas: HTMLCanvasElement }> | null;
 }
 
-/** An image of a chunk; its geometry is kept once it is unpacked. */
+/** An image of a chunk; its geometry is cached once unpacked. */
 interface KeptImage extends PackedImage {
   ready?: Geometry;
 }
@@ -260,7 +260,7 @@ interface Label {
   anchor(x: number, y: number, inner: boolean): Point;
 }
 
-/** What a label of the large view names, before its room is known. */
+/** Content of a label in the large view, before its position is known. */
 interface NamedThing extends Omit<Label, "w" | "far"> {
   text: string;
   verdict: number;
@@ -293,7 +293,7 @@ interface Pane {
   labels?: (PlacedLabel & { text: string })[];
 }
 
-// --- what the gallery selects ---
+// --- selection of the gallery ---
 
 interface ItemFilter {
   keys: Key[];
@@ -307,7 +307,7 @@ interface Passing {
   all: boolean;
 }
 
-/** What the gallery shows: images, or items of them, which are null where images are shown. */
+/** Content of the gallery: images, or items of them, which are null for images. */
 interface Shown {
   t: number | null;
   images: number[];
@@ -461,7 +461,7 @@ interface GroupColumn {
   ends?(group: number): Ends | null | undefined;
 }
 
-/** A row of a table that can be sorted: by its name, or by one of its numbers. */
+/** A row of a sortable table: by name, or by one of its numbers. */
 interface TableRow {
   name: string;
   numbers: Record<string, number>;
@@ -477,7 +477,7 @@ interface Sort {
   down: boolean;
 }
 
-/** Tables of classes and sizes, by their elements' ids. */
+/** Tables of classes and sizes, by element id. */
 type GroupTable = "classes" | "sizes";
 
 interface Grouping {
@@ -489,7 +489,7 @@ interface Grouping {
   boxes(view: View, group: number): BoxNumbers | undefined;
 }
 
-/** A column of COCO's numbers in these tables. */
+/** A column of COCO's metrics in these tables. */
 interface BoxColumn {
   key: string;
   heading: string;
@@ -572,14 +572,14 @@ interface Samples {
   swapped(): Generator<undefined, Swaps>;
 }
 
-/** What PDQ of a class adds up in the images that hold anything of it, above and below the line, for two views. */
+/** Numerator and denominator of PDQ of a class in the images with objects or detections of it, for two views. */
 interface ClassPart {
   images: number[];
   above: [number[], number[]];
   below: [number[], number[]];
 }
 
-/** Images drawn and swapped, as resampling.js does it. */
+/** Bootstrap and permutation of images, as in resampling.js. */
 interface Drawing {
   Samples: new (images: number, classes: number) => Samples;
   addDrawn(sums: Float64Array, weights: Uint8Array, image: number, value: number): void;
@@ -595,7 +595,7 @@ interface Drawing {
   quantile(ascending: Float64Array, q: number): number;
 }
 
-/** What comparing.js adds to it. */
+/** Additional members from comparing.js. */
 interface Comparing {
   KEYS: string[];
   compared(

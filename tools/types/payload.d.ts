@@ -1,5 +1,5 @@
-// What Python tells the page: explorer/payload.py and explorer/page.py write it,
-// tests/explorer/test_types.py holds their keys to these.
+// Data from Python to the page, written by explorer/payload.py and explorer/page.py.
+// tests/explorer/test_types.py checks their keys against these types.
 
 interface Kinds {
   u8: Uint8Array;
@@ -76,7 +76,7 @@ interface PackedResult {
   why: Why;
 }
 
-/** The constants of the measure that the page itself needs. */
+/** Constants of the metric that the page needs. */
 interface Convention {
   label_threshold: number | null;
   label_weight: number;
@@ -104,7 +104,7 @@ interface PackedBoxes extends PackedOutcomes {
   events: PackedOutcomes & { threshold: Packed<"f32"> };
 }
 
-/** Pairs of detections and objects; where boxes have covariances, also how edges lie: all of that or nothing. */
+/** Pairs of detections and objects; for boxes with covariances also the errors of edges: all members or none. */
 interface PackedPairs {
   detection: Packed<"u32">;
   since: Packed<"f32">;
@@ -140,7 +140,7 @@ interface Why {
 
 type StoredMap = [source: string, x: number, y: number, width: number, height: number];
 
-/** The geometry of an image: objects with their boxes and runs, and what each result found. */
+/** Geometry of an image: objects with their boxes and runs, and the detections of each result. */
 interface PackedImage {
   o: [x0: number, y0: number, x1: number, y1: number, runs?: string][];
   d: (string | [numbers: string, maps: Record<string, StoredMap>])[];
