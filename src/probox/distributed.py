@@ -1,8 +1,8 @@
 """Evaluation and detection over a Dask cluster, bit-identical to one process.
 
-Dask shares out the work and runs it again where a process died. Added here: errors in the input are results of tasks,
-so that the other tasks still finish; errors of the cluster are one line that names the task; finished parts of an
-evaluation are kept on disk until all are done. Needs the extra ``distributed``.
+Dask distributes the work and repeats tasks whose process died. This module adds: input errors are results of tasks,
+so that the other tasks still finish; cluster errors are one line that names the task; finished parts of an evaluation
+are checkpointed on disk. Needs the extra ``distributed``.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ __all__ = [
 ]  # fmt: skip
 
 PARTS_PER_THREAD = 4
-"""Into so many parts for each thread of the cluster images are cut, so that none waits long for the last."""
+"""Parts per thread of the cluster: small parts reduce the wait for the last one."""
 
 Progress = Callable[[int, int], None]
 _AGAIN = "run the same again"
-_KEPT = "run the same again: what is done is kept"
+_KEPT = "run the same command again: finished parts are kept"
 _GRAPH_SIZE = "distributed.admin.large-graph-warning-threshold"
 
 
@@ -64,7 +64,7 @@ _GRAPH_SIZE = "distributed.admin.large-graph-warning-threshold"
 
 
 class ClusterEvaluation(NamedTuple):
-    """A result, how many parts it was cut into, and how many of these were kept from an earlier run."""
+    """A result, its number of parts, and how many of them an earlier run had finished."""
 
     result: Evaluation
     parts: int
@@ -87,26 +87,30 @@ def evaluate(
     measures: str | Sequence[str] | None = None,
     **settings: Unpack[Settings],
 ) -> Evaluation:
-    """Measure detections against ground truth over a Dask cluster, bit-identical to one process.
+    """Evaluate detections on a Dask cluster; the result is bit-identical to a single process.
 
     Parameters
     ----------
     truth, detections : tables or paths
-        As for `probox.evaluate`. Workers read what they need of Parquet, and must see it under the same path; tables
-        and other files are read here and sent to the cluster once.
+        As for `probox.evaluate`. Workers read their parts of Parquet files, which must have the same path on all
+        workers. Tables and other files are read here and sent to the cluster once.
     client : Client, optional
-        The cluster, see `open_client`; default: the one that the program has opened.
+        Client of the cluster, see `open_client`. Default: the client that the program has opened.
     parts : int, optional
-        How many parts; default: 4 for each thread of the cluster.
+        Number of parts. Default: 4 per thread of the cluster.
     keep : {"all", "matches", "summary"}
-        How much is kept of the evaluation.
+        Data that the evaluation keeps.
     checkpoint : path, optional
-        A folder for finished parts until the result is complete. The same call after an interruption goes on from
-        there; a folder of other inputs or settings is refused.
+        Folder for finished parts until the result is complete. The same call resumes an interrupted run; a folder of
+        other inputs or settings is refused.
     progress : callable, optional
-        Called with the numbers of images done and in all.
+        Called with the number of finished and of all images.
     image_ids, repair, convention, measures, **settings
         As for `probox.evaluate`.
+
+    Returns
+    -------
+    Evaluation
 
     Examples
     --------
@@ -137,7 +141,23 @@ def run_evaluation(
     convention: Convention,
     measures: str | Sequence[str] | None = None,
 ) -> Iterator[ClusterEvaluation]:
-    """Give the result of `evaluate`; its finished parts are removed when the block ends, having saved it."""
+    """Yield the result of `evaluate`; finished parts are removed at the end of the block, which saves the result.
+
+    Parameters
+    ----------
+    truth, detections, client, parts, keep, checkpoint, progress, image_ids, repair, convention, measures, **settings
+        As for `evaluate`.
+
+    Returns
+    -------
+    context manager
+        Yields a `ClusterEvaluation`.
+
+    Examples
+    --------
+    >>> with run_evaluation("truth/", "found/", checkpoint="results.partial") as run:  # doctest: +SKIP
+    ...     run.result.save("result")
+    """
     cluster = current_client() if client is None else client
     wanted = measures_to_keep(known_measures(measures), check_keep(keep), asked=measures is not None)
     given = open_inputs(truth, detections, image_ids=image_ids, repair=repair)
@@ -172,7 +192,7 @@ def run_evaluation(
                 folder.write(_name_part(todo[index]), data)
             results[todo[index]] = from_bytes(data)
         whole = merge([results.pop(number) for number in range(1, of + 1)])
-        # Workers know files by their whole paths; messages call them as the user did.
+        # Workers get absolute paths; messages show the user's paths.
         dataset = whole.dataset.replace(source=given.truth.source)
         yield ClusterEvaluation(dataclasses.replace(whole, inputs=given.inputs, dataset=dataset), of, kept)
         if folder is not None:
@@ -180,12 +200,12 @@ def run_evaluation(
 
 
 def _evaluate_part(number: int, truth: Any, detections: Any, *, of: int, how: dict[str, Any]) -> bytes:
-    """Return a part as bytes; tasks share the processors, so that each has one thread."""
+    """Return a part as bytes; each task uses one thread, because tasks share the processors."""
     return evaluate_here(truth, detections, part=(number, of), threads=1, **how).to_bytes()
 
 
 def _load_parts(folder: Checkpoint, of: int) -> dict[int, Evaluation]:
-    """Return the parts that are kept; damaged ones are evaluated again."""
+    """Return the checkpointed parts; damaged ones are evaluated again."""
     loaded: dict[int, Evaluation] = {}
     for number in range(1, of + 1):
         data = folder.read(_name_part(number))
@@ -201,16 +221,16 @@ def _name_part(number: int) -> str:
 
 
 def _count_parts(parts: int | None, before: object, client: Client, images: int) -> int:
-    """Return how many parts to make: as asked for, as an interrupted run, or what keeps the cluster busy."""
+    """Return the number of parts: as requested, as in an interrupted run, or enough to use the whole cluster."""
     if parts is None:
         parts = before if isinstance(before, int) else PARTS_PER_THREAD * count_threads(client)
     elif isinstance(parts, bool) or not hasattr(parts, "__index__") or parts < 1:
-        raise InputError(f"expected parts to be a whole number from 1 on, but got {parts!r:.40}")
+        raise InputError(f"expected parts to be a whole number of at least 1, but got {parts!r:.40}")
     return max(1, min(int(parts), images))
 
 
 def _absolute(path: Any) -> str:
-    """Return a path or URL that means the same in every current folder."""
+    """Return a path or URL that is independent of the current folder."""
     return str(path) if is_url(path) else os.path.abspath(path)
 
 
@@ -218,14 +238,14 @@ def _absolute(path: Any) -> str:
 
 
 OPTIONS = frozenset({"family", "dropout", "batch", "threads", "size", "device"})
-"""Options of `open_detector` that hold in every process, beside classes and weights."""
+"""Options of `open_detector` for every process, besides classes and weights."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What a detector is opened by, in any process that sees the same files: what `open_detector` is given.
+    """Arguments of `open_detector`, from which any process with the same files can open a detector.
 
-    Files are known by their whole paths: workers may have been started in another folder.
+    Paths are absolute, because workers may run in another folder.
     """
 
     model: str
@@ -235,11 +255,11 @@ class Model:
     def from_name(
         cls, model: str, *, classes: Sequence[str] | None = None, weights: str | Path | None = None, **choices: Any
     ) -> Model:
-        """Return the model that `open_detector` would open here; one's own are told of threads only if it is asked."""
+        """Return the model of these arguments; functions of users get `threads` only if it was given."""
         from probox.detect.factory import split_model
 
         unknown = sorted(choices.keys() - OPTIONS)
-        if unknown:  # here, and not in a worker; `workers` is set for each of them
+        if unknown:  # reported here instead of on a worker; `workers` is set for each worker
             raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
         kind, rest = split_model(model)
         file, _, function = rest.rpartition(":") if kind == "python" else (rest, "", "")
@@ -253,16 +273,16 @@ class Model:
         return cls(model, choices)
 
     def open(self, calls: int = 1) -> Runner:
-        """Return the detector, for so many calls at a time if it allows them, each with as many threads."""
+        """Return the detector for a number of concurrent calls, if it supports them, each with as many threads."""
         from probox.detect.factory import open_detector, split_model
 
         given = dict(self.opening)
         if split_model(self.model)[0] == "onnx" and given.get("threads") is not None:
-            given |= {"workers": calls, "threads": given["threads"] + calls - 1}  # those of all calls together
+            given |= {"workers": calls, "threads": given["threads"] + calls - 1}  # threads of all calls together
         return open_detector(self.model, **given)
 
     def stamps(self) -> list[tuple[int, int] | None]:
-        """Return what tells the files from others that have taken their places."""
+        """Return size and modification time of the files, to detect changes."""
         from probox.detect.factory import files_of
 
         stamps: list[tuple[int, int] | None] = []
@@ -286,22 +306,34 @@ def detect_images(
     progress: Progress = lambda done, total: None,
     **opening: Any,
 ) -> DetectionRun:
-    """Run a detector over images on a cluster and write what it finds to `out`, as `probox.detect.detect_images` does.
+    """Run a detector on images on a cluster, and write the detections to `out`.
 
-    The file is bit-identical to that of one process with the same batch. Detections of finished batches are kept here
-    in the folder ``OUT.partial``: the same call after an interruption goes on from there, with or without a cluster.
+    The file is bit-identical to that of `probox.detect.detect_images` with the same batch. Detections of finished
+    batches are checkpointed in the folder ``OUT.partial``: the same call resumes an interrupted run, with or without a
+    cluster.
 
     Parameters
     ----------
     model : str
-        As for `probox.detect.open_detector`; its files must be there for all workers, and so must the photos.
+        As for `probox.detect.open_detector`; its files and the photos must be accessible to all workers.
     images, out, options, settings, categories, shards, progress
         As for `probox.detect.detect_images`.
     client : Client, optional
-        The cluster, see `open_client`. Default: the client that the program has opened.
+        Client of the cluster, see `open_client`. Default: the client that the program has opened.
     **opening
-        ``family``, ``classes``, ``batch`` and so on, as for `probox.detect.open_detector`; ``threads`` are
-        those of one batch, by default one.
+        ``family``, ``classes``, ``batch`` and others of `probox.detect.open_detector`; ``threads`` is per batch and
+        defaults to one.
+
+    Returns
+    -------
+    DetectionRun
+
+    Examples
+    --------
+    >>> from probox import detect, distributed
+    >>> with distributed.open_client("tcp://head:8786"):  # doctest: +SKIP
+    ...     run = distributed.detect_images("yolox_nano.onnx", detect.find_images("photos"), "found.json",
+    ...                                     detect.Options())
     """
     from probox.detect.run import detect_images as detect_images_here
 
@@ -314,7 +346,7 @@ def detect_images(
 
 
 class ClusterLooking:
-    """Looks at batches of photos on the workers of a cluster: a `probox.detect.run.Process`."""
+    """Processes batches of photos on the workers of a cluster: a `probox.detect.run.Process`."""
 
     def __init__(self, client: Client, model: Model) -> None:
         self.client = client
@@ -323,20 +355,20 @@ class ClusterLooking:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the notes of one process, if all have some: each has seen a part of the images."""
+        """Return notes that are equal on all processes, which have processed different images."""
         return next(iter(self._notes.values()), ()) if all(self._notes.values()) else ()
 
     def __call__(
         self, detector: Runner, chunks: Sequence[Sequence[ImageFile]], options: Options
     ) -> Iterator[list[PhotoResult]]:
-        """Yield what is found in each batch, in the order in which batches are done."""
+        """Yield the results of each batch, in the order of completion."""
         sent = [[dataclasses.replace(image, path=image.path.absolute()) for image in chunk] for chunk in chunks]
         look = partial(_look_on_worker, model=self.model, fingerprint=detector.fingerprint, options=options)
         names = [f"batch {number} of {len(sent)}" for number in range(1, len(sent) + 1)]
         for index, (process, notes, found) in map_tasks(self.client, look, sent, names=names, remedy=_KEPT):
             self._notes[process] = notes
             done: list[PhotoResult] = []
-            for one, image in zip(found, chunks[index], strict=True):  # photos are called as they are here
+            for one, image in zip(found, chunks[index], strict=True):  # restore the caller's paths
                 problem = one.problem.replace(str(one.image.path), str(image.path))
                 done.append(dataclasses.replace(one, image=image, problem=problem))
             yield done
@@ -344,13 +376,13 @@ class ClusterLooking:
 
 _opening = threading.Lock()
 _opened: dict[str, Any] = {}
-"""The model that this worker has opened last, its files then, the detector, and a semaphore for those who call it."""
+"""Last opened model of this worker, with its files' stamps, its detector, and a semaphore for calls."""
 
 
 def _look_on_worker(
     chunk: Sequence[ImageFile], *, model: Model, fingerprint: str, options: Options
 ) -> tuple[str, tuple[str, ...], list[PhotoResult]]:
-    """Return the worker, its detector's notes so far, and detections; each process opens the detector once."""
+    """Return the worker's name, its detector's notes, and results; each process opens the detector once."""
     from distributed import get_worker
 
     from probox.detect.factory import files_of
@@ -360,7 +392,7 @@ def _look_on_worker(
     with _opening:
         stamps = model.stamps()
         if _opened.get("model") != (model, stamps):
-            _opened.clear()  # before the next: two models may not fit
+            _opened.clear()  # free the old model first: two may exceed the memory
             detector = model.open(worker.state.nthreads)
             calling = threading.Semaphore(int(getattr(detector, "workers", 1)))
             _opened.update(model=(model, stamps), detector=detector, calling=calling)
@@ -368,11 +400,11 @@ def _look_on_worker(
         if detector.fingerprint != fingerprint:
             _opened.clear()
             raise InputError(
-                "a Dask worker finds another model in its place",
+                "a Dask worker has another model file at this path",
                 file=str(next(iter(files_of(model.model, model.opening["weights"])), model.model)),
-                remedy="let all workers see the same files, and the same versions of packages",
+                remedy="give all workers the same files and package versions",
             )
-    with calling:  # from one thread at a time, unless the detector says otherwise
+    with calling:  # one call at a time, unless the detector allows more
         done = process_photos(detector, chunk, options)
     return str(worker.address), tuple(getattr(detector, "notes", ())), done
 
@@ -394,27 +426,37 @@ def map_tasks(
 ) -> Iterator[tuple[int, Any]]:
     """Yield ``(index, function(item, *shared))`` for each item, in the order in which a cluster completes them.
 
-    A task whose process dies runs again on another. One that raises a `ProboxError` does not: the others still run and
-    are yielded, and the error is raised at the end. Leaving the loop early cancels the rest.
+    A task whose process dies is repeated on another. A task that raises a `ProboxError` is not: the others still run
+    and are yielded, and the error is raised at the end. Leaving the loop early cancels the rest.
 
     Parameters
     ----------
     client : Client
-        The cluster.
+        Client of the cluster.
     function : callable
-        A function of a module, or a `functools.partial` of one.
+        Function of a module, or a `functools.partial` of one.
     items : iterable
-        What differs between tasks.
+        Argument of each task.
     shared : sequence
-        What all tasks are given, however large: sent to each worker once.
+        Common arguments of any size: sent to each worker once.
     names, weights : sequence of str and of int, optional
-        What messages call each task, and the work in it; default: ``task 1 of 9`` and 1.
+        Name of each task in messages, and its amount of work. Default: ``task 1 of 9`` and 1.
     progress : callable, optional
-        Called with the work done and in all.
+        Called with the finished and the total work.
     remedy : str
-        What to do if the cluster fails.
+        Remedy in errors of the cluster.
     retries : int
-        How often a task runs again that failed with another error, say of a file system.
+        How often a task with another error, such as one of a file system, is repeated.
+
+    Returns
+    -------
+    iterator of (int, object)
+        Index of an item, and the result of its task.
+
+    Examples
+    --------
+    >>> for index, root in map_tasks(client, math.sqrt, [1, 4, 9]):  # doctest: +SKIP
+    ...     print(index, root)
     """
     import dask
     from distributed import as_completed
@@ -429,7 +471,7 @@ def map_tasks(
     try:
         if items:
             with _one_line_errors(client, remedy), dask.config.set({_GRAPH_SIZE: "1TB"}):
-                # To all workers at first, of whom one may die.
+                # Sent to all workers in advance, since one of them may die.
                 sent = client.scatter(list(shared), broadcast=True, hash=False) if shared else []
                 keys = [f"probox-{uuid4().hex[:12]}-{index}" for index in range(len(items))]
                 mapped = client.map(
@@ -444,7 +486,7 @@ def map_tasks(
             index = futures.pop(future)
             with _one_line_errors(client, remedy, names[index]):
                 value, error = _wait_for(future, names[index], remedy)
-            del future  # which releases the result on its worker
+            del future  # releases the result on its worker
             done += weights[index]
             if error is not None:
                 failed[index] = error
@@ -453,7 +495,7 @@ def map_tasks(
                 progress(done, sum(weights))
             yield index, value
     finally:
-        if futures:  # an error of the cluster, Ctrl-C, or nobody wants the rest
+        if futures:  # an error of the cluster, Ctrl-C, or an early exit
             with suppress(Exception):
                 client.cancel(list(futures), force=True)
     if failed:
@@ -461,7 +503,7 @@ def map_tasks(
 
 
 def _attempt(item: Any, function: Callable[..., Any], shared: Sequence[Any]) -> tuple[Any, ProboxError | None]:
-    """Return what a function makes of an item on a worker; an error in the input is a result like any other."""
+    """Return the result of a task on a worker, or its input error."""
     try:
         return function(item, *shared), None
     except ProboxError as error:
@@ -469,7 +511,7 @@ def _attempt(item: Any, function: Callable[..., Any], shared: Sequence[Any]) -> 
 
 
 def _wait_for(future: Future, name: str, remedy: str) -> tuple[Any, ProboxError | None]:
-    """Return the value of a task that is complete, or the error that is of this task alone."""
+    """Return the result of a completed task, or its own error."""
     from distributed import KilledWorker
 
     try:
@@ -489,7 +531,7 @@ def _wait_for(future: Future, name: str, remedy: str) -> tuple[Any, ProboxError 
 
 
 def _choose_error(failed: dict[int, ProboxError], names: Sequence[str]) -> ProboxError:
-    """Return one error for all: that of the first task, and how many others failed otherwise."""
+    """Return one error for all: that of the first task, with the number of other failures."""
     first, error = min(failed.items())
     if len({str(one) for one in failed.values()}) == 1 or not isinstance(error, InputError):
         return error
@@ -501,13 +543,13 @@ def _choose_error(failed: dict[int, ProboxError], names: Sequence[str]) -> Probo
 
 @contextmanager
 def _one_line_errors(client: Client, remedy: str, name: str | None = None) -> Iterator[None]:
-    """Turn errors of the cluster into an `InputError` that names the task and what to do."""
+    """Convert errors of the cluster to an `InputError` with the name of the task and a remedy."""
     try:
         yield
     except BaseException as error:
         address = "?" if client.scheduler is None else str(client.scheduler.address)
         if _is_lost(error):
-            problem = f"the Dask scheduler at {address} is gone, or has dropped the task"
+            problem = f"the Dask scheduler at {address} does not respond, or has dropped the task"
         elif isinstance(error, ImportError):
             problem = f"a Dask worker cannot import what it needs ({error!s:.200})"
         else:
@@ -519,5 +561,5 @@ def _is_lost(error: BaseException) -> bool:
     import distributed
     from distributed.comm import CommClosedError
 
-    closed = getattr(distributed.client, "ClosedClientError", CommClosedError)  # older ones have none
+    closed = getattr(distributed.client, "ClosedClientError", CommClosedError)  # missing in older versions
     return isinstance(error, CancelledError | FuturesCancelled | CommClosedError | closed | TimeoutError)

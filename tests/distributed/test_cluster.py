@@ -150,7 +150,7 @@ def test_addresses_that_are_none(address: str, problem: str) -> None:
 def test_files_of_no_scheduler(tmp_path: Path, content: str) -> None:
     file = tmp_path / "scheduler.json"
     file.write_text(content)
-    assert refused(str(file)).startswith(f"{file}: has no address of a Dask scheduler; ")
+    assert refused(str(file)).startswith(f"{file}: contains no address of a Dask scheduler; ")
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_a_program_that_starts_itself_again_ends_in_one_error(tmp_path: Path) ->
     assert ended.returncode == 1
     assert ended.stdout == ""
     assert ended.stderr.count("Traceback") == 1
-    assert ended.stderr.endswith('a program that opens one does so below `if __name__ == "__main__":`\n')
+    assert ended.stderr.endswith('open the cluster below `if __name__ == "__main__":`\n')
 
 
 @pytest.mark.slow
@@ -172,7 +172,7 @@ def test_workers_of_another_version(client: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(cluster, "__version__", "99.9")
     message = refused(client.scheduler.address)
     assert message.startswith("the Dask worker tcp://")
-    assert message.endswith(", but this is 99.9; install the same everywhere")
+    assert message.endswith(", but this is 99.9; install the same version everywhere")
 
 
 def test_workers_without_probox(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

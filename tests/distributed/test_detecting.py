@@ -201,8 +201,8 @@ def test_another_model_in_its_place(client: Any, place: Path, capsys: pytest.Cap
     assert done.value.code == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == (
-        f"probox: {place.resolve() / 'own.py'}: a Dask worker finds another model in its place; let all workers see "
-        "the same files, and the same versions of packages"
+        f"probox: {place.resolve() / 'own.py'}: a Dask worker has another model file at this path; "
+        "give all workers the same files and package versions"
     )
     assert not Path("there.coco.json").exists()
 

@@ -102,14 +102,14 @@ def test_the_client_that_is_open_is_used(client: Any, tables: Tables, monkeypatc
         raise ValueError("No global client found and no address provided")
 
     monkeypatch.setattr(distributed, "get_client", none_open)
-    with pytest.raises(InputError, match=r"there is no Dask cluster to work on; open one: `with probox"):
+    with pytest.raises(InputError, match=r"expected an open Dask client, but there is none; open one: `with probox"):
         probox.distributed.evaluate(*tables)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"parts": 0}, "expected parts to be a whole number from 1 on, but got 0"),
+        ({"parts": 0}, "expected parts to be a whole number of at least 1, but got 0"),
         ({"keep": "some"}, "expected keep to be one of"),
         ({"measures": "pdk"}, "pdk"),
         ({"tresholds": 0.5}, "tresholds"),

@@ -97,8 +97,8 @@ def test_a_scheduler_killed_half_way_and_started_again(sets: Path, tmp_path: Pat
                     *files, client=client, parts=PARTS, checkpoint=folder, progress=kill_scheduler
                 )
     assert re.fullmatch(
-        r"(part \d+ of 12: )?the Dask scheduler at tcp://127\.0\.0\.1:\d+ is gone, or has dropped the task; "
-        r"run the same again: what is done is kept",
+        r"(part \d+ of 12: )?the Dask scheduler at tcp://127\.0\.0\.1:\d+ does not respond, or has dropped the task; "
+        r"run the same command again: finished parts are kept",
         str(caught.value),
     )
     kept = len(list(folder.glob("part-*")))

@@ -183,7 +183,7 @@ def test_bad_options_are_named() -> None:
         fuse_samples([], [], classes=CLASSES, iou=0.0)
     with pytest.raises(InputError, match="label_affinity"):
         fuse_samples([], [], classes=CLASSES, label_affinity="maybe")
-    with pytest.raises(InputError, match="labels must count"):
+    with pytest.raises(InputError, match="expected labels to be indices"):
         fuse_candidates([[0, 0, 1, 1]], [[0.1, 0.1, 0.1]], labels=[3], classes=CLASSES)
 
 

@@ -158,7 +158,7 @@ def test_positional_spread_is_impossible() -> None:
     ("mean", "options", "message"),
     [
         ([0, 0, 1], {}, "N x 4"),
-        ([0, 0, 1, 1], {"var": [-1, 0, 0, 0]}, "log variances needs exp"),
+        ([0, 0, 1, 1], {"var": [-1, 0, 0, 0]}, "apply exp to log variances"),
         ([0, 0, 1, 1], {"std": [1, 1]}, "std of shape"),
         ([0, 0, 1, 1], {"cov": np.eye(3)}, "cov of shape"),
         ([0, 0, 1, 1], {"target": "edge-distances"}, "point="),

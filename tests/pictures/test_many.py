@@ -47,7 +47,7 @@ def test_a_picture_that_fails_says_why(tasks: list[Task], processes: int) -> Non
 
 def test_a_process_that_dies_is_said_in_one_line(tasks: list[Task], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "_START", "import sys; sys.stdout.write('ready'); sys.stdout.flush(); sys.exit(3)")
-    with pytest.raises(ProboxError, match=r"ended by itself \(code 3\).*--threads 1") as raised:
+    with pytest.raises(ProboxError, match=r"ended with code 3.*--threads 1") as raised:
         list(draw_tasks(tasks, 2))
     assert "\n" not in str(raised.value)
 

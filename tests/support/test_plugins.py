@@ -117,10 +117,10 @@ def test_parts_come_last_in_registries(install: Install) -> None:
         ("measures: a = added_parts:TAKEN", measures.all_measures, "already in use: pdq"),
         ("measures: a = added_parts:COLUMN", measures.all_measures, "already in use: PDQ"),
         ("measures: a = added_parts:command", measures.all_measures, "expected a Measure, but got <Command"),
-        ("measures: a = added_parts:nothing", measures.all_measures, "can't be loaded: AttributeError: "),
-        ("measures: a = broken_part:x", measures.all_measures, "can't be loaded: OSError: no disk here; update or"),
+        ("measures: a = added_parts:nothing", measures.all_measures, "cannot be loaded: AttributeError: "),
+        ("measures: a = broken_part:x", measures.all_measures, "cannot be loaded: OSError: no disk here; update or"),
         ("formats: a = added_parts:ENDING", formats.all_formats, r"already in use: \.coco\.json \(detections\)"),
-        ("formats: a = left_out:x", formats.all_formats, "can't be loaded: ModuleNotFoundError: No module"),
+        ("formats: a = left_out:x", formats.all_formats, "cannot be loaded: ModuleNotFoundError: No module"),
         ("detectors: a = added_parts:Yolo", families.all_families, "already in use: yolov8"),
         ("detectors: a = added_parts:ONE", families.all_families, "expected a subclass of Family, but got Measure"),
     ],
@@ -131,7 +131,9 @@ def test_a_part_that_cannot_be_used_is_left_out_in_one_line(
     before = len(get())  # type: ignore[arg-type]
     install(entry, broken_part="raise OSError('no disk\\nhere')")
     group = entry.partition(":")[0]
-    with pytest.warns(PluginWarning, match=rf"^added-parts: probox\.{group}: a: {message}.*; it is left out$") as said:
+    with pytest.warns(
+        PluginWarning, match=rf"^added-parts: probox\.{group}: a: {message}.*; the plugin is ignored$"
+    ) as said:
         assert len(get()) == before  # type: ignore[arg-type]
     assert len(said) == 1
     assert len(get()) == before  # type: ignore[arg-type]
@@ -148,7 +150,7 @@ def test_a_broken_command_breaks_no_other(install: Install) -> None:
     status, printed, _ = run(site, "mine")
     assert status == 1
     assert printed == (
-        "probox: added-parts: probox.commands: mine: can't be loaded: ModuleNotFoundError: No module named 'nowhere'; "
+        "probox: added-parts: probox.commands: mine: cannot be loaded: ModuleNotFoundError: No module named 'nowhere'; "
         "update or uninstall added-parts"
     )
     assert "called" not in run(site, "demo", "--help")[1]
@@ -158,7 +160,7 @@ def test_a_broken_measure_breaks_no_command(install: Install) -> None:
     site = install("measures: mine = broken_part:x", broken_part="raise SystemExit(5)")
     status, printed, _ = run(site, "demo", "--json")
     assert status == 0
-    assert "probox: warning: added-parts: probox.measures: mine: can't be loaded: SystemExit: 5" in printed
+    assert "probox: warning: added-parts: probox.measures: mine: cannot be loaded: SystemExit: 5" in printed
 
 
 def test_the_command_that_installs_experiments(

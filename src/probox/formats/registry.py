@@ -215,6 +215,10 @@ def read_truth(
     image_ids : sequence of int, optional
         Parquet: read these images only. Row groups without them are skipped.
 
+    Returns
+    -------
+    GroundTruth
+
     Raises
     ------
     InputError
@@ -258,6 +262,10 @@ def read_detections(
         detected from the boxes.
     image_ids : sequence of int, optional
         Parquet: read the detections of these images only. Row groups without them are skipped.
+
+    Returns
+    -------
+    Detections
 
     Raises
     ------
@@ -353,6 +361,10 @@ def write_detections(
     -------
     tuple of Note
         Data that the format cannot store.
+
+    Examples
+    --------
+    >>> notes = write_detections("detections.bbox.json", found, truth)  # doctest: +SKIP
     """
     write = _asked_for(path, shards).write
     assert write is not None

@@ -322,6 +322,11 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
     -------
     tuple of Note
         Data that the format cannot store.
+
+    Examples
+    --------
+    >>> from probox.formats import write_rvc1
+    >>> write_rvc1("detections.json", found, truth)  # doctest: +SKIP
     """
     target = Path(path)
     dataset = dataset_of(truth, "the order is write_rvc1(path, found, truth)")

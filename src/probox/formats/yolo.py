@@ -420,14 +420,15 @@ def _gather(
 
 def _drop_track_ids(lines: _LabelLines, problems: Problems) -> None:
     """Remove the track number, which stands last. An even number of values without it means a missing score."""
-    odd = [line for line in lines.lines if len(line.values) % 2 == 0]
-    if any(line.values[-1] > 1 and line.values[-1].is_integer() for line in odd):
-        for line in odd:
+    without_score = [line for line in lines.lines if len(line.values) % 2 == 0]
+    if any(line.values[-1] > 1 and line.values[-1].is_integer() for line in without_score):
+        for line in without_score:
             line.values = line.values[:-1]
         return
-    problems.add("no score", range(len(odd)), lambda at: InputError(
-        f"expected class cx cy w h score, or class x1 y1 x2 y2 ... score, but got {len(odd[at].values) + 1} numbers",
-        **lines.place(odd[at]), remedy=f"{SAVE_CONF} (poses are not read)",
+    problems.add("no score", range(len(without_score)), lambda at: InputError(
+        f"expected class cx cy w h score, or class x1 y1 x2 y2 ... score, "
+        f"but got {len(without_score[at].values) + 1} numbers",
+        **lines.place(without_score[at]), remedy=f"{SAVE_CONF} (poses are not read)",
     ))  # fmt: skip
     lines.lines = [line for line in lines.lines if len(line.values) % 2]
 

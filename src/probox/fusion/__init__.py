@@ -1,4 +1,4 @@
-"""Samples, candidates or edge distributions of a detector into probabilistic detections: NumPy in, `Detections` out.
+"""Fusion of samples, candidates or edge distributions into probabilistic detections.
 
 >>> from probox.fusion import fuse_samples
 >>> passes = [[[10, 10, 50, 50]], [[12, 10, 52, 50]]]

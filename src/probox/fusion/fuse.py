@@ -1,6 +1,6 @@
-"""Probabilistic detections from passes, members of an ensemble, candidates, or discrete distributions of edges.
+"""Fuse passes, ensemble members, candidates or edge distributions into probabilistic detections.
 
-The kernel clusters boxes; `probox.fusion.fusion_definition` says in plain Python what each of its functions returns.
+The kernel clusters boxes; `probox.fusion.fusion_definition` implements the same functions in plain Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def survivors_of(
     class_agnostic: bool = False,
     max_detections: int | None = None,
 ) -> tuple[Ints, Ints]:
-    """Return the row that stands for each candidate after non-maximum suppression, and the survivors, best first."""
+    """Return the row that suppresses each candidate (itself if it survives NMS), and the survivors, best first."""
     order = np.argsort(-scores, kind="stable")
     groups = np.zeros_like(labels) if class_agnostic else labels
     stands_for = suppress(boxes, groups, order, iou)
@@ -63,7 +63,7 @@ def fuse_samples(
 
     Detections are clustered by the basic sequential algorithmic scheme (BSAS), pass by pass in the given order: each
     joins the cluster whose mean box it overlaps most, if that IoU is at least `iou` and their labels agree, or else
-    starts a cluster. A cluster's label distribution is the mean of its members', its corners are Gaussians with the
+    starts a cluster. A cluster's label distribution is the mean of its members'. Its corners are Gaussians with the
     members' mean and covariance (see `Spread` for small clusters).
 
     Parameters
@@ -75,29 +75,29 @@ def fuse_samples(
     classes : sequence of str
         Class names.
     image_id : int
-        The image's id, for the result.
+        Image id of the result.
     image_size : (width, height), optional
-        Clip boxes to the image. Default: leave them as they are.
+        Clip boxes to the image. Default: no clipping.
     border : {"keep", "pin"}
         ``keep`` the estimated std of edges at the image border, or ``pin`` them, which is PDQ-optimal and needs
         `image_size`: see `keep_inside`.
     covariances : sequence of (n, 2, 2, 2), optional
-        Corner covariances of the detections, where the passes are probabilistic themselves: the cluster's covariance
-        is then the mixture's, the mean of theirs plus the covariance of their means, and needs no prior.
+        Corner covariances of the detections, if the passes are probabilistic. The cluster then has the covariance of
+        the mixture: the mean of the members' covariances plus the covariance of their means, without a prior.
     iou : float
-        Spatial affinity a detection must have with a cluster.
+        Minimum IoU of a detection with the mean box of a cluster.
     label_affinity : {"same", "similar", "none"}
-        ``same``: same winning label. ``similar``: label distributions overlap by at least `label_similarity`
-        (``sum_c min(p_c, q_c)``, both scaled to 1). ``none``: labels don't matter.
+        ``same``: same most probable label. ``similar``: label distributions overlap by at least `label_similarity`
+        (``sum_c min(p_c, q_c)``, both normalised). ``none``: labels are ignored.
     label_similarity : float
-        For ``similar``.
+        Minimum overlap for ``similar``.
     min_members : int
-        Leave out clusters with fewer members.
+        Minimum number of members; smaller clusters are left out.
     absent_counts : bool
-        Average label probabilities over all passes, those without a member counting as 0, instead of over members:
-        a detection that few passes see gets a low score.
+        Average label probabilities over all passes instead of members, with 0 for passes without a member. Detections
+        that few passes contain get a low score.
     min_std, prior_std, shrinkage : float
-        The covariance of small clusters, see `Spread`.
+        Covariance of small clusters, see `Spread`.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def fuse_samples(
         raise InputError(
             "expected as many label_probs (and covariances) as boxes in every pass",
             image=image_id,
-            remedy="pass one array per pass, empty where a pass found nothing",
+            remedy="pass one array per pass, empty for a pass without detections",
         )
     _check_values(all_boxes, all_probs, image_id)
 
@@ -137,7 +137,7 @@ def fuse_samples(
     )
     clusters = int(cluster.max(initial=-1)) + 1
     members = np.bincount(cluster, minlength=clusters)
-    # A pass may contribute twice to a cluster: then there can be more members than passes.
+    # A pass may contribute several members to a cluster, so there can be more members than passes.
     shares = np.maximum(members, len(counts)) if absent_counts else members
     probs = _sum_by_cluster(all_probs, cluster, clusters) / shares[:, None]
     means, estimate, observations = cluster_gaussians(all_boxes, np.ones(len(all_boxes)), cluster, clusters, own)
@@ -165,9 +165,9 @@ def fuse_candidates(
 ) -> Detections:
     """Fuse one image's candidates before suppression: each survivor with the candidates it suppresses.
 
-    Non-maximum suppression is run as usual. Each survivor forms a cluster with all suppressed candidates whose IoU
-    with it is above `cluster_iou`; the cluster's corners are Gaussians with the members' mean and covariance, weighted
-    by winning confidence. The label distribution is the survivor's.
+    NMS runs as usual. Each survivor forms a cluster with all suppressed candidates whose IoU with it is above
+    `cluster_iou`. The cluster's corners are Gaussians with the members' mean and covariance, weighted by their highest
+    class probability. The label distribution is the survivor's.
 
     Parameters
     ----------
@@ -178,24 +178,24 @@ def fuse_candidates(
     classes : sequence of str
         Class names.
     image_id : int
-        The image's id, for the result.
+        Image id of the result.
     image_size : (width, height), optional
-        Clip boxes to the image. Default: leave them as they are.
+        Clip boxes to the image. Default: no clipping.
     border : {"keep", "pin"}
         ``keep`` the estimated std of edges at the image border, or ``pin`` them, which is PDQ-optimal and needs
         `image_size`: see `keep_inside`.
     labels : (N,), optional
-        The class each candidate stands for, where it is not the winning one (a head with a box per class).
+        Class of each candidate, if it is not the most probable one (a head with a box per class).
     nms_iou : float
-        A candidate whose IoU with a better one is above this is suppressed.
+        IoU threshold of NMS.
     cluster_iou : float
-        A suppressed candidate whose IoU with a survivor is above this belongs to its cluster.
+        Minimum IoU of a suppressed candidate with a survivor to join its cluster.
     class_agnostic : bool
-        Let candidates suppress those of other classes too.
+        Suppress across classes.
     max_detections : int, optional
-        Keep this many survivors, the best.
+        Maximum number of survivors, by score.
     min_std, prior_std, shrinkage : float
-        The covariance of small clusters, see `Spread`.
+        Covariance of small clusters, see `Spread`.
 
     Returns
     -------
@@ -214,14 +214,14 @@ def fuse_candidates(
     _check_values(all_boxes, probs, image_id)
     named = _winners(probs) if labels is None else frozen(labels, np.int64, (len(probs),), "labels")
     if len(named) and (named.min() < 0 or named.max() >= len(classes)):
-        raise InputError("labels must count in classes", image=image_id)
+        raise InputError("expected labels to be indices of classes", image=image_id)
     scores = probs[np.arange(len(probs)), named] if len(probs) else np.zeros(0)
     stands_for, survivors = survivors_of(all_boxes, scores, named, nms_iou, class_agnostic, max_detections)
     groups = np.zeros_like(named) if class_agnostic else named
     cluster, member = members_of_survivors(
         boxes=all_boxes, groups=groups, stands_for=stands_for, survivors=survivors, iou=cluster_iou
     )
-    # A confidence of 0 would leave a cluster without weight.
+    # A confidence of 0 would give a cluster zero total weight.
     weights = np.maximum(scores[member], np.finfo(np.float64).tiny ** 0.5)
     means, estimate, observations = cluster_gaussians(all_boxes[member], weights, cluster, len(survivors))
     covariances = spread.apply(estimate, observations, means)
@@ -229,7 +229,7 @@ def fuse_candidates(
 
 
 def _stack(passes: Sequence[npt.ArrayLike], row_shape: tuple[int, ...], name: str) -> tuple[Floats, list[int]]:
-    """Return the rows of all passes as one array, and how many each pass has; an empty pass may have any shape."""
+    """Return the rows of all passes as one array, and the number of rows per pass; an empty pass may have any shape."""
     arrays = [to_numpy(rows, name) for rows in passes]
     full = [
         frozen(rows, np.float64, (-1, *row_shape), f"{name} of pass {number}")
@@ -250,7 +250,7 @@ def _check_values(boxes: Floats, probs: Floats, image_id: int) -> None:
             entry=f"box {row}",
             remedy="write corners as [x1, y1, x2, y2]",
         )
-    # Written so that NaN is outside too.
+    # The negated comparison is also true for NaN.
     if probs.size and not (probs.min() >= 0.0 and probs.max() <= 1.0):
         row = int(np.flatnonzero(~((probs >= 0.0) & (probs <= 1.0)).all(axis=1))[0])
         raise InputError(
@@ -306,17 +306,18 @@ def fuse_detections(
     Parameters
     ----------
     members : sequence of Detections
-        One table for each detector (or pass), about the same images. Classes are those of the first; columns of the
-        others are found by name.
+        One table per detector (or pass) about the same images. Classes are those of the first table; columns of the
+        others are matched by name.
     image_sizes : dict of image id to (width, height), optional
-        Clip boxes to the images.
+        Clip boxes to the images. Default: no clipping.
     **options
-        Of `fuse_samples`: `border`, `iou`, `label_affinity`, `min_members`, `absent_counts`, `min_std` and so on.
+        Options of `fuse_samples`: `border`, `iou`, `label_affinity`, `min_members`, `absent_counts`, `min_std` and
+        others.
 
     Returns
     -------
     Detections
-        By image id, highest score first.
+        Sorted by image id, highest score first.
 
     Examples
     --------
@@ -368,7 +369,7 @@ def _covariances(member: Detections, rows: Ints) -> Floats:
 
 
 def bin_values(bins: int, reach: float, scale: float) -> Floats:
-    """Return W(n), what each of the bins 0, 1, ..., `bins` - 1 says of a side's distance.
+    """Return W(n), the edge distance that each of the bins 0, 1, ..., `bins` - 1 stands for.
 
     0 in the middle; ``g^i - 1`` in the i-th bin from there with ``g = (a b + 1)^(2 / (bins - 3))``, outwards positive;
     ``2 a b`` in the last one. Published models have 33 bins; a and b are `up` and `reg_scale` in their configuration.
@@ -387,11 +388,11 @@ def bin_values(bins: int, reach: float, scale: float) -> Floats:
 def edges_of(
     logits: npt.NDArray[Any], reference: npt.NDArray[Any], reach: float, scale: float, bins: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Return mean and variance of ``x1, y1, x2, y2``, in shares of the image.
+    """Return mean and variance of ``x1, y1, x2, y2``, relative to the image size.
 
-    A side's distance is ``d = sum p W`` beyond half the reference box: ``x1 = cx - (b / 2 + d) w / b``, so
-    ``var(x1) = Var_p(W) (w / b)^2``. `logits` (..., 4 * bins) are those of left, top, right and bottom, `reference`
-    (..., 4) the boxes that distances are counted from, cx, cy, w, h, and `bins` is W where it is known.
+    An edge's distance is ``d = sum p W`` beyond half the reference box: ``x1 = cx - (b / 2 + d) w / b``, so
+    ``var(x1) = Var_p(W) (w / b)^2``. `logits` (..., 4 * bins) are those of left, top, right and bottom. `reference`
+    (..., 4) are the boxes cx, cy, w, h that distances refer to. `bins` is W, if known.
 
     >>> mean, var = edges_of(np.zeros((1, 4 * 33)), np.array([[0.5, 0.5, 0.2, 0.4]]), 0.5, 4)
     >>> mean.round(6).tolist(), bool((var > 0).all())
@@ -431,7 +432,7 @@ def edge_moments(probabilities: npt.ArrayLike, bins: npt.ArrayLike | None = None
 def edge_corners(points: Floats, strides: Floats, mean: Floats, var: Floats) -> tuple[Floats, Floats]:
     """Return boxes (N, 4) and corner covariances (N, 2, 2, 2) from edge distances in strides around points.
 
-    ``x1 = px - stride * left`` and so on; each edge is independent, so covariances are diagonal.
+    ``x1 = px - stride * left`` and so on; edges are independent, so covariances are diagonal.
     """
     distance = mean * strides[:, None]
     boxes = np.concatenate([points - distance[:, :2], points + distance[:, 2:]], axis=1)
@@ -461,7 +462,7 @@ def from_edge_distributions(
     edges : (N, 4, B)
         Probabilities of the left, top, right and bottom edge over `bins`; with ``logits=True`` softmax is applied.
     points : (N, 2)
-        Where distances start: the centre of each cell, in pixels.
+        Reference points of distances: the centre of each cell, in pixels.
     strides : (N,) or float
         Pixels per unit of `bins`.
     label_probs : (N, C)
@@ -469,23 +470,23 @@ def from_edge_distributions(
     classes : sequence of str
         Class names.
     image_id : int
-        The image's id, for the result.
+        Image id of the result.
     image_size : (width, height), optional
-        Clip boxes to the image. Default: leave them as they are.
+        Clip boxes to the image. Default: no clipping.
     border : {"keep", "pin"}
         ``keep`` the estimated std of edges at the image border, or ``pin`` them, which is PDQ-optimal and needs
         `image_size`: see `keep_inside`.
     bins : (B,), optional
-        What the bins stand for. Default: 0, 1, 2...
+        Distance that each bin stands for. Default: 0, 1, 2...
     logits : bool
         Whether `edges` are logits.
     min_std : float
-        Raise standard deviations to at least this, in pixels. A certain edge has all its mass in one bin, variance 0.
+        Minimum standard deviation in pixels. An edge with all probability in one bin has variance 0.
 
     Returns
     -------
     Detections
-        One row per row of `edges`, in their order: run non-maximum suppression before.
+        One row per row of `edges`, in the same order, without suppression: run NMS before.
 
     Examples
     --------

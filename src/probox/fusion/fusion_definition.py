@@ -1,4 +1,4 @@
-"""Clustering of boxes in plain Python, one comparison at a time: slow, readable, and what the kernel must equal."""
+"""Clustering of boxes in plain Python: slow, readable, and the reference for tests of the kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["box_iou", "cluster_sequentially", "label_overlap", "members_of_survi
 
 
 def box_iou(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return the intersection over union of two boxes ``x1, y1, x2, y2``; 0 when both are empty.
+    """Return the intersection over union of two boxes ``x1, y1, x2, y2``; 0 if both are empty.
 
     >>> box_iou([0, 0, 2, 2], [1, 0, 3, 2])
     0.3333333333333333
@@ -27,9 +27,9 @@ def box_iou(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def label_overlap(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return ``sum_c min(p_c, q_c)`` of two label distributions, each scaled to add up to 1.
+    """Return ``sum_c min(p_c, q_c)`` of two label distributions, each normalised to sum 1.
 
-    It is 1 for equal distributions, 0 for those that share no class, and 1 minus their total variation distance.
+    It is 1 for equal distributions, 0 for those without a common class, and 1 minus their total variation distance.
     """
     p, q = np.asarray(first, np.float64), np.asarray(second, np.float64)
     total_p, total_q = float(p.sum()), float(q.sum())
@@ -47,10 +47,10 @@ def cluster_sequentially(
 ) -> Ints:
     """Return the cluster of each box by the basic sequential algorithmic scheme (BSAS).
 
-    Floats are taken in the given order. Each joins the cluster whose mean box it overlaps most, if that IoU is at
-    least `iou`, or else starts a cluster of its own; the earliest of equally good clusters wins. Only clusters with
-    the same label are considered where `labels` are given, and only those whose mean label distribution overlaps by
-    at least `label_similarity` where `label_probs` are given.
+    Boxes are processed in the given order. Each joins the cluster whose mean box it overlaps most, if that IoU is at
+    least `iou`, or else starts a cluster; ties go to the earliest cluster. With `labels`, only clusters with the same
+    label are considered; with `label_probs`, only those whose mean label distribution overlaps by at least
+    `label_similarity`.
     """
     cluster_of = np.zeros(len(boxes), np.int64)
     sums: list[Floats] = []
@@ -82,10 +82,10 @@ def cluster_sequentially(
 
 
 def suppress(boxes: Floats, groups: Ints, order: Ints, iou: float) -> Ints:
-    """Return, for each box, the row of the box that stands for it after non-maximum suppression.
+    """Return, for each box, the row that suppresses it, or its own row if it survives NMS.
 
-    Floats are taken in `order`, best first. One whose IoU with an earlier survivor of its group is above `iou` is
-    suppressed by the first such survivor; every other box survives and stands for itself.
+    Boxes are processed in `order`, best first. A box whose IoU with an earlier survivor of its group is above `iou` is
+    suppressed by the first such survivor; every other box survives.
     """
     stands_for = np.zeros(len(boxes), np.int64)
     survivors: list[int] = []

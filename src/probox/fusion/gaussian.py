@@ -1,4 +1,4 @@
-"""Gaussians of samples and of other parametrisations of boxes, and what they are at the image border."""
+"""Gaussian boxes: covariances of clusters, behaviour at the image border, and conversion of parametrisations."""
 
 from __future__ import annotations
 
@@ -17,34 +17,39 @@ from probox.tables.geometry import CORNERS_OF
 Border = Literal["keep", "pin"]
 
 BORDERS: tuple[str, ...] = get_args(Border)
-"""What happens to corners at the image border, see `apply_border`."""
+"""Treatments of corners at the image border, see `apply_border`."""
 
 PIN_SIGMAS = 2.0
-"""How many standard deviations `keep_inside` leaves between a corner and the border."""
+"""Distance in standard deviations between a corner and the border that `keep_inside` enforces."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Spread:
-    """How a corner's covariance is estimated from few members.
+    """Estimator of a corner's covariance from few samples.
 
-    With the members' covariance ``S`` (unbiased, so worth ``n - 1`` observations), a prior ``T`` worth ``shrinkage``
-    observations, and box width and height ``w``, ``h``::
+    With the members' covariance ``S`` (unbiased, ``n - 1`` degrees of freedom), a prior ``T`` with the weight of
+    ``shrinkage`` observations, and box width and height ``w``, ``h``::
 
         Sigma = ((n - 1) S + shrinkage T) / (n - 1 + shrinkage),    T = diag((prior_std w)^2, (prior_std h)^2)
 
-    and then every direction's standard deviation is raised to at least `min_std` pixels. A cluster of one has no
-    covariance of its own: it gets ``T``, because the errors of box corners grow with the box. `shrinkage` 0 takes the
-    members' covariance alone, and for a cluster of one the `min_std` circle.
+    and then the standard deviation in every direction is raised to at least `min_std` pixels. A cluster of one has no
+    sample covariance: its covariance is ``T``, because errors of box corners grow with the box. With `shrinkage` 0 the
+    result is the sample covariance, and for a cluster of one the `min_std` circle.
 
     Parameters
     ----------
     min_std : float
-        No corner is known better than this, in pixels. The default of 1 is the raster's own resolution, and keeps a
-        cluster whose members agree by chance from claiming certainty.
+        Minimum standard deviation in pixels. The default of 1 is the pixel size, and prevents near-zero covariances of
+        clusters whose members agree by chance.
     prior_std : float
-        The prior's standard deviation as a share of the box's width and height.
+        Standard deviation of the prior, as a fraction of box width and height.
     shrinkage : float
-        How many observations the prior is worth.
+        Weight of the prior, in observations.
+
+    Examples
+    --------
+    >>> Spread(min_std=2.0).prior_std > 0
+    True
     """
 
     min_std: float = 1.0
@@ -63,11 +68,15 @@ class Spread:
         Parameters
         ----------
         covariances : (N, 2, 2, 2) float64
-            The members' unbiased covariances; ignored where there are no observations.
+            Unbiased covariances of the members; ignored where there are no observations.
         observations : (N,) float64
-            How many observations beyond the mean each is worth: ``n - 1``, or its weighted equivalent.
+            Degrees of freedom of each: ``n - 1``, or its weighted equivalent.
         boxes : (N, 4) float64
-            The mean boxes, for the prior's size.
+            Mean boxes, for the scale of the prior.
+
+        Returns
+        -------
+        (N, 2, 2, 2) float64 array
         """
         prior = np.zeros((len(boxes), 1, 2, 2))
         sides = self.prior_std * np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0)
@@ -82,12 +91,12 @@ class Spread:
 def floor_std(covariances: Floats, min_std: float) -> Floats:
     """Return 2 x 2 covariances whose standard deviation is at least `min_std` in every direction.
 
-    Eigenvalues below ``min_std^2`` are raised to it; matrices that have none stay as they are, to the bit.
+    Eigenvalues below ``min_std^2`` are raised to it; matrices without such eigenvalues stay bit-identical.
     """
     values, vectors = np.linalg.eigh(covariances)
     floor = min_std**2
     raised = (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-    raised = (raised + np.swapaxes(raised, -1, -2)) / 2  # the product need not be symmetric to the last bit
+    raised = (raised + np.swapaxes(raised, -1, -2)) / 2  # rounding can make the product asymmetric
     return np.where((values[..., :1] >= floor)[..., None], covariances, raised)
 
 
@@ -125,32 +134,32 @@ def keep_inside(
 ) -> tuple[Floats, Floats]:
     """Return boxes and covariances whose corners lie inside the image, borders included.
 
-    What lies beyond a border can't be seen, and PDQ takes away the probability that a corner has there: a corner whose
-    mean is on the border loses half of it, over the whole box. But a box that reaches the border is cut off by it:
-    that edge is known. So corners are moved to at least `margin` pixels within, and the standard deviation of each
-    coordinate is limited such that its border is at least `sigmas` of them away::
+    Mass beyond a border is removed by PDQ: a corner whose mean is on the border loses half of its probability over the
+    whole box. But the border truncates such a box, so the position of that edge is known. Corners are therefore moved
+    to at least `margin` pixels inside, and each standard deviation is limited so that the border is at least `sigmas`
+    standard deviations away::
 
         Sigma' = R Sigma R,    R = diag(r_x, r_y),    r = min(1, distance to the border / (sigmas std))
 
-    The top-left corner's borders are the left and upper ones, the bottom-right corner's the others.
+    The top-left corner is limited by the left and upper borders, the bottom-right corner by the others.
 
     Parameters
     ----------
     boxes : (N, 4) float64
-        ``x1, y1, x2, y2``, the last pixel being x2, y2.
+        ``x1, y1, x2, y2``; x2, y2 are the last pixel.
     covariances : (N, 2, 2, 2) float64
-        Of the corners, in square pixels.
+        Covariances of the corners, in square pixels.
     image_size : (width, height) or (N, 2) array
-        In pixels, of all boxes or of each.
+        Size in pixels, of all boxes or of each.
     sigmas : float
-        How many standard deviations a border is away at least.
+        Minimum distance to the border, in standard deviations.
     margin : float
-        How far inside a corner is at least, in pixels.
+        Minimum distance of a corner to the border, in pixels.
 
     Returns
     -------
     boxes, covariances
-        New ones, of the same shapes.
+        Arrays of the same shapes.
 
     Examples
     --------
@@ -158,7 +167,7 @@ def keep_inside(
     >>> boxes.tolist(), covariances[0, 0].tolist()
     ([[0.5, 20.0, 60.0, 80.0]], [[0.0625, 1.0], [1.0, 16.0]])
     """
-    far = np.asarray(image_size, np.float64) - 1.0  # a bottom-right corner is the last pixel's
+    far = np.asarray(image_size, np.float64) - 1.0  # a bottom-right corner is the last pixel
     top_left = np.clip(boxes[:, :2], margin, np.maximum(far - margin, margin))
     bottom_right = np.maximum(np.minimum(boxes[:, 2:], far - margin), top_left)
     distance = np.stack([top_left, np.maximum(far - bottom_right, margin)], axis=1)
@@ -169,7 +178,7 @@ def keep_inside(
 
 
 def pinned_edges(boxes: Floats, covariances: Floats, image_size: tuple[float, float] | Floats) -> Bools:
-    """Return which edges x1, y1, x2, y2 have exactly the std that `keep_inside` allows them, (N, 4).
+    """Return which edges x1, y1, x2, y2 have the maximum std that `keep_inside` allows, (N, 4).
 
     >>> boxes, covariances = keep_inside(np.array([[-3.0, 20.0, 60.0, 80.0]]), np.full((1, 2, 2, 2), 16.0), (100, 100))
     >>> pinned_edges(boxes, covariances, (100, 100)).tolist()
@@ -197,9 +206,9 @@ def cluster_gaussians(
         mean  = sum_i w_i x_i / W
         Sigma = sum_i w_i (x_i - mean)(x_i - mean)^T / (W - sum_i w_i^2 / W)
 
-    which is unbiased (``n - 1`` for equal weights). Members that are Gaussians themselves add the mean of their own
-    covariances: the covariance of the mixture. A cluster of one has no covariance but its member's own. Observations
-    are ``W^2 / sum w_i^2 - 1``: how many the covariance is worth. No cluster of ``0..clusters-1`` is empty.
+    which is unbiased (``n - 1`` for equal weights). Gaussian members add the mean of their covariances: the covariance
+    of the mixture. A cluster of one has its member's covariance, if any. Observations are ``W^2 / sum w_i^2 - 1``, the
+    effective degrees of freedom. No cluster of ``0..clusters-1`` may be empty.
     """
 
     def total(values: Floats) -> Floats:
@@ -248,36 +257,36 @@ def convert_boxes(
 ) -> tuple[Floats, Floats]:
     """Return means and covariances of Gaussian boxes in another parametrisation.
 
-    Between corners, centre-size and edge distances all is linear: ``mean' = A mean + b``, ``Sigma' = A Sigma A^T``. A
-    Gaussian log size makes a log-normal size, whose moments are exact too: for a log size ``y`` of mean ``m`` and
-    variance ``v``, another one ``z`` and any linear coordinate ``x``::
+    Conversions between corners, centre-size and edge distances are linear: ``mean' = A mean + b``,
+    ``Sigma' = A Sigma A^T``. A Gaussian log size is a log-normal size, with exact moments: for a log size ``y`` of mean
+    ``m`` and variance ``v``, another one ``z`` and any linear coordinate ``x``::
 
         E e^y = exp(m + v / 2)                                Var e^y = (exp(v) - 1) (E e^y)^2
         Cov(x, e^y) = Cov(x, y) E e^y                         Cov(e^y, e^z) = E e^y E e^z (exp(Cov(y, z)) - 1)
 
-    So the mean size is larger than ``exp(m)``, the median. To log sizes the same equations are solved backwards: the
-    Gaussian log size whose size has this mean and this variance. There and back is where one started.
+    So the mean size is larger than ``exp(m)``, the median. Conversion to log sizes inverts these equations: the result
+    is the Gaussian log size whose size has this mean and variance. A round trip restores the input.
 
     Parameters
     ----------
     mean : (N, 4) or (4,)
         ``corners`` x1, y1, x2, y2; ``centre-size`` cx, cy, w, h; ``centre-log-size`` cx, cy, log w, log h;
-        ``edge-distances`` left, top, right, bottom, counted outwards from `point`.
+        ``edge-distances`` left, top, right, bottom, positive outwards from `point`.
     source, target : str
-        The parametrisation of `mean`, and the wanted one.
+        Parametrisation of `mean`, and of the result.
     std, var : (N, 4) or (4,)
-        Standard deviations or variances of the four coordinates, taken as independent. Exactly one of `std`, `var`
-        and `cov` must be given, by name, so that they cannot be mistaken for one another.
+        Standard deviations or variances of the four coordinates, assumed independent. Exactly one of `std`, `var`
+        and `cov` must be given by keyword.
     cov : (N, 4, 4) or (4, 4)
-        The full covariance of the four coordinates.
+        Full covariance of the four coordinates.
     point : (N, 2) or (2,), optional
-        Where edge distances start; needed when `source` or `target` is ``edge-distances``.
+        Reference point of edge distances; required if `source` or `target` is ``edge-distances``.
 
     Returns
     -------
     mean : same shape as `mean`
     cov : (N, 4, 4) or (4, 4)
-        The full covariance; `corner_covariances` takes the corners' blocks from it.
+        Full covariance; `corner_covariances` returns its blocks of the corners.
 
     Examples
     --------
@@ -322,7 +331,7 @@ def _covariances(
     if not (spread >= 0).all():
         raise InputError(
             f"expected {given[0]} to be at least 0, but got {np.nanmin(spread):.6g}",
-            remedy="a head that predicts log variances needs exp first" if given[0] == "var" else None,
+            remedy="apply exp to log variances first" if given[0] == "var" else None,
         )
     variances = np.broadcast_to(spread**2 if std is not None else spread, means.shape)
     return np.asarray(variances[..., :, None] * np.eye(4))
@@ -332,7 +341,7 @@ def _points(means: Floats, point: npt.ArrayLike | None, source: str, target: str
     if "edge-distances" not in (source, target):
         return np.zeros(2)
     if point is None:
-        raise InputError("expected point= where edge distances start", remedy="pass the cell centres, N x 2")
+        raise InputError("expected point=, where edge distances start", remedy="pass the cell centres, N x 2")
     points = np.asarray(point, np.float64)
     if points.shape not in ((*means.shape[:-1], 2), (2,)):
         raise InputError(f"expected point of shape {(*means.shape[:-1], 2)}, but got {points.shape}")
@@ -369,7 +378,7 @@ def _move_gaussians(means: Floats, covariances: Floats, matrix: Floats) -> tuple
 
 
 def sizes_of_log_sizes(means: Floats, covariances: Floats) -> tuple[Floats, Floats]:
-    """Return the moments of centre and size, the last two coordinates being exponentials of Gaussians."""
+    """Return the moments of centre and size; the last two coordinates of `means` are log sizes."""
     log_variances = np.diagonal(covariances, axis1=-2, axis2=-1)[..., 2:]
     with np.errstate(over="ignore", invalid="ignore"):
         sizes = np.exp(means[..., 2:] + log_variances / 2)
@@ -379,14 +388,14 @@ def sizes_of_log_sizes(means: Floats, covariances: Floats) -> tuple[Floats, Floa
         grown = grown * scale[..., :, None] * scale[..., None, :]
     if np.isfinite(means).all() and np.isfinite(covariances).all() and not np.isfinite(grown).all():
         raise InputError(
-            "sizes have no finite mean and variance: their log sizes are too unsure, or too large",
-            remedy="give log sizes and their standard deviations, of pixels or shares of the image",
+            "sizes have no finite mean and variance: the std of the log sizes, or the log sizes, are too large",
+            remedy="give log sizes and their standard deviations, in pixels or relative to the image size",
         )
     return np.concatenate([means[..., :2], sizes], axis=-1), grown
 
 
 def log_sizes_of_sizes(means: Floats, covariances: Floats) -> tuple[Floats, Floats]:
-    """Return the Gaussian centres and log sizes whose sizes have these moments."""
+    """Return the Gaussian centres and log sizes that correspond to these moments of sizes."""
     sizes = means[..., 2:]
     if not (sizes > 0).all():
         raise InputError(f"expected boxes of positive size for log sizes, but got {np.nanmin(sizes):.6g}")
@@ -398,7 +407,7 @@ def log_sizes_of_sizes(means: Floats, covariances: Floats) -> tuple[Floats, Floa
     rounding = 1e-12 * np.abs(covariances).max(axis=(-2, -1))[..., None] * scale**2
     if finite and not _is_covariance(shrunk, rounding):
         raise InputError(
-            "no Gaussian log sizes have these moments: a size is tied too closely to its centre or to the other size",
+            "no Gaussian log sizes have these moments: a size correlates too much with its centre or the other size",
             remedy='convert to "centre-size", which is exact for any covariance',
         )
     log_variances = np.diagonal(shrunk, axis1=-2, axis2=-1)[..., 2:]
@@ -406,7 +415,7 @@ def log_sizes_of_sizes(means: Floats, covariances: Floats) -> tuple[Floats, Floa
 
 
 def _is_covariance(matrices: Floats, rounding: Floats) -> bool:
-    """Return whether no direction has a variance below 0, if variances may be off by `rounding`."""
+    """Return whether matrices are positive semi-definite, with a tolerance for rounding."""
     if not np.isfinite(matrices).all():
         return False
     allowed = matrices + rounding[..., :, None] * np.eye(matrices.shape[-1])

@@ -1,1 +1,1 @@
-"""The measures: PDQ, and those of plain boxes; `probox.measures.registry` lists them all."""
+"""Metrics: PDQ, and metrics of boxes without covariance; `probox.measures.registry` lists all."""

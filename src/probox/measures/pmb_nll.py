@@ -132,16 +132,16 @@ def _measure(evaluated: Evaluated, given: npt.NDArray[np.float32]) -> PmbImages:
 
     floored, plain = run(floors), run(np.full(len(dataset), -np.inf))[:, 0]
     dense, total = _dense(found.covariances), len(found)
-    sure = label_probs.max(axis=1, initial=0.0) > np.float32(CLUTTER)
-    firm = sure & (1.0 - label_probs.sum(axis=1, dtype=np.float64) < LITTLE_BACKGROUND)
-    little = firm.sum() if 2 * firm.sum() > sure.sum() else 0
+    bernoulli = label_probs.max(axis=1, initial=0.0) > np.float32(CLUTTER)
+    without_background = bernoulli & (1.0 - label_probs.sum(axis=1, dtype=np.float64) < LITTLE_BACKGROUND)
+    little = without_background.sum() if 2 * without_background.sum() > bernoulli.sum() else 0
     notes = [Note("pmb-no-density", total)]
     if dense.any() or not total:
         notes = counted_notes(
             _note_on_floor(floored, plain, len(kept)),
             Note("pmb-left-out", (~dense).sum(), total=total),
             Note("pmb-scores-alone", alone.sum(), total=total),
-            Note("pmb-little-background", little, total=sure.sum(), least=LITTLE_BACKGROUND),
+            Note("pmb-little-background", little, total=bernoulli.sum(), least=LITTLE_BACKGROUND),
             Note("pmb-crowds", there.crowd.sum()),
         )
     detections, with_density = (

@@ -1,4 +1,4 @@
-"""Pictures of single images: what is there, what was found, how sure each corner is."""
+"""Images with ground truth, detections and the uncertainty of corners."""
 
 from probox.pictures.drawing import draw
 

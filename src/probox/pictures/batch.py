@@ -1,4 +1,4 @@
-"""Many pictures, drawn by several processes."""
+"""Draw many images in several processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from probox.support.optional import require
 from probox.support.parallel import in_order, thread_count
 
 _EACH = 8
-"""So many pictures make up for the start of a process."""
+"""Minimum number of images per process, which compensates its start-up time."""
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from probox.pictures.batch import work; work()"
 
@@ -29,26 +29,26 @@ _READY = b"ready"
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One picture to be drawn: the image, the file with its photo, what `draw_view` takes, and the kind of file."""
+    """One image to draw: view, photo, options of `draw_view`, and file type."""
 
     view: ImageView
     photo: Path | None
     options: dict[str, Any]
     ending: str
     draw: str = "probox.pictures.batch:draw_image"
-    """The function that draws, as module and name: it takes the view, `photo=` and the options, and returns axes."""
+    """Drawing function as ``module:name``: it takes the view, `photo=` and the options, and returns axes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """A picture's file, and what went wrong with its photo, if anything did."""
+    """Content of an image file, and the problem with its photo, if any."""
 
     content: bytes
     problem: str | None = None
 
 
 def process_count(threads: int | None, pictures: int) -> int:
-    """Return how many processes to draw with: no more than processors, and none for a few pictures.
+    """Return the number of processes: at most one per processor, and 1 for few images.
 
     >>> process_count(4, 100), process_count(4, 17), process_count(4, 3)
     (4, 2, 1)
@@ -57,7 +57,7 @@ def process_count(threads: int | None, pictures: int) -> int:
 
 
 def draw_task(task: Task) -> Drawn:
-    """Draw one picture, here; a photo that can't be read is left out and said."""
+    """Draw one image in this process; an unreadable photo is omitted and reported."""
     from importlib import import_module
 
     require("matplotlib", extra="report")
@@ -77,16 +77,16 @@ def draw_task(task: Task) -> Drawn:
 
 
 def draw_image(view: ImageView, **options: Any) -> Any:
-    """Draw a whole image into a figure that nobody shows; the options are those of `draw_view`."""
+    """Draw a whole image into a figure without a window; the options are those of `draw_view`."""
     from probox.pictures.drawing import draw_view, new_axes
 
     return draw_view(view, ax=new_axes(view.width, view.height, shown=False), **options)
 
 
 def draw_tasks(tasks: Iterable[Task], processes: int = 1) -> Iterator[Drawn]:
-    """Draw pictures in their order by so many processes, 1 being this one; the first that fails ends it with its error.
+    """Draw images in order with several processes (1: this process); the first error ends the iteration.
 
-    Tasks are taken as they are needed: what is drawn and not yet asked for is never much.
+    Tasks are read on demand, so only few results wait in memory.
     """
     started = _start(processes) if processes > 1 and sys.executable else []
     if not started:
@@ -111,7 +111,7 @@ def draw_tasks(tasks: Iterable[Task], processes: int = 1) -> Iterator[Drawn]:
 
 
 def _start(processes: int) -> list[_Process]:
-    """Return so many processes, or none if there are reasons why this Python can't start another one with probox."""
+    """Return started processes, or none if this Python cannot start another process with probox."""
     started: list[_Process] = []
     try:
         started += [_Process() for _ in range(processes)]
@@ -125,7 +125,7 @@ def _start(processes: int) -> list[_Process]:
 
 
 class _Process:
-    """A process that draws one picture after the other."""
+    """A worker process that draws one image after the other."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -136,23 +136,23 @@ class _Process:
         )
 
     def is_ready(self) -> bool:
-        """Wait until it has everything loaded; return False if it could not."""
+        """Wait until the process has loaded its modules; return False if that failed."""
         assert self._process.stdout is not None
         return self._process.stdout.read(len(_READY)) == _READY
 
     def draw(self, task: Task) -> Drawn:
-        """Let it draw a picture; raise what it raised."""
+        """Draw an image in the process; raise its error."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
             pickle.dump(task, self._process.stdin, pickle.HIGHEST_PROTOCOL)
             self._process.stdin.flush()
-            answer = pickle.load(self._process.stdout)  # what our own process made
+            answer = pickle.load(self._process.stdout)  # trusted: written by our own process
         except (EOFError, OSError, pickle.UnpicklingError, ValueError):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(5)
             raise ProboxError(
-                f"a process that draws pictures ended by itself (code {self._process.returncode}), maybe for lack of "
+                f"a process that draws images ended with code {self._process.returncode}, possibly out of "
                 "memory; draw with one process: --threads 1"
             ) from None
         if isinstance(answer, BaseException):
@@ -161,7 +161,7 @@ class _Process:
         return answer
 
     def end(self) -> None:
-        """End it, whatever it is doing."""
+        """Terminate the process."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
@@ -170,10 +170,10 @@ class _Process:
 
 
 def work() -> None:
-    """Draw what comes in by standard input until it is closed: the other side of `_Process`."""
+    """Draw the tasks on standard input until it is closed: the main function of `_Process`."""
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends it
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
     answers.write(_READY)
@@ -192,7 +192,7 @@ def work() -> None:
 
 
 def _portable(error: Exception) -> bytes:
-    """Return an error as bytes, if need be as one that says the same."""
+    """Return an error as bytes; an error that cannot be pickled is replaced by one with the same text."""
     try:
         data = pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
         pickle.loads(data)

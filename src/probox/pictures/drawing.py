@@ -1,4 +1,4 @@
-"""Draw images: photo, objects, detections with their uncertain corners, and heatmaps."""
+"""Draw images: photo, objects, detections with ellipses at their corners, and heatmaps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CORNERS = ("ellipse", "ellipses", "arrow", "none")
 LABELS = ("full", "class", "none")
 
 VEIL = 0.12
-"""How much of a photo is covered with white, so that colours on it mean something."""
+"""Opacity of the white overlay on photos, which keeps outlines visible."""
 
 _GROUND = "#eceef1"
 
@@ -56,31 +56,31 @@ def draw(
     Parameters
     ----------
     source : Evaluation or Detections
-        What to draw.
+        Evaluation or detections to draw.
     image_id : int, optional
-        Which image. Default: the first.
+        Image id. Default: the first image.
     image : path or (H, W, 3) array, optional
-        The photo, or a folder in which to look for it. Default: a plain ground.
+        Photo, or a folder to search for it. Default: no photo.
     detections : Detections, optional
-        Where given heatmaps come from (probabilistic segmentation): evaluations do not keep them.
+        Source of heatmaps (probabilistic segmentation), which evaluations do not keep.
     colours : {"blue-orange", "green-red"}
-        Colours of right and wrong.
+        Colours of matched and unmatched boxes.
     corners : {"ellipse", "ellipses", "arrow", "none"}
-        Corner Gaussians as an ellipse at 1 standard deviation, as ellipses at 1, 2 and 3, or as arrows of 2, along
-        their axes.
+        Corner Gaussians as an ellipse at 1 standard deviation, as ellipses at 1, 2 and 3, or as arrows of 2 standard
+        deviations along their axes.
     heatmap : bool
-        Draw P(x), the probability of every pixel to belong to a detected object, with a scale.
+        Draw P(x), the highest detection probability of each pixel, with a colour scale.
     label_text : {"full", "class", "none"}
-        Text at detections: class, score, pPDQ, spatial and label quality; the class alone; nothing.
+        Label text of detections: class, score, pPDQ, spatial and label quality; the class alone; or no text.
     show_above : float, optional
         Draw unmatched detections whose highest label probability is above this, and all true positives; 0 draws all
         detections. Matches do not change. Default: the 20 most confident detections above the evaluation's label
         threshold. An evaluation without one is matched again at its best threshold (see `probox.best_threshold`);
-        detections without ground truth must be above 0.3. The picture states the limit.
+        detections without ground truth must be above 0.3. The image states the limit.
     veil : float
-        How much of the photo is covered with white, 0 (none) to 1.
+        Opacity of the white overlay on the photo, 0 (none) to 1.
     ax : matplotlib axes, optional
-        Where to draw. Default: a figure of its own.
+        Axes to draw into. Default: a new figure.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def draw(
         raise InputError(f"expected an Evaluation or Detections to draw, but got {type(source).__name__}")
     if image_id is None:
         if not len(ids):
-            raise InputError("there is no image to draw")
+            raise InputError("expected at least one image")
         image_id = int(ids[0])
     if isinstance(source, Evaluation):
         view = view_of_image(at_best_threshold(source) if show_above is None else source, image_id, detections)
@@ -136,7 +136,7 @@ def draw_view(
     veil: float = VEIL,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what `probox.draw` draws of an image that is at hand."""
+    """Draw an image from its view; `probox.draw` documents the options."""
     for name, value, allowed in (("corners", corners, CORNERS), ("label_text", label_text, LABELS)):
         if value not in allowed:
             raise InputError(f"expected {name} to be one of {', '.join(allowed)}, got {value!r}")
@@ -171,7 +171,7 @@ def _photo(
         path = Path(image)
         found = find_photo(path, image_id, name) if path.is_dir() else path
         if found is None:
-            raise InputError("no photo of this image", file=str(path), image=image_id, remedy="name the photo itself")
+            raise InputError("no photo of this image", file=str(path), image=image_id, remedy="give the photo itself")
         return load_photo(found, size)
     pixels = np.asarray(image)
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (3, 4)):
@@ -182,7 +182,7 @@ def _photo(
 
 
 def _size_of(found: Detections, image_id: int, photo: npt.NDArray[np.uint8] | None) -> tuple[int, int]:
-    """Return width and height of an image that only its photo, its heatmaps or its boxes can tell."""
+    """Return width and height of an image from its photo, its heatmaps or its boxes."""
     if photo is not None:
         return photo.shape[1], photo.shape[0]
     rows = np.flatnonzero(found.image_ids == image_id)
@@ -195,11 +195,11 @@ def _size_of(found: Detections, image_id: int, photo: npt.NDArray[np.uint8] | No
 
 
 def new_axes(width: int, height: int, *, shown: bool = True) -> Axes:
-    """Return axes that fill a figure of the image's shape; `shown`: one that notebooks and `plt.show` know of."""
+    """Return axes that fill a figure of the image's shape; `shown` figures appear in notebooks and `plt.show`."""
     from probox.pictures.rendering import TextFigure
 
     scale = _LONG_SIDE / max(width, height)
-    # A sliver of an image still needs room for words.
+    # A very narrow image still needs space for text.
     size = (max(width * scale, 1.5), max(height * scale, 1.5))
     options: dict[str, Any] = {"figsize": size, "dpi": 150, "layout": "none"}
     if shown:
@@ -228,7 +228,7 @@ def _draw_ground(axes: Axes, view: ImageView, photo: npt.NDArray[np.uint8] | Non
 
 
 def _add_picture(axes: Axes, view: ImageView, pixels: npt.NDArray[Any], **options: Any) -> None:
-    """Draw pixels or values over the whole image, or over the `extent` that the options name."""
+    """Draw pixels or values over the whole image, or over the `extent` in the options."""
     from probox.pictures.rendering import Picture
 
     extent = (-0.5, view.width - 0.5, view.height - 0.5, -0.5)
@@ -250,7 +250,7 @@ def _draw_masks(axes: Axes, view: ImageView, palette: Palette, *, filled: bool) 
     overlay = np.zeros((view.height, view.width, 4), np.uint8)
     outlines, colours, names = [], [], []
     _, of_objects = view.colours(palette)
-    # The largest first, so that small ones stay visible on them.
+    # Largest first, so that small ones remain visible.
     for row in np.argsort(-view.masks.pixels, kind="stable").tolist():
         if not view.masks.pixels[row]:
             continue
@@ -281,8 +281,8 @@ def _draw_boxes(
     table = view.detections
     if not len(rows):
         return
-    thin = float(np.clip(40.0 / len(rows), 0.35, 1.0))  # many boxes in fine lines
-    rows = rows[np.argsort(table.confidences[rows], kind="stable")]  # the surest last, on top
+    thin = float(np.clip(40.0 / len(rows), 0.35, 1.0))  # thin lines for many boxes
+    rows = rows[np.argsort(table.confidences[rows], kind="stable")]  # highest scores last, on top
     right = (table.verdicts[rows] == Verdict.TP) | (not view.judged)
     strengths = np.where(right, 1.0, (0.4 + 0.6 * table.confidences[rows].astype(np.float64)) * thin)
     of_detections, _ = view.colours(palette)
@@ -290,7 +290,7 @@ def _draw_boxes(
     turns = np.array([0, 1, 2, 1, 2, 3, 0, 3, 0, 1])
     codes = [Outline.MOVETO, *[Outline.LINETO] * 3, Outline.CLOSEPOLY]
     outlines = [Outline(points, codes) for points in table.boxes[rows][:, turns].reshape(-1, 5, 2)]
-    # Each box on a white edge of its own, so that it also parts those below it.
+    # Each box gets a white outline, which separates it from boxes below.
     white = np.column_stack([np.ones((len(rows), 3)), 0.6 * strengths])
     both = np.stack([white, np.column_stack([colours, strengths])], axis=1).reshape(-1, 4)
     axes.add_artist(
@@ -318,13 +318,13 @@ def _draw_boxes(
 
 
 SIGMAS = (3, 2, 1)
-"""The standard deviations at which ellipses are drawn, the outermost first."""
+"""Standard deviations of drawn ellipses, the outermost first."""
 SIGMA = 2
-"""The one where there is room for one."""
+"""Standard deviations of the single ellipse."""
 
 _STRENGTHS = {3: 0.55, 2: 0.8, 1: 1.0}
 _UNSEEN = 0.02
-"""Opacity below which nobody would see a shape that takes as long to draw as any other."""
+"""Opacity below which a shape is invisible and not drawn, which saves time."""
 
 
 def principal_axes(covariance: npt.ArrayLike) -> tuple[FloatArray, float]:
@@ -354,11 +354,10 @@ def add_ellipses(
     sigmas: tuple[int, ...] = SIGMAS,
     filled: bool = True,
 ) -> None:
-    """Draw the ellipses of K corners along their true axes; a covariance of zeros has none.
+    """Draw the ellipses of K corners along their principal axes; zero covariances have none.
 
-    `colours` are red, green and blue, `strengths` how opaque each is. The ellipses of a corner, the outermost first,
-    are called by its name and their number of deviations. They are tinted (`filled`) unless the pixels below have
-    something to say.
+    `colours` are red, green and blue, `strengths` the opacities. The names of ellipses are the corner's name and the
+    number of standard deviations, the outermost first. They are `filled` unless the heatmap below must stay visible.
     """
     from matplotlib.path import Path
 
@@ -400,7 +399,7 @@ def add_ellipses(
 def add_arrows(
     axes: Axes, means: FloatArray, covariances: FloatArray, colours: FloatArray, strengths: FloatArray, names: list[str]
 ) -> None:
-    """Draw arrows of 2 standard deviations to both sides along both axes of corners; see `add_ellipses`."""
+    """Draw arrows of 2 standard deviations in both directions along both axes of corners; see `add_ellipses`."""
     from matplotlib.patches import FancyArrowPatch
 
     for mean, covariance, colour, strength, name in zip(means, covariances, colours, strengths, names, strict=True):
@@ -416,16 +415,16 @@ def add_arrows(
 
 
 HEAT = "#004d40"
-"""Differs from all colours of outlines, for every kind of colour vision. What is certain is darkest."""
+"""Differs from all outline colours, also with colour vision deficiencies. P = 1 is darkest."""
 
 HEAT_OPACITY = 0.72
-"""Of what is certain: what is below can still be seen."""
+"""Opacity of P = 1: the photo remains visible."""
 
 _WORDS = "P(pixel belongs to it)"
 
 
 def highest_probability(view: ImageView, rows: npt.NDArray[np.int64]) -> FloatArray:
-    """Return, for every pixel, the probability of the detection that claims it most."""
+    """Return the highest detection probability of each pixel."""
     highest = np.zeros((view.height, view.width))
     for row in rows.tolist():
         np.maximum(highest, view.heatmap(row), out=highest)
@@ -433,13 +432,13 @@ def highest_probability(view: ImageView, rows: npt.NDArray[np.int64]) -> FloatAr
 
 
 def add_heat(axes: Axes, view: ImageView, rows: npt.NDArray[np.int64]) -> tuple[float, float, float, float]:
-    """Draw the probabilities of these detections with a scale; return where it is, x1, y1, x2, y2."""
+    """Draw the heatmap of these detections with a scale; return the position of the scale, x1, y1, x2, y2."""
     _add_picture(axes, view, highest_probability(view, rows), gid="heat", zorder=1.6, **_colours())
     return _add_scale(axes, view)
 
 
 def _colours() -> dict[str, Any]:
-    """Return how pictures colour probabilities."""
+    """Return the colour map of probabilities."""
     from matplotlib.colors import ListedColormap, Normalize, to_rgb
 
     steps = np.linspace(0.0, 1.0, 256)
@@ -448,18 +447,18 @@ def _colours() -> dict[str, Any]:
 
 
 def _add_scale(axes: Axes, view: ImageView) -> tuple[float, float, float, float]:
-    """Draw the bar from 0 to 1 in the lower right corner, on white."""
+    """Draw the scale from 0 to 1 in the lower right corner, on white."""
     from probox.pictures.labelling import Canvas, add_card
     from probox.pictures.rendering import Words, word_width
 
     canvas = Canvas.of(axes, view)
     points = 6.5
-    text = canvas.text_height(points)  # in the picture's pixels, as all that follows
+    text = canvas.text_height(points)  # in image pixels, as the lengths below
     width = word_width(_WORDS, points, canvas.dpi) * canvas.pixel
     inset, bar = 0.6 * text, 0.8 * text
     right, bottom = view.width - 0.5 - inset, view.height - 0.5 - inset
     left, top = right - width - 1.2 * text, bottom - 4.3 * text
-    if left < -0.5 or top < -0.5:  # no room: a picture of a few pixels needs no scale
+    if left < -0.5 or top < -0.5:  # a tiny image has no space for a scale
         return (0.0, 0.0, 0.0, 0.0)
     add_card(axes, [(left, top, right, bottom)], ["#9aa1ab"], text, zorder=4.2, names=["heat-scale"])
     x1, x2, y1 = left + 0.6 * text, right - 0.6 * text, top + 1.75 * text

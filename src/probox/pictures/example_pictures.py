@@ -1,4 +1,4 @@
-"""Pictures of example detections: the part of an image around a detection and its object, with the caption below."""
+"""Images of examples: the region around a detection and its object, with a caption below."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LEAST = 24.0  # pixels
 
 
 def view_of_example(result: Evaluation, example: Example, detections: Detections | None = None) -> ImageView:
-    """Return the image of an example with nothing in it but the detection and its object."""
+    """Return the view of an example that contains only the detection and its object."""
     view = view_of_image(result, example.image_id, detections)
     image = int(result.dataset.rows_of([example.image_id])[0])
     found = int(np.searchsorted(np.flatnonzero(result.detections.image_rows == image), example.detection))
@@ -52,9 +52,9 @@ def view_of_example(result: Evaluation, example: Example, detections: Detections
 
 
 def crop_around(view: ImageView) -> tuple[float, float, float, float]:
-    """Return the part of the image that holds the detection, two sigmas around its corners, its object, and a margin.
+    """Return the region of the image with the detection, 2 std around its corners, its object, and a margin.
 
-    x1, y1, x2, y2 of the outer edges of pixels; never beyond the image, never much higher than wide.
+    x1, y1, x2, y2 are outer pixel edges inside the image; the region is never much higher than wide.
     """
     corners = view.detections.boxes[0].reshape(2, 2)
     reach = 2.0 * np.sqrt(np.maximum(np.diagonal(view.detections.covariances[0], axis1=1, axis2=2), 0.0))
@@ -73,10 +73,10 @@ def crop_around(view: ImageView) -> tuple[float, float, float, float]:
 
 
 def draw_example(view: ImageView, *, photo: npt.NDArray[np.uint8] | None = None, caption: str, **options: Any) -> Axes:
-    """Draw the view of an example, from `view_of_example`, with its caption below; the truth's box is dashed.
+    """Draw the view of an example, from `view_of_example`, with its caption; the ground truth box is dashed.
 
-    Options are those of `draw_view`; an ellipse becomes those at 1, 2 and 3 standard deviations, for which there is
-    room.
+    Options are those of `draw_view`; ``ellipse`` becomes ellipses at 1, 2 and 3 standard deviations, because the region
+    is enlarged.
     """
     from matplotlib.patches import Rectangle
 
@@ -111,10 +111,9 @@ def draw_example(view: ImageView, *, photo: npt.NDArray[np.uint8] | None = None,
 def example_page(
     examples: Sequence[tuple[Example, str]], title: str, notes: Sequence[Note | str], colours: str = "blue-orange"
 ) -> bytes:
-    """Return a page with all examples and the names of their pictures beside it.
+    """Return an HTML page with all examples and links to their image files.
 
-    A page, not one large picture: its captions can be searched, copied and read aloud, and the pictures stay files of
-    their own, ready for a paper.
+    The page keeps captions searchable and accessible, and the images as separate files for publications.
     """
     parts = []
     for kind, about in KINDS.items():
@@ -122,7 +121,7 @@ def example_page(
         if own:
             parts.append(f"<h2>{html_text(about)}</h2>\n<div class=row>\n{''.join(map(_figure, own))}</div>\n")
     said = "".join(f"<p>{html_text(str(note))}</p>\n" for note in notes)
-    right, wrong = colours.split("-")  # palettes are called by their colours
+    right, wrong = colours.split("-")  # palettes are named after their colours
     words = {"right": right.capitalize(), "wrong": wrong}
     return _PAGE.format(title=html_text(title), body="".join(parts), notes=said, **words).encode()
 
@@ -153,7 +152,7 @@ img, object {{ width: 100%; border-radius: 6px; background: #fff; }}
 object {{ height: 480px; }}
 figcaption {{ font-size: 13px; padding: 0.2em 0; }}
 figcaption p {{ display: none; margin: 0.2em 0; }}
-@media (max-width: 720px) {{ /* the words in the picture are too small there */
+@media (max-width: 720px) {{ /* text in the image is too small there */
 figcaption p {{ display: block; }} figcaption details {{ display: none; }}
 }}
 summary {{ opacity: 0.6; cursor: pointer; }}
@@ -161,7 +160,7 @@ h1 {{ font-size: 1.5em; }} h2 {{ font-size: 1.1em; margin-top: 2em; }}
 </style>
 <h1>{title}</h1>
 <p>{right} is matched, purple is matched with the wrong class, {wrong} is not matched; ellipses are 1, 2 and 3 standard
-deviations of a corner; the truth's box is dashed.
-d² is the squared distance of the truth from the box in units of its sigmas, over the four edges.</p>
+deviations of a corner; the ground truth box is dashed.
+d² is the squared Mahalanobis distance of the ground truth from the box, over the four edges.</p>
 {body}{notes}</html>
 """

@@ -1,4 +1,4 @@
-"""Labels of detections and where they stand: beside boxes, without covering each other."""
+"""Place labels of detections beside their boxes without overlap."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-_ALLOWED_OVERLAP = 0.01  # of a label's area: borders may touch
+_ALLOWED_OVERLAP = 0.01  # fraction of a label's area: borders may touch
 
-_CROWDED = 0.5  # of a label's area over things to see: a smaller label is better
+_CROWDED = 0.5  # fraction of a label's area over objects and corners, above which a smaller label is preferred
 
-_FILLED = 0.09  # of the picture under labels: the rest gets its shortest form
+_FILLED = 0.09  # fraction of the image under labels, above which the others get their shortest text
 
-_FULL = 0.15  # of the picture under labels: no more of them
+_FULL = 0.15  # maximum fraction of the image under labels
 
-_COVER_COST = 12.0  # a label's whole area over things to see, in positions down the list
+_COVER_COST = 12.0  # cost of a label entirely over objects and corners, in ranks of positions
 
-_AWAY_COST = 12.0  # a place that needs a line to its box, in positions down the list
+_AWAY_COST = 12.0  # cost of a position with a leader line, in ranks of positions
 
 _PLACES = (
-    # at x1 (0), the middle (1) or x2 (2), the same for y, then back by so many widths and heights of the label
+    # at x1 (0), the middle (1) or x2 (2), the same for y, then back by multiples of the label's width and height
     (0, 0, 0, 1), (2, 0, 1, 1), (0, 2, 0, 0), (2, 2, 1, 0), (0, 0, 0, 0), (2, 0, 1, 0), (1, 0, 0.5, 1),
     (0, 2, 0, 1), (2, 2, 1, 1), (2, 0, 0, 0), (0, 0, 1, 0), (1, 2, 0.5, 0), (2, 2, 0, 1), (0, 2, 1, 1),
     (1, 0, 0.5, 0), (1, 2, 0.5, 1), (1, 1, 0.5, 0.5),
@@ -51,7 +51,7 @@ _COSTS = np.arange(len(_PLACES)) + np.where(np.arange(len(_PLACES)) < _ADJACENT,
 
 @dataclasses.dataclass(frozen=True)
 class Placed:
-    """A label's place: which of its variants, and its left and top."""
+    """Position of a label: index of its variant, left and top."""
 
     variant: int
     left: float
@@ -65,11 +65,11 @@ def place_labels(
     busy: npt.NDArray[np.bool_] | None = None,
     taken: npt.ArrayLike | None = None,
 ) -> list[Placed | None]:
-    """Place one label per box; None where there is no room for any variant.
+    """Place one label per box; None if no variant fits.
 
-    `anchors` are the boxes x1, y1, x2, y2 with y down, of which earlier ones choose first. `sizes` has the width and
-    height of each label's variants, the preferred first, the shortest last. Labels stay within `bounds`, from 0, 0, and
-    off the places `taken`; `busy` maps the same area, in any resolution: things that are better not covered.
+    `anchors` are the boxes x1, y1, x2, y2 with y down, in order of priority. `sizes` has the width and height of each
+    label's variants, the preferred first, the shortest last. Labels stay within `bounds`, from 0, 0, and outside the
+    rectangles `taken`; `busy` is a mask of the same area, in any resolution, that labels should not cover.
     """
     boxes = np.asarray(anchors, dtype=np.float64).reshape(-1, 4)
     covered = _Coverage(np.zeros((1, 1), bool) if busy is None else busy, bounds)
@@ -90,7 +90,7 @@ def place_labels(
             free &= ~_led_across(rectangles, costs, box, used[:count])
             share = covered.share(rectangles)
             best = int(np.argmin(np.where(free, costs + _COVER_COST * share, np.inf)))
-            # A shorter label must win something for what it leaves out.
+            # A shorter label must gain enough to justify the omitted text.
             if free[best] and (chosen is None or share[best] < 0.7 * chosen_share):
                 chosen, chosen_share = Placed(variant, float(places[best, 0]), float(places[best, 1])), share[best]
                 rectangle = rectangles[best]
@@ -103,7 +103,7 @@ def place_labels(
 
 
 def gap(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return how far two rectangles are apart: 0 if they touch.
+    """Return the distance of two rectangles: 0 if they touch.
 
     >>> gap((0, 0, 10, 10), (13, 14, 20, 20))
     5.0
@@ -114,7 +114,7 @@ def gap(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 class _Coverage:
-    """How much of a rectangle lies on busy parts, by sums over all pixels left of and above each other."""
+    """Fraction of rectangles that lies on busy pixels, from an integral image."""
 
     def __init__(self, busy: npt.NDArray[np.bool_], bounds: tuple[float, float]) -> None:
         self.scale = np.array([busy.shape[1] / bounds[0], busy.shape[0] / bounds[1]])
@@ -122,7 +122,7 @@ class _Coverage:
         self.sums[1:, 1:] = busy.cumsum(axis=0).cumsum(axis=1)
 
     def share(self, rectangles: FloatArray) -> FloatArray:
-        """Return the busy share of each rectangle's area, 0 to 1."""
+        """Return the busy fraction of each rectangle's area, 0 to 1."""
         corners = np.rint(rectangles.reshape(-1, 2, 2) * self.scale).astype(np.int64)
         corners = np.clip(corners, 0, np.array(self.sums.shape)[::-1] - 1)
         (x1, y1), (x2, y2) = corners[:, 0].T, corners[:, 1].T
@@ -131,17 +131,17 @@ class _Coverage:
 
 
 def _places(box: FloatArray, width: float, height: float, bounds: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
-    """Return left and top of a label near a box, and what each place costs; never out of bounds.
+    """Return left and top of candidate positions near a box, and their costs; all are within bounds.
 
-    Best first: above it, below, beside, inside; then, at a price, a little away from it.
+    In order of preference: above, below, beside, inside; then, at a higher cost, at a distance.
     """
     x1, y1, x2, y2 = box
-    # From x1, (x1 + x2) / 2 and x2, and so for y; then back by as many widths and heights.
+    # From x1, (x1 + x2) / 2 and x2, the same for y; then back by multiples of width and height.
     corner = np.array([[x1, y1], [(x1 + x2) / 2, (y1 + y2) / 2], [x2, y2]])
     places = np.column_stack([corner[_AT[:, 0], 0], corner[_AT[:, 1], 1]]) - _BACK * np.array([width, height])
     room = np.array([bounds[0] - width, bounds[1] - height])
     moved = np.clip(places, 0.0, room)
-    # A label pushed back from the border still names its box while it stays at it.
+    # A label moved inside from the border is still adjacent to its box.
     near = (np.abs(moved - places) <= (width, 1.5 * height)).all(axis=1)
     if not near.any():
         return np.clip(np.array([[x1, y1]]), 0.0, room), np.zeros(1)
@@ -151,7 +151,7 @@ def _places(box: FloatArray, width: float, height: float, bounds: tuple[float, f
 def _led_across(
     rectangles: FloatArray, costs: FloatArray, box: FloatArray, others: FloatArray
 ) -> npt.NDArray[np.bool_]:
-    """Return which places away from a box would need a line to it that runs under another label."""
+    """Return which positions at a distance would need a leader line across another label."""
     across = np.zeros(len(rectangles), bool)
     away = np.flatnonzero(costs >= _ADJACENT)
     if len(away) and len(others):
@@ -164,7 +164,7 @@ def _led_across(
 
 
 def _overlaps(rectangles: FloatArray, others: FloatArray) -> FloatArray:
-    """Return the shared area of each rectangle (rows) with each other one (columns)."""
+    """Return the intersection area of each rectangle (rows) with each other one (columns)."""
     low = np.maximum(rectangles[:, None, :2], others[None, :, :2])
     high = np.minimum(rectangles[:, None, 2:], others[None, :, 2:])
     return np.asarray(np.prod(np.maximum(high - low, 0.0), axis=2))
@@ -174,62 +174,62 @@ Rectangle = tuple[float, float, float, float]
 
 _SIZES = (7.0, 5.8)  # points
 
-_PAD = 0.45  # of the text's size, around it
+_PAD = 0.45  # margin, relative to the font size
 
-_LINE = 1.18  # of the text's size, from line to line
+_LINE = 1.18  # line spacing, relative to the font size
 
-_BASE = 0.86  # of the text's size, from the top of a line to its baseline
+_BASE = 0.86  # from the top of a line to its baseline, relative to the font size
 
 _APART = 0.6
-"""Of a label's height: a label farther from its box than this needs a line to it."""
+"""Distance from the box, relative to the label's height, above which a label needs a leader line."""
 
 _ASTRAY = 0.25
-"""Of a label's area over objects that it does not name: from here on it needs a line to its own."""
+"""Fraction of a label's area over other objects, above which it needs a leader line."""
 
 _AT_HIGH = np.array(
     [(0, 0), (1, 0), (1, 0), (1, 0), (1, 1), (1, 1), (1, 1), (0, 1), (0, 1), (0, 1), (0, 0), (0, 0), (0, 0)], bool
 )
-"""Of each point of a card's outline: is it at the high or the low end of x and of y?"""
+"""Whether each point of a card's outline is at the high or the low end of x and of y."""
 
 _TO_ROUND = np.array(
     [(1, 0), (-1, 0), (0, 0), (0, 1), (0, -1), (0, 0), (-1, 0), (1, 0), (0, 0), (0, -1), (0, 1), (0, 0), (1, 0)], float
 )
-"""How far each point is from its corner, in radii; the corner itself bends the curve between two others."""
+"""Distance of each point from its corner, in radii; the corner itself is a control point of the curve."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Canvas:
-    """How the picture's pixels lie on the canvas."""
+    """Relation between image pixels and canvas pixels."""
 
     width: float
     height: float
-    """In pixels of the canvas."""
+    """Height in canvas pixels."""
     pixel: float
-    """The size of a canvas pixel, in the picture's pixels."""
+    """Size of a canvas pixel, in image pixels."""
     dpi: float
 
     @classmethod
     def of(cls, axes: Axes, view: ImageView) -> Canvas:
-        """Return that of axes that show a view."""
+        """Return the canvas of axes that show a view."""
         figure: Any = axes.get_figure()
         axes.apply_aspect()
         (x1, y1), (x2, y2) = axes.transData.transform([(-0.5, view.height - 0.5), (view.width - 0.5, -0.5)])
         return cls(float(x2 - x1), float(y2 - y1), view.width / float(x2 - x1), float(figure.dpi))
 
     def text_height(self, points: float) -> float:
-        """Return the size of text in the picture's pixels."""
+        """Return a font size in image pixels."""
         return points * self.dpi / 72.0 * self.pixel
 
 
 @dataclasses.dataclass(frozen=True)
 class _Variant:
-    """One way to write a label: lines of text at a size."""
+    """Lines of text of a label, at one font size."""
 
     lines: tuple[str, ...]
     points: float
 
     def size(self, canvas: Canvas) -> tuple[float, float]:
-        """Return width and height with margins, in pixels of the canvas."""
+        """Return width and height with margins, in image pixels."""
         from probox.pictures.rendering import word_width
 
         height = self.points * canvas.dpi / 72.0
@@ -243,7 +243,7 @@ class _Label:
     box: Rectangle
     variants: tuple[_Variant, ...]
     own: int
-    """The object that it is about, or -1."""
+    """Object that the label is about, or -1."""
     missed: bool = False
 
 
@@ -256,7 +256,7 @@ def add_labels(
     full: bool,
     taken: Sequence[Rectangle] = (),
 ) -> None:
-    """Write what was found, and what was missed, where there is room; `taken` are places of other things."""
+    """Write labels of detections and missed objects where space permits; `taken` are occupied rectangles."""
     colours, _ = view.colours(palette)
     labels = [_detection_label(view, colours[row], row, full) for row in _by_importance(view, rows)]
     labels += [
@@ -292,7 +292,7 @@ def add_labels(
 
 
 def add_remark(axes: Axes, view: ImageView, text: str) -> Rectangle:
-    """Write a line in the lower left corner; return where it is."""
+    """Write a line in the lower left corner; return its rectangle."""
     canvas, variant = Canvas.of(axes, view), _Variant((text,), _SIZES[1])
     width, height = (length * canvas.pixel for length in variant.size(canvas))
     inset = 0.4 * canvas.text_height(variant.points)
@@ -314,7 +314,7 @@ def add_card(
     names: Sequence[str] | None = None,
     zorder: float = 4.0,
 ) -> None:
-    """Draw white cards with round corners to write on; `text` is the size of text on them."""
+    """Draw white cards with round corners for text; `text` is the font size."""
     from matplotlib.colors import to_rgba
     from matplotlib.path import Path
 
@@ -336,7 +336,7 @@ def add_card(
 
 
 def _objects_at(view: ImageView) -> npt.NDArray[np.int16]:
-    """Return how many objects each pixel belongs to."""
+    """Return the number of objects at each pixel."""
     count = np.zeros((view.height, view.width), np.int16)
     for row in np.flatnonzero(view.masks.pixels).tolist():
         left, top, mask = view.mask_in_box(row)
@@ -345,7 +345,7 @@ def _objects_at(view: ImageView) -> npt.NDArray[np.int16]:
 
 
 def _busy(view: ImageView, rows: npt.NDArray[np.int64], covered: npt.NDArray[np.int16]) -> npt.NDArray[np.bool_]:
-    """Return where there is something to see: objects, and the corners of detections."""
+    """Return a mask of objects and of the corners of detections."""
     busy = covered > 0
     corners, spread = view.detections.boxes[rows].reshape(-1, 2), view.detections.covariances[rows].reshape(-1, 2, 2)
     reach = 2.0 + 2.0 * np.sqrt(np.maximum(np.diagonal(spread, axis1=1, axis2=2), 0.0))
@@ -365,7 +365,7 @@ def _add_leaders(
     rows: npt.NDArray[np.int64],
     drawn: Sequence[tuple[_Label, _Variant, Rectangle]],
 ) -> None:
-    """Draw lines from labels to what they name, where this is not plain: see `_needs_leader`."""
+    """Draw leader lines from labels to boxes or objects where `_needs_leader`."""
     from matplotlib.colors import to_rgba
     from matplotlib.path import Path
 
@@ -396,10 +396,10 @@ def _add_leaders(
 def _needs_leader(
     view: ImageView, covered: npt.NDArray[np.int16], rows: npt.NDArray[np.int64], label: _Label, place: Rectangle
 ) -> bool:
-    """Return whether a label is away from what it names, or lies on something else.
+    """Return whether a label is far from its box or object, or over another object.
 
-    A detection has its box, which the label is at. A missed object has its pixels alone: its label must be near these,
-    and in no detection's box.
+    A detection's label must be adjacent to its box. A missed object has pixels only: its label must be near these, and
+    outside all boxes of detections.
     """
     height = place[3] - place[1]
     if gap(place, label.box) > _APART * height:
@@ -426,7 +426,7 @@ def _needs_leader(
 
 
 def _end_of_leader(view: ImageView, label: _Label, place: Rectangle) -> npt.NDArray[np.float64]:
-    """Return where a line from a label ends: in its box, not far from the border; on the object if it was missed."""
+    """Return the end of a leader line: inside the box near its border, or on the missed object."""
     centre = np.array([place[0] + place[2], place[1] + place[3]]) / 2.0
     low, high = np.array(label.box[:2]), np.array(label.box[2:])
     inner = np.minimum(0.3 * (high - low), 14.0)
@@ -440,7 +440,7 @@ def _end_of_leader(view: ImageView, label: _Label, place: Rectangle) -> npt.NDAr
 
 
 def _by_importance(view: ImageView, rows: npt.NDArray[np.int64]) -> list[int]:
-    """Return detections, those with a match first, then the surest."""
+    """Return detections in order of importance: matched ones first, then by score."""
     table = view.detections
     order = np.lexsort((-table.confidences[rows], table.verdicts[rows] != Verdict.TP))
     return rows[order].tolist()  # type: ignore[no-any-return]
@@ -472,7 +472,7 @@ def _missed_label(view: ImageView, palette: Palette, row: int) -> _Label:
 
 
 def _write(axes: Axes, variant: _Variant, canvas: Canvas, left: float, top: float, zorder: float = 4.1) -> None:
-    """Write a label's lines."""
+    """Write the lines of a label."""
     from probox.pictures.rendering import Words
 
     text = canvas.text_height(variant.points)

@@ -1,8 +1,8 @@
-"""Matplotlib artists that are quick where pictures are made of pixels, and figures saved with text as text.
+"""Fast matplotlib artists for pixel output, and figures that are saved with text as text.
 
-A picture of a hundred detections has a thousand shapes and a hundred words, and matplotlib takes a millisecond or more
-for each artist. Here all shapes of a layer are one artist, words are rendered once and copied, and photos are scaled by
-Pillow; SVG and PDF get lines, words and images. This module imports matplotlib: import it where a picture is made.
+An image of a hundred detections has a thousand shapes and a hundred words, and matplotlib takes a millisecond or more
+per artist. Here a layer's shapes are one artist, words are rendered once and copied, and Pillow scales photos. SVG and
+PDF files get lines, words and images. This module imports matplotlib: import it lazily.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from matplotlib.text import Text
 from matplotlib.transforms import IdentityTransform
 
 _LARGEST = 6000
-"""Pixels of a side above which matplotlib, which scales only what is seen, is quicker."""
+"""Side length in pixels above which matplotlib, which scales only the visible part, is faster."""
 
 _renderer: Any = RendererAgg
 
 
 class Shapes(PathCollection):
-    """Many paths in one artist, drawn in their order, each with a name or "": in SVG the id of its element.
+    """Many paths in one artist, drawn in order, each with a name or "": the element id in SVG.
 
-    Options are those of a `PathCollection`, for all paths or for each.
+    Options are those of a `PathCollection`, for all paths or for each path.
     """
 
     def __init__(self, paths: Sequence[Path], names: Sequence[str] | None = None, **options: Any) -> None:
@@ -44,7 +44,7 @@ class Shapes(PathCollection):
         self.names = tuple(names) if names is not None else ("",) * len(paths)
 
     def draw(self, renderer: Any) -> None:
-        """Draw all paths: at once to pixels, one by one, with their names, to lines."""
+        """Draw all paths: in one call for pixel output, one by one with their names for vector output."""
         if isinstance(renderer, RendererAgg) or not any(self.names) or not self.get_visible():
             super().draw(renderer)
             return
@@ -66,10 +66,10 @@ class Shapes(PathCollection):
 
 
 class Picture(AxesImage):
-    """An image in the data's coordinates, scaled by Pillow: smoothly, or pixel by pixel if it is made of classes."""
+    """An image in data coordinates, scaled by Pillow: smoothly, or by nearest neighbour for class maps."""
 
     def make_image(self, renderer: Any, magnification: float = 1.0, unsampled: bool = False) -> Any:
-        """Return the image's pixels on the canvas, and where they go."""
+        """Return the image's pixels on the canvas, and their position."""
         from PIL import Image
 
         left, right, bottom, top = self.get_extent()
@@ -85,10 +85,10 @@ class Picture(AxesImage):
 
 
 class Words(Text):
-    """A line of text, from the left at its baseline, whose words are rendered once for all pictures."""
+    """A line of text, left-aligned at its baseline, whose words are rendered once for all images."""
 
     def draw(self, renderer: Any) -> None:
-        """Draw the text; to pixels, copy it."""
+        """Draw the text; pixel output copies rendered words."""
         if not isinstance(renderer, RendererAgg) or not self.get_visible() or self.get_rotation():
             super().draw(renderer)
             return
@@ -108,16 +108,16 @@ def _look(text: Text, dpi: float) -> tuple[float, float, str, str]:
 
 
 def _font() -> str:
-    return str(rcParams["font.family"])  # what was rendered in another font is another word
+    return str(rcParams["font.family"])  # part of the cache key: another font renders differently
 
 
 def word_width(text: str, points: float, dpi: float) -> float:
-    """Return how wide text is on a canvas, in pixels."""
+    """Return the width of text on a canvas, in pixels."""
     return sum(_width(word, float(points), float(dpi), _font()) for word in _words(text))
 
 
 def _words(text: str) -> list[str]:
-    """Return words and the spaces between them: many labels are made of few words.
+    """Return words and the spaces between them; many labels share few words.
 
     >>> _words("person 24")
     ['person', ' ', '24']
@@ -130,7 +130,7 @@ def _words(text: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def _width(word: str, points: float, dpi: float, font: str) -> float:
-    if word == " ":  # alone it is as wide as nothing
+    if word == " ":  # measured with a neighbour: a lone space has width 0
         return _width("a a", points, dpi, font) - _width("aa", points, dpi, font)
     renderer = _renderer(8, 8, dpi)
     return float(renderer.get_text_width_height_descent(word, FontProperties(size=points), ismath=False)[0])
@@ -138,7 +138,7 @@ def _width(word: str, points: float, dpi: float, font: str) -> float:
 
 @lru_cache(maxsize=8192)
 def _render(word: str, points: float, dpi: float, colour: str, font: str) -> tuple[npt.NDArray[np.uint8], int]:
-    """Return a word's pixels, the lowest row first, and how many of the rows are below its baseline."""
+    """Return a word's pixels, the lowest row first, and the number of rows below the baseline."""
     properties = FontProperties(size=points)
     height = int(np.ceil(2.0 * points * dpi / 72.0)) + 2
     down = height // 3
@@ -152,12 +152,12 @@ def _render(word: str, points: float, dpi: float, colour: str, font: str) -> tup
 
 
 TEXT_SETTINGS: Any = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none"}
-"""What matplotlib calls it. PDF asks both of the first two."""
+"""Matplotlib's settings for embedded fonts. PDF needs both of the first two."""
 
 
 @contextmanager
 def text_stays_text() -> Iterator[None]:
-    """Save any figure with its text as text, such as one of your own that `probox.draw(..., ax=)` drew into.
+    """Save any figure with its text as text within a block, such as your own figure for `probox.draw(..., ax=)`.
 
     >>> import io
     >>> figure = Figure()
@@ -172,10 +172,10 @@ def text_stays_text() -> Iterator[None]:
 
 
 class TextFigure(Figure):
-    """A figure that is saved with its text as text, whoever saves it, whenever.
+    """A figure that is always saved with its text as text.
 
-    `plt.figure(FigureClass=TextFigure)` and `plt.subplots(FigureClass=TextFigure)` make one. The pages of a `PdfPages`
-    share one way to embed fonts, which is that of whoever made it: there, matplotlib's settings hold.
+    Create it with `plt.figure(FigureClass=TextFigure)` or `plt.subplots(FigureClass=TextFigure)`. The pages of a
+    `PdfPages` share the font setting that matplotlib has when the file is created.
 
     Examples
     --------
@@ -188,7 +188,7 @@ class TextFigure(Figure):
     """
 
     def savefig(self, fname: Any, **options: Any) -> None:
-        """Save the figure: `matplotlib.figure.Figure.savefig` with fonts that publishers take."""
+        """Save the figure as `matplotlib.figure.Figure.savefig` does, with embedded fonts."""
         pages = sys.modules.get("matplotlib.backends.backend_pdf")
         if pages is not None and isinstance(fname, pages.PdfPages):
             super().savefig(fname, **options)
@@ -198,9 +198,9 @@ class TextFigure(Figure):
 
 
 def file_content(figure: Figure, ending: str) -> bytes:
-    """Return what a file with this ending holds: the same bytes whenever, wherever and by whomever it is made.
+    """Return the content of an image file with this ending; it is bit-identical in every run.
 
-    PNG files are packed lightly: the last tenth of their size would cost several times the time.
+    PNG files use fast compression: the last 10% of their size would take several times as long.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

@@ -1,4 +1,4 @@
-"""Detections without ground truth: the file itself, and photos, give images and classes."""
+"""Detections without ground truth: images and classes come from the file and the photos."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
 
 @dataclasses.dataclass(frozen=True)
 class StandaloneDetections:
-    """Detections, and per image its width, height and photo."""
+    """Detections, with width, height and photo of each image."""
 
     detections: Detections
     sizes: dict[int, tuple[int, int]]
@@ -33,19 +33,20 @@ class StandaloneDetections:
 
 
 def read_standalone(path: str, images: Path | None) -> StandaloneDetections:
-    """Read COCO results, an RVC1 file or Parquet with nothing to compare with.
+    """Read COCO results, an RVC1 file or Parquet without ground truth.
 
-    Sizes come from the photos in `images`, else from heatmaps, else from how far the boxes reach. COCO
-    results name images by id and classes by number, Parquet both by what they are; an RVC1 file names classes, and
-    its images are the photos in order of their names, if there are as many. 80 scores are COCO's classes, if these
-    fit the numbers of the categories.
+    Sizes come from the photos in `images`, else from heatmaps, else from the extent of the boxes. COCO results identify
+    images by id and classes by number. Parquet stores both. An RVC1 file names classes; its images are the photos in
+    order of their names, if the numbers agree. 80 scores are read as COCO's classes, if these fit the category ids.
     """
     if is_parquet_source(path):
         return _of_parquet(read_detections(path, format="parquet"), images)
     form = format_of_detections(Source(path))
     if form is RVC1_DETECTIONS and is_folder(path):
         raise InputError(
-            "is a folder of sequences", file=path, remedy="name the ground truth on which it was run ({option:truth})"
+            "folders of sequences cannot be read without ground truth",
+            file=path,
+            remedy="name the ground truth on which it was run ({option:truth})",
         )
     if form not in (RVC1_DETECTIONS, COCO_RESULTS):
         raise InputError(
@@ -57,7 +58,7 @@ def read_standalone(path: str, images: Path | None) -> StandaloneDetections:
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
-        content = []  # the reader says what is wrong, and where
+        content = []  # the reader reports the error with its location
     dataset, photos = _of_rvc1(content, path, images) if isinstance(content, dict) else _of_coco(content, path, images)
     sizes = dict(zip(dataset.image_ids.tolist(), map(tuple, dataset.shapes.tolist()), strict=True))
     return StandaloneDetections(read_detections(path, dataset), sizes, photos)
@@ -93,7 +94,7 @@ def _of_coco(content: Any, path: str, images: Path | None) -> tuple[Dataset, dic
         names = dict(zip(COCO_CATEGORY_IDS, COCO_CLASSES, strict=True))
         categories = set(names)
     elif scores and categories and max(categories) <= max(scores):
-        categories = set(range(1, max(scores) + 1))  # one score per category: they are numbered from 1
+        categories = set(range(1, max(scores) + 1))  # one score per category: ids count from 1
     photos = {image_id: find_photo(images, image_id) if images else None for image_id in ids}
     reach: dict[int, tuple[int, int]] = {}
     for entry in entries:
@@ -130,9 +131,9 @@ def _of_rvc1(content: dict[str, Any], path: str, images: Path | None) -> tuple[D
 
 
 def _has_coco_ids(entries: list[dict[str, Any]], categories: set[int]) -> bool:
-    """Return whether categories have COCO's ids, which leave numbers out, and are not simply counted from 1.
+    """Return whether categories have COCO's ids, which have gaps, and are not numbered from 1.
 
-    Where both are possible, the best score of each entry says which of them more often names its category.
+    If both fit, the numbering that more often matches the best score of an entry is chosen.
     """
     if not categories <= set(COCO_CATEGORY_IDS):
         return False
@@ -145,7 +146,7 @@ def _has_coco_ids(entries: list[dict[str, Any]], categories: set[int]) -> bool:
             continue
         try:
             best = values.index(max(values))
-        except TypeError:  # no numbers: the reader says so
+        except TypeError:  # invalid numbers: the reader reports the error
             continue
         by_id += entry.get("category_id") == COCO_CATEGORY_IDS[best]
         counted += entry.get("category_id") == best + 1
@@ -165,13 +166,13 @@ def _is_box(value: Any) -> bool:
 
 
 def _stretch(reach: dict[int, tuple[int, int]], image: int, x: float, y: float) -> None:
-    """Make an image large enough for a point, and a margin."""
+    """Enlarge an image to include a point and a margin."""
     width, height = reach.get(image, (64, 64))
     reach[image] = max(width, int(x) + 17), max(height, int(y) + 17)
 
 
 def _map_size(folder: Path, name: str) -> tuple[int, int] | None:
-    """Return the size of the heatmaps in a file; None if they cannot be read, which their reader explains."""
+    """Return the size of the heatmaps in a file; None if unreadable, which their reader reports."""
     base = folder.resolve()
     try:
         if base not in (folder / name).resolve().parents:

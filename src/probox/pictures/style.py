@@ -1,4 +1,4 @@
-"""How everything probox draws looks: colours of verdicts, of detectors, of light and dark grounds."""
+"""Colours of outcomes and detectors, and light and dark themes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from probox.errors import InputError
 from probox.tables.results import Verdict
 
 ENDINGS = ("png", "svg", "pdf")
-"""The kinds of files that pictures and plots are written to."""
+"""File types of images and plots."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Palette:
-    """Colours of matched and unmatched, of matches of the wrong class, and of what is ignored.
+    """Colours of matched and unmatched boxes, matches of the wrong class, and ignored objects.
 
-    The default of `wrong_class`, a dark purple, differs from the other colours for every kind of colour vision.
+    The default of `wrong_class`, a dark purple, differs from the other colours also with colour vision deficiencies.
     """
 
     right: str
@@ -28,13 +28,13 @@ class Palette:
     neutral: str = "#8a8f98"
 
     def of_verdict(self, verdict: int, *, wrong_class: bool = False) -> str:
-        """Return the colour of an object or detection; `wrong_class`: its match is of another class."""
+        """Return the colour of an object or detection; `wrong_class`: its match has another class."""
         right = self.wrong_class if wrong_class else self.right
         return {Verdict.TP: right, Verdict.FP: self.wrong, Verdict.FN: self.wrong}.get(verdict, self.neutral)
 
 
 PALETTES = {"blue-orange": Palette("#1f77ff", "#ff8a1e"), "green-red": Palette("#1fa35b", "#e5383b")}
-"""The colours to choose from. Blue and orange stay apart for every kind of colour vision."""
+"""Available palettes. Blue and orange are distinguishable with all colour vision deficiencies."""
 
 
 def palette_called(name: str) -> Palette:
@@ -46,7 +46,7 @@ def palette_called(name: str) -> Palette:
 
 @dataclasses.dataclass(frozen=True)
 class Theme:
-    """The ground a plot stands on."""
+    """Colours of a plot: background, text and grid."""
 
     name: str
     ground: str
@@ -55,7 +55,7 @@ class Theme:
     lines: tuple[str, ...]
 
     def settings(self) -> dict[str, Any]:
-        """Return matplotlib's settings for it."""
+        """Return the matplotlib settings of the theme."""
         from cycler import cycler
 
         return {
@@ -92,14 +92,14 @@ class Theme:
             "lines.linewidth": 1.8,
             "lines.solid_capstyle": "round",
             "figure.constrained_layout.use": True,
-            "text.parse_math": False,  # names are names, whatever signs are in them
-            "axes.formatter.use_mathtext": False,  # so numbers must not be formulas
+            "text.parse_math": False,  # file names may contain $
+            "axes.formatter.use_mathtext": False,  # otherwise numbers would be formulas
             "text.usetex": False,
         }
 
 
 LINES = ("#2f6fde", "#ee7f1d", "#2a9d6f", "#b5449c", "#8a6d1c", "#14889c", "#d0434b", "#6a5acd")
-"""One colour per detector, told apart on light ground."""
+"""One colour per detector, distinguishable on a light background."""
 
 LIGHT = Theme("light", "#ffffff", "#1d2430", "#dde1e7", LINES)
 DARK = Theme(
@@ -110,7 +110,7 @@ DARK = Theme(
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep matplotlib from warning of every letter that its font lacks: such a letter is shown as a box."""
+    """Suppress matplotlib's warnings about letters missing from its font, which it shows as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         yield

@@ -1,4 +1,4 @@
-"""What there is to draw of one image: its objects, its detections, and how they were judged."""
+"""Data to draw for one image: objects, detections and their outcomes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from probox.tables.groundtruth import Masks
 from probox.tables.results import DetectionTable, ObjectTable, Verdict, unmatched_columns
 
 MOST_SHOWN = 20
-"""The most detections of an image that are drawn by default: those of highest confidence."""
+"""Maximum number of detections drawn per image by default, by score."""
 SHOWN_ABOVE = 0.3
 """The label threshold of detections without ground truth, unless one is given."""
 MAX_DRAWN = 1 << 27
-"""The most pixels of an image that is drawn."""
+"""Maximum number of pixels of a drawn image."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImageView:
     """One image of an evaluation, or of detections alone.
 
-    `objects` and `detections` hold the image's rows; their `partner` counts in the other one's rows here.
-    `judged` says whether there was a truth to judge by.
+    `objects` and `detections` hold the image's rows; their `partner` is a row number in the other table of the view.
+    `judged` tells whether there is ground truth.
     """
 
     image_id: int
@@ -49,19 +49,19 @@ class ImageView:
     judged: bool = True
 
     def __post_init__(self) -> None:
-        if self.width * self.height > MAX_DRAWN:  # pictures hold several layers of all pixels
+        if self.width * self.height > MAX_DRAWN:  # images need several layers of all pixels
             problem = f"expected at most {MAX_DRAWN:,} pixels to draw, but got {self.width} x {self.height}"
             raise InputError(problem, image=self.image_id, remedy="draw other images")
 
     def mask(self, row: int) -> npt.NDArray[np.bool_]:
-        """Return object `row`'s pixels as an (H, W) array."""
+        """Return the pixels of object `row` as an (H, W) array."""
         return self.masks.to_array(row, self.height, self.width)
 
     def mask_in_box(self, row: int) -> tuple[int, int, npt.NDArray[np.bool_]]:
-        """Return left and top of object `row`'s mask, and its pixels from there on: no more than it needs."""
+        """Return left and top of the mask of object `row`, and its pixels from there."""
         x0, y0, x1, y1 = (int(value) for value in self.masks.boxes[row])
         runs = self.masks.runs[self.masks.offsets[row] : self.masks.offsets[row + 1]]
-        if not len(runs):  # the box says it all
+        if not len(runs):  # no runs: the mask is the box
             return x0, y0, np.ones((y1 - y0 + 1, x1 - x0 + 1), bool)
         steps = np.zeros((y1 - y0 + 1, x1 - x0 + 2), np.int8)
         steps[runs[:, 0] - y0, runs[:, 1] - x0] = 1
@@ -69,10 +69,10 @@ class ImageView:
         return x0, y0, np.cumsum(steps, axis=1, dtype=np.int8)[:, :-1] > 0
 
     def shown(self, above: float | None = None) -> tuple[npt.NDArray[np.int64], str]:
-        """Return the rows of the detections to draw, and a remark on the limit, empty if there is none.
+        """Return the rows of the detections to draw, and a remark on the limit; empty without a limit.
 
-        Drawn are matched detections and others whose confidence is `above` this; by default the `MOST_SHOWN` most
-        confident above the label threshold.
+        Matched detections are drawn, and others with a confidence `above` the limit; by default the `MOST_SHOWN`
+        highest above the label threshold.
         """
         confidences = self.detections.confidences
         if above is not None:
@@ -91,7 +91,7 @@ class ImageView:
 
     @cached_property
     def wrong_class(self) -> npt.NDArray[np.bool_]:
-        """Return which detections are matched with an object of another class than their most probable one."""
+        """Return which detections are matched with an object of another class than their most probable class."""
         found = self.detections
         wrong: npt.NDArray[np.bool_] = (found.verdicts == Verdict.TP) & (found.partners >= 0)
         wrong[wrong] = found.labels[wrong] != self.objects.labels[found.partners[wrong]]
@@ -110,7 +110,7 @@ class ImageView:
         )
 
     def heatmap(self, row: int) -> npt.NDArray[np.float64]:
-        """Return P(x) of detection `row`: as given, or as its box and corner covariances induce it."""
+        """Return P(x) of detection `row`: as given, or computed from its box and corner covariances."""
         given = self.heatmaps[row]
         if given is not None:
             scale = 255.0 if given.dtype == np.uint8 else 1.0
@@ -119,12 +119,12 @@ class ImageView:
         return heatmap(table.boxes[row], table.covariances[row], self.width, self.height, self.convention)
 
     def class_name(self, index: int) -> str:
-        """Return a class's name; a class that the truth does not know has none."""
+        """Return the name of a class; a class unknown to the ground truth has an empty name."""
         return self.classes[index] if 0 <= index < len(self.classes) else "unknown class"
 
 
 def at_best_threshold(evaluation: Evaluation) -> Evaluation:
-    """Return an evaluation of all detections at the label threshold where its PDQ is highest; any other as it is."""
+    """Return an evaluation of all detections at the label threshold of highest PDQ; other evaluations are unchanged."""
     if evaluation.convention.label_threshold or not evaluation.has_pairs or not len(evaluation.detections):
         return evaluation
     best = find_best_pdq(evaluation).threshold
@@ -134,13 +134,13 @@ def at_best_threshold(evaluation: Evaluation) -> Evaluation:
 def view_of_image(evaluation: Evaluation, image_id: int, detections: Detections | None = None) -> ImageView:
     """Return one image of an evaluation.
 
-    An evaluation does not keep given heatmaps (probabilistic segmentation): they are taken from `detections`, those
-    that were measured.
+    An evaluation does not keep given heatmaps (probabilistic segmentation): they are taken from `detections`, which
+    must be those that were evaluated.
     """
     image = int(evaluation.dataset.rows_of([image_id])[0])
     if image < 0:
         raise InputError(
-            "the evaluation does not have this image", image=image_id, remedy="see result.dataset.image_ids"
+            "the evaluation does not contain this image", image=image_id, remedy="see result.dataset.image_ids"
         )
     rows_found = np.flatnonzero(evaluation.detections.image_rows == image)
     rows_there = np.flatnonzero(evaluation.objects.image_rows == image)
@@ -157,7 +157,7 @@ def view_of_image(evaluation: Evaluation, image_id: int, detections: Detections 
         height=height,
         file_name=evaluation.dataset.file_names[image],
         classes=evaluation.classes,
-        convention=evaluation.convention.replace(sum_zero_is_plain=False),  # the table has zeros for plain boxes
+        convention=evaluation.convention.replace(sum_zero_is_plain=False),  # in the table, zeros mean no covariance
         objects=there.replace(partners=_local(there.partners, rows_found)),
         masks=evaluation.masks.take(rows_there),
         detections=found,
@@ -208,7 +208,7 @@ def view_of_detections(
 def scored_boxes(
     convention: Convention, boxes: npt.NDArray[np.float64], widths: npt.NDArray[Any], heights: npt.NDArray[Any]
 ) -> npt.NDArray[np.float64]:
-    """Return the boxes that were scored: the detector's, or moved into the image if the convention says so."""
+    """Return the evaluated boxes: the detector's, or clipped to the image if the convention requires it."""
     if convention.clip != "corners":
         return boxes
     last = np.stack([widths, heights], axis=1).astype(np.float64) - 1.0
@@ -216,14 +216,14 @@ def scored_boxes(
 
 
 def scored_covariances(convention: Convention, covariances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the covariances that were scored: the detector's, or the one that the convention sets."""
+    """Return the evaluated covariances: the detector's, or the constant of the convention."""
     if convention.fixed_variance is None:
         return covariances
     return np.ascontiguousarray(np.broadcast_to(np.eye(2) * convention.fixed_variance, covariances.shape))
 
 
 def _local(partner: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return partners as numbers among `rows`, which are ascending; -1 stays -1."""
+    """Return matches as indices into `rows`, which are ascending; -1 stays -1."""
     return np.where(partner >= 0, np.searchsorted(rows, partner), -1)
 
 
@@ -236,7 +236,7 @@ def _given_heatmaps(
     rows = np.flatnonzero(detections.image_ids == image_id)
     if len(numbers) and int(numbers.max()) >= len(rows):
         raise InputError(
-            "the detections are not those that were evaluated",
+            "the detections differ from those that were evaluated",
             image=image_id,
             remedy="give the file that was evaluated",
         )

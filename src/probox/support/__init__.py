@@ -1,1 +1,1 @@
-"""Small things that every room may use."""
+"""Helper modules that all layers may import."""

@@ -1,4 +1,4 @@
-"""Reaching a Dask cluster: one of this machine, or a scheduler that runs already; errors are one line."""
+"""Connect to a Dask cluster: on this machine, or through a running scheduler; errors are one line."""
 
 from __future__ import annotations
 
@@ -22,27 +22,32 @@ if TYPE_CHECKING:
     from distributed import Client
 
 PATIENCE = 8.0
-"""Seconds to wait for a scheduler to answer, and for its first worker."""
+"""Seconds to wait for a scheduler's answer, and for its first worker."""
 _LOGGERS = ("distributed", "tornado", "asyncio")
-"""Loggers whose complaints about lost connections would stand around the one line that says what is wrong."""
+"""Loggers of connection errors, which are silenced because the error message names the cause."""
 _ADDRESS = "give local, the address of a scheduler (tcp://host:8786) or its --scheduler-file"
 _VERSION = "__import__('probox.version', fromlist=['version']).__version__"
-"""The expression that workers evaluate: a function of probox would be unknown where probox is."""
+"""Expression that workers evaluate: a function of probox could not be loaded on workers without probox."""
 
 
 @contextmanager
 def open_client(address: str = "local", *, timeout: float | None = None) -> Iterator[Client]:
-    """Give a client of a Dask cluster, and close it in the end.
+    """Yield a client of a Dask cluster, and close it at the end of the block.
 
     Parameters
     ----------
     address : str
-        ``"local"``: a cluster of this machine, with one process for each processor, or ``"local:4"`` for four of them.
-        It ends with the block; processes that start meanwhile do not import modules from the current folder
-        (``PYTHONSAFEPATH``). Anything else is a scheduler that runs already: its address (``"tcp://host:8786"``) or
-        the file that it wrote with ``--scheduler-file``.
+        ``"local"``: a cluster on this machine, with one process per processor, or ``"local:4"`` for four processes.
+        It ends with the block. Processes that start in the block do not import modules from the current folder
+        (``PYTHONSAFEPATH``). Any other value is a running scheduler: its address (``"tcp://host:8786"``) or the file
+        that it wrote with ``--scheduler-file``.
     timeout : float, optional
-        Seconds to wait for a scheduler to answer, and for its first worker; default: 8.
+        Seconds to wait for a scheduler's answer, and for its first worker. Default: 8.
+
+    Returns
+    -------
+    context manager
+        Yields a `distributed.Client`.
 
     Examples
     --------
@@ -60,24 +65,24 @@ def open_client(address: str = "local", *, timeout: float | None = None) -> Iter
 
 
 def current_client() -> Client:
-    """Return the client that a program has opened, as `dask` would choose it."""
+    """Return the client that the program has opened, as `dask` chooses it."""
     distributed = require("distributed", extra="distributed", purpose="a Dask cluster needs")
     with suppress(ValueError):
         client: Client = distributed.get_client()
         return client
     raise InputError(
-        "there is no Dask cluster to work on",
-        remedy='open one: `with probox.distributed.open_client("local") as client:`, and give client=client',
+        "expected an open Dask client, but there is none",
+        remedy='open one: `with probox.distributed.open_client("local") as client:`, and pass client=client',
     )
 
 
 def count_threads(client: Client) -> int:
-    """Return how many tasks a cluster works on at a time."""
+    """Return the number of tasks that a cluster runs at a time."""
     return max(1, sum(int(threads) for threads in client.nthreads().values()))
 
 
 def _parse_workers(address: str) -> int | None:
-    """Return how many processes a cluster of this machine is to have; None for the address of another.
+    """Return the number of processes of a local cluster; None for the address of another.
 
     >>> _parse_workers("local:3"), _parse_workers("tcp://head:8786")
     (3, None)
@@ -94,7 +99,7 @@ def _parse_workers(address: str) -> int | None:
 
 
 def _find_address(given: str) -> str:
-    """Return the address of a scheduler, also out of the file that it wrote."""
+    """Return the address of a scheduler, or read it from the file that the scheduler wrote."""
     if not given.strip():
         raise InputError("expected the address of a Dask scheduler, but got nothing", remedy=_ADDRESS)
     if "://" not in given and (os.path.exists(given) or given.endswith(".json") or os.sep in given):
@@ -106,7 +111,7 @@ def _find_address(given: str) -> str:
         except (ValueError, KeyError, TypeError, RecursionError):
             address = None
         if not isinstance(address, str) or not address:
-            raise InputError("has no address of a Dask scheduler", file=given, remedy=_ADDRESS)
+            raise InputError("contains no address of a Dask scheduler", file=given, remedy=_ADDRESS)
         return address
     _, _, port = given.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
@@ -116,19 +121,19 @@ def _find_address(given: str) -> str:
 
 @contextmanager
 def _start(workers: int, timeout: float) -> Iterator[Client]:
-    """Give the client of a cluster of this machine, one process for each worker, which ends with the block."""
+    """Yield the client of a local cluster with one process per worker, which ends with the block."""
     import dask
     import distributed
 
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        # A process of a worker runs the program that started it, up to here: it must not start a cluster of its own.
+        # Worker processes import the main program, which must not start a cluster again.
         raise SystemExit(1)
-    # A worker gets the next task when it is through with one: if it dies, no other task of its is blamed.
+    # Workers get one task at a time: if a worker dies, only its current task is affected.
     one_by_one = {"distributed.scheduler.worker-saturation": 1.0}
-    # Dask lets workers give freed memory back at once: what NumPy takes again and again is then twice as slow.
+    # Dask makes workers return freed memory at once, which halves the speed of NumPy's repeated allocations.
     keep_memory = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}
     with _isolate_processes(), ExitStack() as stack:
-        # Processes of workers inherit it: Ctrl-C is for this process alone.
+        # Worker processes inherit the mask: Ctrl-C is handled by this process only.
         with _hold_interrupts(), dask.config.set(one_by_one | keep_memory):
             try:
                 cluster = distributed.LocalCluster(
@@ -137,8 +142,8 @@ def _start(workers: int, timeout: float) -> Iterator[Client]:
                 )  # fmt: skip
             except Exception as error:
                 raise InputError(
-                    f"the processes of a Dask cluster on this machine do not start ({_reason(error)})",
-                    remedy='a program that opens one does so below `if __name__ == "__main__":`',
+                    f"the processes of a local Dask cluster did not start ({_reason(error)})",
+                    remedy='open the cluster below `if __name__ == "__main__":`',
                 ) from None
             stack.enter_context(cluster)
             client = stack.enter_context(_new_client(cluster, timeout))
@@ -147,10 +152,10 @@ def _start(workers: int, timeout: float) -> Iterator[Client]:
 
 @contextmanager
 def _new_client(place: Any, timeout: float) -> Iterator[Client]:
-    """Give a client of a cluster or of a scheduler at an address, and close it, also one that reaches nobody.
+    """Yield a client of a cluster or of a scheduler at an address, and close it, even if the connection failed.
 
-    Dask leaves such a one open, and whenever Python collects it, closes it: if that happens while another client
-    starts, both wait for the same lock, for ever.
+    Dask leaves failed clients open and closes them at garbage collection. If that happens while another client starts,
+    both wait for the same lock forever.
     """
     import distributed
 
@@ -159,7 +164,7 @@ def _new_client(place: Any, timeout: float) -> Iterator[Client]:
         client.__init__(place, timeout=timeout)
         yield client
     finally:
-        with suppress(Exception):  # a scheduler that is gone cannot be told goodbye
+        with suppress(Exception):  # the scheduler may have ended
             client.close(timeout=2)
 
 
@@ -170,7 +175,7 @@ def _connect(address: str, timeout: float) -> Iterator[Client]:
     with dask.config.set({"distributed.comm.timeouts.connect": f"{timeout}s"}), ExitStack() as stack:
         try:
             client = stack.enter_context(_new_client(address, timeout))
-        except Exception as error:  # no host, nobody there, or somebody who speaks another language
+        except Exception as error:  # no host, no answer, or another protocol
             raise InputError(
                 f"no Dask scheduler answers at {address:.200} ({_reason(error)})",
                 remedy="start one with `dask scheduler`, and check the address",
@@ -179,7 +184,7 @@ def _connect(address: str, timeout: float) -> Iterator[Client]:
 
 
 def _check_workers(client: Client, timeout: float) -> None:
-    """Raise unless there are workers, and all have this probox."""
+    """Raise unless there are workers, and all have the same version of probox."""
     address = client.scheduler.address
     try:
         client.wait_for_workers(1, timeout=timeout)
@@ -192,16 +197,16 @@ def _check_workers(client: Client, timeout: float) -> None:
         problem = f"the workers of the Dask scheduler at {address} do not answer ({_reason(error)})"
         raise InputError(problem, remedy="look into their logs, and start them again") from None
     for worker, version in sorted(versions.items()):
-        named = f"the Dask worker {worker}"
+        name = f"the Dask worker {worker}"
         if isinstance(version, ImportError):
-            raise InputError(f"{named} has no probox", remedy="install probox for the Python that runs workers")
+            raise InputError(f"{name} has no probox", remedy="install probox for the Python that runs workers")
         if version != __version__:
-            said = f"has probox {version}" if isinstance(version, str) else f"cannot say its probox ({version!r:.120})"
-            raise InputError(f"{named} {said}, but this is {__version__}", remedy="install the same everywhere")
+            found = f"has probox {version}" if isinstance(version, str) else f"has an unknown probox ({version!r:.120})"
+            raise InputError(f"{name} {found}, expected {__version__}", remedy="install the same version everywhere")
 
 
 def _reason(error: BaseException) -> str:
-    """Return what is behind an error in a few words: the innermost cause says most."""
+    """Return a short reason for an error: the message of the innermost cause."""
     while error.__cause__ is not None:
         error = error.__cause__
     first = (str(error).strip().splitlines() or [""])[0]
@@ -210,7 +215,7 @@ def _reason(error: BaseException) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask from telling in its own words what is told in one line, and from warning of small things."""
+    """Silence Dask's log messages, which an `InputError` replaces, and its minor warnings."""
     names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOGGERS]
     loggers = [logging.getLogger(name) for name in {*names, *_LOGGERS}]
     levels = [logger.level for logger in loggers]
@@ -227,11 +232,11 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _isolate_processes() -> Iterator[None]:
-    """Keep processes that start meanwhile from importing modules of the current folder in place of Python's own.
+    """Prevent processes that start in the block from importing modules of the current folder instead of Python's own.
 
-    Dask and multiprocessing start them as ``python -c``, which looks there first; a worker may be started again later.
+    Dask and multiprocessing start ``python -c``, which searches that folder first; workers may be restarted later.
     """
-    if sys.version_info < (3, 11):  # which has no such setting
+    if sys.version_info < (3, 11):  # without PYTHONSAFEPATH
         _check_current_folder()
     before = {name: os.environ[name] for name in ("PYTHONSAFEPATH",) if name in os.environ}
     os.environ["PYTHONSAFEPATH"] = "1"
@@ -243,7 +248,7 @@ def _isolate_processes() -> Iterator[None]:
 
 
 def _check_current_folder() -> None:
-    """Raise if a module of Python would be imported from the current folder."""
+    """Raise if the current folder contains a module with the name of one that Dask's processes import from Python."""
     for name in sorted(os.listdir()):
         if name.split(".")[0] in sys.stdlib_module_names:
             raise InputError(
@@ -255,13 +260,13 @@ def _check_current_folder() -> None:
 
 @contextmanager
 def _hold_interrupts() -> Iterator[None]:
-    """Let threads and processes that start meanwhile never see Ctrl-C; this thread sees it at the end."""
+    """Block Ctrl-C in threads and processes that start in the block; this thread handles it at the end."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # its own start would let interrupts through again
+    resource_tracker.ensure_running()  # starting it later would unblock Ctrl-C
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

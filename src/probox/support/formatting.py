@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-# Characters that make a terminal do something, or show text in another order than it stands in: control characters
-# except tab and line feed, marks of direction, separators of lines; and halves of characters, which no terminal gets.
+# Characters that control a terminal or change the direction of text: control characters except tab and line feed,
+# direction marks, line separators, and surrogates, which terminals cannot show.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    r"""Return text that a terminal shows as it is.
+    r"""Return text with control characters escaped.
 
     >>> printable("\x1b]0;title\x07cup")
     '\\x1b]0;title\\x07cup'
@@ -23,17 +23,17 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return printable text without line breaks and tabs: a name must not look like a message or row of its own."""
+    """Return printable text without line breaks and tabs: a name must not look like a separate message or row."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def printable_json(text: str) -> str:
-    """Return JSON text in which such characters, which only strings hold, are written as JSON escapes."""
+    """Return JSON text with control characters, which occur in strings only, as JSON escapes."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def nearest_word(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that somebody most likely meant, or None if none is near.
+    """Return the most similar known word, or None if none is similar.
 
     >>> nearest_word("lable_threshold", ["label_threshold", "label_weight"])
     'label_threshold'
@@ -44,7 +44,7 @@ def nearest_word(word: str, known: Iterable[str]) -> str | None:
 
 
 def with_count(n: int, noun: str) -> str:
-    """Return a number with its noun.
+    """Return a number with its noun in singular or plural.
 
     >>> with_count(1, "image"), with_count(1203, "class"), with_count(0, "plain box")
     ('1 image', '1,203 classes', '0 plain boxes')
@@ -54,7 +54,7 @@ def with_count(n: int, noun: str) -> str:
 
 
 def some_names(names: Sequence[str]) -> str:
-    """Return the first names of many.
+    """Return the first of many names.
 
     >>> some_names(["cup", "dog", "cat", "hat"])
     'cup, dog, cat, ...'
@@ -63,7 +63,7 @@ def some_names(names: Sequence[str]) -> str:
 
 
 def format_list(words: Sequence[str]) -> str:
-    """Return words as a sentence lists them.
+    """Return words as an enumeration.
 
     >>> format_list(["PDQ"]), format_list(["PDQ", "mAP", "NLL"])
     ('PDQ', 'PDQ, mAP and NLL')
@@ -72,7 +72,7 @@ def format_list(words: Sequence[str]) -> str:
 
 
 def plain_json(value: Any) -> Any:
-    """Return a value of lists, dictionaries, numbers and text alone; NaN and infinities become None.
+    """Return a value made of lists, dictionaries, numbers and text only; NaN and infinities become None.
 
     >>> plain_json({1: (0.5, float("nan"))})
     {'1': [0.5, None]}
@@ -92,7 +92,7 @@ _STARTS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class _Lines(list[str]):
-    """Where a writer puts its lines."""
+    """A file-like list of lines, for `csv.writer`."""
 
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")
@@ -101,8 +101,8 @@ class _Lines(list[str]):
 def csv_lines(rows: Iterable[Sequence[object]], *, ready: bool = False) -> Iterator[str]:
     r"""Yield each row as a line, line feed included; a field with a line break in it stays one field.
 
-    Numbers are as short as they can be read back equal. What is missing (None, NaN) is an empty field. Rows that are
-    `ready` hold text or None alone, which is written as it is.
+    Numbers have the fewest digits that restore them. Missing values (None, NaN) are empty fields. Rows that are `ready`
+    contain only text or None, which is written unchanged.
 
     >>> list(csv_lines([["a,b", 0.1, None], ["c", float("nan"), 3]]))
     ['"a,b",0.1,\n', 'c,,3\n']
@@ -117,12 +117,12 @@ def csv_lines(rows: Iterable[Sequence[object]], *, ready: bool = False) -> Itera
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as one text, without a line feed at its end."""
+    """Return rows as one text, without a line feed at the end."""
     return "".join(csv_lines(rows)).removesuffix("\n")
 
 
 def _plain(value: object) -> object:
-    """Return what to write: nothing for what is missing; halves of characters, which no file can hold, as escapes."""
+    """Return the value to write: empty for missing values; surrogates, which cannot be encoded, as escapes."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if not isinstance(value, str):
@@ -131,7 +131,7 @@ def _plain(value: object) -> object:
 
 
 def without_formula(text: str) -> str:
-    """Return a field that no spreadsheet takes for a formula: with an apostrophe before it, unless it is a number.
+    """Return a field that spreadsheets do not read as a formula: prefixed with an apostrophe unless it is a number.
 
     >>> without_formula("=1+1"), without_formula("-0.5"), without_formula("cup")
     ("'=1+1", '-0.5', 'cup')

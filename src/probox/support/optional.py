@@ -1,4 +1,4 @@
-"""Packages that only some of probox needs: imported where they are used, or said how to get."""
+"""Import of optional packages, with instructions for installing missing ones."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from probox.errors import InputError
 
 _PACKAGES = {"PIL": "Pillow", "scipy": "SciPy"}
-"""What packages are called whose modules have another name."""
+"""Package names that differ from their module names."""
 
 
 def require(module: str, *, extra: str, purpose: str = "this needs") -> Any:
-    """Import a module of one of probox's extras, or say how to get it; `purpose` begins the message.
+    """Import a module of an extra, or raise with installation instructions; `purpose` starts the message.
 
     >>> require("nowhere.near", extra="report", purpose="pictures need")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -27,7 +27,7 @@ def require(module: str, *, extra: str, purpose: str = "this needs") -> Any:
 
 
 def import_framework(module: str, package: str | None = None) -> Any:
-    """Import a module of a framework that probox does not install, or say how to get it from pip's `package`.
+    """Import a framework that probox does not install, or raise with installation instructions for `package`.
 
     >>> import_framework("nowhere.near")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -42,16 +42,16 @@ def import_framework(module: str, package: str | None = None) -> Any:
         raise InputError(f"this model needs {root}", remedy=remedy)
     try:
         return import_module(module)
-    except Exception as error:  # versions that do not go together fail in many ways
+    except Exception as error:  # incompatible versions raise many types
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{root} is installed, but can't be imported: {first:.200}",
-            remedy="try `import` in Python, and versions that go together",
+            f"{root} is installed, but cannot be imported: {first:.200}",
+            remedy="install compatible versions; `import` in Python shows the error",
         ) from None
 
 
 def check_installed(modules: Sequence[str], *, extra: str, purpose: str = "this needs") -> None:
-    """Raise, naming all that are missing, unless these modules can be imported; load none of them."""
+    """Raise with the names of all missing modules, without importing them."""
     from importlib.util import find_spec
 
     missing = [name for name in modules if find_spec(name) is None]
@@ -69,9 +69,9 @@ def _missing(modules: Sequence[str], extra: str, purpose: str) -> InputError:
 
 
 def pip_command() -> str:
-    """Return how to call the pip of this environment, which has probox and so installs only what it lacks.
+    """Return the pip command of this environment.
 
-    The pip of another environment would look for probox in the package index, and might find somebody else's.
+    The pip of another environment would search probox in the package index, where another project may have this name.
     """
     import shlex
     import shutil

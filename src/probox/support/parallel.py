@@ -1,4 +1,4 @@
-"""Threads, and tasks that run at the same time with their results in order."""
+"""Threads, and parallel tasks with results in order."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MOST_THREADS = 4096
 
 FEW_ROWS = 400
 
-"""Up to so many rows, at 0.4 to 2 microseconds each, one thread was faster than two when plain boxes were scored and
-matched: starting a thread takes 30 to 60 microseconds."""
+"""For up to this many rows, at 0.4 to 2 microseconds each, one thread was faster than two when boxes without covariance
+were scored and matched: starting a thread takes 30 to 60 microseconds."""
 
 _at_most: ContextVar[int] = ContextVar("threads_at_most", default=MOST_THREADS)
 
 
 def thread_count(threads: int | None) -> int:
-    """Return `threads`, or as many as this process may use, at most as many as `threads_at_most` allows."""
+    """Return `threads`, or the processors available to this process, limited by `threads_at_most`."""
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= MOST_THREADS:
             remedy = "leave it out to use all processors"
@@ -38,7 +38,7 @@ def thread_count(threads: int | None) -> int:
 
 
 def threads_for(rows: int, threads: int | None) -> int:
-    """Return `thread_count`, or one where so few rows are done before another thread has started.
+    """Return `thread_count`, or 1 for so few rows that another thread would start too late.
 
     >>> threads_for(10, 4), threads_for(100_000, 4)
     (1, 4)
@@ -49,7 +49,7 @@ def threads_for(rows: int, threads: int | None) -> int:
 
 @contextmanager
 def threads_at_most(most: int) -> Iterator[None]:
-    """Use no more threads in a block, where nobody says how many: others work on the same processors.
+    """Limit the default number of threads in a block, because other processes use the same processors.
 
     >>> with threads_at_most(1):
     ...     thread_count(None), thread_count(3)
@@ -70,11 +70,10 @@ Result = TypeVar("Result")
 def in_order(
     function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int, ahead: int = 1
 ) -> Iterator[Result]:
-    """Yield the result of each task in the order of the tasks, while threads work on the next ones.
+    """Yield the results of tasks in order, while threads work on the next ones.
 
-    What a task raises is raised in its turn. Whoever stops early, by an error or by Ctrl-C, waits for the tasks that
-    are being worked on; those that wait are never begun. At most `workers` and `ahead` results wait to be taken, which
-    bounds the memory.
+    The exception of a task is raised in its turn. On early exit, by an error or Ctrl-C, running tasks are awaited and
+    waiting tasks are cancelled. At most `workers` and `ahead` results wait in memory.
 
     >>> list(in_order(lambda number: number**2, range(5), workers=2))
     [0, 1, 4, 9, 16]
@@ -91,5 +90,5 @@ def in_order(
     finally:
         for future in waiting:
             future.cancel()
-        with suppress(RuntimeError):  # the interpreter is already ending
+        with suppress(RuntimeError):  # the interpreter is shutting down
             pool.shutdown(wait=True, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Commands, measures, formats and detector families of other distributions: entry points, loaded when first needed."""
+"""Commands, metrics, formats and detector families of plugins: entry points, loaded on first use."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class PluginWarning(UserWarning):
-    """A part of another distribution is left out, since it cannot be loaded or has a name that is taken."""
+    """A plugin is ignored because it cannot be loaded or its name is in use."""
 
 
 @cache
 def _declared_groups() -> frozenset[str]:
     """Return the groups of probox that installed distributions declare.
 
-    Importing `importlib.metadata` takes longer than looking whether there is anything to ask it for.
+    Importing `importlib.metadata` takes longer than checking whether any distribution declares such a group.
     """
     groups: set[str] = set()
     for folder in dict.fromkeys(sys.path):
@@ -39,7 +39,7 @@ def _declared_groups() -> frozenset[str]:
 
 @cache
 def find_plugins(group: str) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group in the order of their names; nothing is imported from them."""
+    """Return the entry points of a group sorted by name, without importing them."""
     if group not in _declared_groups():
         return ()
     from importlib.metadata import entry_points
@@ -48,12 +48,12 @@ def find_plugins(group: str) -> tuple[EntryPoint, ...]:
 
 
 def load_plugin(entry: EntryPoint, kind: type, *, subclass: bool = False) -> Any:
-    """Import what an entry point names, an object or a subclass of a kind; one line says what fails."""
+    """Import the object or subclass that an entry point names; errors are one line."""
     try:
         part = entry.load()
-    except (Exception, SystemExit) as error:  # anything can happen in code of others
+    except (Exception, SystemExit) as error:  # code of plugins may raise any type
         reason = " ".join(str(error).split())
-        problem = f"can't be loaded: {type(error).__name__}{reason and ': '}{reason:.200}"
+        problem = f"cannot be loaded: {type(error).__name__}{reason and ': '}{reason:.200}"
     else:
         if (isinstance(part, type) and issubclass(part, kind)) if subclass else isinstance(part, kind):
             return part
@@ -67,9 +67,9 @@ def load_plugin(entry: EntryPoint, kind: type, *, subclass: bool = False) -> Any
 def load_plugins(
     group: str, kind: type, names_of: Callable[[Any], Iterable[str]], taken: Iterable[str], *, subclasses: bool = False
 ) -> tuple[Any, ...]:
-    """Return the parts that other distributions add to a registry: objects or `subclasses` of `kind`.
+    """Return the objects or `subclasses` of `kind` that plugins add to a registry.
 
-    A part that cannot be loaded, or one of whose names is `taken`, is left out with a `PluginWarning`.
+    A plugin that cannot be loaded, or with a name that is `taken`, is ignored with a `PluginWarning`.
     """
     names, parts = set(taken), []
     for entry in find_plugins(group):
@@ -80,7 +80,7 @@ def load_plugins(
                 place = {"file": name_distribution(entry), "entry": f"{group}: {entry.name}"}
                 raise InputError(f"already in use: {', '.join(twice)}", **place)
         except InputError as error:
-            warnings.warn(f"{error}; it is left out", PluginWarning, stacklevel=2)
+            warnings.warn(f"{error}; the plugin is ignored", PluginWarning, stacklevel=2)
         else:
             names |= own
             parts.append(part)
@@ -88,5 +88,5 @@ def load_plugins(
 
 
 def name_distribution(entry: EntryPoint) -> str:
-    """Return the name of the distribution that has an entry point."""
+    """Return the name of the distribution of an entry point."""
     return entry.dist.name if entry.dist is not None else entry.value

@@ -14,7 +14,7 @@ _GAP = 2
 
 _LEAST_NAME, _LEAST_HEADING, _LEAST_WORDS = 12, 12, 20
 
-"""Letters that names, headings and words have in a line, however narrow it is."""
+"""Maximum characters per line of names, headings and text in narrow tables."""
 
 Row = Sequence[str]
 
@@ -27,21 +27,21 @@ def grid(
     words: bool = False,
     units: Row | None = None,
 ) -> str:
-    """Return rows of cells as text, numbers to the right.
+    """Return rows of cells as text with right-aligned numbers.
 
     Parameters
     ----------
     rows : sequence of sequence of str
-        The headings, then the other rows.
+        Headings, then the other rows.
     width : int, optional
-        How many letters a line may have. A table that is wider is broken into blocks of columns with the names before
-        each; names and headings go over several lines, but a number stays whole, whatever the width. Default: no limit.
+        Maximum characters per line. A wider table is split into blocks of columns, each with the names; names and
+        headings wrap, but numbers do not, whatever the width. Default: no limit.
     names : int
-        How many of the first columns stand to the left and are repeated in each block.
+        Number of left-aligned first columns, which are repeated in each block.
     words : bool
-        The last column holds words, which stand to the left, and go over several lines rather than into a block.
+        The last column is text: left-aligned, and wrapped rather than moved to another block.
     units : sequence of str, optional
-        Under the headings, such as ``[px]``; nothing where a column has none.
+        Line below the headings, such as ``[px]``; empty for columns without a unit.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def grid(
     ssd   1,205
     yolo    980
     """
-    rows = [[one_line(cell) for cell in row] for row in rows]  # names may hold line breaks: a row must stay one
+    rows = [[one_line(cell) for cell in row] for row in rows]  # line breaks in names would split a row
     if units is not None and any(units):
         rows[0] = [f"{cell}\n{unit}" for cell, unit in zip(rows[0], units, strict=True)]
     whole = _lines(rows, names, words)
@@ -87,20 +87,20 @@ def grid(
     for block in blocks:
         columns = [*range(first), *(first + column for column in block)]
         chosen = [[row[column] for column in columns] for row in body]
-        # A row that has nothing in these columns and no name, such as intervals of counts, is no row here.
+        # A row without a name and without values in these columns, such as intervals of counts, is omitted.
         kept = [row for row in chosen if any(cell.strip() for cell in row)]
         texts.append("\n".join(_lines([[header[column] for column in columns], *kept], names, words=False)))
     return "\n\n".join(texts)
 
 
 def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
-    """Return which columns stand beside each other: as few blocks as fit, about as wide as each other."""
+    """Return the columns of each block: as few blocks as possible, of similar width."""
     fewest = len(_fill_blocks(widths, room))
     return next(found for less in range(room + 1) if len(found := _fill_blocks(widths, less)) <= fewest)
 
 
 def _fill_blocks(widths: Sequence[int], room: int) -> list[list[int]]:
-    """Return which columns stand beside each other: as many as fit, at least one."""
+    """Return the columns of each block: as many as fit, at least one."""
     blocks: list[list[int]] = []
     used = room + 1
     for column, width in enumerate(widths):
@@ -124,7 +124,7 @@ def _width(cell: str) -> int:
 
 
 def _lines(rows: Sequence[Row], names: int, words: bool) -> list[str]:
-    """Return aligned lines; cells of several lines stand on the headings' last and on other rows' first."""
+    """Return aligned lines; multi-line cells are aligned at the bottom in headings and at the top in other rows."""
     widths = [max(_width(row[column]) for row in rows) for column in range(len(rows[0]))]
     left = {*range(names), *([len(widths) - 1] if words else [])}
     lines = []
@@ -143,27 +143,27 @@ def _lines(rows: Sequence[Row], names: int, words: bool) -> list[str]:
 
 LONGEST = 60
 
-"""Characters of a text that a cell shows."""
+"""Maximum characters of a text in a cell."""
 
-# No colours: a line in the colour of the text, fainter, is seen on light and on dark ground.
+# No colours: a faint line in the text colour is visible on light and dark backgrounds.
 _RULE = "border-bottom:1px solid currentColor"
 
 _CELL = "padding:0.15em 0.7em;white-space:nowrap"
 
 
 def html_text(text: str) -> str:
-    """Return text that means itself in HTML: names in files may hold anything.
+    """Return escaped text for HTML: names in files may contain any characters.
 
     >>> html_text("<b>cup")
     '&lt;b&gt;cup'
     """
-    import html  # its table of entities is long, and few runs make a page
+    import html  # imported on use: its entity table is large
 
     return html.escape(one_line(text))
 
 
 def shown_value(value: object) -> str:
-    """Return a value as a cell shows it: six digits of a number, the beginning of a long text, nothing if missing.
+    """Return a value as shown in a cell: numbers with six digits, long text truncated, missing values empty.
 
     >>> [shown_value(value) for value in (0.123456789, 7, True, None, float("nan"), "cup")]
     ['0.123457', '7', 'True', '', '', 'cup']
@@ -183,10 +183,9 @@ def html_table(
     texts: Sequence[bool] | None = None,
     hints: Sequence[str] | None = None,
 ) -> str:
-    """Return a table in HTML; cells are text as it is shown.
+    """Return an HTML table; cells are escaped text.
 
-    `texts` says which columns hold text and stand on the left, `hints` what headings mean, shown when the pointer rests
-    on them.
+    `texts` marks left-aligned text columns, `hints` are tooltips of headings.
     """
     sides = ["left" if text else "right" for text in texts or [False] * len(headings)]
     head = "".join(

@@ -186,6 +186,13 @@ class GaussianCorners(torch.nn.Module):
         -------
         CornerSpread
             Standard deviations and correlations of the boxes.
+
+        Examples
+        --------
+        >>> import torch
+        >>> spread = GaussianCorners(16)(torch.randn(8, 16), torch.tensor([[10.0, 10.0, 50.0, 40.0]]).repeat(8, 1))
+        >>> spread.log_std.shape
+        torch.Size([8, 4])
         """
         axis = -1 if isinstance(self.layer, torch.nn.Linear) else 1
         wanted = f"(..., {self.in_features})" if axis == -1 else f"(B, {self.in_features}, H, W)"
@@ -197,7 +204,26 @@ class GaussianCorners(torch.nn.Module):
         return self.spread(raw, boxes)
 
     def spread(self, raw: Tensor, boxes: Tensor) -> CornerSpread:
-        """Convert raw outputs, of this layer or another one, (..., 4), or (..., 6) with correlations."""
+        """Convert raw outputs, of this layer or another one, (..., 4), or (..., 6) with correlations.
+
+        Parameters
+        ----------
+        raw : (..., 4) or (..., 6) tensor
+            Raw outputs; the last two are correlations.
+        boxes : (..., 4) tensor
+            x1, y1, x2, y2 in pixels.
+
+        Returns
+        -------
+        CornerSpread
+            Standard deviations and correlations of the boxes.
+
+        Examples
+        --------
+        >>> import torch
+        >>> GaussianCorners(16).spread(torch.zeros(1, 4), torch.tensor([[10.0, 10.0, 50.0, 40.0]])).cholesky.shape
+        torch.Size([1, 2, 2, 2])
+        """
         if raw.dim() < 1 or raw.shape[-1] != self.outputs or boxes.shape != (*raw.shape[:-1], 4):
             shape = tuple(raw.shape[:-1])
             raise InputError(

@@ -106,6 +106,7 @@ def nll_loss(
     -------
     tensor
         A scalar, or (N,) with ``reduction="none"``, in the type of `boxes`.
+
     Notes
     -----
     A. Kendall, Y. Gal: *What Uncertainties Do We Need in Bayesian Deep Learning for Computer Vision?*, NeurIPS 2017.
@@ -168,7 +169,17 @@ def energy_score_loss(
     by the trapezoidal rule in ln s. For large residuals the score grows linearly, NLL quadratically: outliers dominate
     it less.
 
-    Parameters and return value are those of `nll_loss`, without `beta`.
+    Parameters
+    ----------
+    boxes, log_std, cholesky, covariance, label_logits, truth_labels, truth_boxes, truth_masks, image_size, activation
+        As in `nll_loss`.
+    label_weight, inclusive, weights, reduction
+        As in `nll_loss`.
+
+    Returns
+    -------
+    tensor
+        A scalar, or (N,) with ``reduction="none"``, in the type of `boxes`.
 
     Notes
     -----
@@ -213,7 +224,17 @@ def crps_loss(
 
     Lower is better. The score treats coordinates independently: correlation of x and y has no effect and no gradient.
 
-    Parameters and return value are those of `nll_loss`, without `beta`.
+    Parameters
+    ----------
+    boxes, log_std, cholesky, covariance, label_logits, truth_labels, truth_boxes, truth_masks, image_size, activation
+        As in `nll_loss`.
+    label_weight, inclusive, weights, reduction
+        As in `nll_loss`.
+
+    Returns
+    -------
+    tensor
+        A scalar, or (N,) with ``reduction="none"``, in the type of `boxes`.
 
     Notes
     -----
@@ -276,6 +297,11 @@ def dmm_loss(
     delta : float
         Where h changes from quadratic to linear, in pixels in the first sum and square pixels in the second. With 0
         it is linear everywhere.
+
+    Returns
+    -------
+    tensor
+        A scalar, or (N,) with ``reduction="none"``, in the type of `boxes`.
 
     Notes
     -----

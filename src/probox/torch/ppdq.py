@@ -118,13 +118,49 @@ def spatial_quality(
 
 
 def foreground(boxes: Tensor, *, log: bool = False, leak: float = 0.0, reach: float = REACH, **given: Any) -> Tensor:
-    """Return FG, the foreground quality of each box with its object, (N,); arguments as in `spatial_quality`."""
+    """Return FG, the foreground quality of each box with its object, (N,).
+
+    Parameters
+    ----------
+    boxes, log, leak, reach, **given
+        As in `probox.torch.spatial_quality`.
+
+    Returns
+    -------
+    tensor
+        (N,), in the type of `boxes`; 1 is best.
+
+    Examples
+    --------
+    >>> import torch
+    >>> boxes, truth = torch.tensor([[11.0, 19.0, 41.0, 40.0]]), torch.tensor([[10.0, 20.0, 40.0, 40.0]])
+    >>> round(foreground(boxes, log_std=torch.zeros(1, 4), truth_boxes=truth, image_size=(64, 48)).item(), 4)
+    0.9607
+    """
     value = log_quality(_given(boxes, given), leak=leak, reach=reach, background=False)
     return (value if log else value.exp()).to(boxes.dtype)
 
 
 def background(boxes: Tensor, *, log: bool = False, leak: float = 0.0, reach: float = REACH, **given: Any) -> Tensor:
-    """Return BG, the background quality of each box with its object, (N,); arguments as in `spatial_quality`."""
+    """Return BG, the background quality of each box with its object, (N,).
+
+    Parameters
+    ----------
+    boxes, log, leak, reach, **given
+        As in `probox.torch.spatial_quality`.
+
+    Returns
+    -------
+    tensor
+        (N,), in the type of `boxes`; 1 is best.
+
+    Examples
+    --------
+    >>> import torch
+    >>> boxes, truth = torch.tensor([[11.0, 19.0, 41.0, 40.0]]), torch.tensor([[10.0, 20.0, 40.0, 40.0]])
+    >>> round(background(boxes, log_std=torch.zeros(1, 4), truth_boxes=truth, image_size=(64, 48)).item(), 4)
+    0.7657
+    """
     value = log_quality(_given(boxes, given), leak=leak, reach=reach, foreground=False)
     return (value if log else value.exp()).to(boxes.dtype)
 

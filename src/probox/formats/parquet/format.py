@@ -65,6 +65,11 @@ def write_parquet(path: Paths, table: Detections | GroundTruth, *, shards: int |
     -------
     tuple of Note
         A note if there are fewer images than requested files.
+
+    Examples
+    --------
+    >>> import probox
+    >>> probox.write_parquet("detections.parquet", found)  # doctest: +SKIP
     """
     expect_path(path, remedy="the order is write_parquet(path, table)")
     if not isinstance(table, Detections | GroundTruth):

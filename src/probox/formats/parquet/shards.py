@@ -169,7 +169,7 @@ def is_parquet_source(path: Paths) -> bool:
 
 
 def is_shard_name(name: str) -> bool:
-    """Return whether a file of a set is a shard: no part of its path begins with ``_`` or ``.``.
+    """Return whether a file of a set is a shard: its path has no name that begins with ``_`` or ``.``.
 
     >>> [is_shard_name(name) for name in ("camera=front/part-0.parquet", "_old.parquet", ".tmp/part-0.parquet")]
     [True, False, False]

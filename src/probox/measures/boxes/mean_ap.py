@@ -110,6 +110,13 @@ class AveragePrecisionResult:
     tables : callable
         ``tables(start, stop)`` returns values for a range of classes: interpolated precision, the scores at which the
         recalls are reached (NaN where they are not), both (10, 101, stop - start, 4), and `recall`.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+    >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+    >>> round(average_precision(truth, detections).ap75, 3)
+    1.0
     """
 
     classes: tuple[str, ...]
@@ -120,7 +127,27 @@ class AveragePrecisionResult:
 
     @classmethod
     def from_matches(cls, matches: BoxMatches, *, threads: int | None = None) -> AveragePrecisionResult:
-        """Return the result of existing matches."""
+        """Return the result of existing matches.
+
+        Parameters
+        ----------
+        matches : BoxMatches
+            Outcomes of detections and objects.
+        threads : int, optional
+            Number of threads. Default: all available.
+
+        Returns
+        -------
+        AveragePrecisionResult
+
+        Examples
+        --------
+        >>> from probox.measures.boxes import match_boxes
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> AveragePrecisionResult.from_matches(match_boxes(truth, detections))
+        AveragePrecisionResult(mAP=0.9000, AP50=1.0000, AP75=1.0000)
+        """
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
         return cls.from_tables(matches.classes, objects, partial(_tables, matches, order, offsets, objects, threads))
@@ -223,7 +250,20 @@ class AveragePrecisionResult:
         return per_class
 
     def summary(self) -> dict[str, float]:
-        """Return COCO's twelve values in their usual order."""
+        """Return COCO's twelve values in their usual order.
+
+        Returns
+        -------
+        dict of str to float
+            Values by name, ``mAP`` first; NaN if undefined.
+
+        Examples
+        --------
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> round(average_precision(truth, detections).summary()["mAP"], 3)
+        0.9
+        """
         return {
             "mAP": self.map,
             "AP50": self.ap50,
@@ -240,7 +280,20 @@ class AveragePrecisionResult:
         }
 
     def per_class(self) -> NumberTable:
-        """Return a table with one row per class; NaN for classes without objects."""
+        """Return a table with one row per class; NaN for classes without objects.
+
+        Returns
+        -------
+        NumberTable
+            AP, AP50, AP75 and AR by class.
+
+        Examples
+        --------
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> len(average_precision(truth, detections).per_class())
+        1
+        """
         columns = {
             "objects": self.objects[:, 0],
             "AP": self._ap(),
@@ -253,7 +306,20 @@ class AveragePrecisionResult:
         return NumberTable("class", named_once(self.classes), columns)
 
     def per_size(self) -> NumberTable:
-        """Return a table with one row per area range: means over the classes that have objects in it."""
+        """Return a table with one row per area range: means over the classes that have objects in it.
+
+        Returns
+        -------
+        NumberTable
+            The same columns by area range.
+
+        Examples
+        --------
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> len(average_precision(truth, detections).per_size())
+        4
+        """
         columns = {
             "mAP": [mean_of_defined(self._ap(size)) for size in SIZES],
             "AP50": [mean_of_defined(self._ap(size, 1)) for size in SIZES],
@@ -279,6 +345,13 @@ class AveragePrecisionResult:
         -------
         PrecisionRecallCurve
             Precision and score at 101 recalls.
+
+        Examples
+        --------
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> float(average_precision(truth, detections).curve("cup").precision[0].round(6))
+        1.0
         """
         near = np.flatnonzero(np.isclose(IOU_THRESHOLDS, iou, rtol=0.0, atol=1e-9))
         if not len(near):

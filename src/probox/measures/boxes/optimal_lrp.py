@@ -99,6 +99,13 @@ class LRPResult:
     thresholds : (C, 4) float64
         The score threshold that attains it; NaN if there is no true positive at the optimum, because then all
         thresholds are equal.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+    >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+    >>> round(lrp(truth, detections).molrp, 3)
+    0.2
     """
 
     variant: Variant
@@ -112,7 +119,29 @@ class LRPResult:
 
     @classmethod
     def from_matches(cls, matches: BoxMatches, *, variant: Variant = "grid", threads: int | None = None) -> LRPResult:
-        """Return the result of existing matches."""
+        """Return the result of existing matches.
+
+        Parameters
+        ----------
+        matches : BoxMatches
+            Outcomes of detections and objects.
+        variant : {"grid", "exact"}
+            Score thresholds, see `lrp`.
+        threads : int, optional
+            Number of threads. Default: all available.
+
+        Returns
+        -------
+        LRPResult
+
+        Examples
+        --------
+        >>> from probox.measures.boxes import match_boxes
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> LRPResult.from_matches(match_boxes(truth, detections))
+        LRPResult(grid, moLRP=0.2000, moLRP_loc=0.1000, moLRP_fp=0.0000, moLRP_fn=0.0000)
+        """
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
         if variant == "grid":  # bit-identical to `from_curves`, without computing every curve
@@ -172,11 +201,37 @@ class LRPResult:
         return mean_of_defined(self.olrp_fn[:, 0])
 
     def summary(self) -> dict[str, float]:
-        """Return moLRP and its components."""
+        """Return moLRP and its components.
+
+        Returns
+        -------
+        dict of str to float
+            moLRP, moLRP_loc, moLRP_fp and moLRP_fn; lower is better.
+
+        Examples
+        --------
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> round(lrp(truth, detections).summary()["moLRP"], 3)
+        0.2
+        """
         return {"moLRP": self.molrp, "moLRP_loc": self.loc, "moLRP_fp": self.fp, "moLRP_fn": self.fn}
 
     def per_size(self) -> NumberTable:
-        """Return a table with one row per area range: means over the classes."""
+        """Return a table with one row per area range: means over the classes.
+
+        Returns
+        -------
+        NumberTable
+            moLRP and its components by area range.
+
+        Examples
+        --------
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> len(lrp(truth, detections).per_size())
+        4
+        """
         columns = {"moLRP": self.olrp, "loc": self.olrp_loc, "fp": self.olrp_fp, "fn": self.olrp_fn}
         means = {name: np.array([mean_of_defined(sizes) for sizes in values.T]) for name, values in columns.items()}
         return NumberTable("size", SIZES, {"objects": self.objects.sum(axis=0), **means})
@@ -184,7 +239,22 @@ class LRPResult:
     def per_class(self, *, size: str = "all") -> NumberTable:
         """Return a table with one row per class; NaN for classes without objects.
 
-        `size` is ``"all"``, ``"small"``, ``"medium"`` or ``"large"``: the objects that count.
+        Parameters
+        ----------
+        size : {"all", "small", "medium", "large"}
+            Size of the objects that count.
+
+        Returns
+        -------
+        NumberTable
+            Optimal LRP, its components and score threshold by class.
+
+        Examples
+        --------
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> len(lrp(truth, detections).per_class())
+        1
         """
         column = size_index(size)
         columns = {
@@ -237,7 +307,31 @@ def lrp(
 
 
 def lrp_curve(matches: BoxMatches, name: str, *, size: str = "all", variant: Variant = "grid") -> LRPCurve:
-    """Return LRP and its components for the class `name` as functions of the score threshold."""
+    """Return LRP and its components for the class `name` as functions of the score threshold.
+
+    Parameters
+    ----------
+    matches : BoxMatches
+        Outcomes of detections and objects.
+    name : str
+        The class.
+    size : {"all", "small", "medium", "large"}
+        Size of the objects that count.
+    variant : {"grid", "exact"}
+        Score thresholds, see `lrp`.
+
+    Returns
+    -------
+    LRPCurve
+
+    Examples
+    --------
+    >>> from probox.measures.boxes import match_boxes
+    >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+    >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+    >>> float(lrp_curve(match_boxes(truth, detections), "cup").lrp.min().round(3))
+    0.2
+    """
     row, column = class_index(matches.classes, name), size_index(size)
     order, offsets = matches.by_score()
     whole = _sweep(matches, order[offsets[row] : offsets[row + 1]], matches.objects_per_class()[row], variant)

@@ -1,1 +1,1 @@
-"""Scoring rules, calibration and ranking metrics: plain functions over arrays, then the measures made of them."""
+"""Scoring rules, calibration and ranking metrics: functions of arrays, and the metrics built on them."""

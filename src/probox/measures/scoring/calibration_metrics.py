@@ -1,8 +1,8 @@
-"""Calibration and ranking metrics of covariances and of scores, and the bins and runs they are computed in.
+"""Calibration and ranking metrics of covariances and scores, with their bins and groups of equal values.
 
-A ground truth has a *level*: the fraction that the least central region with it inside should hold. If covariances are
-right, levels are uniform between 0 and 1. For an edge it is 2 Phi(|z|) - 1, for a box chi^2_4(r' Sigma^-1 r). Coverage
-at 90% is the fraction of levels up to 0.9.
+The *level* of a ground truth value is the probability of the smallest central region that contains it. If covariances
+are calibrated, levels are uniform between 0 and 1. For an edge the level is 2 Phi(|z|) - 1, for a box it is
+chi^2_4(r' Sigma^-1 r). Coverage at 90% is the fraction of levels up to 0.9.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Kind = Literal["width", "mass"]
 
 @dataclasses.dataclass(frozen=True)
 class Bins:
-    """A number of bins between two ends.
+    """Number and kind of bins.
 
     Parameters
     ----------
     number : int
-        How many.
+        Number of bins.
     kind : {"width", "mass"}
-        Of equal width between the ends, or with edges at the quantiles of the values (linear between two of them),
-        so that each holds about as many. Values that are equal are in the same bin.
+        ``width``: equal width between two ends. ``mass``: edges at the quantiles of the values (linearly interpolated),
+        so that bins hold about the same number. Equal values are in the same bin.
     """
 
     number: int
@@ -40,12 +40,12 @@ class Bins:
 
     @property
     def name(self) -> str:
-        """Return how keys of results call them: ``10w`` for ten of equal width, ``10m`` of equal mass."""
+        """Return the name in keys of results: ``10w`` for ten bins of equal width, ``10m`` for equal mass."""
         return f"{self.number}{self.kind[0]}"
 
     @property
     def words(self) -> str:
-        """Return what hints say of them."""
+        """Return the description for hints."""
         return f"{self.number} bins of equal {self.kind}"
 
     def inner_edges(self, values: Floats, counts: Floats, ends: tuple[float, float] | None) -> Floats:
@@ -54,11 +54,11 @@ class Bins:
         Parameters
         ----------
         values : (K,) float64, ascending
-            What is put into bins; at least one.
+            Binned values; at least one.
         counts : (R, K) float64
-            How often each value is there in each of R resamplings, whole numbers.
+            How often each value occurs in each of R resamplings; whole numbers.
         ends : (float, float), optional
-            Of bins of equal width. Default: the least and the greatest value that is there.
+            Ends of bins of equal width. Default: the minimum and maximum of the values that occur.
         """
         if self.kind == "mass":
             return weighted_bin_edges(values, counts, self.number)
@@ -74,18 +74,18 @@ class Bins:
 
 
 class SortedColumns:
-    """Values in ascending order with other columns beside them, so that bins are runs of rows.
+    """Values in ascending order with further columns, so that bins are ranges of rows.
 
-    A bin holds its lower edge; the last one holds its upper edge too.
+    A bin includes its lower edge; the last one also includes its upper edge.
 
     Parameters
     ----------
     values : (K,) float64
-        What bins are made of.
+        Binned values.
     columns : sequence of (K,) float64
-        What is summed in each bin.
+        Columns that are summed in each bin.
     ends : (float, float), optional
-        Of bins of equal width. Default: the least and the greatest value.
+        Ends of bins of equal width. Default: the minimum and maximum.
     """
 
     def __init__(self, values: Floats, columns: Sequence[Floats], ends: tuple[float, float] | None = None) -> None:
@@ -94,10 +94,10 @@ class SortedColumns:
         self.columns = [np.ones(len(values)), *(column[self.order] for column in columns)]
 
     def sums(self, bins: Bins, counts: Floats | None = None) -> list[Floats]:
-        """Return how many values each bin has, then the sum of each column in it, each (R, B).
+        """Return the number of values in each bin, then the sum of each column in it, each (R, B).
 
-        `counts` (R, K) says how often each value is there in each resampling, in the order in which values were given;
-        default: once, in one.
+        `counts` (R, K) is how often each value occurs in each resampling, in the original order of values. Default: a
+        single resampling with each value once.
         """
         counts = np.ones((1, len(self.values))) if counts is None else counts[:, self.order]
         r, k = counts.shape
@@ -106,7 +106,7 @@ class SortedColumns:
         inner = np.searchsorted(self.values, bins.inner_edges(self.values, counts, self.ends), side="left")
         starts = np.concatenate([np.zeros((r, 1), np.int64), inner], axis=1)
         empty = np.diff(starts, axis=1, append=k) == 0
-        # All resamplings one after the other; a 0 behind each, where a bin may start that lies above all values.
+        # All resamplings are concatenated. Each ends with a 0, for bins that start above all values.
         flat = (starts + np.arange(r)[:, None] * (k + 1)).ravel()
         padded = np.zeros((r, k + 1))
         sums = []
@@ -118,15 +118,15 @@ class SortedColumns:
 
 
 def weighted_bin_edges(values: Floats, counts: Floats, parts: int) -> Floats:
-    """Return the quantiles k / parts, k = 1 .. parts - 1, as `np.quantile` has them, (R, parts - 1).
+    """Return the quantiles k / parts, k = 1 .. parts - 1, as in `np.quantile`, (R, parts - 1).
 
-    `values` (K,) are ascending, and each is there `counts` (R, K) times; where none is, any value will do.
+    `values` (K,) are ascending, and each occurs `counts` (R, K) times; the result for all-zero counts is arbitrary.
     """
     until = np.cumsum(counts, axis=1)
-    # In whole numbers: a quantile that falls on a value must be that value, since the value goes into the upper bin.
+    # Integer arithmetic: a quantile equal to a value must be exact, because the value belongs to the upper bin.
     last = np.maximum(until[:, -1:].astype(np.int64) - 1, 0)
     below, rest = np.divmod(np.arange(1, parts) * last, parts)
-    # All resamplings in one ascending column, each above the one before.
+    # All resamplings in one ascending column, each above the previous one.
     step = until[:, -1].max(initial=0.0) + 1.0
     above = step * np.arange(len(counts))[:, None]
     flat = (until + above).ravel()
@@ -142,23 +142,23 @@ def weighted_bin_edges(values: Floats, counts: Floats, parts: int) -> Floats:
 
 
 SHARES = (0.5, 0.68, 0.9, 0.95)
-"""What the intervals should hold whose coverage is reported."""
+"""Nominal coverages of the reported intervals."""
 
 ONE_STD = math.erf(math.sqrt(0.5))
 """P(|z| <= 1) of a standard normal z: 0.6827."""
 
 MQCE_LEVELS = np.linspace(0.05, 0.95, 19)
-"""The quantiles of M-QCE."""
+"""Nominal coverages of M-QCE."""
 
 PIT_BINS = 10
-"""Bins of equal width between 0 and 1."""
+"""Number of PIT bins of equal width between 0 and 1."""
 
 
 def error_factor(z: Floats) -> float:
-    """Return q(|z|), the quantile of |z| = |error| / std at the probability `ONE_STD`; NaN of no edge.
+    """Return q(|z|), the quantile of |z| = |error| / std at the probability `ONE_STD`; NaN without edges.
 
-    Errors are so many times the predicted std: 1 for calibrated Gaussians, above if overconfident, below if
-    underconfident. It is the least |z| that this fraction of edges does not exceed, so outliers do not move it.
+    It is 1 for calibrated Gaussians, above 1 if overconfident, below 1 if underconfident. It is the smallest |z| that
+    this fraction of edges does not exceed, so it is robust to outliers.
     """
     return float(np.quantile(np.abs(z), ONE_STD, method="inverted_cdf")) if np.size(z) else math.nan
 
@@ -169,12 +169,12 @@ def rms_z(z: Floats) -> float:
 
 
 def pit_values(residuals: Floats, sigmas: Floats) -> Floats:
-    """Return the probability integral transform Phi(z): spread evenly between 0 and 1 if sigmas are right."""
+    """Return the probability integral transform Phi(z): uniform between 0 and 1 for calibrated standard deviations."""
     return normal_cdf(residuals / sigmas)
 
 
 def pit_histogram(pit: Floats, bins: int = PIT_BINS) -> Floats:
-    """Return the share of PIT values in each of some bins of equal width; a value on an edge is in the upper bin."""
+    """Return the fraction of PIT values in each bin of equal width; a value on an edge belongs to the upper bin."""
     numbers = np.minimum((pit.ravel() * bins).astype(np.int64), bins - 1)
     with np.errstate(invalid="ignore"):
         shares: Floats = np.bincount(numbers, minlength=bins) / np.float64(pit.size)
@@ -182,23 +182,23 @@ def pit_histogram(pit: Floats, bins: int = PIT_BINS) -> Floats:
 
 
 def pit_distance(shares: Floats) -> Floats:
-    """Return half the sum over bins (last axis) of |share - 1 / bins|: what would have to move to be flat."""
+    """Return half the sum over bins (last axis) of |fraction - 1 / bins|: the mass to move for a uniform histogram."""
     distance: Floats = 0.5 * np.abs(shares - 1.0 / shares.shape[-1]).sum(axis=-1)
     return distance
 
 
 def edge_levels(residuals: Floats, sigmas: Floats) -> Floats:
-    """Return the level of each edge's truth."""
+    """Return the level of each edge's ground truth."""
     return central_level(residuals / sigmas)
 
 
 def box_levels(residuals: Floats, covariances: Floats) -> Floats:
-    """Return the level of each box's truth, all four edges together."""
+    """Return the level of each box's ground truth, for its four edges jointly."""
     return chi2_4_cdf(squared_distances(residuals, covariances))
 
 
 def coverage(levels: Floats, share: float) -> float:
-    """Return which share of the truths lies in the central regions that should hold `share`."""
+    """Return the fraction of ground truth values in central regions of nominal coverage `share`."""
     return _mean(levels <= share)
 
 
@@ -207,7 +207,7 @@ def _mean(values: Floats | Bools) -> float:
 
 
 def ence_of_sums(n: Floats, variances: Floats, squares: Floats) -> Floats:
-    """Return ENCE (R,) of how many edges are in each bin (R, B), and the sums of variances and squared residuals."""
+    """Return ENCE (R,) from the number of edges per bin (R, B) and the sums of variances and squared residuals."""
     some = n > 0
     with np.errstate(invalid="ignore", divide="ignore"):
         rmv, rmse = np.sqrt(variances / n), np.sqrt(squares / n)
@@ -219,18 +219,18 @@ def ence_of_sums(n: Floats, variances: Floats, squares: Floats) -> Floats:
 Labels = npt.NDArray[np.int32] | Ints
 
 UNIT = (0.0, 1.0)
-"""Between which bins of equal width lie, unless the least and the greatest score are asked for."""
+"""Range of bins of equal width, unless the minimum and maximum score are requested."""
 
 
 def calibration_errors(n: Floats, gaps: Floats) -> Floats:
-    """Return sum over bins of n_b/N |mean outcome - mean score|, (R,); NaN of nothing.
+    """Return sum over bins of n_b/N |mean outcome - mean score|, (R,); NaN without detections.
 
     Parameters
     ----------
     n : (R, B) float64
-        How many detections are in each bin.
+        Number of detections per bin.
     gaps : (R, B) float64
-        The sum of outcome minus score in each.
+        Sum of outcome minus score per bin.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         errors: Floats = np.abs(gaps).sum(axis=1) / n.sum(axis=1)
@@ -238,10 +238,10 @@ def calibration_errors(n: Floats, gaps: Floats) -> Floats:
 
 
 MISSED = 1.0
-"""The loss of an object that nothing overlaps: the Brier score of p = 0."""
+"""Loss of an object without overlapping detections: the Brier score of p = 0."""
 
 _MOST_OVERLAPS = 1 << 22
-"""How many overlaps of objects and detections are in memory at a time, or those of a single object."""
+"""Limit of overlaps between objects and detections in memory, unless a single object has more."""
 
 
 def object_brier_scores(
@@ -261,13 +261,13 @@ def object_brier_scores(
     found : (N, 4) float64
         Boxes of detections: x, y, width, height.
     probs : (N, C)
-        Their label probabilities.
+        Label probabilities of detections.
     there : (M, 4) float64
         Boxes of objects: x, y, width, height.
     labels : (M,) int
         Classes of objects.
     ious : tuple of float
-        How much at least must overlap; each gives a column.
+        Minimum overlaps; each gives a column.
 
     Returns
     -------
@@ -289,23 +289,23 @@ def object_brier_scores(
     return losses
 
 
-# --- whether uncertainties rank errors (AUSE, Spearman) and false positives (MUE) ---
+# --- ranking of errors (AUSE, Spearman) and of false positives (MUE) by uncertainty ---
 
 
 class Runs:
-    """Groups of equal values, from the least value up.
+    """Groups of equal values in ascending order.
 
     Parameters
     ----------
     values : (K,) array
-        What makes rows alike.
+        Values that define the groups.
 
     Attributes
     ----------
     values : (G,) array
-        The different values, ascending.
+        Distinct values, ascending.
     groups : (K,) int64
-        Each row's group.
+        Group of each row.
     """
 
     def __init__(self, values: npt.NDArray[Any]) -> None:
@@ -315,7 +315,7 @@ class Runs:
         self._starts = np.searchsorted(self.groups[self._order], np.arange(len(self.values)))
 
     def sums(self, numbers: Floats) -> Floats:
-        """Return the sum of each group's numbers, (R, G), from (R, K)."""
+        """Return the sums of numbers per group, (R, G), from (R, K)."""
         if not len(self.values):
             return np.zeros((len(numbers), 0))
         ordered = numbers[:, self._order]
@@ -326,16 +326,16 @@ class Runs:
 
 
 Counted = Callable[[Floats], Floats]
-"""R numbers from how often each row counts, (R, K); functions called `prepare` order rows once and return it."""
+"""Function of row counts (R, K) that returns R values; functions named `prepare` sort rows once and return it."""
 
 
 def spearman(a: Floats, b: Floats) -> float:
-    """Return the rank correlation of two columns, ranks of equal values averaged; NaN where one is constant."""
+    """Return the rank correlation of two columns with average ranks for ties; NaN if one is constant."""
     return float(prepare_spearman(a, b)(np.ones((1, len(a))))[0])
 
 
 def prepare_spearman(a: Floats, b: Floats) -> Counted:
-    """Return Spearman's correlation as a function of how often each row is there."""
+    """Return Spearman's correlation as a function of row counts."""
     columns = Runs(a), Runs(b)
 
     def correlations(counts: Floats) -> Floats:
@@ -349,7 +349,7 @@ def prepare_spearman(a: Floats, b: Floats) -> Counted:
 
 
 def _centred_ranks(column: Runs, counts: Floats) -> Floats:
-    """Return each row's rank minus the mean rank, the ranks of equal values averaged, (R, K)."""
+    """Return each row's rank minus the mean rank, with average ranks for ties, (R, K)."""
     sizes = column.sums(counts)
     ranks = np.cumsum(sizes, axis=1) - 0.5 * sizes - 0.5 * sizes.sum(axis=1, keepdims=True)
     centred: Floats = ranks[:, column.groups]
@@ -357,18 +357,18 @@ def _centred_ranks(column: Runs, counts: Floats) -> Floats:
 
 
 def ause(uncertainties: Floats, errors: Floats) -> float:
-    """Return the area under the sparsification error, over that of the random order: 0 is perfect, 1 knows nothing.
+    """Return the area under the sparsification error, relative to random order: 0 is perfect, 1 uninformative.
 
-    Take away the most uncertain rows one by one, and look at the mean error of those that are left; its mean over all
-    steps is an area A. So it is with the true order of errors (B), and in random order, where the mean error stays
-    what it is (C). The number is (A - B) / (C - B). Rows of equal uncertainty go in random order, so that a constant
-    uncertainty has 1. NaN where all errors are equal.
+    Rows are removed in order of decreasing uncertainty; A is the mean over all steps of the mean error of the rest. B
+    is the same in the order of true errors, C in random order, where the expected mean error is constant. The result is
+    (A - B) / (C - B). Rows of equal uncertainty are removed in random order, so a constant uncertainty gives 1. NaN if
+    all errors are equal.
     """
     return float(prepare_ause(uncertainties, errors)(np.ones((1, len(errors))))[0])
 
 
 def sparsification(uncertainties: Floats, errors: Floats) -> Floats:
-    """Return the mean error of the n - k rows that are left when the k most uncertain are gone, k = 0 .. n - 1."""
+    """Return the mean error of the n - k rows left after removing the k most uncertain, k = 0 .. n - 1."""
     runs, one = Runs(uncertainties), np.ones((1, len(errors)))
     expected = (runs.sums(one * errors) / runs.sums(one))[0]
     left: Floats = np.cumsum(expected[np.sort(runs.groups)]) / np.arange(1, len(errors) + 1)
@@ -376,7 +376,7 @@ def sparsification(uncertainties: Floats, errors: Floats) -> Floats:
 
 
 def prepare_ause(uncertainties: Floats, errors: Floats) -> Counted:
-    """Return AUSE as a function of how often each row is there."""
+    """Return AUSE as a function of row counts."""
     orders = Runs(uncertainties), Runs(errors)
 
     def areas(counts: Floats) -> Floats:
@@ -392,10 +392,10 @@ def prepare_ause(uncertainties: Floats, errors: Floats) -> Counted:
 
 
 def _areas(order: Runs, counts: Floats, totals: Floats) -> Floats:
-    """Return the mean over m = 1 .. n of the mean of the first m rows, rows of one group in random order.
+    """Return the mean over m = 1 .. n of the mean of the first m rows, with rows of one group in random order.
 
     Within a group of w rows with mean e that follows M rows with sum S, sum over j = 1 .. w of (S + j e) / (M + j) is
-    w e + (S - M e) (H(M + w) - H(M)), H being the harmonic numbers.
+    w e + (S - M e) (H(M + w) - H(M)), where H are the harmonic numbers.
     """
     w, sums = order.sums(counts), order.sums(totals)
     e = np.divide(sums, w, out=np.zeros_like(sums), where=w > 0)
@@ -410,10 +410,10 @@ def _areas(order: Runs, counts: Floats, totals: Floats) -> Floats:
 
 
 def prepare_mue(uncertainties: Floats, hits: Bools) -> Counted:
-    """Return MUE as a function of how often each detection is there.
+    """Return MUE as a function of detection counts.
 
-    MUE is min over d of 1/2 P(u > d | TP) + 1/2 P(u <= d | FP): 0.5 says nothing, 0 tells all apart. NaN without true
-    or without false positives.
+    MUE is min over d of 1/2 P(u > d | TP) + 1/2 P(u <= d | FP): 0.5 is uninformative, 0 is perfect. NaN without
+    true or without false positives.
     """
     order = np.argsort(uncertainties, kind="stable")
     ranked, hit = uncertainties[order], hits[order]
@@ -423,10 +423,11 @@ def prepare_mue(uncertainties: Floats, hits: Bools) -> Counted:
         there = counts[:, order]
         right, wrong = ((there * flags).sum(axis=1, keepdims=True) for flags in (hit, ~hit))
         with np.errstate(invalid="ignore", divide="ignore"):
-            # 1/2 + 1/2 [P(u <= d | FP) - P(u <= d | TP)], whose difference grows with wrong and falls with right ones.
+            # 1/2 + 1/2 [P(u <= d | FP) - P(u <= d | TP)]: each false positive raises the difference, each true one
+            # lowers it.
             steps = there * np.where(hit, -1.0 / right, 1.0 / wrong)
         differences = np.cumsum(steps, axis=1)[:, ends]
-        # Below the least u everything is rejected, and the difference is 0.
+        # Below the smallest u all detections are rejected, and the difference is 0.
         least: Floats = 0.5 + 0.5 * differences.min(axis=1, initial=0.0)
         least[(right == 0)[:, 0] | (wrong == 0)[:, 0]] = np.nan
         return least

@@ -1,4 +1,4 @@
-"""Measures of all detections and objects: D-ECE, LaECE, LaACE, QGC, MUE and OCE; names carry pairing and bins."""
+"""Metrics of all detections and objects: D-ECE, LaECE, LaACE, QGC, MUE and OCE; names include matching and bins."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from probox.notes import Note
 from probox.support.types import Floats, Ints
 
 D_ECE_BINS = (Bins(10), Bins(15), Bins(25), Bins(10, "mass"), Bins(15, "mass"))
-"""The first is the measure's own."""
+"""Bins of D-ECE; the first is the headline value."""
 
 LAECE_BINS = Bins(25)
-"""Those of its authors."""
+"""Bins in the publication of LaECE."""
 
 LA_IOUS = (IOU, 0.0)
-"""Overlaps of LaECE and LaACE: that of all other measures, and that of LaECE_0 and LaACE_0."""
+"""Overlaps of LaECE and LaACE: the default, and 0 for LaECE_0 and LaACE_0."""
 
 PAIRS = describe_overlap(IOU)
 
 
 def _detections(evaluated: Evaluated, iou: float = IOU) -> ScoredRows:
-    """Return detections as rows; their class is the one they name."""
+    """Return detections as rows with their predicted class."""
     judged, table = outcomes(evaluated, iou), evaluated.detections
     rows = judged.detections
     columns = {"rows": rows, "scores": table.scores[rows], "hits": judged.hits, "ious": judged.ious}
@@ -54,9 +54,9 @@ def _detections(evaluated: Evaluated, iou: float = IOU) -> ScoredRows:
 
 
 def _with_objects(evaluated: Evaluated, ious: Sequence[float] = (IOU,)) -> ScoredRows:
-    """Return detections as rows, then objects, once for each overlap, since each has matches of its own.
+    """Return detections as rows, then objects, once for each overlap, because each overlap has its own matches.
 
-    `overlap` is its number, `there` says which rows are objects, `missed` which of them nobody found.
+    `overlap` is the index of the overlap, `there` marks objects, `missed` marks unmatched objects.
     """
     parts = []
     for number, iou in enumerate(ious):
@@ -109,18 +109,18 @@ D_ECE = measure_of_rows(
 
 
 Gaps = Callable[[ScoredRows], tuple[Ints, Floats]]
-"""Which cell each detection is in (its class times `CELLS`, plus its bin), and its gap, which is summed in the cell."""
+"""Cell of each detection (class times `CELLS`, plus bin), and its gap, which is summed per cell."""
 
 CELLS = LAECE_BINS.number
 
 
 def _class_mean(rows: ScoredRows, counts: Floats, gaps: Gaps) -> Floats:
-    """Return the mean over classes, those that have objects and detections, of the mean |gap| of their cells."""
+    """Return the mean over classes with objects and detections of the mean |gap| of their cells."""
     there = rows["there"]
     found, objects = rows.take(~there), Runs(rows.labels[there])
     cells, gap = gaps(found)
     cell_runs, classes = Runs(cells), Runs(found.labels)
-    class_of_cell = Runs(cell_runs.values // CELLS)  # the same classes, in the same order
+    class_of_cell = Runs(cell_runs.values // CELLS)  # the same classes in the same order
     with_objects = np.isin(classes.values, objects.values)
     column = np.searchsorted(objects.values, classes.values[with_objects])
 
@@ -135,14 +135,14 @@ def _class_mean(rows: ScoredRows, counts: Floats, gaps: Gaps) -> Floats:
 
 
 def _gaps_in_bins(found: ScoredRows) -> tuple[Ints, Floats]:
-    """IoU - score, summed in bins of each class."""
+    """Return IoU - score, to be summed in bins of each class."""
     scores = found["scores"]
     (edges,) = LAECE_BINS.inner_edges(scores, np.ones((1, len(scores))), UNIT)
     return found.labels * CELLS + np.searchsorted(edges, scores, side="right"), found["ious"] - scores
 
 
 def _gaps_alone(found: ScoredRows) -> tuple[Ints, Floats]:
-    """|IoU - score|, summed over each class."""
+    """Return |IoU - score|, to be summed over each class."""
     return found.labels.astype(np.int64) * CELLS, np.abs(found["ious"] - found["scores"])
 
 
@@ -201,16 +201,16 @@ QGC = measure_of_rows(
 # --- MUE ---
 
 MUE_KEYS = {part: full_name("MUE", iou=IOU, part=part) for part in ("", "entropy", "logdet")}
-"""By the uncertainty that tells hits from others: 1 - s, the label's entropy, and ln det of the covariance."""
+"""Keys by uncertainty that separates TP from FP: 1 - s, entropy of the label, and ln det of the covariance."""
 
 
 def _with_uncertainties(evaluated: Evaluated) -> ScoredRows:
-    """Return detections with what may tell hits from others; NaN where a detection has no such thing."""
+    """Return detections with their uncertainties; NaN where undefined."""
     found, table = _detections(evaluated), evaluated.detections
     rows = found["rows"]
     log_det = np.full(len(rows), np.nan)
-    spread = invertible(table.covariances[rows])
-    log_det[spread] = log_determinants(table.covariances[rows[spread]])
+    dense = invertible(table.covariances[rows])
+    log_det[dense] = log_determinants(table.covariances[rows[dense]])
     entropy = np.full(len(rows), np.nan)
     if table.label_probs is not None:
         entropy = entropies(without_background(table.label_probs[rows], evaluated.classes))
@@ -237,7 +237,7 @@ def _notes_on_mue(evaluated: Evaluated) -> list[Note]:
 MUE = measure_of_rows(
     "mue",
     (
-        Column(key=MUE_KEYS[""], heading="MUE", better="low", hint=f"hits told from others by 1 - s; {PAIRS}"),
+        Column(key=MUE_KEYS[""], heading="MUE", better="low", hint=f"separation of TP and FP by 1 - s; {PAIRS}"),
         Column(key=MUE_KEYS["entropy"], better="low", hint=f"by the label's entropy; {PAIRS}"),
         Column(key=MUE_KEYS["logdet"], better="low", hint=f"by ln det of the covariance; {PAIRS}"),
     ),
@@ -248,11 +248,11 @@ MUE = measure_of_rows(
 )
 
 OCE_IOUS = (0.5, 0.75)
-"""Its authors take the mean of both; the first is the measure's own."""
+"""Overlaps of OCE, whose publication averages both; the first is the headline value."""
 
 
 def _object_rows(evaluated: Evaluated) -> ScoredRows:
-    """Return objects, no crowds; none where label probabilities were not kept."""
+    """Return objects without crowds; empty if label probabilities were not kept."""
     found, objects = evaluated.detections, evaluated.objects
     probs = None if found.label_probs is None else without_background(found.label_probs, evaluated.classes)
     there = np.flatnonzero(~objects.crowd) if probs is not None else np.zeros(0, np.int64)

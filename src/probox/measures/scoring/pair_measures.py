@@ -1,6 +1,6 @@
-"""Measures of matched pairs: boxes, labels, edges, and whether their std ranks errors.
+"""Metrics of matched pairs: boxes, labels, edges, and error ranking by their std.
 
-A number without an edge in its name is about all edges together, unless it says joint: then it is about boxes.
+Values without an edge in their name cover all edges; joint values cover whole boxes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _mean_of_pairs(
     needs: Collection[Need] = BOXES,
     notes: Notes,
 ) -> Measure:
-    """Return a measure that is the mean of one number of each pair, made from pairs and the names of classes."""
+    """Return a metric that is the mean of one value per pair, computed from pairs and class names."""
 
     def rows(evaluated: Evaluated) -> ScoredRows:
         return pair_rows(lambda pairs: {column.key: scores(pairs, evaluated.classes)}, kept)(evaluated)
@@ -132,7 +132,7 @@ def _has_labels(pairs: MatchedPairs) -> Bools:
 
 
 def _label_probs(pairs: MatchedPairs) -> npt.NDArray[np.float32]:
-    """Return label probabilities, or none of no pair where they were not kept."""
+    """Return label probabilities, empty if they were not kept."""
     return np.zeros((0, 1), np.float32) if pairs.label_probs is None else pairs.label_probs
 
 
@@ -186,17 +186,17 @@ IGNORANCE = measure_of_rows(
 )
 
 ENCE_BINS = (Bins(10, "mass"), Bins(5))
-"""The first is the measure's own; equal width puts nearly all sigmas into one bin where a few are huge."""
+"""Bins of ENCE; the first is the headline. With equal width, a few huge std would put nearly all edges into one bin."""
 
 
 def _edge_columns(key: str, better: Better | None, unit: Unit = "per cent", **shown: Any) -> list[Column]:
-    """Return the column of all edges together, and those of single edges, which are in JSON alone."""
+    """Return the column of all edges together, and those of single edges, which appear in JSON only."""
     edges = (Column(key=f"{key}_{edge}", unit=unit, better=better) for edge in EDGES)
     return [Column(key=key, unit=unit, better=better, **shown), *edges]
 
 
 def _by_edge(key: str, counts: Floats, values: Floats, present: Bools) -> Resampled:
-    """Return the mean over all edges, and over each."""
+    """Return the mean over all edges, and over each edge."""
     pooled = _pooled_mean(counts, values, present)
     return {key: pooled, **_name_edges(key, counted_mean(counts, values, present))}
 
@@ -206,14 +206,14 @@ def _name_edges(key: str, values: Floats) -> Resampled:
 
 
 def _pooled_mean(counts: Floats, values: Floats, present: Bools) -> Floats:
-    """Return the mean over the edges that are present, of all pairs together."""
+    """Return the mean over present edges of all pairs."""
     sums = np.einsum("rk,k->r", counts, np.where(present, values, 0.0).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
         mean: Floats = sums / np.einsum("rk,k->r", counts, present.sum(axis=1).astype(np.float64))
     return mean
 
 
-# --- CRPS and sharpness: plain edges have them too ---
+# --- CRPS and sharpness: also defined for edges without covariance ---
 
 
 CRPS = measure_of_rows(
@@ -240,7 +240,7 @@ SHARPNESS = measure_of_rows(
         *_edge_columns(
             "sharpness", None, "plain", heading="sharpness", symbol="px", hint=f"root of mean variance; {PAIRS}"
         ),
-        Column(key="MPIW_90", unit="plain", better=None, hint="mean width of 90 % intervals, pixels"),
+        Column(key="MPIW_90", unit="plain", better=None, hint="mean width of 90% intervals, pixels"),
     ),
     pair_rows(lambda pairs: {"variances": pairs.variances, "present": ~pairs.truncated}),
     _sharpness,
@@ -277,9 +277,9 @@ def _coverage_columns() -> list[Column]:
     columns = []
     for share in sorted(SHARES, key=lambda share: share != 0.9):
         percent = f"{100 * share:.0f}"
-        key, hint = f"coverage_{percent}", f"edges inside their {percent} % interval; {PAIRS}, which cuts off the tail"
+        key, hint = f"coverage_{percent}", f"edges inside their {percent}% interval; {PAIRS}, without large errors"
         columns += _edge_columns(key, None, heading=key if share == 0.9 else None, ideal=share, hint=hint)
-        columns.append(Column(key=f"{key}_joint", better=None, hint=f"boxes inside their {percent} % ellipsoid"))
+        columns.append(Column(key=f"{key}_joint", better=None, hint=f"boxes inside their {percent}% ellipsoid"))
     hint = f"68% quantile of |z| of edges: 1 if calibrated, above if overconfident; {PAIRS}"
     columns.append(Column(key="z68", heading="coverage_z68", unit="plain", better=None, ideal=1, hint=hint))
     columns.append(Column(key="RMS_z", unit="plain", better=None, hint=f"root mean square of z of edges; {PAIRS}"))
@@ -337,7 +337,7 @@ def _pit(rows: ScoredRows, counts: Floats) -> Resampled:
 PIT = measure_of_rows(
     "pit",
     (
-        *_edge_columns("PIT", "low", heading="PIT", hint=f"share that is in the wrong of {PIT_BINS} PIT bins; {PAIRS}"),
+        *_edge_columns("PIT", "low", heading="PIT", hint=f"fraction to move for {PIT_BINS} equal PIT bins; {PAIRS}"),
         *_edge_columns("PIT_mean", None)[1:],
         *(Column(key=f"PIT_bin{number + 1}", better=None) for number in range(PIT_BINS)),
     ),
@@ -389,10 +389,10 @@ ENCE = measure_of_rows(
 
 
 def relative_edges(pairs: MatchedPairs) -> tuple[Floats, Floats, Bools]:
-    """Return sigma / side, |r| / side and which edges have both, (K, 4) each.
+    """Return std / side, |r| / side and which edges have both, (K, 4) each.
 
-    The side is the one that the edge moves: the width for x, the height for y. In pixels a large box has large errors,
-    and any sigma that grows with the box would look informative.
+    The side is the width for x edges and the height for y edges. In pixels, errors grow with the box, so any std that
+    grows with the box would appear informative.
     """
     sides = pairs.sides[:, [0, 1, 0, 1]]
     present = with_sigma(pairs) & (sides > 0)
@@ -401,7 +401,7 @@ def relative_edges(pairs: MatchedPairs) -> tuple[Floats, Floats, Bools]:
 
 
 def _round_to_digits(values: Floats) -> Floats:
-    """Return numbers to 10 digits: a constant share of the side is one value, whatever its last bits say."""
+    """Return numbers rounded to 10 digits, so that rounding does not split a constant fraction of the side."""
     digits = 10.0 ** (9 - np.floor(np.log10(np.where(values > 0, values, 1.0))))
     return np.asarray(np.round(values * digits) / digits)
 
@@ -428,9 +428,9 @@ def _sense_measure(
 
 
 AUSE = _sense_measure(
-    "ause", "AUSE", prepare_ause, "low", "0: sigma/side orders |r|/side of edges perfectly, 1: it knows nothing"
+    "ause", "AUSE", prepare_ause, "low", "0: std/side ranks |r|/side of edges perfectly, 1: uninformative"
 )
 
 SPEARMAN = _sense_measure(
-    "spearman", "Spearman", prepare_spearman, "high", "rank correlation of sigma/side and |r|/side of edges"
+    "spearman", "Spearman", prepare_spearman, "high", "rank correlation of std/side and |r|/side of edges"
 )

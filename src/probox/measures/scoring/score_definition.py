@@ -1,6 +1,6 @@
-"""The measures of uncertainty in plain loops: slow, readable, and what the fast ones are tested against.
+"""Uncertainty metrics in plain loops: slow, readable, and the reference for tests.
 
-Every function does what its definition says, one pair, bin or class after the other.
+Each function follows its definition, one pair, bin or class at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def whole_covariance(corners: Floats) -> Floats:
-    """Return the 4 x 4 covariance of x1, y1, x2, y2 from the two corners' 2 x 2 ones."""
+    """Return the 4 x 4 covariance of x1, y1, x2, y2 from the 2 x 2 covariances of both corners."""
     whole = np.zeros((4, 4))
     whole[:2, :2], whole[2:, 2:] = corners
     return whole
@@ -50,7 +50,8 @@ def negative_log_likelihood(residual: Floats, corners: Floats) -> float:
 def mean_length(mean: Floats, covariance: Floats, step: float = 0.1) -> float:
     """Return E|X| of X ~ N(m, Sigma): the integral over s > 0, with s = e^t, by equal steps in t.
 
-    The integrand falls off exponentially on both sides, so that equal steps are as exact as they are many.
+    The integrand decreases exponentially on both sides, so the error of equal steps decreases exponentially with the
+    step.
     """
     spread, axes = np.linalg.eigh(covariance)
     spread, m = np.maximum(spread, 0.0), axes.T @ mean
@@ -69,13 +70,13 @@ def energy_score(residual: Floats, corners: Floats) -> float:
 
 
 def edge_coverage(residuals: Sequence[float], sigmas: Sequence[float], share: float) -> float:
-    """Return how many of 1 edges have their truth in the central interval that should hold `share`."""
+    """Return the fraction of edges with ground truth in the central interval of nominal coverage `share`."""
     inside = [math.erf(abs(r) / sigma / math.sqrt(2.0)) <= share for r, sigma in zip(residuals, sigmas, strict=True)]
     return sum(inside) / len(inside)
 
 
 def box_coverage(residuals: Floats, covariances: Floats, share: float) -> float:
-    """Return how many of 1 boxes have their truth in the ellipsoid that should hold `share`."""
+    """Return the fraction of boxes with ground truth in the ellipsoid of nominal coverage `share`."""
     inside = 0
     for residual, corners in zip(residuals, covariances, strict=True):
         distance = float(residual @ np.linalg.solve(whole_covariance(corners), residual))
@@ -84,7 +85,7 @@ def box_coverage(residuals: Floats, covariances: Floats, share: float) -> float:
 
 
 def bin_edges(values: Sequence[float], number: int, kind: str, ends: tuple[float, float] | None) -> list[float]:
-    """Return the edges of bins from the lowest to the highest."""
+    """Return the edges of bins in ascending order."""
     ordered = sorted(values)
     if kind == "width":
         low, high = ends or (ordered[0], ordered[-1])
@@ -98,13 +99,13 @@ def bin_edges(values: Sequence[float], number: int, kind: str, ends: tuple[float
 
 
 def in_bin(value: float, edges: Sequence[float], number: int) -> bool:
-    """Return whether a value is in a bin: at its lower edge or above, below its upper edge; the last holds that too."""
+    """Return whether a value is in a bin: edges belong to the bin above; the last bin includes its upper edge."""
     first, last = number == 0, number == len(edges) - 2
     return (first or value >= edges[number]) and (last or value < edges[number + 1])
 
 
 def ence(residuals: Sequence[float], sigmas: Sequence[float], number: int, kind: str = "width") -> float:
-    """Return the mean over bins of sigma of |RMSE - RMV| / RMV."""
+    """Return the mean over bins of std of |RMSE - RMV| / RMV."""
     edges = bin_edges(sigmas, number, kind, None)
     ratios = []
     for b in range(number):
@@ -142,7 +143,7 @@ def laece(
     kind: str = "width",
     ends: tuple[float, float] | None = (0.0, 1.0),
 ) -> float:
-    """Return the mean over named classes of the same, with IoU for precision."""
+    """Return the mean over predicted classes of the same, with IoU in place of precision."""
     errors = []
     for label in sorted(set(labels)):
         rows = [i for i, named in enumerate(labels) if named == label]
@@ -151,7 +152,7 @@ def laece(
 
 
 def laace(scores: Sequence[float], ious: Sequence[float], labels: Sequence[int]) -> float:
-    """Return the mean over named classes of mean |score - IoU|."""
+    """Return the mean over predicted classes of mean |score - IoU|."""
     errors = []
     for label in sorted(set(labels)):
         gaps = [abs(s - iou) for s, iou, named in zip(scores, ious, labels, strict=True) if named == label]
@@ -191,7 +192,7 @@ def mue(uncertainties: Sequence[float], hits: Sequence[bool]) -> float:
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the correlation of ranks, ranks of equal values averaged."""
+    """Return the correlation of ranks, with average ranks for ties."""
     ranks = [[sum(w < v for w in column) + 0.5 * sum(w == v for w in column) for v in column] for column in (a, b)]
     x, y = (np.array(rank) - np.mean(rank) for rank in ranks)
     spread = math.sqrt(float(x @ x)) * math.sqrt(float(y @ y))
@@ -199,9 +200,9 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def ause(uncertainties: Sequence[float], errors: Sequence[float]) -> float:
-    """Return (A - B) / (C - B), the mean over steps of the mean error left: by sigma, by error, at random.
+    """Return (A - B) / (C - B) from mean errors over removal steps: ordered by std, by error, at random.
 
-    Among rows of equal uncertainty the expected error of the next one to go is their mean.
+    Among rows of equal uncertainty, the expected error of the next removed row is their mean.
     """
     n = len(errors)
 

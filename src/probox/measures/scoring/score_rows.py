@@ -1,8 +1,8 @@
-"""Matched pairs and detections as rows, and measures of them: each row once, or as often as its image in a resampling.
+"""Matched pairs and detections as rows, and metrics of rows, each counted once or as often as its image is resampled.
 
-A measure says which rows it looks at and how its numbers follow from how often each is there. The summary, classes,
-sizes and resamplings all come from these two. Pairing and bins are part of a name: ``D-ECE@50/10w`` is D-ECE of pairs
-that overlap by at least 0.5, in 10 bins of equal width; ``m`` stands for equal mass, ``ENCE/10m_x1`` is of one edge.
+A metric defines its rows, and its values as a function of row counts. Summary, classes, sizes and resamplings follow
+from both. Matching and bins are part of a name: ``D-ECE@50/10w`` is D-ECE of pairs with an IoU of at least 0.5, in 10
+bins of equal width; ``m`` means equal mass, and ``ENCE/10m_x1`` is the value of one edge.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from probox.support.types import Bools, Floats, Ints
 
 
 def full_name(name: str, *, iou: float | None = None, bins: Bins | None = None, part: str = "") -> str:
-    """Return a name with its overlap in per cent, its bins and its part.
+    """Return a name with overlap in per cent, bins and part.
 
     Examples
     --------
@@ -50,28 +50,28 @@ def full_name(name: str, *, iou: float | None = None, bins: Bins | None = None, 
 
 
 def describe_overlap(iou: float) -> str:
-    """Return what hints say of the pairing."""
+    """Return the description of the matching for hints."""
     return f"COCO pairs, IoU {iou:g}"
 
 
 AT_ONCE = 500_000
-"""How many counts are held at once: resamplings times rows."""
+"""Limit of counts in memory: resamplings times rows."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Things of images.
+    """Rows of pairs, detections or objects with their images.
 
     Parameters
     ----------
     image_rows : (K,) int64
-        Each one's image.
+        Image of each row.
     labels : (K,) int
-        The class by which it is grouped.
+        Class for grouping.
     areas : (K,) float64
-        The area by which it is grouped.
+        Area for grouping.
     columns : dict of (K, ...) arrays
-        What the measure knows of them.
+        Values that the metric needs.
     """
 
     image_rows: Ints
@@ -86,13 +86,13 @@ class ScoredRows:
         return self.columns[name]
 
     def take(self, rows: Ints | Bools) -> ScoredRows:
-        """Return some of the rows."""
+        """Return a subset of the rows."""
         columns = {name: values[rows] for name, values in self.columns.items()}
         return ScoredRows(self.image_rows[rows], self.labels[rows], self.areas[rows], columns)
 
 
 def join_rows(parts: Sequence[ScoredRows]) -> ScoredRows:
-    """Return rows with the same columns, one part after the other."""
+    """Return the concatenated rows of several parts with the same columns."""
     images, labels, areas = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("image_rows", "labels", "areas")
     )
@@ -101,13 +101,13 @@ def join_rows(parts: Sequence[ScoredRows]) -> ScoredRows:
 
 
 Numbers = Callable[[ScoredRows, Floats], Resampled]
-"""A measure's numbers, (R,) each, of rows and how often each is there, (R, K), in whole numbers."""
+"""Function that returns the values of a metric, (R,) each, from rows and row counts (R, K)."""
 
 Notes = Callable[[Evaluated], Sequence[Note]]
 
 
 BOXES: frozenset[Need] = frozenset({"boxes"})
-"""What most measures of rows need."""
+"""Needs of most metrics of rows."""
 
 
 def measure_of_rows(
@@ -119,7 +119,7 @@ def measure_of_rows(
     needs: Collection[Need] = BOXES,
     notes: Notes,
 ) -> Measure:
-    """Return a measure of rows, which nobody takes unless it is asked for."""
+    """Return a metric of rows, which is computed on request only."""
     columns = tuple(columns)
 
     def summarise(some: ScoredRows) -> Summary:
@@ -137,7 +137,7 @@ def measure_of_rows(
         return {size: summarise(every.take((every.areas >= a) & (every.areas <= b))) for size, (a, b) in ranges}
 
     def some_numbers(every: ScoredRows, weights: Weights) -> Resampled:
-        if len(weights) == 1:  # NumPy adds up the only row in another order than one of several
+        if len(weights) == 1:  # NumPy sums a single row in another order than several
             return {key: values[:1] for key, values in some_numbers(every, np.repeat(weights, 2, axis=0)).items()}
         return numbers(every, weights[:, every.image_rows].astype(np.float64))
 
@@ -161,21 +161,21 @@ def measure_of_rows(
 
 
 def counted_mean(counts: Floats, values: Floats, present: Bools | None = None) -> Floats:
-    """Return the mean of each column of values, (R, M), where row k is there counts[r, k] times; NaN of nothing.
+    """Return the mean of each column of values, (R, M), where row k counts counts[r, k] times; NaN without rows.
 
     Parameters
     ----------
     counts : (R, K) float64
-        How often each row is there.
+        Number of times each row counts.
     values : (K, M) or (K,) float64
-        What to average; the means of a single column are (R,).
+        Averaged values; the means of a single column are (R,).
     present : array of bool, optional
-        Which of the values count. Default: all.
+        Values that count. Default: all.
     """
     there = np.ones(values.shape, bool) if present is None else present
     if values.ndim == 1:
         return counted_mean(counts, values[:, None], there[:, None])[:, 0]
-    # Not by a matrix product: its last bits would depend on how many threads the machine has.
+    # A matrix product is avoided: its rounding would depend on the number of threads.
     sums = np.einsum("rk,km->rm", counts, np.where(there, values, 0.0))
     n = np.einsum("rk,km->rm", counts, there.astype(np.float64))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -184,14 +184,14 @@ def counted_mean(counts: Floats, values: Floats, present: Bools | None = None) -
 
 
 PAIRS = describe_overlap(float(IOU_THRESHOLDS[0]))
-"""The pairing, for hints."""
+"""Description of the matching, for hints."""
 
 
 def pair_rows(
     columns: Callable[[MatchedPairs], Mapping[str, npt.NDArray[Any]]],
     kept: Callable[[MatchedPairs], Bools] | None = None,
 ) -> Callable[[Evaluated], ScoredRows]:
-    """Return what makes rows of an evaluation's pairs: all, or those that are `kept`. Their class is the object's."""
+    """Return a function of an evaluation that returns its pairs as rows, optionally those `kept`, with true classes."""
 
     def rows(evaluated: Evaluated) -> ScoredRows:
         pairs = evaluated.matched_pairs
@@ -203,18 +203,18 @@ def pair_rows(
 
 
 def with_density(pairs: MatchedPairs) -> Bools:
-    """Return which pairs have a covariance that can be inverted."""
+    """Return which pairs have an invertible covariance."""
     return invertible(pairs.covariances)
 
 
 def with_sigma(pairs: MatchedPairs) -> Bools:
-    """Return which edges have a sigma and a truth to compare it with, (K, 4): neither plain nor truncated."""
+    """Return which edges have a std and a usable ground truth, (K, 4): with covariance and not truncated."""
     edges: Bools = (pairs.variances > 0) & ~pairs.truncated
     return edges
 
 
 def notes_on_boxes(evaluated: Evaluated) -> list[Note]:
-    """Return notes on numbers that need the density of a box."""
+    """Return notes on values that need the density of a box."""
     pairs = evaluated.matched_pairs
     n, plain = len(pairs), int(pairs.plain.sum())
     singular = n - plain - int(with_density(pairs).sum())
@@ -223,7 +223,7 @@ def notes_on_boxes(evaluated: Evaluated) -> list[Note]:
 
 
 def notes_on_edges(evaluated: Evaluated) -> list[Note]:
-    """Return notes on numbers that need the sigma of an edge."""
+    """Return notes on values that need the std of an edge."""
     pairs = evaluated.matched_pairs
     return [
         *counted_notes(Note("plain-pairs", pairs.plain.sum(), total=len(pairs))),
@@ -233,14 +233,14 @@ def notes_on_edges(evaluated: Evaluated) -> list[Note]:
 
 
 def notes_on_distances(evaluated: Evaluated) -> list[Note]:
-    """Return notes on numbers that plain boxes have too."""
+    """Return notes on values that are defined without covariance, too."""
     pairs = evaluated.matched_pairs
     plain = Note("plain-distances", pairs.plain.sum(), total=len(pairs))
     return [*counted_notes(plain), *_notes_on_few(pairs, len(pairs))]
 
 
 def notes_on_labels(evaluated: Evaluated) -> list[Note]:
-    """Return notes on numbers of the labels of pairs."""
+    """Return notes on values of the labels of pairs."""
     pairs = evaluated.matched_pairs
     if pairs.label_probs is None:
         return [Note("label-probs-not-kept", purpose="to score labels")]
@@ -248,17 +248,17 @@ def notes_on_labels(evaluated: Evaluated) -> list[Note]:
 
 
 def cut_off(notes: Notes) -> Notes:
-    """Return notes, and one on what the least overlap of pairs does to errors."""
+    """Return the notes with one on the effect of the minimum overlap on errors."""
     return lambda evaluated: [*notes(evaluated), Note("overlap-cut", least=IOU_THRESHOLDS[0])]
 
 
 def with_truncated(notes: Notes) -> Notes:
-    """Return notes, and one that counts the edges that were left out."""
+    """Return the notes with one on the number of excluded edges."""
     return lambda evaluated: [*_notes_on_truncated(evaluated.matched_pairs), *notes(evaluated)]
 
 
 def border_notes(residuals: Floats, variances: Floats, on_border: Bools) -> list[Note]:
-    """Return how many edges (K, 4) lie on the image border, and how their errors compare with their std."""
+    """Return a note on edges (K, 4) at the image border: their number, and their errors relative to their std."""
     count, judged = int(on_border.sum()), on_border & (variances > 0)
     if not judged.any():
         return counted_notes(Note("edges-on-border", count, total=on_border.size))
@@ -272,7 +272,7 @@ def _notes_on_truncated(pairs: MatchedPairs) -> list[Note]:
 
 
 def _notes_on_few(pairs: MatchedPairs, n: int) -> list[Note]:
-    """Return the note on few pairs; where no pair is scored, other notes say why unless there is none at all."""
+    """Return the note on few pairs; if no pair is scored, other notes explain that unless there are no pairs at all."""
     if n >= FEW_PAIRS or (not n and len(pairs)):
         return []
     if not n:
@@ -281,27 +281,27 @@ def _notes_on_few(pairs: MatchedPairs, n: int) -> list[Note]:
 
 
 IOU = float(IOU_THRESHOLDS[0])
-"""The least overlap of a match, unless a name says another."""
+"""Default minimum overlap of a match."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What became of detections and objects at one overlap; those that are ignored are left out.
+    """Outcomes of detections and objects at one overlap; ignored ones are left out.
 
     Parameters
     ----------
     detections : (N,) int64
-        Rows of detections: those that were matched with an object, and those with nothing.
+        Rows of matched and unmatched detections.
     hits : (N,) bool
-        Which were matched.
+        Whether a detection is matched.
     ious : (N,) float64
-        The overlap with the match; 0 without one.
+        Overlap with the match; 0 if unmatched.
     areas : (N,) float64
-        The object's area; of a detection without one, its own box's.
+        Area of the matched object, or of the detection's own box if unmatched.
     objects : (M,) int64
-        Rows of objects that are no crowd.
+        Rows of objects, without crowds.
     found : (M,) bool
-        Which were matched.
+        Whether an object is matched.
     """
 
     detections: Ints
@@ -313,7 +313,7 @@ class Outcomes:
 
 
 def outcomes(evaluated: Evaluated, iou: float = IOU) -> Outcomes:
-    """Return what became of every detection and object when matches overlap by at least `iou`."""
+    """Return the outcomes of detections and objects for matches with an overlap of at least `iou`."""
     matches = matches_at(evaluated, iou)
     detections, objects = evaluated.detections, evaluated.objects
     counted = matches.ignored[:, 0] & 1 == 0
@@ -328,7 +328,7 @@ def outcomes(evaluated: Evaluated, iou: float = IOU) -> Outcomes:
 
 
 def notes_on_detections(evaluated: Evaluated) -> list[Note]:
-    """Return notes on numbers of all detections: which were left out, and whether they are few."""
+    """Return notes on values of all detections: excluded ones, and small numbers."""
     matches = evaluated.box_matches
     ignored = int((matches.ignored[:, 0] & 1 == 1).sum())
     unnamed, everything = matches.left_out, len(evaluated.detections)

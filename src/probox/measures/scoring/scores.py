@@ -1,7 +1,7 @@
-"""Scores of matched boxes, edges and labels, and the Gaussians that they judge.
+"""Scores of matched boxes, edges and labels.
 
 A box has two corners, so its 4 x 4 covariance is two blocks of 2 x 2, (K, 2, 2, 2); residuals, ground truth minus mean,
-are x1, y1, x2, y2. All is in pixels. Proper scoring rules of boxes:
+are x1, y1, x2, y2. All values are in pixels. Proper scoring rules of boxes:
 
     NLL    = 1/2 r' Sigma^-1 r + 1/2 ln det(2 pi Sigma)
     energy = E|Z - y| - 1/2 E|Z - Z'|,   Z, Z' ~ N(mu, Sigma)
@@ -10,12 +10,12 @@ For X ~ N(m, diag(l)) in any number of dimensions
 
     E|X| = pi^-1/2 * integral over s > 0 of [1 - prod_i (1 + 2 s^2 l_i)^-1/2 exp(-s^2 m_i^2 / (1 + 2 s^2 l_i))] s^-2 ds,
 
-where lengths are measured in sqrt(sum m^2 + l). No sample is drawn, so a score has no noise of its own. With s = e^t
-the integrand is analytic and bounded in |Im t| < pi / 4 whatever the variances are, and falls off as e^-|t| on both
-sides. So equal steps h in t are off by about exp(-pi^2 / 2h), also for corners that are a thousand times less certain
-of x than of y, where a rule of Gauss and Legendre in x of s = x / (1 - x) would need hundreds of nodes.
+where lengths are scaled by sqrt(sum m^2 + l). The integral is evaluated without sampling. With s = e^t the integrand
+is analytic and bounded in |Im t| < pi / 4 for all variances, and decreases as e^-|t| on both sides. The error of equal
+steps h in t is therefore about exp(-pi^2 / 2h), even if var(x) and var(y) differ by a factor of a million, where
+Gauss-Legendre quadrature in x of s = x / (1 - x) would need hundreds of nodes.
 
-Edges have any shape of array. What label probabilities leave of 1 is background.
+Edges are arrays of any shape. The remainder of label probabilities to 1 is background.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def normal_cdf(z: Floats) -> Floats:
 
 
 def central_level(z: Floats) -> Floats:
-    """Return 2 Phi(|z|) - 1: the share that the least central interval around 0 with z in it should hold."""
+    """Return 2 Phi(|z|) - 1: the probability of the smallest central interval around 0 that contains z."""
     return np.asarray(_erf(np.abs(z) / math.sqrt(2.0)), np.float64)
 
 
@@ -53,21 +53,21 @@ def normal_pdf(z: Floats) -> Floats:
 
 def normal_quantile(q: float) -> float:
     """Return the z with Phi(z) = q."""
-    from statistics import NormalDist  # brings fractions and decimals, which nothing else needs
+    from statistics import NormalDist  # imported on use: it loads fractions and decimal
 
     return NormalDist().inv_cdf(q)
 
 
 def chi2_4_cdf(x: Floats) -> Floats:
     """Return the probability that the sum of four squared standard normal numbers is at most x."""
-    # Beyond 1e3 it is as sure, but infinity times 0 is no number; rounding may make a sum of squares fall below 0.
+    # At 1e3 the result is 1 already, while infinity times 0 is NaN; rounding may make a sum of squares negative.
     half = np.clip(0.5 * np.asarray(x, np.float64), 0.0, 1e3)
     values: Floats = -np.expm1(-half) - half * np.exp(-half)
     return values
 
 
 SINGULAR = 1e-12
-"""A correlation rho with 1 - rho^2 at most this is a line, not an ellipse: rounding decides what is left of it."""
+"""A correlation rho with 1 - rho^2 up to this counts as singular: rounding dominates the remainder."""
 
 
 def edge_variances(covariances: Floats) -> Floats:
@@ -77,7 +77,7 @@ def edge_variances(covariances: Floats) -> Floats:
 
 
 def invertible(covariances: Floats) -> Bools:
-    """Return which boxes have a density: both corners are spread in every direction. Plain boxes have none."""
+    """Return which boxes have a density: both corner covariances are positive definite."""
     a, b, c = _parts(covariances)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = (a > 0) & (c > 0) & (1.0 - (b / a) * (b / c) > SINGULAR)
@@ -109,13 +109,13 @@ def _parts(covariances: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 Steps = tuple[float, int, int]
-"""The length of a step in t = ln s, and the first and the last of them."""
+"""Step size in t = ln s, and the first and the last step."""
 
 EXACT: Steps = (1 / 6, -90, 96)
 """Within 1e-12 of the integral."""
 
 QUICK: Steps = (1 / 3, -24, 24)
-"""Within 1e-5 of it at a quarter of the cost, for searches whose result is then scored exactly."""
+"""Within 1e-5 of the integral at a quarter of the cost, for searches whose result is then scored exactly."""
 
 
 def negative_log_likelihoods(residuals: Floats, covariances: Floats, *, floor: float = 0.0) -> Floats:
@@ -124,12 +124,12 @@ def negative_log_likelihoods(residuals: Floats, covariances: Floats, *, floor: f
     Parameters
     ----------
     residuals : (K, 4) float64
-        Truth minus mean: x1, y1, x2, y2.
+        Ground truth minus mean: x1, y1, x2, y2.
     covariances : (K, 2, 2, 2) float64
-        Of the top-left and the bottom-right corner.
+        Covariances of the top-left and the bottom-right corner.
     floor : float
-        Variance in square pixels that is added to every coordinate first. Some published code adds 0.01; nothing is
-        added unless it is asked for, so that a plain box has no likelihood (NaN or infinity).
+        Variance in square pixels that is added to every coordinate. Some published code adds 0.01. With the default,
+        a box without covariance has no likelihood (NaN or infinity).
     """
     if not (math.isfinite(floor) and floor >= 0):
         raise InputError(f"expected floor to be a variance of at least 0, but got {floor!r}")
@@ -140,10 +140,10 @@ def negative_log_likelihoods(residuals: Floats, covariances: Floats, *, floor: f
 
 
 def energy_scores(residuals: Floats, covariances: Floats, *, steps: Steps = EXACT) -> Floats:
-    """Return the energy score of each box, in pixels; for a plain box it is the distance |r|."""
+    """Return the energy score of each box, in pixels; without covariance it is the distance |r|."""
     variances, axes = np.linalg.eigh(covariances)
     along = np.einsum("kcij,kci->kcj", axes, residuals.reshape(-1, 2, 2)).reshape(-1, 4)
-    variances = np.maximum(variances, 0.0).reshape(-1, 4)  # rounding may take a singular one below 0
+    variances = np.maximum(variances, 0.0).reshape(-1, 4)  # rounding may make a singular one negative
     apart = mean_lengths(np.zeros_like(along), 2.0 * variances, steps)
     scores: Floats = mean_lengths(along, variances, steps) - 0.5 * apart
     return scores
@@ -154,7 +154,7 @@ def mean_lengths(means: Floats, variances: Floats, steps: Steps = EXACT) -> Floa
     scale = np.sqrt((np.square(means) + variances).sum(axis=1))
     unit = np.where(scale > 0, scale, 1.0)[:, None]
     m2, spread = np.square(means / unit), variances / np.square(unit)
-    # What lies beyond the ends: the integrand is e^t on the left, e^-t on the right, and the steps a geometric series.
+    # Remainders: the integrand is e^t on the left and e^-t on the right, so the steps form a geometric series.
     step, first, last = steps
     beyond = math.exp(step * first) + math.exp(-step * last)
     total = np.full(len(scale), beyond / math.expm1(step))
@@ -176,7 +176,7 @@ def crps(residuals: Floats, sigmas: Floats) -> Floats:
 
 
 def interval_widths(sigmas: Floats, share: float) -> Floats:
-    """Return how wide the central interval is that should hold this share; its mean is MPIW."""
+    """Return the width of the central interval of nominal coverage `share`; its mean is MPIW."""
     widths: Floats = 2.0 * normal_quantile(0.5 + 0.5 * share) * sigmas
     return widths
 
@@ -187,7 +187,7 @@ Labels = npt.NDArray[np.int32] | Ints
 
 
 def brier_scores(probs: Probabilities, labels: Labels) -> Floats:
-    """Return sum over classes k of (p_k - 1[k = c])^2, c being the true class; 0 is best, 2 worst."""
+    """Return sum over classes k of (p_k - 1[k = c])^2 for the true class c; 0 is best, 2 worst."""
     p = np.asarray(probs, np.float64)
     of_truth = p[np.arange(len(p)), labels]
     scores: Floats = np.square(p).sum(axis=1) - np.square(of_truth) + np.square(of_truth - 1.0)
@@ -195,10 +195,10 @@ def brier_scores(probs: Probabilities, labels: Labels) -> Floats:
 
 
 def ignorances(probs: Probabilities, labels: Labels) -> Floats:
-    """Return -ln p_c, in nats; infinity where the true class was held impossible: nothing is clamped."""
+    """Return -ln p_c, in nats; infinity if the true class has probability 0: values are not clamped."""
     p = np.asarray(probs, np.float64)[np.arange(len(probs)), labels]
     with np.errstate(divide="ignore"):
-        scores: Floats = -np.log(p) + 0.0  # no -0
+        scores: Floats = -np.log(p) + 0.0  # avoids -0
     return scores
 
 
@@ -212,13 +212,13 @@ def entropies(probs: Probabilities) -> Floats:
 
 
 def without_background(probs: npt.NDArray[np.float32], classes: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Return probabilities in which a class that means background has none: it is what the others leave of 1."""
+    """Return probabilities with 0 for a class that means background, which is the remainder to 1."""
     background = background_classes(classes)
     return np.where(background, np.float32(0.0), probs) if background.any() else probs
 
 
 def notes_on_scores(evaluated: Evaluated) -> list[Note]:
-    """Return a note on detections that state no more than a score, whose labels their reader has made up."""
+    """Return a note on detections with a score only, whose other label probabilities their reader filled in."""
     found = evaluated.detections
     if found.label_probs is None:
         return []
