@@ -102,7 +102,7 @@ def measure(workload: str, data: Path, rounds: int, against: str | None = None) 
     for number in range(rounds + 1):
         for name, contender in contenders.items():
             if name == "definition" and number > 0:
-                continue  # minutes instead of milliseconds: once is enough
+                continue  # seconds instead of milliseconds: once is enough
             for _ in range(3 if name == "yardstick" else 1):  # short, and all times are divided by it
                 contender.run()
             if number == 0 and name != "definition":

@@ -189,7 +189,7 @@ def unpack_heatmaps(columns: Mapping[str, Array], size: tuple[int, int]) -> list
 
 LEAST = 2.0**-11
 """Probabilities inside a box are from LEAST to 1 - LEAST: half precision would otherwise round to 1, and a wrong
-probability of exactly 1 makes the pair's quality 0."""
+probability of exactly 1 makes the pair's quality nearly 0."""
 
 
 class PrototypeMasks:
