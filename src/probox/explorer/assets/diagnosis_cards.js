@@ -235,6 +235,6 @@ probox.follow(["t"], (store, state) => {
 probox.onStart((store) => {
   byId("why-legend").replaceChildren(...probox.legend(store));
   for (const key of ["budget", "what-if", "reliability", "coverage", "pit", "sparsification", "sigma"]) {
-    probox.exportable(`table-${key}`, { name: key });
+    probox.exportable(`table-${key}`, { name: key.replace("sigma", "std") });
   }
 });
