@@ -321,7 +321,7 @@ def test_the_command_fails_if_one_survives(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.mutants", *names, *files, "--processes", "2"]
     done = run_process(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
-    assert "SURVIVES: identity: Nothing is wrong." in done.stderr
+    assert "SURVIVES: identity: No defect." in done.stderr
     assert "**1 of 2 MUTANTS SURVIVE: no claim detects them.**" in (tmp_path / "page.md").read_text()
     rows = list(csv.reader(io.StringIO((tmp_path / "table.csv").read_text())))
     assert [row[0] for row in rows] == ["mutant", "claims that hold", "identity", "label-squared"]

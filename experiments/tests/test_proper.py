@@ -145,4 +145,4 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
 def test_the_page_says_what_the_command_said() -> None:
     claims = claims_of_errors(read_table(ROOT / "docs" / "figures" / "experiments" / "proper.csv"))
     page = " ".join((ROOT / "docs" / "training-study.md").read_text(encoding="utf-8").split())
-    assert f"Of its {len(claims)} claims, {sum(bool(claim.holds) for claim in claims)} hold" in page
+    assert f"Of its {len(claims)} claims on these, {sum(bool(claim.holds) for claim in claims)} hold" in page

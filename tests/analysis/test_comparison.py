@@ -227,7 +227,7 @@ def test_other_truths_are_refused(results: dict[str, Evaluation]) -> None:
         "A was evaluated with background box, B with mask": dataclasses.replace(
             a, convention=Convention.preset("reference", background="mask")
         ),
-        "A was measured with confidence_denominator off, B with on": dataclasses.replace(
+        "A was evaluated with confidence_denominator off, B with on": dataclasses.replace(
             a, convention=Convention.preset("challenge")
         ),
     }

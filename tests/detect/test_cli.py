@@ -53,7 +53,7 @@ def test_without_out_the_file_is_called_like_the_model(
     assert {entry["image_id"] for entry in entries} == {3, 7, 12, 20}
     status, _, words = run(*line)
     assert status == 1
-    assert "ssd.coco.json: is already there; give its name with --out to replace it" in words
+    assert "ssd.coco.json: already exists; use --out ssd.coco.json to replace it" in words
     (photos / "3.png").rename(photos / "cat.png")
     status, _, words = run(*line)
     assert status == 0
@@ -88,8 +88,8 @@ def test_options_of_another_uncertainty_are_said(
     mistaken = ["--relative-std", 0.5, "--passes", 20]  # what they are by default would be a mistake as well
     said = json.loads(run(*line, "--uncertainty", "nms-clusters", *mistaken)[1])["notes"]
     assert [note["message"] for note in said[:2]] == [
-        "--relative-std changes nothing here: it is for --uncertainty constant",
-        "--passes changes nothing here: it is for --uncertainty mc-dropout",
+        "--relative-std has no effect here: it is for --uncertainty constant",
+        "--passes has no effect here: it is for --uncertainty mc-dropout",
     ]
     said = json.loads(run(*line, "--uncertainty", "constant", "--relative-std", 0.5)[1])["notes"]
     assert not [note for note in said if note["code"] == "idle-option"]
@@ -185,7 +185,7 @@ def test_what_is_refused_before_any_work(run: Run, ssd: Path, names: Path, photo
     line = (ssd, "--images", photos, "--classes", names, "--threads", 1)
     for more, message in (
         (("--out", photos, "--shards", 2), "is not empty, and is not a set written by probox"),
-        (("--out", photos), "--out is a folder"),
+        (("--out", photos), "is a folder, expected a file: name a file, or add --shards N"),
         (("--shards", 2), "--shards needs --out"),
         (("--out", tmp_path / "x", "--shards", 0), "0 is not in the range"),
     ):

@@ -68,7 +68,7 @@ def test_the_page_carries_labels(ways: dict[str, Evaluation], tmp_path: Path) ->
     assert index["results"][0]["about"].startswith("convention: paper, label weight 0.25")
 
 
-def test_what_is_odd_is_on_the_page(ways: dict[str, Evaluation], demo: Demo) -> None:
+def test_warnings_are_on_the_page(ways: dict[str, Evaluation], demo: Demo) -> None:
     nothing = evaluate(demo.truth, demo.detectors["deterministic"].select([]))
     (result,) = index_payload({"none": nothing}, [""] * 12, 50, [""] * 12)["results"]
-    assert "there is not one detection to be scored" in result["about"]
+    assert "no detections left to score" in result["about"]

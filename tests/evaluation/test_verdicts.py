@@ -74,7 +74,7 @@ def test_nothing_to_match() -> None:
 
 @pytest.mark.parametrize(("detection", "thing"), [(3, 0), (-1, 0), (0, 2), (0, -1)])
 def test_rows_that_are_not_there_are_refused(detection: int, thing: int) -> None:
-    with pytest.raises(ValueError, match="rows that are not there"):
+    with pytest.raises(ValueError, match="a pair has an unknown row"):
         _core.judge_matches(
             matched=np.array([True]),
             detections=np.array([detection]),

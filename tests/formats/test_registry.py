@@ -151,7 +151,7 @@ def test_it_becomes_others(run: Run, toy: Path, files: tuple[Path, Path], tmp_pa
         status, out, _ = run("convert", toy, tmp_path / name, "--truth", files[0], "--json")
         assert (status, json.loads(out)["format"]) == (0, form)
     status, _, said = run("convert", toy, tmp_path / "b.toy")
-    assert (status, "cannot become Toy text without the images" in said) == (1, True)
+    assert (status, "cannot be written as Toy text without the images" in said) == (1, True)
 
 
 def test_words_know_it(run: Run, toy: Path, files: tuple[Path, Path], tmp_path: Path) -> None:

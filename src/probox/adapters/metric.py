@@ -260,12 +260,7 @@ class PDQ:
         self._seen, self._others, self._result, self._repeated = [], None, None, 0
 
     def to(self, device: Any = None, *_: Any, **__: Any) -> PDQ:
-        """Return itself, for compatibility with torchmetrics: all numbers are computed with NumPy.
-
-        Parameters
-        ----------
-        device : optional
-            Ignored.
+        """Return itself, for compatibility with torchmetrics. Arguments are ignored: NumPy computes all numbers.
 
         Returns
         -------

@@ -465,7 +465,7 @@ def _chosen_order(
             f"read as class cx cy w h score, {outside['score-last']} of {most} boxes reach outside their images; "
             f"read as class score cx cy w h, {outside['score-first']}",
             file=name,
-            remedy=f"write fractions of the image in one of these orders; {name}:score-last reads them all the same",
+            remedy=f"write fractions of the image in one of these orders; {name}:score-last reads them anyway",
         )
     if found == "score-first":
         return found, [Note("score-first", outside["score-last"], total=most, file=name)]

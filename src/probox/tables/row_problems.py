@@ -79,7 +79,7 @@ def find_problems(
             "label probabilities above 1 in sum",
             np.flatnonzero(above),
             lambda row: f"expected label probabilities to add up to at most 1, but they make {total[row]:.6g}",
-            "for one sigmoid per class use probox.fusion.limit_to_distribution(scores)  "
+            "for one sigmoid per class use probox.fusion.limit_to_distribution(scores) "
             'or Detections.from_scores(..., above_one="limit")',
         ),
     ]

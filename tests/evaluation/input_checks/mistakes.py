@@ -162,9 +162,9 @@ def masks_turned(truth: GroundTruth) -> GroundTruth:
 
 TRUTH_MISTAKES: dict[str, tuple[Callable[[GroundTruth], GroundTruth], str, str]] = {
     "annotated twice": (annotated_twice, "duplicate-objects", "repeat another one of the same image, class and box"),
-    "masks of half the size": (masks_of_half_the_size, "scaled-masks", "they are 0.5"),
+    "masks of half the size": (masks_of_half_the_size, "scaled-masks", "masks are 0.5"),
     "masks of twice the size": (masks_of_twice_the_size, "scaled-masks", "one of them looks scaled"),
-    "masks turned": (masks_turned, "swapped-masks", "x and y of the masks look exchanged"),
+    "masks turned": (masks_turned, "swapped-masks", "x and y of the masks look swapped"),
 }
 
 

@@ -194,10 +194,11 @@ def test_a_sigmoid_per_class_is_limited_and_said(write: Write, truth: GroundTrut
     np.testing.assert_allclose(found.label_probs, [[0.1, 0.9], [0.4, 0.5]], rtol=1e-6)
     assert found.scores.tolist() == [0.8, 0.8]
     (note,) = tuple(map(str, found.notes))
-    assert note.startswith("1 detection has cls_prob that adds up to more than 1")
+    assert note.startswith("1 detection with cls_prob that sums to more than 1")
     assert note.endswith("probox.fusion.limit_to_distribution")
     with pytest.raises(
-        InputError, match=r"add up to at most 1, .*probox.fusion.limit_to_distribution\(scores\) makes one"
+        InputError,
+        match=r"add up to at most 1, .* for one sigmoid per class use probox.fusion.limit_to_distribution\(scores\)",
     ):
         read_coco_results(write([entry(all_scores=[0.8, 0.9])]), truth)
     with pytest.raises(InputError, match="expected label probabilities between 0 and 1, but got 3"):

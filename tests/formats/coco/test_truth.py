@@ -163,8 +163,8 @@ def test_lvis_is_warned_of(write: Write, key: str) -> None:
     found = Detections(classes=["cup"], image_ids=[4], boxes=[[2, 3, 8, 7]], label_probs=[[0.9]])
     truth = read_coco(path)
     lines = str(evaluate(truth, found)).splitlines()
-    (line,) = [line for line in lines if line.startswith("warning: 2 images are annotated in some categories only")]
-    assert "right detections of other categories count as false positives" in line
+    (line,) = [line for line in lines if line.startswith("warning: 2 images are annotated for some categories only")]
+    assert "correct detections of other categories count as false positives" in line
     assert f"warning: {truth.notes[0]}" == line
     problems = Problems(lenient=True)
     load_truth(path, problems)

@@ -105,8 +105,8 @@ def test_all_images_count() -> None:
     assert (summary["PMB_at_floor"], summary["PMB_infinite"]) == (1, 1)
     assert math.isnan(summary["PMB_NLL"])
     assert tuple(map(str, result.notes)) == (
-        "PMB-NLL: 1 of 2 objects is far from every detection, or in images with too few: it is infinite in 1 of 4 "
-        f"images, but {summary['PMB_NLL_floored']:.2f} with a floor of 1e-6 objects spread evenly over the image",
+        "PMB-NLL: 1 of 2 objects is far from every detection, or in images with too few; the value is infinite in 1 of "
+        f"4 images, and {summary['PMB_NLL_floored']:.2f} on average with a floor of 1e-6 objects spread evenly over the image",
     )
 
 
@@ -116,7 +116,7 @@ def test_far_objects_stand_at_the_floor() -> None:
     summary = result.summary()
     assert summary["PMB_missed"] == pytest.approx(-FLOOR)
     assert summary["PMB_NLL"] > summary["PMB_NLL_floored"] + 500
-    assert f"it is {summary['PMB_NLL']:.2f}, but" in next(map(str, result.notes))
+    assert f"the value is {summary['PMB_NLL']:.2f}, and" in next(map(str, result.notes))
 
 
 def test_plain_boxes_have_no_density() -> None:
@@ -215,7 +215,7 @@ def test_results_without_labels_have_none(demo: Demo) -> None:
     nothing = older.summary()
     assert math.isnan(nothing["PMB_NLL_floored"])
     assert nothing["PMB_at_floor"] == 0
-    assert "kept no label probabilities" in next(map(str, older.notes))
+    assert "label probabilities were not kept" in next(map(str, older.notes))
     replicates = PMB_NLL.resampled(older, np.ones((2, len(older.dataset)), np.int64))
     assert np.isnan(replicates["PMB_NLL_floored"]).tolist() == [True, True]
 
