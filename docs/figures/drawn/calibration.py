@@ -80,9 +80,9 @@ def draw_pit() -> Any:
         shares = pit_histogram(pit_values(residuals, predicted))
         axes.stairs(100 * shares, np.linspace(0, 1, 11), fill=True, color=COLOURS[number], alpha=0.6)
         axes.axhline(10, color=INK, linewidth=1.0, alpha=0.6)
-        axes.set(xlabel=f"PIT {50 * np.abs(shares - 0.1).sum():.1f}%", xlim=(0, 1))
+        axes.set(xlabel=f"Φ(z)\nPIT {50 * np.abs(shares - 0.1).sum():.1f}%", xlim=(0, 1))
         axes.set_title(label, fontsize=10)
-        axes.set_xticks([0, 0.5, 1], ["0", "Φ(z)", "1"])
+        axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     row[0].set_ylabel("edges [%]")
     return fig
 
@@ -97,7 +97,7 @@ def draw_mqce() -> Any:
     axes.vlines(levels, levels, reached, color=COLOURS[1], linewidth=4, alpha=0.6, label="|coverage - q|")
     axes.plot(levels, reached, "o-", color=COLOURS[0], markersize=4, label="coverage of boxes")
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="nominal coverage q", ylabel="observed coverage of boxes")
-    axes.set_title(f"M-QCE {100 * result.summary()['M-QCE']:.1f}%: the mean gap")
+    axes.set_title(f"M-QCE {100 * result.summary()['M-QCE']:.1f}%: mean gap")
     beside(axes)
     return fig
 

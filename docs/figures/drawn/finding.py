@@ -27,8 +27,8 @@ def draw_pdq() -> Any:
     axes.axhline(plain, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="boxes without covariance")
     axes.set(
         xscale="log",
-        xlabel="factor of the std",
-        ylabel="PDQ [%]",
+        xlabel="scale factor of the std",
+        ylabel="PDQ [%], higher is better",
         title="PDQ against the scale of the std",
         ylim=(0, None),
     )
@@ -50,7 +50,7 @@ def draw_map() -> Any:
         curve = 100 * measured.precision[..., 0].mean(axis=(1, 2))
         label = f"edges with {spread:g} px noise" if spread else "original boxes"
         axes.plot(IOU_THRESHOLDS, curve, "-o", color=COLOURS[number], label=f"{label}\nmAP {100 * measured.map:.1f}")
-    axes.set(xlabel="IoU threshold", ylabel="AP, mean over classes [%]", ylim=(0, 100))
+    axes.set(xlabel="IoU threshold", ylabel="mean AP of classes [%], higher is better", ylim=(0, 100))
     axes.set_title("mAP is the mean over ten thresholds")
     beside(axes)
     return fig
@@ -71,7 +71,11 @@ def draw_lrp() -> Any:
     axes.plot(curve.score, curve.lrp, color=INK, label="LRP(s)")
     mark_least(axes, curve.score, curve.lrp, INK)
     axes.set(
-        xlim=(0, 1), ylim=(0, 1), xlabel="score threshold s", ylabel="LRP", title=f'LRP of "{name}" and its minimum'
+        xlim=(0, 1),
+        ylim=(0, 1),
+        xlabel="score threshold s",
+        ylabel="LRP, lower is better",
+        title=f'LRP of "{name}" and its minimum',
     )
     beside(axes)
     return fig

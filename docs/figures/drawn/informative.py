@@ -31,12 +31,17 @@ def draw_mue() -> Any:
     lost = np.array([(u[hits] > limit).mean() for limit in d])
     kept = np.array([(u[~hits] <= limit).mean() for limit in d])
     fig, axes = panels()
-    axes.plot(d, 100 * lost, color=COLOURS[0], label="hits rejected")
+    axes.plot(d, 100 * lost, color=COLOURS[0], label="true positives rejected")
     axes.plot(d, 100 * kept, color=COLOURS[1], label="false positives accepted")
     axes.plot(d, 50 * (lost + kept), color=INK, label="mean of both")
     mark_least(axes, d, 50 * (lost + kept), INK)
-    axes.set(xlim=(0, 0.8), ylim=(0, 100), xlabel="limit d of the uncertainty 1 - s", ylabel="detections [%]")
-    axes.set_title(f"MUE {50 * (lost + kept).min():.1f}%: the minimum")
+    axes.set(
+        xlim=(0, 0.8),
+        ylim=(0, 100),
+        xlabel="uncertainty threshold d, for 1 - s",
+        ylabel="detections [%], lower is better",
+    )
+    axes.set_title(f"MUE {50 * (lost + kept).min():.1f}%: minimum of the mean")
     beside(axes)
     return fig
 
@@ -62,9 +67,9 @@ def draw_spearman() -> Any:
         rank.append(spearman(sigmas, errors * sigmas) if spread else 0.0)
         area.append(ause(sigmas, errors * sigmas))
     fig, axes = panels()
-    axes.plot(spreads, rank, color=COLOURS[0], label="Spearman")
-    axes.plot(spreads, area, color=COLOURS[1], label="AUSE")
-    axes.set(xlabel="standard deviation of ln(std)", ylim=(0, 1.02), xlim=(0, 2))
-    axes.set_title("Perfect std reach neither 1 nor 0")
+    axes.plot(spreads, rank, color=COLOURS[0], label="Spearman,\nhigher is better")
+    axes.plot(spreads, area, color=COLOURS[1], label="AUSE,\nlower is better")
+    axes.set(xlabel="standard deviation of ln(std)", ylabel="Spearman, AUSE", ylim=(0, 1.02), xlim=(0, 2))
+    axes.set_title("Spearman and AUSE of the true std")
     beside(axes)
     return fig

@@ -22,7 +22,7 @@ def draw_nll() -> Any:
         score = [negative_log_likelihoods(residuals, blocks(f * sigmas)).mean() for f in factors]
         axes.plot(factors, score, color=COLOURS[number], label=label)
         mark_least(axes, factors, score, COLOURS[number])
-    axes.set(xscale="log", ylim=(9, 24), xlabel="predicted std / true std", ylabel="NLL [nats]")
+    axes.set(xscale="log", ylim=(9, 24), xlabel="predicted std / true std", ylabel="NLL [nats], lower is better")
     axes.set_xticks([0.3, 0.5, 1, 2, 5], ["0.3", "0.5", "1", "2", "5"])
     axes.minorticks_off()
     axes.set_title("NLL penalises overconfidence more")
@@ -40,8 +40,11 @@ def draw_energy() -> Any:
         left.plot(errors, negative_log_likelihoods(residuals, spread), color=COLOURS[number])
         right.plot(errors, energy_scores(residuals, spread), color=COLOURS[number], label=f"std {sigma:g} px")
     right.plot(errors, 2 * errors, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="no covariance: |r|")
-    left.set(xlabel="error of each edge [px]", ylabel="NLL [nats]", ylim=(0, 100), title="NLL grows with r²")
-    right.set(xlabel="error of each edge [px]", ylabel="energy score [px]", ylim=(0, 25), title="energy grows with |r|")
+    left.set(
+        xlabel="error of each edge [px]", ylabel="NLL [nats], lower is better", ylim=(0, 100), title="NLL grows with r²"
+    )
+    right.set(xlabel="error of each edge [px]", ylabel="energy score [px], lower is better", ylim=(0, 25))
+    right.set_title("Energy score grows with |r|")
     right.legend(loc="upper left")
     return fig
 
@@ -61,7 +64,8 @@ def draw_crps() -> Any:
     score = [crps(errors, np.full_like(errors, sigma)).mean() for sigma in sigmas]
     right.plot(sigmas, score, color=COLOURS[0])
     mark_least(right, sigmas, score, COLOURS[0])
-    right.set(xlabel="predicted std [px]", ylabel="mean CRPS [px]", title="minimum at the true std, 2", ylim=(0, None))
+    right.set(xlabel="predicted std [px]", ylabel="mean CRPS [px], lower is better", ylim=(0, None))
+    right.set_title("Minimum at the true std, 2 px")
     return fig
 
 
@@ -72,25 +76,28 @@ def draw_brier() -> Any:
     others = {"on one wrong class": 1.0, "evenly on 6 wrong classes": 1.0 / 6.0, "on background": 0.0}
     for number, (label, more) in enumerate(others.items()):
         axes.plot(p, np.square(1.0 - p) * (1.0 + more), color=COLOURS[number], label=label)
-    axes.set(xlabel="probability of the true class", ylabel="Brier score", title="Brier score of one label")
+    axes.set(
+        xlabel="probability of the true class", ylabel="Brier score, lower is better", title="Brier score of one label"
+    )
     axes.legend(title="remaining probability", title_fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return fig
 
 
 @figure("ignorance")
 def draw_ignorance() -> Any:
-    stated, true = np.linspace(0.005, 0.995, 199), 0.7
+    predicted, true = np.linspace(0.005, 0.995, 199), 0.7
     fig, axes = panels()
     curves = {
-        "ignorance [nats]": -true * np.log(stated) - (1 - true) * np.log(1 - stated),
-        "Brier score": true * 2 * np.square(1 - stated) + (1 - true) * 2 * np.square(stated),
+        "ignorance [nats]": -true * np.log(predicted) - (1 - true) * np.log(1 - predicted),
+        "Brier score": true * 2 * np.square(1 - predicted) + (1 - true) * 2 * np.square(predicted),
     }
     for number, (label, score) in enumerate(curves.items()):
-        axes.plot(stated, score, color=COLOURS[number], label=label)
-        mark_least(axes, stated, score, COLOURS[number])
+        axes.plot(predicted, score, color=COLOURS[number], label=label)
+        mark_least(axes, predicted, score, COLOURS[number])
     axes.axvline(true, color=INK, linewidth=1.0, alpha=0.6)
-    axes.set(xlim=(0, 1), ylim=(0, 2.5), xlabel="stated probability of the true class", ylabel="expected score")
-    axes.set_title("Both have their minimum at 0.7, the true value")
+    axes.set(xlim=(0, 1), ylim=(0, 2.5), xlabel="predicted probability of the true class")
+    axes.set_ylabel("expected score, lower is better")
+    axes.set_title("Minima at the true probability, 0.7")
     beside(axes)
     return fig
 
@@ -119,7 +126,11 @@ def draw_pmb() -> Any:
         axes.text(total + 3, row, f"{total:.0f}", va="center", fontsize=9)
     axes.set_yticks(range(len(ways)), list(ways))
     axes.invert_yaxis()
-    axes.set(xlabel="nats per image, best assignment", title="Parts of PMB-NLL (with the floor)", xlim=(0, 330))
+    axes.set(
+        xlabel="PMB-NLL [nats per image], lower is better",
+        title="Parts of PMB-NLL: best assignment, with floor",
+        xlim=(0, 330),
+    )
     axes.grid(axis="y", visible=False)
     beside(axes)
     return fig

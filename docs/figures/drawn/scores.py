@@ -82,7 +82,7 @@ def draw_oce() -> Any:
     axes.axhline(1.0, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="no detection")
     axes.set(
         xlabel="further detections on the same object",
-        ylabel="loss of the object",
+        ylabel="OCE of the object, lower is better",
         title="OCE uses all detections on an object",
     )
     axes.set_ylim(bottom=0)
@@ -105,10 +105,16 @@ def draw_qgc() -> Any:
         )
     fig, axes = panels()
     parts = np.array(rows).T
-    words = "(1 - s)² of hits", "s² of false positives", "missed objects"
+    words = "(1 - s)² of true positives", "s² of false positives", "missed objects"
     axes.stackplot(levels, parts, colors=(COLOURS[2], COLOURS[1], COLOURS[0]), labels=words, alpha=0.55)
     axes.plot(levels, parts.sum(axis=0), color=INK, label="QGC")
     mark_least(axes, levels, parts.sum(axis=0), INK)
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score threshold", ylabel="QGC", title="QGC against the score threshold")
+    axes.set(
+        xlim=(0, 1),
+        ylim=(0, 1),
+        xlabel="score threshold",
+        ylabel="QGC, lower is better",
+        title="QGC against the score threshold",
+    )
     beside(axes)
     return fig
