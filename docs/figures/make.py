@@ -29,7 +29,10 @@ def probox(*arguments: object) -> None:
 
 
 def keep(source: Path, name: str, width: int, *, colours: int | None = 128) -> None:
-    """Save a picture for pages at a width: photographs as JPEG, drawings as PNG with few colours."""
+    """Save a picture for pages at a width: photographs as JPEG, drawings as PNG with few colours.
+
+    Without `colours`, a drawing that contains pictures gets 256 that keep the colours of its thin lines.
+    """
     with Image.open(source) as image:
         shown = image.convert("RGB")
         size = (width, round(shown.height * width / shown.width))
@@ -38,8 +41,8 @@ def keep(source: Path, name: str, width: int, *, colours: int | None = 128) -> N
         if name.endswith(".jpg"):
             shown.save(HERE / name, quality=84, optimize=True, progressive=True)
         else:
-            drawn = shown if colours is None else shown.quantize(colours, dither=Image.Dither.NONE)
-            drawn.save(HERE / name, optimize=True)
+            pictures = {"method": Image.Quantize.MAXCOVERAGE, "kmeans": 3} if colours is None else {}
+            shown.quantize(colours or 256, dither=Image.Dither.NONE, **pictures).save(HERE / name, optimize=True)
 
 
 def experiments(run: Path) -> None:

@@ -77,9 +77,9 @@ def test_figures_of_experiments_are_kept_as_they_are_here(tmp_path: Path, monkey
         folder.mkdir(parents=True)
     (run / "plane.csv").write_text("new")
     (kept / "experiments" / "plane.csv").write_text("old")
-    for name in ("plane", "training", "scaling"):
+    for name in ("plane", "training", "training-scenes", "scaling"):
         pillow.radial_gradient("L").resize((3200, 200)).save(run / f"{name}.png")
-    for name in ("experiments/plane", "training/training"):  # scaling is not kept here
+    for name in ("experiments/plane", "training/training", "training/training-scenes"):  # scaling is not kept
         (kept / f"{name}.png").touch()
     monkeypatch.setattr(make, "HERE", kept)
     make.experiments(run)
@@ -87,5 +87,9 @@ def test_figures_of_experiments_are_kept_as_they_are_here(tmp_path: Path, monkey
     for path in kept.rglob("*.png"):
         with pillow.open(path) as image:
             shapes[path.stem] = (image.size, image.mode)
-    assert shapes == {"plane": ((1600, 100), "P"), "training": ((1920, 120), "P")}
+    assert shapes == {
+        "plane": ((1600, 100), "P"),
+        "training": ((1920, 120), "P"),
+        "training-scenes": ((1344, 84), "P"),
+    }
     assert (kept / "experiments" / "plane.csv").read_text() == "new"
