@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import os
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
@@ -112,10 +113,12 @@ def to_stored(arrays: Arrays, schema: Mapping[str, ArchiveColumn]) -> dict[str, 
 def labels_to_stored(label_probs: npt.NDArray[np.float32] | None, detections: int) -> dict[str, npt.NDArray[Any]]:
     """Return label probabilities as the arrays of `LABELS`; without probabilities, the arrays have no entries."""
     table = np.zeros((detections, 0), np.float32) if label_probs is None else label_probs
-    rows = _rows_at_once(table)
-    classes = [np.nonzero(table[start : start + rows])[1].astype(np.int32) for start in range(0, detections, rows)]
-    index = np.concatenate([np.zeros(0, np.int32), *classes])
-    return dict(zip(LABELS, (np.count_nonzero(table, axis=1), index, table[table != 0]), strict=True))
+    rows, stored = _rows_at_once(table), table != 0
+    index = [np.zeros(0, np.int32)]
+    for start in range(0, detections, rows):
+        # Places in one dimension are found several times faster than in two.
+        index.append((np.flatnonzero(stored[start : start + rows]) % table.shape[1]).astype(np.int32))
+    return dict(zip(LABELS, (np.count_nonzero(stored, axis=1), np.concatenate(index), table[stored]), strict=True))
 
 
 def _rows_at_once(table: npt.NDArray[np.float32]) -> int:
@@ -148,18 +151,28 @@ def digest(words: bytes, arrays: Arrays, schema: Mapping[str, ArchiveColumn]) ->
 def write_archive(
     file: IO[bytes], arrays: Arrays, *, words: Mapping[str, bytes] | None = None, compressed: bool = True
 ) -> None:
-    """Write what `numpy.savez_compressed` would, in a third of its time by the lowest compression level.
+    """Write what `numpy.savez_compressed` would, in a fifth of its time.
 
-    `words` are other members, written first. Columns that are only sent to another process are not `compressed`.
+    Columns are compressed at the lowest level, and only if it makes them smaller: most qualities and scores are digits
+    without pattern. `words` are other members, written first. Columns that are only sent to another process are not
+    `compressed`.
     """
     with ZipFile(file, "w", ZIP_DEFLATED if compressed else ZIP_STORED, compresslevel=1) as archive:
         for name, content in (words or {}).items():
             archive.writestr(ZipInfo(name), content)
         for name, array in arrays.items():
-            info = ZipInfo(f"{name}.npy")  # without a date, so that equal columns give equal bytes
-            info.compress_type = archive.compression
-            with archive.open(info, "w", force_zip64=True) as member:
+            # A member opened by name has the archive's compression level; one opened by ZipInfo is stored as it is.
+            # Neither has a date, so that equal columns give equal bytes.
+            member_name = f"{name}.npy"
+            place = member_name if compressed and _is_compressible(array) else ZipInfo(member_name)
+            with archive.open(place, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+
+
+def _is_compressible(array: npt.NDArray[Any]) -> bool:
+    """Return whether compression makes about the first 8 KiB of an array smaller by a tenth."""
+    sample = array.ravel()[: max(1, 8192 // array.itemsize)].tobytes()
+    return len(zlib.compress(sample, 1)) < 0.9 * len(sample)
 
 
 def read_arrays(file: IO[bytes], name: str, schema: Mapping[str, ArchiveColumn]) -> dict[str, npt.NDArray[Any]]:

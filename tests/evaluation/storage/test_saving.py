@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import io
 import json
 import pickle
 import subprocess
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.amounts import others_slow
 from tests.strategies import random_world
 
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
+from probox.evaluation.archive import labels_from_stored, labels_to_stored, write_archive
 from probox.evaluation.storage import COLUMNS, FORMAT, WORDS, save_results
 
 from .conftest import refused
@@ -245,3 +251,29 @@ def test_words_that_were_only_laid_out_anew(tmp_path: Path, evaluation: Evaluati
     words = json.loads((tmp_path / WORDS).read_text())
     (tmp_path / WORDS).write_text(json.dumps(dict(reversed(words.items()))))
     assert Evaluation.load(tmp_path).summary() == evaluation.summary()
+
+
+def test_columns_are_compressed_at_the_lowest_level_and_only_if_that_helps() -> None:
+    file, counts = io.BytesIO(), np.arange(20_000, dtype="<i8") // 7
+    write_archive(file, {"counts": counts, "noise": np.random.default_rng(3).random(20_000), "empty": counts[:0]})
+    with zipfile.ZipFile(file) as archive:
+        infos = {info.filename: info for info in archive.infolist()}
+        level = zlib.compressobj(1, zlib.DEFLATED, -15)
+        expected = level.compress(archive.read("counts.npy")) + level.flush()
+    assert infos["noise.npy"].compress_type == zipfile.ZIP_STORED
+    assert infos["counts.npy"].compress_type == zipfile.ZIP_DEFLATED
+    assert infos["counts.npy"].compress_size == pytest.approx(len(expected), rel=0.01)  # level 6 is half of it
+    assert {info.date_time for info in infos.values()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(0, 6), st.floats(0, 1))
+def test_label_probabilities_come_back(seed: int, rows: int, classes: int, filled: float) -> None:
+    rng = np.random.default_rng(seed)
+    table = (rng.random((rows, classes)) * (rng.random((rows, classes)) < filled)).astype(np.float32)
+    stored = labels_to_stored(table, rows)
+    for row, expected in enumerate(table):  # the plain definition: entries of each row, in order
+        start = int(stored["labels.count"][:row].sum())
+        entries = slice(start, start + int(stored["labels.count"][row]))
+        assert stored["labels.class_index"][entries].tolist() == np.flatnonzero(expected).tolist()
+        assert stored["labels.probability"][entries].tolist() == expected[expected != 0].tolist()
+    np.testing.assert_array_equal(labels_from_stored(stored, classes), table)
