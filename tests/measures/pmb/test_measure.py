@@ -106,8 +106,8 @@ def test_all_images_count() -> None:
     assert math.isnan(summary["PMB_NLL"])
     assert tuple(map(str, result.notes)) == (
         "PMB-NLL: 1 of 2 objects is far from every detection, or in images with too few; the value is infinite in 1 of "
-        f"4 images, and {summary['PMB_NLL_floored']:.2f} on average with a floor of 1e-6 objects spread evenly over the "
-        "image",
+        f"4 images, and {summary['PMB_NLL_floored']:.2f} on average with a floor of 1e-6 objects spread evenly over "
+        "the image",
     )
 
 
