@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.child import Child
+from benchmarks.child import ERROR, Child
 from benchmarks.memory import peak_memory
 
 REFERENCE_UNITS = {"speed_full": 230.0, "speed_bbox": 90.0}
@@ -51,7 +51,11 @@ def worker(workload: str, contender: str, data: Path) -> None:
         from benchmarks.workloads import WORKLOADS
         from probox.measures.pdq import definition
 
-        truth, found = WORKLOADS[workload][1](data)
+        try:
+            truth, found = WORKLOADS[workload][1](data)
+        except (probox.InputError, OSError) as error:
+            print(f"{ERROR}workload {workload}: {' '.join(str(error).split())}", flush=True)
+            return
         if contender == "definition":
 
             def run() -> None:
@@ -202,7 +206,9 @@ def main() -> None:
     from benchmarks.workloads import WORKLOADS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", help=f"some of {', '.join(WORKLOADS)}, G; default: all")
+    parser.add_argument(
+        "workloads", nargs="*", help=f"some of {', '.join(WORKLOADS)}, G; default: all with data in FOLDER"
+    )
     parser.add_argument("--data", type=Path, required=True, help="folder with coco/ and golden/")
     parser.add_argument("--rounds", type=int, default=5, help="number of runs of each contender (default 5)")
     parser.add_argument("--json", type=Path, help="also write all results to this file")
@@ -215,7 +221,7 @@ def main() -> None:
     chosen = options.workloads or [*WORKLOADS, "G"]
     unknown = [name for name in chosen if name not in WORKLOADS and name != "G"]
     if unknown:
-        parser.error(f"no workload {unknown[0]!r}; there are {', '.join(WORKLOADS)}, G")
+        parser.error(f"unknown workload {unknown[0]!r}, expected some of {', '.join(WORKLOADS)}, G")
     about = machine()
     results = []
     for name in chosen:
@@ -224,7 +230,12 @@ def main() -> None:
         print(f"{name} ...", file=sys.stderr)
         heavy = name == "E" or name.startswith("F")
         rounds = min(options.rounds, 2) if heavy else options.rounds
-        results.append(measure(name, options.data.resolve(), rounds, options.against))
+        try:
+            results.append(measure(name, options.data.resolve(), rounds, options.against))
+        except SystemExit as error:
+            if options.workloads:
+                raise
+            print(f"skipped: {error}", file=sys.stderr)
     if results:
         print_table(results, about)
     files = start_to_finish(options.data, options.rounds) if "G" in chosen else []

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+ERROR = "error: "
 
 
 class Child:
     """A process that prints ``ready``, then answers every line with one line of JSON.
+
+    Instead of ``ready`` it may print a line that starts with `ERROR`, which ends the benchmark with this message.
 
     Parameters
     ----------
@@ -26,7 +29,10 @@ class Child:
         self._process = subprocess.Popen(
             [python, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
-        if self._line() != "ready":
+        line = self._line()
+        if line.startswith(ERROR):
+            raise SystemExit(line.removeprefix(ERROR))
+        if line != "ready":
             raise SystemExit(f"{python} {' '.join(arguments)} did not start: check that probox is installed")
 
     def _line(self) -> str:

@@ -21,14 +21,14 @@ GOAL = 0.3
 """Target in seconds for 1,000 boxes of 100 x 100 pixels with uncorrelated corners, forward and backward."""
 
 CASES: dict[str, dict[str, Any]] = {
-    "pPDQ, 100 x 100, sigma 3": {},
-    "pPDQ, 100 x 100, sigma 3, float64": {"dtype": torch.float64},
-    "pPDQ, 100 x 100, sigma 1": {"sigma": 1.0},
-    "pPDQ, 100 x 100, sigma 10": {"sigma": 10.0},
-    "pPDQ, 400 x 300, sigma 3": {"size": (400, 300)},
-    "pPDQ, 100 x 100, sigma 3, errors of 5 sigma": {"error": 15.0},
-    "pPDQ, 100 x 100, sigma 3, masks": {"masks": True},
-    "pPDQ, 100 x 100, sigma 3, correlated corners": {"full": True},
+    "pPDQ, 100 x 100, std 3": {},
+    "pPDQ, 100 x 100, std 3, float64": {"dtype": torch.float64},
+    "pPDQ, 100 x 100, std 1": {"sigma": 1.0},
+    "pPDQ, 100 x 100, std 10": {"sigma": 10.0},
+    "pPDQ, 400 x 300, std 3": {"size": (400, 300)},
+    "pPDQ, 100 x 100, std 3, errors of 5 std": {"error": 15.0},
+    "pPDQ, 100 x 100, std 3, masks": {"masks": True},
+    "pPDQ, 100 x 100, std 3, correlated corners": {"full": True},
     "NLL": {"loss": nll_loss},
     "energy score": {"loss": energy_score_loss},
     "CRPS": {"loss": crps_loss},
@@ -91,7 +91,7 @@ def main() -> None:
     print(f"{chosen.boxes:,} boxes, forward and backward, one thread, torch {torch.__version__}")
     for name, (used, clock) in least.items():
         print(f"{name:45} {used:8.3f} s processor {clock:8.3f} s wall")
-    used = least["pPDQ, 100 x 100, sigma 3"][0]
+    used = least["pPDQ, 100 x 100, std 3"][0]
     if chosen.boxes == 1000:
         print(f"goal: {GOAL} s; {'reached' if used < GOAL else 'missed'}")
 

@@ -50,7 +50,7 @@ from benchmarks.sigmas import (
 from probox.analysis.resampling import Interval
 
 KEYS = ("PDQ", "NLL", "energy", "coverage_90", "AUSE")
-HEADINGS = ("sigmas", "PDQ", "NLL", "energy", "edges in 90 %", "AUSE")
+HEADINGS = ("std", "PDQ", "NLL", "energy", "edge coverage 90% [%]", "AUSE")
 SHOWN = {"PDQ": (100.0, 2), "NLL": (1.0, 2), "energy": (1.0, 2), "coverage_90": (100.0, 1), "AUSE": (1.0, 3)}
 """Factor and digits of each column."""
 

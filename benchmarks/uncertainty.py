@@ -117,7 +117,7 @@ def table_rows(intervals: dict[str, Intervals], skills: dict[str, dict[str, Inte
         ]
 
 
-HEADINGS = ("sigmas", "PDQ", "own - constant", "NLL", "energy", "skill, %", "edges in 90 %", "AUSE", "Spearman")
+HEADINGS = ("std", "PDQ", "own - constant", "NLL", "energy", "skill [%]", "edge coverage 90% [%]", "AUSE", "Spearman")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
