@@ -46,24 +46,24 @@ def of_paper() -> Iterator[tuple[str, str, str]]:
         # Pixels at their middles and a box from 50 to 110: as if it were half a pixel smaller on each side.
         middles = SQUARE + np.array([0.5, 0.5, -0.5, -0.5])
         own, letter = (score(box, sigma)["PDQ"] for box in (SQUARE, middles))
-        yield f"limits of the integrals: PDQ of the perfect box, sigma {sigma}", f"{own:.4f}", f"{letter:.4f}"
+        yield f"limits of the integrals: PDQ of the perfect box, std {sigma}", f"{own:.4f}", f"{letter:.4f}"
     near = SQUARE + np.array([6.0, 0.0, 0.0, 0.0])
     own, letter = (score(near, 0.5, epsilon=e)["foreground"] for e in (1e-14, 1e-300))
-    yield "e for Gaussian corners: FG, left edge 6 pixels too near, sigma 0.5", f"{own:.4f}", f"{letter:.1e}"
+    yield "e for Gaussian corners: FG, left edge 6 pixels too near, std 0.5", f"{own:.4f}", f"{letter:.1e}"
     pixel = score([276.0] * 4, truth=square_scene(1, 554))["spatial"]
     letter = -math.expm1(554**2 * math.log1p(-1e-14))  # P = 1 - e on the pixel and e on all others
     yield (
-        "e for plain boxes: 1 - Q_S of a perfect box, an object of one pixel in 554 x 554",
+        "e for boxes without covariance: 1 - Q_S of a perfect box, an object of one pixel in 554 x 554",
         f"{1 - pixel:.1g}",
         f"{letter:.1e}",
     )
     half = SQUARE + np.array([-0.5, -0.5, 0.5, 0.5])
     rounded = SQUARE + np.array([-1.0, -1.0, 1.0, 1.0])
     own, letter = (score(box)["PDQ"] for box in (half, rounded))
-    what = "pixels that a plain box covers by half: PDQ, 0.5 too far on each side"
+    what = "pixels that a box without covariance covers by half: PDQ, 0.5 too far on each side"
     yield what, f"{own:.4f}", f"{letter:.4f} if they are in it, 1 if not"
     beyond = SQUARE + np.array([0.0, 0.0, 1.0, 1.0])
-    yield "a plain box that is written from 50 to 110: PDQ", f"{score(beyond)['PDQ']:.4f}", "1"
+    yield "a box without covariance from 50 to 110: PDQ", f"{score(beyond)['PDQ']:.4f}", "1"
     label = float(np.float32(0.1))
     yield "label probabilities in single precision: 0.1", f"{label:.10f}", "0.1"
     here, there = score(SQUARE, (0.0, 5.0))["PDQ"], score(SQUARE + 100, (0.0, 5.0), truth=square_scene(60, 360))["PDQ"]
@@ -71,9 +71,9 @@ def of_paper() -> Iterator[tuple[str, str, str]]:
     yield what, f"{here:.4f}, {there:.4f}", "the same twice"
     away = score([0.0, 0.0, 9.0, 9.0])
     yield (
-        "a plain box that has nothing of the object: pPDQ, TP",
+        "a box without covariance and without overlap: pPDQ, TP",
         f"{away['pPDQ']:.1e}, {away['TP']:.0f}",
-        "0, 0 in its words",
+        "0, 0",
     )
 
 
@@ -86,16 +86,20 @@ def of_cuts() -> Iterator[tuple[str, str, str]]:
 
     near, far = SQUARE + np.array([6.0, 0.0, 0.0, 0.0]), SQUARE - np.array([6.0, 0.0, 0.0, 0.0])
     kept, free = both("background", far, 1.0, region_of_interest=False)
-    yield "region of interest: BG, left edge 6 pixels too far, sigma 1", f"{kept:.4f}", f"{free:.4f}"
+    yield "region of interest: BG, left edge 6 pixels too far, std 1", f"{kept:.4f}", f"{free:.4f}"
     kept, free = both("background", far, 1.0, also={"region_of_interest": False}, single_precision=False)
     yield "single precision, if the region of interest is off already: the same", f"{kept:.4f}", f"{free:.4f}"
     kept, free = both("foreground", near, 1.0, min_probability=0.0)
-    yield "0.0027: FG, left edge 6 pixels too near, sigma 1", f"{kept:.4f}", f"{free:.4f}"
+    yield "0.0027: FG, left edge 6 pixels too near, std 1", f"{kept:.4f}", f"{free:.4f}"
     kept, free = both("TP", SQUARE + np.array([36.0, 0.0, 0.0, 0.0]), snap_zero=0.0)
-    yield "1e-8: true positives, a plain box without 36 of 60 columns", f"{kept:.0f}", f"{free:.0f}"
+    yield "1e-8: true positives, a box without covariance, 36 of 60 columns missing", f"{kept:.0f}", f"{free:.0f}"
     large = {"truth": square_scene(500, 2000)}
     kept, free = both("background", [749.996, 750.0, 1249.0, 1249.0], also=large, snap_one=0.0)
-    yield "1.001e-5: 1 - BG, a plain box 0.004 pixels too far, 500 x 500", f"{1 - kept:.1e}", f"{1 - free:.1e}"
+    yield (
+        "1.001e-5: 1 - BG, a box without covariance 0.004 pixels too far, 500 x 500",
+        f"{1 - kept:.1e}",
+        f"{1 - free:.1e}",
+    )
     kept, free = both("TP", SQUARE + np.array([30.0, 0.0, 0.0, 0.0]), also={"label": 1e-9}, min_quality=0.0)
     yield "2^-25: true positives, half a box with label probability 1e-9", f"{kept:.0f}", f"{free:.0f}"
 

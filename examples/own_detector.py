@@ -1,9 +1,9 @@
-"""A detector of one's own, with probox's uncertainties: coloured blobs, found in NumPy.
+"""A custom detector with probox's uncertainties: it finds coloured blobs with NumPy.
 
     python examples/own_detector.py [FOLDER]
 
-draws photos into FOLDER, runs the detector over them and evaluates what it finds. The same from the command line, with
-progress, and going on after an interruption:
+draws photos into FOLDER, runs the detector on them and evaluates its detections. The same on the command line, with
+progress and resumption after an interruption:
 
     probox detect python:examples/own_detector.py:make --images FOLDER/photos --out found.coco.json \
         --uncertainty nms-clusters
@@ -132,7 +132,7 @@ def main(folder: Path) -> dict[str, float]:
         detect_images(BlobDetector(), find_images(folder / "photos"), out, options)
         result = probox.evaluate(truth, probox.read_detections(out, truth))
         scores[uncertainty] = result.pdq
-        print(f"{uncertainty:14} PDQ {100 * result.pdq:5.1f} %")
+        print(f"{uncertainty:14} PDQ {100 * result.pdq:5.1f}%")
     return scores
 
 

@@ -169,7 +169,7 @@ def main() -> None:
     for number, picture in enumerate(render(scenes), 1):
         Image.fromarray(picture.transpose(1, 2, 0)).save(options.folder / "photos" / f"{number:06d}.png")
     probox.write_parquet(options.folder / "truth.parquet", scenes.truth)
-    print(f"{options.photos} photos, ground truth and tiny.onnx written to {options.folder}")
+    print(f"wrote {options.photos} photos, ground truth and tiny.onnx to {options.folder}")
 
 
 if __name__ == "__main__":
