@@ -82,7 +82,7 @@ def test_labels_are_calibrated_beside_corners(demo: Demo) -> None:
     assert fitted.gain.changes["ignorance"].low > 0
     assert "ignorance" not in fit(demo.truth, demo.detectors["probabilistic"], target="nll").gain.changes
     words = str(fitted.calibration)
-    assert words == "std times 1.11; scores become precisions, by a curve of its own for 1 class"
+    assert words == "std times 1.11; scores are mapped to precision (1 class has its own curve)"
     warmer = fit(demo.truth, demo.detectors["probabilistic"], target="nll", label_method="temperature").calibration
     assert isinstance(warmer.labels, Temperature)
 
@@ -228,13 +228,13 @@ def test_classes_are_counted_in_words() -> None:
     level = MonotoneCurve((0.5,), (0.5,))
     for n, corners, labels in (
         (0, "", "one curve for all classes"),
-        (1, ", and a factor of its own for 1 class", "a curve of its own for 1 class"),
-        (2, ", and a factor of their own for 2 classes", "a curve of their own for 2 classes"),
+        (1, " (1 class has its own factor)", "1 class has its own curve"),
+        (2, " (2 classes have their own factors)", "2 classes have their own curves"),
     ):
         names = ("cup", "dog")[:n]
         curves = ScoreCurves(level, tuple((name, level) for name in names))
         calibration = Calibration(corners=ClassScale(2.0, tuple((name, 3.0) for name in names)), labels=curves)
-        assert str(calibration) == f"std times 2{corners}; scores become precisions, by {labels}"
+        assert str(calibration) == f"std times 2{corners}; scores are mapped to precision ({labels})"
 
 
 def test_labels_are_fitted_without_the_images_that_they_are_judged_on(monkeypatch: pytest.MonkeyPatch) -> None:

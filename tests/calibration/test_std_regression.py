@@ -178,9 +178,11 @@ def test_the_law_is_level_beyond_what_was_seen() -> None:
 
 def test_errors_of_nothing_are_refused() -> None:
     features = np.zeros((40, 4, 1))
-    with pytest.raises(InputError, match="no error to fit the std to: all are 0; check that detections are not"):
+    with pytest.raises(
+        InputError, match="expected errors to fit the std to, but all are 0; check that detections are not"
+    ):
         fit_std_model(features, np.zeros((40, 4)), ("a",))
-    with pytest.raises(InputError, match="there is no error to fit the std to; check"):
+    with pytest.raises(InputError, match="expected errors to fit the std to, but got none; check"):
         fit_std_model(features, np.full((40, 4), np.nan), ("a",))
     mostly = np.zeros((40, 4))
     mostly[0] = 1.0
@@ -478,7 +480,7 @@ def test_the_command_fits_and_applies(demo: Demo, demo_files: Path, tmp_path: Pa
         assert done.exit_code == 0, done.output
         assert "held out" in done.output
         assert "and class, ridge penalty" in done.output
-        assert "% of the sides on average; per standard deviation of each input:" in done.output
+        assert "% of the box side at mean features; factor per standard deviation of a feature:" in done.output
         calibration = Calibration.load(out)
         assert isinstance(calibration.corners, Learned)
         assert len(calibration.corners.model.slopes) == features

@@ -229,7 +229,7 @@ def test_other_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
 def test_only_calibrations_are_replaced(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text('{"mine": 1}')
-    with pytest.raises(InputError, match="is there already and does not hold a calibration; choose another name"):
+    with pytest.raises(InputError, match="exists and does not contain a calibration; choose another name"):
         Calibration(corners=Scale(1.0)).save(path)
     assert path.read_text() == '{"mine": 1}'
     path.unlink()

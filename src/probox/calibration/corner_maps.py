@@ -187,10 +187,10 @@ def is_among(name: str, classes: Iterable[tuple[str, object]]) -> bool:
 def count_curves(what: str, classes: int) -> str:
     """Return the number of classes with values of their own, as a phrase.
 
-    >>> count_curves("a curve", 1), count_curves("a factor", 1203)
-    ('a curve of its own for 1 class', 'a factor of their own for 1,203 classes')
+    >>> count_curves("curve", 1), count_curves("factor", 1203)
+    ('1 class has its own curve', '1,203 classes have their own factors')
     """
-    return f"{what} of {'its' if classes == 1 else 'their'} own for {with_count(classes, 'class')}"
+    return f"{with_count(classes, 'class')} {f'has its own {what}' if classes == 1 else f'have their own {what}s'}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,7 +249,7 @@ class ClassScale:
         return is_among(name, self.classes)
 
     def __str__(self) -> str:
-        own = f", and {count_curves('a factor', len(self.classes))}" if self.classes else ""
+        own = f" ({count_curves('factor', len(self.classes))})" if self.classes else ""
         return f"std times {self.others:.3g}{own}"
 
 
@@ -273,7 +273,7 @@ class RelativeCurves(_ClassIndependent):
 
     def __str__(self) -> str:
         low, high = (100 * end(end(curve.y) for curve in self.curves) for end in (min, max))
-        return f"std becomes {low:.2g} to {high:.2g}% of the sides, by a curve for each edge"
+        return f"std becomes {low:.2g}% to {high:.2g}% of the box side, one curve per edge"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -311,8 +311,8 @@ class Conformal(Scale):
 
     def __str__(self) -> str:
         return (
-            f"{super().__str__()}; {self.reach:.3g} of the detector's own std cover all four edges "
-            f"of {100 * (1 - self.alpha):g}% of the detected objects"
+            f"{super().__str__()}; intervals of {self.reach:.3g} uncalibrated std on each side contain all four edges "
+            f"of {100 * (1 - self.alpha):g}% of the matched objects"
         )
 
 
@@ -344,8 +344,9 @@ class Learned:
     def __str__(self) -> str:
         steep = sorted(self.model.slopes, key=lambda own: -abs(own.slope))
         share = 100 * math.exp(self.model.level)
-        factors = ", ".join(f"{own.name} x {math.exp(own.slope):.2f}" for own in steep)
-        return f"std is {share:.2g}% of the sides on average; per standard deviation of each input: {factors}"
+        factors = ", ".join(f"{own.name} {math.exp(own.slope):.2f}" for own in steep)
+        level = f"std is {share:.2g}% of the box side at mean features"
+        return f"{level}; factor per standard deviation of a feature: {factors}"
 
 
 def find_unchanged(found: Detections, mapping: CornerMap) -> Bools:

@@ -68,10 +68,10 @@ def columns(alpha: float = 0.1) -> tuple[NumberColumn, ...]:
     return (
         NumberColumn("PDQ", "PDQ", "high"),
         NumberColumn("NLL", "NLL of matched boxes", "low", per_cent=False),
-        NumberColumn("energy", "energy score, pixels", "low", per_cent=False),
+        NumberColumn("energy", "energy score [px]", "low", per_cent=False),
         NumberColumn(Z68, "error/std (68% |z|)", "nominal", 1.0, per_cent=False),
-        *(NumberColumn(f"coverage{100 * q:.0f}", f"edges in their {100 * q:.0f}%", "nominal", q) for q in LEVELS),
-        NumberColumn("box_coverage", f"boxes in their {100 * (1 - alpha):g}%", "nominal", 1 - alpha),
+        *(NumberColumn(f"coverage{100 * q:.0f}", f"edge coverage {100 * q:.0f}%", "nominal", q) for q in LEVELS),
+        NumberColumn("box_coverage", f"box coverage {100 * (1 - alpha):g}%", "nominal", 1 - alpha),
         NumberColumn("ignorance", "ignorance of labels", "low", per_cent=False),
     )
 

@@ -111,8 +111,8 @@ class ScoreCurves:
         return is_among(name, self.classes)
 
     def __str__(self) -> str:
-        own = count_curves("a curve", len(self.classes)) if self.classes else "one curve for all classes"
-        return f"scores become precisions, by {own}"
+        own = count_curves("curve", len(self.classes)) if self.classes else "one curve for all classes"
+        return f"scores are mapped to precision ({own})"
 
 
 def with_background(label_probs: npt.NDArray[np.float32]) -> Floats:
@@ -186,7 +186,7 @@ def fit_labels(pairs: FittingPairs, found: Detections, targets: Ints, rows: Ints
         return NoLabelMap(), ()
     used = rows[targets[rows] >= 0]
     if not len(used):
-        raise InputError("no detection has both a class and an image of the ground truth: there are no labels to fit")
+        raise InputError("expected detections with a class and an image of the ground truth, but got none")
     if method == "temperature":
         return _temperature(found, targets, used)
     return _score_curves(pairs, found, used)

@@ -194,7 +194,7 @@ def fit_std_model(
     some = np.abs(errors[known & (errors != 0)])
     if not len(some):
         raise InputError(
-            "there is no error to fit the std to" + (": all are 0" if len(pair) else ""),
+            "expected errors to fit the std to, but " + ("all are 0" if len(pair) else "got none"),
             remedy="check that detections are not the ground truth itself",
         )
     magnitude = float(np.median(some))

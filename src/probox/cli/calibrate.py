@@ -171,7 +171,7 @@ def fit_command(
 @command.command("apply", short_help="Apply a calibration to detections.")
 @click.argument("calibration", metavar="FILE", type=click.Path())
 @click.argument("detections", type=click.Path())
-@out_option()
+@out_option(json="format of DETECTIONS")
 @click.option("--truth", type=click.Path(), help="Ground truth, for another format, heatmaps or --border pin.")
 @click.option("--repair", is_flag=True, help="Replace invalid covariances with the nearest valid ones.")
 @json_option
@@ -257,8 +257,8 @@ def _print_gain(fitted: CalibrationFit) -> None:
     if baseline:
         target = fitted.calibration.target
         note(
-            f"the constant is also fitted for {target if target == 'coverage' else target.upper()}: it is not the best "
-            "constant for other metrics, so gains over it are optimistic there"
+            f"the constant is fitted for {target if target == 'coverage' else target.upper()} only; gains over it in "
+            "other metrics are optimistic"
         )
 
 

@@ -68,14 +68,18 @@ class PathOrUrl(click.Path):
 
 
 def out_option(
-    default: str = "", *, required: bool = True, folders: bool = False
+    default: str = "", *, required: bool = True, folders: bool = False, json: str = "RVC1"
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option --out; if it is not required, `default` describes the default name."""
+    """Return the option --out; if it is not required, `default` describes the default name.
+
+    `json` is the format of a name that ends in .json.
+    """
+    endings = endings_in_words().replace("(RVC1)", f"({json})")
     return output_option(
         "--out",
         required=required,
         type=PathOrUrl(dir_okay=folders),
-        help=f"Write detections to this file: {endings_in_words()}; JSON also as .gz.{default}",
+        help=f"Write detections to this file: {endings}; JSON also as .gz.{default}",
     )
 
 
