@@ -200,7 +200,7 @@ def test_a_format(add: Add, run: Run, tmp_path: Path) -> None:
     assert (status, "deterministic.tsv" in said, "line 3" in said) == (1, True, True)
     file.write_text("mine")
     status, _, said = run("convert", "demo/deterministic.json", file, "--truth", "demo/truth.json")
-    assert (status, "does not hold tab-separated detections" in said) == (1, True)
+    assert (status, "does not contain tab-separated detections" in said) == (1, True)
     assert file.read_text() == "mine"
 
 

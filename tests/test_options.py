@@ -135,7 +135,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an own keyword": ({"thread": 2}, "did you mean threads?"),
     "no word at all": (
         {"iou": 0.5},
-        "not know the keyword `iou`; it takes part, keep, convention, measures, .*, preset, .*, clip",
+        "not know the keyword `iou`; use one of part, keep, convention, measures, .*, preset, .*, clip",
     ),
     "another field": ({"epsilon": 1e-12}, r'give convention=probox.Convention.preset\("reference", epsilon=...\)'),
     "a method": ({"per_class": True}, r"call result.per_class\(\)"),

@@ -63,16 +63,16 @@ NOTES = {
     "class-names-missing": "{file} has no names for {count:class number}: {names}",
     "class-numbers": "class numbers follow the ground truth's category ids in ascending order: 0 is {first}, {last} is "
     "{name}",
-    "order-doubtful": "read in the requested order, {order}, {count:,} of {total:box} {count:reaches outside its "
-    "image|reach outside their images}; in the other order {other:,} {other:does|do}",
-    "score-first": "lines are read as class score cx cy w h; read as class cx cy w h score, {count:,} of {total:box} "
-    "would reach outside {count:its image|their images}; use {file}:score-last to override",
-    "order-unknown": "lines are read as class cx cy w h score; class score cx cy w h would fit too: use "
-    "{file}:score-first for that order",
-    "order-unfit": "lines are read as class cx cy w h score, as Ultralytics writes them, and {count:,} of {total:box} "
-    "{count:reaches outside its image|reach outside their images}; read as class score cx cy w h, {other:,} "
-    "{other:does|do}; use {file}:score-first for that order",
-    "all-annotations": "all {count:annotation} of {file} are used; {file}:{part} selects one of its parts",
+    "order-doubtful": "requested order, {order}: {count:,} of {total:box} {count:exceeds its image|exceed their "
+    "images}; in the other order, {other:,} {other:does|do}",
+    "score-first": "score read from the second column; with the score last, {count:,} of {total:box} would exceed "
+    "{count:its image|their images}. Use {file}:score-last if the score comes last.",
+    "order-unknown": "score read from the last column (Ultralytics); the second column would fit too. Use "
+    "{file}:score-first if the score comes second.",
+    "order-unfit": "score read from the last column (Ultralytics): {count:,} of {total:box} {count:exceeds its "
+    "image|exceed their images}; with the score second, {other:,} {other:does|do}. Use {file}:score-first if the "
+    "score comes second.",
+    "all-annotations": "{file} is read without a split: {count:annotation}; {file}:{part} selects a split",
     "files-of-no-sequence": "{count:file} {count:matches|match} no sequence of the ground truth ({name})",
     "polygons": "{count:detection} {count:is a polygon: its box is|are polygons: their boxes are} used",
     "labels-missing": "{count:,} of {total:image} without a label file: treated as images without objects",
@@ -91,17 +91,18 @@ NOTES = {
     # --- analyses ---
     "too-few-images-for-intervals": "no confidence intervals: expected two or more images, got {count:,}",
     "few-images": "only {count:image}: confidence intervals of fewer than {least} images tend to be too narrow",
-    "infinite-columns": "{names}: infinite, so there is no confidence interval",
+    "infinite-columns": "{names}: infinite, so the confidence interval is undefined",
     "undefined-replicates": "{names}: undefined in {count:,} of {total:replicate}, which {count:was|were} excluded",
     "not-resampled": "no confidence intervals of {names}: resampling is not implemented for {count:it|them}",
     "measured-in-some": "not compared: {names}, which only {results} {many:has|have}",
-    "no-classes-compared": "classes are not compared by {names}: there are no values per class",
+    "no-classes-compared": "classes are not compared by {names}: values per class are missing",
     "settings-differ": "{first} has {setting} {a}, {second} {b}: compared as evaluated",
-    "pdq-not-measured": "PDQ was not measured, so there is no loss breakdown and no what-if; evaluate again with "
+    "pdq-not-measured": "PDQ was not measured, so loss breakdown and what-if are missing; evaluate again with "
     "{option:measures=all}",
-    "not-rescored": "no what-if for labels, boxes and covariances: {problem}",
+    "not-rescored": "no constant-variance baseline for PDQ, and no what-if for labels, boxes and covariances: "
+    "{problem}",
     "no-constant-baseline": "no constant-variance baseline for PDQ: one half of the images has no match to fit it on",
-    "no-label-metrics": "label probabilities were not kept, so label metrics are missing; evaluate again with "
+    "no-label-metrics": "label probabilities were not stored, so label metrics are missing; evaluate again with "
     "{option:measures=all}",
     "last-pixels": "x2 and y2 are about one pixel too small, as if boxes ended on their last pixel: metrics of box "
     "errors count this as an error",
@@ -109,7 +110,7 @@ NOTES = {
     "background",
     "other-images": "{count:,} of {total:detection} in other images {count:was|were} excluded",
     "no-spread": "{count:,} of {total:detection} without covariance {count:was|were} excluded",
-    "images-last": "{count:,} of {total:image} without detections to rank by: placed last",
+    "images-last": "{count:,} of {total:image} {count:has|have} no detections and {count:comes|come} last",
     "images-numbered": "image ids count the file's images from 0; with {option:truth} they are those of the ground "
     "truth",
     "plain-boxes-skipped": "{count:pair} without covariance {count:was|were} skipped",
@@ -124,7 +125,7 @@ NOTES = {
     "plain-boxes-kept": "{count:,} of {total:detection} without covariance: left unchanged",
     "classes-not-fitted": "{what}: {count:class} not in the fit {count:uses|use} the values of all classes ({names})",
     "temperature-at-bound": "the temperature {temperature:.3g} is at the bound of the search: the best one is {way}",
-    "no-background": "label probabilities leave nothing to background: a temperature cannot lower their sum",
+    "no-background": "label probabilities sum to 1, without background: a temperature cannot lower their sum",
     "plain-boxes-not-fitted": "{count:,} of {total:matched box} without covariance: excluded from the fit",
     "singular-boxes-not-fitted": "{count:,} of {total:matched box} with a singular covariance: excluded from the fit",
     "pinned-edges-fitted": "{count:,} of {total:edge} {count:is|are} pinned to a std of half the distance to the "
@@ -166,7 +167,7 @@ NOTES = {
     "edges-on-border-judged": "{count:,} of {total:edge} {count:lies|lie} on the image border and {count:is|are} "
     "excluded: {inside:.1%} of them are in their 68% interval, errors are {factor:.2g} times their std",
     "overlap-cut": "only pairs with an IoU of at least {least:g} are used, so calibration metrics are optimistic",
-    "label-probs-not-kept": "label probabilities were not kept; evaluate again with {option:measures=all} {purpose}",
+    "label-probs-not-kept": "label probabilities were not stored; evaluate again with {option:measures=all} {purpose}",
     "scores-alone": "{count:,} of {total:detection} with a score only: the remaining probability is spread over the "
     "other classes",
     "impossible-classes": "{count:,} of {total:matched pair} {count:gives|give} the true class a probability of 0: "
@@ -177,7 +178,7 @@ NOTES = {
     "excluded from score calibration",
     "no-inverse-covariance": "{count:,} of {total:detection} without an invertible covariance: excluded from MUE by "
     "covariance",
-    "pmb-labels-not-kept": "PMB-NLL is undefined: label probabilities were not kept; evaluate again with "
+    "pmb-labels-not-kept": "PMB-NLL is undefined: label probabilities were not stored; evaluate again with "
     "{option:measures=all}",
     "pmb-no-density": "PMB-NLL is undefined: none of {count:detection} has a density; give covariances",
     "pmb-floor": "PMB-NLL: {count:,} of {total:object} {count:is|are} far from every detection, or in images with too "
@@ -239,7 +240,8 @@ WARNINGS = {
     "for example {name!r:.40} for {there!r:.40}: class ids look shifted from some id on; check the category ids "
     "(COCO's go to 90 with gaps)",
     # --- boxes ---
-    "box-outside-image": "{count:,} of {total:box} outside the image; check the scale of boxes and the order of images",
+    "box-outside-image": "{count:,} of {total:box} outside the image; check the scale of boxes, the order of "
+    "images, and image ids that are shifted by one",
     "corner-outside-image": "{count:,} of {total:detection} {count:has|have} a corner more than one std outside the "
     "image: the probability outside is lost; move such corners onto the border with {option:clip=corners}",
     "corners-as-width-and-height": "boxes look like [x1, y1, x2, y2], expected [x, y, width, height]: <read>; write "
@@ -265,7 +267,8 @@ WARNINGS = {
     "input-pixels-padded-around": "boxes look like pixels of a detector input of {side} x {side}, padded at both "
     "ends: <read>; multiply by the image's longer side and divide by {side}, then subtract the padding",
     "boxes-far-from-objects": "in only {right:.0%} of the images the detection with the highest score reaches IoU 0.5 "
-    "with an object of any class; check the scale and layout of boxes, and the order of images",
+    "with an object of any class; check the scale and layout of boxes, the order of images, and image ids that are "
+    "shifted by one",
     # --- covariances ---
     "variance-larger-than-image": "{count:,} of {total:probabilistic detection} {count:has|have} a corner whose "
     "standard deviation is larger than the image; give covariances in square pixels of the image",

@@ -136,5 +136,5 @@ def _explain_unknown(function: Callable[..., Any], word: str) -> KeywordError:
     elif word in {field.name for field in dataclasses.fields(Convention)}:
         remedy = f'give convention=probox.Convention.preset("reference", {word}=...)'
     else:
-        remedy = f"did you mean {near}?" if near else f"it takes {', '.join(known)}"
+        remedy = f"did you mean {near}?" if near else f"use one of {', '.join(known)}"
     return KeywordError(f"{name} does not know the keyword `{word}`", remedy=remedy)

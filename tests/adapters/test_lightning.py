@@ -247,7 +247,7 @@ def test_several_loaders_tests_and_empty_predictions(example: Any, lightning: An
 
 
 def test_wrong_arguments_are_named(lightning: Any) -> None:
-    with pytest.raises(InputError, match="no number called 'pdq'"):
+    with pytest.raises(InputError, match="unknown number 'pdq'"):
         lightning_callback(log=["pdq"])
     with pytest.raises(InputError, match="metric to be"):
         lightning_callback(["cup"])  # type: ignore[arg-type]

@@ -449,7 +449,7 @@ FOUND = {"boxes": [[10, 10, 30, 40]], "labels": [1], "scores": [0.8]}
 MANY = {"boxes": np.tile([0.1, 0.1, 0.4, 0.5], (5, 1)), "labels": [0] * 5, "scores": [0.8] * 5}
 MISTAKES: dict[str, tuple[Any, ...]] = {
     "another name": ({"covariance": np.eye(4)[None]}, {}, "mean 'covariances'"),
-    "one more": ({"std": [[1, 1, 1, 1]]}, {}, "no entry 'std' in predictions; did you mean 'cov"),
+    "one more": ({"std": [[1, 1, 1, 1]]}, {}, "unknown entry 'std' of predictions; did you mean 'cov"),
     "a letter less": ({"label_prob": [[0, 0.8, 0]]}, {}, "did you mean 'label_probs'"),
     "fewer targets": ([FOUND, FOUND], {}, "as many predictions as targets, but got 2 and 1"),
     "no scores": ([{"boxes": [[1, 2, 3, 4]], "labels": [1]}], {}, "to have 'scores', but got 'boxes'"),
@@ -468,7 +468,7 @@ MISTAKES: dict[str, tuple[Any, ...]] = {
         "label 0 is background, expected the label of an object",
         {"classes": ("bg", "cup")},
     ),
-    "far labels": ({"labels": [9]}, {}, "predictions' labels to count in 3.*but got 9; check"),
+    "far labels": ({"labels": [9]}, {}, "predictions' labels from 0 to 2.*but got 9; check"),
     "negative label": ({}, {"labels": [-1]}, "from 0 to 2, but got -1"),
     "columns off by one": (
         {"label_probs": [[0.1, 0.1, 0.8]]},

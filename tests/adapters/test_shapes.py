@@ -103,7 +103,7 @@ def test_sigmoids_of_instances_are_limited_by_choice() -> None:
     ("changes", "arguments", "match"),
     [
         ({"pred_classes": Tensor([18, 1])}, {}, "category ids of a dataset are not pred_classes"),
-        ({"pred_classes": Tensor([-1, 1])}, {}, "count in 3 classes from 0, but got -1"),
+        ({"pred_classes": Tensor([-1, 1])}, {}, "from 0 to 2, but got -1"),
         ({"pred_boxes": None}, {}, "expected instances, but got Instances without pred_boxes"),
         ({"pred_boxes": Boxes(BOXES * 4)}, {}, "inside the image of 80 x 64, but they reach 200, 240; scale boxes"),
         ({"pred_boxes": Boxes(BOXES / 100)}, {}, "they look normalised"),
@@ -155,8 +155,8 @@ def test_lists_of_arrays_of_mmdet_2() -> None:
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"labels": Tensor([1, 3])}, "expected labels to count in 3 classes from 0, but got 3"),
-        ({"labels": Tensor([1, -1])}, "expected labels to count in 3 classes from 0, but got -1"),
+        ({"labels": Tensor([1, 3])}, "expected labels from 0 to 2, but got 3"),
+        ({"labels": Tensor([1, -1])}, "expected labels from 0 to 2, but got -1"),
         ({"scores": None}, "but got DetDataSample without scores; give what inference_detector"),
         ({"bboxes": Tensor(BOXES * 3)}, "but they reach 150, 180; give boxes of the original image: rescale=True"),
         ({"bboxes": Tensor(BOXES / 64)}, "they look normalised"),
@@ -338,7 +338,7 @@ def test_detections_may_know_their_images() -> None:
     [
         ({}, {"classes": None}, "give classes=, all names that class_id counts in"),
         ({}, {"classes": ("dog", "cat", "cup")}, "class_id 1 is 'cat' in classes, but 'dog' in the detections"),
-        ({}, {"classes": ("cup", "dog")}, "expected class_id to count in 2 classes from 0, but got 2"),
+        ({}, {"classes": ("cup", "dog")}, "expected class_id from 0 to 1, but got 2"),
         ({"confidence": None}, {}, "expected detections with a confidence; annotations have none"),
         ({"class_id": None, "data": {}}, {}, "expected detections with a class_id"),
         ({"xyxy": np.array([[0, 0, 0.5, 0.5], [0, 0, 1, 1.0]])}, {}, "they look normalised"),

@@ -107,9 +107,9 @@ def test_empty_images_and_none() -> None:
         ({"labels": np.array([0, 3])}, "image 7: label 0 is background, .* use Detections.from_scores"),
         (
             {"labels": np.array([1, 4])},
-            "labels to count in 3 classes from 1 to 3, but got 4; give all classes: weights",
+            "labels from 1 to 3, but got 4; give all classes: weights",
         ),
-        ({"labels": np.array([-1, 2])}, "labels to count in 3 classes from 1 to 3, but got -1"),
+        ({"labels": np.array([-1, 2])}, "labels from 1 to 3, but got -1"),
         ({"labels": np.array([1.5, 2.0])}, "labels to be whole numbers"),
         ({"boxes": np.array([[0.1, 0.2, 0.5, 0.6], [0, 0, 1, 1]])}, "multiply them by the image's size"),
         ({"boxes": np.array([[50, 20, 10, 60.0], [0, 0, 9, 9]])}, "expected x1 <= x2"),

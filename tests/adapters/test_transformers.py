@@ -220,7 +220,7 @@ D_FINE = settings(model_type="d_fine", up=0.5, reg_scale=4.0)
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no sizes": ({"image_sizes": None}, "give image_sizes=truth, or .width, height."),
     "unknown image": ({"image_sizes": {8: (9, 9)}}, "image 7: the size of this image is unknown"),
-    "swapped": ({"target_sizes": [(100, 50)]}, r"target_sizes says 50 x 100 .*target_sizes are \(height, width\)"),
+    "swapped": ({"target_sizes": [(100, 50)]}, r"target_sizes is 50 x 100 .*target_sizes are \(height, width\)"),
     "sizes differ": ({"target_sizes": [(9, 8)]}, "give one of them"),
     "mapping as target": ({"target_sizes": {7: (9, 8)}, "image_sizes": None}, "use image_sizes= for others"),
     "ids missing": ({"image_ids": None}, "give image_ids="),

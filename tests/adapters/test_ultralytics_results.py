@@ -109,7 +109,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "other names": ([result(ROWS), result(ROWS, "1.jpg", names={0: "x", 1: "y", 2: "z"})], {}, "other class names"),
     "too few names": (result(ROWS), {"classes": ["cup"]}, "names of the model's 3 classes, but got 1"),
     "names with gaps": (result(ROWS, names={0: "cup", 7: "dog"}), {}, r"the classes 0 to 1, but got \[0, 7\]"),
-    "class off by one": (result([[1, 2, 3, 4, 0.5, 3]]), {}, "count in 3 classes from 0, but got 3"),
+    "class off by one": (result([[1, 2, 3, 4, 0.5, 3]]), {}, "from 0 to 2, but got 3"),
     "five columns": (result([[1, 2, 3, 4, 0.5]]), {}, "6 columns, or 7 with a track's id, but got 1 x 5"),
     "a percentage": (result([[1, 2, 3, 4, 50.0, 1]]), {}, "between 0 and 1"),
 }
@@ -171,7 +171,7 @@ def test_images_of_the_inputs_size_are_only_surrounded(size: tuple[int, int]) ->
         ({"uncertainty": "mc-dropout"}, "several passes, and a validation makes one"),
         ({"uncertainty": "dfl"}, "expected uncertainty to be one of"),
         ({"score_threshold": 25}, "score_threshold between 0 and 1"),
-        ({"log": ["pdq"]}, "no number called 'pdq'; choose among PDQ"),
+        ({"log": ["pdq"]}, "unknown number 'pdq'; use one of PDQ"),
         ({"preset": "papers"}, "preset"),
     ],
 )

@@ -79,7 +79,7 @@ def test_right_labels_are_worth_the_square_root_of_the_label():
 
 def test_what_is_not_kept_is_told():
     result = evaluate(*random_world(0))
-    with pytest.raises(InputError, match="label probabilities were not kept"):
+    with pytest.raises(InputError, match="label probabilities were not stored"):
         make_rescorer(result.without_labels())
     with pytest.raises(InputError, match="PDQ was not measured"):
         make_rescorer(evaluate(*random_world(0), measures=("map",)))

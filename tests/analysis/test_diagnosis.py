@@ -267,7 +267,7 @@ def test_nothing_found_and_nothing_there():
 
 def test_what_is_missing_is_said(too_sure):
     forgotten = too_sure.without_labels().diagnose(replicates=20)
-    assert any("label probabilities were not kept" in str(note) for note in forgotten.notes)
+    assert any("label probabilities were not stored" in str(note) for note in forgotten.notes)
     assert math.isnan(forgotten.numbers["Brier"])
     assert forgotten.budget is not None
     assert {answer.key for answer in forgotten.what_if} == {"no_false_positives", "no_duplicates", "best_threshold"}
@@ -281,7 +281,7 @@ def test_heatmaps_are_left_out():
     result = evaluate(truth, found)
     assert result.detections.heatmaps.any()
     diagnosis = result.diagnose(replicates=20)
-    assert any("heatmaps, which results do not keep" in text for text in map(str, diagnosis.notes))
+    assert any(", which results do not store" in text for text in map(str, diagnosis.notes))
 
 
 def test_it_is_deterministic_and_independent_of_threads(too_sure):

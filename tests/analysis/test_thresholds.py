@@ -177,7 +177,7 @@ def test_messages():
     result = evaluate(*sure_and_unsure())
     with pytest.raises(InputError, match=r"expected measure to be one of pdq, map, lrp.*, got 'PDQ'"):
         best_threshold(result, "PDQ")
-    with pytest.raises(InputError, match="the result has no detections"):
+    with pytest.raises(InputError, match="but the result has none"):
         best_threshold(result.at_threshold(0.95))
     with pytest.raises(InputError, match="pdq was not measured; evaluate again with measures="):
         best_threshold(evaluate(*sure_and_unsure(), measures=("map",)))

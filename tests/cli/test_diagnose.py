@@ -83,4 +83,4 @@ def test_no_result_is_one_line(tmp_path: Path):
     code, out, err = run("diagnose", tmp_path)
     assert (code, out) == (1, "") or (code, out) == (2, "")
     assert len(err.strip().splitlines()) == 1
-    assert "holds no evaluation.json" in err
+    assert "contains no evaluation.json" in err

@@ -131,7 +131,7 @@ def test_every_format_can_be_cut(files: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("1,x", "'x'"), ("", "there are none"), ("nowhere.json", "nowhere.json: no such file"),
+        ("1,x", "'x'"), ("", "but got none"), ("nowhere.json", "nowhere.json: no such file"),
         (".", ".: is a folder, but --image-ids expects image ids"),
         ("12345", "truth.json: image 12345: unknown image"), ("9" * 30, "expected image ids"),
         ("truth.json", "truth.json: expected a JSON list of image ids"),
@@ -169,7 +169,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_one_layout_for_one_file_or_many(files: Path, tmp_path: Path) -> None:
     status, said = keep(files, tmp_path / "a" / "r", "deterministic.json")
     assert status == 0
-    assert f"kept in {tmp_path / 'a' / 'r' / 'deterministic'}" in said
+    assert f"saved to {tmp_path / 'a' / 'r' / 'deterministic'}" in said
     assert keep(files, tmp_path / "a" / "r", "probabilistic.json", "deterministic.json")[0] == 0
     assert sorted(contents(tmp_path / "a" / "r")) == [
         "deterministic/evaluation.json", "deterministic/tables.npz",
@@ -231,7 +231,7 @@ def test_draw_takes_the_only_result(files: Path, tmp_path: Path) -> None:
     assert probox("evaluate", "truth.json", "probabilistic.json", "--out", tmp_path / "r", cwd=files).returncode == 0
     done = probox("draw", tmp_path / "r", "--out", tmp_path / "more", "--worst", 1)
     assert done.returncode == 1
-    assert "holds 2 results (deterministic, probabilistic); name one, for example" in done.stderr
+    assert "expected one result, but contains 2 (deterministic, probabilistic); give one, such as" in done.stderr
     assert not (tmp_path / "more").exists()
 
 

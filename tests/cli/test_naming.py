@@ -81,11 +81,11 @@ def test_every_command_with_several_files_takes_names(demo_files: Path, tmp_path
     [
         (
             ["A={}"],
-            "holds 2 results (deterministic, probabilistic), which cannot all be called A; name one of them, for",
+            "contains 2 results (deterministic, probabilistic), expected one for the name A; give one, such as",
         ),
         (
             ["probabilistic={}/deterministic", "{}/probabilistic"],
-            "has the name probabilistic, as another result has; give it another name, NAME=DIR",
+            "has the name probabilistic of another result; give it another name, NAME=DIR",
         ),
         (["A={}/deterministic", "B={}/deterministic"], "is given twice"),
         (["A=nowhere", "B={}/deterministic"], "nowhere"),

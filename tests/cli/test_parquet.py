@@ -147,8 +147,8 @@ def test_wrong_sets(sets: Path, demo_files: Path) -> None:
     for args, message in (
         ((found, found, "--shards", 2), "would replace what it is made from"),
         ((found / "part-00000-of-00003.parquet", found, "--shards", 2), "would replace what it is made from"),
-        ((found, sets / "truth", "--shards", 2), "truth: is there already and does not hold detections"),
-        ((found, sets, "--shards", 2), "is not empty, and is not a set written by probox"),
+        ((found, sets / "truth", "--shards", 2), "truth: exists and does not contain detections"),
+        ((found, sets, "--shards", 2), "is not empty, and probox did not write its files"),
         (
             (found, sets / "x", "--shards", 2, "--to", "coco"),
             "--shards writes Parquet, but --to is coco: leave out one of the two",

@@ -48,7 +48,7 @@ def test_json_describes_the_merge(parts: list[Path], tmp_path: Path) -> None:
 
 def test_incomplete_parts_make_a_part(parts: list[Path], tmp_path: Path) -> None:
     status, _, err = run("merge", parts[0], parts[2], "--out", tmp_path / "R")
-    assert (status, err) == (1, "probox: part 2 of 3 is missing; evaluate with part 2/3, and so on")
+    assert (status, err) == (1, "probox: part 2 of 3 is missing; evaluate it with --part 2/3")
     assert not (tmp_path / "R").exists()
     status, _, err = run("merge", parts[0], parts[2], "--out", tmp_path / "R", "--incomplete")
     assert (status, "; 2 of 3 parts; wrote" in err) == (0, True)
@@ -66,7 +66,7 @@ def test_wrong_parts(parts: list[Path], tmp_path: Path) -> None:
             parts[0],
             parts[1] / "deterministic",
         ): f"is a result, but {parts[0]} is a folder of results; give results only",
-        (parts[0], parts[0]): "is part 1 of 3, as",
+        (parts[0], parts[0]): "duplicate of part 1 of 3 (also ",
     }.items():
         status, _, err = run("merge", *given, "--out", tmp_path / "R")
         assert (status, message in err) == (1, True), err
@@ -95,9 +95,9 @@ def test_results_are_not_kept_at_urls(demo_files: Path, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     files = demo_files / "truth.json", demo_files / "probabilistic.json"
     status, _, err = run("evaluate", *files, "--out", "s3://bucket/R")
-    assert (status, "results are kept in folders, not at URLs; name a folder" in err) == (1, True)
+    assert (status, "results are saved to folders, not to URLs; name a folder" in err) == (1, True)
     for keep in KEEP:
-        with pytest.raises(probox.InputError, match="not at URLs"):
+        with pytest.raises(probox.InputError, match="not to URLs"):
             probox.evaluate(*files, keep=keep).save("memory://bucket/R")
     assert list(tmp_path.iterdir()) == []
 
@@ -130,4 +130,4 @@ def test_what_is_kept_has_the_same_numbers(demo_files: Path, tmp_path: Path, kee
     assert probox.load(tmp_path / "probabilistic").keep == keep
     status, _, err = run("diagnose", tmp_path / "probabilistic")
     assert status == 1
-    assert f"holds the {keep} of an evaluation, not its tables; evaluate again with --keep all" in err
+    assert f"contains only the {keep} of an evaluation, not its tables; evaluate again with --keep all" in err

@@ -62,8 +62,7 @@ def test_other_files_are_not_replaced(demo_files: Path, tmp_path: Path) -> None:
         code, _, err = run("rank", demo_files / "probabilistic.json", "--out", notes)
         assert code == 1
         assert err.endswith(
-            "is there already and does not hold image ids that `probox rank` wrote; choose another name, or move it "
-            "away\n"
+            "exists and does not contain image ids that `probox rank` wrote; choose another name, or move it\n"
         )
         assert notes.read_text() == mine
     ids = tmp_path / "ids.json"

@@ -74,7 +74,7 @@ def test_photos_may_follow_as_a_shell_writes_them(run: Run, names: Path, photos:
     assert status == 0
     said = json.loads(printed)
     assert said["images"] == 3
-    assert said["notes"][0]["message"].startswith("COCO results identify classes by number: 1 is cup")
+    assert said["notes"][0]["message"].startswith("category ids are class numbers in the detector's order (1 is cup)")
     assert "--truth FILE" in said["notes"][0]["message"]
     wide = out.read_text()
     assert run(*line, *chosen, "--size", "64", "--workers", 3)[0] == 0
@@ -184,7 +184,7 @@ def test_a_url(
 def test_what_is_refused_before_any_work(run: Run, ssd: Path, names: Path, photos: Path, tmp_path: Path) -> None:
     line = (ssd, "--images", photos, "--classes", names, "--threads", 1)
     for more, message in (
-        (("--out", photos, "--shards", 2), "is not empty, and is not a set written by probox"),
+        (("--out", photos, "--shards", 2), "is not empty, and probox did not write its files"),
         (("--out", photos), "is a folder, expected a file: name a file, or add --shards N"),
         (("--shards", 2), "--shards needs --out"),
         (("--out", tmp_path / "x", "--shards", 0), "0 is not in the range"),
@@ -193,5 +193,8 @@ def test_what_is_refused_before_any_work(run: Run, ssd: Path, names: Path, photo
         assert (status in (1, 2), message in err) == (True, True), err
     (photos / "3.png").rename(photos / "cat.png")
     status, _, err = run(*line, "--out", tmp_path / "found", "--shards", 2)
-    assert (status, "Parquet would hold ids of images alone" in err) == (1, True)
+    assert (status, "expected file names that are distinct numbers, the image ids of Parquet" in err) == (
+        1,
+        True,
+    )
     assert not (tmp_path / "found").exists()

@@ -172,7 +172,7 @@ def test_photos_in_subfolders_are_not_taken_and_said(photos: Path) -> None:
     (photos / "12.png").rename(photos / "more" / "12.png")
     chosen = choose_images(photos)
     assert len(chosen.images) == 3
-    assert str(chosen.notes[0]).startswith(f"photos in 1 subfolder of {photos} are left out (the first: more)")
+    assert str(chosen.notes[0]).startswith(f"photos in 1 subfolder of {photos} are excluded (the first: more)")
     for name in ("3", "7", "20"):
         (photos / f"{name}.png").rename(photos / "other" / f"{name}.png")
     with pytest.raises(
@@ -190,7 +190,7 @@ def test_names_that_are_no_numbers_are_counted_and_said(photos: Path) -> None:
     ]  # fmt: skip
     assert all(image.counted for image in chosen.images)
     assert tuple(map(str, chosen.notes)) == (
-        "images are counted from 0 in order of their paths, because cat.png is no number; "
+        "images are numbered from 0 in order of their paths, because cat.png is not a number; "
         "give the ground truth to use its image ids (truth)",
     )
 
@@ -234,11 +234,11 @@ def test_ids_names_sizes_and_categories_come_from_the_truth(photos: Path, tmp_pa
     assert not any(image.counted for image in chosen.images)
     assert chosen.categories == {4: "cup"}
     assert tuple(map(str, chosen.notes)) == (
-        f"2 photos not in {truth} and left out (the first: 20.png)",
+        f"2 photos not in {truth}: excluded (the first: 20.png)",
         f"1 image of {truth} without a photo here (the first: no.png)",
     )
     with pytest.raises(
-        InputError, match=r"none of its images is among the photos \(there the first is no.png, here 12"
+        InputError, match=r"none of its images is among the photos \(first image: no.png, first photo: 12"
     ):
         find_images(photos, coco(truth, {"id": 6, "file_name": "no.png"}))
 
@@ -304,9 +304,9 @@ def test_videos_and_pictures_that_cannot_be_read_are_named(photos: Path, tmp_pat
     chosen = choose_images(photos)
     assert [image.image_id for image in chosen.images] == [3, 7, 12, 20]
     assert tuple(map(str, chosen.notes)) == (
-        f"{photos}: 2 videos left out (the first: clip.MP4); extract the frames first, for example: ffmpeg -i VIDEO "
+        f"{photos}: 2 videos excluded (the first: clip.MP4); extract the frames first, for example: ffmpeg -i VIDEO "
         "frames/%06d.png",
-        f"{photos}: 1 HEIC or JPEG XL picture left out (the first: 4.heic); save them as PNG or JPEG",
+        f"{photos}: 1 HEIC or JPEG XL picture excluded (the first: 4.heic); save them as PNG or JPEG",
     )
     named = tmp_path / "list.txt"
     named.write_text("photos/3.png\nphotos/clip.MP4\n")

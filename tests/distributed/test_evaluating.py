@@ -102,7 +102,7 @@ def test_the_client_that_is_open_is_used(client: Any, tables: Tables, monkeypatc
         raise ValueError("No global client found and no address provided")
 
     monkeypatch.setattr(distributed, "get_client", none_open)
-    with pytest.raises(InputError, match=r"expected an open Dask client, but there is none; open one: `with probox"):
+    with pytest.raises(InputError, match=r"expected an open Dask client, but got none; open one: `with probox"):
         probox.distributed.evaluate(*tables)
 
 

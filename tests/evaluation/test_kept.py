@@ -149,7 +149,9 @@ def test_compact_results_of_other_objects_are_not_compared(column: str) -> None:
 
 def test_the_tables_of_a_compact_result_cannot_be_loaded(matches: Evaluation, tmp_path: Path) -> None:
     matches.save(tmp_path)
-    with pytest.raises(InputError, match=r"holds the matches of an evaluation, not its tables; evaluate again with"):
+    with pytest.raises(
+        InputError, match=r"contains only the matches of an evaluation, not its tables; evaluate again with"
+    ):
         load_results([str(tmp_path)])
     assert load_results([str(tmp_path)], tables=False)[tmp_path.name].to_bytes() == matches.to_bytes()
 

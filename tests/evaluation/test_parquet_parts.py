@@ -99,7 +99,9 @@ def test_parts_of_another_set_are_foreign(sets: Path, tmp_path: Path) -> None:
     write_parquet(tmp_path / "other", found.replace(label_probs=probs), shards=5)
     first = evaluate(sets / "truth", sets / "found", part="1/2")
     second = evaluate(sets / "truth", tmp_path / "other", part="2/2")
-    with pytest.raises(InputError, match="part 2 of 2: is of other ground truth or detections than part 1 of 2"):
+    with pytest.raises(
+        InputError, match="part 2 of 2: was computed from other ground truth or detections than part 1 of 2"
+    ):
         merge([first, second])
 
 

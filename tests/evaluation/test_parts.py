@@ -188,7 +188,7 @@ def some_parts(count: int = 4, **given: Any) -> list[Any]:
 
 def test_missing_parts_are_named() -> None:
     parts = some_parts()
-    with pytest.raises(InputError, match=r"^part 3 of 4 is missing; evaluate with part 3/4"):
+    with pytest.raises(InputError, match=r'^part 3 of 4 is missing; evaluate it with part="3/4"'):
         merge([parts[0], parts[1], parts[3]])
     with pytest.raises(InputError, match="parts 1, 2, 4 of 4 are missing"):
         merge([parts[2]])
@@ -200,7 +200,9 @@ def test_parts_that_are_there_twice_are_named(tmp_path: Path) -> None:
     parts[1].save(tmp_path / "c")
     with pytest.raises(InputError) as raised:
         merge([parts[0], tmp_path / "b", tmp_path / "c"])
-    assert str(raised.value) == f"{tmp_path / 'c'}: is part 2 of 4, as {tmp_path / 'b'} is; give each part once"
+    assert (
+        str(raised.value) == f"{tmp_path / 'c'}: duplicate of part 2 of 4 (also {tmp_path / 'b'}); give each part once"
+    )
 
 
 def changed_truth(truth: GroundTruth) -> GroundTruth:
@@ -219,10 +221,10 @@ def test_foreign_parts_are_named() -> None:
     truth, found = many_images(9, 20)
     first = evaluate(truth, found, part="1/2")
     others = {
-        "is of another number of parts than part 1 of 2": evaluate(truth, found, part="2/3"),
-        "is of other ground truth or detections than": evaluate(changed_truth(truth), found, part="2/2"),
+        "has another number of parts than part 1 of 2": evaluate(truth, found, part="2/3"),
+        "was computed from other ground truth or detections than": evaluate(changed_truth(truth), found, part="2/2"),
         "other ground truth or detections": evaluate(truth, changed_found(found), part="2/2"),
-        "is of a whole of other images": evaluate(truth, found, part="2/2", image_ids=truth.image_ids[1:]),
+        "is a part of other images": evaluate(truth, found, part="2/2", image_ids=truth.image_ids[1:]),
         "was evaluated by another convention than": evaluate(truth, found, part="2/2", preset="paper"),
         "was evaluated for other metrics than": evaluate(truth, found, part="2/2", measures="pdq"),
         "was evaluated with another keep than": evaluate(truth, found, part="2/2", keep="matches"),
@@ -317,7 +319,7 @@ def test_parts_that_lie_about_what_they_hold() -> None:
     """A record that does not belong to its images is noticed when all are there."""
     parts = some_parts(2)
     less = dataclasses.replace(parts[1].select_images(parts[1].dataset.image_ids[1:]), part=parts[1].part)
-    with pytest.raises(InputError, match="the parts do not hold all images of the whole"):
+    with pytest.raises(InputError, match="the parts do not contain all images of the evaluation"):
         merge([parts[0], less])
 
 

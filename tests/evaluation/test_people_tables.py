@@ -67,7 +67,7 @@ def test_probabilities_come_when_they_are_asked_for(result: Evaluation) -> None:
     assert result.detections.label_probs is not None
     np.testing.assert_array_equal(np.stack([rows[name] for name in names], axis=1), result.detections.label_probs)
     without = dataclasses.replace(result, detections=result.detections.replace(label_probs=None))
-    with pytest.raises(InputError, match='were not kept; evaluate with measures="all" or, image by image'):
+    with pytest.raises(InputError, match='were not stored; evaluate with measures="all" or, image by image'):
         without.detections.to_frame(label_probs=True)
 
 

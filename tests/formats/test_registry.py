@@ -140,7 +140,7 @@ def test_it_is_written_by_name(run: Run, toy: Path, files: tuple[Path, Path], tm
     assert run("fuse", files[0], files[1], toy, "--out", out)[0] == 0  # its own files may be replaced
     out.write_text("mine")
     status, _, said = run("fuse", files[0], files[1], "--out", out)
-    assert (status, "fused.toy: is there already and does not hold toy detections" in said) == (1, True)
+    assert (status, "fused.toy: exists and does not contain toy detections" in said) == (1, True)
     assert out.read_text() == "mine"
     assert run("convert", files[1], tmp_path / "by_name.toy", "--truth", files[0])[0] == 0
     assert (tmp_path / "by_name.toy").read_bytes() == toy.read_bytes()

@@ -149,7 +149,7 @@ def test_classes_that_a_format_lacks_are_said(truth: GroundTruth, tmp_path: Path
 
 
 def test_images_that_the_truth_lacks(truth: GroundTruth, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="image 5: 1 detections lie in images that the ground truth does not have"):
+    with pytest.raises(InputError, match="image 5: 1 detection in images that are missing from the ground truth"):
         write_rvc1(tmp_path / "d.json", detections(image_ids=[9, 5]), truth)
     with pytest.raises(InputError, match="folders of sequences need RVC1 ground truth"):
         write_rvc1(tmp_path / "folder", detections(), truth)

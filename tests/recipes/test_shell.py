@@ -101,7 +101,7 @@ def test_xargs_rejects_old_parts(here: Path) -> None:
     )
     assert run.returncode == 1
     assert run.stdout == ""
-    assert "of other ground truth or detections" in run.stderr
+    assert "from other ground truth or detections" in run.stderr
 
 
 @pytest.mark.slow

@@ -154,7 +154,7 @@ COLUMNS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "labels beyond classes": (
         lambda: found(labels=[0, 1, 2]),
-        "image 2: detection 1: expected labels to count in 2 classes from 0, but got 2",
+        "image 2: detection 1: expected labels from 0 to 1, but got 2",
     ),
     "images in a list": (lambda: from_boxes(images=[7]), "`images` to be Mapping, but got list; give a dictionary"),
     "images without sizes": (lambda: from_boxes(images={7: 64}), "width and height of images"),

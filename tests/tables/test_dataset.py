@@ -74,7 +74,7 @@ def test_an_endless_file_name_is_refused() -> None:
 
 
 def test_categories_have_ids_of_their_own() -> None:
-    with pytest.raises(InputError, match="the category id 3 stands for several classes"):
+    with pytest.raises(InputError, match="the category id 3 is given to several classes"):
         dataset(classes=["cup", "dog"], category_ids=[3, 3])
 
 

@@ -65,8 +65,8 @@ REFUSED = [
     ("a heatmap with a hole", {"heatmaps": [np.array([[np.nan, 1.0]])]}, "between 0 and 1"),
     ("a heatmap of whole numbers", {"heatmaps": [np.array([[0, 1]])]}, "H x W heatmap, but got int64 1 x 2"),
     ("a heatmap of a line", {"heatmaps": [np.array([0.5])]}, "H x W heatmap, but got float64 1"),
-    ("a label below", {"labels": [-1]}, "labels (must|to) count in"),
-    ("a label above", {"labels": [2]}, "labels (must|to) count in"),
+    ("a label below", {"labels": [-1]}, "labels from 0 to 1"),
+    ("a label above", {"labels": [2]}, "labels from 0 to 1"),
 ]
 
 

@@ -130,7 +130,7 @@ def test_text_is_short() -> None:
 
 
 def test_a_column_that_is_not_there_is_said() -> None:
-    with pytest.raises(InputError, match="no column 'colour'; choose one of name, share"):
+    with pytest.raises(InputError, match="unknown column 'colour'; use one of name, share"):
         FlatTable(COLUMNS)["colour"]
 
 

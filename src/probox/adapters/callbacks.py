@@ -78,7 +78,7 @@ def _check_names(log: Sequence[str], metric: PDQ) -> tuple[str, ...]:
     known = metric.compute()
     unknown = [name for name in log if name not in known]
     if unknown:
-        raise InputError(f"there is no number called {unknown[0]!r}", remedy=f"choose among {', '.join(known)}")
+        raise InputError(f"unknown number {unknown[0]!r}", remedy=f"use one of {', '.join(known)}")
     return tuple(log)
 
 

@@ -82,8 +82,7 @@ class LabelNaming:
         if low < first or high > last:
             off_by_one = self.next_beyond is not None and high == last + 1
             raise InputError(
-                f"expected {whose} labels to count in {last - first + 1} classes from {first} to {last}, but got "
-                f"{low if low < first else high}",
+                f"expected {whose} labels from {first} to {last}, but got {low if low < first else high}",
                 remedy=self.next_beyond if off_by_one else self.beyond,
             )
         return np.asarray(self.columns[numbers - first], np.int64)
@@ -224,7 +223,7 @@ def _check_spelling(given: Mapping[str, Any]) -> None:
     for key in given:
         meant = ["covariances"] if key in UNCERTAIN else get_close_matches(str(key), ENTRIES, 1, NEAR)
         if meant and key not in ENTRIES and given.get(meant[0]) is None:
-            raise InputError(f"there is no entry {key!r:.40} in predictions", remedy=f"did you mean {meant[0]!r}?")
+            raise InputError(f"unknown entry {key!r:.40} of predictions", remedy=f"did you mean {meant[0]!r}?")
 
 
 def _with_columns(rows: ImageRows, naming: LabelNaming) -> ImageRows:
@@ -241,7 +240,8 @@ def _with_columns(rows: ImageRows, naming: LabelNaming) -> ImageRows:
     labels = rows.labels if rows.labels is not None else probs.argmax(axis=1)
     if labels.max() >= probs.shape[1]:
         raise InputError(
-            f"label {int(labels.max()) + naming.first_label} has none of the {probs.shape[1]} label_probs",
+            f"expected label_probs with a column for label {int(labels.max()) + naming.first_label}, but got "
+            f"width {probs.shape[1]}",
             remedy="labels count in their columns"
             if naming.first_label
             else "if labels begin at 1, give first_label=1",

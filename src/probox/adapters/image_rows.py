@@ -63,7 +63,7 @@ def check_labels(labels: Array | None, classes: int, name: str, image: int | Non
     wrong = labels[(labels < 0) | (labels >= classes)]
     if wrong.size:
         raise InputError(
-            f"expected {name} to count in {classes} classes from 0, but got {wrong[0]:g}", image=image, remedy=remedy
+            f"expected {name} from 0 to {max(classes, 1) - 1}, but got {wrong[0]:g}", image=image, remedy=remedy
         )
 
 

@@ -450,7 +450,7 @@ class PDQ:
             (width,) = widths
             if count > width:
                 raise InputError(
-                    f"label {count - 1 + first} has none of the {width} label_probs",
+                    f"expected label_probs with a column for label {count - 1 + first}, but got width {width}",
                     remedy="name the classes: classes=[...]; if labels begin at 1, give first_label=1",
                 )
             count, why = width, "as label_probs have columns"

@@ -148,7 +148,7 @@ def _sizes(image_sizes: Any, target_sizes: Any, ids: Sequence[int]) -> Floats:
             at = int(wrong[0])
             swapped = (known[at] == sizes[at, ::-1]).all()
             raise InputError(
-                f"target_sizes says {sizes[at, 0]:g} x {sizes[at, 1]:g} (width x height), "
+                f"target_sizes is {sizes[at, 0]:g} x {sizes[at, 1]:g} (width x height), "
                 f"but image_sizes {known[at, 0]:g} x {known[at, 1]:g}",
                 image=ids[at],
                 remedy="target_sizes are (height, width), image_sizes (width, height)"
@@ -256,7 +256,7 @@ def _names(result: Any, number: int) -> Any:
     """Return a result's class names; raise if it has no axis-aligned boxes."""
     if getattr(result, "obb", None) is not None:
         raise InputError(
-            f"result {number} holds oriented boxes, which PDQ does not support",
+            f"result {number} contains oriented boxes, which PDQ does not support",
             remedy="use a detection model, or the boxes around them (result.obb.xyxy) with Detections.from_scores",
         )
     if getattr(result, "boxes", None) is None:

@@ -55,6 +55,7 @@ from probox.measures.scoring.scores import (
     invertible,
     negative_log_likelihoods,
 )
+from probox.support.formatting import with_count
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.geometry import constant_covariances
@@ -124,9 +125,11 @@ def make_rescorer(evaluation: Evaluation, *, threads: int | None = None) -> Resc
     if not evaluation.has_pairs:
         raise InputError("PDQ was not measured", remedy="evaluate again with {option:measures=all}")
     if found.label_probs is None:
-        raise InputError("label probabilities were not kept", remedy="evaluate again with {option:measures=all}")
-    if found.heatmaps.any():
-        raise InputError(f"{int(found.heatmaps.sum()):,} detections are heatmaps, which results do not keep")
+        raise InputError("label probabilities were not stored", remedy="evaluate again with {option:measures=all}")
+    count = int(found.heatmaps.sum())
+    if count:
+        heatmaps = "is a heatmap" if count == 1 else "are heatmaps"
+        raise InputError(f"{with_count(count, 'detection')} {heatmaps}, which results do not store")
     truth = GroundTruth(
         dataset=evaluation.dataset,
         image_rows=there.image_rows,

@@ -68,7 +68,7 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
         parts.append(f"in {names} no difference can be claimed{reason}{rest}")
     parts += [f"in {format_list(equal)} they are equal"] if equal else []
     parts += [f"in {format_list(missing)} one value is not finite"] if missing else []
-    text = "; ".join(parts) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
+    text = "; ".join(parts) or f"{couple[0]} and {couple[1]} have no metric in common"
     return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
 
 

@@ -234,7 +234,9 @@ def _make_rescorer(evaluation: Evaluation, threads: int | None) -> tuple[Rescore
     try:
         return make_rescorer(evaluation, threads=threads), []
     except InputError as error:
-        return None, [Note("not-rescored", problem=str(error.problem))]
+        return None, [
+            Note("not-rescored", problem=f"{error.problem}; {error.remedy}" if error.remedy else str(error.problem))
+        ]
 
 
 def _count_steps(progress: Progress | None, total: int) -> Callable[[Result], Result]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from probox.analysis.calibration_table import OUTLIER, TOLERANCE, ErrorFactor, find_shifted_edges
 from probox.analysis.loss_breakdown import PARTS, Budget
 from probox.analysis.resampling import Interval
+from probox.errors import Spelling, python_keyword
 from probox.evaluation.text import format_value
 from probox.measures.matched import FEW_PAIRS
 from probox.measures.measure import Column
@@ -28,8 +29,11 @@ Rows = list[list[str]]
 _INDENT = "  "
 
 
-def diagnosis_text(diagnosis: Diagnosis, width: int | None = None) -> str:
-    """Return the summary and the tables; tables wider than `width` characters are broken into blocks."""
+def diagnosis_text(diagnosis: Diagnosis, width: int | None = None, spell: Spelling = python_keyword) -> str:
+    """Return the summary and the tables; tables wider than `width` characters are broken into blocks.
+
+    `spell` writes options in notes: as keywords of Python, or as options of the command line.
+    """
     tables: list[tuple[str, Rows]] = []
     if diagnosis.budget is not None and not math.isnan(diagnosis.budget.pdq):
         tables.append(("Loss breakdown", _tabulate_losses(diagnosis.budget)))
@@ -47,7 +51,7 @@ def diagnosis_text(diagnosis: Diagnosis, width: int | None = None) -> str:
     parts = ["\n".join(f"- {text}" for text in diagnosis.verdict)]
     parts += [_add_title(title, rows, width) for title, rows in tables]
     if diagnosis.notes:
-        parts.append("\n".join(note.with_label() for note in diagnosis.notes))
+        parts.append("\n".join(note.with_label(spell) for note in diagnosis.notes))
     return "\n\n".join(parts)
 
 

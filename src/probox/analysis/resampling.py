@@ -154,7 +154,7 @@ def choose_measures(
         wanted = tuple(measure for measure in wanted if measure.resampled is not None)
     for measure in wanted:
         if measure.resampled is None:
-            raise InputError(f"{measure.name} cannot be resampled", remedy="leave it out of measures")
+            raise InputError(f"{measure.name} cannot be resampled", remedy="remove it from measures")
         for result in results:
             _check_held(measure, result)
     return wanted, ()

@@ -108,13 +108,13 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
         raise InputError(f"expected measure to be one of {', '.join(measure_names())}, got {measure!r:.40}")
     evaluation = evaluation.of_all_detections()
     if not len(evaluation.detections):
-        raise InputError("the result has no detections, so there is no label threshold to choose")
+        raise InputError("expected detections to choose a label threshold from, but the result has none")
     chosen = measures_called([measure])[0]
     if measure not in evaluation.measures:
         if "pairs" in chosen.needs and not evaluation.has_pairs:
             raise InputError(f"{measure} was not measured", remedy="evaluate again with {option:measures=all}")
         if "labels" in chosen.needs and evaluation.detections.label_probs is None:
-            raise InputError("label probabilities were not kept", remedy="evaluate again with {option:measures=all}")
+            raise InputError("label probabilities were not stored", remedy="evaluate again with {option:measures=all}")
     threshold, value, now = _make_best(evaluation, chosen)
     summary = evaluation.summary()
     there = summary if threshold is None else evaluation.at_threshold(threshold).summary()

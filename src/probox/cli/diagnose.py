@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from probox.cli.console import note, print_json, print_text, progress_bar, table_width
+from probox.cli.console import as_option, note, print_json, print_text, progress_bar, table_width
 from probox.cli.scoring import measures_option, parse_measures, threads_option
 from probox.cli.shared_options import (
     GroupedCommand,
@@ -77,7 +77,7 @@ def command(folders: tuple[Named, ...], out: str | None, dark: bool, as_json: bo
     for number, (name, diagnosis) in enumerate(diagnoses.items()):
         score = f"PDQ {100 * loaded[name].pdq:.2f}" if loaded[name].has_pairs else "PDQ not measured"
         title = f"{name}: {score}, {loaded[name].convention.describe()}"
-        print_text(("\n" if number else "") + f"{title}\n\n{diagnosis_text(diagnosis, table_width())}")
+        print_text(("\n" if number else "") + f"{title}\n\n{diagnosis_text(diagnosis, table_width(), as_option)}")
     if out is not None:
         note(f"wrote plots and tables to {out}")
 

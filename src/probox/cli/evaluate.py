@@ -177,10 +177,10 @@ def command(
     else:
         printer.print_summary(titled=len(rows) > 1 or detections[0].name is not None)
     if not as_json and (style is None or out or csv_folder):
-        kept_in = f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""
+        saved_to = f"; saved to {', '.join(str(Path(out) / name) for name in names)}" if out else ""
         folders = [str(Path(csv_folder) / name) for name in names] if csv_folder and len(names) > 1 else [csv_folder]
         tables_in = f"; tables in {', '.join(map(str, folders))}" if csv_folder else ""
-        note(f"{time.perf_counter() - started:.2f} s{kept_in}{tables_in}")
+        note(f"{time.perf_counter() - started:.2f} s{saved_to}{tables_in}")
 
 
 table_command = copy.copy(command)

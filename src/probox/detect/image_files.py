@@ -95,7 +95,7 @@ def choose_images(images: Places, truth: str | Path | None = None) -> PhotoSelec
         per line, relative to the file's folder.
     truth : path, optional
         Ground truth with file names, ids and sizes of images: any supported format, or a COCO file with ``images``
-        only. Photos missing from it are left out. Without it, ids are the numbers in the file names
+        only. Photos missing from it are excluded. Without it, ids are the numbers in the file names
         (``000000000139.jpg`` is 139). If a name is not a number, or two are equal, images are numbered from 0 in order
         of their paths, and `ImageFile.counted` is true.
 
@@ -106,7 +106,7 @@ def choose_images(images: Places, truth: str | Path | None = None) -> PhotoSelec
     Examples
     --------
     >>> choose_images("photos", "truth.json").notes                                               # doctest: +SKIP
-    ('3 photos are not in truth.json and are left out (the first: cat.jpg)',)
+    ('3 photos not in truth.json: excluded (the first: cat.jpg)',)
     """
     places = [images] if isinstance(images, str | Path) else list(images)
     if not places:
@@ -155,7 +155,7 @@ def _of_folder(folder: Path, notes: list[str]) -> list[Path]:
     if found:
         if below:
             notes.append(
-                f"photos in {_count(below, 'subfolder')} of {folder} are left out (the first: {below[0].name}); "
+                f"photos in {_count(below, 'subfolder')} of {folder} are excluded (the first: {below[0].name}); "
                 f"name the subfolders, or a pattern such as {pattern}"
             )
         return found
@@ -178,7 +178,7 @@ def _select_photos(paths: Sequence[Path], place: Path, notes: list[str]) -> list
             problem = f"expected photos, but got {_count(others, kind)} (the first: {others[0].name})"
             raise InputError(problem, file=str(place), remedy=remedy)
         if others:
-            notes.append(f"{place}: {_count(others, kind)} left out (the first: {others[0].name}); {remedy}")
+            notes.append(f"{place}: {_count(others, kind)} excluded (the first: {others[0].name}); {remedy}")
     return found
 
 
@@ -261,7 +261,7 @@ def _by_number(found: Sequence[Path], notes: list[str]) -> list[ImageFile]:
     for path in found:
         stem = path.stem
         if not (stem.isascii() and stem.isdigit() and len(stem) <= _LONGEST_NUMBER):
-            why = f"{path.name} is no number"
+            why = f"{path.name} is not a number"
             break
         first = by_number.setdefault(int(stem), path)
         if first is not path:
@@ -271,7 +271,7 @@ def _by_number(found: Sequence[Path], notes: list[str]) -> list[ImageFile]:
         return [ImageFile(number, path) for number, path in by_number.items()]
     if len(found) > 1:
         notes.append(
-            f"images are counted from 0 in order of their paths, because {why}; "
+            f"images are numbered from 0 in order of their paths, because {why}; "
             "give the ground truth to use its image ids ({option:truth})"
         )
     return [ImageFile(number, path, counted=True) for number, path in enumerate(found)]
@@ -297,13 +297,13 @@ def _by_truth(found: Sequence[Path], known: Sequence[ImageFile], truth: str, not
     if not photos:
         theirs = known[0].name or str(known[0].image_id) if known else "none"
         raise InputError(
-            f"none of its images is among the photos (there the first is {theirs}, here {found[0].name})",
+            f"none of its images is among the photos (first image: {theirs}, first photo: {found[0].name})",
             file=truth,
             remedy="check the folder and the file ({option:images}, {option:truth})",
         )
     unknown = [path for path, row in zip(found, rows, strict=True) if row < 0]
     if unknown:
-        notes.append(f"{_count(unknown, 'photo')} not in {truth} and left out (the first: {unknown[0].name})")
+        notes.append(f"{_count(unknown, 'photo')} not in {truth}: excluded (the first: {unknown[0].name})")
     missing = [image for row, image in enumerate(known) if row not in photos]
     if missing:
         first = missing[0].name or missing[0].image_id

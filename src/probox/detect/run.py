@@ -58,11 +58,22 @@ def check_ids(path: str | Path, images: Sequence[ImageFile], *, shards: int | No
     counted = [image for image in images if image.counted]
     if counted and form is not None and form is not RVC1_DETECTIONS:
         raise InputError(
-            f"{form.title} would hold image ids only, but {len(counted)} photos have no id: their names "
-            f"are not unique numbers (the first: {counted[0].path.name})",
+            f"expected file names that are distinct numbers, the image ids of {form.title}, but got "
+            f"{_not_a_number(counted)}",
             file=str(path),
-            remedy="give the ground truth, which has their ids ({option:truth}), or write .rvc1.json with names",
+            remedy="give the ground truth ({option:truth}), or write .rvc1.json, which stores file names",
         )
+
+
+def _not_a_number(images: Sequence[ImageFile]) -> str:
+    """Return the first file name that is not a distinct number."""
+    seen: set[int] = set()
+    for image in images:
+        stem = image.path.stem
+        if not (stem.isascii() and stem.isdigit()) or int(stem) in seen:
+            return image.path.name
+        seen.add(int(stem))
+    return images[0].path.name
 
 
 def save_detections(
@@ -148,8 +159,8 @@ def _with_categories(dataset: Dataset, categories: Mapping[int, str] | None) -> 
     if tuple(dataset.classes) == COCO_CLASSES:
         return dataset, ()
     note = (
-        f"COCO results identify classes by number: 1 is {dataset.classes[0]}, and so on in the detector's order; "
-        "give the ground truth to use its category ids ({option:truth})"
+        f"category ids are class numbers in the detector's order (1 is {dataset.classes[0]}); give the ground truth "
+        "to use its category ids ({option:truth})"
     )
     return dataset, as_notes([note])
 

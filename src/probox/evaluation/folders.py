@@ -62,7 +62,11 @@ def only_result(path: str) -> Path | None:
     found = [folder for folder in find_results([path]) if (folder / WORDS).is_file()]
     if len(found) > 1:
         names = some_names([folder.name for folder in found])
-        raise InputError(f"holds {len(found)} results ({names})", file=path, remedy=f"name one, for example {found[0]}")
+        raise InputError(
+            f"expected one result, but contains {len(found)} ({names})",
+            file=path,
+            remedy=f"give one, such as {found[0]}",
+        )
     return found[0] if found else None
 
 
@@ -83,9 +87,9 @@ def load_results(
         if name is not None and len(inside) > 1:
             there = some_names([folder.name for folder in inside])
             raise InputError(
-                f"holds {len(inside)} results ({there}), which cannot all be called {name}",
+                f"contains {len(inside)} results ({there}), expected one for the name {name}",
                 file=path,
-                remedy=f"name one of them, for example {name}={inside[0]}",
+                remedy=f"give one, such as {name}={inside[0]}",
             )
         folders += inside
         given += [name] * len(inside)
@@ -102,7 +106,7 @@ def load_results(
         title = "/".join(place.parts[-depth:]) if name is None else name
         if title in titles:
             raise InputError(
-                f"has the name {title}, as another result has",
+                f"has the name {title} of another result",
                 file=str(folder),
                 remedy="give it another name, NAME=DIR",
             )

@@ -291,7 +291,7 @@ def parse_image_ids(image_ids: Images, name: str = "image_ids") -> npt.NDArray[n
     words = given.replace(",", " ").split()
     wrong = [word for word in words if not (re.fullmatch(r"-?[0-9]{1,19}", word) and _fits(int(word)))]
     if wrong or not words:
-        got = f"got {wrong[0][:80]!r}" if wrong else "there are none"
+        got = f"got {wrong[0][:80]!r}" if wrong else "got none"
         problem = f"expected image ids, but {got}"
         if file is None and os.path.isdir(text):
             problem = f"is a folder, but {name} expects image ids"

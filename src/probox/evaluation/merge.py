@@ -52,7 +52,7 @@ def merge(results: Iterable[Evaluation | str | os.PathLike[str]], *, complete: b
     """
     named = [_name_result(result, place) for place, result in enumerate(results, 1)]
     if not named:
-        raise InputError("expected results to merge, but there are none")
+        raise InputError("expected results to merge, but got none")
     _check_alike(named)
     _check_parts(named)
     _check_images(named)
@@ -64,9 +64,13 @@ def merge(results: Iterable[Evaluation | str | os.PathLike[str]], *, complete: b
         words = f"part {missing[0]} of {merged.part.of} is" if len(missing) == 1 else (
             f"parts {some_names(list(map(str, missing)))} of {merged.part.of} are"
         )  # fmt: skip
-        raise InputError(f"{words} missing", remedy=f"evaluate with part {missing[0]}/{merged.part.of}, and so on")
+        raise InputError(
+            f"{words} missing",
+            remedy=f"evaluate {'it' if len(missing) == 1 else 'them, the first'} with "
+            f"{{option:part={missing[0]}/{merged.part.of}}}",
+        )
     if whole is not None and merged.part is None and hash_ids(merged.dataset.image_ids) != whole.whole:
-        raise InputError("the parts do not hold all images of the whole", remedy="evaluate all parts again")
+        raise InputError("the parts do not contain all images of the evaluation", remedy="evaluate all parts again")
     return merged
 
 
@@ -151,9 +155,9 @@ _ALIKE: dict[str, Callable[[Evaluation], Any]] = {
 """Properties that results must have in common, by the words for a difference."""
 
 _WHOLE: dict[str, Callable[[Part], Any]] = {
-    "is of another number of parts": lambda part: part.of,
-    "is of a whole of other images": lambda part: part.whole,
-    "is of other ground truth or detections": lambda part: part.inputs,
+    "has another number of parts": lambda part: part.of,
+    "is a part of other images": lambda part: part.whole,
+    "was computed from other ground truth or detections": lambda part: part.inputs,
 }
 
 
@@ -162,7 +166,9 @@ def _check_alike(named: list[tuple[str, Evaluation]]) -> None:
     for name, result in named[1:]:
         for how, value in _ALIKE.items():
             if value(result) != value(first):
-                raise InputError(f"was evaluated {how} than {first_name}", file=name, remedy="evaluate both alike")
+                raise InputError(
+                    f"was evaluated {how} than {first_name}", file=name, remedy="evaluate both in the same way"
+                )
 
 
 def _check_parts(named: list[tuple[str, Evaluation]]) -> None:
@@ -184,7 +190,9 @@ def _check_parts(named: list[tuple[str, Evaluation]]) -> None:
         for number in part.numbers:
             if number in owner:
                 raise InputError(
-                    f"is part {number} of {part.of}, as {owner[number]} is", file=name, remedy="give each part once"
+                    f"duplicate of part {number} of {part.of} (also {owner[number]})",
+                    file=name,
+                    remedy="give each part once",
                 )
             owner[number] = name
 

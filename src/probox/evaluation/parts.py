@@ -109,7 +109,7 @@ def parse_part(part: Any) -> tuple[int, int]:
         given = (int(found[1]), int(found[2])) if found else None
     fine = isinstance(given, tuple | list) and len(given) == 2 and all(_is_whole(number) for number in given)
     if not fine or not 1 <= given[0] <= given[1] <= MOST_PARTS:
-        raise InputError(f"expected a part such as 3/16, the third of sixteen, but got {part!r:.40}")
+        raise InputError(f"expected a part such as 3/16 (part 3 of 16), but got {part!r:.40}")
     return int(given[0]), int(given[1])
 
 

@@ -950,7 +950,7 @@ class Evaluation:
         """
         if self.kept is not None:
             raise InputError(
-                f"holds the {self.keep} of an evaluation, not its tables",
+                f"contains only the {self.keep} of an evaluation, not its tables",
                 file=file,
                 remedy="evaluate again with {option:keep=all}",
             )

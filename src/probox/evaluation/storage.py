@@ -213,7 +213,7 @@ def save_results(results: Mapping[Path, Evaluation], positions: Mapping[Path, in
 def check_place(folder: Path) -> None:
     """Raise if an evaluation in `folder` would replace foreign files, or if `folder` is a URL."""
     if is_flattened(folder):
-        raise InputError("results are kept in folders, not at URLs", file=str(folder), remedy="name a folder")
+        raise InputError("results are saved to folders, not to URLs", file=str(folder), remedy="name a folder")
     if "\0" in str(folder) or os.path.isfile(folder):
         problem = "is a file, expected a folder" if "\0" not in str(folder) else "is not a valid folder name"
         raise InputError(problem, file=str(folder), remedy="choose another folder")
@@ -444,7 +444,7 @@ def read_words_of(folder: Path) -> bytes:
     """Return the content of a folder's JSON file."""
     path = folder / WORDS
     if not os.path.isfile(path):  # unlike Path.is_file, which raises for invalid names before Python 3.14
-        problem = f"holds no {WORDS}" if os.path.exists(folder) else "no such folder"
+        problem = f"contains no {WORDS}, expected a result" if os.path.exists(folder) else "no such folder"
         raise InputError(problem, file=str(folder), remedy=_REMEDY)
     return read_regular(path, most=MAX_WORDS, remedy=_REMEDY)
 

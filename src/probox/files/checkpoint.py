@@ -104,7 +104,7 @@ class Checkpoint:
             raise InputError(
                 "is in the way: finished pieces of this run would be kept here",
                 file=str(self.folder),
-                remedy="move it away, or choose another output",
+                remedy="move it, or choose another output",
             )
         for path in (self.folder / _LOCK, self.folder / _SETTINGS):
             if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):

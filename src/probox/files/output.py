@@ -173,7 +173,7 @@ def output_folder(
     known = _read_list(place)
     if fresh and place.is_dir() and any(place.iterdir()) and command not in {e.command for e in known.values()}:
         raise InputError(
-            "is not empty", file=str(target), remedy=f"choose a new folder, or that of an earlier {command}"
+            "is not empty", file=str(target), remedy=f"choose a new folder, or one that `probox {command}` wrote"
         )
     _check_names(place, shown, names, known, command)
     with _stage_folder(place, shown) as staging:
@@ -242,10 +242,10 @@ def _check_names(place: Path, shown: Path, names: Iterable[str], known: dict[str
         if not os.path.lexists(path):
             continue
         if entry is None or entry.command != command:
-            problem, remedy = f"is there already, and `probox {command}` did not write it", "choose another folder"
+            problem, remedy = f"exists, and `probox {command}` did not write it", "choose another folder"
             raise InputError(problem, file=str(shown / name), remedy=remedy)
         if not _is_unchanged(place, name, entry):
-            problem, remedy = f"was changed since `probox {command}` wrote it", "move it away, or choose another folder"
+            problem, remedy = f"was changed since `probox {command}` wrote it", "move it, or choose another folder"
             raise InputError(problem, file=str(shown / name), remedy=remedy)
 
 
@@ -613,9 +613,9 @@ def check_replaceable(path: Paths, kind: Kind, *, folder: bool = False) -> None:
         return  # missing, or refused by the writer itself
     if place.stat().st_size and not kind.recognises(place):
         raise InputError(
-            f"is there already and does not hold {kind.words}",
+            f"exists and does not contain {kind.words}",
             file=str(path),
-            remedy="choose another name, or move it away",
+            remedy="choose another name, or move it",
         )
 
 

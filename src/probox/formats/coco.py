@@ -333,7 +333,7 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         others = np.unique(columns["unknown_images"])
         notes.append(Note("unknown-images", columns["unknown_image_rows"], images=len(others) + unknown))
         problems.warn("unknown image", others.tolist(), lambda image: InputError(
-            "the ground truth does not have this image: its detections are left out", file=file, image=image
+            "image missing from the ground truth: its detections are excluded", file=file, image=image
         ))  # fmt: skip
     entries = columns["entries"]
     return Draft(

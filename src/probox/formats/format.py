@@ -59,7 +59,7 @@ class Draft(DetectionColumns):
         elsewhere = self.image_ids[~known]
         images = np.unique(elsewhere)
         problems.warn("unknown image", images.tolist(), lambda image: InputError(
-            "the ground truth does not have this image: its detections are left out", file=self.source, image=image
+            "image missing from the ground truth: its detections are excluded", file=self.source, image=image
         ))  # fmt: skip
         return self.select(np.flatnonzero(known)).noting(Note("unknown-images", len(elsewhere), images=len(images)))
 

@@ -80,7 +80,7 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
         raise InputError(
             "expected label files with 15 columns",
             file=source.name,
-            remedy="give the folder label_2, or the one that holds it",
+            remedy="give the folder label_2, or the folder that contains it",
         )
     rows, files = _gather(place, problems, scored=False)
     images, sizes = _images(place, files, problems)

@@ -149,7 +149,7 @@ def rows_of_images(
         )
         problems.catch(error, "unknown image")
     problems.warn("unknown image", unknown.tolist(), lambda at: InputError(
-        "the ground truth does not have this image: its detections are left out",
+        "image missing from the ground truth: its detections are excluded",
         file=file, image=names[at], entry=place(names[at]),
     ))  # fmt: skip
     lost = sum(detections[at] for at in unknown.tolist())

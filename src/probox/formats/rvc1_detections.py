@@ -30,6 +30,7 @@ from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.rvc1_heatmaps import HeatmapFiles, StoredHeatmap, box_of
 from probox.formats.rvc1_truth import challenge_name
 from probox.notes import Note
+from probox.support.formatting import with_count
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -105,7 +106,7 @@ def _left_out(rows: Ids, columns: _core._Rvc1Detections, file: str, problems: Pr
     unknown = np.flatnonzero(rows < 0)
     detections = np.isin(columns["image_rows"], unknown)
     problems.warn("unknown image", unknown.tolist(), lambda at: InputError(
-        "the ground truth does not have this image: its detections are left out",
+        "image missing from the ground truth: its detections are excluded",
         file=file, entry=f"img_names[{at}]",
     ))  # fmt: skip
     if not detections.any():
@@ -380,7 +381,7 @@ def _image_rows(found: Detections, dataset: Dataset, file: str) -> npt.NDArray[n
     elsewhere = found.image_ids[rows < 0]
     if len(elsewhere):
         raise InputError(
-            f"{len(elsewhere)} detections lie in images that the ground truth does not have",
+            f"{with_count(len(elsewhere), 'detection')} in images that are missing from the ground truth",
             file=file,
             image=int(elsewhere[0]),
             remedy="select the detections of its images first",

@@ -207,8 +207,8 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
         raise InputError(
             "expected folders of sequences, each with a labels.json",
             file=str(folder),
-            remedy="name the folder that holds the sequences' folders; of other data sets, the data.yaml, or the "
-            "folder that holds Annotations or label_2",
+            remedy="name the folder that contains the sequences' folders; for other data sets, the data.yaml, or the "
+            "folder that contains Annotations or label_2",
         )
     found: list[_Sequence] = []
     runs = _MAX_RUNS

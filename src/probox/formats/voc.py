@@ -58,7 +58,7 @@ def _read_truth(source: Source, problems: Problems, *, split: str | None = None)
         raise InputError(
             "expected XML files in a folder Annotations",
             file=source.name,
-            remedy="give the folder that holds Annotations",
+            remedy="give the folder that contains Annotations",
         )
     stems, notes = _chosen(place, split or part, source.name)
     rows, names, sizes = LabelRows(entry="object"), list[str](), list[tuple[int, int]]()
@@ -101,9 +101,10 @@ def _chosen(place: Path, part: str, name: str) -> tuple[list[str], list[Note]]:
         return there, [Note("all-annotations", len(there), file=name, part=parts[0])] if parts else []
     if part not in known:
         raise InputError(
-            f"has no part {part!r}" + (f", but {some_names(parts)}" if parts else f": there is no {lists}"),
+            f"split {part!r} not found, expected "
+            + (some_names(parts) if parts else f"a list in {lists}, which is missing"),
             file=name,
-            remedy="name one that ImageSets/Main has",
+            remedy="use a split of ImageSets/Main",
         )
     file = lists / f"{part}.txt"
     wanted = [words[0] for words in map(str.split, read_text(file).splitlines()) if words]

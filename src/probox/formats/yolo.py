@@ -38,6 +38,7 @@ from probox.formats.yolo_places import (
     yaml_in,
 )
 from probox.notes import Note
+from probox.support.formatting import with_count
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
@@ -55,9 +56,9 @@ def _read_truth(source: Source, problems: Problems, *, split: str | None = None)
     path, part = split_part(source.path)
     if not _is_data_set(source):
         raise InputError(
-            "expected a data.yaml, or folders images and labels, but this is a folder of label files alone",
+            "expected a data.yaml, or folders images and labels, but this contains label files only",
             file=source.name,
-            remedy="give data.yaml, or the folder that holds images and labels",
+            remedy="give data.yaml, or the folder that contains images and labels",
         )
     places = find_places(path, split or part)
     images, sizes = _sizes(places, problems)
@@ -444,7 +445,7 @@ def _refuse_tracks_as_scores(lines: _LabelLines, order: str) -> None:
     raise InputError(
         f"expected a score from 0 to 1, but all lines end in whole numbers, up to {most.values[-1]:g}: tracks",
         **lines.place(most),
-        remedy=f"{SAVE_CONF}; a folder with :score-last or :score-first is read as it stands",
+        remedy=f"{SAVE_CONF}; a folder with :score-last or :score-first is read without this check",
     )
 
 
@@ -462,10 +463,11 @@ def _chosen_order(
             return known, [doubt] if found not in (known, None) or outside[known] > most / 2 else []
     if min(outside.values()) > most / 2:
         raise InputError(
-            f"read as class cx cy w h score, {outside['score-last']} of {most} boxes reach outside their images; "
-            f"read as class score cx cy w h, {outside['score-first']}",
+            f"expected boxes within images, but with the score in the last column {outside['score-last']} of "
+            f"{with_count(most, 'box')} {'exceeds its image' if most == 1 else 'exceed their images'}; with the score "
+            f"second, {outside['score-first']}",
             file=name,
-            remedy=f"write fractions of the image in one of these orders; {name}:score-last reads them anyway",
+            remedy=f"write fractions of the image in one of these orders; {name}:score-last skips this check",
         )
     if found == "score-first":
         return found, [Note("score-first", outside["score-last"], total=most, file=name)]
@@ -529,7 +531,7 @@ def _read_predictions(source: Source, dataset: Dataset, problems: Problems, *, o
     folder, word = split_part(source.path)
     if not order and word and word not in ORDERS:
         raise InputError(
-            f"expected one of {', '.join(ORDERS)} behind the colon, but got {word!r}",
+            f"expected one of {', '.join(ORDERS)} after the colon, but got {word!r}",
             file=str(folder),
             remedy="use one",
         )

@@ -101,7 +101,7 @@ def _parse(file: Path) -> Any:
         ) from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:  # invalid dates and numbers
         raise InputError(
-            f"holds a value that cannot be read ({error})", file=str(file), remedy="put it in quotes"
+            f"contains a value that cannot be read ({error})", file=str(file), remedy="put it in quotes"
         ) from None
     except RecursionError:
         raise InputError("values are nested too deeply", file=str(file), remedy="check what it is") from None
@@ -138,7 +138,7 @@ def class_names(names: Any, count: Any, file: str, notes: list[Note]) -> tuple[s
     if not numbered:
         raise fail("expected the names of classes, but got none")
     if count is not None and count != len(numbered) and count != max(numbered) + 1:
-        raise fail(f"expected {count} names, as nc says, but got {len(numbered)}", remedy="correct nc or names")
+        raise fail(f"expected {count} names (nc), but got {len(numbered)}", remedy="correct nc or names")
     classes = tuple(numbered.get(number, f"class {number}") for number in range(max(numbered) + 1))
     if len(classes) > len(numbered) + MOST_GAPS:
         left_out = len(classes) - len(numbered)
@@ -148,7 +148,7 @@ def class_names(names: Any, count: Any, file: str, notes: list[Note]) -> tuple[s
         notes.append(Note("class-names-missing", len(gaps), file=file, names=some_names(gaps)))
     twice = sorted({name for name in classes if classes.count(name) > 1}) if len(set(classes)) < len(classes) else []
     if twice:
-        problem = f"the name {twice[0]!r:.60} stands for several classes"
+        problem = f"the name {twice[0]!r:.60} is given to several classes"
         raise fail(problem, remedy="give each class a unique name")
     return classes
 
@@ -252,7 +252,7 @@ def _of_yaml(data: DataYaml, part: str) -> Places:
             f"expected images in {data.splits[name][0]!r:.120}, but found none",
             file=str(data.file),
             entry=name,
-            remedy="check the folder, or name another part: data.yaml:test",
+            remedy="check the folder, or use another split, such as data.yaml:test",
         )
     return Places(chosen, sorted(set(images)), data.classes, data.keypoints, tuple(notes))
 
@@ -265,9 +265,9 @@ def _part(wanted: str, splits: Sequence[str] | dict[str, list[str]], file: str) 
         if found:
             return found[0], []
         raise InputError(
-            f"has no part {wanted!r}" + (f", but {some_names(list(splits))}" if splits else ""),
+            f"split {wanted!r} not found" + (f", expected one of {some_names(list(splits))}" if splits else ""),
             file=file,
-            remedy="name one that it has behind a colon: data.yaml:val",
+            remedy=f"use {file}:{next(iter(splits))}" if splits else f"add {wanted}: images/{wanted}",
         )
     for name in (*USUAL, *OTHERS):
         if name in splits:
@@ -276,7 +276,7 @@ def _part(wanted: str, splits: Sequence[str] | dict[str, list[str]], file: str) 
     raise InputError(
         "expected val: a folder of images, or a file that lists them",
         file=file,
-        remedy="add it, or name a part behind a colon: data.yaml:test"
+        remedy=f"add it, or use another split: {file}:{next(iter(splits))}"
         if splits
         else "add it: val: images/val, or put folders images and labels beside this file",
     )
@@ -309,7 +309,7 @@ def _first_there(written: str, roots: Sequence[Path], data: DataYaml, part: str)
         f"expected images at {written!r:.120}, but found nothing: looked at {', '.join(dict.fromkeys(tried))}",
         file=str(data.file),
         entry=part,
-        remedy="correct path, or leave it out: then folders are relative to this file",
+        remedy="correct path, or remove it: then folders are relative to this file",
     )
 
 
@@ -353,7 +353,7 @@ def _images_below(folder: Path, root: Path, file: str, entry: str | None = None)
         if inside and not real.is_relative_to(home):
             raise fail(
                 f"the link {path} leads to {real}, outside the data set's folder {root}",
-                remedy="put the images in place of the link, or set path to a folder that holds both",
+                remedy="put the images in place of the link, or set path to a folder that contains both",
             )
         if real in seen:
             folders.clear()
@@ -361,7 +361,7 @@ def _images_below(folder: Path, root: Path, file: str, entry: str | None = None)
         seen.add(real)
         if len(seen) > MOST_FOLDERS:
             raise fail(
-                f"expected at most {MOST_FOLDERS:,} folders of images, but {folder} holds more",
+                f"expected at most {MOST_FOLDERS:,} folders of images, but {folder} contains more",
                 remedy="name the folders of this part",
             )
         found += [os.path.join(path, name) for name in names if name.lower().endswith(ENDINGS) and name[0] != "."]
@@ -382,7 +382,7 @@ def _of_folder(folder: Path, part: str, data: DataYaml | None = None) -> Places:
         raise InputError(
             "expected a data.yaml, or folders images and labels",
             file=str(folder),
-            remedy="give data.yaml, or the folder that holds images and labels",
+            remedy="give data.yaml, or the folder that contains images and labels",
         )
     notes: list[Note] = []
     inside = sorted(entry.name for entry in place.iterdir() if entry.is_dir())
@@ -412,9 +412,9 @@ def _folder_of_part(folder: Path, inside: Sequence[str], part: str) -> tuple[Pat
             note = Note("folder-chosen", folder=str(folder), name=found[0])
             return folder / "images" / found[0], [] if part else [note]
     raise InputError(
-        f"expected images of {part or 'val'}, but the folder images holds {some_names(inside) or 'no folders'}",
+        f"expected images of {part or 'val'}, but the folder images contains {some_names(inside) or 'no folders'}",
         file=str(folder),
-        remedy=f"name one behind a colon: {folder.name}:{inside[0] if inside else 'val'}",
+        remedy=f"use {folder}:{inside[0]}" if inside else f"add images/{part or 'val'}",
     )
 
 

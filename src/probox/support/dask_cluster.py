@@ -71,7 +71,7 @@ def current_client() -> Client:
         client: Client = distributed.get_client()
         return client
     raise InputError(
-        "expected an open Dask client, but there is none",
+        "expected an open Dask client, but got none",
         remedy='open one: `with probox.distributed.open_client("local") as client:`, and pass client=client',
     )
 

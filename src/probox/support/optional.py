@@ -45,8 +45,10 @@ def import_framework(module: str, package: str | None = None) -> Any:
     except Exception as error:  # incompatible versions raise many types
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{root} is installed, but cannot be imported: {first:.200}",
-            remedy="install compatible versions; `import` in Python shows the error",
+            f"{root} cannot be imported: {first:.200}",
+            remedy=f"install versions of {'torch and ' if root == 'torchvision' else ''}{root} "
+            f"{'that match' if root == 'torchvision' else 'and its dependencies that match'}; "
+            f"`python -c 'import {root}'` shows the whole error",
         ) from None
 
 

@@ -97,12 +97,12 @@ class Dataset(Table):
         numbers, counts = np.unique(self.category_ids, return_counts=True)
         if (counts > 1).any():
             twice = int(numbers[counts > 1][0])
-            raise self._fail(f"the category id {twice} stands for several classes", remedy="give each class its own")
+            raise self._fail(f"the category id {twice} is given to several classes", remedy="give each class its own")
         lengths = [len(name) for name in self.file_names]
         if lengths and max(lengths) > LONGEST_NAME:  # a column of names is as wide as its longest name
             at = lengths.index(max(lengths))
             problem = f"expected a file name of at most {LONGEST_NAME:,} characters, but got one of {lengths[at]:,}"
-            raise self._fail(problem, at, "shorten it, or leave it out")
+            raise self._fail(problem, at, "shorten or omit it")
         falls = np.diff(self.image_ids) <= 0
         if falls.any():
             raise self._fail("image ids must be distinct and ascending", int(np.argmax(falls)) + 1)

@@ -304,7 +304,7 @@ class Detections(DetectionColumns):
             )
         numbers = np.flatnonzero(chosen) if chosen.dtype == bool else np.atleast_1d(chosen).astype(np.int64)
         if len(numbers) and not (-len(self) <= numbers.min() and numbers.max() < len(self)):
-            raise IndexError(f"there are {len(self)} detections, but row {rows!r:.40} was asked for")
+            raise IndexError(f"expected a row of {len(self)} detections, but got row {rows!r:.40}")
         return self.take(numbers)
 
     def by_image(self) -> Iterator[tuple[int, Detections]]:
@@ -451,7 +451,7 @@ class Detections(DetectionColumns):
             raise self._fail(row, problem.text(row), problem.remedy)
         wrong = np.flatnonzero((self.labels < 0) | (self.labels >= max(len(self.classes), 1)))
         if len(wrong):
-            text = f"expected labels to count in {len(self.classes)} classes from 0, but got {self.labels[wrong[0]]}"
+            text = f"expected labels from 0 to {max(len(self.classes), 1) - 1}, but got {self.labels[wrong[0]]}"
             raise self._fail(int(wrong[0]), text, "give the number of a class")
 
 
@@ -510,7 +510,7 @@ def refuse_text(ids: npt.NDArray[Any]) -> None:
     if ids.dtype.kind in "US" or (ids.dtype.kind == "O" and any(isinstance(entry, str) for entry in ids.flat)):
         raise InputError(
             f"expected image_ids to be whole numbers, but got the text {str(ids.flat[0])!r:.60}",
-            remedy="give the ids of the ground truth's images, as int(...) of COCO's names of files",
+            remedy="use the image ids of the ground truth; for COCO, int(...) of the file name",
         )
 
 
@@ -597,20 +597,20 @@ def label_columns(labels: Any, classes: tuple[str, ...], rows: int, category_ids
         order = np.argsort(ids, kind="stable")
         if (np.diff(ids[order]) == 0).any():
             twice = int(ids[order][:-1][np.diff(ids[order]) == 0][0])
-            raise InputError(f"category id {twice} stands for several classes", remedy="give each class its own")
+            raise InputError(f"category id {twice} is given to several classes", remedy="give each class its own")
         place = np.minimum(np.searchsorted(ids[order], numbers), max(len(ids) - 1, 0))
         known = ids[order][place] == numbers if len(ids) else np.zeros(rows, bool)
         if not known.all():
             raise InputError(
                 f"label {int(numbers[~known][0])} is not among the {len(ids)} category ids",
-                remedy="leave category_ids out if labels count in classes from 0",
+                remedy="omit category_ids if labels count from 0",
             )
         return order[place].astype(np.int32)
     wrong = numbers[(numbers < 0) | (numbers >= len(classes))]
     if len(wrong):
         from_one = int(numbers.max()) == len(classes) and int(numbers.min()) >= 1
         raise InputError(
-            f"expected labels to count in {len(classes)} classes from 0, but got {int(wrong[0])}",
+            f"expected labels from 0 to {max(len(classes), 1) - 1}, but got {int(wrong[0])}",
             remedy="subtract 1: they seem to count from 1"
             if from_one
             else "give category_ids= if labels are COCO's category ids",

@@ -111,7 +111,7 @@ class FlatTable:
 
     def __getitem__(self, name: str) -> Array:
         if name not in self.columns:
-            raise InputError(f"there is no column {name!r:.60}", remedy=f"choose one of {', '.join(self.columns)}")
+            raise InputError(f"unknown column {name!r:.60}", remedy=f"use one of {', '.join(self.columns)}")
         return self.columns[name]
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -324,7 +324,7 @@ def probability_columns(classes: Sequence[str], label_probs: npt.NDArray[np.floa
     """Return the probability of each class, in columns named ``p_`` and the class."""
     if label_probs is None:
         raise InputError(
-            "the probabilities of all classes were not kept",
+            "label probabilities were not stored",
             remedy='evaluate with measures="all" or, image by image, with Evaluator(keep_labels=True)',
         )
     names = named_once([f"p_{name}" for name in text_column(classes).tolist()])

@@ -102,7 +102,7 @@ def test_pipes_are_not_waited_for(tmp_path: Path, evaluation: Evaluation, name: 
     script = "import sys; from probox import Evaluation; Evaluation.load(sys.argv[1])"
     out = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, timeout=60)
     assert b"InputError" in out.stderr
-    message = f"holds no {WORDS}" if name == WORDS else "expected a file, but this is a pipe; evaluate again"
+    message = f"contains no {WORDS}" if name == WORDS else "expected a file, but this is a pipe; evaluate again"
     assert message.encode() in out.stderr
 
 
@@ -121,4 +121,4 @@ def test_no_folder(tmp_path: Path) -> None:
     assert "none: no such folder; give a folder that" in refused(tmp_path / "none")
     assert "no such folder" in refused(tmp_path / "nul\0")
     assert "no such folder" in refused(tmp_path / ("n" * 300))  # which is too long for a name
-    assert f"holds no {WORDS}" in refused(tmp_path)
+    assert f"contains no {WORDS}" in refused(tmp_path)

@@ -136,7 +136,7 @@ OTHERS: dict[str, bytes] = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_files_of_others_stay(tmp_path: Path, evaluation: Evaluation, name: str) -> None:
     (tmp_path / name).write_bytes(OTHERS[name])
-    with pytest.raises(InputError, match="is there already and does not hold an evaluation") as raised:
+    with pytest.raises(InputError, match="exists and does not contain an evaluation") as raised:
         save_results({tmp_path / "a" / "b": evaluation, tmp_path: evaluation})
     assert raised.value.file == str(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -145,7 +145,7 @@ def test_files_of_others_stay(tmp_path: Path, evaluation: Evaluation, name: str)
 
 def test_arrays_of_others_stay(tmp_path: Path, evaluation: Evaluation) -> None:
     np.savez(tmp_path / COLUMNS, mine=np.arange(3))
-    with pytest.raises(InputError, match=r"tables\.npz: is there already and does not hold an evaluation"):
+    with pytest.raises(InputError, match=r"tables\.npz: exists and does not contain an evaluation"):
         evaluation.save(tmp_path)
     with np.load(tmp_path / COLUMNS) as archive:
         assert archive.files == ["mine"]

@@ -95,7 +95,7 @@ class TestReport:
         page = tmp_path / "index.html"
         page.write_text("<p>my home page")
         words = ("report", inputs / "results", "--embed", "--out", page)
-        assert "does not hold a report" in refused(*words)
+        assert "does not contain a report" in refused(*words)
         assert page.read_text() == "<p>my home page"
         page.unlink()
         assert run(*words)[0] == 0
@@ -194,7 +194,7 @@ def test_evaluations_replace_nothing_else(
     words = ("evaluate", inputs / "truth.json", inputs / "deterministic.json", "--out", tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr("probox.cli.scoring.Scoring.evaluate", None)  # it is refused before any work is done
-        assert f"{name}: is there already and does not hold an evaluation" in refused(*words)
+        assert f"{name}: exists and does not contain an evaluation" in refused(*words)
     assert tree(tmp_path) == {f"deterministic/{name}": b"mine"}
     mine.unlink()
     assert run(*words)[0] == 0
@@ -388,7 +388,7 @@ class TestNamedFiles:
         )
         for content in (b'{"images": [], "annotations": []}', b"my words", b"PAR1 not really PAR1", b'[{"name": 1}]'):
             out.write_bytes(content)
-            assert "is there already and does not hold detections" in refused(*words)
+            assert "exists and does not contain detections" in refused(*words)
             assert out.read_bytes() == content
         many = {"classes": ["cup"], "img_names": [f"{n:012d}.jpg" for n in range(9000)], "detections": []}
         for content in (b"", b"[\n]\n", json.dumps(many).encode(), b'[{"image_id": 1}]'):
@@ -405,7 +405,7 @@ class TestNamedFiles:
         assert run("convert", inputs / "truth.json", out)[0] == 0
         before = out.read_bytes()
         words = ("convert", inputs / "deterministic.json", out, "--truth", inputs / "truth.json")
-        assert "does not hold detections in Parquet" in refused(*words)
+        assert "does not contain detections in Parquet" in refused(*words)
         assert out.read_bytes() == before
 
     def test_links_and_devices_are_not_written_through(self, refused: Refused, inputs: Path, tmp_path: Path) -> None:
@@ -428,7 +428,7 @@ class TestNamedFiles:
             "--save-graph", graph,
         )  # fmt: skip
         shutil.copy(inputs / "ssd.onnx", graph)
-        assert "does not hold a graph with masks" in refused(*words)
+        assert "does not contain a graph with masks" in refused(*words)
         assert graph.read_bytes() == (inputs / "ssd.onnx").read_bytes()
         assert not (tmp_path / "x.json").exists()
         graph.unlink()

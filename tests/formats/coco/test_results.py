@@ -327,7 +327,7 @@ def test_unknown_names_are_left_out_and_counted(write: Write, truth: GroundTruth
     load_detections(path, truth.dataset, problems)
     (finding,) = problems.findings
     assert (finding.kind, finding.count, finding.is_error) == ("unknown image", 2, False)
-    assert str(finding.examples[0]).startswith(f"{path}: image ten: [1].image_id: the ground truth does not have")
+    assert str(finding.examples[0]).startswith(f"{path}: image ten: [1].image_id: image missing from the ground truth")
 
 
 def test_not_one_name_is_known(write: Write, truth: GroundTruth) -> None:

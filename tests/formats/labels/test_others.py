@@ -78,11 +78,11 @@ def test_voc_parts(tmp_path: Path) -> None:
     whole = read_truth(root)
     assert whole.image_ids.tolist() == [40, 47, 54]
     assert any(
-        f"all 3 annotations of {root} are used; {root}:test selects one of its parts" in n
+        f"{root} is read without a split: 3 annotations; {root}:test selects a split" in n
         for n in tuple(map(str, whole.notes))
     )
     assert read_truth(root / "Annotations").image_ids.tolist() == [40, 47, 54]
-    assert "has no part 'val', but test" in said(lambda: read_truth(f"{root}:val"))
+    assert "split 'val' not found, expected test" in said(lambda: read_truth(f"{root}:val"))
     put(root / "ImageSets" / "Main" / "test.txt", "000040\n000041\n")
     assert "lists 1 images that have no annotation: 000041" in said(lambda: read_truth(f"{root}:test"))
 

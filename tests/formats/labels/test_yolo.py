@@ -134,7 +134,7 @@ def test_a_data_yaml_that_names_classes_alone(tmp_path: Path, folder: str) -> No
     for path in (yaml, tmp_path):
         truth = read_truth(path)
         assert (truth.classes, truth.labels.tolist()) == (("cup", "dog"), [0, 1])
-    with pytest.raises(InputError, match="expected images of test, but the folder images holds"):
+    with pytest.raises(InputError, match="expected images of test, but the folder images contains"):
         read_truth(f"{yaml}:test")
 
 
@@ -243,7 +243,7 @@ def test_folders_of_images_are_counted(tmp_path: Path, monkeypatch: pytest.Monke
     put(tmp_path / "images" / "val" / "a" / "8.png", header(64, 32))
     assert len(read_truth(yaml).image_ids) == 2
     put(tmp_path / "images" / "val" / "b" / "9.png", header(64, 32))
-    with pytest.raises(InputError, match=r"val: expected at most 2 folders of images, but .* holds more; name"):
+    with pytest.raises(InputError, match=r"val: expected at most 2 folders of images, but .* contains more; name"):
         read_truth(yaml)
 
 
@@ -297,8 +297,8 @@ WRONG_YAMLS = {
     "val: images/val\nnames: {cup: 0}\n": "names: expected class numbers from 0 to 16383, but got str ('cup')",
     "val: images/val\nnames: {99999999999: cup}\n": "expected class numbers from 0",
     "val: images/val\nnames: {0: cup, 9999: dog}\n": "names: leaves out the names of 9,998 class numbers",
-    "val: images/val\nnames: [cup, cup]\n": "the name 'cup' stands for several classes",
-    "val: images/val\nnames: [cup, dog]\nnc: 3\n": "expected 3 names, as nc says, but got 2",
+    "val: images/val\nnames: [cup, cup]\n": "the name 'cup' is given to several classes",
+    "val: images/val\nnames: [cup, dog]\nnc: 3\n": "expected 3 names (nc), but got 2",
     "val: images/val\nnc: many\n": "nc: expected the number of classes",
     "val: images/val\nnames: [cup, dog]\npath: 5\n": "path: expected a folder, but got int",
     "a: &a [1]\nval: images/val\nnames: *a\n": "aliases (*name) are not read",
@@ -321,7 +321,7 @@ def test_wrong_data_yaml(tmp_path: Path, yaml: str) -> None:
 
 def test_what_is_not_there(tmp_path: Path) -> None:
     yaml = data_set(tmp_path)
-    with pytest.raises(InputError, match="has no part 'test', but val; name one that it has behind a colon"):
+    with pytest.raises(InputError, match=r"split 'test' not found, expected one of val; use .*data.yaml:val"):
         read_truth(f"{yaml}:test")
     put(tmp_path / "images" / "val" / "8.tif", b"II*\0" + bytes(40))
     with pytest.raises(InputError, match=r"8.tif: expected a PNG, JPEG, BMP, GIF or WebP image, but got a TIFF image"):

@@ -52,7 +52,7 @@ WRONG_PREDICTIONS = {
     "dog 0.5 0.5 0.25 0.5 0.9": "line 1: expected the number of a class first",
     "1 320 240 64 48 0.9": "from 0 to 1, but got 320; divide pixels by the image's width and height",
     "1 0.5 0.5 0.25 nan 0.9": "line 1: expected finite numbers",
-    "1 0.9 0.9 0.9 0.9 0.9": "read as class cx cy w h score, 1 of 1 boxes reach outside their images",
+    "1 0.9 0.9 0.9 0.9 0.9": "with the score in the last column 1 of 1 box exceeds its image",
 }
 
 
@@ -89,7 +89,7 @@ def test_scores_that_are_none(truth: GroundTruth, tmp_path: Path) -> None:
         read_yolo(folder, truth, order="score-last")
     with pytest.raises(InputError, match="expected order to be one of score-last, score-first, but got 'first'"):
         read_yolo(folder, truth, order="first")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="expected one of score-last, score-first behind the colon, but got 'first'"):
+    with pytest.raises(InputError, match="expected one of score-last, score-first after the colon, but got 'first'"):
         read_detections(f"{folder}:first", truth)
 
 
@@ -193,12 +193,17 @@ def test_one_box_outside_among_boxes_that_fit_both_ways(truth: GroundTruth, tmp_
     stray = "1 0.05 0.5 0.4 0.4 0.7\n"
     found = read_detections(predicted(tmp_path, both * 5 + stray), truth)
     assert sorted(set(found.scores.tolist())) == [0.6, 0.65, 0.7]
-    (note,) = [note for note in found.notes if note.code == "order-unfit"]
-    assert (note.count, dict(note.fields)["total"], dict(note.fields)["other"]) == (1, 16, 0)
-    assert ":score-first" in str(note)
+    said = (
+        "score read from the last column (Ultralytics): 1 of 16 boxes exceeds its image; with the score second, 0 do. "
+        "Use "
+    )
+    assert any(
+        n.startswith(said) and n.endswith(":score-first if the score comes second.")
+        for n in tuple(map(str, found.notes))
+    )
     assert read_detections(predicted(tmp_path, stray), truth).scores.tolist() == [0.7]
     assert not any(
-        "reach" in n for n in read_detections(f"{predicted(tmp_path, both + stray)}:score-last", truth).notes
+        "exceed" in n for n in read_detections(f"{predicted(tmp_path, both + stray)}:score-last", truth).notes
     )
 
 
@@ -232,13 +237,15 @@ def test_what_is_said_of_the_order(truth: GroundTruth, tmp_path: Path) -> None:
     first = predicted(tmp_path, "1 0.9 0.5 0.5 0.1 0.2\n1 0.8 0.25 0.5 0.1 0.1\n" * 5)
     found = read_detections(first, truth)
     assert set(found.scores.tolist()) == {0.9, 0.8}
-    assert any(n.startswith("lines are read as class score cx cy w h; ") for n in tuple(map(str, found.notes)))
+    assert any(n.startswith("score read from the second column; ") for n in tuple(map(str, found.notes)))
     forced = read_detections(f"{first}:score-last", truth)
     assert set(forced.scores.tolist()) == {0.2, 0.1}
-    assert ("order-doubtful", 10) in [(note.code, note.count) for note in forced.notes]
+    assert any(
+        "requested order, score last: 10 of 10 boxes exceed their images" in n for n in tuple(map(str, forced.notes))
+    )
     doubt = read_detections(predicted(tmp_path, "1 0.5 0.5 0.4 0.4 0.6\n"), truth)
     assert doubt.scores.tolist() == [0.6]
     assert any(note.code == "order-unknown" for note in doubt.notes)
     assert read_yolo(first, truth, order="score-first").scores.tolist() == [0.5]
-    with pytest.raises(InputError, match=r"2 of 2 boxes reach outside .*; .*labels:score-last reads them anyway"):
+    with pytest.raises(InputError, match=r"2 of 2 boxes exceed .*; .*labels:score-last skips this check"):
         read_detections(predicted(tmp_path, "1 0.95 0.95 0.95 0.95 0.95\n0 0.05 0.05 0.9 0.9 0.9\n"), truth)

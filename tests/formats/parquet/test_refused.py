@@ -144,7 +144,7 @@ BAD_TRUTH: dict[str, tuple[Callable[..., pa.Table], str]] = {
     "category ids": (with_word("category_ids", [1]), "expected category_ids of shape 2, but got 1"),
     "category ids beyond int64": (with_word("category_ids", [1, 2**63]), "'category_ids' .* to fit 64 bits"),
     "category ids far beyond": (with_word("category_ids", [1, 2**80]), "'category_ids' .* to fit 64 bits"),
-    "category ids twice": (with_word("category_ids", [1, 1]), "the category id 1 stands for several classes"),
+    "category ids twice": (with_word("category_ids", [1, 1]), "the category id 1 is given to several classes"),
     "an object without class": (objects("class", lambda v: [None, *v[1:]]), "image 3: row 1: class: an object has no"),
     "no classes at all": (objects("class", lambda v: [None] * len(v)), "image 3: row 1: class: an object has no class"),
     "an area that is none": (objects("area", lambda v: [math.nan, *v[1:]]), "row 1: area: .* at least 0, but got nan"),

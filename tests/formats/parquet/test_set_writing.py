@@ -135,19 +135,19 @@ def test_what_is_not_replaced(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     photos.mkdir()
     (photos / "1.png").write_bytes(b"png")
-    refused("photos: is not empty, and is not a set written by probox; choose another name", photos)
+    refused("photos: is not empty, and probox did not write its files; choose another name", photos)
     hand = tmp_path / "hand"
     hand.mkdir()
     write_parquet(hand / "part-0.parquet", some_detections())
-    refused("hand: is not empty, and is not a set written by probox", hand)
+    refused("hand: is not empty, and probox did not write its files", hand)
     own = tmp_path / "own"
     write_parquet(own, some_detections(), shards=2)
-    refused("own: is there already and does not hold ground truth in Parquet", own, truth)
+    refused("own: exists and does not contain ground truth in Parquet", own, truth)
     (own / "notes.txt").write_text("mine")
     refused(r"own/notes\.txt: is in the way: not part of the set", own)
     (own / "notes.txt").unlink()
     (own / "part-00000-of-00002.parquet").write_bytes(b"mine")
-    refused("own: is there already and does not hold detections in Parquet", own)
+    refused("own: exists and does not contain detections in Parquet", own)
     (tmp_path / "file").write_text("mine")
     with pytest.raises(InputError, match="file: is a file, expected a folder to write to"):
         write_parquet(tmp_path / "file", some_detections(), shards=2)

@@ -70,7 +70,7 @@ def test_a_file_at_a_url(memory: Any) -> None:
     memory.pipe("/bucket/photo.parquet", b"mine")
     refused(
         lambda: write_parquet("memory://bucket/photo.parquet", FOUND),
-        "is there already and does not hold detections in Parquet", "memory://bucket/photo.parquet: ",
+        "exists and does not contain detections in Parquet", "memory://bucket/photo.parquet: ",
     )  # fmt: skip
     refused(lambda: read_parquet("memory://bucket/photo.parquet"), "expected a Parquet file", "memory://bucket/photo")
     refused(lambda: write_parquet("memory://bucket", FOUND), "cannot be written: it is a folder", "memory://bucket: ")
@@ -100,11 +100,13 @@ def test_a_set_takes_the_place_of_an_earlier_one(memory: Any) -> None:
     assert files(memory) == ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
     assert_same(FOUND, read_parquet(SET))
     truth, _ = random_world(12)
-    refused(lambda: write_parquet(SET, truth, shards=2), "is there already and does not hold ground truth", SET)
+    refused(lambda: write_parquet(SET, truth, shards=2), "exists and does not contain ground truth", SET)
     memory.pipe("/bucket/found/photo.png", b"mine")
     refused(lambda: write_parquet(SET, FOUND, shards=2), "is in the way", f"{SET}/photo.png: ")
     refused(
-        lambda: write_parquet("memory://bucket", FOUND, shards=2), "is not empty, and is not a set", "memory://bucket"
+        lambda: write_parquet("memory://bucket", FOUND, shards=2),
+        "is not empty, and probox did not write",
+        "memory://bucket",
     )
     write_parquet("memory://bucket/one.parquet", FOUND)
     refused(lambda: write_parquet("memory://bucket/one.parquet", FOUND, shards=2), "is a file, expected", "memory:")

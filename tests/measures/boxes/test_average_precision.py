@@ -50,7 +50,7 @@ def test_no_objects_anywhere():
 def test_curves_are_named(truth):
     result = average_precision(truth, found_of([], []))
     assert np.isnan(result.curve("television").precision).all()  # a synonym of tv
-    with pytest.raises(InputError, match="no class 'cat'; choose one of cup, dog, tv"):
+    with pytest.raises(InputError, match="unknown class 'cat'; use one of cup, dog, tv"):
         result.curve("cat")
     with pytest.raises(InputError, match="expected iou"):
         result.curve("cup", 0.52)

@@ -147,21 +147,21 @@ function renderWhatIf(store, state) {
   probox.barChart(byId("chart-what-if"), {
     above: true,
     groups: rows.map((row) => row.name),
-    label: "PDQ after each repair",
+    label: "PDQ after each change",
     format: (value, g, { r }) =>
       `${percent(value)} (${gain(rows[g], r)})${rows[g].notes[r] ? `, ${rows[g].notes[r]}` : ""}`,
     series: store.results.map((_, r) => ({ ...named(r), values: rows.map((row) => row.values[r]) })),
   });
   // Results without both bars cannot be rescored: they have no detections, or heatmaps, which results do not contain.
   const unscored = store.results.filter(({ why }) => why.whole.length === 1).map(({ name }) => name);
-  byId("of-what-if").textContent = `PDQ [%] after one repair, and its gain in points. ${
+  byId("of-what-if").textContent = `PDQ [%] after one change, and its gain in points. ${
     unscored.length && unscored.length < store.results.length
       ? `No bar for labels of ${unscored.join(", ")}: rescoring the covariances takes too long. `
       : ""
-  }More repairs: probox diagnose RESULT.`;
+  }More changes: probox diagnose RESULT.`;
   fill(
     "table-what-if",
-    ["repair", ...store.results.flatMap(({ name }) => [`${name}: PDQ [%]`, "gain, points"])],
+    ["change", ...store.results.flatMap(({ name }) => [`${name}: PDQ [%]`, "gain, points"])],
     rows.map((row) => [
       row.name,
       ...row.values.flatMap(

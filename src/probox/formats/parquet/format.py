@@ -136,9 +136,9 @@ def files_to_replace(path: Paths) -> list[str]:
 
 def _in_the_way(path: Paths, kind: Kind) -> InputError:
     return InputError(
-        f"is there already and does not hold {kind.words}",
+        f"exists and does not contain {kind.words}",
         file=str(path),
-        remedy="choose another name, or move it away",
+        remedy="choose another name, or move it",
     )
 
 
@@ -152,16 +152,16 @@ def _check_set(path: Paths, kind: Kind, table: str) -> None:
     own = [name for name in files if OWN_NAME.fullmatch(name)]
     if files and not own:
         raise InputError(
-            "is not empty, and is not a set written by probox",
+            "is not empty, and probox did not write its files",
             file=str(path),
-            remedy="choose another name, or move it away",
+            remedy="choose another name, or move it",
         )
     for name in files:
         if name not in own:
             raise InputError(
                 "is in the way: not part of the set written by probox",
                 file=inside(path, name),
-                remedy="move it away, or choose another name for the set",
+                remedy="move it, or choose another name for the set",
             )
         if files[name] and not _holds(inside(path, name), table):
             raise _in_the_way(path, kind)

@@ -237,7 +237,7 @@ def class_index(classes: Sequence[str], name: str) -> int:
     """Return the index of the class `name`, in any of its spellings."""
     row = classes.index(name) if name in classes else int(column_of_each([name], classes)[0])
     if row < 0:
-        raise InputError(f"there is no class {name!r}", remedy=f"choose one of {', '.join(classes)}")
+        raise InputError(f"unknown class {name!r}", remedy=f"use one of {', '.join(classes)}")
     return row
 
 

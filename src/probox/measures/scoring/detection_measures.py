@@ -190,7 +190,7 @@ QGC = measure_of_rows(
             key=full_name("QGC", iou=IOU),
             heading="QGC",
             better="low",
-            hint=f"(1 - s)^2 of hits, s^2 of others, 1 of misses; {PAIRS}",
+            hint=f"(1 - s)^2 of true positives, s^2 of false positives, 1 of missed objects; {PAIRS}",
         )
     ],
     _with_objects,
@@ -237,7 +237,12 @@ def _notes_on_mue(evaluated: Evaluated) -> list[Note]:
 MUE = measure_of_rows(
     "mue",
     (
-        Column(key=MUE_KEYS[""], heading="MUE", better="low", hint=f"separation of TP and FP by 1 - s; {PAIRS}"),
+        Column(
+            key=MUE_KEYS[""],
+            heading="MUE",
+            better="low",
+            hint=f"separation of true and false positives by 1 - s; {PAIRS}",
+        ),
         Column(key=MUE_KEYS["entropy"], better="low", hint=f"by the label's entropy; {PAIRS}"),
         Column(key=MUE_KEYS["logdet"], better="low", hint=f"by ln det of the covariance; {PAIRS}"),
     ),

@@ -277,7 +277,8 @@ def _coverage_columns() -> list[Column]:
     columns = []
     for share in sorted(SHARES, key=lambda share: share != 0.9):
         percent = f"{100 * share:.0f}"
-        key, hint = f"coverage_{percent}", f"edges inside their {percent}% interval; {PAIRS}, without large errors"
+        key = f"coverage_{percent}"
+        hint = f"edges inside their {percent}% interval; {PAIRS}, which excludes larger errors"
         columns += _edge_columns(key, None, heading=key if share == 0.9 else None, ideal=share, hint=hint)
         columns.append(Column(key=f"{key}_joint", better=None, hint=f"boxes inside their {percent}% ellipsoid"))
     hint = f"68% quantile of |z| of edges: 1 if calibrated, above if overconfident; {PAIRS}"
@@ -308,7 +309,7 @@ def _mqce(rows: ScoredRows, counts: Floats) -> Resampled:
 
 MQCE = measure_of_rows(
     "mqce",
-    _edge_columns("M-QCE", "low", heading="M-QCE", hint=f"mean |coverage - share| of boxes; {PAIRS}"),
+    _edge_columns("M-QCE", "low", heading="M-QCE", hint=f"mean |coverage - nominal| of boxes; {PAIRS}"),
     pair_rows(_level_rows),
     _mqce,
     notes=cut_off(_notes_on_levels),
@@ -427,10 +428,8 @@ def _sense_measure(
     return measure_of_rows(name, columns, pair_rows(_sense_rows), numbers, notes=notes_on_edges)
 
 
-AUSE = _sense_measure(
-    "ause", "AUSE", prepare_ause, "low", "0: std/side ranks |r|/side of edges perfectly, 1: uninformative"
-)
+AUSE = _sense_measure("ause", "AUSE", prepare_ause, "low", "0: std/side ranks errors perfectly, 1: uninformative")
 
 SPEARMAN = _sense_measure(
-    "spearman", "Spearman", prepare_spearman, "high", "rank correlation of std/side and |r|/side of edges"
+    "spearman", "Spearman", prepare_spearman, "high", "rank correlation of std/side and |error|/side of edges"
 )
