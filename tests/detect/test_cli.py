@@ -57,12 +57,12 @@ def test_without_out_the_file_is_called_like_the_model(
     (photos / "3.png").rename(photos / "cat.png")
     status, _, words = run(*line)
     assert status == 0
-    assert "note: images are counted from 0" in words
+    assert "note: images are numbered from 0 in order of their paths, because cat.png is not a number" in words
     assert "to use its image ids (--truth FILE)" in words
     assert json.loads((tmp_path / "ssd.rvc1.json").read_text())["img_names"] == ["12.png", "20.png", "7.png", "cat.png"]
     status, _, words = run(*line, "--out", "x.coco.json")
     assert status == 1
-    assert "which has their ids (--truth FILE), or write .rvc1.json" in words
+    assert "but got cat.png; give the ground truth (--truth FILE), or write .rvc1.json" in words
 
 
 def test_photos_may_follow_as_a_shell_writes_them(run: Run, names: Path, photos: Path, tmp_path: Path) -> None:
