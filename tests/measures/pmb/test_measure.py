@@ -216,7 +216,7 @@ def test_results_without_labels_have_none(demo: Demo) -> None:
     nothing = older.summary()
     assert math.isnan(nothing["PMB_NLL_floored"])
     assert nothing["PMB_at_floor"] == 0
-    assert "label probabilities were not kept" in next(map(str, older.notes))
+    assert "label probabilities were not stored" in next(map(str, older.notes))
     replicates = PMB_NLL.resampled(older, np.ones((2, len(older.dataset)), np.int64))
     assert np.isnan(replicates["PMB_NLL_floored"]).tolist() == [True, True]
 
