@@ -161,7 +161,7 @@ def test_what_is_said_of_attributes_is_whole(site: Path) -> None:
 
 
 def test_names_in_prose_lead_to_the_reference(site: Path) -> None:
-    assert 'href="api/evaluating.html#probox.evaluate"' in (site / "load-data.html").read_text("utf-8")
+    assert 'href="api/evaluating.html#probox.PDQ"' in (site / "load-data.html").read_text("utf-8")
     index = (site / "api" / "index.html").read_text("utf-8")
     assert 'href="distributed.html#probox.distributed.evaluate"' in index  # not the one of a single machine
     assert 'href="#probox.detect.choose_images"' in (site / "api" / "detect.html").read_text("utf-8")
