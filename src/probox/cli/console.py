@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -50,7 +49,7 @@ def file_title(path: str) -> str:
 
 def make_console(**settings: Any) -> Console:
     """Return a console that prints text from files without control characters."""
-    # Imported when needed: with --json, rich would take a fifteenth of the time of a short command.
+    # Imported when needed: rich would take a tenth of the time of a short command.
     from rich.console import Console
     from rich.segment import Segment
 
@@ -59,7 +58,7 @@ def make_console(**settings: Any) -> Console:
             """Exit if standard output has no reader; drop messages if standard error has none."""
             if not self.stderr:
                 raise  # rich calls this while it handles the error
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+            _drop_stderr()
 
         def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
             """Yield segments with escaped control characters."""
@@ -67,6 +66,10 @@ def make_console(**settings: Any) -> Console:
                 yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     return PlainConsole(highlight=False, emoji=False, **settings)
+
+
+def _drop_stderr() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def results() -> Console:
@@ -88,7 +91,10 @@ def note(text: str) -> None:
     """Print a message on standard error, in one line."""
     line = text.lstrip("\n")
     space = text[: len(text) - len(line)]
-    words().print(space + one_line(spell_options(line, as_option)), markup=False, soft_wrap=True)
+    try:
+        click.echo(printable(space + one_line(spell_options(line, as_option))), err=True)
+    except BrokenPipeError:  # standard error has no reader: drop this message and later ones
+        _drop_stderr()
 
 
 def print_notes(notes: Iterable[Note | str], title: str = "") -> None:
@@ -99,11 +105,13 @@ def print_notes(notes: Iterable[Note | str], title: str = "") -> None:
 
 def print_text(text: str) -> None:
     """Print a result, such as a table, unwrapped."""
-    results().print(text, markup=False, soft_wrap=True)
+    click.echo(printable(text))
 
 
 def print_json(value: Any) -> None:
     """Print one JSON object: NaN and infinities as null, notes as objects with code, message and fields."""
+    import json
+
     text = json.dumps(plain_json(value), ensure_ascii=False, allow_nan=False, default=_describe_note)
     click.echo(printable_json(text))
 
@@ -125,7 +133,7 @@ def print_outcome(described: dict[str, Any], notes: Iterable[Note | str], *lines
 @contextmanager
 def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Any]:
     """Yield a callable ``progress(done, total)``; it draws a bar if standard error is a terminal."""
-    if quiet or not (console := words()).is_terminal:
+    if quiet or not sys.stderr.isatty() or not (console := words()).is_terminal:
         yield lambda done, total: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

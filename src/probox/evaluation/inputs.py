@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +16,8 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import unscored_objects
-from probox.files.reading import Paths, Source
+from probox.files.reading import Paths, Source, is_folder, is_parquet, is_url
 from probox.formats.format import repair_covariances
-from probox.formats.parquet.format import PARQUET_DETECTIONS
-from probox.formats.parquet.sets import DetectionSet, TruthSet, open_detections, open_truth
-from probox.formats.parquet.shards import is_parquet_source
 from probox.formats.registry import format_of_detections, read_detections_of_part, read_truth
 from probox.notes import Note, notes_of_images, notes_of_part
 from probox.support.formatting import some_names
@@ -33,6 +28,10 @@ from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import repeated_classes, unknown_classes
 from probox.tables.table import check_tables
 
+if TYPE_CHECKING:
+    from probox.formats.parquet.sets import DetectionSet, TruthSet
+# The functions that read Parquet import its modules: other files do not need them.
+
 Images = str | os.PathLike[str] | npt.ArrayLike
 """Image ids, a file of them, or a comma-separated text."""
 
@@ -42,7 +41,7 @@ AT_ONCE = 1 << 18
 TOGETHER = 1024
 """Maximum number of images without detections per piece."""
 
-SharedTruth = GroundTruth | TruthSet
+SharedTruth: TypeAlias = "GroundTruth | TruthSet"
 """Ground truth of several files of detections: a table, or Parquet whose images are read when needed."""
 
 _REMEDY = "give a JSON list of image ids, a text file with one id per line, or ids separated by commas"
@@ -52,23 +51,35 @@ def open_inputs(
     truth: SharedTruth | Paths, detections: Detections | Paths, *, image_ids: Images | None, repair: bool
 ) -> Pieces:
     """Return the inputs of ``evaluate(truth, detections)``: Parquet is left on disk, other files are read."""
-    known = _is_path(truth) or isinstance(truth, SharedTruth)
-    if known and _is_path(detections) and _is_parquet(detections):
+    if _is_truth(truth) and _is_path(detections) and _is_parquet(detections):
         return ParquetPieces(truth, detections, image_ids=image_ids, repair=repair)
     return TablePieces(*read_inputs(truth, detections, "evaluate", image_ids=image_ids, repair=repair), repair=repair)  # type: ignore[arg-type]
 
 
 def share_truth(truth: Paths, detections: Sequence[Paths]) -> SharedTruth:
     """Return ground truth for several calls of `evaluate`: read once, or left on disk if all files are Parquet."""
-    return open_truth(truth) if all(map(_is_parquet, (truth, *detections))) else read_truth(truth)
+    if not all(map(_is_parquet, (truth, *detections))):
+        return read_truth(truth)
+    from probox.formats.parquet.sets import open_truth
+
+    return open_truth(truth)
+
+
+def _is_truth(truth: object) -> bool:
+    if _is_path(truth) or isinstance(truth, GroundTruth):
+        return True
+    from probox.formats.parquet.sets import TruthSet
+
+    return isinstance(truth, TruthSet)
 
 
 def _is_parquet(path: Paths) -> bool:
     """Return whether a path is Parquet that can be read by image; for a folder, the registry decides."""
-    if not is_parquet_source(path):
-        return False
-    source = Source(path)
-    return not source.is_folder or format_of_detections(source) is PARQUET_DETECTIONS
+    if not is_folder(path):
+        return is_url(path) or is_parquet(path)
+    from probox.formats.parquet.shards import is_parquet_source
+
+    return is_parquet_source(path) and format_of_detections(Source(path)).name == "parquet"
 
 
 class Pieces:
@@ -118,6 +129,8 @@ class Pieces:
 
     def identity(self) -> str:
         """Return a hash of ground truth, detections and whether covariances were repaired."""
+        import hashlib
+
         truth, detections = (
             hash_table(table) if isinstance(table, GroundTruth | Detections) else table.fingerprint()
             for table in (self.truth, self.detections)
@@ -175,6 +188,9 @@ class ParquetPieces(Pieces):
     def __init__(
         self, truth: SharedTruth | Paths, path: Paths, *, image_ids: Images | None = None, repair: bool = False
     ) -> None:
+        from probox.formats.parquet.sets import open_detections, open_truth
+        from probox.formats.parquet.shards import is_parquet_source
+
         if isinstance(truth, str | os.PathLike):
             truth = open_truth(truth) if is_parquet_source(truth) else read_truth(truth)
         detections = open_detections(path)
@@ -308,6 +324,8 @@ def _is_path(value: object) -> TypeGuard[Paths]:
 
 
 def _from_json(text: str, file: str) -> list[int]:
+    import json
+
     try:
         ids = json.loads(text)
     except (ValueError, RecursionError):
@@ -327,6 +345,8 @@ _WORDS = ("source", "notes")
 
 def hash_table(table: GroundTruth | Detections) -> str:
     """Return a hash of all numbers, names and classes of a table."""
+    import hashlib
+
     digest = hashlib.sha256(type(table).__name__.encode())
     _add(digest, table)
     return digest.hexdigest()

@@ -15,7 +15,6 @@ from probox.errors import InputError
 from probox.evaluation.kept import merge_kept
 from probox.evaluation.parts import Part, combine_parts, hash_ids
 from probox.evaluation.result import Evaluation
-from probox.evaluation.storage import load
 from probox.evaluation.verdicts import join_choices
 from probox.notes import merge_notes
 from probox.support.formatting import some_names
@@ -137,6 +136,8 @@ def _shift(tables: Sequence[Table], pointing: Sequence[Table]) -> npt.NDArray[np
 def _name_result(result: Any, place: int) -> tuple[str, Evaluation]:
     """Return a result and its name in messages: its folder or part."""
     if isinstance(result, str | os.PathLike):
+        from probox.evaluation.storage import load
+
         return os.fspath(result), load(Path(result))
     if not isinstance(result, Evaluation):
         raise InputError(f"expected results or folders of results, but got {type(result).__name__}")

@@ -10,11 +10,8 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import errno
-import hashlib
-import json
 import os
 import re
-import shutil
 import signal
 import stat
 import sys
@@ -23,14 +20,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
-from zipfile import ZipFile
 
 from probox.errors import InputError
 from probox.files.reading import Paths, file_head, pack, read_regular
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
-# filelock is imported lazily, by the functions that write: evaluating does not need it.
+# The functions that write import filelock, hashlib, json, shutil and zipfile: evaluating does not need them.
 
 Content = bytes | Callable[[BinaryIO], None]
 
@@ -209,6 +205,8 @@ def _real_folder(target: Path) -> Path:
 
 def _read_list(place: Path) -> dict[str, _Entry]:
     """Return the listed files of a folder by name."""
+    import json
+
     path = place / LISTING
     if not os.path.lexists(path):
         return {}
@@ -227,6 +225,8 @@ def _read_list(place: Path) -> dict[str, _Entry]:
 
 
 def _encode_list(entries: Mapping[str, _Entry]) -> bytes:
+    import json
+
     files = {name: {"by": entry.command, "digests": entry.digests} for name, entry in sorted(entries.items())}
     about = "Files that probox wrote here. It replaces them, if they are unchanged, and nothing else."
     return json.dumps({"about": about, "files": files}, indent=0).encode()
@@ -259,6 +259,8 @@ def _is_unchanged(place: Path, name: str, entry: _Entry) -> bool:
 
 
 def _digest_file(path: Path) -> str:
+    import hashlib
+
     state = hashlib.blake2b(digest_size=16)
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
@@ -330,6 +332,8 @@ def _exchange(new: Path, place: Path, replaced: set[str]) -> bool:
         return True
     if not set(_list_files(place, empty=True)) <= replaced or _owner(new) != _owner(place) or _is_current(place):
         return False
+    import shutil
+
     for above, _folders, _files in os.walk(place):
         if (new / Path(above).relative_to(place)).is_dir():
             shutil.copymode(above, new / Path(above).relative_to(place))
@@ -390,7 +394,9 @@ def _move_all(moves: list[tuple[Path, Path]], aside: Path) -> None:
                     try:
                         os.link(place, old, follow_symlinks=False)
                     except OSError:  # not every file system has links
-                        shutil.copy2(place, old, follow_symlinks=False)
+                        from shutil import copy2
+
+                        copy2(place, old, follow_symlinks=False)
                 undo.callback(_undo_move, source, place, old)  # before the move: it may be done although it raises
                 os.replace(source, place)
         undo.pop_all()
@@ -498,8 +504,10 @@ def _lock_name(folder: str) -> str:
 
 def _remove_hidden(folder: Path) -> None:
     """Remove a hidden folder, its marker last, so that an interrupted removal leaves a recognizable folder."""
+    from shutil import rmtree
+
     for inside in ("files", "aside", ""):
-        shutil.rmtree(folder / inside, ignore_errors=True)
+        rmtree(folder / inside, ignore_errors=True)
 
 
 @contextmanager
@@ -662,6 +670,8 @@ def _is_words(head: bytes) -> bool:
 
 
 def _holds_masks(path: Path) -> bool:
+    from zipfile import ZipFile
+
     try:
         with ZipFile(path) as archive:
             return "masks.boxes.npy" in archive.namelist()

@@ -39,6 +39,9 @@ _HEAD = 1 << 16
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 """First bytes of a Git LFS pointer, which `git lfs pull` replaces by the file itself."""
 
+PARQUET_MAGIC = b"PAR1"
+"""First and last bytes of a Parquet file."""
+
 _NOT_JSON = (
     (b"\xff\xfe", "is UTF-16 text", "save it as UTF-8"),
     (b"\xfe\xff", "is UTF-16 text", "save it as UTF-8"),
@@ -49,7 +52,7 @@ _NOT_JSON = (
     (b"\x89PNG", "is a PNG image", "give the JSON file"),
     (b"\xff\xd8\xff", "is a JPEG image", "give the JSON file"),
     (b"\x93NUMPY", "is a NumPy array", "give the JSON file that names it"),
-    (b"PAR1", "is a Parquet file", "give a JSON file"),
+    (PARQUET_MAGIC, "is a Parquet file", "give a JSON file"),
     (b"\x80", "looks like a pickle", "write JSON instead"),
 )
 
@@ -178,6 +181,17 @@ def is_folder(path: Paths) -> bool:
     """Return whether `path` is a folder; False if the path is inaccessible or invalid."""
     try:
         return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def is_parquet(path: Paths) -> bool:
+    """Return whether a file starts like a Parquet file; False for pipes, which can be read only once."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
     except (OSError, ValueError):
         return False
 

@@ -1,10 +1,6 @@
 """Readers and writers of files: a module or package per format, all listed in `registry`; content tells formats."""
 
-from __future__ import annotations
+import lazy_loader
 
-from probox.formats.coco import write_coco_results
-from probox.formats.parquet.format import write_parquet
-from probox.formats.registry import read_detections, read_truth
-from probox.formats.rvc1_detections import write_rvc1
-
-__all__ = ["read_detections", "read_truth", "write_coco_results", "write_parquet", "write_rvc1"]
+# Names are imported on first use, so that no format needs the modules of others. `__init__.pyi` lists them.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeVar
+from itertools import chain
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,41 +14,45 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.files.output import check_replaceable
-from probox.files.reading import Paths, Source, is_url
+from probox.files.reading import Paths, Source, first_character, is_url
 from probox.formats.coco import COCO_RESULTS, COCO_TRUTH
 from probox.formats.format import DetectionFormat, Draft, Format, Notes, TruthFormat, read_threads
-from probox.formats.kitti import KITTI_DETECTIONS, KITTI_TRUTH
-from probox.formats.open_images import OPEN_IMAGES_DETECTIONS, OPEN_IMAGES_TRUTH
-from probox.formats.parquet.format import PARQUET_DETECTIONS, PARQUET_TRUTH, check_parquet_output, in_shards
-from probox.formats.parquet.sets import open_detections
 from probox.formats.problems import Problems
-from probox.formats.rvc1_detections import RVC1_DETECTIONS, check_rvc1
-from probox.formats.rvc1_truth import RVC1_TRUTH
-from probox.formats.voc import VOC_DETECTIONS, VOC_TRUTH
-from probox.formats.yolo import YOLO_DETECTIONS, YOLO_TRUTH, Order
 from probox.support.plugins import load_plugins
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.table import dataset_of, expect_path
 
-FORMATS: tuple[TruthFormat | DetectionFormat, ...] = (
-    OPEN_IMAGES_TRUTH,
-    OPEN_IMAGES_DETECTIONS,
-    VOC_TRUTH,
-    VOC_DETECTIONS,
-    KITTI_TRUTH,
-    KITTI_DETECTIONS,
-    YOLO_TRUTH,
-    YOLO_DETECTIONS,
+if TYPE_CHECKING:
+    from probox.formats.yolo import Order
+
+NOT_JSON = (
+    "open_images:OPEN_IMAGES_TRUTH",
+    "open_images:OPEN_IMAGES_DETECTIONS",
+    "voc:VOC_TRUTH",
+    "voc:VOC_DETECTIONS",
+    "kitti:KITTI_TRUTH",
+    "kitti:KITTI_DETECTIONS",
+    "yolo:YOLO_TRUTH",
+    "yolo:YOLO_DETECTIONS",
+)
+"""Formats that are not tried for JSON files."""
+
+FORMATS: tuple[str | TruthFormat | DetectionFormat, ...] = (
+    *NOT_JSON,
     COCO_TRUTH,
     COCO_RESULTS,
-    RVC1_DETECTIONS,
-    RVC1_TRUTH,
-    PARQUET_DETECTIONS,
-    PARQUET_TRUTH,
+    "rvc1_detections:RVC1_DETECTIONS",
+    "rvc1_truth:RVC1_TRUTH",
+    "parquet.format:PARQUET_DETECTIONS",
+    "parquet.format:PARQUET_TRUTH",
 )
-"""probox's own formats, in the order in which they are tried: the strictest first."""
+"""probox's own formats, in the order in which they are tried: the strictest first. Those given as ``module:NAME`` are
+imported when they are tried or listed, so that COCO files need only COCO's."""
+
+ENDINGS = [".gz", ".json", ".parquet"]
+"""Last parts of the file suffixes of formats that are imported later."""
 
 SomeFormat = TypeVar("SomeFormat", bound=Format)
 
@@ -56,12 +62,17 @@ _STARTS_WITH = 30
 
 def all_formats() -> tuple[TruthFormat | DetectionFormat, ...]:
     """Return all formats; those of plugins come last."""
-    return (*FORMATS, *_plugin_formats())
+    return (*map(_import_format, FORMATS), *_plugin_formats())
+
+
+def _import_format(form: str | TruthFormat | DetectionFormat) -> TruthFormat | DetectionFormat:
+    found: TruthFormat | DetectionFormat = resolve_name(f"probox.formats.{form}") if isinstance(form, str) else form
+    return found
 
 
 @cache
 def _plugin_formats() -> tuple[TruthFormat | DetectionFormat, ...]:
-    taken = (name for form in FORMATS for name in _names_of(form))
+    taken = (name for form in map(_import_format, FORMATS) for name in _names_of(form))
     return load_plugins("probox.formats", Format, _names_of, taken)
 
 
@@ -83,12 +94,12 @@ def detection_formats() -> list[DetectionFormat]:
 
 def format_of_truth(source: Source) -> TruthFormat:
     """Detect the format of a ground-truth file or folder."""
-    return _recognise(source, truth_formats())
+    return _recognise(source, TruthFormat)
 
 
 def format_of_detections(source: Source) -> DetectionFormat:
     """Detect the format of a detection file or folder."""
-    return _recognise(source, detection_formats())
+    return _recognise(source, DetectionFormat)
 
 
 def format_of_name(path: Paths) -> DetectionFormat | None:
@@ -113,17 +124,25 @@ def endings_in_words() -> str:
 
 def last_endings() -> list[str]:
     """Return the last parts of all file suffixes: ``.gz``, ``.json`` and so on."""
-    endings = [f".{suffix.rsplit('.', 1)[-1]}" for form in all_formats() for suffix in form.suffixes]
-    return list(dict.fromkeys([".gz", *endings]))
+    imported = (form for form in (*FORMATS, *_plugin_formats()) if not isinstance(form, str))
+    endings = [f".{suffix.rsplit('.', 1)[-1]}" for form in imported for suffix in form.suffixes]
+    return list(dict.fromkeys([*ENDINGS, *endings]))
 
 
-def _recognise(source: Source, formats: Sequence[SomeFormat]) -> SomeFormat:
-    """Return the first format that recognizes a source; formats that accept any folder are tried last."""
-    for form in sorted(formats, key=lambda form: form.last and source.is_folder):
+def _is_json(source: Source) -> bool:
+    return source.name.lower().endswith((".json", ".json.gz")) and first_character(source.head) in ("{", "[")
+
+
+def _recognise(source: Source, table: type[SomeFormat]) -> SomeFormat:
+    """Return the first format of a table that recognizes a source; formats that accept any folder are tried last."""
+    left_out = NOT_JSON if _is_json(source) else ()
+    own = map(_import_format, (form for form in FORMATS if form not in left_out))
+    formats = (form for form in chain(own, _plugin_formats()) if isinstance(form, table))
+    for form in sorted(formats, key=lambda form: form.last) if source.is_folder else formats:
         if (form.urls or not source.is_url) and form.sniff(source):
             return form
     start = source.content()[: 4 * _STARTS_WITH].decode(errors="replace").split()  # an unreadable file raises here
-    titles = list(dict.fromkeys(form.title for form in formats))
+    titles = list(dict.fromkeys(form.title for form in all_formats() if isinstance(form, table)))
     raise InputError(
         f"expected {_join_words(titles)}, but the file begins with {' '.join(start)[:_STARTS_WITH]!r}",
         file=source.name,
@@ -150,13 +169,15 @@ def dataset_alone(source: Source, form: DetectionFormat, categories: Sequence[tu
     categories : sequence of (str, int)
         Class names and category ids, which COCO results do not contain.
     """
-    if form is RVC1_DETECTIONS and source.is_folder:
+    if form.name == "rvc1" and source.is_folder:
         raise InputError("folders of sequences need RVC1 ground truth", file=source.name, remedy=REMEDY)
-    if form is RVC1_DETECTIONS:
+    if form.name == "rvc1":
         return _rvc1(source)
     if form is COCO_RESULTS:
         return _coco(source, categories)
-    if form is PARQUET_DETECTIONS:
+    if form.name == "parquet":
+        from probox.formats.parquet.sets import open_detections
+
         file = open_detections(source.path)
         return _stand_in(file.image_counts()[0], file.classes)
     raise InputError(
@@ -167,6 +188,8 @@ def dataset_alone(source: Source, form: DetectionFormat, categories: Sequence[tu
 
 
 def _rvc1(source: Source) -> Dataset:
+    from probox.formats.rvc1_detections import check_rvc1
+
     data = source.content()
     check_rvc1(data, source.name)
     columns, _ = _core.read_rvc1(data, lenient=False, max_examples=1, **read_threads())
@@ -232,7 +255,7 @@ def read_truth(
     expect_path(path)
     source = Source(path)
     form = format_of_truth(source) if format is None else _find_format(format, truth_formats())
-    return form.read(source, Problems(), **_options(form, truth_formats(), split=split, image_ids=image_ids))
+    return form.read(source, Problems(), **_options(form, split=split, image_ids=image_ids))
 
 
 def read_detections(
@@ -289,7 +312,7 @@ def read_detections(
             file=source.name,
             remedy="read_detections(path, truth)",
         )
-    options = _options(form, detection_formats(), order=order, image_ids=image_ids)
+    options = _options(form, order=order, image_ids=image_ids)
     draft: Draft = form.read(source, dataset, Problems(), **options)
     return draft.to_table(repair=repair)
 
@@ -302,11 +325,12 @@ def _find_format(name: str, formats: Sequence[SomeFormat]) -> SomeFormat:
     return known[name]
 
 
-def _options(form: Format, formats: Sequence[Format], **given: object) -> dict[str, Any]:
+def _options(form: Format, **given: object) -> dict[str, Any]:
     """Return the options that were given; raise for one that the format does not support."""
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in form.options:
+            formats = truth_formats() if isinstance(form, TruthFormat) else detection_formats()
             able = " and ".join(other.title for other in formats if name in other.options)
             raise InputError(f"argument `{name}` is for {able}, but this is {form.title}", remedy="leave it out")
     return options
@@ -383,7 +407,9 @@ def check_output(path: Paths, *, heatmaps: bool = False, shards: int | None = No
 def check_place(path: Paths, form: DetectionFormat, *, shards: int | None = None) -> None:
     """Raise if a file or set of this format may not or cannot be written to a path."""
     check_url(path, form)
-    if form.name == PARQUET_DETECTIONS.name:
+    if form.name == "parquet":
+        from probox.formats.parquet.format import check_parquet_output
+
         check_parquet_output(path, "detections", shards=shards, folder=True)
     else:
         check_replaceable(path, form.kind, folder=True)
@@ -399,6 +425,8 @@ def check_url(path: Paths, form: DetectionFormat) -> None:
 
 def _asked_for(path: Paths, shards: int | None) -> DetectionFormat:
     if shards is not None:
+        from probox.formats.parquet.format import in_shards
+
         return in_shards(shards)[0]
     form = format_of_name(path)
     if form is None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from probox.errors import InputError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 MOST_THREADS = 4096
 
@@ -78,6 +80,8 @@ def in_order(
     >>> list(in_order(lambda number: number**2, range(5), workers=2))
     [0, 1, 4, 9, 16]
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     pool = ThreadPoolExecutor(workers)
     waiting: deque[Future[Result]] = deque()
     try:

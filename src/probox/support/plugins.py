@@ -71,8 +71,10 @@ def load_plugins(
 
     A plugin that cannot be loaded, or with a name that is `taken`, is ignored with a `PluginWarning`.
     """
+    if not (entries := find_plugins(group)):
+        return ()
     names, parts = set(taken), []
-    for entry in find_plugins(group):
+    for entry in entries:
         try:
             part = load_plugin(entry, kind, subclass=subclasses)
             own = set(names_of(part))

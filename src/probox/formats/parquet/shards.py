@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import stat
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,10 +19,12 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.files.reading import (
+    PARQUET_MAGIC,
     Paths,
     check_not_flattened,
     inside,
     is_folder,
+    is_parquet,
     is_url,
     open_regular,
     open_remote,
@@ -43,7 +44,6 @@ FORMAT = 1
 KEY = b"probox"
 """Metadata key of a JSON text with the meaning of the columns."""
 
-MAGIC = b"PAR1"
 MAX_DIGITS = 9
 """Decimals of up to nine digits fit 32-bit integers."""
 
@@ -55,26 +55,15 @@ Doubles = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 
 
-def is_parquet(path: Paths) -> bool:
-    """Return whether a file starts like a Parquet file; False for pipes, which can be read only once."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return False
-        with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except (OSError, ValueError):
-        return False
-
-
 def footer_of(file: BinaryIO) -> bytes:
     """Return the footer of a file, which locates its content; empty if it does not end like a Parquet file."""
     size = file.seek(0, os.SEEK_END)
-    if size < 3 * len(MAGIC):
+    if size < 3 * len(PARQUET_MAGIC):
         return b""
     file.seek(size - 8)
     end = file.read(8)
     length = int.from_bytes(end[:4], "little")
-    if not end.endswith(MAGIC) or length > size - 8:
+    if not end.endswith(PARQUET_MAGIC) or length > size - 8:
         return b""
     file.seek(size - 8 - length)
     return file.read(length)
@@ -405,7 +394,7 @@ class Shard:
         """Open the file and check that it has not changed since it was first opened."""
         _, parquet = pyarrow()
         with open_remote(self.path) if self._remote else open_regular(path) as handle, self._readable():
-            if handle.read(len(MAGIC)) != MAGIC:
+            if handle.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
                 remedy = "only Parquet is read from URLs" if self._remote else "read_detections detects the format"
                 raise self.error("expected a Parquet file", remedy=remedy)
             footer = hashlib.sha256(footer_of(handle)).hexdigest()
