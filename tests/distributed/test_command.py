@@ -63,7 +63,7 @@ def test_what_a_failed_run_kept_is_said_and_taken_up(
         raise probox.InputError("cannot be written: No space left on device", file="results/found")
 
     with monkeypatch.context() as patched:
-        patched.setattr("probox.cli.evaluate.keep_results", fail)
+        patched.setattr("probox.cli.merge.keep_results", fail)
         status, out, err = run(capfd, *arguments)
     assert (status, out) == (1, "")
     assert err.splitlines() == [

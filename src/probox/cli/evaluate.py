@@ -15,7 +15,6 @@ import click
 import numpy as np
 
 from probox.cli.console import as_option, note, print_json, print_notes, print_text, progress_bar, table_width
-from probox.cli.merge import keep_results, refuse_other_runs
 from probox.cli.scoring import (
     Scoring,
     keep_option,
@@ -39,7 +38,6 @@ from probox.errors import InputError
 from probox.evaluation import text
 from probox.evaluation.group_tables import COUNTS, CSV_TABLES, csv_tables, is_filled
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
-from probox.measures.matched import FEW_PAIRS
 from probox.measures.registry import measure_names, measures_called, standard_names
 from probox.notes import Note
 from probox.support.formatting import some_names, with_count
@@ -156,6 +154,8 @@ def command(
     paths, names = [given.path for given in detections], make_titles(detections)
     there = share_truth(truth, paths)
     if out is not None:
+        from probox.cli.merge import keep_results, refuse_other_runs
+
         kept, image_ids = scoring.measures_to_keep, scoring.select_ids(there)
         refuse_other_runs(Path(out), names, scoring.convention, kept, image_ids, there.classes)
     if csv_folder is not None:
@@ -361,6 +361,8 @@ class _Printer:
                 notes.append(Note("no-groups", names=", ".join(without), group=name))
         if all(measure.standard for measure in asked):
             return notes
+        from probox.measures.matched import FEW_PAIRS
+
         pairs = evaluation.matched_pairs
         few = []
         if self.per_class:

@@ -21,8 +21,6 @@ from probox.evaluation.inputs import (
     open_inputs,
     unknown_images,
 )
-from probox.evaluation.kept import drop_tables
-from probox.evaluation.merge import merge_evaluations
 from probox.evaluation.parts import Keep, Part, check_keep, hash_ids, images_of_part, measures_to_keep, parse_part
 from probox.evaluation.result import Evaluation, count_empty_masks, unscored_objects
 from probox.evaluation.verdicts import matched_columns
@@ -187,6 +185,9 @@ def _evaluate_pieces(
     progress: Progress | None,
 ) -> tuple[Evaluation, int, int]:
     """Return the evaluation of all pieces, the number of scored detections, and of objects without pixels."""
+    from probox.evaluation.kept import drop_tables
+    from probox.evaluation.merge import merge_evaluations
+
     # Label probabilities may be the largest column. They are kept if a metric needs them or they are in memory anyway.
     keep_labels = isinstance(given, TablePieces) or need_labels(measures)
     pieces: list[Evaluation] = []
@@ -445,6 +446,8 @@ class Evaluator:
                 label_probs=np.zeros((0, len(self.classes)), np.float32),
             )
             return evaluate_tables(nothing, none, without_auto(self.convention), self.measures)
+        from probox.evaluation.merge import merge_evaluations
+
         merged = merge_evaluations(self._parts)
         return merged.at_threshold("auto") if self.convention.label_threshold == "auto" else merged
 

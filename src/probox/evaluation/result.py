@@ -23,14 +23,12 @@ from probox.evaluation.group_tables import (
     image_table,
     with_measures,
 )
-from probox.evaluation.kept import Kept, Total, find_curve
 from probox.evaluation.parts import Keep, Part
 from probox.evaluation.verdicts import ThresholdChoice, judge
 from probox.measures import registry
 from probox.measures.boxes.matching import SIZES, BoxMatches, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecisionResult
 from probox.measures.boxes.optimal_lrp import LRPResult
-from probox.measures.matched import MatchedPairs
 from probox.measures.measure import Groups, Measure
 from probox.measures.pdq.pdq_measure import PDQ, by_class, by_size, sums_per_image
 from probox.notes import InputWarning, Note, as_notes, notes_at_threshold, notes_of_images
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
     from probox.analysis.loss_breakdown import Confusion
     from probox.analysis.resampling import Intervals
     from probox.analysis.thresholds import BestThreshold
+    from probox.evaluation.kept import Kept, Total
+    from probox.measures.matched import MatchedPairs
     from probox.plots import Plots
 
 SomeTable = TypeVar("SomeTable", ObjectTable, DetectionTable)
@@ -315,6 +315,8 @@ class Evaluation:
         """
         if not self.has_pairs:
             raise InputError("PDQ was not measured", remedy="evaluate again with {option:measures=all}")
+        from probox.evaluation.kept import find_curve
+
         curve = find_curve(self) if self.kept is None else self.kept.curve
         return curve.columns(self.convention)
 
@@ -342,6 +344,8 @@ class Evaluation:
     @cached_property
     def matched_pairs(self) -> MatchedPairs:
         """Return the pairs on which covariances and labels are scored: COCO's matches at an IoU of 0.5."""
+        from probox.measures.matched import MatchedPairs
+
         return MatchedPairs.of(self)
 
     @property

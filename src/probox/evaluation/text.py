@@ -31,7 +31,8 @@ _NO_LIMITS = (math.nan, math.nan)
 
 def shown_columns(rows: Sequence[Row]) -> list[Column]:
     """Return the table columns that every summary has."""
-    return [column for column in table_columns() if all(column.key in summary for _, summary in rows)]
+    first = rows[0][1] if rows else None
+    return [column for column in table_columns(first) if all(column.key in summary for _, summary in rows)]
 
 
 def columns_at(rows: Sequence[Row], threshold: str | None) -> list[Column]:

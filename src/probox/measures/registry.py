@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from functools import cache
+from pkgutil import resolve_name
 from typing import Any
 
 from probox.errors import InputError
@@ -16,23 +17,6 @@ from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.pdq_measure import PDQ
-from probox.measures.pmb_nll import PMB_NLL
-from probox.measures.scoring.detection_measures import D_ECE, LAACE, LAECE, MUE, OCE, QGC
-from probox.measures.scoring.pair_measures import (
-    AUSE,
-    BRIER,
-    COVERAGE,
-    CRPS,
-    ENCE,
-    ENERGY,
-    IGNORANCE,
-    MQCE,
-    NEES,
-    NLL,
-    PIT,
-    SHARPNESS,
-    SPEARMAN,
-)
 from probox.support.formatting import nearest_word
 from probox.support.plugins import load_plugins
 
@@ -51,30 +35,40 @@ __all__ = [
     "table_columns",
 ]
 
-MEASURES: tuple[Measure, ...] = (
+
+class LazyMeasure:
+    """A metric that is not computed by default, and imported when more than its name is needed."""
+
+    standard = leads = False
+
+    def __init__(self, name: str, module: str) -> None:
+        self.name = name
+        self._target = f"probox.measures.{module}:{name.upper().replace('-', '_')}"
+
+    def load(self) -> Measure:
+        """Return the metric itself."""
+        measure: Measure = resolve_name(self._target)
+        return measure
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.load(), name)
+
+
+def _of_module(module: str, *names: str) -> tuple[LazyMeasure, ...]:
+    return tuple(LazyMeasure(name, module) for name in names)
+
+
+_PAIRS, _DETECTIONS = "scoring.pair_measures", "scoring.detection_measures"
+
+MEASURES: tuple[Measure | LazyMeasure, ...] = (
     PDQ,
     MEAN_AP,
     OPTIMAL_LRP,
-    NLL,
-    ENERGY,
-    CRPS,
-    NEES,
-    COVERAGE,
-    PIT,
-    MQCE,
-    ENCE,
-    SHARPNESS,
-    BRIER,
-    IGNORANCE,
-    D_ECE,
-    LAECE,
-    LAACE,
-    OCE,
-    QGC,
-    MUE,
-    AUSE,
-    SPEARMAN,
-    PMB_NLL,
+    *_of_module(_PAIRS, "nll", "energy", "crps", "nees", "coverage", "pit", "mqce", "ence", "sharpness"),
+    *_of_module(_PAIRS, "brier", "ignorance"),
+    *_of_module(_DETECTIONS, "d-ece", "laece", "laace", "oce", "qgc", "mue"),
+    *_of_module(_PAIRS, "ause", "spearman"),
+    *_of_module("pmb_nll", "pmb-nll"),
 )
 """Metrics of probox, in the order of summaries; `all_measures` includes those of other distributions."""
 
@@ -85,12 +79,20 @@ COCO_REMEDY = 'COCO\'s twelve numbers come with map: write measures="map" and ca
 
 def all_measures() -> tuple[Measure, ...]:
     """Return all metrics, those of other distributions last."""
+    return tuple(map(_load, _listed()))
+
+
+def _listed() -> tuple[Measure | LazyMeasure, ...]:
     return (*MEASURES, *_plugin_measures())
+
+
+def _load(measure: Measure | LazyMeasure) -> Measure:
+    return measure.load() if isinstance(measure, LazyMeasure) else measure
 
 
 @cache
 def _plugin_measures() -> tuple[Measure, ...]:
-    taken = (name for measure in MEASURES for name in _names_of(measure))
+    taken = (name for measure in map(_load, MEASURES) for name in _names_of(measure))
     return load_plugins("probox.measures", Measure, _names_of, taken)
 
 
@@ -100,12 +102,12 @@ def _names_of(measure: Measure) -> tuple[str, ...]:
 
 def measure_names() -> tuple[str, ...]:
     """Return the names of all metrics."""
-    return tuple(measure.name for measure in all_measures())
+    return tuple(measure.name for measure in _listed())
 
 
 def standard_names() -> tuple[str, ...]:
     """Return the names of the metrics that are computed by default."""
-    return tuple(measure.name for measure in all_measures() if measure.standard)
+    return tuple(measure.name for measure in _listed() if measure.standard)
 
 
 def named_measures(measures: str | Iterable[str] | None) -> tuple[str, ...]:
@@ -134,7 +136,7 @@ def named_measures(measures: str | Iterable[str] | None) -> tuple[str, ...]:
 
 def measures_called(names: Collection[str]) -> tuple[Measure, ...]:
     """Return the metrics with these names, in the registry's order."""
-    return tuple(measure for measure in all_measures() if measure.name in names)
+    return tuple(_load(measure) for measure in _listed() if measure.name in names)
 
 
 def need_pairs(names: Collection[str]) -> bool:
@@ -149,14 +151,26 @@ def need_labels(names: Collection[str]) -> bool:
 
 def in_table_order() -> tuple[Measure, ...]:
     """Return all metrics in the order of tables; mAP and LRP precede PDQ, as mAP does in Table 1 of its paper."""
-    return tuple(sorted(all_measures(), key=lambda measure: not measure.leads))
+    return _in_order(all_measures())
+
+
+def _in_order(measures: Iterable[Measure]) -> tuple[Measure, ...]:
+    return tuple(sorted(measures, key=lambda measure: not measure.leads))
 
 
 def standard_columns() -> frozenset[str]:
     """Return the keys of the columns that tables show by default."""
-    return frozenset(column.key for measure in all_measures() if measure.standard for column in measure.table_columns)
+    return frozenset(column.key for measure in _standard() for column in measure.table_columns)
 
 
-def table_columns() -> tuple[Column, ...]:
-    """Return all columns that tables show, in their order."""
-    return tuple(column for measure in in_table_order() for column in measure.table_columns)
+def _standard() -> tuple[Measure, ...]:
+    return measures_called(standard_names())
+
+
+def table_columns(keys: Collection[str] | None = None) -> tuple[Column, ...]:
+    """Return the columns that tables show, in their order: all, or those of a summary with these keys."""
+    of_standard = {column.key for measure in _standard() for column in measure.columns}
+    few = keys is not None and of_standard.issuperset(keys)  # then the others need not be imported
+    measures = _in_order(_standard() if few else all_measures())
+    columns = (column for measure in measures for column in measure.table_columns)
+    return tuple(column for column in columns if keys is None or column.key in keys)
