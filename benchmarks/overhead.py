@@ -7,9 +7,10 @@ A tiny set is five images with six boxes without covariance. Calls are timed in 
 alternate, so that other load on the machine affects all of them, and the table has the minimum of all rounds.
 `--against` adds the probox of another environment, for example an older version.
 
-`probox evaluate --json` is timed as a whole, in wall time and in processor time, which other load affects less. Below
-it is the minimum of every command: an interpreter that loads NumPy and click. Editable installs find their modules more
-slowly: compare installs without `-e`.
+`probox evaluate` is timed as a whole, in wall time and in processor time, which other load affects less. Beside it is
+the minimum of every command: an interpreter that loads NumPy and click. The last lines are ratios to it, of minima and
+of medians. Editable installs find their modules more slowly, and so does an interpreter that may not write bytecode
+(PYTHONDONTWRITEBYTECODE): compare installs without `-e`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,8 @@ REPEATS = 50
 
 RUN = "import sys; from probox.cli import main; sys.exit(main())"
 LEAST = "import numpy, click"
+LEAST_NAME, TEXT, JSON = "the least: Python, NumPy, click", "probox evaluate", "probox evaluate --json"
+PROCESSOR = ", processor time"
 
 Tables = tuple[Any, Any]
 
@@ -100,28 +104,35 @@ class Contender:
         self.python = python
         self.folder = folder
         self._child = Child(python, ["-m", "benchmarks.overhead", "--worker"])
-        self.least: dict[str, float] = {}
+        self.seconds: dict[str, list[float]] = {}
 
     def run(self) -> None:
         """Time everything once, and keep the minimum."""
         for name, seconds in self._child.ask().items():
             self._keep(name, seconds)
         files = [str(self.folder / name) for name in ("truth.json", "found.json")]
-        self._keep_process("probox evaluate --json", ["-c", RUN, "evaluate", "--json", *files])
-        self._keep_process("the least: Python, NumPy, click", ["-c", LEAST])
+        self._keep_process(TEXT, ["-c", RUN, "evaluate", *files])
+        self._keep_process(JSON, ["-c", RUN, "evaluate", "--json", *files])
+        self._keep_process(LEAST_NAME, ["-c", LEAST])
 
     def _keep_process(self, name: str, arguments: Sequence[str]) -> None:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         started = time.perf_counter()
         # In a separate folder: `-c` would find packages with the same names in this one.
-        subprocess.run([self.python, *arguments], check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
+        command = [self.python, *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder)
         self._keep(name, time.perf_counter() - started)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        self._keep(f"{name}, processor time", used)
+        self._keep(name + PROCESSOR, used)
 
     def _keep(self, name: str, seconds: float) -> None:
-        self.least[name] = min(seconds, self.least.get(name, seconds))
+        self.seconds.setdefault(name, []).append(seconds)
+
+    @property
+    def least(self) -> dict[str, float]:
+        """The minimum of every task."""
+        return {name: min(seconds) for name, seconds in self.seconds.items()}
 
     def close(self) -> None:
         """End the process."""
@@ -167,8 +178,23 @@ def table_of(columns: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
+def ratios_of(who: str, seconds: dict[str, list[float]]) -> list[str]:
+    """Return a line for each command and time: its ratio to the least command, of minima and of medians.
+
+    >>> ratios_of("this", {TEXT: [0.3, 0.5], JSON: [0.3, 0.3], LEAST_NAME: [0.2, 0.2]})[0]
+    'this: probox evaluate takes 1.50 times the least (minima), 2.00 times (medians)'
+    """
+    lines = []
+    for name in (TEXT, JSON, TEXT + PROCESSOR, JSON + PROCESSOR):
+        least = seconds.get(LEAST_NAME + (PROCESSOR if name.endswith(PROCESSOR) else ""))
+        if name in seconds and least is not None:
+            low, middle = (of(seconds[name]) / of(least) for of in (min, statistics.median))
+            lines.append(f"{who}: {name} takes {low:.2f} times the least (minima), {middle:.2f} times (medians)")
+    return lines
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the table, and ratios of commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", metavar="PYTHON", help="another interpreter with probox to compare with")
     parser.add_argument("--rounds", type=int, default=10, help="number of rounds (default 10)")
@@ -186,7 +212,9 @@ def main() -> None:
                 contender.run()
         for contender in contenders.values():
             contender.close()
-    print(table_of({who: contender.least for who, contender in contenders.items()}))
+    print(table_of({who: contender.least for who, contender in contenders.items()}) + "\n")
+    for who, contender in contenders.items():
+        print(*ratios_of(who, contender.seconds), sep="\n")
 
 
 if __name__ == "__main__":

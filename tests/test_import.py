@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -53,19 +54,56 @@ def test_help_does_without_numpy() -> None:
 NOT_FOR_JSON = HEAVY - {"click"} | {"asyncio", "html", "importlib.metadata", "numpy.ma", "pandas", "statistics", "yaml"}
 
 
-def test_json_loads_nothing_that_is_for_people(demo_files: Path) -> None:
-    files = [str(demo_files / "truth.json"), str(demo_files / "probabilistic.json")]
-    code = f"import sys; from probox.cli import main\ntry: main({['evaluate', '--json', *files]!r})"
-    code += "\nexcept SystemExit as done: print('ended', done.code)\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    told, ended, loaded = done.stdout.splitlines()
-    assert json.loads(told)["summary"]["PDQ"] > 0
-    assert ended == "ended 0"
-    assert {"numpy", "click"} <= set(loaded.split())
-    numpys = subprocess.run(
-        [sys.executable, "-c", "import numpy, sys; print(*sys.modules)"], check=True, capture_output=True, text=True
+def run_command(*words: object) -> tuple[str, set[str]]:
+    """Return what a command prints, and the modules that it imports and NumPy does not."""
+    code = (
+        f"import sys, numpy; before = set(sys.modules); from probox.cli import main\ntry: main({[*map(str, words)]!r})"
     )
-    assert set(loaded.split()) & NOT_FOR_JSON <= set(numpys.stdout.split())  # before 1.25 it loads numpy.ma itself
+    code += "\nexcept SystemExit as done: print('ended', done.code)\nprint(*{*sys.modules} - before)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    *told, ended, loaded = done.stdout.splitlines()
+    assert ended == "ended 0"
+    assert "click" in loaded.split()
+    return "\n".join(told), set(loaded.split())
+
+
+def test_json_loads_nothing_that_is_for_people(demo_files: Path) -> None:
+    told, loaded = run_command("evaluate", "--json", demo_files / "truth.json", demo_files / "probabilistic.json")
+    assert json.loads(told)["summary"]["PDQ"] > 0
+    assert not loaded & NOT_FOR_JSON
+
+
+OTHER_FORMATS = {
+    f"probox.formats.{name}" for name in ("kitti", "open_images", "parquet", "rvc1_detections", "rvc1_truth")
+}
+OTHER_FORMATS |= {"probox.formats.voc", "probox.formats.yolo", "probox.files.photos"}
+OTHER_METRICS = {"probox.measures.matched", "probox.measures.pmb_nll", "probox.measures.scoring"}
+KEEPING = {f"probox.evaluation.{name}" for name in ("archive", "box_columns", "kept", "merge", "storage")}
+STANDARD_LIBRARY = {
+    "concurrent.futures",
+    "gzip",
+    "hashlib",
+    "importlib.metadata",
+    "json",
+    "logging",
+    "shutil",
+    "zipfile",
+}
+
+
+def test_coco_files_load_nothing_of_other_formats_and_metrics(tmp_path: Path) -> None:
+    box = {"image_id": 1, "category_id": 1, "bbox": [5, 5, 30, 20]}
+    images, categories = [{"id": 1, "width": 64, "height": 48}], [{"id": 1, "name": "cup"}]
+    (tmp_path / "truth.json").write_text(
+        json.dumps({"images": images, "categories": categories, "annotations": [{**box, "id": 1, "area": 600}]})
+    )
+    (tmp_path / "found.json").write_text(json.dumps([box | {"score": 0.5}]))
+    told, loaded = run_command("evaluate", tmp_path / "truth.json", tmp_path / "found.json")
+    assert "moLRP" in told
+    assert not loaded & (HEAVY - {"click"} | OTHER_FORMATS | OTHER_METRICS | KEEPING | STANDARD_LIBRARY)
+    _, loaded = run_command("evaluate", tmp_path / "truth.json", tmp_path / "found.json", "--measures", "nll")
+    assert loaded >= OTHER_METRICS
+    assert all(map(find_spec, OTHER_FORMATS | KEEPING | STANDARD_LIBRARY))
 
 
 def test_the_command_line_leaves_the_search_for_cycles_as_it_was() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from benchmarks.overhead import calls, table_of, tiny_tables, write_files
+from benchmarks.overhead import LEAST_NAME, PROCESSOR, TEXT, calls, ratios_of, table_of, tiny_tables, write_files
 
 import probox
 
@@ -29,3 +29,11 @@ def test_every_call_does_its_work() -> None:
 def test_a_row_for_each_call() -> None:
     table = table_of({"this": {"a call": 0.0002}, "other": {"a call": 0.001}})
     assert table.splitlines()[-1] == "| a call | 0.200 ms | 1.000 ms |"
+
+
+def test_ratios_compare_the_same_kind_of_time() -> None:
+    seconds = {TEXT: [0.4, 0.3], LEAST_NAME: [0.2, 0.2], TEXT + PROCESSOR: [0.5], LEAST_NAME + PROCESSOR: [0.5]}
+    assert ratios_of("this", seconds) == [
+        "this: probox evaluate takes 1.50 times the least (minima), 1.75 times (medians)",
+        "this: probox evaluate, processor time takes 1.00 times the least (minima), 1.00 times (medians)",
+    ]

@@ -18,6 +18,7 @@ from probox.errors import InputError
 from probox.files.output import Kind, check_replaceable, write_files
 from probox.files.reading import Paths, Source, file_head
 from probox.formats import registry
+from probox.formats.coco import COCO_TRUTH
 from probox.formats.format import DetectionFormat, Draft
 from probox.formats.problems import Problems
 from probox.formats.registry import check_output, detection_formats, format_of_name, truth_formats, write_detections
@@ -232,3 +233,22 @@ def test_keywords_are_checked_against_the_format(golden_dir: Path) -> None:
         read_detections(golden_dir / "bbox" / "detections.json", read_truth(path), order="score-first")
     with pytest.raises(InputError, match=r"RVC1 need the ground truth.*; read_detections\(path, truth\)"):
         read_detections(golden_dir / "bbox" / "detections.json")
+
+
+def test_endings_of_formats_are_known_before_they_are_imported() -> None:
+    suffixes = [suffix for form in registry.all_formats() for suffix in form.suffixes]
+    assert {*registry.ENDINGS} == {".gz", *(f".{suffix.rsplit('.', 1)[-1]}" for suffix in suffixes)}
+
+
+def test_formats_left_out_for_json_recognise_no_json(files: tuple[Path, Path], tmp_path: Path) -> None:
+    formats = [form for form in registry.all_formats() if form.title != "Parquet"]
+    left_out = formats[: len(registry.NOT_JSON)]
+    (tmp_path / "list.json").write_text("[\n1]")
+    for path in (*files, tmp_path / "list.json"):
+        assert not any(form.sniff(Source(path)) for form in left_out)
+    assert COCO_TRUTH is formats[len(left_out)]
+
+
+def test_a_json_file_of_yaml_is_still_a_data_set(tmp_path: Path) -> None:
+    (tmp_path / "data.yaml").write_text('{"names": ["cup"], "val": "images"}')
+    assert registry.format_of_truth(Source(tmp_path / "data.yaml")).name == "yolo"

@@ -231,7 +231,7 @@ def _check_usage(
             raise click.UsageError(problem)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Printer:
     """Results by name, and the tables to print."""
 

@@ -39,7 +39,7 @@ Measure = Callable[[str, str, Any], "Evaluation"]
 """Takes a path, the name of the result and a progress callable; returns the result."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Scoring:
     """Values of the scoring options; None: not given."""
 

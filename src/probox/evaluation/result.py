@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 SomeTable = TypeVar("SomeTable", ObjectTable, DetectionTable)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Evaluation:
     """Result of `probox.evaluate`, which `probox.load` reads back: metrics, and the tables behind them.
 

@@ -594,7 +594,7 @@ def _sync_folder(folder: Path) -> None:
 # --- what may be replaced ---
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Kind:
     """Kind of a file's content: its name in messages, and a function that recognizes existing files of it."""
 

@@ -6,7 +6,6 @@ read again. Writing uses zlib only, so that the bytes do not depend on installed
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import re
@@ -215,6 +214,8 @@ def unpack(data: bytes, name: str, limit: int) -> bytes:
 
 def pack(content: bytes) -> bytes:
     """Compress content as gzip; equal content gives equal bytes."""
+    import gzip
+
     return gzip.compress(content, _LEVEL, mtime=0)
 
 

@@ -114,7 +114,7 @@ Copied = tuple[int | None, Notes]
 NOTHING = Kind("anything that may be replaced", lambda path: False)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Format:
     """A file format of ground truth or of detections.
 
@@ -158,7 +158,7 @@ class Format:
         return max((suffix for suffix in self.suffixes if name.endswith(suffix)), key=len, default="")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class TruthFormat(Format):
     """A format of ground truth.
 
@@ -174,7 +174,7 @@ class TruthFormat(Format):
     write: Callable[[Paths, GroundTruth], Notes] | None = None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class DetectionFormat(Format):
     """A format of detections.
 

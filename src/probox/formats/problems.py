@@ -13,7 +13,7 @@ RawProblems = Sequence[tuple[str, bool, int, Sequence[tuple[int, int | None, str
 """Problems from the C++ readers: name, fatal, count, and examples of (order, image, entry, values)."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Wording:
     """Message of a problem: the kind under which it is counted, a text with gaps for values, and a fix."""
 

@@ -188,7 +188,7 @@ class Column:
         return "low" if self.better == "high" else "high"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Measure:
     """A metric of detections; `probox.measures.registry` lists all.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -107,6 +106,8 @@ def csv_lines(rows: Iterable[Sequence[object]], *, ready: bool = False) -> Itera
     >>> list(csv_lines([["a,b", 0.1, None], ["c", float("nan"), 3]]))
     ['"a,b",0.1,\n', 'c,,3\n']
     """
+    import csv
+
     lines = _Lines()
     # With this terminator both characters of line breaks are quoted, in all versions of Python.
     writer = csv.writer(lines, lineterminator="\r\n")

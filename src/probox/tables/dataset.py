@@ -27,7 +27,7 @@ def is_image_size(width: int, height: int, pixels: int = MAX_PIXELS) -> bool:
     return 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= pixels
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Dataset(Table):
     """Images, one row each, and the classes of a dataset.
 

@@ -56,7 +56,7 @@ class DetectionColumns(Table):
     notes: tuple[Note, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Detections(DetectionColumns):
     """Detections of many images, one row each, in any order of images.
 

@@ -19,7 +19,7 @@ from probox.tables.row_problems import FARTHEST, RowProblems, extent_problems
 from probox.tables.table import ColumnSpec, Table, column, expect, frozen, rows_where_all, to_numpy
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Masks:
     """Masks of N objects, as run lengths.
 
@@ -233,7 +233,7 @@ def unusable_masks(
     return wrong
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GroundTruth(Table):
     """Objects of a dataset, one row each, sorted by image.
 

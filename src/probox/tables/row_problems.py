@@ -22,7 +22,7 @@ SIZE_ROUNDING = 1.5
 """Tolerance in pixels of a stated width against x2 - x1: all three may be rounded to whole pixels."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class RowProblems:
     """One kind of problem: the affected rows, a message for each of them, and a fix."""
 

@@ -203,7 +203,7 @@ OTHER_KINDS = "bcmM"
 """dtype kinds that NumPy would silently convert to numbers: booleans, complex numbers and times."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ColumnSpec:
     """dtype of a column (object: anything) and shape of a row.
 
@@ -233,7 +233,7 @@ def columns_of(table: type[Table]) -> dict[str, ColumnSpec]:
     return _DECLARED[table]
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Table:
     """Columns of equal length, declared with `column`: checked, completed with defaults, and read-only.
 

@@ -45,7 +45,7 @@ for _constant in (IOU_THRESHOLDS, AREA_RANGES):
     _constant.flags.writeable = False
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BoxMatches:
     """Outcomes of all detections and objects under COCO's matching.
 

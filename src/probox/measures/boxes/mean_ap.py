@@ -85,7 +85,7 @@ class PrecisionRecallCurve:
     score: Floats
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class AveragePrecisionResult:
     """Average precision and recall: overall, by object size, per class. All are fractions; higher is better.
 

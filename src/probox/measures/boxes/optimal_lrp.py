@@ -73,7 +73,7 @@ class LRPCurve:
     fn: Floats
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LRPResult:
     """Optimal LRP of every class, its components, and the threshold that attains it.
 
