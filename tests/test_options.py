@@ -27,7 +27,12 @@ from probox.notes import Note
 from probox.options import WORDS
 
 FUNCTIONS = (probox.evaluate, probox.Evaluator, probox.PDQ, fit)
-SCORING = {("evaluate",): (), ("table",): (), ("calibrate", "fit"): ("fixed_variance",), ("draw",): ()}
+SCORING = {
+    ("evaluate",): (),
+    ("table",): (),
+    ("calibrate", "fit"): ("fixed_variance", "iou_thresholds", "area_ranges"),
+    ("draw",): (),
+}
 """Commands that score files, and what has no meaning for them."""
 
 GENERAL = {"preset", "repair", "threads"}
@@ -98,6 +103,7 @@ def test_words_make_the_convention() -> None:
     words: dict[str, Any] = {
         "preset": "paper", "assignment": "greedy", "background": "mask", "box_truth": True, "fixed_variance": 4.0,
         "label_threshold": 0.5, "label_weight": 0.25, "clip": "corners", "object_filter": True,
+        "iou_thresholds": (0.5, 0.75), "max_detections": (300,), "area_ranges": ((0, 9), (9, 99), (99, 999)),
     }  # fmt: skip
     want = Convention.preset(words.pop("preset"), **words)
     assert want.fixed_variance == 4.0

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,6 +22,9 @@ Assignment = Literal["optimal", "greedy"]
 Background = Literal["box", "mask"]
 Clip = Literal["none", "corners"]
 LabelThreshold = float | Literal["auto"]
+BOX_FIELDS = ("iou_thresholds", "max_detections", "area_ranges")
+"""Fields that hold the rules of mAP."""
+SIZE_NAMES = ("small", "medium", "large")
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "assignment": get_args(Assignment),
@@ -28,6 +32,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "clip": get_args(Clip),
 }
 """Fields with a fixed set of values, and these values."""
+
+Ranges = tuple[tuple[float, float], ...]
+
+MOST_THRESHOLDS = 16
+"""Maximum number of IoU thresholds, including 0.5, which moLRP uses: the kernel stores one bit for each."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,6 +91,12 @@ class Convention:
         Objects at or below any of these are small.
     confidence_denominator : bool
         Count a false positive as its highest non-background label probability instead of 1.
+    iou_thresholds : tuple of float
+        IoU thresholds of mAP and AR, ascending.
+    max_detections : tuple of int
+        Limits of detections per image and class, ascending: matching and AP use the last, AR uses each.
+    area_ranges : tuple of (float, float)
+        Smallest and largest area of small, medium and large objects, both included [square pixels].
 
     Examples
     --------
@@ -113,8 +128,13 @@ class Convention:
     min_height: int = 10
     min_pixels: int = 100
     confidence_denominator: bool = False
+    iou_thresholds: tuple[float, ...] = tuple(np.linspace(0.5, 0.95, 10).tolist())
+    max_detections: tuple[int, ...] = (1, 10, 100)
+    area_ranges: Ranges = ((0.0, 32.0**2), (32.0**2, 96.0**2), (96.0**2, 1e10))
 
     def __post_init__(self) -> None:
+        for name in BOX_FIELDS:
+            object.__setattr__(self, name, _as_tuple(name, getattr(self, name)))
         for name, value in list(vars(self).items()):  # exactly the fields
             if isinstance(value, np.generic):
                 object.__setattr__(self, name, value.item())
@@ -137,18 +157,43 @@ class Convention:
         for name, value in vars(self).items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise InputError(f"expected {name} to be finite, got {value!r}")
+        self._check_box_rules()
+
+    def _check_box_rules(self) -> None:
+        """Raise for thresholds, limits or areas that are out of range or not ascending."""
+        ious, most, areas = self.iou_thresholds, self.max_detections, self.area_ranges
+        problems = {
+            "iou_thresholds to be above 0 and at most 1": (ious, all(0.0 < iou <= 1.0 for iou in ious)),
+            "iou_thresholds to ascend": (ious, _ascends(ious)),
+            "at least one of iou_thresholds": (ious, len(ious) > 0),
+            f"at most {MOST_THRESHOLDS} of iou_thresholds, with 0.5, which moLRP uses": (
+                len({0.5, *ious}),
+                len({0.5, *ious}) <= MOST_THRESHOLDS,
+            ),
+            "at least one limit in max_detections": (most, len(most) > 0),
+            "max_detections to ascend from 1 to 2^31 - 1": (most, _ascends((0, *most, 2**31))),
+            "area_ranges to have small, medium and large": (areas, len(areas) == len(SIZE_NAMES)),
+            "area_ranges of finite numbers from 0": (areas, all(0.0 <= area < math.inf for r in areas for area in r)),
+            "area_ranges from low to high": (areas, all(low < high for low, high in areas)),
+            "area_ranges in the order small, medium, large": (areas, list(areas) == sorted(areas)),
+        }
+        for problem, (value, fine) in problems.items():
+            if not fine:
+                raise InputError(f"expected {problem}, got {value!r:.80}")
 
     def _check_types(self) -> None:
         """Raise for a field of another type than its default; fields with default None are numbers or flags."""
         for field in dataclasses.fields(self):
             value, usual = getattr(self, field.name), field.default
+            if field.name in BOX_FIELDS:  # `_as_tuple` checked them
+                continue
             optional = usual is None
             if (optional and value is None) or (field.name == "label_threshold" and value == "auto"):
                 continue
             flag = isinstance(usual, bool) or field.name in ("object_filter", "sum_zero_is_plain")
             whole = isinstance(usual, int)
             wanted: Any = bool if flag else str if isinstance(usual, str) else int if whole else int | float
-            endless = isinstance(value, int) and abs(value) > 2**53  # the kernel has 64-bit floats
+            endless = _is_endless(value)
             if not isinstance(value, wanted) or (isinstance(value, bool) and not flag) or endless:
                 kind = (
                     "True or False" if flag else "text" if wanted is str else "a whole number" if whole else "a number"
@@ -264,6 +309,37 @@ class Convention:
         ]
         return ", ".join([self.name, *(_in_words(name, getattr(self, name)) for name in changed if name != "name")])
 
+    def deviations(self, rules: str = "coco") -> dict[str, str]:
+        """Return by field what differs from the preset ``reference``, so that numbers differ from published ones.
+
+        Parameters
+        ----------
+        rules : {"coco", "challenge"}
+            Format of the ground truth, which decides fields that are None.
+
+        Returns
+        -------
+        dict of str to str
+            The difference in words. Fields that another preset sets are together under ``name``.
+
+        Examples
+        --------
+        >>> Convention(label_threshold=0.3, max_detections=(100,)).deviations()
+        {'label_threshold': 'label threshold 0.3', 'max_detections': 'max detections 100 instead of 1/10/100'}
+        """
+        preset = PRESETS.get(self.name, _REFERENCE)
+        mine, usual, its = (vars(convention.for_rules(rules)) for convention in (self, _REFERENCE, preset))
+        differ = [name for name in mine if name != "name" and mine[name] != usual[name]]
+        found = {}
+        if any(mine[name] == its[name] for name in differ):
+            found["name"] = f"preset {self.name} instead of reference"
+        for name in differ:
+            if mine[name] != its[name]:
+                plain = usual[name] is None or isinstance(usual[name], bool)
+                instead = "" if plain else f" instead of {value_in_words(name, usual[name])}"
+                found[name] = _in_words(name, mine[name]) + (" instead of masks" if name == "box_truth" else instead)
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary for JSON.
 
@@ -277,7 +353,8 @@ class Convention:
         >>> Convention().to_dict()["assignment"]
         'optimal'
         """
-        return dataclasses.asdict(self)
+        lists = {name: [[*v] if isinstance(v, tuple) else v for v in getattr(self, name)] for name in BOX_FIELDS}
+        return dataclasses.asdict(self) | lists
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Convention:
@@ -311,7 +388,74 @@ def _in_words(name: str, value: Any) -> str:
         return f"default {words}"
     if isinstance(value, bool):
         return words if value else f"no {words}"
-    return f"{words} {value:g}" if isinstance(value, int | float) else f"{words} {value}"
+    return f"{words.replace('iou', 'IoU')} {value_in_words(name, value)}"
+
+
+def value_in_words(name: str, value: Any) -> str:
+    """Return the value of a field as in texts and on the command line.
+
+    >>> value_in_words("iou_thresholds", Convention.iou_thresholds), value_in_words("max_detections", (1, 300))
+    ('0.50:0.95', '1/300')
+    >>> value_in_words("area_ranges", ((0.0, 100.0), (100.0, 900.0), (900.0, 1e10)))
+    'small=0:100/medium=100:900/large=900:1e+10'
+    """
+    if name == "iou_thresholds":
+        return thresholds_in_words(value)
+    if name == "max_detections":
+        return "/".join(map(str, value))
+    if name == "area_ranges":
+        named = zip(SIZE_NAMES, value, strict=True)
+        return "/".join(f"{size}={low:g}:{high:g}" for size, (low, high) in named)
+    flags: dict[Any, str] = {None: "none", True: "on", False: "off"}
+    return flags[value] if value is None or isinstance(value, bool) else f"{value:g}" if _is_number(value) else value
+
+
+def thresholds_in_words(values: Sequence[float], between: str = "/") -> str:
+    """Return IoU thresholds as text: first and last of a regular sequence in steps of 0.05, or each.
+
+    >>> thresholds_in_words((0.5, 0.75), ","), thresholds_in_words((0.3, 0.4, 0.5))
+    ('0.50,0.75', '0.30:0.50:0.10')
+    """
+    texts = [f"{value:.2f}" if abs(round(value, 2) - value) < 1e-9 else repr(value) for value in values]
+    step = (values[-1] - values[0]) / max(len(values) - 1, 1)
+    regular = np.allclose(values, values[0] + step * np.arange(len(values)), rtol=0.0, atol=1e-9)
+    if len(values) < 3 or not regular or abs(round(step, 2) - step) > 1e-9:
+        return between.join(texts)
+    return f"{texts[0]}:{texts[-1]}" + ("" if abs(step - 0.05) < 1e-9 else f":{step:.2f}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_endless(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) > 2**53  # the kernel has 64-bit floats
+
+
+def _ascends(values: Sequence[float]) -> bool:
+    return all(low < high for low, high in itertools.pairwise(values))
+
+
+def _as_tuple(name: str, given: Any) -> tuple[Any, ...]:
+    """Return a box field as a tuple of numbers of its type; raise for anything else."""
+    kind: Any = int if name == "max_detections" else int | float
+    try:
+        rows = [value.tolist() if isinstance(value, np.ndarray | np.generic) else value for value in given]
+        if isinstance(given, str | Mapping):
+            raise TypeError
+        if name == "area_ranges":
+            rows = [(low, high) for low, high in rows]
+        cells = [cell for row in rows for cell in row] if name == "area_ranges" else rows
+        cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
+        if not all(isinstance(cell, kind) and _is_number(cell) and not _is_endless(cell) for cell in cells):
+            raise TypeError
+    except (TypeError, ValueError):
+        what = {"area_ranges": "pairs of numbers", "max_detections": "whole numbers"}.get(name, "numbers")
+        raise InputError(f"expected {name} to be a sequence of {what}, got {given!r:.80}") from None
+    if name == "max_detections":
+        return tuple(cells)
+    numbers = list(map(float, cells))
+    return tuple(zip(numbers[::2], numbers[1::2], strict=True)) if name == "area_ranges" else tuple(numbers)
 
 
 _REFERENCE = Convention()

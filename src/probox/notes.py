@@ -29,6 +29,7 @@ NOTES = {
     "repeated-classes": "{count:class} repeated in a later column, which is the one used: {names}",
     "unthresholded-map": "mAP of all detections, without the label threshold: {value:.2f}%",
     "restricted": "restricted to {count:,} of {total:image}; counts in other notes refer to all images",
+    "not-standard": "{words}",
     "sums-kept": "not computed, because tables are not kept: {names}",
     # --- tables and readers ---
     "pixelless-masks": "{count:mask} without pixels: excluded",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
 from probox.convention import (
@@ -31,6 +31,9 @@ class Settings(TypedDict, total=False):
     label_weight: float | None
     clip: Clip | None
     object_filter: bool | None
+    iou_thresholds: Sequence[float] | None
+    max_detections: Sequence[int] | None
+    area_ranges: Sequence[tuple[float, float]] | None
 
 
 WORDS: tuple[str, ...] = tuple(Settings.__annotations__)
@@ -130,7 +133,7 @@ def _explain_unknown(function: Callable[..., Any], word: str) -> KeywordError:
     known = [
         entry.name for entry in inspect.signature(function).parameters.values() if entry.kind is entry.KEYWORD_ONLY
     ]
-    near = nearest_word(word, known)
+    near = "label_threshold" if word == "threshold" else nearest_word(word, known)
     if word in _ELSEWHERE and name.startswith("evaluate"):
         remedy = _ELSEWHERE[word]
     elif word in {field.name for field in dataclasses.fields(Convention)}:

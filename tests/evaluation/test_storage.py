@@ -69,6 +69,7 @@ CHANGES = {
     "snap_one": 1e-4, "min_quality": 1e-3, "sum_zero_is_plain": False, "label_weight": 0.25, "assignment": "greedy",
     "background": "mask", "box_truth": True, "fixed_variance": 2.5, "label_threshold": 0.1, "clip": "corners",
     "object_filter": True, "min_width": 3, "min_height": 4, "min_pixels": 5, "confidence_denominator": True,
+    "iou_thresholds": (0.3, 0.75), "max_detections": (5, 300), "area_ranges": ((0, 9), (9, 99), (99, 1e9)),
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from probox.explorer import page
+from probox.measures.boxes.matching import COCO_RULES, BoxRules
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="Node is not on this machine")
@@ -29,10 +30,10 @@ require("vm").runInThisContext(page);
 """
 
 
-def run(script: str, value: Any) -> Any:
+def run(script: str, value: Any, rules: BoxRules = COCO_RULES) -> Any:
     """Run the page's scripts and then one that gives `answer`; NaN comes back as null."""
     text = "\n".join([SETTING, script, "process.stdout.write(JSON.stringify(answer));"])
-    told = json.dumps({"page": page.script(), "input": value})
+    told = json.dumps({"page": page.script(rules), "input": value})
     done = subprocess.run(
         [str(NODE), "--eval", text], input=told, capture_output=True, text=True, timeout=60, check=False
     )

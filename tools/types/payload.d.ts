@@ -46,6 +46,7 @@ interface Column {
 interface PackedResult {
   name: string;
   about: string;
+  comparability: string;
   measures: string[];
   convention: Convention;
   words: string;
@@ -152,7 +153,14 @@ interface Constants {
   VERDICT: Record<"TP" | "FP" | "FN" | "IGNORED" | "DROPPED", number>;
   VERDICTS: Record<number, string>;
   IOUS: Record<string, string>;
-  BOXES: { OVERLAPS: string[]; RECALLS: number[]; GRID: number[]; RANGES: number };
+  BOXES: {
+    OVERLAPS: string[];
+    AVERAGED: number[];
+    AVERAGED_WORDS: string;
+    RECALLS: number[];
+    GRID: number[];
+    RANGES: number;
+  };
   LEVELS: number[];
   LINES: number;
   EDGE: number;

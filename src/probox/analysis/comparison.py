@@ -31,6 +31,7 @@ from probox.analysis.resampling import (
     note_few_images,
     note_undefined,
 )
+from probox.convention import value_in_words
 from probox.errors import InputError
 from probox.evaluation.merge import merge_evaluations
 from probox.evaluation.result import Evaluation
@@ -401,7 +402,7 @@ def _detection_notes(results: Mapping[str, Evaluation]) -> tuple[Note, ...]:
             a, b = getattr(first.convention, field), getattr(result.convention, field)
             if a != b:
                 words = field.replace("_", " ")
-                values = {"a": _format_value(a), "b": _format_value(b)}
+                values = {"a": value_in_words(field, a), "b": value_in_words(field, b)}
                 notes.append(Note("settings-differ", first=name, second=other, setting=words, **values))
     return tuple(notes)
 
@@ -459,8 +460,5 @@ def _compare_conventions(name: str, first: Evaluation, other: str, second: Evalu
     for field in dataclasses.fields(first.convention):
         a, b = getattr(first.convention, field.name), getattr(second.convention, field.name)
         if a != b and field.name not in (*CHANGES_DETECTIONS, "name"):
-            yield f"{name} was evaluated with {field.name} {_format_value(a)}, {other} with {_format_value(b)}"
-
-
-def _format_value(value: object) -> str:
-    return {None: "none", True: "on", False: "off"}.get(value, f"{value:g}" if isinstance(value, float) else str(value))  # type: ignore[call-overload, no-any-return]
+            mine, its = value_in_words(field.name, a), value_in_words(field.name, b)
+            yield f"{name} was evaluated with {field.name} {mine}, {other} with {its}"

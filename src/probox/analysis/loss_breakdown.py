@@ -21,7 +21,7 @@ from probox.analysis.baseline import Rescorer
 from probox.analysis.thresholds import BestThreshold
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.boxes.matching import IOU_THRESHOLDS
+from probox.measures.boxes.matching import PAIR_IOU
 from probox.measures.matched import overlaps
 from probox.measures.measure import Judged
 from probox.support.types import Bools, Floats, Ints
@@ -205,7 +205,7 @@ def find_would_be_duplicates(evaluation: Evaluation) -> tuple[Ints, Ints]:
     pairs, found, there = evaluation.pairs, evaluation.detections, evaluation.objects
     named = found.labels[pairs.detections] == there.labels[pairs.objects]
     rows, objects = pairs.detections[named], pairs.objects[named]
-    near = overlaps(found, there, rows, objects) >= IOU_THRESHOLDS[0]
+    near = overlaps(found, there, rows, objects) >= PAIR_IOU
     return rows[near], objects[near]
 
 

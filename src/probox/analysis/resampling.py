@@ -16,9 +16,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from probox.convention import MOST_THRESHOLDS
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.measure import Measure, Resampled, Unit, Weights
 from probox.measures.registry import all_measures, measures_called, named_measures
 from probox.notes import Note
@@ -80,7 +80,7 @@ def cut_blocks(replicates: int, images: int, *, classes: int = 0) -> list[Block]
 
     A replicate needs a weight per image, and a precision per class and IoU threshold.
     """
-    cells = max(images, len(IOU_THRESHOLDS) * classes, 1)
+    cells = max(images, MOST_THRESHOLDS * classes, 1)
     most = max(1, min(_CELLS // cells, replicates))
     return [Block(start, min(start + most, replicates)) for start in range(0, replicates, most)]
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.boxes.matching import AREA_RANGES, IOU_THRESHOLDS, MAX_DETECTIONS
+from probox.measures.boxes.matching import SIZES, match_levels
 from probox.measures.pdq.kernel import assign
 from probox.support.parallel import thread_count
 from probox.support.types import Bools, Floats, Ints
@@ -369,7 +369,7 @@ def find_box_rematches(evaluation: Evaluation) -> BoxRematches | None:
 
 
 def _no_rematches() -> BoxRematches:
-    bits, sizes = np.zeros((0, len(AREA_RANGES)), np.uint16), np.zeros((0, len(AREA_RANGES)))
+    bits, sizes = np.zeros((0, len(SIZES)), np.uint16), np.zeros((0, len(SIZES)))
     return BoxRematches(np.zeros(0, np.float32), np.zeros(0, np.int64), bits, bits, sizes)
 
 
@@ -394,14 +394,14 @@ def _doubtful_groups(evaluation: Evaluation) -> _Doubtful:
     group = np.cumsum(begins) - 1
     counts = np.bincount(group)
     # A threshold removes a detection out of order if one of a lower score has a higher confidence. Without a match the
-    # removal has no effect on others, unless it frees one of the 100 places.
+    # removal has no effect on others, unless it frees one of the places up to the limit.
     level = np.unique(table.confidences[row], return_inverse=True)[1]
     highest = np.maximum.accumulate((level - group * (len(row) + 1))[::-1])[::-1] + group * (len(row) + 1)
     matches = evaluation.box_matches
     offsets = evaluation.dataset.offsets(table.image_rows)
     has_match = np.zeros(len(table), bool)
     has_match[(offsets[matches.image_rows] + matches.numbers)[matches.matched.any(axis=1)]] = True
-    out_of_order = (highest > level) & (has_match[row] | (counts[group] > MAX_DETECTIONS))
+    out_of_order = (highest > level) & (has_match[row] | (counts[group] > matches.rules.most))
     doubtful = np.zeros(len(counts), bool)
     doubtful[group[out_of_order]] = True
     kept = doubtful[group]
@@ -425,7 +425,8 @@ def _find_box_changes(evaluation: Evaluation, doubtful: _Doubtful, states: Thres
     each = np.diff(doubtful.offsets)[of_group]
     object_offsets = np.concatenate([[0], np.cumsum(each)]).astype(np.int64)
     there = doubtful.objects[np.repeat(doubtful.offsets[of_group] - object_offsets[:-1], each) + np.arange(each.sum())]
-    found = _core.match_boxes(
+    found = match_levels(
+        evaluation.box_rules,
         image_rows=state,
         labels=np.zeros(len(row), np.int32),
         boxes=table.boxes[row],
@@ -437,9 +438,6 @@ def _find_box_changes(evaluation: Evaluation, doubtful: _Doubtful, states: Thres
         object_extents=objects.extents[there],
         object_areas=objects.areas[there],
         object_crowd=objects.crowd[there],
-        iou_thresholds=IOU_THRESHOLDS,
-        area_ranges=AREA_RANGES,
-        max_detections=MAX_DETECTIONS,
         threads=thread_count(None),
     )
     of_state = found["image_rows"].astype(np.int64)

@@ -91,8 +91,8 @@ def command() -> None:
     "--folds", type=click.IntRange(2, 1_000_000), default=5, help="Split images into N cross-validation folds."
 )
 @validation_option("--seed", type=click.IntRange(0, 1_000_000), default=0, help="Random seed for folds and bootstrap.")
-# No --fixed-variance: a constant variance leaves no standard deviations to calibrate.
-@scoring_options(leave_out=["fixed_variance"])
+# A fixed variance leaves no standard deviations to calibrate; pairs match at IoU 0.5 and have no sizes here.
+@scoring_options(leave_out=["fixed_variance", "iou_thresholds", "area_ranges"])
 @output_option("--out", required=True, type=FILE, help="Write the calibration to this JSON file.")
 @output_option(
     "--held-out",

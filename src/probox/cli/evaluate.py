@@ -37,7 +37,7 @@ from probox.cli.shared_options import (
 from probox.errors import InputError
 from probox.evaluation import text
 from probox.evaluation.group_tables import COUNTS, CSV_TABLES, csv_tables, is_filled
-from probox.measures.boxes.matching import AREA_RANGES, SIZES
+from probox.measures.boxes.matching import SIZES
 from probox.measures.registry import measure_names, measures_called, standard_names
 from probox.notes import Note
 from probox.support.formatting import some_names, with_count
@@ -254,6 +254,7 @@ class _Printer:
                 "scored_against": evaluation.scored_against,
                 **_describe_choice(evaluation),
                 "counts": evaluation.counts,
+                "comparability": evaluation.comparability,
                 **({} if evaluation.part is None else {"part": str(evaluation.part)}),
                 "notes": [*evaluation.notes, *self._group_notes(evaluation)],
                 "warnings": evaluation.warnings,
@@ -271,7 +272,10 @@ class _Printer:
         named = [(name if titled else "", evaluation.summary()) for name, evaluation in self.rows.items()]
         against = next(iter(self.rows.values())).scored_against
         convention, width = self.scoring.convention, table_width()
-        summary = text.summary_text(named, convention, _limits(intervals), against=against, width=width)
+        standard = self._comparability()
+        summary = text.summary_text(
+            named, convention, _limits(intervals), against=against, comparability=standard, width=width
+        )
         print_text("\n\n".join([summary, *self._extra_tables("text")]))
         for name, evaluation in self.rows.items():
             title = f"{name}: " if len(self.rows) > 1 else ""
@@ -302,6 +306,7 @@ class _Printer:
                     "threshold": threshold,
                     "summary": evaluation.summary(),
                     "warnings": warnings[name],
+                    "comparability": evaluation.comparability,
                     **_describe_choice(evaluation),
                     **self._describe_groups(name),
                 }
@@ -325,6 +330,7 @@ class _Printer:
         look: dict[str, Any] = {"limits": _limits(intervals), "width": table_width(), "threshold": above}
         tables = [text.format_table(titled, markup, heading=heading, **look), *self._extra_tables(markup)]
         parts = [text.list_directions(text.shown_columns(titled)), text.measured_words(convention, against)]
+        parts.append(text.comparability_words(one for *_, evaluation in cut for one in evaluation.comparability))
         reading = "; ".join(part for part in [*parts, with_count(len(cut[0][-1].dataset), "image")] if part)
         if style == "github":
             alerts = [
@@ -336,6 +342,10 @@ class _Printer:
         print_text("\n\n".join(tables))
         _print_intervals(intervals)
         note(reading)
+
+    def _comparability(self) -> list[Note]:
+        """Return the differences of all results from evaluations with published values."""
+        return [one for evaluation in self.rows.values() for one in evaluation.comparability]
 
     @functools.cached_property
     def _groups(self) -> dict[str, list[tuple[str, str, dict[str, dict[str, float]]]]]:
@@ -369,7 +379,7 @@ class _Printer:
             counts = np.bincount(pairs.labels, minlength=len(evaluation.classes))
             few += [name for name, n in zip(evaluation.classes, counts, strict=True) if 0 < n < FEW_PAIRS]
         if self.per_size:
-            inside = [(pairs.areas >= low) & (pairs.areas <= high) for low, high in AREA_RANGES[1:]]
+            inside = [(pairs.areas >= low) & (pairs.areas <= high) for low, high in evaluation.convention.area_ranges]
             few += [name for name, own in zip(SIZES[1:], inside, strict=True) if 0 < own.sum() < FEW_PAIRS]
         if few:
             notes.append(Note("few-pairs-in-groups", len(few), least=FEW_PAIRS, names=some_names(few)))
@@ -389,14 +399,15 @@ class _Printer:
         return [*tables, self._coco_table(threshold, style)] if self.coco else tables
 
     def _coco_table(self, threshold: str | None, style: str) -> str:
-        """Return COCO's twelve numbers, in the order and with the labels of pycocotools."""
-        from probox.measures.boxes.mean_ap import COCO_LABELS
+        """Return COCO's numbers, in the order and with the labels of pycocotools."""
+        from probox.measures.boxes.mean_ap import coco_labels
 
         heading = "COCO [%], higher is better" + ("" if threshold is None else f", scores > {threshold}")
         numbers = [evaluation.coco() for evaluation in self.rows.values()]
+        first = next(iter(self.rows.values()))
         lines = [
             [label, *("-" if math.isnan(own[key]) else f"{100 * own[key]:.2f}" for own in numbers)]
-            for key, label in COCO_LABELS.items()
+            for key, label in coco_labels(first.box_rules).items()
         ]
         return text.render_table(
             [[heading, *(self.rows if len(self.rows) > 1 else [""])], *lines], 1, style, table_width()

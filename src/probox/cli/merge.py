@@ -65,6 +65,7 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
                 "parts": len(folders),
                 "part": None if result.part is None else str(result.part),
                 "out": str(place / name),
+                "comparability": result.comparability,
                 "notes": result.notes,
                 "warnings": result.warnings,
             }
@@ -73,7 +74,10 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
         print_json(described[0] if len(described) == 1 else {"results": described})
         return
     named = [("" if len(merged) == 1 else name, result.summary()) for name, result in merged.items()]
-    text = summary_text(named, first.convention, against=first.scored_against, width=table_width())
+    standard = [one for result in merged.values() for one in result.comparability]
+    text = summary_text(
+        named, first.convention, against=first.scored_against, comparability=standard, width=table_width()
+    )
     print_text(text)
     for (name, result), folders in zip(merged.items(), groups.values(), strict=True):
         title = f"{name}: " if len(merged) > 1 else ""

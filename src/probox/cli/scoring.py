@@ -14,7 +14,7 @@ import click
 from probox.cli.completion import complete_measures
 from probox.cli.console import as_option, note
 from probox.cli.shared_options import execution_option, input_option, option, option_group
-from probox.convention import CHOICES, PRESETS, Convention
+from probox.convention import CHOICES, PRESETS, SIZE_NAMES, Convention
 from probox.errors import InputError
 from probox.evaluation.parts import KEEP, Keep, images_of_part, measures_to_keep, parse_part
 from probox.measures.registry import COCO_REMEDY, named_measures, standard_names
@@ -125,6 +125,49 @@ def open_measure(
             if kept:
                 note(f"{kept} finished parts are kept in {folder}; repeat the command to continue")
             raise
+
+
+def _parse_with(
+    convert: Callable[[str], Any], example: str
+) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """Return an option's callback that converts a text; errors of numbers become usage errors."""
+
+    def parse(context: click.Context, parameter: click.Parameter, text: str | None) -> Any:
+        try:
+            return None if text is None else convert(text)
+        except ValueError:
+            raise click.BadParameter(f"expected a value like {example}, got {text!r:.80}.") from None
+
+    return parse
+
+
+def parse_thresholds(text: str) -> tuple[float, ...]:
+    """Return the numbers of a list, or of a range with a step, as NumPy and pycocotools compute it.
+
+    >>> parse_thresholds("0.5,0.75"), parse_thresholds("0.5:0.95:0.05") == Convention.iou_thresholds
+    ((0.5, 0.75), True)
+    """
+    import numpy as np
+
+    if ":" not in text:
+        return tuple(map(float, text.split(",")))
+    first, last, step = map(float, text.split(":"))
+    steps = round((last - first) / step) if step > 0 else -1
+    if not 0 <= steps < 1000 or abs(first + steps * step - last) > 1e-9:
+        raise ValueError
+    return tuple(np.linspace(first, last, steps + 1).tolist())
+
+
+def _parse_areas(text: str) -> tuple[tuple[float, float], ...]:
+    """Return the area ranges of ``small=0:1024,medium=1024:9216,large=9216:1e10``; those left out are COCO's."""
+    given = dict(zip(SIZE_NAMES, Convention.area_ranges, strict=True))
+    for part in text.split(","):
+        name, limits = part.strip().split("=")
+        low, high = map(float, limits.split(":"))
+        if name not in given:
+            raise ValueError
+        given[name] = (low, high)
+    return tuple(given.values())
 
 
 class _LabelThreshold(click.FloatRange):
@@ -255,6 +298,24 @@ def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
             "--object-filter/--no-object-filter",
             default=None,
             help="Ignore small objects.  [default: only for challenge ground truth]",
+        ),
+        "iou_thresholds": scoring_option(
+            "--iou-thresholds",
+            metavar="LIST",
+            callback=_parse_with(parse_thresholds, "0.5,0.75 or 0.5:0.95:0.05"),
+            help="IoU thresholds of mAP and AR: a list, or first:last:step.  [default: 0.5:0.95:0.05]",
+        ),
+        "max_detections": scoring_option(
+            "--max-detections",
+            metavar="LIST",
+            callback=_parse_with(lambda text: tuple(map(int, text.split(","))), "1,10,100"),
+            help="Detections per image and class for AR; matching and mAP use the last number.  [default: 1,10,100]",
+        ),
+        "area_ranges": scoring_option(
+            "--area-ranges",
+            metavar="LIST",
+            callback=_parse_with(_parse_areas, "small=0:1024,medium=1024:9216"),
+            help="Object areas of each size [px^2].  [default: small=0:1024,medium=1024:9216,large=9216:1e10]",
         ),
         "threads": threads_option,
     }

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
-from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES, BoxMatches
-from probox.measures.boxes.mean_ap import LIMITS, RECALL_POINTS, AveragePrecisionResult
+from probox.measures.boxes.matching import COCO_RULES, SIZES, BoxMatches, BoxRules
+from probox.measures.boxes.mean_ap import RECALL_POINTS, AveragePrecisionResult, select_averaged
 from probox.measures.boxes.optimal_lrp import LRPResult, Rated, curve_of_totals, thresholds_kept, totals_of_rows
 from probox.support.types import Floats, Ints
 
@@ -120,16 +120,16 @@ class BoxColumns:
             counts[:, size] = np.bincount(self.object_labels[(self.object_sizes >> size) & 1 == 1], minlength=classes)
         return counts
 
-    def average_precision(self, classes: tuple[str, ...]) -> AveragePrecisionResult:
-        """Return average precision. Classes and sizes are processed one by one, which bounds the memory."""
+    def average_precision(self, classes: tuple[str, ...], rules: BoxRules = COCO_RULES) -> AveragePrecisionResult:
+        """Return average precision by the rules of matching, class by class and size by size to limit memory."""
         objects = self.objects_per_class(len(classes))
-        return AveragePrecisionResult.from_tables(classes, objects, partial(self._precision, objects))
+        return AveragePrecisionResult.from_tables(classes, objects, partial(self._precision, objects, rules), rules)
 
-    def _precision(self, objects: Ints, start: int, stop: int) -> tuple[Floats, Floats, Floats]:
+    def _precision(self, objects: Ints, rules: BoxRules, start: int, stop: int) -> tuple[Floats, Floats, Floats]:
         """Return precision, score and recall of a range of classes."""
-        levels, shape = len(IOU_THRESHOLDS), (stop - start, _SIZES)
+        levels, shape, limits = len(rules.levels), (stop - start, _SIZES), np.array(rules.max_detections, np.int64)
         precision, score = (np.full((levels, len(RECALL_POINTS), *shape), np.nan) for _ in range(2))
-        recall = np.full((levels, *shape, len(LIMITS)), np.nan)
+        recall = np.full((levels, *shape, len(limits)), np.nan)
         image_starts = self._image_starts()
         for label, rows in self._classes(start, stop):
             # One class may hold most detections: arrays are deleted as early as possible.
@@ -153,13 +153,13 @@ class BoxColumns:
                         objects=objects[label : label + 1, size : size + 1],
                         thresholds=some.stop - some.start,
                         recall_points=RECALL_POINTS,
-                        limits=np.array(LIMITS, np.int64),
+                        limits=limits,
                         threads=1,
                     )
                     precision[some, :, label - start, size] = found[0][:, :, 0, 0]
                     score[some, :, label - start, size] = found[1][:, :, 0, 0]
                     recall[some, label - start, size] = found[2][:, 0, 0]
-        return precision, score, recall
+        return select_averaged((precision, score, recall), rules)
 
     def lrp(self, classes: tuple[str, ...]) -> LRPResult:
         """Return LRP on the paper's grid of thresholds, one class after the other."""
@@ -177,7 +177,7 @@ class BoxColumns:
         return LRPResult.from_curves(curves(), classes, objects)
 
     def _rate(self, ranked: Ints, rightness: Flags, right_rows: Ints) -> Iterator[Rated]:
-        """Yield the outcomes of detections at the first IoU threshold, in blocks."""
+        """Yield the outcomes of detections at IoU 0.5, in blocks."""
         wrongness = _wrongness(self.patterns)
         for start in range(0, len(ranked), _AT_ONCE):
             some = ranked[start : start + _AT_ONCE]
@@ -219,7 +219,7 @@ class BoxColumns:
         """Return the rows that are right at any IoU threshold or size, ascending: those with a stored IoU."""
         return np.flatnonzero(np.asarray(rightness.any(axis=1))[self.outcomes])
 
-    def box_matches(self, classes: tuple[str, ...]) -> BoxMatches:
+    def box_matches(self, classes: tuple[str, ...], rules: BoxRules = COCO_RULES) -> BoxMatches:
         """Return the matches as `BoxMatches`, for the bootstrap; matched objects are unknown."""
         rightness = _rightness(self.patterns)
         rows = np.arange(len(self))
@@ -241,6 +241,7 @@ class BoxColumns:
             object_labels=self.object_labels.astype(np.int32),
             object_counts=self.object_sizes,
             left_out=self.left_out,
+            rules=rules,
         )
 
 
@@ -306,12 +307,12 @@ def _rows_of_images(counts: npt.NDArray[np.int32], order: Ints) -> Ints:
 
 
 def _rightness(patterns: npt.NDArray[np.uint16]) -> Flags:
-    """Return whether each outcome is right at the first IoU threshold, (P, 4)."""
+    """Return whether each outcome is right at IoU 0.5, (P, 4)."""
     return np.asarray((patterns[:, :_SIZES] & ~patterns[:, _SIZES:]) & 1 == 1, np.bool_)
 
 
 def _wrongness(patterns: npt.NDArray[np.uint16]) -> Flags:
-    """Return whether each outcome is wrong at the first IoU threshold, (P, 4)."""
+    """Return whether each outcome is wrong at IoU 0.5, (P, 4)."""
     return np.asarray((patterns[:, :_SIZES] | patterns[:, _SIZES:]) & 1 == 0, np.bool_)
 
 

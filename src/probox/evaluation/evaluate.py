@@ -114,6 +114,14 @@ def evaluate(
         ``"corners"`` first moves box corners outside the image to its border.
     object_filter : bool, optional
         Ignore small objects. Default: as the ground truth's format requires.
+    iou_thresholds : sequence of float, optional
+        IoU thresholds of mAP and AR, ascending. Default: 0.50, 0.55 .. 0.95.
+    max_detections : sequence of int, optional
+        Limits of detections per image and class, ascending: matching and AP use the last, AR each. Default: (1, 10,
+        100).
+    area_ranges : sequence of (float, float), optional
+        Smallest and largest area of small, medium and large objects [square pixels]. Default: COCO's.
+
     Returns
     -------
     Evaluation
@@ -161,7 +169,9 @@ def evaluate(
         tables = given.truth, given.detections
         result = evaluate_tables(*tables, chosen, wanted, threads=threads, progress=progress)
         if chosen.fixed_threshold is not None and "map" in wanted and not isinstance(detections, Detections):
-            note = Note("unthresholded-map", value=100 * average_precision(*tables, threads=threads).map)
+            note = Note(
+                "unthresholded-map", value=100 * average_precision(*tables, convention=chosen, threads=threads).map
+            )
             result = dataclasses.replace(result, input_notes=(*result.input_notes, note))
     else:
         own = images_of_part(given.image_ids, number, of)

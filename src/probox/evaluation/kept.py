@@ -17,7 +17,6 @@ from probox.evaluation.box_columns import BoxColumns, merge_boxes
 from probox.evaluation.group_tables import counts_per_image
 from probox.evaluation.input_checks import check_tables, warn_of_clutter
 from probox.evaluation.parts import Keep, measures_to_keep
-from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Summary
 from probox.notes import InputWarning
 from probox.support.types import Floats, Ints
@@ -217,7 +216,7 @@ def _group_totals(evaluation: Evaluation) -> tuple[Total, tuple[Total, ...], tup
     areas = np.where(matched, there.areas[partner] if len(there) else -1.0, own_area)
     (overall,) = _totals(evaluation, np.zeros(len(found), np.int64), np.zeros(len(there), np.int64), 1)
     sizes = []
-    for low, high in AREA_RANGES[1:]:
+    for low, high in evaluation.convention.area_ranges:
         inside = [np.where((area >= low) & (area <= high), 0, -1) for area in (areas, there.areas)]
         sizes += _totals(evaluation, inside[0], inside[1], 1)
     classes = _totals(evaluation, labels, there.labels, len(evaluation.classes))

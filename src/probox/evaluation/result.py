@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from probox.convention import Convention
+from probox.convention import BOX_FIELDS, Convention
 from probox.errors import InputError
 from probox.evaluation.group_tables import (
     COUNTS,
@@ -26,7 +26,7 @@ from probox.evaluation.group_tables import (
 from probox.evaluation.parts import Keep, Part
 from probox.evaluation.verdicts import ThresholdChoice, judge
 from probox.measures import registry
-from probox.measures.boxes.matching import SIZES, BoxMatches, match_columns
+from probox.measures.boxes.matching import SIZES, BoxMatches, BoxRules, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecisionResult
 from probox.measures.boxes.optimal_lrp import LRPResult
 from probox.measures.measure import Groups, Measure
@@ -232,7 +232,7 @@ class Evaluation:
         return ", ".join(with_count(n, nouns[what]) for what, n in self.counts.items())
 
     def coco(self) -> dict[str, float]:
-        """Return COCO's twelve metrics in the order of pycocotools.
+        """Return COCO's metrics in the order of pycocotools: twelve by default, AR for each limit of detections.
 
         They are fractions: ``mAP``, ``AP50``, ``AP75``, ``AP_small``, ``AP_medium``, ``AP_large``, ``AR_1``, ``AR_10``,
         ``AR_100``, ``AR_small``, ``AR_medium`` and ``AR_large``. Undefined numbers are NaN, for which pycocotools has
@@ -241,7 +241,7 @@ class Evaluation:
         Returns
         -------
         dict of str to float
-            The twelve metrics.
+            The metrics.
 
         Examples
         --------
@@ -320,18 +320,23 @@ class Evaluation:
         curve = find_curve(self) if self.kept is None else self.kept.curve
         return curve.columns(self.convention)
 
+    @property
+    def box_rules(self) -> BoxRules:
+        """Return IoU thresholds, limits of detections and area ranges of the convention."""
+        return BoxRules.of(self.convention)
+
     @cached_property
     def box_matches(self) -> BoxMatches:
         """Return COCO's matches by IoU of boxes, from which mAP and LRP follow."""
         if self.kept is not None:
-            return self.kept.box_columns.box_matches(self.classes)
-        return match_columns(self.dataset, self.detections, self.objects)
+            return self.kept.box_columns.box_matches(self.classes, self.box_rules)
+        return match_columns(self.dataset, self.detections, self.objects, self.box_rules)
 
     @cached_property
     def average_precision(self) -> AveragePrecisionResult:
         """Return COCO's average precision and recall."""
         if self.kept is not None:
-            return self.kept.box_columns.average_precision(self.classes)
+            return self.kept.box_columns.average_precision(self.classes, self.box_rules)
         return AveragePrecisionResult.from_matches(self.box_matches)
 
     @cached_property
@@ -780,6 +785,35 @@ class Evaluation:
         measured = [measure.notes(self) for measure in registry.measures_called(self.measures) if measure.notes]
         return (*read, *chosen, *dict.fromkeys(note for notes in measured for note in as_notes(notes)))
 
+    @property
+    def comparability(self) -> tuple[Note, ...]:
+        """Return what differs from evaluations with published values of COCO and PDQ, as notes; empty if nothing does.
+
+        Each has the code ``not-standard``, the field of the convention (or ``images``) and the difference in words.
+
+        Examples
+        --------
+        >>> from probox.demo import make_demo
+        >>> from probox import evaluate
+        >>> demo = make_demo()
+        >>> result = evaluate(demo.truth, demo.detectors["probabilistic"], iou_thresholds=[0.5], measures="map")
+        >>> [str(note) for note in result.comparability]
+        ['IoU thresholds 0.50 instead of 0.50:0.95']
+        """
+        words = self.convention.deviations(self.dataset.rules)
+        if self.scored_against == "boxes":
+            words["box_truth"] = "box truth instead of masks"
+        without_pdq, only_pdq = "pdq" not in self.measures, self.measures == ("pdq",)
+        for name in list(words):
+            if (without_pdq and name not in (*BOX_FIELDS, "label_threshold")) or (only_pdq and name in BOX_FIELDS):
+                del words[name]
+        for note in self.input_notes:
+            if note.code == "restricted":
+                words["images"] = f"images: {note.count:,} of the ground truth's {dict(note.fields)['total']:,}"
+        if self.part is not None:
+            words["part"] = f"images: {self.part}"
+        return tuple(Note("not-standard", field=name, words=text) for name, text in words.items())
+
     # --- merging and parts ---
 
     def __add__(self, other: Evaluation) -> Evaluation:
@@ -971,11 +1005,14 @@ class Evaluation:
         return evaluation_html(self)
 
     def __str__(self) -> str:
-        from probox.evaluation.text import summary_text
+        from probox.evaluation.text import comparability_words, summary_text
 
         text = summary_text([("", self.summary())], self.convention, against=self.scored_against)
         text += "" if self.part is None else f"; {self.part}"
-        return "\n".join([text, *(note.with_label() for note in (*self.warnings, *self.notes))])
+        standard = comparability_words(self.comparability)
+        return "\n".join(
+            [text, *filter(None, [standard]), *(note.with_label() for note in (*self.warnings, *self.notes))]
+        )
 
 
 def unscored_objects(count: int, convention: Convention) -> Note:

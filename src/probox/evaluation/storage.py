@@ -50,7 +50,7 @@ from probox.files.output import (
     write_files,
 )
 from probox.files.reading import Paths, is_flattened, open_regular, read_regular
-from probox.measures.boxes.matching import SIZES
+from probox.measures.boxes.matching import SIZES, BoxRules
 from probox.measures.registry import measure_names
 from probox.notes import InputWarning, read_notes
 from probox.tables.dataset import Dataset
@@ -361,7 +361,8 @@ def _kept_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str
     boxes = None
     if words["types"]:
         boxes = BoxColumns(left_out=words["left_out"], **{name: arrays[f"boxes.{name}"] for name in _BOXES})
-        StorageChecks(file).check_boxes(boxes, len(dataset.classes))
+        rules = BoxRules.of(_convention_of(words, words_file))
+        StorageChecks(file).check_boxes(boxes, len(dataset.classes), rules)
     elif set(words["measures"]) != {"pdq"}:
         _fail("expected the types of columns", file, "types")
     totals = _totals_from(words["totals"], len(dataset.classes), file)

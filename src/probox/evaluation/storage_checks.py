@@ -11,7 +11,7 @@ from probox.errors import InputError
 from probox.evaluation.archive import LABELS, Arrays
 from probox.evaluation.box_columns import BoxColumns
 from probox.evaluation.result import Evaluation
-from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
+from probox.measures.boxes.matching import SIZES, BoxRules
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.groundtruth import box_pixels, unusable_masks
 from probox.tables.results import QUALITIES, JudgedTable
@@ -59,7 +59,7 @@ class StorageChecks:
         fine = (probability > 0) & (probability <= 1 + ROUNDING)
         self.require(fine, "labels.probability", "expected a probability above 0")
 
-    def check_boxes(self, boxes: BoxColumns, classes: int) -> None:
+    def check_boxes(self, boxes: BoxColumns, classes: int, rules: BoxRules) -> None:
         """Raise for invalid box columns, such as references to missing rows."""
 
         def require(fine: Any, entry: str, problem: str) -> None:
@@ -86,7 +86,7 @@ class StorageChecks:
             require((np.isnan(values) | ((values >= 0) & (values <= 1 + 1e-3))).all(), name, "expected 0 to 1")
         rows = np.flatnonzero((right != 0).any(axis=1)[outcomes])
         labels, found, objects = boxes.labels[rows], right[outcomes[rows]], boxes.objects_per_class(classes)
-        for level, size in np.ndindex(len(IOU_THRESHOLDS), len(SIZES)):
+        for level, size in np.ndindex(len(rules.levels), len(SIZES)):
             counts = np.bincount(labels[(found[:, size] >> level) & 1 == 1], minlength=classes)
             require((counts <= objects[:, size]).all(), "outcomes", "expected no more right detections than objects")
         inside = below(boxes.odd_rows, len(outcomes)) and (np.diff(boxes.odd_rows) >= 0).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from probox.convention import Convention
 from probox.measures.measure import Column
 from probox.measures.registry import standard_columns, table_columns
+from probox.notes import Note
 from probox.support.formatting import csv_text
 from probox.support.text_table import grid, html_table, html_text
 
@@ -287,17 +288,29 @@ def summary_text(
     limits: Sequence[Limits] | None = None,
     *,
     against: str | None = None,
+    comparability: Iterable[Note] = (),
     width: int | None = None,
 ) -> str:
-    """Return the table as text, with a line of explanations.
+    """Return the table as text, with a line of explanations, and one if values are not comparable with published ones.
 
-    `against` is `Evaluation.scored_against`, `width` as for `format_table`.
+    `against` and `comparability` are those of `Evaluation`, `width` as for `format_table`.
     """
     columns = shown_columns(rows)
     directions = "" if goes_by_metric(columns) else list_directions(columns)
     parts = [directions, "* best" if len(rows) > 1 else "", measured_words(convention, against)]
     table = format_table(rows, heading="", limits=limits, width=width, threshold=threshold_words(convention))
-    return f"{table}\n{'; '.join(part for part in parts if part)}"
+    lines = [table, "; ".join(part for part in parts if part), comparability_words(comparability)]
+    return "\n".join(line for line in lines if line)
+
+
+def comparability_words(comparability: Iterable[Note]) -> str:
+    """Return a sentence on differences from published evaluations; empty without any.
+
+    >>> comparability_words([Note("not-standard", field="label_threshold", words="label threshold 0.3")])
+    'not comparable with published values: label threshold 0.3'
+    """
+    words = ", ".join(dict.fromkeys(map(str, comparability)))
+    return f"not comparable with published values: {words}" if words else ""
 
 
 def measured_words(convention: Convention, against: str | None) -> str:
@@ -375,6 +388,8 @@ def evaluation_html(evaluation: Evaluation) -> str:
         directions = f"{list_directions(columns)}; " if list_directions(columns) else ""
     made = html_text(measured_words(evaluation.convention, evaluation.scored_against))
     about = f"{html_text(directions)}{made}<br>{evaluation.counts_in_words}"
+    standard = comparability_words(evaluation.comparability)
+    about += f"<br>{html_text(standard)}" if standard else ""
     files = " → ".join(html_text(name) for name in evaluation.inputs)
     parts = [table, f"<p>{about}{f'<br>{files}' if files else ''}</p>"]
     notes = (*evaluation.warnings, *evaluation.notes)

@@ -17,6 +17,7 @@ import numpy as np
 
 from probox.analysis.comparison import describe_differences
 from probox.analysis.loss_breakdown import BACKGROUND, UNNAMED
+from probox.convention import BOX_FIELDS, thresholds_in_words
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.text import label_results
@@ -30,7 +31,7 @@ from probox.explorer.payload import (
 )
 from probox.files.output import REPORT, OutputFolder, check_replaceable, make_folder, output_folder, write_files
 from probox.files.photos import UNREADABLE, find_photo, orientation_of, to_rgb, turn_upright
-from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
+from probox.measures.boxes.matching import COCO_RULES, SIZES, BoxRules
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
 from probox.measures.pdq.definition import EDGE
@@ -85,8 +86,9 @@ _HEAT = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec
 """Colours of probabilities from 0 to 1: matplotlib's viridis, ordered for every type of colour vision."""
 
 
-def constants() -> dict[str, Any]:
+def constants(rules: BoxRules = COCO_RULES) -> dict[str, Any]:
     """Return the constants of the scripts by name."""
+    overlaps = [thresholds_in_words([iou]) for iou in rules.levels]
     verdicts = {name: getattr(Verdict, name) for name in _WORDS}
     return {
         "QUALITIES": list(QUALITIES),
@@ -94,9 +96,11 @@ def constants() -> dict[str, Any]:
         # The tables have no code for detections below the threshold.
         "VERDICT": {**verdicts, "DROPPED": len(verdicts)},
         "VERDICTS": {verdicts[name]: words for name, words in _WORDS.items()},
-        "IOUS": {text: f"{iou:.2f}" for text, iou in IOUS.items()},
+        "IOUS": {text: f"{iou:.2f}" for text, iou in IOUS.items() if f"{iou:.2f}" in overlaps},
         "BOXES": {
-            "OVERLAPS": [f"{iou:.2f}" for iou in IOU_THRESHOLDS],
+            "OVERLAPS": overlaps,
+            "AVERAGED": rules.averaged.tolist(),
+            "AVERAGED_WORDS": rules.iou_words(),
             "RECALLS": RECALL_POINTS.tolist(),
             "GRID": GRID.tolist(),
             "RANGES": len(SIZES),
@@ -129,9 +133,9 @@ def style_sheet() -> str:
     return Template(_asset("explorer.css")).substitute(light=light, dark=f"color-scheme: dark; {dark}")
 
 
-def script() -> str:
+def script(rules: BoxRules = COCO_RULES) -> str:
     """Return the constants of Python and all scripts as one script, each in a block scope."""
-    first = f'"use strict";\nwindow.probox = {{ constants: {to_script_json(constants())} }};'
+    first = f'"use strict";\nwindow.probox = {{ constants: {to_script_json(constants(rules))} }};'
     return "\n".join([first, *(f"{{\n{_asset(f'{name}.js')}}}" for name in SCRIPTS)])
 
 
@@ -232,7 +236,7 @@ def write_report(
         shown, failures = embed_photos(photos, sizes, progress) if any(photos) else ([""] * len(ids), [])
         notes.extend(failures)
         index = index_payload(results, [".jpg" if photo else "" for photo in shown], _CHUNK, names)
-        _write_embedded(file, title, index, chunks, shown)
+        _write_embedded(file, title, index, chunks, shown, first.box_rules)
 
     if embed and Path(out).suffix.lower() in (".html", ".htm"):
         return _write_file(Path(out), embedded), as_notes(notes)
@@ -241,7 +245,7 @@ def write_report(
             return target.write("index.html", embedded), as_notes(notes)
         endings, failures = copy_photos(photos, sizes, target, progress) if any(photos) else ([""] * len(ids), [])
         index = index_payload(results, endings, _CHUNK, names)
-        return _write_folder(target, title, index, chunks), as_notes([*notes, *failures])
+        return _write_folder(target, title, index, chunks, first.box_rules), as_notes([*notes, *failures])
 
 
 def _check_same_truth(results: Mapping[str, Evaluation]) -> None:
@@ -260,6 +264,11 @@ def _check_same_truth(results: Mapping[str, Evaluation]) -> None:
             raise InputError(
                 f"{first_name!r} and {name!r} were evaluated on different ground truth",
                 remedy="evaluate all detectors on the same ground truth, or write one report for each",
+            )
+        if other.box_rules != first.box_rules:
+            raise InputError(
+                f"{first_name!r} and {name!r} were evaluated with different {', '.join(BOX_FIELDS)}",
+                remedy="evaluate all detectors by the same rules, or write one report for each",
             )
 
 
@@ -314,10 +323,10 @@ def _write_file(path: Path, content: Callable[[BinaryIO], None]) -> Path:
 
 
 def _write_folder(
-    folder: OutputFolder, title: str, index: dict[str, Any], chunks: Iterator[list[dict[str, Any]]]
+    folder: OutputFolder, title: str, index: dict[str, Any], chunks: Iterator[list[dict[str, Any]]], rules: BoxRules
 ) -> Path:
     folder.write("assets/explorer.css", style_sheet().encode())
-    folder.write("assets/explorer.js", script().encode())
+    folder.write("assets/explorer.js", script(rules).encode())
     for number, chunk in enumerate(chunks):
         folder.write(f"data/chunk-{number}.js", f"probox.receive({number},{to_script_json(chunk)});\n".encode())
     folder.write("data/index.js", f"probox.start({to_script_json(index)});\n".encode())
@@ -328,7 +337,12 @@ def _write_folder(
 
 
 def _write_embedded(
-    file: IO[bytes], title: str, index: dict[str, Any], chunks: Iterator[list[dict[str, Any]]], photos: Sequence[str]
+    file: IO[bytes],
+    title: str,
+    index: dict[str, Any],
+    chunks: Iterator[list[dict[str, Any]]],
+    photos: Sequence[str],
+    rules: BoxRules,
 ) -> None:
     marker = "<!-- data -->"
     before, after = page_text(title, f"<style>{style_sheet()}</style>", marker).split(marker)
@@ -338,7 +352,7 @@ def _write_embedded(
     for number, photo in enumerate(photos):
         if photo:
             file.write(f'<script type="text/plain" id="photo-{number}">{photo}</script>\n'.encode())
-    file.write(f"<script>{script()}</script>\n<script>probox.start({to_script_json(index)});</script>".encode())
+    file.write(f"<script>{script(rules)}</script>\n<script>probox.start({to_script_json(index)});</script>".encode())
     file.write(after.encode())
 
 

@@ -34,7 +34,7 @@ from probox.analysis.threshold_sweep import (
 )
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.boxes.matching import AREA_RANGES
+from probox.evaluation.text import comparability_words
 from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import GRID, OPTIMAL_LRP
 from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs
@@ -215,7 +215,7 @@ def index_payload(
         "objects": {
             "offsets": pack(first.dataset.offsets(objects.image_rows), "u4"),
             "class": pack(objects.labels, "u2"),
-            "size": pack(_size_bits(objects.areas), "u1"),
+            "size": pack(_size_bits(objects.areas, first), "u1"),
         },
         "obstacles": find_obstacles(results),
         "results": payloads,
@@ -250,7 +250,7 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
     detections = {
         "offsets": pack(evaluation.dataset.offsets(table.image_rows), "u4"),
         "class": pack(table.labels, "i2"),
-        "size": pack(_size_bits(table.extents[:, 0] * table.extents[:, 1]), "u1"),
+        "size": pack(_size_bits(table.extents[:, 0] * table.extents[:, 1], evaluation), "u1"),
         "confidence": pack(table.confidences, "f4"),
         "score": pack(table.scores, "f4"),
         "pair": pack(pair_of_detection, "i4"),
@@ -263,6 +263,7 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
     return {
         "name": name,
         "about": _about(evaluation),
+        "comparability": comparability_words(evaluation.comparability),
         "measures": list(evaluation.measures),
         "convention": evaluation.convention.to_dict(),
         "words": evaluation.convention.replace(label_threshold=None).describe(),
@@ -308,10 +309,11 @@ def _about(evaluation: Evaluation) -> str:
     return "; ".join(parts)
 
 
-def _size_bits(area: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return COCO's size of an area as bits, 1 small, 2 medium, 4 large; two bits at a limit."""
-    within = (area[:, None] >= AREA_RANGES[1:, 0]) & (area[:, None] <= AREA_RANGES[1:, 1])
-    return np.asarray(within @ (1 << np.arange(len(AREA_RANGES) - 1)), dtype=np.int64)
+def _size_bits(area: npt.NDArray[np.float64], evaluation: Evaluation) -> npt.NDArray[np.int64]:
+    """Return the size of an area as bits, 1 small, 2 medium, 4 large; two bits at a limit."""
+    low, high = np.array(evaluation.convention.area_ranges).T
+    within = (area[:, None] >= low) & (area[:, None] <= high)
+    return np.asarray(within @ (1 << np.arange(len(low))), dtype=np.int64)
 
 
 def chunk_payloads(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.measures.boxes.matching import IOU_THRESHOLDS, BoxMatches, match_columns
+from probox.measures.boxes.matching import PAIR_IOU, BoxMatches, BoxRules, match_columns
 from probox.measures.scoring.scores import edge_variances
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.results import DetectionTable, ObjectTable, Verdict
@@ -98,7 +98,7 @@ class MatchedPairs(Table):
     pairing: str = ""
 
     @classmethod
-    def of(cls, evaluated: Evaluated, pairing: Pairing = "coco", iou: float = float(IOU_THRESHOLDS[0])) -> MatchedPairs:
+    def of(cls, evaluated: Evaluated, pairing: Pairing = "coco", iou: float = PAIR_IOU) -> MatchedPairs:
         """Return the pairs of an evaluation.
 
         Parameters
@@ -173,10 +173,11 @@ def rows_of_matches(evaluated: Evaluated, matches: BoxMatches, chosen: Bools) ->
 
 
 def matches_at(evaluated: Evaluated, iou: float) -> BoxMatches:
-    """Return COCO's matches at one IoU threshold; those of the evaluation if it is COCO's first, 0.5."""
-    if iou == IOU_THRESHOLDS[0]:
+    """Return COCO's matches at one IoU threshold; those of the evaluation if it is 0.5."""
+    if iou == PAIR_IOU:
         return evaluated.box_matches
-    return match_columns(evaluated.dataset, evaluated.detections, evaluated.objects, iou_thresholds=np.array([iou]))
+    rules = dataclasses.replace(BoxRules.of(evaluated.convention), iou_thresholds=(iou,), pair_iou=iou)
+    return match_columns(evaluated.dataset, evaluated.detections, evaluated.objects, rules)
 
 
 def at_border(truths: Floats, shapes: npt.NDArray[np.integer | np.floating], margin: float = BORDER) -> Bools:

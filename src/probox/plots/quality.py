@@ -9,7 +9,7 @@ import numpy as np
 
 from probox.analysis.threshold_sweep import threshold_curve
 from probox.evaluation.result import Evaluation
-from probox.measures.boxes.matching import AREA_RANGES, SIZES
+from probox.measures.boxes.matching import SIZES
 from probox.plots.base import (
     Plot,
     Results,
@@ -53,7 +53,8 @@ def draw_sizes(results: Results, *, ax: Axes | None = None, dark: bool = False) 
     """Plot PDQ of small, medium and large objects (COCO's ranges of area)."""
     tables = [evaluation.per_size() for evaluation in results.values()]
     values = [[table[name]["PDQ"] for name in SIZES[1:]] for table in tables]
-    names = [f"{name}, up to {high**0.5:g}²" for name, (_, high) in zip(SIZES[1:-1], AREA_RANGES[1:-1], strict=True)]
+    areas = next(iter(results.values())).convention.area_ranges[:-1]
+    names = [f"{name}, up to {high**0.5:g}²" for name, (_, high) in zip(SIZES[1:-1], areas, strict=True)]
     return _draw_bars(results, [*names, SIZES[-1]], values, SIZES_PLOT.title, ax, dark, size=(6.4, 2.6))
 
 

@@ -13,6 +13,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from probox import Detections, GroundTruth
+from probox.measures.boxes.matching import COCO_RULES, SIZES, BoxRules
 
 CLASSES = ("cup", "dog", "tv")
 
@@ -35,8 +36,8 @@ def found_of(boxes, scores=None, labels=None, images=None, classes=CLASSES):
     )
 
 
-def coco_evaluation(truth: GroundTruth, found: Detections) -> COCOeval:
-    """Run pycocotools on the tables; classes of the two must be the same."""
+def coco_evaluation(truth: GroundTruth, found: Detections, rules: BoxRules = COCO_RULES) -> COCOeval:
+    """Run pycocotools on the tables; classes of the two must be the same. Its summary is for COCO's rules only."""
     assert truth.classes == found.classes
     annotations = [
         {
@@ -71,10 +72,34 @@ def coco_evaluation(truth: GroundTruth, found: Detections) -> COCOeval:
             side.createIndex()
             sides.append(side)
         evaluation = COCOeval(*sides, "bbox")
+        evaluation.params.iouThrs = np.array(rules.iou_thresholds)
+        evaluation.params.maxDets = list(rules.max_detections)
+        evaluation.params.areaRng = [[0, 1e5**2], *map(list, rules.area_ranges)]
         evaluation.evaluate()
         evaluation.accumulate()
-        evaluation.summarize()
+        if rules == COCO_RULES:
+            evaluation.summarize()
     return evaluation
+
+
+def coco_numbers(truth: GroundTruth, found: Detections, rules: BoxRules) -> dict[str, float]:
+    """Return pycocotools' means of precision and recall with these parameters, NaN where it says -1."""
+    result = coco_evaluation(truth, found, rules).eval
+    precision, recall = (np.asarray(result[name]) for name in ("precision", "recall"))  # (T, R, K, A, M), (T, K, A, M)
+    ious, limits = np.array(rules.iou_thresholds), rules.max_detections
+
+    def mean(values: np.ndarray) -> float:
+        defined = values[values > -1]
+        return float(np.mean(defined)) if len(defined) else float("nan")
+
+    return {
+        "mAP": mean(precision[..., 0, -1]),
+        "AP50": mean(precision[ious == 0.5][..., 0, -1]),
+        "AP75": mean(precision[ious == 0.75][..., 0, -1]),
+        **{f"AP_{size}": mean(precision[..., 1 + row, -1]) for row, size in enumerate(SIZES[1:])},
+        **{f"AR_{limit}": mean(recall[..., 0, column]) for column, limit in enumerate(limits)},
+        **{f"AR_{size}": mean(recall[..., 1 + row, -1]) for row, size in enumerate(SIZES[1:])},
+    }
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import pytest
 from scipy.special import ndtr
 
 from probox import Convention, Detections, GroundTruth, evaluate
+from probox.convention import BOX_FIELDS
 from probox.measures.pdq import definition
 from probox.tables.groundtruth import Masks
 
@@ -305,6 +306,9 @@ CASES = [
          base=REFERENCE.replace(object_filter=True)),
     Case("confidence_denominator", (False, True), stray(), {"PDQ": 1 / 2}, {"PDQ": 1 / 1.125}),
     Case("name", ("reference", "mine"), quarter_missed(), {}, {}),
+    Case("iou_thresholds", (Convention.iou_thresholds, (0.3,)), quarter_missed(), {}, {}),
+    Case("max_detections", ((1, 10, 100), (1,)), quarter_missed(), {}, {}),
+    Case("area_ranges", (Convention.area_ranges, ((0, 1), (1, 2), (2, 3))), quarter_missed(), {}, {}),
 ]  # fmt: skip
 
 
@@ -323,7 +327,7 @@ def test_a_field_changes_what_it_should_and_nothing_else(measure: Callable[..., 
     for name in set(NAMES) - set(case.before) - set(case.after):
         assert results[0][name] == pytest.approx(results[1][name], rel=1e-12, nan_ok=True), name
     moved = [name for name in {*case.before, *case.after} if not same(results[0][name], results[1][name])]
-    assert moved or case.field == "name"
+    assert moved or case.field in ("name", *BOX_FIELDS)  # which PDQ does not depend on
 
 
 def same(one: float, other: float) -> bool:

@@ -189,6 +189,9 @@ probox.onStart((store) => {
     /* see setTheme */
   }
   byId("about").replaceChildren(...store.results.map((result) => h("li", h("b", result.name), `: ${result.about}`)));
+  const told = store.results.filter((result) => result.comparability);
+  byId("comparability").textContent = told.map((result) => `${result.name}: ${result.comparability}.`).join(" ");
+  byId("comparability").toggleAttribute("hidden", !told.length);
   byId("counts").textContent =
     `${probox.count(store.count)} images, ${probox.count(store.objects.class.length)} objects`;
   byId("share").addEventListener("click", () => probox.copy(location.href, "link"));

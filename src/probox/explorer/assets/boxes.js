@@ -3,7 +3,7 @@
 // The index contains the outcomes of matching and, as events, their changes at thresholds (see explorer/payload.py). The
 // numbers therefore equal a new evaluation at any threshold.
 const { probox } = window;
-const { RECALLS, OVERLAPS, GRID, RANGES } = probox.constants.BOXES;
+const { RECALLS, OVERLAPS, AVERAGED, GRID, RANGES } = probox.constants.BOXES;
 const { IOUS } = probox.constants;
 const EPSILON = Number.EPSILON; // COCO's, against 0 / 0
 
@@ -112,7 +112,7 @@ function wrongTotals({ confidences, wrong, sorted, totals }, level, range) {
   return (totals[range] = sums);
 }
 
-/** Return outcomes with an IoU in every cell: that of matches at the lowest IoU threshold, else NaN. */
+/** Return outcomes with an IoU in every cell: that of matches at IoU 0.5, else NaN. */
 function outcomes(/** @type {PackedOutcomes} */ packed) {
   const [place, matched, ignored] = [
     probox.column(packed.place),
@@ -263,11 +263,12 @@ class Boxes {
       for (let i = n - 1; i > 0; i--) if (own[i] > own[i - 1]) own[i - 1] = own[i];
       let sum = 0;
       for (let r = 0; r < recalls && counts[r] < n; r++) sum += this.precision[at + r] = own[counts[r]];
+      if (!AVERAGED.includes(k)) continue; // 0.5, for LRP only
       total += sum;
       if (OVERLAPS[k] === IOUS[50]) this.numbers.AP50[c] = sum / recalls;
       if (OVERLAPS[k] === IOUS[75]) this.numbers.AP75[c] = sum / recalls;
     }
-    this.numbers.mAP[c] = total / (recalls * OVERLAPS.length);
+    this.numbers.mAP[c] = total / (recalls * AVERAGED.length);
   }
 
   /** Store the lowest LRP on the grid of scores and its components; ties use the lowest score. */

@@ -204,8 +204,8 @@ const BOX_COLUMNS = [
     measure: "map",
     of: (own) => own.mAP,
     hint: {
-      classes: "COCO's average precision, IoU 0.50:0.95",
-      sizes: "COCO's average precision of objects of the size, IoU 0.50:0.95, mean over classes",
+      classes: `COCO's average precision, IoU ${probox.constants.BOXES.AVERAGED_WORDS}`,
+      sizes: `COCO's average precision of objects of the size, IoU ${probox.constants.BOXES.AVERAGED_WORDS}, mean over classes`,
     },
   },
   {

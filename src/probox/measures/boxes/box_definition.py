@@ -7,20 +7,17 @@ each time.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.boxes.matching import AREA_RANGES, SIZES, BoxMatches
+from probox.measures.boxes.matching import COCO_RULES, SIZES, BoxMatches, BoxRules
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["BoxOutcome", "class_outcome", "coco_numbers", "copied_images", "match_greedily", "optimal_lrp", "overlaps"]
-
-
-RANGES = dict(zip(SIZES, AREA_RANGES.tolist(), strict=True))
 
 
 def overlaps(found: Floats, truth: Floats, crowd: Bools) -> Floats:
@@ -64,15 +61,24 @@ class BoxOutcome:
 
 
 def class_outcome(
-    truth: GroundTruth, found: Detections, label: int, size: str, threshold: float, limit: int = 100
+    truth: GroundTruth,
+    found: Detections,
+    label: int,
+    size: str,
+    threshold: float,
+    limit: int | None = None,
+    rules: BoxRules = COCO_RULES,
 ) -> BoxOutcome:
-    """Match the detections of one class in every image, and concatenate the outcomes of the images."""
-    low, high = RANGES[size]
+    """Match the detections of one class in every image, and concatenate the outcomes of the images.
+
+    The last of the rules' `max_detections` take part in matching; the first `limit` of them are returned.
+    """
+    low, high = {"all": (0.0, 1e10), **dict(zip(SIZES[1:], rules.area_ranges, strict=True))}[size]
     columns: list[tuple[Floats, Bools, Bools, Floats]] = []
     objects = 0
     named, scores = found.named_classes(truth.classes)
     for in_truth, in_found in _images(truth, found, label, named):
-        in_found = in_found[np.argsort(-scores[in_found], kind="stable")][:100]
+        in_found = in_found[np.argsort(-scores[in_found], kind="stable")][: rules.max_detections[-1]]
         d = np.concatenate([found.boxes[in_found, :2], found.extents[in_found]], axis=1)
         g = np.concatenate([truth.boxes[in_truth, :2], truth.extents[in_truth]], axis=1)
         crowd = truth.crowd[in_truth]
@@ -106,24 +112,27 @@ def _images(
         )
 
 
-def coco_numbers(truth: GroundTruth, found: Detections) -> dict[str, float]:
-    """Return COCO's twelve values by name."""
-    ten = np.linspace(0.5, 0.95, 10)
+def coco_numbers(truth: GroundTruth, found: Detections, rules: BoxRules = COCO_RULES) -> dict[str, float]:
+    """Return COCO's values by name, twelve by default; AP50 and AP75 are NaN without their thresholds."""
+    ious, limits = rules.iou_thresholds, rules.max_detections
     classes = range(len(truth.classes))
 
-    def ap(size: str, thresholds: Floats) -> float:
-        return _mean([_area_under(class_outcome(truth, found, c, size, t)) for c in classes for t in thresholds])
+    def outcomes(size: str, thresholds: Sequence[float], limit: int) -> list[BoxOutcome]:
+        return [class_outcome(truth, found, c, size, t, limit, rules) for c in classes for t in thresholds]
+
+    def ap(size: str, thresholds: Sequence[float]) -> float:
+        return _mean([_area_under(outcome) for outcome in outcomes(size, thresholds, limits[-1])])
 
     def ar(size: str, limit: int) -> float:
-        return _mean([_final_recall(class_outcome(truth, found, c, size, t, limit)) for c in classes for t in ten])
+        return _mean([_final_recall(outcome) for outcome in outcomes(size, ious, limit)])
 
     return {
-        "mAP": ap("all", ten),
-        "AP50": ap("all", ten[:1]),
-        "AP75": ap("all", ten[5:6]),
-        **{f"AP_{size}": ap(size, ten) for size in ("small", "medium", "large")},
-        **{f"AR_{limit}": ar("all", limit) for limit in (1, 10, 100)},
-        **{f"AR_{size}": ar(size, 100) for size in ("small", "medium", "large")},
+        "mAP": ap("all", ious),
+        "AP50": ap("all", [iou for iou in ious if iou == 0.5]),
+        "AP75": ap("all", [iou for iou in ious if iou == 0.75]),
+        **{f"AP_{size}": ap(size, ious) for size in ("small", "medium", "large")},
+        **{f"AR_{limit}": ar("all", limit) for limit in limits},
+        **{f"AR_{size}": ar(size, limits[-1]) for size in ("small", "medium", "large")},
     }
 
 

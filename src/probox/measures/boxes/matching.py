@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from probox import _core
+from probox.convention import SIZE_NAMES, Convention, Ranges, thresholds_in_words
 from probox.errors import InputError
 from probox.support.formatting import with_count
 from probox.support.parallel import thread_count, threads_for
@@ -26,22 +28,84 @@ from probox.tables.labels import column_of_each
 from probox.tables.results import DetectionTable, ObjectTable
 from probox.tables.table import check_tables
 
-IOU_THRESHOLDS = np.linspace(0.5, 0.95, 10)
-"""IoU thresholds of COCO; LRP uses the first."""
+PAIR_IOU = 0.5
+"""IoU threshold of LRP and of matched pairs, whatever the thresholds of mAP."""
 
-SIZES = ("all", "small", "medium", "large")
+SIZES = ("all", *SIZE_NAMES)
 """Names of the area ranges."""
 
-AREA_RANGES = np.array([[0.0, 1e10], [0.0, 32.0**2], [32.0**2, 96.0**2], [96.0**2, 1e10]])
-"""Limits of the area ranges in square pixels, both included."""
+ALL_AREAS = (0.0, 1e10)
+"""Limits of the area range ``all`` in square pixels."""
 
-MAX_DETECTIONS = 100
-"""Limit of detections per image and class; those with the highest scores are kept."""
+
+@dataclasses.dataclass(frozen=True)
+class BoxRules:
+    """Fields of a `Convention` that decide matches and mAP; by default those of COCO.
+
+    Parameters
+    ----------
+    iou_thresholds, max_detections, area_ranges
+        As in `Convention`.
+    pair_iou : float
+        IoU threshold of matched pairs.
+    """
+
+    iou_thresholds: tuple[float, ...] = Convention.iou_thresholds
+    max_detections: tuple[int, ...] = Convention.max_detections
+    area_ranges: Ranges = Convention.area_ranges
+    pair_iou: float = PAIR_IOU
+
+    @classmethod
+    def of(cls, convention: Convention) -> BoxRules:
+        """Return the rules of a convention."""
+        return cls(convention.iou_thresholds, convention.max_detections, convention.area_ranges)
+
+    @cached_property
+    def levels(self) -> tuple[float, ...]:
+        """Return the IoU threshold of each bit of matches: that of pairs, then the others of mAP."""
+        return (self.pair_iou, *(iou for iou in self.iou_thresholds if iou != self.pair_iou))
+
+    @cached_property
+    def averaged(self) -> Ints:
+        """Return the bits of the thresholds of mAP, in their order."""
+        return np.array([self.levels.index(iou) for iou in self.iou_thresholds])
+
+    @cached_property
+    def areas(self) -> Floats:
+        """Return the limits of the area ranges `SIZES`, both included, (4, 2)."""
+        return np.array([ALL_AREAS, *self.area_ranges])
+
+    @property
+    def most(self) -> int:
+        """Return the limit of detections per image and class; those with the highest scores are kept."""
+        return self.max_detections[-1]
+
+    def row_of(self, iou: float) -> int | None:
+        """Return the place of a threshold among those of mAP; None if it is not one of them."""
+        near = np.flatnonzero(np.isclose(self.iou_thresholds, iou, rtol=0.0, atol=1e-9))
+        return int(near[0]) if len(near) else None
+
+    def iou_words(self) -> str:
+        """Return the IoU thresholds as text."""
+        return thresholds_in_words(self.iou_thresholds, ",")
+
+
+COCO_RULES = BoxRules()
+"""The rules of published COCO numbers."""
+
+IOU_THRESHOLDS = np.array(COCO_RULES.iou_thresholds)
+"""IoU thresholds of COCO."""
+
+AREA_RANGES = COCO_RULES.areas
+"""COCO's limits of the area ranges in square pixels, both included."""
+
+MAX_DETECTIONS = COCO_RULES.most
+"""COCO's limit of detections per image and class."""
 
 _RANGES_OF_BITS = np.arange(1 << len(SIZES))[:, None] >> np.arange(len(SIZES)) & 1
 """For each set of area ranges as bits: 1 for the members."""
 
-for _constant in (IOU_THRESHOLDS, AREA_RANGES):
+for _constant in (IOU_THRESHOLDS, AREA_RANGES, COCO_RULES.averaged):
     _constant.flags.writeable = False
 
 
@@ -50,8 +114,8 @@ class BoxMatches:
     """Outcomes of all detections and objects under COCO's matching.
 
     This is everything that average precision and LRP need, without boxes: a table of detections, a table of objects,
-    and the number of images. Detections take part if their class is known and if they are among the 100 best of their
-    image and class.
+    and the number of images. Detections take part if their class is known and if they are among the best of their image
+    and class: 100, or the last of the rules' `max_detections`.
 
     Parameters
     ----------
@@ -70,12 +134,12 @@ class BoxMatches:
     numbers : (N,) int32
         Number within the image, over all detections in the order of their table.
     matched : (N, 4) uint16
-        Bit t of column a: matched at IoU threshold t if only objects of area range a count.
+        Bit t of column a: matched at IoU threshold t of ``rules.levels`` if only objects of area range a count.
     ignored : (N, 4) uint16
         Bit t of column a: neither right nor wrong. Its match is a crowd or outside the range, or it is unmatched and
         outside the range itself.
     ious : (N, 4) float64
-        IoU with the match at the first threshold, 0.5; NaN without match.
+        IoU with the match at IoU 0.5; NaN without match.
     matched_objects : (N,) int32
         Number within the image of the match at IoU 0.5, area range all; -1 without match.
     object_labels : (M,) int32
@@ -84,6 +148,8 @@ class BoxMatches:
         Bit a: it counts in area range a.
     left_out : int
         Excluded detections, of images or classes that the ground truth does not have.
+    rules : BoxRules
+        IoU thresholds, limits of detections and area ranges.
     """
 
     classes: tuple[str, ...]
@@ -100,6 +166,7 @@ class BoxMatches:
     object_labels: npt.NDArray[np.int32]
     object_counts: npt.NDArray[np.uint8]
     left_out: int = 0
+    rules: BoxRules = COCO_RULES
 
     def __post_init__(self) -> None:
         for values in vars(self).values():
@@ -127,14 +194,19 @@ class BoxMatches:
 
 
 def match_boxes(
-    truth: GroundTruth, detections: Detections, *, threads: int | None = None, call: str = "match_boxes"
+    truth: GroundTruth,
+    detections: Detections,
+    *,
+    convention: Convention | None = None,
+    threads: int | None = None,
+    call: str = "match_boxes",
 ) -> BoxMatches:
-    """Match detections with objects as COCO does, at ten IoU thresholds and for four area ranges at once.
+    """Match detections with objects as COCO does, at all IoU thresholds and for four area ranges at once.
 
-    In each image and class, up to 100 detections are matched in the order of their scores, ties in table order. At
-    threshold t a detection takes the unmatched object of highest IoU, if that is at least t. Crowds and objects outside
-    the area range are matched only if no other object remains, and the detection is then ignored. A crowd can match any
-    number of detections; its IoU is the fraction of the detection inside it.
+    In each image and class, up to 100 detections, or the last of `max_detections`, are matched in the order of their
+    scores, ties in table order. At threshold t a detection takes the unmatched object of highest IoU, if that is at
+    least t. Crowds and objects outside the area range are matched only if no other object remains, and the detection is
+    then ignored. A crowd can match any number of detections; its IoU is the fraction of the detection inside it.
 
     Classes are matched by name, including synonyms. A detection's class is the given one, or else the most probable of
     the ground truth's classes. Detections of other classes or images are excluded and counted in
@@ -146,6 +218,8 @@ def match_boxes(
         Ground truth.
     detections : Detections
         Detections with class, score and box.
+    convention : Convention, optional
+        Its `iou_thresholds`, `max_detections` and `area_ranges` are used. Default: those of COCO.
     threads : int, optional
         Number of threads. Default: all available. Results are bit-identical for any number.
     call : str
@@ -168,7 +242,8 @@ def match_boxes(
     named = NamedBoxes(
         truth.dataset.rows_of(detections.image_ids), labels, detections.boxes, detections.extents, scores
     )
-    return match_columns(truth.dataset, named, truth, threads=threads)
+    rules = COCO_RULES if convention is None else BoxRules.of(convention)
+    return match_columns(truth.dataset, named, truth, rules, threads=threads)
 
 
 class NamedBoxes(NamedTuple):
@@ -185,12 +260,13 @@ def match_columns(
     dataset: Dataset,
     found: NamedBoxes | DetectionTable,
     there: GroundTruth | ObjectTable,
+    rules: BoxRules = COCO_RULES,
     *,
     threads: int | None = None,
-    iou_thresholds: Floats = IOU_THRESHOLDS,
 ) -> BoxMatches:
     """Match detections by image row and class of the dataset (-1: unknown), as `match_boxes` does."""
-    columns = _core.match_boxes(
+    columns = match_levels(
+        rules,
         image_rows=found.image_rows,
         labels=found.labels,
         boxes=found.boxes,
@@ -202,21 +278,33 @@ def match_columns(
         object_extents=there.extents,
         object_areas=there.areas,
         object_crowd=there.crowd,
-        iou_thresholds=iou_thresholds,
-        area_ranges=AREA_RANGES,
-        max_detections=MAX_DETECTIONS,
         threads=threads_for(len(found.labels), threads),
     )
     areas, crowd = there.areas, there.crowd
-    counted = (areas[:, None] >= AREA_RANGES[:, 0]) & (areas[:, None] <= AREA_RANGES[:, 1]) & ~crowd[:, None]
+    counted = (areas[:, None] >= rules.areas[:, 0]) & (areas[:, None] <= rules.areas[:, 1]) & ~crowd[:, None]
     return BoxMatches(
         classes=dataset.classes,
         images=len(dataset),
         object_labels=there.labels,
         object_counts=np.packbits(counted, axis=1, bitorder="little")[:, 0],
         left_out=int(np.count_nonzero((found.image_rows < 0) | (found.labels < 0))),
+        rules=rules,
         **columns,
     )
+
+
+def match_levels(rules: BoxRules, **columns: Any) -> _Columns:
+    """Return the kernel's matches; those of bit 0 have an IoU of 0.5, also if a threshold is lower."""
+    levels = np.array(rules.levels)
+    match: Callable[..., Any] = partial(
+        _core.match_boxes, area_ranges=rules.areas, max_detections=rules.most, **columns
+    )
+    if (np.diff(levels) > 0).all():
+        found: _Columns = match(iou_thresholds=levels)
+        return found
+    # The kernel takes ascending thresholds and matches each on its own.
+    first, others = match(iou_thresholds=levels[:1]), match(iou_thresholds=levels[1:])
+    return {**first, **{name: first[name] | (others[name] << 1) for name in ("matched", "ignored")}}
 
 
 def mean_of_defined(values: Floats) -> float:
@@ -249,9 +337,6 @@ def means_of_defined(values: Floats) -> Floats:
     return mean
 
 
-EVERY_THRESHOLD = np.uint16(2 ** len(IOU_THRESHOLDS) - 1)
-"""All bits of the IoU thresholds."""
-
 _Columns = dict[str, Any]
 """The kernel's input columns of detections and objects by class, for objects of all sizes."""
 
@@ -259,7 +344,7 @@ _Columns = dict[str, Any]
 def resampled_precision(
     matches: BoxMatches, object_images: Ints, weights: Ints, recall_points: Floats, *, threads: int | None = None
 ) -> Floats:
-    """Return average precision of each replicate by IoU threshold and class, (R, 10, C), for objects of all sizes.
+    """Return average precision of each replicate by IoU threshold and class, (R, T, C), for objects of all sizes.
 
     Parameters
     ----------
@@ -274,7 +359,8 @@ def resampled_precision(
     threads : int, optional
         Number of threads. Default: all available. Results are bit-identical for any number.
     """
-    return _precision(_by_class(matches, object_images, weights, threads), recall_points, thread_count(threads))
+    columns = _by_class(matches, object_images, weights, threads)
+    return _precision(matches.rules, columns, recall_points, thread_count(threads))
 
 
 def resampled_lrp(
@@ -289,9 +375,13 @@ def resampled_lrp(
 
 
 def image_precision(matches: BoxMatches, object_images: Ints, recall_points: Floats) -> Floats:
-    """Return average precision of each image by IoU threshold, the last row being the mean over thresholds, (11, I)."""
+    """Return average precision of each image by IoU threshold, the last row being the mean over them, (T + 1, I)."""
+    rules = matches.rules
     precision, images = _measure_groups(
-        matches, object_images, len(IOU_THRESHOLDS), lambda columns, rows: _precision(columns, recall_points, 1)[0]
+        matches,
+        object_images,
+        len(rules.iou_thresholds),
+        lambda columns, rows: _precision(rules, columns, recall_points, 1)[0],
     )
     return _means(np.concatenate([precision, precision.mean(axis=0, keepdims=True)]), images, matches.images)
 
@@ -307,19 +397,20 @@ def image_lrp(matches: BoxMatches, object_images: Ints, score_thresholds: Floats
     return _means(optima, images, matches.images)
 
 
-def _precision(columns: _Columns, recall_points: Floats, threads: int) -> Floats:
-    return _core.resampled_precision(
-        **columns, thresholds=len(IOU_THRESHOLDS), recall_points=recall_points, threads=threads
+def _precision(rules: BoxRules, columns: _Columns, recall_points: Floats, threads: int) -> Floats:
+    levels = _core.resampled_precision(
+        **columns, thresholds=len(rules.levels), recall_points=recall_points, threads=threads
     )
+    return levels[:, rules.averaged]
 
 
 def _lrp(columns: _Columns, ious: Floats, score_thresholds: Floats, threads: int) -> Floats:
-    right = columns["right"] & 1 == 1  # at the first IoU threshold
+    right = columns["right"] & 1 == 1  # at IoU 0.5
     return _core.resampled_lrp(
         **columns,
         errors=np.where(right, 1.0 - ious, 0.0),
         score_thresholds=score_thresholds,
-        slack=1.0 - float(IOU_THRESHOLDS[0]),
+        slack=1.0 - PAIR_IOU,
         threads=threads,
     )
 
@@ -345,7 +436,7 @@ def _outcomes(matches: BoxMatches, rows: Ints | slice) -> _Columns:
     return {
         "scores": matches.scores[rows],
         "right": matched & ~ignored,
-        "wrong": ~(matched | ignored) & EVERY_THRESHOLD,
+        "wrong": ~(matched | ignored) & np.uint16(2 ** len(matches.rules.levels) - 1),
     }
 
 

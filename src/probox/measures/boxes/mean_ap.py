@@ -10,11 +10,13 @@ from functools import partial
 import numpy as np
 
 from probox import _core
+from probox.convention import Convention
 from probox.errors import InputError
 from probox.measures.boxes.matching import (
-    IOU_THRESHOLDS,
+    COCO_RULES,
     SIZES,
     BoxMatches,
+    BoxRules,
     class_index,
     image_precision,
     match_boxes,
@@ -43,22 +45,32 @@ from probox.tables.groundtruth import GroundTruth
 RECALL_POINTS = np.linspace(0.0, 1.0, 101)
 """Recalls at which precision is evaluated."""
 
-LIMITS = (1, 10, 100)
-"""Limits of detections per image and class for average recall."""
+
+def coco_labels(rules: BoxRules = COCO_RULES) -> dict[str, str]:
+    """Return the names of the values of `AveragePrecisionResult.summary` in pycocotools.
+
+    >>> coco_labels()["AR_10"], coco_labels(BoxRules(iou_thresholds=(0.5, 0.7), max_detections=(300,)))["mAP"]
+    ('AR @[ IoU=0.50:0.95 | area=all | maxDets=10 ]', 'AP @[ IoU=0.50,0.70 | area=all | maxDets=300 ]')
+    """
+
+    def label(name: str, iou: str = rules.iou_words(), size: str = "all", limit: int = rules.most) -> str:
+        return f"{name} @[ IoU={iou} | area={size} | maxDets={limit} ]"
+
+    return {
+        "mAP": label("AP"),
+        "AP50": label("AP", "0.50"),
+        "AP75": label("AP", "0.75"),
+        **{f"AP_{size}": label("AP", size=size) for size in SIZES[1:]},
+        **{f"AR_{limit}": label("AR", limit=limit) for limit in rules.max_detections},
+        **{f"AR_{size}": label("AR", size=size) for size in SIZES[1:]},
+    }
 
 
-COCO_LABELS = {
-    "mAP": "AP @[ IoU=0.50:0.95 | area=all | maxDets=100 ]",
-    "AP50": "AP @[ IoU=0.50 | area=all | maxDets=100 ]",
-    "AP75": "AP @[ IoU=0.75 | area=all | maxDets=100 ]",
-    **{f"AP_{size}": f"AP @[ IoU=0.50:0.95 | area={size} | maxDets=100 ]" for size in SIZES[1:]},
-    **{f"AR_{limit}": f"AR @[ IoU=0.50:0.95 | area=all | maxDets={limit} ]" for limit in LIMITS},
-    **{f"AR_{size}": f"AR @[ IoU=0.50:0.95 | area={size} | maxDets=100 ]" for size in SIZES[1:]},
-}
-"""Names of the values of `AveragePrecisionResult.summary` in pycocotools."""
+AT_IOU = {"AP50": 0.5, "AP75": 0.75}
+"""Averages at one IoU threshold."""
 
-_AVERAGES = (slice(None), slice(0, 1), slice(5, 6))
-"""The IoU thresholds of averages: all, 0.50, 0.75."""
+_AVERAGES = (None, *AT_IOU.values())
+"""The IoU thresholds of averages; None: all."""
 
 _CLASSES_AT_ONCE = 256
 """Classes whose precision tables are in memory at a time."""
@@ -94,7 +106,7 @@ class AveragePrecisionResult:
 
         AP_t = (1/101) sum over r in {0, 0.01 .. 1} of max{precision(k) : recall(k) >= r}.
 
-    AP is its mean over the ten thresholds, mAP the mean of AP over the classes with objects. AR is the recall of all
+    AP is its mean over the IoU thresholds, mAP the mean of AP over the classes with objects. AR is the recall of all
     detections, averaged likewise. Undefined values are NaN.
 
     Parameters
@@ -103,13 +115,15 @@ class AveragePrecisionResult:
         Class names.
     objects : (C, 4) int64
         Number of objects of each class in each area range (all, small, medium, large).
-    recall : (10, C, 4, 3) float64
-        Recall by IoU threshold, class, area range, and limit of detections per image (1, 10, 100).
+    recall : (T, C, 4, L) float64
+        Recall by IoU threshold, class, area range, and limit of detections per image; by default (10, C, 4, 3).
     ap : (3, C, 4) float64
         Average precision over all IoU thresholds, at 0.50 and at 0.75, by class and area range.
     tables : callable
         ``tables(start, stop)`` returns values for a range of classes: interpolated precision, the scores at which the
-        recalls are reached (NaN where they are not), both (10, 101, stop - start, 4), and `recall`.
+        recalls are reached (NaN where they are not), both (T, 101, stop - start, 4), and `recall`.
+    rules : BoxRules
+        IoU thresholds, limits of detections and area ranges.
 
     Examples
     --------
@@ -124,6 +138,7 @@ class AveragePrecisionResult:
     recall: Floats
     ap: Floats
     tables: Tables
+    rules: BoxRules = COCO_RULES
 
     @classmethod
     def from_matches(cls, matches: BoxMatches, *, threads: int | None = None) -> AveragePrecisionResult:
@@ -150,80 +165,87 @@ class AveragePrecisionResult:
         """
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
-        return cls.from_tables(matches.classes, objects, partial(_tables, matches, order, offsets, objects, threads))
+        tables = partial(_tables, matches, order, offsets, objects, threads)
+        return cls.from_tables(matches.classes, objects, tables, matches.rules)
 
     @classmethod
-    def from_tables(cls, classes: tuple[str, ...], objects: Ints, tables: Tables) -> AveragePrecisionResult:
+    def from_tables(
+        cls, classes: tuple[str, ...], objects: Ints, tables: Tables, rules: BoxRules = COCO_RULES
+    ) -> AveragePrecisionResult:
         """Return the result of precision tables, computed for a few classes at a time.
 
         The tables of a class take 65 kB. A small file with many class names would otherwise exhaust the memory.
         """
         shape = (len(classes), len(SIZES))
-        ap, recall = np.empty((len(_AVERAGES), *shape)), np.empty((len(IOU_THRESHOLDS), *shape, len(LIMITS)))
+        ap = np.full((len(_AVERAGES), *shape), np.nan)
+        recall = np.empty((len(rules.iou_thresholds), *shape, len(rules.max_detections)))
+        places = [slice(None) if iou is None else _only(rules.row_of(iou)) for iou in _AVERAGES]
         pieces = -(-len(classes) // _CLASSES_AT_ONCE)
         # Pieces of similar size: NumPy sums a single class in another order than several, which changes rounding.
         edges = np.linspace(0, len(classes), pieces + 1).astype(int).tolist()
         for start, stop in itertools.pairwise(edges):
             precision, _, recall[:, start:stop] = tables(start, stop)
-            for (row, chosen), size in itertools.product(enumerate(_AVERAGES), range(len(SIZES))):
+            for (row, chosen), size in itertools.product(enumerate(places), range(len(SIZES))):
                 values = precision[chosen, :, :, size]
+                if not len(values):  # not one of the thresholds: undefined
+                    continue
                 ap[row, start:stop, size] = np.add.reduce(values, axis=(0, 1)) / (values.shape[0] * values.shape[1])
-        return cls(classes=classes, objects=objects, recall=recall, ap=ap, tables=tables)
+        return cls(classes=classes, objects=objects, recall=recall, ap=ap, tables=tables, rules=rules)
 
     @property
     def precision(self) -> Floats:
-        """Interpolated precision by IoU threshold, recall, class, area range, (10, 101, C, 4); 32 kB per class."""
+        """Interpolated precision by IoU threshold, recall, class, area range, (T, 101, C, 4); 32 kB per class."""
         return self.tables(0, len(self.classes))[0]
 
     @property
     def score(self) -> Floats:
-        """The score at which that recall is reached, NaN where it is not, (10, 101, C, 4); 32 kB per class."""
+        """The score at which that recall is reached, NaN where it is not, (T, 101, C, 4); 32 kB per class."""
         return self.tables(0, len(self.classes))[1]
 
     @property
     def map(self) -> float:
-        """Mean average precision over IoU 0.50, 0.55 .. 0.95."""
+        """Mean average precision over the IoU thresholds, by default 0.50, 0.55 .. 0.95."""
         return mean_of_defined(self._ap())
 
     @property
     def ap50(self) -> float:
-        """Mean average precision at IoU 0.50."""
+        """Mean average precision at IoU 0.50; NaN if that is not one of the thresholds."""
         return mean_of_defined(self._ap(average=1))
 
     @property
     def ap75(self) -> float:
-        """Mean average precision at IoU 0.75."""
+        """Mean average precision at IoU 0.75; NaN if that is not one of the thresholds."""
         return mean_of_defined(self._ap(average=2))
 
     @property
     def ap_small(self) -> float:
-        """Mean average precision on objects of at most 32 x 32 square pixels."""
+        """Mean average precision on small objects, by default of at most 32 x 32 square pixels."""
         return mean_of_defined(self._ap("small"))
 
     @property
     def ap_medium(self) -> float:
-        """Mean average precision on objects between 32 x 32 and 96 x 96 square pixels."""
+        """Mean average precision on medium objects, by default between 32 x 32 and 96 x 96 square pixels."""
         return mean_of_defined(self._ap("medium"))
 
     @property
     def ap_large(self) -> float:
-        """Mean average precision on objects of at least 96 x 96 square pixels."""
+        """Mean average precision on large objects, by default of at least 96 x 96 square pixels."""
         return mean_of_defined(self._ap("large"))
 
     @property
     def ar_1(self) -> float:
-        """Average recall with one detection per image and class."""
-        return mean_of_defined(self._ar(limit=0))
-
-    @property
-    def ar_10(self) -> float:
-        """Average recall with ten detections per image and class."""
+        """Average recall with one detection per image and class; NaN if 1 is not one of the limits."""
         return mean_of_defined(self._ar(limit=1))
 
     @property
+    def ar_10(self) -> float:
+        """Average recall with ten detections per image and class; NaN if 10 is not one of the limits."""
+        return mean_of_defined(self._ar(limit=10))
+
+    @property
     def ar_100(self) -> float:
-        """Average recall with a hundred detections per image and class."""
-        return mean_of_defined(self._ar())
+        """Average recall with a hundred detections per image and class; NaN if 100 is not one of the limits."""
+        return mean_of_defined(self._ar(limit=100))
 
     @property
     def ar_small(self) -> float:
@@ -244,13 +266,17 @@ class AveragePrecisionResult:
         """Return the average precision of each class; `average` is an index of `_AVERAGES`."""
         return self.ap[average, :, size_index(size)]
 
-    def _ar(self, size: str = "all", limit: int = -1) -> Floats:
-        """Return the average recall of each class."""
-        per_class: Floats = self.recall[:, :, size_index(size), limit].mean(axis=0)
+    def _ar(self, size: str = "all", limit: int | None = None) -> Floats:
+        """Return the average recall of each class at a limit of detections, by default the last one."""
+        limits = self.rules.max_detections
+        if limit is not None and limit not in limits:
+            return np.full(len(self.classes), np.nan)
+        column = -1 if limit is None else limits.index(limit)
+        per_class: Floats = self.recall[:, :, size_index(size), column].mean(axis=0)
         return per_class
 
     def summary(self) -> dict[str, float]:
-        """Return COCO's twelve values in their usual order.
+        """Return COCO's values in their usual order: twelve by default, AR for each limit of detections.
 
         Returns
         -------
@@ -271,9 +297,7 @@ class AveragePrecisionResult:
             "AP_small": self.ap_small,
             "AP_medium": self.ap_medium,
             "AP_large": self.ap_large,
-            "AR_1": self.ar_1,
-            "AR_10": self.ar_10,
-            "AR_100": self.ar_100,
+            **{f"AR_{limit}": mean_of_defined(self._ar(limit=limit)) for limit in self.rules.max_detections},
             "AR_small": self.ar_small,
             "AR_medium": self.ar_medium,
             "AR_large": self.ar_large,
@@ -300,7 +324,7 @@ class AveragePrecisionResult:
             "AP50": self._ap(average=1),
             "AP75": self._ap(average=2),
             **{f"AP_{size}": self._ap(size) for size in SIZES[1:]},
-            **{f"AR_{limit}": self._ar(limit=column) for column, limit in enumerate(LIMITS)},
+            **{f"AR_{limit}": self._ar(limit=limit) for limit in self.rules.max_detections},
             **{f"AR_{size}": self._ar(size) for size in SIZES[1:]},
         }
         return NumberTable("class", named_once(self.classes), columns)
@@ -324,7 +348,7 @@ class AveragePrecisionResult:
             "mAP": [mean_of_defined(self._ap(size)) for size in SIZES],
             "AP50": [mean_of_defined(self._ap(size, 1)) for size in SIZES],
             "AP75": [mean_of_defined(self._ap(size, 2)) for size in SIZES],
-            "AR_100": [mean_of_defined(self._ar(size)) for size in SIZES],
+            f"AR_{self.rules.most}": [mean_of_defined(self._ar(size)) for size in SIZES],
         }
         means = {name: np.array(values) for name, values in columns.items()}
         return NumberTable("size", SIZES, {"objects": self.objects.sum(axis=0), **means})
@@ -337,7 +361,7 @@ class AveragePrecisionResult:
         name : str
             The class.
         iou : float
-            One of the ten thresholds 0.50, 0.55 .. 0.95.
+            One of the IoU thresholds, by default 0.50, 0.55 .. 0.95.
         size : {"all", "small", "medium", "large"}
             Size of the objects that count.
 
@@ -353,12 +377,12 @@ class AveragePrecisionResult:
         >>> float(average_precision(truth, detections).curve("cup").precision[0].round(6))
         1.0
         """
-        near = np.flatnonzero(np.isclose(IOU_THRESHOLDS, iou, rtol=0.0, atol=1e-9))
-        if not len(near):
-            raise InputError(f"expected iou to be one of 0.50, 0.55 .. 0.95, got {iou!r}")
+        place = self.rules.row_of(iou)
+        if place is None:
+            raise InputError(f"expected iou to be one of {self.rules.iou_words()}, got {iou!r}")
         row = class_index(self.classes, name)
         precision, score, _ = self.tables(row, row + 1)
-        at = (int(near[0]), slice(None), 0, size_index(size))
+        at = (place, slice(None), 0, size_index(size))
         return PrecisionRecallCurve(RECALL_POINTS.copy(), precision[at].copy(), score[at].copy())
 
     def __repr__(self) -> str:
@@ -369,8 +393,8 @@ def _tables(
     matches: BoxMatches, order: Ints, offsets: Ints, objects: Ints, threads: int | None, start: int, stop: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return precision, score and recall of a range of classes; `order` and `offsets` cover all classes."""
-    own = offsets[start : stop + 1]
-    return _core.precision_at_recall(
+    own, rules = offsets[start : stop + 1], matches.rules
+    tables = _core.precision_at_recall(
         order=order[own[0] : own[-1]],
         offsets=own - own[0],
         scores=matches.scores,
@@ -378,15 +402,29 @@ def _tables(
         matched=matches.matched,
         ignored=matches.ignored,
         objects=objects[start:stop],
-        thresholds=len(IOU_THRESHOLDS),
+        thresholds=len(rules.levels),
         recall_points=RECALL_POINTS,
-        limits=np.array(LIMITS, np.int64),
+        limits=np.array(rules.max_detections, np.int64),
         threads=threads_for(int(own[-1] - own[0]) + RECALL_POINTS.size * (stop - start), threads),
     )
+    return select_averaged(tables, rules)
+
+
+def select_averaged(tables: tuple[Floats, Floats, Floats], rules: BoxRules) -> tuple[Floats, Floats, Floats]:
+    """Return tables of the thresholds of mAP from those of all levels, without a copy if they are the same."""
+    if len(rules.averaged) == len(rules.levels) and (np.diff(rules.averaged) > 0).all():
+        return tables
+    precision, score, recall = (table[rules.averaged] for table in tables)
+    return precision, score, recall
+
+
+def _only(row: int | None) -> slice:
+    """Return a slice with this row only; without it, an empty one."""
+    return slice(0, 0) if row is None else slice(row, row + 1)
 
 
 def average_precision(
-    truth: GroundTruth, detections: Detections, *, threads: int | None = None
+    truth: GroundTruth, detections: Detections, *, convention: Convention | None = None, threads: int | None = None
 ) -> AveragePrecisionResult:
     """Compute mean average precision as the COCO challenge does.
 
@@ -396,6 +434,8 @@ def average_precision(
         Ground truth.
     detections : Detections
         Detections with class, score and box.
+    convention : Convention, optional
+        Its `iou_thresholds`, `max_detections` and `area_ranges` are used. Default: those of COCO.
     threads : int, optional
         Number of threads. Default: all available.
 
@@ -411,9 +451,8 @@ def average_precision(
     >>> average_precision(truth, detections)
     AveragePrecisionResult(mAP=0.9000, AP50=1.0000, AP75=1.0000)
     """
-    return AveragePrecisionResult.from_matches(
-        match_boxes(truth, detections, threads=threads, call="average_precision"), threads=threads
-    )
+    matches = match_boxes(truth, detections, convention=convention, threads=threads, call="average_precision")
+    return AveragePrecisionResult.from_matches(matches, threads=threads)
 
 
 def _summary(evaluated: Evaluated) -> Summary:
@@ -435,17 +474,18 @@ def _per_size(evaluated: Evaluated) -> Groups:
 def _per_image(evaluated: Evaluated) -> ImageColumns:
     """Return the summary of each image alone."""
     precision = image_precision(evaluated.box_matches, evaluated.object_images, RECALL_POINTS)
-    return {"mAP": precision[-1], "AP50": precision[0], "AP75": precision[5]}
+    rules, undefined = evaluated.box_matches.rules, np.full(precision.shape[1], np.nan)
+    at = {key: rules.row_of(iou) for key, iou in AT_IOU.items()}
+    return {"mAP": precision[-1]} | {key: undefined if row is None else precision[row] for key, row in at.items()}
 
 
 def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, Floats]:
     precision = resampled_precision(evaluated.box_matches, evaluated.object_images, weights, RECALL_POINTS)
     of_classes = precision.mean(axis=1)
-    numbers = {
-        "mAP": means_of_defined(of_classes),
-        "AP50": means_of_defined(precision[:, 0]),
-        "AP75": means_of_defined(precision[:, 5]),
-    }
+    numbers = {"mAP": means_of_defined(of_classes)}
+    for key, iou in AT_IOU.items():
+        row = evaluated.box_matches.rules.row_of(iou)
+        numbers[key] = np.full(len(weights), np.nan) if row is None else means_of_defined(precision[:, row])
     return numbers, of_classes
 
 

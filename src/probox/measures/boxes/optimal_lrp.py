@@ -12,7 +12,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.measures.boxes.matching import (
-    IOU_THRESHOLDS,
+    PAIR_IOU,
     SIZES,
     BoxMatches,
     class_index,
@@ -37,7 +37,7 @@ GRID = np.linspace(0.0, 1.0, 101)
 _OPTIMA = ("olrp", "olrp_loc", "olrp_fp", "olrp_fn", "thresholds")
 """The attributes of a result, in the kernel's order."""
 
-_SLACK = float(1.0 - IOU_THRESHOLDS[0])
+_SLACK = 1.0 - PAIR_IOU
 """The largest 1 - IoU of a true positive."""
 
 

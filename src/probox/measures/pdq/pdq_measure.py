@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
-from probox.measures.boxes.matching import AREA_RANGES, SIZES
+from probox.measures.boxes.matching import SIZES
 from probox.measures.measure import (
     Column,
     Evaluated,
@@ -51,11 +51,12 @@ def by_class(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Grou
 def by_size(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Groups:
     """Return the summary of small, medium and large objects; a false positive counts by the area of its own box.
 
-    Sizes are those of COCO, both ends included: an object of exactly 32 x 32 pixels is small and medium.
+    Sizes are those of the convention, both ends included: by default an object of exactly 32 x 32 pixels is small and
+    medium.
     """
     width, height = evaluated.detections.extents.T
     sizes = {}
-    for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):
+    for name, (low, high) in zip(SIZES[1:], evaluated.convention.area_ranges, strict=True):
         found = (width * height >= low) & (width * height <= high)
         there = (evaluated.objects.areas >= low) & (evaluated.objects.areas <= high)
         sizes[name] = summary(_part(evaluated, found, there))

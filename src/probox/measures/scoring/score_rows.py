@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.boxes.matching import AREA_RANGES, IOU_THRESHOLDS, MAX_DETECTIONS, SIZES
+from probox.measures.boxes.matching import PAIR_IOU, SIZES
 from probox.measures.matched import FEW_PAIRS, MatchedPairs, matches_at, rows_of_matches
 from probox.measures.measure import (
     Column,
@@ -133,7 +133,7 @@ def measure_of_rows(
 
     def per_size(evaluated: Evaluated) -> Groups:
         every = rows(evaluated)
-        ranges = zip(SIZES[1:], AREA_RANGES[1:], strict=True)
+        ranges = zip(SIZES[1:], evaluated.convention.area_ranges, strict=True)
         return {size: summarise(every.take((every.areas >= a) & (every.areas <= b))) for size, (a, b) in ranges}
 
     def some_numbers(every: ScoredRows, weights: Weights) -> Resampled:
@@ -183,7 +183,7 @@ def counted_mean(counts: Floats, values: Floats, present: Bools | None = None) -
     return means
 
 
-PAIRS = describe_overlap(float(IOU_THRESHOLDS[0]))
+PAIRS = describe_overlap(PAIR_IOU)
 """Description of the matching, for hints."""
 
 
@@ -249,7 +249,7 @@ def notes_on_labels(evaluated: Evaluated) -> list[Note]:
 
 def cut_off(notes: Notes) -> Notes:
     """Return the notes with one on the effect of the minimum overlap on errors."""
-    return lambda evaluated: [*notes(evaluated), Note("overlap-cut", least=IOU_THRESHOLDS[0])]
+    return lambda evaluated: [*notes(evaluated), Note("overlap-cut", least=PAIR_IOU)]
 
 
 def with_truncated(notes: Notes) -> Notes:
@@ -280,7 +280,7 @@ def _notes_on_few(pairs: MatchedPairs, n: int) -> list[Note]:
     return [Note("few-pairs", n, pairing=pairs.pairing, least=FEW_PAIRS)]
 
 
-IOU = float(IOU_THRESHOLDS[0])
+IOU = PAIR_IOU
 """Default minimum overlap of a match."""
 
 
@@ -338,7 +338,7 @@ def notes_on_detections(evaluated: Evaluated) -> list[Note]:
         *counted_notes(
             Note("crowds-not-calibrated", ignored, total=everything),
             Note("unnamed-not-calibrated", unnamed, total=everything),
-            Note("surplus-not-calibrated", beyond, total=everything, most=MAX_DETECTIONS),
+            Note("surplus-not-calibrated", beyond, total=everything, most=matches.rules.most),
         ),
         *([Note("few-detections", n, least=FEW_PAIRS)] if n < FEW_PAIRS else []),
     ]
