@@ -10,6 +10,7 @@
   [%]    [%]    [%]    [%]    [%]    [%]
 81.38  81.38  73.58  90.00  96.07  76.59   1   0   0
 lower is better: FP, FN; convention: reference; scored against boxes
+not comparable with published values: box truth instead of masks
 """
 
 import os.path

@@ -315,7 +315,7 @@ class Convention:
         Parameters
         ----------
         rules : {"coco", "challenge"}
-            Format of the ground truth, which decides fields that are None.
+            Format of the ground truth, which decides undefined fields.
 
         Returns
         -------

@@ -77,9 +77,9 @@ def test_advice_is_given_in_flags(golden_dir: Path, files: Path, tmp_path: Path)
 
 def test_changes_of_a_convention_are_printed(files: Path) -> None:
     done = probox("evaluate", "truth.json", "deterministic.json", "--label-threshold", 0.5, "--box-truth", cwd=files)
-    assert done.stdout.splitlines()[-1].endswith(
-        "convention: reference, box truth, label threshold 0.5; scored against boxes"
-    )
+    convention, comparability = done.stdout.splitlines()[-2:]
+    assert convention.endswith("convention: reference, box truth, label threshold 0.5; scored against boxes")
+    assert comparability.endswith(": box truth instead of masks, label threshold 0.5")
 
 
 # --- images ---

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.cli.in_process import run
 
 import probox
 from probox import Convention, InputError
+from probox.measures.boxes.mean_ap import coco_labels
 
 WORDS: dict[str, dict[str, Any]] = {
     "most": {
@@ -105,3 +107,64 @@ def test_no_command_is_no_mistake() -> None:
     assert (code, err) == (0, "")
     assert "probox demo" in out
     assert "evaluate " in out
+
+
+OWN_RULES: dict[str, tuple[str, dict[str, Any]]] = {
+    "lists": (
+        "--iou-thresholds 0.5,0.6 --max-detections 1,300",
+        {"iou_thresholds": (0.5, 0.6), "max_detections": (1, 300)},
+    ),
+    "a range": ("--iou-thresholds 0.3:0.7:0.1", {"iou_thresholds": np.linspace(0.3, 0.7, 5)}),
+    "sizes": (
+        "--area-ranges large=2500:1e10,medium=1024:2500",
+        {"area_ranges": ((0.0, 1024.0), (1024.0, 2500.0), (2500.0, 1e10))},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OWN_RULES)
+def test_own_rules_of_map(files: tuple[Path, Path], case: str) -> None:
+    typed, words = OWN_RULES[case]
+    truth, found = map(str, files)
+    expected = probox.evaluate(*files, repair=True, **words)
+    (name,) = {*words} - {"max_detections"}
+    told = json.loads(run("evaluate", truth, found, "--repair", "--coco", "--json", *typed.split())[1])
+    assert Convention.from_dict(told["convention"]) == expected.convention
+    assert told["coco"] == pytest.approx({k: None if np.isnan(v) else v for k, v in expected.coco().items()})
+    assert list(told["coco"]) == list(expected.coco())
+    assert [note["message"] for note in told["comparability"]] == list(map(str, expected.comparability))
+    assert name in {note["fields"]["field"] for note in told["comparability"]}
+    rows = json.loads(run("table", truth, found, "--repair", "--json", *typed.split())[1])["rows"]
+    assert rows[0]["comparability"] == told["comparability"]
+    line = f"not comparable with published values: {', '.join(map(str, expected.comparability))}"
+    assert line in run("evaluate", truth, found, "--repair", *typed.split())[1]
+    for style in ("text", "github"):
+        _, out, notes = run("table", truth, found, "--repair", "--format", style, *typed.split())
+        assert line in (out if style == "github" else notes)
+    printed = run("evaluate", truth, found, "--repair", "--coco", *typed.split())[1]
+    for label in coco_labels(expected.box_rules).values():
+        assert label in printed
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("--iou-thresholds half", "expected a value like 0.5,0.75 or 0.5:0.95:0.05, got 'half'."),
+        ("--iou-thresholds 0.5:0.95", "expected a value like 0.5,0.75 or 0.5:0.95:0.05"),
+        ("--iou-thresholds 0.5:0.95:0.1", "expected a value like 0.5,0.75 or 0.5:0.95:0.05"),
+        ("--iou-thresholds 0.5:0.9:0", "expected a value like 0.5,0.75 or 0.5:0.95:0.05"),
+        ("--iou-thresholds 0.5:nan:0.1", "expected a value like 0.5,0.75 or 0.5:0.95:0.05"),
+        ("--iou-thresholds 0:1:1e-300", "expected a value like 0.5,0.75 or 0.5:0.95:0.05"),
+        ("--iou-thresholds 0.75,0.5", "iou_thresholds to ascend, got (0.75, 0.5)"),
+        ("--iou-thresholds 0.5,1.5", "iou_thresholds to be above 0 and at most 1"),
+        ("--max-detections 1.5", "expected a value like 1,10,100, got '1.5'."),
+        ("--max-detections 0", "max_detections to ascend from 1"),
+        ("--area-ranges 0:9", "expected a value like small=0:1024,medium=1024:9216, got '0:9'."),
+        ("--area-ranges tiny=0:9", "expected a value like small=0:1024,medium=1024:9216, got 'tiny=0:9'."),
+        ("--area-ranges small=9:0", "area_ranges from low to high"),
+    ],
+)
+def test_wrong_rules_of_map(files: tuple[Path, Path], typed: str, message: str) -> None:
+    code, _, errors = run("evaluate", *map(str, files), *typed.split())
+    assert code == 2
+    assert message in " ".join(errors.split())

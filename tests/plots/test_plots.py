@@ -143,6 +143,13 @@ def test_bars_are_the_classes_and_sizes(results: dict[str, Evaluation]) -> None:
     np.testing.assert_allclose([bar.get_width() for bar in result.plot.sizes().patches], sizes)
 
 
+def test_precision_recall_without_a_half_uses_the_first_threshold() -> None:
+    demo = make_demo()
+    for thresholds, shown in (((0.6, 0.75), "0.6"), ((0.3, 0.5), "0.5")):
+        result = evaluate(demo.truth, demo.detectors["probabilistic"], iou_thresholds=thresholds)
+        assert result.plot.precision_recall().get_title().endswith(f"at IoU {shown}")
+
+
 def test_precision_recall_has_the_area_of_ap50(results: dict[str, Evaluation]) -> None:
     axes = results["probabilistic"].plot.precision_recall()
     _, precision = axes.lines[0].get_data()

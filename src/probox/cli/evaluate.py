@@ -330,7 +330,7 @@ class _Printer:
         look: dict[str, Any] = {"limits": _limits(intervals), "width": table_width(), "threshold": above}
         tables = [text.format_table(titled, markup, heading=heading, **look), *self._extra_tables(markup)]
         parts = [text.list_directions(text.shown_columns(titled)), text.measured_words(convention, against)]
-        parts.append(text.comparability_words(one for *_, evaluation in cut for one in evaluation.comparability))
+        standard = text.comparability_words(one for *_, evaluation in cut for one in evaluation.comparability)
         reading = "; ".join(part for part in [*parts, with_count(len(cut[0][-1].dataset), "image")] if part)
         if style == "github":
             alerts = [
@@ -338,10 +338,13 @@ class _Printer:
                 for name, own in warnings.items()
                 for one in own
             ]
-            tables = ["### Evaluation", tables[0], f"<sub>{reading}</sub>", *tables[1:], *alerts]
+            below = [f"<sub>{line}</sub>" for line in (reading, standard) if line]
+            tables = ["### Evaluation", tables[0], *below, *tables[1:], *alerts]
         print_text("\n\n".join(tables))
         _print_intervals(intervals)
         note(reading)
+        if standard:
+            note(standard)
 
     def _comparability(self) -> list[Note]:
         """Return the differences of all results from evaluations with published values."""

@@ -315,7 +315,7 @@ def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
             "--area-ranges",
             metavar="LIST",
             callback=_parse_with(_parse_areas, "small=0:1024,medium=1024:9216"),
-            help="Object areas of each size [px^2].  [default: small=0:1024,medium=1024:9216,large=9216:1e10]",
+            help="Areas of sizes [px^2], such as small=0:100,medium=100:9216,large=9216:1e10.  [default: COCO's]",
         ),
         "threads": threads_option,
     }

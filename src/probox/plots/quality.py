@@ -9,7 +9,7 @@ import numpy as np
 
 from probox.analysis.threshold_sweep import threshold_curve
 from probox.evaluation.result import Evaluation
-from probox.measures.boxes.matching import SIZES
+from probox.measures.boxes.matching import PAIR_IOU, SIZES
 from probox.plots.base import (
     Plot,
     Results,
@@ -174,8 +174,16 @@ SPATIAL_LABEL = Plot("spatial-label", "Spatial and label quality", draw_spatial_
 FOREGROUND_BACKGROUND = Plot("foreground-background", "Foreground and background quality", draw_foreground_background)
 
 
-def draw_precision_recall(results: Results, *, iou: float = 0.5, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """Plot COCO's precision against recall at an IoU of `iou`, mean over classes with objects."""
+def draw_precision_recall(
+    results: Results, *, iou: float | None = None, ax: Axes | None = None, dark: bool = False
+) -> Axes:
+    """Plot COCO's precision against recall at an IoU, mean over classes with objects.
+
+    The default of `iou` is 0.5, or the first threshold of mAP if that is not one of them.
+    """
+    if iou is None:
+        rules = next(iter(results.values())).box_rules
+        iou = rules.iou_thresholds[rules.row_of(PAIR_IOU) or 0]
     with set_style(dark) as theme:
         axes = new_axes(ax, (5.2, 4.6))
         handles, labels = [], []
