@@ -16,6 +16,7 @@ from tests.pictures.test_saving import font_kinds
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
+from probox.demo import make_demo
 from probox.pictures.style import DARK, LIGHT
 from probox.plots import PLOTS, Plot, Plots, draw_all
 from probox.plots.breakdown import DIFFERENCE, MOST_CLASSES, _contrast, why_not
@@ -147,7 +148,7 @@ def test_precision_recall_without_a_half_uses_the_first_threshold() -> None:
     demo = make_demo()
     for thresholds, shown in (((0.6, 0.75), "0.6"), ((0.3, 0.5), "0.5")):
         result = evaluate(demo.truth, demo.detectors["probabilistic"], iou_thresholds=thresholds)
-        assert result.plot.precision_recall().get_title().endswith(f"at IoU {shown}")
+        assert result.plot.precision_recall().get_title(loc="left").endswith(f"at IoU {shown}")
 
 
 def test_precision_recall_has_the_area_of_ap50(results: dict[str, Evaluation]) -> None:
