@@ -196,6 +196,13 @@ def say(name: str, value: Any) -> Callable[[dict[str, Any], dict[str, Any]], Non
     return change
 
 
+def right_at_last(words: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Make every detection right at the last IoU threshold."""
+    bit = 1 << 9
+    matched, ignored = arrays["boxes.patterns"][:, :4] | bit, arrays["boxes.patterns"][:, 4:] & (0xFFFF - bit)
+    arrays["boxes.patterns"] = np.concatenate([matched, ignored], axis=1).astype("<u2")
+
+
 FORGERIES: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], str]] = {
     "a class that is none": (put("boxes.labels", 0, 77), "boxes.labels: no such class"),
     "an object's class": (put("boxes.object_labels", 0, 77), "boxes.object_labels: no such class"),
@@ -207,6 +214,7 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], str
     "an overlap above 1": (put("boxes.overlaps", 0, 5.0), "boxes.overlaps: expected 0 to 1"),
     "an overlap below 0": (put("boxes.overlaps", 0, -0.5), "boxes.overlaps: expected 0 to 1"),
     "objects that do not count": (put("boxes.object_sizes", slice(None), 0), "boxes.outcomes: expected no more right"),
+    "too many right at a high overlap": (right_at_last, "boxes.outcomes: expected no more right detections"),
     "a sum below 0": (put("sums.pPDQ", 0, -0.5), "sums.pPDQ: expected finite numbers, at least 0"),
     "a sum that is none": (put("sums.label", 0, np.inf), "sums.label: expected finite numbers, at least 0"),
     "other counts": (put("sums.TP", 0, 1000), "totals: expected as many TP as in all images"),

@@ -186,14 +186,14 @@ def test_own_rules_of_matching_are_those_of_the_page(own: dict[str, Any]) -> Non
             check(one, at, mean_at=0.5)
 
 
-def by_hand(boxes: list[list[float]], scores: list[float], sure: list[float]) -> Evaluation:
+def by_hand(boxes: list[list[float]], scores: list[float], sure: list[float], **own: Any) -> Evaluation:
     """Return one object and detections that state its class with a score, but another class with a confidence."""
     truth = GroundTruth.from_boxes(["cup", "dog"], {1: (200, 200)}, [1], [[10, 10, 50, 50]], [0])
     found = Detections(
         classes=["cup", "dog"], image_ids=[1] * len(boxes), boxes=boxes, label_probs=[[0.0, one] for one in sure],
         labels=[0] * len(boxes), scores=scores,
     )  # fmt: skip
-    return evaluate(truth, found)
+    return evaluate(truth, found, **own)
 
 
 FAR, NEAR = [100.0, 100.0, 140.0, 140.0], [10.0, 10.0, 50.0, 50.0]
@@ -207,6 +207,7 @@ FAR, NEAR = [100.0, 100.0, 140.0, 140.0], [10.0, 10.0, 50.0, 50.0]
         (by_hand([NEAR, NEAR], [0.9, 0.5], [0.6, 0.3]), 1.0, 1.0),
         (by_hand([FAR, NEAR, FAR], [0.305, 0.3, 0.295], [0.9] * 3), 0.5, 0.5),  # a score on LRP's grid
         (by_hand([FAR] * 100 + [NEAR], [0.9] * 100 + [0.5], [0.3] * 100 + [0.6]), 0.0, 1.0),  # the 101st comes in
+        (by_hand([FAR] * 2 + [NEAR], [0.9] * 2 + [0.5], [0.3] * 2 + [0.6], max_detections=(2,)), 0.0, 1.0),
     ],
 )
 def test_a_threshold_that_drops_out_of_turn(evaluation: Evaluation, before: float, after: float) -> None:

@@ -459,3 +459,32 @@ def test_a_match_of_the_wrong_class_says_so_in_its_own_colour(browser: Browser, 
     browser.wait(lambda: browser.js("return window.rings.length > 0"))
     assert set(browser.js("return window.rings")) == {2.0}  # one std here, too
     assert browser.count("#grid .numbers.wrong-class") == 1
+
+
+def test_own_rules_of_map_are_those_of_the_page(browser: Browser, demo: Demo, tmp_path: Path) -> None:
+    own = {"iou_thresholds": (0.3, 0.6), "max_detections": (1, 3), "area_ranges": ((0, 900), (900, 4e3), (4e3, 1e10))}
+    results = {name: probox.evaluate(demo.truth, found, **own) for name, found in demo.detectors.items()}
+    browser.open(write_report(results, tmp_path / "report")[0])
+    for threshold in (None, 0.5):
+        if threshold is not None:
+            browser.choose("#threshold", str(threshold))
+        for number, result in enumerate(results.values()):
+            at = result if threshold is None else result.at_threshold(threshold)
+            for key in ("mAP", "PDQ"):
+                assert summary_cell(browser, number, key) == percent(at.summary()[key])
+            assert summary_cell(browser, number, "moLRP") == percent(1 - at.summary()["moLRP"])
+    told = browser.text("#comparability")
+    for name, result in results.items():
+        words = ", ".join(map(str, result.comparability))
+        assert f"{name}: not comparable with published values: {words}." in told
+    assert browser.texts("#iou option") == ["0.50"]  # 0.75 is not matched
+    assert "IoU 0.30,0.60" in browser.js("return document.querySelector('#classes [data-key=AP]').title")
+
+
+def test_a_page_has_one_set_of_rules(browser: Browser, page: Path, demo: Demo, tmp_path: Path) -> None:
+    browser.open(page)
+    assert browser.js("return document.getElementById('comparability').hidden")
+    truth, found = demo.truth, demo.detectors["probabilistic"]
+    results = {"one": probox.evaluate(truth, found), "other": probox.evaluate(truth, found, iou_thresholds=(0.5,))}
+    with pytest.raises(probox.InputError, match="'one' and 'other' were evaluated with different iou_thresholds, max_"):
+        write_report(results, tmp_path / "report")
