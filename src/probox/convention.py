@@ -22,9 +22,7 @@ Assignment = Literal["optimal", "greedy"]
 Background = Literal["box", "mask"]
 Clip = Literal["none", "corners"]
 LabelThreshold = float | Literal["auto"]
-BOX_FIELDS = ("iou_thresholds", "max_detections", "area_ranges")
-"""Fields that hold the rules of mAP."""
-SIZE_NAMES = ("small", "medium", "large")
+Ranges = tuple[tuple[float, float], ...]
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "assignment": get_args(Assignment),
@@ -33,7 +31,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """Fields with a fixed set of values, and these values."""
 
-Ranges = tuple[tuple[float, float], ...]
+BOX_FIELDS = ("iou_thresholds", "max_detections", "area_ranges")
+"""Fields that hold the rules of mAP."""
+
+SIZE_NAMES = ("small", "medium", "large")
+"""Names of the sizes of `Convention.area_ranges`."""
 
 MOST_THRESHOLDS = 16
 """Maximum number of IoU thresholds, including 0.5, which moLRP uses: the kernel stores one bit for each."""
