@@ -167,4 +167,6 @@ def test_own_rules_of_map(files: tuple[Path, Path], case: str) -> None:
 def test_wrong_rules_of_map(files: tuple[Path, Path], typed: str, message: str) -> None:
     code, _, errors = run("evaluate", *map(str, files), *typed.split())
     assert code == 2
+    option, _ = typed.split()
+    assert f"Invalid value for '{option}': expected " in " ".join(errors.split())
     assert message in " ".join(errors.split())

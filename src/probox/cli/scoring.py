@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from probox.tables.groundtruth import GroundTruth
 
 scoring_option = option_group("Scoring")
+map_option = option_group("Rules of mAP")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -133,10 +134,17 @@ def _parse_with(
     """Return an option's callback that converts a text; errors of numbers become usage errors."""
 
     def parse(context: click.Context, parameter: click.Parameter, text: str | None) -> Any:
+        if text is None:
+            return None
         try:
-            return None if text is None else convert(text)
+            value = convert(text)
         except ValueError:
             raise click.BadParameter(f"expected a value like {example}, got {text!r:.80}.") from None
+        try:
+            Convention(**{str(parameter.name): value})  # the error then names the option
+        except InputError as error:
+            raise click.BadParameter(f"{error}.") from None
+        return value
 
     return parse
 
@@ -299,23 +307,24 @@ def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
             default=None,
             help="Ignore small objects.  [default: only for challenge ground truth]",
         ),
-        "iou_thresholds": scoring_option(
+        "iou_thresholds": map_option(
             "--iou-thresholds",
             metavar="LIST",
             callback=_parse_with(parse_thresholds, "0.5,0.75 or 0.5:0.95:0.05"),
-            help="IoU thresholds of mAP and AR: a list, or first:last:step.  [default: 0.5:0.95:0.05]",
+            help="Average over these IoU thresholds: a list, or FIRST:LAST:STEP.  [default: 0.5:0.95:0.05]",
         ),
-        "max_detections": scoring_option(
+        "max_detections": map_option(
             "--max-detections",
             metavar="LIST",
             callback=_parse_with(lambda text: tuple(map(int, text.split(","))), "1,10,100"),
-            help="Detections per image and class for AR; matching and mAP use the last number.  [default: 1,10,100]",
+            help="Limit detections per image and class: AR for each limit, mAP for the last.  [default: 1,10,100]",
         ),
-        "area_ranges": scoring_option(
+        "area_ranges": map_option(
             "--area-ranges",
             metavar="LIST",
             callback=_parse_with(_parse_areas, "small=0:1024,medium=1024:9216"),
-            help="Areas of sizes [px^2], such as small=0:100,medium=100:9216,large=9216:1e10.  [default: COCO's]",
+            help="Set areas of small, medium and large objects [px^2], such as small=0:100,medium=100:9216.  "
+            "[default: small=0:1024,medium=1024:9216,large=9216:1e10]",
         ),
         "threads": threads_option,
     }
