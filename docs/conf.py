@@ -30,7 +30,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"probox\..*\.(Self|Some\w+|Rows|Heatmaps|Passes|NumberColumn|Mapper|ImageState)"),
     (
         "py:.*",
-        r"probox\..*\.(BoxMatches|BoxColumns|BoxRules|Ranges|Totals|Scene|MaskCost|Graph|FlatTable|FamilyInputs|Metadata|Placement|Kept|PrototypeMasks|DemoScene)",
+        r"probox\..*\.(BoxMatches|BoxColumns|BoxRules|LazyMeasure|Ranges|Totals|Scene|MaskCost|Graph|FlatTable|FamilyInputs|Metadata|Placement|Kept|PrototypeMasks|DemoScene)",
     ),
     ("py:.*", r"probox\..*\.(CornerMap|LabelMap|PhotoResult|Tensor)"),
 ]
