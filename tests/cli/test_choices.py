@@ -56,10 +56,10 @@ def test_an_option_takes_what_its_room_knows(command: str, name: str, words: lis
 
 
 def test_images_are_chosen_in_every_way_there_is() -> None:
-    for name, words in ranking.CHOICES.items():
+    for name, (most, quantity) in ranking.CHOICES.items():
         found = option("draw", f"--{name}")
         assert isinstance(found, click.Option)
-        assert found.help == f"Draw the N images {words}."
+        assert found.help == f"Draw the N images with {most} {quantity}."
 
 
 def test_defaults_are_the_librarys() -> None:

@@ -259,13 +259,13 @@ AGGREGATES: dict[str, Callable[[Floats, Ints, Ints], Floats]] = {
 """Aggregation over the detections of an image; the first is the default."""
 
 CHOICES = {
-    "worst": "with most lost points",
-    "best": "with highest PDQ",
-    "false-positives": "with most false positives",
-    "missed": "with most missed objects",
-    "crowded": "with most objects and detections",
+    "worst": ("most", "lost points"),
+    "best": ("highest", "PDQ"),
+    "false-positives": ("most", "false positives"),
+    "missed": ("most", "missed objects"),
+    "crowded": ("most", "objects and detections"),
 }
-"""Ways to choose images, and their criterion."""
+"""Ways to choose images: those with the most, or highest, of a quantity."""
 
 _UNSEEN_TOO = "missed"
 """The choice that includes images the detector was not run on: all of their objects are missed."""

@@ -47,8 +47,8 @@ look_option = option_group("Look")
 
 def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option for each way to choose images."""
-    for name, words in reversed(CHOICES.items()):
-        text = f"Draw the N images {words}."
+    for name, (most, quantity) in reversed(CHOICES.items()):
+        text = f"Draw the N images with {most} {quantity}."
         command = choice_option(f"--{name}", type=click.IntRange(min=1), help=text)(command)
     return command
 
@@ -238,8 +238,8 @@ def _plan_evaluation(
         name, n = choice.ranked
         ids = choose_images(evaluation, name, n, seen=seen)
         if len(ids) < n:
-            criterion = CHOICES[name].split(" ", 2)[2]  # without "with most"
-            notes.append(f"--{name}: requested {with_count(n, 'image')} with {criterion}, found {len(ids):,}")
+            _, quantity = CHOICES[name]
+            notes.append(f"--{name}: requested {with_count(n, 'image')} with {quantity}, found {len(ids):,}")
     else:
         ids = choice.limit_ids(dataset.image_ids[seen | (choice.limit is None)].tolist(), notes)
     names = dict(zip(dataset.image_ids.tolist(), dataset.file_names, strict=True))
