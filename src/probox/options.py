@@ -134,8 +134,6 @@ def _explain_unknown(function: Callable[..., Any], word: str) -> KeywordError:
         entry.name for entry in inspect.signature(function).parameters.values() if entry.kind is entry.KEYWORD_ONLY
     ]
     near = nearest_word(word, known)
-    if near == "iou_thresholds" and "iou" not in word:  # the usual threshold
-        near = "label_threshold"
     if word in _ELSEWHERE and name.startswith("evaluate"):
         remedy = _ELSEWHERE[word]
     elif word in {field.name for field in dataclasses.fields(Convention)}:

@@ -32,14 +32,19 @@ def printable_json(text: str) -> str:
 
 
 def nearest_word(word: str, known: Iterable[str]) -> str | None:
-    """Return the most similar known word, or None if none is similar.
+    """Return the most similar known word, by all of it or by one of its parts; None if none is similar.
 
     >>> nearest_word("lable_threshold", ["label_threshold", "label_weight"])
     'label_threshold'
+    >>> nearest_word("treshold", ["iou_thresholds", "label_threshold"])
+    'label_threshold'
     """
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
 
-    return next(iter(get_close_matches(word, list(known), n=1)), None)
+    def likeness(name: str) -> float:
+        return max(SequenceMatcher(None, part, word).ratio() for part in (name, *name.split("_")))
+
+    return max(get_close_matches(word, list(known)), key=likeness, default=None)
 
 
 def with_count(n: int, noun: str) -> str:
