@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.measures.boxes.matching import COCO_RULES, SIZES, BoxMatches, BoxRules
-from probox.measures.boxes.mean_ap import RECALL_POINTS, AveragePrecisionResult, select_averaged
+from probox.measures.boxes.mean_ap import RECALL_POINTS, AveragePrecisionResult
 from probox.measures.boxes.optimal_lrp import LRPResult, Rated, curve_of_totals, thresholds_kept, totals_of_rows
 from probox.support.types import Floats, Ints
 
@@ -159,7 +159,7 @@ class BoxColumns:
                     precision[some, :, label - start, size] = found[0][:, :, 0, 0]
                     score[some, :, label - start, size] = found[1][:, :, 0, 0]
                     recall[some, label - start, size] = found[2][:, 0, 0]
-        return select_averaged((precision, score, recall), rules)
+        return rules.select_averaged(precision), rules.select_averaged(score), rules.select_averaged(recall)
 
     def lrp(self, classes: tuple[str, ...]) -> LRPResult:
         """Return LRP on the paper's grid of thresholds, one class after the other."""

@@ -73,7 +73,7 @@ def class_outcome(
 
     The last of the rules' `max_detections` take part in matching; the first `limit` of them are returned.
     """
-    low, high = {"all": (0.0, 1e10), **dict(zip(SIZES[1:], rules.area_ranges, strict=True))}[size]
+    low, high = dict(zip(SIZES, rules.areas.tolist(), strict=True))[size]
     columns: list[tuple[Floats, Bools, Bools, Floats]] = []
     objects = 0
     named, scores = found.named_classes(truth.classes)

@@ -70,6 +70,11 @@ class BoxRules:
         """Return the bits of the thresholds of mAP, in their order."""
         return np.array([self.levels.index(iou) for iou in self.iou_thresholds])
 
+    def select_averaged(self, table: Floats, axis: int = 0) -> Floats:
+        """Return the entries of the thresholds of mAP from those of all levels, without a copy if they are the same."""
+        same = len(self.averaged) == len(self.levels) and bool((np.diff(self.averaged) > 0).all())
+        return table if same else np.take(table, self.averaged, axis)
+
     @cached_property
     def areas(self) -> Floats:
         """Return the limits of the area ranges `SIZES`, both included, (4, 2)."""
@@ -401,7 +406,7 @@ def _precision(rules: BoxRules, columns: _Columns, recall_points: Floats, thread
     levels = _core.resampled_precision(
         **columns, thresholds=len(rules.levels), recall_points=recall_points, threads=threads
     )
-    return levels[:, rules.averaged]
+    return rules.select_averaged(levels, axis=1)
 
 
 def _lrp(columns: _Columns, ious: Floats, score_thresholds: Floats, threads: int) -> Floats:

@@ -394,7 +394,7 @@ def _tables(
 ) -> tuple[Floats, Floats, Floats]:
     """Return precision, score and recall of a range of classes; `order` and `offsets` cover all classes."""
     own, rules = offsets[start : stop + 1], matches.rules
-    tables = _core.precision_at_recall(
+    precision, score, recall = _core.precision_at_recall(
         order=order[own[0] : own[-1]],
         offsets=own - own[0],
         scores=matches.scores,
@@ -407,15 +407,7 @@ def _tables(
         limits=np.array(rules.max_detections, np.int64),
         threads=threads_for(int(own[-1] - own[0]) + RECALL_POINTS.size * (stop - start), threads),
     )
-    return select_averaged(tables, rules)
-
-
-def select_averaged(tables: tuple[Floats, Floats, Floats], rules: BoxRules) -> tuple[Floats, Floats, Floats]:
-    """Return tables of the thresholds of mAP from those of all levels, without a copy if they are the same."""
-    if len(rules.averaged) == len(rules.levels) and (np.diff(rules.averaged) > 0).all():
-        return tables
-    precision, score, recall = (table[rules.averaged] for table in tables)
-    return precision, score, recall
+    return rules.select_averaged(precision), rules.select_averaged(score), rules.select_averaged(recall)
 
 
 def _only(row: int | None) -> slice:
