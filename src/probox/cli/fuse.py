@@ -74,12 +74,11 @@ def out_option(
 
     `json` is the format of a name that ends in .json.
     """
-    endings = endings_in_words().replace("(RVC1)", f"({json})")
     return output_option(
         "--out",
         required=required,
         type=PathOrUrl(dir_okay=folders),
-        help=f"Write detections to this file: {endings}; JSON also as .gz.{default}",
+        help=f"Write detections to this file: {endings_in_words(json)}; JSON also as .gz.{default}",
     )
 
 

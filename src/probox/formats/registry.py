@@ -107,8 +107,8 @@ def format_of_name(path: Paths) -> DetectionFormat | None:
     return max(known, key=lambda form: len(form.suffix_in(path)), default=None)
 
 
-def endings_in_words() -> str:
-    """Return the file suffixes and their formats, as words for messages.
+def endings_in_words(json: str = "RVC1") -> str:
+    """Return the file suffixes and their formats, as words for messages; `json` is the format of a plain ``.json``.
 
     >>> endings_in_words()  # doctest: +ELLIPSIS
     '.coco.json (COCO results), .json (RVC1)...'
@@ -116,8 +116,9 @@ def endings_in_words() -> str:
     words = []
     for form in detection_formats():
         if form.write is not None and form.suffixes:
-            said = form.suffixes[0] == f".{form.title.lower()}"
-            words.append(form.suffixes[0] + ("" if said else f" ({form.title})"))
+            suffix, title = form.suffixes[0], form.title
+            named = "" if suffix == f".{title.lower()}" else f" ({json if suffix == '.json' else title})"
+            words.append(suffix + named)
     return _join_words(words)
 
 
