@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,7 @@ import click
 from probox.errors import InputError, ProboxError
 from probox.support.formatting import nearest_word, printable
 from probox.support.optional import pip_command
-from probox.support.plugins import PluginWarning, find_plugins, import_object, load_plugin, name_distribution
+from probox.support.plugins import PluginWarning, find_plugins, load_plugin, name_distribution
 from probox.version import __version__
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command: click.Command
         if cmd_name in COMMANDS:
-            command = import_object(COMMANDS[cmd_name][0])
+            command = resolve_name(COMMANDS[cmd_name][0])
             return command
         if (entry := _added_commands().get(cmd_name)) is not None:
             command = load_plugin(entry, click.Command)

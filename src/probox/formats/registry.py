@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import chain
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from probox.files.reading import Paths, Source, first_character, is_url
 from probox.formats.coco import COCO_RESULTS, COCO_TRUTH
 from probox.formats.format import DetectionFormat, Draft, Format, Notes, TruthFormat, read_threads
 from probox.formats.problems import Problems
-from probox.support.plugins import import_object, load_plugins
+from probox.support.plugins import load_plugins
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -65,7 +66,7 @@ def all_formats() -> tuple[TruthFormat | DetectionFormat, ...]:
 
 
 def _import_format(form: str | TruthFormat | DetectionFormat) -> TruthFormat | DetectionFormat:
-    found: TruthFormat | DetectionFormat = import_object(f"probox.formats.{form}") if isinstance(form, str) else form
+    found: TruthFormat | DetectionFormat = resolve_name(f"probox.formats.{form}") if isinstance(form, str) else form
     return found
 
 

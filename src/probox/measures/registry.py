@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from functools import cache
+from pkgutil import resolve_name
 from typing import Any
 
 from probox.errors import InputError
@@ -17,7 +18,7 @@ from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.pdq_measure import PDQ
 from probox.support.formatting import nearest_word
-from probox.support.plugins import import_object, load_plugins
+from probox.support.plugins import load_plugins
 
 __all__ = [
     "COCO_REMEDY",
@@ -46,7 +47,7 @@ class LazyMeasure:
 
     def load(self) -> Measure:
         """Return the metric itself."""
-        measure: Measure = import_object(self._target)
+        measure: Measure = resolve_name(self._target)
         return measure
 
     def __getattr__(self, name: str) -> Any:

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from probox.errors import InputError
@@ -19,16 +18,6 @@ if TYPE_CHECKING:
 
 class PluginWarning(UserWarning):
     """A plugin is ignored because it cannot be loaded or its name is in use."""
-
-
-def import_object(target: str) -> Any:
-    """Return the object called ``module:name``, like `pkgutil.resolve_name`, which takes longer to import.
-
-    >>> import_object("math:tau")
-    6.283185307179586
-    """
-    module, _, name = target.partition(":")
-    return getattr(import_module(module), name)
 
 
 @cache
