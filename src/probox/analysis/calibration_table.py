@@ -11,7 +11,7 @@ import numpy as np
 
 from probox.analysis.resampling import Interval, compute_interval, draw_images
 from probox.evaluation.result import Evaluation
-from probox.measures.boxes.matching import SIZES
+from probox.measures.boxes.matching import SIZES, in_area_ranges
 from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs, at_border
 from probox.measures.measure import weighted_quantile
 from probox.measures.scoring.calibration_metrics import ONE_STD, coverage, edge_levels, error_factor, rms_z
@@ -218,8 +218,8 @@ def _groups(evaluation: Evaluation) -> Iterator[tuple[str, str, Bools]]:
     yield "all", "all", judged
     for number, edge in enumerate(EDGES):
         yield "edge", edge, judged & (np.arange(4) == number)
-    for name, (low, high) in zip(SIZES[1:], evaluation.convention.area_ranges, strict=True):
-        yield "size", name, judged & ((pairs.areas >= low) & (pairs.areas <= high))[:, None]
+    for name, own in zip(SIZES[1:], in_area_ranges(pairs.areas, evaluation.convention.area_ranges), strict=True):
+        yield "size", name, judged & own[:, None]
     for number, name in enumerate(evaluation.classes):
         of_class = judged & (pairs.labels == number)[:, None]
         if of_class.any():

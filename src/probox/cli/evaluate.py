@@ -37,7 +37,7 @@ from probox.cli.shared_options import (
 from probox.errors import InputError
 from probox.evaluation import text
 from probox.evaluation.group_tables import COUNTS, CSV_TABLES, csv_tables, is_filled
-from probox.measures.boxes.matching import SIZES
+from probox.measures.boxes.matching import SIZES, in_area_ranges
 from probox.measures.registry import measure_names, measures_called, standard_names
 from probox.notes import Note
 from probox.support.formatting import some_names, with_count
@@ -382,7 +382,7 @@ class _Printer:
             counts = np.bincount(pairs.labels, minlength=len(evaluation.classes))
             few += [name for name, n in zip(evaluation.classes, counts, strict=True) if 0 < n < FEW_PAIRS]
         if self.per_size:
-            inside = [(pairs.areas >= low) & (pairs.areas <= high) for low, high in evaluation.convention.area_ranges]
+            inside = in_area_ranges(pairs.areas, evaluation.convention.area_ranges)
             few += [name for name, own in zip(SIZES[1:], inside, strict=True) if 0 < own.sum() < FEW_PAIRS]
         if few:
             notes.append(Note("few-pairs-in-groups", len(few), least=FEW_PAIRS, names=some_names(few)))

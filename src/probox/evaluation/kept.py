@@ -17,6 +17,7 @@ from probox.evaluation.box_columns import BoxColumns, merge_boxes
 from probox.evaluation.group_tables import counts_per_image
 from probox.evaluation.input_checks import check_tables, warn_of_clutter
 from probox.evaluation.parts import Keep, measures_to_keep
+from probox.measures.boxes.matching import in_area_ranges
 from probox.measures.measure import Summary
 from probox.notes import InputWarning
 from probox.support.types import Floats, Ints
@@ -215,10 +216,9 @@ def _group_totals(evaluation: Evaluation) -> tuple[Total, tuple[Total, ...], tup
     own_area = found.extents[:, 0] * found.extents[:, 1]
     areas = np.where(matched, there.areas[partner] if len(there) else -1.0, own_area)
     (overall,) = _totals(evaluation, np.zeros(len(found), np.int64), np.zeros(len(there), np.int64), 1)
-    sizes = []
-    for low, high in evaluation.convention.area_ranges:
-        inside = [np.where((area >= low) & (area <= high), 0, -1) for area in (areas, there.areas)]
-        sizes += _totals(evaluation, inside[0], inside[1], 1)
+    ranges, sizes = evaluation.convention.area_ranges, []
+    for of_found, of_there in zip(in_area_ranges(areas, ranges), in_area_ranges(there.areas, ranges), strict=True):
+        sizes += _totals(evaluation, np.where(of_found, 0, -1), np.where(of_there, 0, -1), 1)
     classes = _totals(evaluation, labels, there.labels, len(evaluation.classes))
     return overall, tuple(classes), tuple(sizes)
 

@@ -35,6 +35,7 @@ from probox.analysis.threshold_sweep import (
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.text import comparability_words
+from probox.measures.boxes.matching import in_area_ranges
 from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import GRID, OPTIMAL_LRP
 from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs
@@ -311,9 +312,8 @@ def _about(evaluation: Evaluation) -> str:
 
 def _size_bits(area: npt.NDArray[np.float64], evaluation: Evaluation) -> npt.NDArray[np.int64]:
     """Return the size of an area as bits, 1 small, 2 medium, 4 large; two bits at a limit."""
-    low, high = np.array(evaluation.convention.area_ranges).T
-    within = (area[:, None] >= low) & (area[:, None] <= high)
-    return np.asarray(within @ (1 << np.arange(len(low))), dtype=np.int64)
+    within = np.stack(in_area_ranges(area, evaluation.convention.area_ranges), axis=1)
+    return np.asarray(within @ (1 << np.arange(within.shape[1])), dtype=np.int64)
 
 
 def chunk_payloads(

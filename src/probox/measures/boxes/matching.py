@@ -8,7 +8,7 @@ each detection and object counts. A resampled image counts as adjacent copies wi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from probox.convention import SIZE_NAMES, Convention, Ranges, thresholds_in_word
 from probox.errors import InputError
 from probox.support.formatting import with_count
 from probox.support.parallel import thread_count, threads_for
-from probox.support.types import Floats, Ints
+from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -36,6 +36,15 @@ SIZES = ("all", *SIZE_NAMES)
 
 ALL_AREAS = (0.0, 1e10)
 """Limits of the area range ``all`` in square pixels."""
+
+
+def in_area_ranges(areas: Floats, ranges: Iterable[tuple[float, float]]) -> list[Bools]:
+    """Return for each range of a convention which areas lie in it; both limits are included, as in COCO.
+
+    >>> [own.tolist() for own in in_area_ranges(np.array([9.0, 1024.0]), Convention.area_ranges[:2])]
+    [[True, True], [False, True]]
+    """
+    return [(areas >= low) & (areas <= high) for low, high in ranges]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -286,7 +295,7 @@ def match_columns(
         threads=threads_for(len(found.labels), threads),
     )
     areas, crowd = there.areas, there.crowd
-    counted = (areas[:, None] >= rules.areas[:, 0]) & (areas[:, None] <= rules.areas[:, 1]) & ~crowd[:, None]
+    counted = np.stack(in_area_ranges(areas, (ALL_AREAS, *rules.area_ranges)), axis=1) & ~crowd[:, None]
     return BoxMatches(
         classes=dataset.classes,
         images=len(dataset),

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
-from probox.measures.boxes.matching import SIZES
+from probox.measures.boxes.matching import SIZES, in_area_ranges
 from probox.measures.measure import (
     Column,
     Evaluated,
@@ -55,12 +55,9 @@ def by_size(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Group
     medium.
     """
     width, height = evaluated.detections.extents.T
-    sizes = {}
-    for name, (low, high) in zip(SIZES[1:], evaluated.convention.area_ranges, strict=True):
-        found = (width * height >= low) & (width * height <= high)
-        there = (evaluated.objects.areas >= low) & (evaluated.objects.areas <= high)
-        sizes[name] = summary(_part(evaluated, found, there))
-    return sizes
+    ranges = evaluated.convention.area_ranges
+    found, there = in_area_ranges(width * height, ranges), in_area_ranges(evaluated.objects.areas, ranges)
+    return {name: summary(_part(evaluated, *inside)) for name, *inside in zip(SIZES[1:], found, there, strict=True)}
 
 
 def _part(evaluated: Evaluated, found: Bools, there: Bools) -> _JudgedPart:

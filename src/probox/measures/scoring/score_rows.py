@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.boxes.matching import PAIR_IOU, SIZES
+from probox.measures.boxes.matching import PAIR_IOU, SIZES, in_area_ranges
 from probox.measures.matched import FEW_PAIRS, MatchedPairs, matches_at, rows_of_matches
 from probox.measures.measure import (
     Column,
@@ -133,8 +133,8 @@ def measure_of_rows(
 
     def per_size(evaluated: Evaluated) -> Groups:
         every = rows(evaluated)
-        ranges = zip(SIZES[1:], evaluated.convention.area_ranges, strict=True)
-        return {size: summarise(every.take((every.areas >= a) & (every.areas <= b))) for size, (a, b) in ranges}
+        inside = in_area_ranges(every.areas, evaluated.convention.area_ranges)
+        return {size: summarise(every.take(own)) for size, own in zip(SIZES[1:], inside, strict=True)}
 
     def some_numbers(every: ScoredRows, weights: Weights) -> Resampled:
         if len(weights) == 1:  # NumPy sums a single row in another order than several
