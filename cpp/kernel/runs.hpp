@@ -9,7 +9,7 @@
 
 namespace probox {
 
-// Masks of many objects, in the layout of probox.tables.groundtruth.Masks. An empty mask has 0 pixels and box 0, 0, -1,
+// Masks of many objects, in the layout of probox.tables.masks.Masks. An empty mask has 0 pixels and box 0, 0, -1,
 // -1.
 struct RunTable {
   std::vector<std::int32_t> boxes;  // x0, y0, x1, y1, inclusive

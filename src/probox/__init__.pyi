@@ -55,5 +55,5 @@ from .pictures import draw as draw
 from .tables.dataset import Dataset as Dataset
 from .tables.detections import Detections as Detections
 from .tables.groundtruth import GroundTruth as GroundTruth
-from .tables.groundtruth import Masks as Masks
+from .tables.masks import Masks as Masks
 from .version import __version__ as __version__

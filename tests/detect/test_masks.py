@@ -143,7 +143,8 @@ def test_masks_outlive_an_interruption_and_are_read_back(tmp_path: Path, photos:
 
 def test_masks_are_scored_as_they_are(tmp_path: Path) -> None:
     """Spatial quality by hand: no pixel lies outside the truth's box, so it is e to the mean log heat of the mask."""
-    from probox.tables.groundtruth import GroundTruth, Masks
+    from probox.tables.groundtruth import GroundTruth
+    from probox.tables.masks import Masks
 
     detector = Detector(_segmenter(tmp_path / "seg.onnx"))
     photo = np.full((50, 100, 3), 90, np.uint8)

@@ -15,7 +15,7 @@ import probox
 from probox import Evaluation
 from probox.explorer.page import constants
 from probox.explorer.payload import chunk_payloads, encoded_runs, index_payload, to_script_json
-from probox.tables.groundtruth import Masks
+from probox.tables.masks import Masks
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
 

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 
 from probox import Detections, Evaluation, GroundTruth, InputError
-from probox.tables.groundtruth import box_pixels, unusable_masks
+from probox.tables.masks import box_pixels, unusable_masks
 from probox.tables.row_problems import FARTHEST, ROUNDING
 
 __all__ = ["check_detections", "check_error", "check_evaluation", "check_summary", "check_truth"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probox import Detections, InputError
+from probox import Detections, InputError, Masks
 from probox.tables.geometry import SYMMETRY
 from probox.tables.row_problems import FARTHEST, ROUNDING, find_problems
 
@@ -146,6 +146,24 @@ def test_a_table_says_what_it_holds():
     assert repr(table(covariances=np.zeros((1, 2, 2, 2)))).endswith("2 classes, 0 probabilistic)")
     assert repr(table(covariances=corner(1, 0, 1))).endswith("2 classes, 1 probabilistic)")
     assert repr(table(heatmaps=[None])).endswith("2 classes, 0 with heatmaps)")
+
+
+def test_masks_of_detections():
+    whole = table(masks=Masks.from_arrays([np.array([[False, True], [True, True]])]))
+    assert repr(whole).endswith("2 classes, 1 with masks)")
+    assert (whole.has_mask.tolist(), whole.areas.tolist()) == ([True], [3])
+    empty = table(masks=Masks.empty(1))
+    assert (empty.has_mask.tolist(), empty.areas.tolist()) == ([False], empty.extents.prod(axis=1).tolist())
+    assert table(masks=Masks.empty(1), has_mask=[True]).areas.tolist() == [0]
+    both = Detections.concatenate([table(), whole])
+    assert (both.has_mask.tolist(), both.masks.pixels.tolist()) == ([False, True], [0, 3])
+    assert both.areas.tolist() == [*empty.areas, 3]
+    assert both[1:].masks.runs.tolist() == [[0, 1, 2], [1, 0, 2]]
+    assert both.flat()["pixels"].tolist() == [0, 3]
+    with pytest.raises(InputError, match="expected one mask per detection, but got 2 for 1 detections"):
+        table(masks=Masks.empty(2))
+    with pytest.raises(InputError, match="expected argument `masks` to be Masks, but got list"):
+        table(masks=[np.ones((2, 2))])
 
 
 def test_rows_that_are_taken_are_those_of_a_table_made_anew() -> None:

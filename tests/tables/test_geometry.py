@@ -7,7 +7,7 @@ import pytest
 
 from probox import GroundTruth, Masks
 from probox.tables.geometry import extents_of, nearest_covariances, pixels_of_boxes, smallest_eigenvalues
-from probox.tables.groundtruth import box_pixels, unusable_masks
+from probox.tables.masks import box_pixels, unusable_masks
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from probox.evaluation.inputs import hash_table
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.geometry import smallest_eigenvalues
-from probox.tables.groundtruth import GroundTruth, Masks, box_pixels
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks, box_pixels
 from probox_experiments.claims import Floats
 
 # --- Ground truths: one square, a plane, and images with synthetic objects ---

@@ -24,8 +24,9 @@ from probox.tables.geometry import (
     extents_of,
     pixels_of_boxes,
 )
-from probox.tables.groundtruth import GroundTruth, Masks
+from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import AboveOne, background_classes
+from probox.tables.masks import Masks
 from probox.tables.table import check_classes, frozen, to_numpy
 
 ENTRIES = ("boxes", "labels", "scores", "label_probs", "covariances")

@@ -21,7 +21,8 @@ import numpy.typing as npt
 from probox.demo.detectors import detect
 from probox.demo.synthetic_scene import DemoScene, ground_truth, make_scenes
 from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth, Masks
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
 
 __all__ = ["Demo", "make_demo"]
 

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import Dataset
-from probox.tables.groundtruth import GroundTruth, Masks
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
 
 Shape = Callable[[Floats, Floats, np.random.Generator], Floats]
 

@@ -32,8 +32,9 @@ from probox.notes import Note
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.parallel import thread_count, threads_at_most
 from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth, Masks
+from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels, background_classes
+from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, unmatched_columns
 from probox.tables.table import check_classes, check_tables, expect
 from probox.version import __version__

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation
     from probox.formats.format import Draft
     from probox.tables.dataset import Dataset
-    from probox.tables.groundtruth import GroundTruth, Masks
+    from probox.tables.groundtruth import GroundTruth
+    from probox.tables.masks import Masks
     from probox.tables.results import ObjectTable
 
 Rows = npt.NDArray[np.int64]

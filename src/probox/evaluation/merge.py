@@ -19,7 +19,7 @@ from probox.evaluation.verdicts import join_choices
 from probox.notes import merge_notes
 from probox.support.formatting import some_names
 from probox.tables.dataset import Dataset
-from probox.tables.groundtruth import Masks
+from probox.tables.masks import Masks
 from probox.tables.table import Table, join_tables
 
 _NO_IMAGE = 2**63

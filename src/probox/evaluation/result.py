@@ -35,7 +35,7 @@ from probox.notes import InputWarning, Note, as_notes, notes_at_threshold, notes
 from probox.support.formatting import with_count
 from probox.tables.dataset import Dataset
 from probox.tables.flat import named_once
-from probox.tables.groundtruth import Masks
+from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdict
 from probox.tables.table import expect_path
 

@@ -54,7 +54,7 @@ from probox.measures.boxes.matching import SIZES, BoxRules
 from probox.measures.registry import measure_names
 from probox.notes import InputWarning, read_notes
 from probox.tables.dataset import Dataset
-from probox.tables.groundtruth import Masks
+from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 from probox.tables.table import expect_path
 

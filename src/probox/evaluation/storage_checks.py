@@ -13,7 +13,7 @@ from probox.evaluation.box_columns import BoxColumns
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import SIZES, BoxRules
 from probox.support.types import Bools, Floats, Ints
-from probox.tables.groundtruth import box_pixels, unusable_masks
+from probox.tables.masks import box_pixels, unusable_masks
 from probox.tables.results import QUALITIES, JudgedTable
 from probox.tables.row_problems import FARTHEST, ROUNDING
 

@@ -40,7 +40,8 @@ from probox.plots.breakdown import MOST_CLASSES
 from probox.plots.quality import LEVELS
 from probox.support.optional import require
 from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth, Masks
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES, Verdict
 from probox.version import __version__
 

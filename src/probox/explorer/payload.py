@@ -52,7 +52,7 @@ from probox.plots.breakdown import SEGMENTS
 from probox.plots.calibration_plots import BAND, LEAST, SCORE_BINS, SHAPES, SHARES, SIGMA_BINS
 from probox.support.parallel import thread_count
 from probox.support.types import Ints
-from probox.tables.groundtruth import Masks
+from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 from probox.version import __version__
 

@@ -31,7 +31,7 @@ from probox.support.types import Floats
 from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, Dataset
 from probox.tables.detections import Detections
 from probox.tables.geometry import pixels_of_boxes
-from probox.tables.groundtruth import GroundTruth, Masks
+from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import (
     align_labels,
     best_classes,
@@ -42,6 +42,7 @@ from probox.tables.labels import (
     rows_above_one,
     unknown_classes,
 )
+from probox.tables.masks import Masks
 from probox.tables.table import dataset_of
 
 _MAX_MASK_NUMBERS = 1 << 23

@@ -21,8 +21,9 @@ from probox.formats.problems import Problems
 from probox.notes import Note
 from probox.tables.dataset import Dataset
 from probox.tables.geometry import pixels_of_boxes
-from probox.tables.groundtruth import GroundTruth, Masks
+from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import canonical_name, shared_rest
+from probox.tables.masks import Masks
 from probox.tables.row_problems import FARTHEST, RowProblems
 
 Ids = npt.NDArray[np.int64]

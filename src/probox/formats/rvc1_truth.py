@@ -20,8 +20,9 @@ from probox.formats.format import TruthFormat
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.notes import Note
 from probox.tables.dataset import MAX_SIDE, Dataset, is_image_size
-from probox.tables.groundtruth import GroundTruth, Masks
+from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import canonical_name
+from probox.tables.masks import Masks
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}

@@ -17,7 +17,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.pdq.kernel import heatmap
 from probox.pictures.style import Palette
 from probox.tables.detections import Detections
-from probox.tables.groundtruth import Masks
+from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, Verdict, unmatched_columns
 
 MOST_SHOWN = 20
@@ -198,7 +198,7 @@ def view_of_detections(
         classes=detections.classes,
         convention=Convention(label_threshold=SHOWN_ABOVE if threshold is None else threshold),
         objects=ObjectTable.none(),
-        masks=Masks.from_boxes(np.zeros((0, 4), np.int32)),
+        masks=Masks.empty(0),
         detections=judged,
         heatmaps=heatmaps,
         judged=False,

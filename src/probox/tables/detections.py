@@ -1,4 +1,4 @@
-"""Table of detections: boxes, label probabilities, and optionally covariances of corners or heatmaps."""
+"""Table of detections: boxes, label probabilities, and optionally covariances of corners, masks or heatmaps."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from probox.tables.labels import (
     shared_rest,
     to_distribution,
 )
+from probox.tables.masks import Masks
 from probox.tables.row_problems import ROUNDING, find_problems
-from probox.tables.table import ColumnSpec, Table, check_classes, column, frozen, to_numpy
+from probox.tables.table import ColumnSpec, Table, check_classes, column, expect, frozen, to_numpy
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,7 +50,10 @@ class DetectionColumns(Table):
     label_probs: npt.NDArray[np.float32] = column(np.float32, "classes")
     covariances: npt.NDArray[np.float64] | None = column(np.float64, 2, 2, 2, optional=True)
     heatmaps: tuple[npt.NDArray[np.generic] | None, ...] | None = column(object, optional=True)
+    masks: Masks | None = column(object, optional=True)
+    has_mask: npt.NDArray[np.bool_] | None = column(np.bool_, optional=True)
     extents: npt.NDArray[np.float64] = column(np.float64, 2, optional=True)
+    areas: npt.NDArray[np.float64] | None = column(np.float64, optional=True)
     labels: npt.NDArray[np.int32] = column(np.int32, optional=True)
     scores: npt.NDArray[np.float64] = column(np.float64, optional=True)
     source: str = ""
@@ -76,8 +80,14 @@ class Detections(DetectionColumns):
     heatmaps : sequence of (H, W) arrays or None, optional
         Probability of each pixel to belong to the object: floats in [0, 1], or uint8 in 0..255.
         Replaces the box where it is not None.
+    masks : Masks, optional
+        Pixels of the detections. A mask replaces the box in PDQ; mAP of masks uses it.
+    has_mask : (N,) bool, optional
+        Which detections have a mask, possibly an empty one. Default: those with pixels.
     extents : (N, 2) float64, optional
         Width and height as written by the detector, which may differ from `boxes` by rounding. Default: from `boxes`.
+    areas : (N,) float64, optional
+        Area in pixels, by which mAP of masks assigns detections to size ranges. Default with masks: number of pixels.
     labels : (N,) int32, optional
         Predicted class of each detection. Default: the most probable one.
     scores : (N,) float64, optional
@@ -106,6 +116,10 @@ class Detections(DetectionColumns):
     def _default(self, name: str) -> Any:
         if name == "extents":
             return extents_of(self.boxes)
+        if name == "has_mask":
+            return None if self.masks is None else self.masks.pixels > 0
+        if name == "areas" and self.masks is not None and self.has_mask is not None:
+            return np.where(self.has_mask, self.masks.pixels, self.extents.prod(axis=1))
         if name == "labels":
             return best_classes(self.label_probs)
         if name == "scores":
@@ -113,11 +127,14 @@ class Detections(DetectionColumns):
         return None
 
     def _check_column(self, name: str, declared: ColumnSpec, values: Any, rows: int) -> Any:
-        return (
-            _checked_heatmaps(values, rows)
-            if name == "heatmaps"
-            else super()._check_column(name, declared, values, rows)
-        )
+        if name == "heatmaps":
+            return _checked_heatmaps(values, rows)
+        if name == "masks":
+            expect(values, Masks, "masks", "use Masks.from_arrays for arrays")
+            if len(values) != rows:
+                raise InputError(f"expected one mask per detection, but got {len(values)} for {rows} detections")
+            return values
+        return super()._check_column(name, declared, values, rows)
 
     def __repr__(self) -> str:
         images, classes = with_count(len(np.unique(self.image_ids)), "image"), with_count(len(self.classes), "class")
@@ -126,6 +143,8 @@ class Detections(DetectionColumns):
             text += f", {int(self.covariances.any(axis=(1, 2, 3)).sum())} probabilistic"
         if self.heatmaps is not None:
             text += f", {int(self.has_heatmap.sum())} with heatmaps"
+        if self.has_mask is not None:
+            text += f", {int(self.has_mask.sum())} with masks"
         return text + ")"
 
     @classmethod
@@ -431,6 +450,8 @@ class Detections(DetectionColumns):
             columns |= corner_columns(self.covariances)
         if self.heatmaps is not None:
             columns["heatmap"] = self.has_heatmap
+        if self.masks is not None and self.has_mask is not None:
+            columns |= {"mask": self.has_mask, "pixels": self.masks.pixels}
         return columns | (probability_columns(self.classes, self.label_probs) if label_probs else {})
 
     def _fail(self, row: int, problem: str, remedy: str) -> InputError:
@@ -456,7 +477,7 @@ class Detections(DetectionColumns):
 
 
 def optional_columns(parts: Sequence[DetectionColumns]) -> dict[str, Any]:
-    """Concatenate covariances and heatmaps of all parts, if any part has them.
+    """Concatenate covariances, heatmaps and masks of all parts, if any part has them.
 
     Parts without covariances get zeros: boxes without covariance.
     """
@@ -466,7 +487,17 @@ def optional_columns(parts: Sequence[DetectionColumns]) -> dict[str, Any]:
         columns["covariances"] = np.concatenate(own)
     if any(part.heatmaps is not None for part in parts):
         columns["heatmaps"] = tuple(entry for part in parts for entry in (part.heatmaps or [None] * len(part)))
+    if any(part.masks is not None for part in parts):
+        given = [_without_masks(part) if part.masks is None else part for part in parts]
+        columns["masks"] = Masks.concatenate([part.masks for part in given if part.masks is not None])
+        columns |= {name: np.concatenate([getattr(part, name) for part in given]) for name in ("has_mask", "areas")}
     return columns
+
+
+def _without_masks(part: DetectionColumns) -> DetectionColumns:
+    """Return detections that have no mask, with the columns of masks."""
+    sizes = extents_of(part.boxes) if part.extents is None else part.extents
+    return part.replace(masks=Masks.empty(len(part)), has_mask=np.zeros(len(part), bool), areas=sizes.prod(axis=1))
 
 
 _PLAIN = ("image_ids", "boxes", "extents", "scores")

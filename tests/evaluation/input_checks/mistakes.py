@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from probox import Detections, GroundTruth
-from probox.tables.groundtruth import Masks
+from probox.tables.masks import Masks
 
 Mistake = Callable[[GroundTruth, Detections], Detections]
 

@@ -20,7 +20,8 @@ from tests.readers import read_coco
 
 from probox.formats.coco import coco_truth_from_bytes
 from probox.formats.problems import Problems
-from probox.tables.groundtruth import GroundTruth, Masks
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
 
 # The COCO API's own way of making arrays, on today's NumPy.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

@@ -9,7 +9,7 @@ import numpy as np
 
 from probox import Detections
 from probox.tables.dataset import Dataset
-from probox.tables.groundtruth import Masks
+from probox.tables.masks import Masks
 
 
 def assert_same(one: Any, other: Any, *, but: tuple[str, ...] = ("source",)) -> None:

@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from probox import Convention, Detections, GroundTruth, evaluate
 from probox.convention import BOX_FIELDS
 from probox.measures.pdq import definition
-from probox.tables.groundtruth import Masks
+from probox.tables.masks import Masks
 
 Scene = tuple[GroundTruth, Detections]
 NAMES = ("PDQ", "pPDQ", "spatial", "label", "foreground", "background", "TP", "FP", "FN")

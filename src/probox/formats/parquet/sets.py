@@ -21,8 +21,9 @@ from probox.notes import Note
 from probox.support.parallel import thread_count
 from probox.tables.dataset import Dataset, chosen_ids
 from probox.tables.geometry import extents_of
-from probox.tables.groundtruth import GroundTruth, Masks, box_pixels, unusable_masks
+from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import probabilities_of, require_label_matrix
+from probox.tables.masks import Masks, box_pixels, unusable_masks
 from probox.tables.table import join_tables
 
 COVARIANCES = ("cov1_xx", "cov1_xy", "cov1_yy", "cov2_xx", "cov2_xy", "cov2_yy")

@@ -15,8 +15,9 @@ from probox.errors import InputError
 from probox.support.parallel import thread_count, threads_for
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth, Masks
+from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels
+from probox.tables.masks import Masks
 from probox.tables.results import PairTable
 
 _AS_GOOD_AS_ALL = 9.5
