@@ -16,11 +16,11 @@ from detect_graphs import small_ssd
 from PIL import Image
 
 from probox.detect import Detector, ImageFile, Options, detect_images, find_images
-from probox.detect.candidates import WindowHeatmap
 from probox.detect.run import DetectionRun, Partial, PhotoResult
 from probox.detect.uncertainty import Found
 from probox.errors import InputError
 from probox.tables.detections import Detections
+from probox.tables.heatmaps import WindowHeatmap
 
 OPTIONS = Options(score_threshold=0.01)
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import probox
 from probox.detect import Detector, Options, detect, detect_images, find_images
-from probox.detect.candidates import LEAST, Placement, PrototypeMasks, WindowHeatmap, pack_heatmaps, unpack_heatmaps
+from probox.detect.candidates import LEAST, Placement, PrototypeMasks, pack_heatmaps, unpack_heatmaps
 from probox.errors import InputError
 from probox.tables.dataset import Dataset
+from probox.tables.heatmaps import WindowHeatmap
 
 from .conftest import Run
 

@@ -14,7 +14,7 @@ from probox.errors import InputError
 from probox.files.photos import load_photo
 from probox.support.optional import require
 from probox.support.types import Array, Floats, Ints
-from probox.tables.table import LazyArray
+from probox.tables.heatmaps import WindowHeatmap
 
 if TYPE_CHECKING:
     from probox.detect.families.base import Family
@@ -124,39 +124,6 @@ def _neighbours(old: int, new: int, from_origin: bool) -> tuple[Ints, Ints, npt.
     at = np.clip(at, 0.0, old - 1.0)
     before = np.floor(at).astype(np.int64)
     return before, np.minimum(before + 1, old - 1), (at - before).astype(np.float32)
-
-
-class WindowHeatmap(LazyArray):
-    """An H x W array that is 0 outside a window; the full array is created on use and not cached.
-
-    >>> heatmap = WindowHeatmap((2, 4), (1, 1), np.array([[0.5, 1.0]], np.float16))
-    >>> np.asarray(heatmap).tolist(), heatmap.shape
-    ([[0.0, 0.0, 0.0, 0.0], [0.0, 0.5, 1.0, 0.0]], (2, 4))
-    """
-
-    def __init__(self, shape: tuple[int, int], corner: tuple[int, int], window: npt.NDArray[np.float16]) -> None:
-        self.shape, self.corner, self.window = shape, corner, window
-        self.dtype = window.dtype
-        self.size = shape[0] * shape[1]
-        self.nbytes = self.size * self.dtype.itemsize
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        values = np.zeros(self.shape, self.dtype if dtype is None else dtype)
-        top, left = self.corner
-        values[top : top + self.window.shape[0], left : left + self.window.shape[1]] = self.window
-        return values
-
-    def __repr__(self) -> str:
-        high, wide = self.window.shape
-        return f"WindowHeatmap({self.shape[0]} x {self.shape[1]} {self.dtype}, {high} x {wide} at {self.corner})"
-
-    def min(self) -> Any:
-        """Return the smallest value."""
-        return self.window.min() if self.window.shape == self.shape else min(self.dtype.type(0), self.window.min())
-
-    def max(self) -> Any:
-        """Return the largest value."""
-        return self.window.max()
 
 
 def pack_heatmaps(heatmaps: Sequence[Any] | None) -> dict[str, Array]:
