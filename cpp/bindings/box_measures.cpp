@@ -21,12 +21,13 @@ using namespace probox;
 namespace {
 
 nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double> boxes, Table<double> extents,
-                     Column<double> score, Column<int64_t> object_offsets, Column<int32_t> object_labels,
+                     Column<double> score, Column<bool> lenient, Column<int64_t> object_offsets, Column<int32_t> object_labels,
                      Table<double> object_boxes, Table<double> object_extents, Column<double> object_areas,
                      Column<bool> object_crowd, Column<double> iou_thresholds, Table<double> area_ranges,
                      int64_t max_detections, int threads) {
   const size_t n = image.shape(0), m = object_labels.shape(0);
-  require(label.shape(0) == n && boxes.shape(0) == n && extents.shape(0) == n && score.shape(0) == n,
+  require(label.shape(0) == n && boxes.shape(0) == n && extents.shape(0) == n && score.shape(0) == n &&
+              lenient.shape(0) == n,
           "expected detection columns of one length");
   require(object_boxes.shape(0) == m && object_extents.shape(0) == m && object_areas.shape(0) == m &&
               object_crowd.shape(0) == m,
@@ -50,7 +51,8 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
   volume(n, area_ranges.shape(0));
 
   const probox::boxes::Found found{
-      static_cast<int64_t>(n), image.data(), label.data(), {boxes.data(), extents.data()}, score.data()};
+      static_cast<int64_t>(n), image.data(), label.data(), {boxes.data(), extents.data()}, score.data(),
+      lenient.data()};
   const probox::boxes::Truth truth{images,
                                    offsets,
                                    object_labels.data(),
@@ -135,7 +137,7 @@ nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Co
 
 void bind_box_measures(nb::module_& m) {
   m.def("match_boxes", &match_boxes, nb::kw_only(), "image_rows"_a, "labels"_a, "boxes"_a, "extents"_a, "scores"_a,
-        "object_offsets"_a, "object_labels"_a, "object_boxes"_a, "object_extents"_a, "object_areas"_a, "object_crowd"_a,
+        "lenient"_a, "object_offsets"_a, "object_labels"_a, "object_boxes"_a, "object_extents"_a, "object_areas"_a, "object_crowd"_a,
         "iou_thresholds"_a, "area_ranges"_a, "max_detections"_a, "threads"_a,
         "Match detections with objects image by image and class by class, greedily from the highest score down.");
   m.def("score_order", &score_order, "labels"_a, "scores"_a, "classes"_a, "threads"_a,

@@ -82,7 +82,12 @@ nb::tuple read_coco_truth(nb::bytes data, bool lenient, std::size_t max_examples
   columns["number_offsets"] = to_numpy(std::move(truth.number_offsets));
   columns["numbers"] = to_numpy(std::move(truth.numbers));
   columns["other_keys"] = nb::cast(truth.other_keys);
-  columns["partly_annotated_images"] = truth.partly_annotated_images;
+  columns["negative_images"] = to_numpy(std::move(truth.negatives.images));
+  columns["negative_categories"] = to_numpy(std::move(truth.negatives.categories));
+  columns["not_exhaustive_images"] = to_numpy(std::move(truth.not_exhaustive.images));
+  columns["not_exhaustive_categories"] = to_numpy(std::move(truth.not_exhaustive.categories));
+  columns["frequencies"] = to_numpy(std::move(truth.frequencies));
+  columns["image_counts"] = to_numpy(std::move(truth.image_counts));
   columns["has_images"] = truth.has_images;
   columns["has_annotations"] = truth.has_annotations;
   columns["has_categories"] = truth.has_categories;

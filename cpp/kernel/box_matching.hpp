@@ -46,6 +46,7 @@ struct Found {
   const int32_t* label;  // class of the ground truth, -1: unknown
   Boxes boxes;
   const double* score;
+  const bool* lenient;  // without a match: ignored
 };
 
 struct Truth {
@@ -151,7 +152,7 @@ class GroupMatcher {
           }
         }
         const double area = found_.boxes.area(rows[i]);
-        if (area < low || area > high) out.ignored[cell] |= all_thresholds() & ~out.matched[cell];
+        if (area < low || area > high || found_.lenient[rows[i]]) out.ignored[cell] |= all_thresholds() & ~out.matched[cell];
       }
     }
   }

@@ -39,7 +39,14 @@ struct Truth {
   std::vector<std::int64_t> rle_sizes;  // height, width
   std::vector<std::int64_t> piece_offsets{0}, number_offsets{0};
   std::vector<std::string> other_keys;  // keys of the file itself, for messages
-  std::int64_t partly_annotated_images = 0;  // LVIS: images annotated for some categories only
+  // LVIS: categories that were checked and are absent, and those with more objects than are annotated; `images` are
+  // positions among the images.
+  struct Listed {
+    std::vector<std::int64_t> images, categories;
+  };
+  Listed negatives, not_exhaustive;
+  std::vector<std::uint8_t> frequencies;   // of categories: r, c, f or 0
+  std::vector<std::int64_t> image_counts;  // of categories: training images, or -1
   bool has_images = false, has_annotations = false, has_categories = false;
 };
 
@@ -50,7 +57,6 @@ class TruthReader {
 
   Truth read() {
     problems_.guard([this] { read_file(); });
-    if (!names_categories_) truth_.partly_annotated_images = 0;
     return std::move(truth_);
   }
 
@@ -91,7 +97,7 @@ class TruthReader {
     SeenKeys seen;
     std::int64_t id = 0, width = 0, height = 0;
     std::string file_name;
-    bool partly_annotated = false;
+    std::vector<std::int64_t> negatives, not_exhaustive;
     in_.enter_object();
     while (in_.next_key(key)) {
       if (key == "id") {
@@ -109,9 +115,12 @@ class TruthReader {
           in_.null();
         else
           file_name = in_.string();
-      } else if (key == "neg_category_ids" || key == "not_exhaustive_category_ids") {
-        partly_annotated = true;
-        names_categories_ |= skip_list();
+      } else if (key == "neg_category_ids") {
+        seen.mark(in_, 4);
+        negatives = read_categories();
+      } else if (key == "not_exhaustive_category_ids") {
+        seen.mark(in_, 5);
+        not_exhaustive = read_categories();
       } else {
         in_.skip();
       }
@@ -120,23 +129,30 @@ class TruthReader {
     seen.require(in_, 1, "width");
     seen.require(in_, 2, "height");
     if (width * height > limits_.max_pixels) in_.fail(Trouble::image_pixels, limits_.max_pixels, width, height);
-    truth_.partly_annotated_images += partly_annotated;
+    list_categories(negatives, truth_.negatives);
+    list_categories(not_exhaustive, truth_.not_exhaustive);
     truth_.image_ids.push_back(id);
     truth_.widths.push_back(static_cast<std::int32_t>(width));
     truth_.heights.push_back(static_cast<std::int32_t>(height));
     truth_.file_names.push_back(std::move(file_name));
   }
 
-  // Skips any value; returns whether it is a list that is not empty.
-  bool skip_list() {
-    bool filled = false;
-    if (in_.peek() == '[') {
-      in_.enter_array();
-      for (; in_.next_item(); filled = true) in_.skip();
-    } else {
-      in_.skip();
+  // Returns the ids in a list; null is an empty one.
+  std::vector<std::int64_t> read_categories() {
+    std::vector<std::int64_t> ids;
+    if (in_.next_is_null()) {
+      in_.null();
+      return ids;
     }
-    return filled;
+    in_.enter_array();
+    while (in_.next_item()) ids.push_back(in_.integer());
+    return ids;
+  }
+
+  // Adds the categories of the image that is committed next.
+  void list_categories(const std::vector<std::int64_t>& ids, Truth::Listed& to) const {
+    to.images.insert(to.images.end(), ids.size(), static_cast<std::int64_t>(truth_.image_ids.size()));
+    to.categories.insert(to.categories.end(), ids.begin(), ids.end());
   }
 
   std::int64_t side() {
@@ -148,7 +164,8 @@ class TruthReader {
   void read_category() {
     std::string_view key;
     SeenKeys seen;
-    std::int64_t id = 0;
+    std::int64_t id = 0, image_count = -1;
+    std::uint8_t frequency = 0;
     std::string name;
     in_.enter_object();
     while (in_.next_key(key)) {
@@ -158,12 +175,19 @@ class TruthReader {
       } else if (key == "name") {
         seen.mark(in_, 1);
         name = in_.string();
+      } else if (key == "frequency" && in_.peek() == '"') {
+        const std::string_view word = in_.string();
+        frequency = word == "r" || word == "c" || word == "f" ? static_cast<std::uint8_t>(word[0]) : 0;
+      } else if (key == "image_count" && in_.peek() >= '0' && in_.peek() <= '9') {
+        image_count = in_.integer();
       } else {
         in_.skip();
       }
     }
     seen.require(in_, 0, "id");
     seen.require(in_, 1, "name");
+    truth_.frequencies.push_back(frequency);
+    truth_.image_counts.push_back(image_count);
     truth_.category_ids.push_back(id);
     truth_.category_names.push_back(std::move(name));
   }
@@ -363,7 +387,6 @@ class TruthReader {
   TruthLimits limits_;
   Truth truth_;
   Shape shape_;
-  bool names_categories_ = false;  // in a list of LVIS
 };
 
 }  // namespace probox::coco

@@ -137,6 +137,7 @@ def match_boxes(
     boxes: _Float64,
     extents: _Float64,
     scores: _Float64,
+    lenient: _Bool,
     object_offsets: _Int64,
     object_labels: _Int32,
     object_boxes: _Float64,
@@ -319,7 +320,12 @@ class _CocoTruth(TypedDict):
     number_offsets: _Int64
     numbers: _Float64
     other_keys: list[str]
-    partly_annotated_images: int
+    negative_images: _Int64
+    negative_categories: _Int64
+    not_exhaustive_images: _Int64
+    not_exhaustive_categories: _Int64
+    frequencies: _UInt8
+    image_counts: _Int64
     has_images: bool
     has_annotations: bool
     has_categories: bool

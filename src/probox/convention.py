@@ -34,6 +34,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
 BOX_FIELDS = ("iou_thresholds", "max_detections", "area_ranges")
 """Fields that hold the rules of mAP."""
 
+COCO_LIMITS, LVIS_LIMITS = (1, 10, 100), (300,)
+"""Limits of detections of COCO, per image and class, and of LVIS, per image."""
+
 SIZE_NAMES = ("small", "medium", "large")
 """Names of the sizes of `Convention.area_ranges`."""
 
@@ -95,8 +98,10 @@ class Convention:
         Count a false positive as its highest non-background label probability instead of 1.
     iou_thresholds : tuple of float
         IoU thresholds of mAP and AR, ascending.
-    max_detections : tuple of int
-        Limits of detections per image and class, ascending: matching and AP use the last, AR uses each.
+    max_detections : tuple of int or None
+        Limits of detections per image and class, ascending: matching and AP use the last, AR uses each. For LVIS, the
+        last one limits the detections of an image. ``None``: as for the ground truth's format (COCO: 1, 10, 100,
+        LVIS: 300).
     area_ranges : tuple of (float, float)
         Smallest and largest area of small, medium and large objects, both included [square pixels].
 
@@ -131,12 +136,13 @@ class Convention:
     min_pixels: int = 100
     confidence_denominator: bool = False
     iou_thresholds: tuple[float, ...] = tuple(np.linspace(0.5, 0.95, 10).tolist())
-    max_detections: tuple[int, ...] = (1, 10, 100)
+    max_detections: tuple[int, ...] | None = None
     area_ranges: Ranges = ((0.0, 32.0**2), (32.0**2, 96.0**2), (96.0**2, 1e10))
 
     def __post_init__(self) -> None:
         for name in BOX_FIELDS:
-            object.__setattr__(self, name, _as_tuple(name, getattr(self, name)))
+            if getattr(self, name) is not None or name != "max_detections":
+                object.__setattr__(self, name, _as_tuple(name, getattr(self, name)))
         for name, value in list(vars(self).items()):  # exactly the fields
             if isinstance(value, np.generic):
                 object.__setattr__(self, name, value.item())
@@ -163,7 +169,8 @@ class Convention:
 
     def _check_box_rules(self) -> None:
         """Raise for thresholds, limits or areas that are out of range or not ascending."""
-        ious, most, areas = self.iou_thresholds, self.max_detections, self.area_ranges
+        ious, areas = self.iou_thresholds, self.area_ranges
+        most = COCO_LIMITS if self.max_detections is None else self.max_detections
         problems = {
             "iou_thresholds to be above 0 and at most 1": (ious, all(0.0 < iou <= 1.0 for iou in ious)),
             "iou_thresholds to ascend": (ious, _ascends(ious)),
@@ -271,13 +278,13 @@ class Convention:
 
         Parameters
         ----------
-        rules : {"coco", "challenge"}
+        rules : {"coco", "challenge", "lvis"}
             Format of the ground truth, ``dataset.rules``.
 
         Returns
         -------
         Convention
-            A convention without None in `sum_zero_is_plain` and `object_filter`.
+            A convention without None in `sum_zero_is_plain`, `object_filter` and `max_detections`.
 
         Examples
         --------
@@ -290,6 +297,8 @@ class Convention:
             object.__setattr__(resolved, "sum_zero_is_plain", not challenge)
         if self.object_filter is None:
             object.__setattr__(resolved, "object_filter", challenge)
+        if self.max_detections is None:
+            object.__setattr__(resolved, "max_detections", LVIS_LIMITS if rules == "lvis" else COCO_LIMITS)
         return resolved
 
     def describe(self) -> str:
@@ -316,7 +325,7 @@ class Convention:
 
         Parameters
         ----------
-        rules : {"coco", "challenge"}
+        rules : {"coco", "challenge", "lvis"}
             Format of the ground truth, which decides undefined fields.
 
         Returns
@@ -355,7 +364,8 @@ class Convention:
         >>> Convention().to_dict()["assignment"]
         'optimal'
         """
-        lists = {name: [[*v] if isinstance(v, tuple) else v for v in getattr(self, name)] for name in BOX_FIELDS}
+        given = {name: getattr(self, name) for name in BOX_FIELDS if getattr(self, name) is not None}
+        lists = {name: [[*v] if isinstance(v, tuple) else v for v in values] for name, values in given.items()}
         return dataclasses.asdict(self) | lists
 
     @classmethod

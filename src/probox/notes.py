@@ -27,11 +27,15 @@ NOTES = {
     "objects-outside": "{count:object} with a box outside the image: excluded from PDQ, but not from mAP and LRP",
     "unknown-classes": "{count:class} missing from the ground truth, with ignored probabilities: {names}",
     "repeated-classes": "{count:class} repeated in a later column, which is the one used: {names}",
+    "unchecked-classes": "{count:detection} of a class that was not checked in its image (LVIS): excluded",
+    "surplus-detections": "{count:detection} beyond the {most} highest scores of an image (LVIS): excluded",
     "unthresholded-map": "mAP of all detections, without the label threshold: {value:.2f}%",
     "restricted": "restricted to {count:,} of {total:image}; counts in other notes refer to all images",
     "not-standard": "{words}",
     "sums-kept": "not computed, because tables are not kept: {names}",
     # --- tables and readers ---
+    "lvis-rules": "{count:image} of LVIS: each is evaluated for the classes of its objects and of neg_category_ids; "
+    "unmatched detections of not_exhaustive_category_ids are ignored by mAP and LRP, and false positives in PDQ",
     "pixelless-masks": "{count:mask} without pixels: excluded",
     "annotations-without-place": "{count:annotation} with neither a bbox nor a mask pixel: excluded",
     "annotations-without-mask": "{count:annotation} without a segmentation: the box is used as mask",
@@ -174,6 +178,8 @@ NOTES = {
     "impossible-classes": "{count:,} of {total:matched pair} {count:gives|give} the true class a probability of 0: "
     "mean ignorance is infinite; ignorance_possible is the mean of the other pairs",
     "crowds-not-calibrated": "{count:,} of {total:detection} in crowds: excluded from score calibration",
+    "not-exhaustive-not-calibrated": "{count:,} of {total:detection} without a match, of a class that is not "
+    "exhaustively annotated (LVIS): excluded from score calibration",
     "unnamed-not-calibrated": "{count:,} of {total:detection} of unknown classes: excluded from score calibration",
     "surplus-not-calibrated": "{count:,} of {total:detection} beyond the {most} highest scores of an image and class: "
     "excluded from score calibration",
@@ -206,9 +212,6 @@ WARNINGS = {
     "probabilities-of-other-classes": "{key}: only {count:,} of {total:detection} with a score of at least "
     "{least:.2g} {count:has|have} it at {count:its|their} category_id: the columns look like another order of "
     "categories; write them in ascending order of category id",
-    "partial-annotations": "{count:image} {count:is|are} annotated for some categories only (LVIS: neg_category_ids, "
-    "not_exhaustive_category_ids), but scored as in COCO: correct detections of other categories count as false "
-    "positives; remove detections of categories that were not checked in their image",
     "image-sizes-swapped": "boxes of {count:,} of {total:image} would fit if width and height were swapped: {order}",
     # --- objects and detections ---
     "no-objects": "the ground truth has no objects: every detection is wrong; check annotations and classes",
@@ -305,10 +308,13 @@ for _mark, _text in _SHARED.items():
 
 _OF_IMAGES = {
     "unknown-images", "below-threshold", "repaired-covariances", "empty-masks", "objects-outside", "masks-not-read",
-    "scaled-probabilities", "polygons", "nameless-detections", "unnamed-challenge-detections",
+    "scaled-probabilities", "polygons", "nameless-detections", "unnamed-challenge-detections", "surplus-detections",
+    "unchecked-classes",
 }  # fmt: skip
 """Codes that count images or detections of one evaluation; other codes count in a ground truth file, which several
 evaluations may share."""
+UNJUDGED = ("surplus-detections", "unchecked-classes")
+"""Codes that count the detections that LVIS does not judge."""
 _OF_THESE_IMAGES = {"restricted", "unthresholded-map"}
 """Codes that hold only for exactly the images of one evaluation, neither for a subset nor after a merge."""
 _ON_TRUTH = {"no-objects", "duplicate-objects", "swapped-masks", "misplaced-masks", "scaled-masks"}

@@ -95,7 +95,7 @@ def test_every_result_tells_its_convention() -> None:
     results = {name: probox.evaluate(truth, found, convention=name) for name in ("reference", "paper")}
     index = index_payload(results, [""] * len(truth.image_ids), 2, truth.dataset.file_names)
     for told, result in zip(index["results"], results.values(), strict=True):
-        assert probox.Convention.from_dict(told["convention"]) == result.convention
+        assert probox.Convention.from_dict(told["convention"]) == result.recorded_convention
 
 
 def test_the_script_types_no_constant_of_pythons() -> None:

@@ -57,6 +57,7 @@ from probox.measures.scoring.scores import (
 )
 from probox.support.formatting import with_count
 from probox.support.types import Bools, Floats, Ints
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.geometry import constant_covariances
 from probox.tables.groundtruth import GroundTruth
@@ -119,6 +120,13 @@ class Rescorer:
         return dataclasses.replace(self, truth=truth, found=found, costs=self.costs[rows])
 
 
+def _without_lists(dataset: Dataset) -> Dataset:
+    """Return the dataset without the lists of LVIS, which decided before which detections are judged."""
+    if dataset.rules != "lvis":
+        return dataset
+    return dataset.replace(rules="coco", negatives=None, not_exhaustive=None, frequencies=())
+
+
 def make_rescorer(evaluation: Evaluation, *, threads: int | None = None) -> Rescorer:
     """Return the rescorer of an evaluation; raise `InputError` if the result does not hold what scoring needs."""
     found, there = evaluation.detections, evaluation.objects
@@ -131,7 +139,7 @@ def make_rescorer(evaluation: Evaluation, *, threads: int | None = None) -> Resc
         heatmaps = "is a heatmap" if count == 1 else "are heatmaps"
         raise InputError(f"{with_count(count, 'detection')} {heatmaps}, which results do not store")
     truth = GroundTruth(
-        dataset=evaluation.dataset,
+        dataset=_without_lists(evaluation.dataset),
         image_rows=there.image_rows,
         labels=there.labels,
         boxes=there.boxes,

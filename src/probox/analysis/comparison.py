@@ -31,7 +31,7 @@ from probox.analysis.resampling import (
     note_few_images,
     note_undefined,
 )
-from probox.convention import value_in_words
+from probox.convention import Convention, value_in_words
 from probox.errors import InputError
 from probox.evaluation.merge import merge_evaluations
 from probox.evaluation.result import Evaluation
@@ -457,8 +457,9 @@ def _find_differences(name: str, first: Evaluation, other: str, second: Evaluati
 
 
 def _compare_conventions(name: str, first: Evaluation, other: str, second: Evaluation) -> Iterator[str]:
-    for field in dataclasses.fields(first.convention):
-        a, b = getattr(first.convention, field.name), getattr(second.convention, field.name)
+    one, two = (result.convention.for_rules(result.dataset.rules) for result in (first, second))
+    for field in dataclasses.fields(Convention):
+        a, b = getattr(one, field.name), getattr(two, field.name)
         if a != b and field.name not in (*CHANGES_DETECTIONS, "name"):
             mine, its = value_in_words(field.name, a), value_in_words(field.name, b)
             yield f"{name} was evaluated with {field.name} {mine}, {other} with {its}"

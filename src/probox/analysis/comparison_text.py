@@ -231,6 +231,7 @@ def _rows(
             rows += [
                 (column.heading or column.key if every else heading_of(column), column, pair.columns[column.key])
                 for column in columns
+                if not column.optional or column.key in pair.columns
             ]
     return rows
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.boxes.matching import SIZES, match_levels
+from probox.measures.boxes.matching import SIZES, match_levels, not_exhaustive
 from probox.measures.pdq.kernel import assign
 from probox.support.parallel import thread_count
 from probox.support.types import Bools, Floats, Ints
@@ -432,6 +432,7 @@ def _find_box_changes(evaluation: Evaluation, doubtful: _Doubtful, states: Thres
         boxes=table.boxes[row],
         extents=table.extents[row],
         scores=table.scores[row],
+        lenient=not_exhaustive(evaluation.dataset, table.image_rows, table.labels)[row],
         object_offsets=object_offsets,
         object_labels=np.zeros(len(there), np.int32),
         object_boxes=objects.boxes[there],

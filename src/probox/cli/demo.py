@@ -54,7 +54,7 @@ def command(save: str | None, as_json: bool) -> None:
         notes.append(str(error))
 
     if as_json:
-        convention = evaluations["deterministic"].convention.to_dict()
+        convention = evaluations["deterministic"].recorded_convention.to_dict()
         described = [{"detections": name, "summary": summary} for name, summary in summaries.items()]
         files = [str(path) for path in written]
         answer = {"results": described, "convention": convention, "what_to_see": sentence, "files": files}

@@ -156,7 +156,7 @@ def command(
     pictures = [{"image_id": i, "file": str(p)} for i, p in zip(job.images, written, strict=True)]
     scores: dict[str, Any] = {}
     if as_json and job.evaluation is not None:
-        scores = {"summary": job.evaluation.summary(), "convention": job.evaluation.convention.to_dict()}
+        scores = {"summary": job.evaluation.summary(), "convention": job.evaluation.recorded_convention.to_dict()}
     described = {"pictures": pictures, **scores, "show_above": show_above}
     print_outcome(described, job.notes, f"{with_count(len(written), 'picture')} written to {out}", as_json=as_json)
 

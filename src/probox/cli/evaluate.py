@@ -250,7 +250,7 @@ class _Printer:
             row = {
                 "detections": path,
                 "summary": evaluation.summary(),
-                "convention": evaluation.convention.to_dict(),
+                "convention": evaluation.recorded_convention.to_dict(),
                 "scored_against": evaluation.scored_against,
                 **_describe_choice(evaluation),
                 "counts": evaluation.counts,
@@ -314,7 +314,8 @@ class _Printer:
             ]
             for row, own in zip(described, intervals, strict=False):
                 row["intervals"] = own.to_dict()
-            print_json({"rows": described, "convention": convention.to_dict(), "scored_against": against})
+            recorded = next(iter(self.rows.values())).recorded_convention
+            print_json({"rows": described, "convention": recorded.to_dict(), "scored_against": against})
             return
         for name, evaluation in self.rows.items():
             notes = [*warnings[name], *evaluation.notes]

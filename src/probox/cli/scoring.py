@@ -317,7 +317,8 @@ def _shared_options(*, auto: bool) -> dict[str, Callable[[Any], Any]]:
             "--max-detections",
             metavar="LIST",
             callback=_parse_with(lambda text: tuple(map(int, text.split(","))), "1,10,100"),
-            help="Limit detections per image and class: AR for each limit, mAP for the last.  [default: 1,10,100]",
+            help="Limit detections per image and class: AR for each limit, mAP for the last.  "
+            "[default: 1,10,100; LVIS: 300 per image]",
         ),
         "area_ranges": map_option(
             "--area-ranges",

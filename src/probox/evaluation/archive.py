@@ -9,6 +9,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.tables.dataset import Dataset
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
 from probox.tables.table import columns_of
 
@@ -85,12 +87,19 @@ SCHEMA: dict[str, ArchiveColumn] = {
     "labels.count": ArchiveColumn("<i4", (), "detections"),
     "labels.class_index": ArchiveColumn("<i4", (), "probabilities"),
     "labels.probability": ArchiveColumn("<f4", (), "probabilities"),
+    "negatives.count": ArchiveColumn("<i4", (), "images", optional=True),
+    "negatives.class_index": ArchiveColumn("<i4", (), "negatives", optional=True),
+    "not_exhaustive.count": ArchiveColumn("<i4", (), "images", optional=True),
+    "not_exhaustive.class_index": ArchiveColumn("<i4", (), "not_exhaustive", optional=True),
 }
 """Every array of the archive, in the order of the digest."""
 
 LABELS = tuple(name for name in SCHEMA if name.startswith("labels."))
 """Sparse label probabilities: number of nonzero entries per detection, and class and probability of each. Most files
 have one class per detection, so a dense table would be nearly all zeros."""
+
+CLASS_LISTS = ("negatives", "not_exhaustive")
+"""Lists of classes of each image of LVIS: number of entries per image, and the class of each."""
 
 # NumPy's header of an array of a plain type in C order. Any other header is rejected, so none is evaluated as Python.
 _HEADER = re.compile(
@@ -119,6 +128,36 @@ def labels_to_stored(label_probs: npt.NDArray[np.float32] | None, detections: in
         # Places in one dimension are found several times faster than in two.
         index.append((np.flatnonzero(stored[start : start + rows]) % table.shape[1]).astype(np.int32))
     return dict(zip(LABELS, (np.count_nonzero(stored, axis=1), np.concatenate(index), table[stored]), strict=True))
+
+
+def lists_to_stored(dataset: Dataset) -> dict[str, npt.NDArray[Any]]:
+    """Return the lists of classes of a dataset of LVIS as arrays."""
+    given = {name: getattr(dataset, name) for name in CLASS_LISTS}
+    arrays = {}
+    for name, lists in given.items():
+        if lists is not None:
+            arrays[f"{name}.count"] = np.array([len(own) for own in lists], np.int32)
+            arrays[f"{name}.class_index"] = np.array([label for own in lists for label in own], np.int32)
+    return arrays
+
+
+def lists_from_stored(arrays: Arrays) -> dict[str, Any]:
+    """Return the lists of classes in arrays; their lengths were checked before."""
+    given = [name for name in CLASS_LISTS if f"{name}.count" in arrays]
+    return {
+        name: [own.tolist() for own in split_rows(arrays[f"{name}.class_index"], arrays[f"{name}.count"])]
+        for name in given
+    }
+
+
+def split_rows(values: npt.NDArray[Any], counts: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """Return the given numbers of consecutive values, one array each.
+
+    >>> [own.tolist() for own in split_rows(np.array([7, 8, 9]), np.array([1, 0, 2]))]
+    [[7], [], [8, 9]]
+    """
+    ends = np.cumsum(counts).tolist()
+    return [values[begin:end] for begin, end in pairwise([0, *ends])]
 
 
 def _rows_at_once(table: npt.NDArray[np.float32]) -> int:

@@ -25,10 +25,12 @@ from probox.evaluation.parts import Keep, Part, check_keep, hash_ids, images_of_
 from probox.evaluation.result import Evaluation, count_empty_masks, unscored_objects
 from probox.evaluation.verdicts import matched_columns
 from probox.files.reading import Paths
+from probox.measures.boxes.matching import BoxRules, judged_detections
 from probox.measures.boxes.mean_ap import average_precision
+from probox.measures.measure import counted_notes
 from probox.measures.pdq.kernel import plain_rows, score_pairs
 from probox.measures.registry import measure_names, named_measures, need_labels, need_pairs
-from probox.notes import Note
+from probox.notes import UNJUDGED, Note
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.parallel import thread_count, threads_at_most
 from probox.tables.detections import Detections
@@ -119,7 +121,7 @@ def evaluate(
         IoU thresholds of mAP and AR, ascending. Default: 0.50, 0.55 .. 0.95.
     max_detections : sequence of int, optional
         Limits of detections per image and class, ascending: matching and AP use the last, AR each. Default: (1, 10,
-        100).
+        100), or for LVIS (300,) per image.
     area_ranges : sequence of (float, float), optional
         Smallest and largest area of small, medium and large objects [square pixels]. Default: COCO's.
 
@@ -177,7 +179,8 @@ def evaluate(
     else:
         own = images_of_part(given.image_ids, number, of)
         result, scored, empty = _evaluate_pieces(given, own, kept, chosen, wanted, threads, progress)
-        notes = given.notes(scored, empty, chosen, first=number == 1)
+        unjudged = [note for note in result.input_notes if note.code in UNJUDGED]
+        notes = given.notes(scored, empty, chosen, unjudged=unjudged, first=number == 1)
         left_out = [name for name in known if name not in wanted]
         if left_out:  # metrics that the kept columns do not determine
             notes = (*notes, Note("sums-kept", names=" and ".join(left_out)))
@@ -278,6 +281,10 @@ def _to_score(
     image_rows, numbers, rows, in_order = _core.group_by_image(found.image_ids, truth.image_ids)
     known = len(rows)
     notes = [] if known == len(found) else [unknown_images(found.image_ids, truth.dataset)]
+    if truth.dataset.rules == "lvis":
+        rows, excluded = _judged_rows(truth, found, rows, image_rows, convention)
+        notes += excluded
+        known = len(rows)
     if convention.fixed_threshold is not None:
         above = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.fixed_threshold)
         rows = rows[above[rows]]
@@ -285,6 +292,24 @@ def _to_score(
     if in_order and len(rows) == len(found):
         return found, image_rows, numbers, notes
     return found.take(rows), image_rows[rows], numbers[rows], notes
+
+
+def _judged_rows(
+    truth: GroundTruth,
+    found: Detections,
+    rows: npt.NDArray[np.int64],
+    image_rows: npt.NDArray[np.int64],
+    convention: Convention,
+) -> tuple[npt.NDArray[np.int64], list[Note]]:
+    """Return the rows of detections that LVIS judges, and notes on the others."""
+    labels, scores = found.named_classes(truth.classes)
+    most = BoxRules.of(convention, truth.dataset).most
+    within, checked = judged_detections(truth, most, image_rows[rows], labels[rows], scores[rows])
+    notes = [
+        Note("surplus-detections", int((~within).sum()), most=most),
+        Note("unchecked-classes", int((within & ~checked).sum())),
+    ]
+    return rows[within & checked], counted_notes(*notes)
 
 
 def _ignored_objects(masks: Masks, convention: Convention) -> npt.NDArray[np.bool_]:
@@ -466,6 +491,11 @@ class Evaluator:
         mine = without_auto(self.convention), self.classes, self.measures
         if (part.convention, part.classes, part.measures) != mine:
             raise InputError("evaluators of different conventions, classes or metrics do not merge")
+        first = self._parts[0].dataset if self._parts else part.dataset
+        if (part.dataset.rules, part.dataset.frequencies) != (first.rules, first.frequencies):
+            raise InputError(
+                "expected ground truth of one kind", remedy="give all tables the same rules and frequencies"
+            )
         for image_id in part.dataset.image_ids.tolist():
             if image_id in self._images:
                 raise InputError("the image was added before", image=image_id, remedy="add each image once")

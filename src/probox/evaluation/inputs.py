@@ -104,7 +104,9 @@ class Pieces:
         """Return the note on detections in images that the ground truth does not have."""
         raise NotImplementedError
 
-    def notes(self, scored: int, empty: int, convention: Convention, *, first: bool = True) -> tuple[Note, ...]:
+    def notes(
+        self, scored: int, empty: int, convention: Convention, *, unjudged: Sequence[Note] = (), first: bool = True
+    ) -> tuple[Note, ...]:
         """Return notes about the images of the pieces that were read last.
 
         Parameters
@@ -115,6 +117,8 @@ class Pieces:
             Number of objects without pixels.
         convention : Convention
             The convention of the evaluation.
+        unjudged : sequence of Note
+            Notes on detections that LVIS does not judge.
         first : bool
             Include notes with counts over all images, as the first of several parts does.
         """
@@ -124,7 +128,9 @@ class Pieces:
             notes.append(unknown)
         if self._repaired:
             notes.append(Note("repaired-covariances", self._repaired))
-        notes += label_notes(self._read - scored, self.detections.classes, self.truth.classes, convention)
+        below = self._read - scored - sum(note.count or 0 for note in unjudged)
+        notes += unjudged
+        notes += label_notes(below, self.detections.classes, self.truth.classes, convention)
         return (*notes, *([unscored_objects(empty, convention)] if empty else ()))
 
     def identity(self) -> str:

@@ -201,8 +201,9 @@ def drop_tables(evaluation: Evaluation, keep: Keep, *, find_warnings: bool = Tru
         warnings=warnings, scored_against=evaluation.scored_against,
     )  # fmt: skip
     none: Any = NoTable(keep)
+    images = dataset.replace(file_names=(), negatives=None, not_exhaustive=None)
     return dataclasses.replace(
-        evaluation, dataset=dataset.replace(file_names=()), measures=measures, kept=kept, objects=none,
+        evaluation, dataset=images, measures=measures, kept=kept, objects=none,
         detections=none, pairs=none, masks=none,
     )  # fmt: skip
 

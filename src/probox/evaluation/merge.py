@@ -151,6 +151,7 @@ _ALIKE: dict[str, Callable[[Evaluation], Any]] = {
     "for other metrics": lambda result: result.measures,
     "by another version of probox": lambda result: result.version,
     "under other rules": lambda result: result.dataset.rules,
+    "for other frequencies of classes": lambda result: result.dataset.frequencies,
     "for other category ids": lambda result: result.dataset.category_ids.tolist(),
 }
 """Properties that results must have in common, by the words for a difference."""

@@ -323,7 +323,12 @@ class Evaluation:
     @property
     def box_rules(self) -> BoxRules:
         """Return IoU thresholds, limits of detections and area ranges of the convention."""
-        return BoxRules.of(self.convention)
+        return BoxRules.of(self.convention, self.dataset)
+
+    @property
+    def recorded_convention(self) -> Convention:
+        """Return the convention for JSON, with the limits of detections that the ground truth's format decides."""
+        return self.convention.replace(max_detections=self.box_rules.max_detections)
 
     @cached_property
     def box_matches(self) -> BoxMatches:

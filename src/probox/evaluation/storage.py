@@ -26,6 +26,8 @@ from probox.evaluation.archive import (
     file_names_of,
     labels_from_stored,
     labels_to_stored,
+    lists_from_stored,
+    lists_to_stored,
     read_arrays,
     read_words,
     to_stored,
@@ -58,7 +60,7 @@ from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 from probox.tables.table import expect_path
 
-FORMAT = 7
+FORMAT = 8
 """Version of the format that is written and read."""
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
@@ -259,7 +261,12 @@ def _to_stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[s
         "measures": list(evaluation.measures),
         "inputs": list(evaluation.inputs),
         "notes": [note.to_dict() for note in evaluation.input_notes],
-        "dataset": {"category_ids": images.category_ids.tolist(), "rules": images.rules, "source": images.source},
+        "dataset": {
+            "category_ids": images.category_ids.tolist(),
+            "rules": images.rules,
+            "source": images.source,
+            "frequencies": list(images.frequencies),
+        },
         "keep": evaluation.keep,
         "part": {} if evaluation.part is None else evaluation.part.to_dict(),
         "position": position,
@@ -286,6 +293,7 @@ def _stored_tables(evaluation: Evaluation) -> tuple[dict[str, Any], dict[str, An
         arrays[f"{name}.image_id"] = evaluation.dataset.image_ids[arrays[f"{name}.image_id"]]
     label_probs, choice = evaluation.detections.label_probs, evaluation.threshold_choice
     arrays |= labels_to_stored(label_probs, len(evaluation.detections))
+    arrays |= lists_to_stored(evaluation.dataset)
     return {
         "label_probs": label_probs is not None,
         "threshold_choice": {} if choice is None else choice.to_words(),
@@ -361,7 +369,7 @@ def _kept_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str
     boxes = None
     if words["types"]:
         boxes = BoxColumns(left_out=words["left_out"], **{name: arrays[f"boxes.{name}"] for name in _BOXES})
-        rules = BoxRules.of(_convention_of(words, words_file))
+        rules = BoxRules.of(_convention_of(words, words_file), dataset)
         StorageChecks(file).check_boxes(boxes, len(dataset.classes), rules)
     elif set(words["measures"]) != {"pdq"}:
         _fail("expected the types of columns", file, "types")
@@ -418,11 +426,11 @@ def _totals_from(words: dict[str, Any], classes: int, file: str) -> dict[str, An
 def _dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
     """Return the dataset of words and columns, with file names if they were kept."""
     own = words["dataset"]
-    kinds = {"category_ids": list, "rules": str, "source": str}
+    kinds = {"category_ids": list, "rules": str, "source": str, "frequencies": list}
     fine = own.keys() == kinds.keys() and all(type(own[name]) is kind for name, kind in kinds.items())
     fine = fine and len(own["source"]) <= LONGEST_TEXT
     if not fine or not all(type(number) is int for number in own["category_ids"]):
-        _fail("expected category_ids (whole numbers), rules and source (text)", file, "dataset")
+        _fail("expected category_ids (whole numbers), rules and source (text), frequencies (a list)", file, "dataset")
     names = arrays["images.file_name"].tolist() if "images.file_name" in arrays else ()
     with _problems_of(file, "dataset"):
         return Dataset(
@@ -431,6 +439,7 @@ def _dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
             widths=arrays["images.width"],
             heights=arrays["images.height"],
             file_names=tuple(names),
+            **lists_from_stored(arrays),
             **own,
         )
 

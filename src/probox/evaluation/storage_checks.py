@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.evaluation.archive import LABELS, Arrays
+from probox.evaluation.archive import CLASS_LISTS, LABELS, Arrays
 from probox.evaluation.box_columns import BoxColumns
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import SIZES, BoxRules
@@ -41,10 +41,19 @@ class StorageChecks:
             self.fail(problem, f"{column}[{int(np.flatnonzero(~rows)[0])}]")
 
     def check_images(self, arrays: Arrays) -> None:
-        """Raise for invalid file names of images."""
+        """Raise for invalid file names of images, and for lists of classes that do not fit."""
         names = arrays["images.file_name"]
         characters = names.view(np.uint32).reshape(len(names), names.dtype.itemsize // 4)
         self.require(characters <= LAST_CHARACTER, "images.file_name", "expected text")
+        for name in CLASS_LISTS:
+            counts, listed = (arrays.get(f"{name}.{part}") for part in ("count", "class_index"))
+            if (counts is None) != (listed is None):
+                self.fail("expected both count and class_index", name)
+            if counts is None or listed is None:
+                continue
+            self.require(counts >= 0, f"{name}.count", "expected a number of classes")
+            if int(counts.sum(dtype=np.int64)) != len(listed):
+                self.fail(f"expected {len(listed)} classes in all", f"{name}.count")
 
     def check_labels(self, arrays: Arrays, classes: int) -> None:
         """Raise for invalid label probabilities."""

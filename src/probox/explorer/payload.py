@@ -266,7 +266,7 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
         "about": _about(evaluation),
         "comparability": comparability_words(evaluation.comparability),
         "measures": list(evaluation.measures),
-        "convention": evaluation.convention.to_dict(),
+        "convention": evaluation.recorded_convention.to_dict(),
         "words": evaluation.convention.replace(label_threshold=None).describe(),
         # Values of all detections, for metrics that cannot follow a threshold.
         "whole": {column.key: round_number(column.shown(summary)) for column in of_all},

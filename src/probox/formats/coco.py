@@ -69,12 +69,7 @@ def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundT
     )
     if problems.add_raw(found, file):
         require_sections(columns, _KEYS, file, problems, _REMEDY, _OTHERS)
-    notes: list[Note] = []
-    partly = columns["partly_annotated_images"]
-    if partly:
-        notes.append(InputWarning("partial-annotations", partly))
-        problems.warn_note(notes[0], file)
-    return _table(columns, file, problems, len(data), notes)
+    return _table(columns, file, problems, len(data), [])
 
 
 _KEYS = ("images", "categories", "annotations")
@@ -119,6 +114,7 @@ def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes:
             file_names=tuple(columns["file_names"][int(at)] for at in image_order),
             category_ids=category_ids,
             source=file,
+            **_lvis_columns(columns, image_order, category_order, notes),
         ),
         image_rows=image_rows[order],
         labels=class_columns[order].astype(np.int32),
@@ -130,6 +126,43 @@ def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes:
         ids=object_ids[order],
         notes=tuple(notes),
     )
+
+
+_LISTS = ("negative", "not_exhaustive")
+
+
+def _lvis_columns(
+    columns: _core._CocoTruth, image_order: Ids, category_order: Ids, notes: list[Note]
+) -> dict[str, Any]:
+    """Return the columns of a dataset of LVIS, with a note; none if no image lists a category."""
+    given: dict[str, Any] = {**columns}
+    if not any(len(given[f"{name}_images"]) for name in _LISTS):
+        return {}
+    notes.append(Note("lvis-rules", len(image_order)))
+    label_of = dict(zip(columns["category_ids"][category_order].tolist(), range(len(category_order)), strict=True))
+    found: dict[str, Any] = {"rules": "lvis"}
+    for name, key in zip(_LISTS, ("negatives", "not_exhaustive"), strict=True):
+        lists: list[list[int]] = [[] for _ in range(len(columns["image_ids"]))]
+        for image, category in zip(given[f"{name}_images"].tolist(), given[f"{name}_categories"].tolist(), strict=True):
+            if category in label_of:  # others have no objects and no detections
+                lists[image].append(label_of[category])
+        found[key] = [lists[image] for image in image_order.tolist()]
+    frequencies = [
+        chr(word) if word else _frequency(images)
+        for word, images in zip(columns["frequencies"].tolist(), columns["image_counts"].tolist(), strict=True)
+    ]
+    if all(frequencies):
+        found["frequencies"] = [frequencies[category] for category in category_order.tolist()]
+    return found
+
+
+def _frequency(images: int) -> str:
+    """Return the group of a class with objects in so many training images; nothing if the number is unknown.
+
+    >>> [_frequency(images) for images in (1, 10, 11, 100, 101, -1)]
+    ['r', 'r', 'c', 'c', 'f', '']
+    """
+    return "" if images < 0 else "r" if images <= 10 else "c" if images <= 100 else "f"
 
 
 def _distinct(ids: Ids, section: str, file: str, problems: Problems) -> tuple[Ids, Ids]:

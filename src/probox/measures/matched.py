@@ -176,7 +176,9 @@ def matches_at(evaluated: Evaluated, iou: float) -> BoxMatches:
     """Return COCO's matches at one IoU threshold; those of the evaluation if it is 0.5."""
     if iou == PAIR_IOU:
         return evaluated.box_matches
-    rules = dataclasses.replace(BoxRules.of(evaluated.convention), iou_thresholds=(iou,), pair_iou=iou)
+    rules = dataclasses.replace(
+        BoxRules.of(evaluated.convention, evaluated.dataset), iou_thresholds=(iou,), pair_iou=iou
+    )
     return match_columns(evaluated.dataset, evaluated.detections, evaluated.objects, rules)
 
 

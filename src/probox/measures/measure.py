@@ -143,6 +143,8 @@ class Column:
         Short definition, shown beside the value.
     symbol : str
         Unit of a plain value, such as ``px``. Default: no unit.
+    optional : bool
+        Some results lack the value.
     ideal : float, optional
         Value of a calibrated detector, if neither high nor low values are better.
     """
@@ -154,6 +156,7 @@ class Column:
     complement: bool = False
     hint: str = ""
     symbol: str = ""
+    optional: bool = False
     ideal: float | None = None
 
     def shown(self, summary: Mapping[str, float]) -> float:
@@ -245,7 +248,7 @@ class Measure:
 
     def nothing(self) -> Summary:
         """Return the summary of a metric that was not computed: counts are 0, other values NaN."""
-        return {column.key: 0 if column.unit == "count" else math.nan for column in self.columns}
+        return {column.key: 0 if column.unit == "count" else math.nan for column in self.columns if not column.optional}
 
 
 def counted_notes(*notes: Note) -> list[Note]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import index
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,8 +19,14 @@ from probox.tables.table import LONGEST_NAME, Table, check_classes, column, expe
 MAX_SIDE, MAX_PIXELS = 1_000_000, 1 << 30
 """Limits on the pixels of an image: per side and in total."""
 
-Rules = Literal["coco", "challenge"]
+Rules = Literal["coco", "challenge", "lvis"]
 """Settings used where a convention leaves the choice to the dataset: see `Convention.for_rules`."""
+
+FREQUENCIES = ("r", "c", "f")
+"""LVIS' groups of classes: rare (in at most 10 training images), common (at most 100) and frequent."""
+
+PerImage = tuple[tuple[int, ...], ...]
+"""Classes of each image, as indices."""
 
 
 def is_image_size(width: int, height: int, pixels: int = MAX_PIXELS) -> bool:
@@ -46,11 +53,18 @@ class Dataset(Table):
         One per image; empty where unknown.
     category_ids : (C,) int64, optional
         COCO category id of each class. Default: 1, 2, ...
-    rules : {"coco", "challenge"}
+    rules : {"coco", "challenge", "lvis"}
         Source of the data. With ``challenge``, small objects are ignored unless a convention decides otherwise,
-        only all-zero covariances count as missing, and names of classes and files are the challenge's.
+        only all-zero covariances count as missing, and names of classes and files are the challenge's. With ``lvis``,
+        an image is evaluated only for the classes of its objects and its `negatives`.
     source : str
         File of origin, for messages.
+    negatives : sequence of sequence of int, optional
+        With ``lvis``: for each image, the classes that are verified to be absent. Default: none.
+    not_exhaustive : sequence of sequence of int, optional
+        With ``lvis``: for each image, the classes that have more objects than are annotated. Default: none.
+    frequencies : sequence of {"r", "c", "f"}, optional
+        With ``lvis``: whether each class is rare, common or frequent, for APr, APc and APf.
 
     Examples
     --------
@@ -67,6 +81,9 @@ class Dataset(Table):
     category_ids: npt.NDArray[np.int64] = None  # type: ignore[assignment]
     rules: Rules = "coco"
     source: str = ""
+    negatives: PerImage = column(object, optional=True)
+    not_exhaustive: PerImage = column(object, optional=True)
+    frequencies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # assignment in a frozen dataclass
@@ -74,18 +91,48 @@ class Dataset(Table):
         super().__post_init__()
         categories = np.arange(1, len(self.classes) + 1) if self.category_ids is None else self.category_ids
         put("category_ids", frozen(categories, np.int64, (len(self.classes),), "category_ids"))
+        put("frequencies", tuple(self.frequencies))
         self._check()
+        self._check_lvis()
 
     def _default(self, name: str) -> Any:
-        return ("",) * len(self.image_ids) if name == "file_names" else None
+        if name == "file_names":
+            return ("",) * len(self.image_ids)
+        return ((),) * len(self.image_ids) if self.rules == "lvis" else None
 
     def _check_column(self, name: str, declared: Any, values: Any, rows: int) -> Any:
+        if name in ("negatives", "not_exhaustive"):
+            return self._check_lists(name, values, rows)
         checked = super()._check_column(name, declared, values, rows)
         if name == "file_names" and len(checked) != rows:
             if len(checked):
                 raise self._fail(f"expected one file name per image, but got {len(checked)} for {rows} images")
             return self._default(name)
         return checked
+
+    def _check_lists(self, name: str, values: Any, rows: int) -> PerImage:
+        """Return classes of each image as tuples; raise for anything else."""
+        try:
+            lists = tuple(tuple(map(index, own)) for own in values)
+        except TypeError:
+            raise self._fail(f"expected {name} to be a list of class indices for each image") from None
+        if len(lists) != rows:
+            raise self._fail(f"expected {name} of each image, but got {len(lists)} for {rows} images")
+        for row, own in enumerate(lists):
+            if own and not 0 <= min(own) <= max(own) < len(self.classes):
+                raise self._fail(f"expected {name} to be classes below {len(self.classes)}, but got {own!r:.80}", row)
+        return lists
+
+    def _check_lvis(self) -> None:
+        """Raise for columns of LVIS under other rules, and for unknown frequencies."""
+        given = self.negatives is not None or self.not_exhaustive is not None or self.frequencies
+        if given and self.rules != "lvis":
+            problem = "negatives, not_exhaustive and frequencies are columns of LVIS"
+            raise self._fail(problem, remedy='give rules="lvis"')
+        if self.frequencies and (len(self.frequencies) != len(self.classes) or {*self.frequencies} - {*FREQUENCIES}):
+            raise self._fail(
+                f"expected one of {', '.join(FREQUENCIES)} for each class, but got {self.frequencies!r:.80}"
+            )
 
     def _fail(self, problem: str, row: int | None = None, remedy: str | None = None) -> InputError:
         image = None if row is None else int(self.image_ids[row])
@@ -200,6 +247,34 @@ class Dataset(Table):
         [0, 1]
         """
         return self.rows_of(chosen_ids(image_ids, self.image_ids, file=self.source or None))
+
+    def is_listed(
+        self, lists: PerImage, image_rows: npt.NDArray[np.int64], labels: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which pairs of an image row and a class are among the classes of each image; -1 never is.
+
+        Parameters
+        ----------
+        lists : tuple of tuple of int
+            `negatives` or `not_exhaustive`.
+        image_rows, labels : (N,) int
+            Image rows and classes.
+
+        Returns
+        -------
+        (N,) bool
+            Whether the image lists the class.
+
+        Examples
+        --------
+        >>> dataset = Dataset(classes=["cup", "dog"], image_ids=[7, 9], widths=[64, 32], heights=[48, 24])
+        >>> dataset.is_listed(((1,), (0, 1)), np.array([0, 0, 1, -1]), np.array([0, 1, 1, 1])).tolist()
+        [False, True, True, False]
+        """
+        rows = np.repeat(np.arange(len(lists)), [len(own) for own in lists])
+        listed = rows * len(self.classes) + np.fromiter((label for own in lists for label in own), np.int64, len(rows))
+        pairs = image_rows * len(self.classes) + labels
+        return np.isin(pairs, listed) & (image_rows >= 0) & (labels >= 0)
 
     def offsets(self, image_rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the start of each image's rows in a column of ascending image rows.

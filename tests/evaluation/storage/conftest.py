@@ -51,7 +51,8 @@ def read(folder: Path) -> tuple[dict[str, Any], Arrays]:
 def write(folder: Path, words: dict[str, Any], arrays: Arrays, **others: bytes) -> None:
     """Write words and arrays as they are, with the digest that they have: a careful forger's work."""
     known = {name: array for name, array in arrays.items() if name in SCHEMA}
-    if len(known) == len(SCHEMA) and "digest" in words and isinstance(words["digest"], str):
+    complete = known.keys() >= {name for name, column in SCHEMA.items() if not column.optional}
+    if complete and "digest" in words and isinstance(words["digest"], str):
         words = words | {
             "digest": digest(canonical(words), {n: np.ascontiguousarray(a) for n, a in known.items()}, SCHEMA)
         }

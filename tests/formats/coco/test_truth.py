@@ -17,8 +17,6 @@ from tests.readers import read_coco, read_coco_results
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
 from probox.formats import read_truth
-from probox.formats.problems import Problems
-from probox.formats.registry import load_truth
 from probox.notes import Note
 from probox.tables.results import Verdict
 
@@ -157,18 +155,45 @@ def test_the_box_of_an_annotation_without_one_is_its_masks(write: Write) -> None
     assert Note("annotations-without-box", 1) in truth.notes
 
 
+def test_lvis_lists_of_each_image(write: Write) -> None:
+    def lists(file: dict[str, Any]) -> None:
+        nine, four = file["images"]  # in the file, 9 precedes 4, and the dog, 7, precedes the cup, 3
+        nine |= {"neg_category_ids": [3, 99], "not_exhaustive_category_ids": [7.0, 3]}
+        four |= {"neg_category_ids": None}
+
+    truth = read_coco(write(changed(lists)))
+    assert truth.dataset.rules == "lvis"
+    assert truth.dataset.negatives == ((), (0,))
+    assert truth.dataset.not_exhaustive == ((), (1, 0))
+    assert Note("lvis-rules", 2) in truth.notes
+    some = truth.select_images([9]).dataset
+    assert (some.negatives, some.not_exhaustive) == (((0,),), ((1, 0),))
+
+
+@pytest.mark.parametrize(
+    ("dog", "cup", "expected"),
+    [
+        ({"frequency": "f", "image_count": 1}, {"image_count": 10}, ("r", "f")),
+        ({"frequency": "x", "image_count": 11}, {"frequency": 0.5, "image_count": 100}, ("c", "c")),
+        ({"frequency": "r"}, {"image_count": 101}, ("f", "r")),
+        ({"frequency": "r"}, {}, ()),
+        ({"frequency": "r"}, {"image_count": "many"}, ()),
+    ],
+)
+def test_frequencies_of_lvis(dog: Any, cup: Any, expected: tuple[str, ...], write: Write) -> None:
+    def add(file: dict[str, Any]) -> None:
+        file["images"][0]["neg_category_ids"] = [3]
+        file["categories"][0] |= dog
+        file["categories"][1] |= cup
+
+    assert read_coco(write(changed(add))).dataset.frequencies == expected
+
+
 @pytest.mark.parametrize("key", ["neg_category_ids", "not_exhaustive_category_ids"])
-def test_lvis_is_warned_of(write: Write, key: str) -> None:
-    path = write(changed(lambda file: [image.update({key: [3]}) for image in file["images"]]))
-    found = Detections(classes=["cup"], image_ids=[4], boxes=[[2, 3, 8, 7]], label_probs=[[0.9]])
-    truth = read_coco(path)
-    lines = str(evaluate(truth, found)).splitlines()
-    (line,) = [line for line in lines if line.startswith("warning: 2 images are annotated for some categories only")]
-    assert "correct detections of other categories count as false positives" in line
-    assert f"warning: {truth.notes[0]}" == line
-    problems = Problems(lenient=True)
-    load_truth(path, problems)
-    assert [(each.kind, each.is_error) for each in problems.findings] == [("partial annotations", False)]
+@pytest.mark.parametrize("value", ["3", {"3": 1}, [[3]], ["3"]])
+def test_other_lists_are_refused(write: Write, key: str, value: Any) -> None:
+    with pytest.raises(InputError, match=rf"images\[0\]\.{key}"):
+        read_coco(write(changed(lambda file: file["images"][0].update({key: value}))))
 
 
 @pytest.mark.parametrize("value", [[], None])
@@ -183,7 +208,7 @@ def test_one_image_that_names_categories_makes_the_file_lvis(write: Write) -> No
         for image, names in zip(file["images"], ([], [3]), strict=True):
             image["neg_category_ids"] = names
 
-    assert any(note.code == "partial-annotations" and note.count == 2 for note in read_coco(write(changed(one))).notes)
+    assert Note("lvis-rules", 2) in read_coco(write(changed(one))).notes
 
 
 def test_annotations_without_ids_are_numbered(write: Write) -> None:

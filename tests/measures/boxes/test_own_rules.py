@@ -43,7 +43,10 @@ def close(found: dict[str, float], expected: dict[str, float]) -> None:
 @given(tables(), conventions())
 @examples(200)
 def test_numbers_are_those_of_pycocotools(pair: tuple[GroundTruth, Detections], convention: Convention) -> None:
-    close(average_precision(*pair, convention=convention).summary(), coco_numbers(*pair, BoxRules.of(convention)))
+    close(
+        average_precision(*pair, convention=convention).summary(),
+        coco_numbers(*pair, BoxRules.of(convention, pair[0].dataset)),
+    )
 
 
 @given(tables(), conventions())
@@ -51,7 +54,7 @@ def test_numbers_are_those_of_pycocotools(pair: tuple[GroundTruth, Detections], 
 def test_the_definition_has_the_numbers_of_pycocotools_and_of_the_kernel(
     pair: tuple[GroundTruth, Detections], convention: Convention
 ) -> None:
-    rules = BoxRules.of(convention)
+    rules = BoxRules.of(convention, pair[0].dataset)
     expected = box_definition.coco_numbers(*pair, rules)
     close(expected, coco_numbers(*pair, rules))
     close(average_precision(*pair, convention=convention).summary(), expected)
@@ -114,8 +117,8 @@ def test_sixteen_thresholds_fill_every_bit() -> None:
         Convention(iou_thresholds=np.linspace(0.51, 0.99, 16))
 
 
-def test_defaults_are_cocos() -> None:
-    rules = BoxRules.of(Convention())
+def test_defaults_are_cocos(truth) -> None:
+    rules = BoxRules.of(Convention(), truth.dataset)
     np.testing.assert_array_equal(rules.iou_thresholds, np.linspace(0.5, 0.95, 10))  # as pycocotools computes them
     assert rules.levels == rules.iou_thresholds
     assert rules.averaged.tolist() == list(range(10))
@@ -133,7 +136,7 @@ def test_curves_and_columns_follow_the_rules(truth) -> None:
     assert result.curve("cup", 0.3).precision.tolist() == [1.0] * 101
     with pytest.raises(InputError, match=r"expected iou to be one of 0.30,0.75, got 0.5"):
         result.curve("cup")
-    assert coco_labels(BoxRules.of(own)) == {
+    assert coco_labels(BoxRules.of(own, truth.dataset)) == {
         "mAP": "AP @[ IoU=0.30,0.75 | area=all | maxDets=300 ]",
         "AP50": "AP @[ IoU=0.50 | area=all | maxDets=300 ]",
         "AP75": "AP @[ IoU=0.75 | area=all | maxDets=300 ]",

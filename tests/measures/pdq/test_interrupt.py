@@ -62,7 +62,8 @@ boxes = np.random.default_rng(0).random((n, 4)) + np.array([0.0, 0.0, 50.0, 50.0
 start()
 _core.match_boxes(
     image_rows=np.zeros(n, np.int64), labels=np.zeros(n, np.int32), boxes=boxes, extents=boxes[:, 2:].copy(),
-    scores=np.linspace(1, 0, n), object_offsets=np.array([0, n]), object_labels=np.zeros(n, np.int32),
+    scores=np.linspace(1, 0, n), lenient=np.zeros(n, bool), object_offsets=np.array([0, n]),
+    object_labels=np.zeros(n, np.int32),
     object_boxes=boxes, object_extents=boxes[:, 2:].copy(), object_areas=np.ones(n), object_crowd=np.zeros(n, bool),
     iou_thresholds=np.array([0.999]), area_ranges=np.array([[0.0, 1e10]]), max_detections=n, threads=1)
 """,

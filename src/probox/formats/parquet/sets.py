@@ -31,6 +31,7 @@ TRANSPOSED = ("cov1_yx", "cov2_yx")
 IMAGE_COLUMNS = ("image_id", "image_width", "image_height", "file_name")
 MASK_BOX = ("mask_x0", "mask_y0", "mask_x1", "mask_y1")
 RUNS = ("run_y", "run_begin", "run_end")
+CLASS_LISTS = ("negatives", "not_exhaustive")
 OBJECT_COLUMNS = ("object_id", "class", "area", "crowd", *MASK_BOX, *RUNS)
 
 CONNECTIONS = 16
@@ -146,6 +147,7 @@ class _Set:
 DIFFERENCES = {
     "classes": "has other classes than",
     "category_ids": "has other category ids than",
+    "lvis": "has other frequencies of classes (LVIS) than",
     "filter_small": "has another filter_small setting than",
     "covariances": "differs in having covariances from",
 }
@@ -176,7 +178,8 @@ class TruthSet(_Set):
         return self._join(self._holding(wanted), wanted)
 
     def _words(self, shard: Shard) -> Mapping[str, Any]:
-        return {word: shard.header[word] for word in ("classes", "category_ids", "filter_small")}
+        words = {word: shard.header[word] for word in ("classes", "category_ids", "filter_small")}
+        return words | {"lvis": shard.header.get("lvis", "none")}
 
     def _join(self, chosen: Chosen, wanted: Ids | None = None) -> GroundTruth:
         """Return one table of some row groups, with all or the wanted images, by ascending image id."""
@@ -209,7 +212,8 @@ class TruthSet(_Set):
 def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
     """Return the images and objects of some row groups."""
     arrow, _ = pyarrow()
-    table = shard.read([*IMAGE_COLUMNS, *shard.box_names(), *OBJECT_COLUMNS], groups)
+    federated = CLASS_LISTS if "lvis" in shard.header else ()
+    table = shard.read([*IMAGE_COLUMNS, *federated, *shard.box_names(), *OBJECT_COLUMNS], groups)
     ids = shard.numbers(table, "image_id", np.int64)
     shard.check_order(ids)
     _, first, place = np.unique(ids, return_index=True, return_inverse=True)
@@ -245,6 +249,7 @@ def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
         file_names = tuple(name or "" for name in names.take(arrow.array(first)).to_pylist())
     except UnicodeDecodeError:
         raise shard.error("expected UTF-8 text", entry="file_name") from None
+    lists = {name: _class_lists(shard, table, name, first) for name in federated}
     try:
         return GroundTruth(
             dataset=Dataset(
@@ -253,8 +258,10 @@ def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
                 **sizes,
                 file_names=file_names,
                 category_ids=shard.header["category_ids"],
-                rules="challenge" if shard.header["filter_small"] else "coco",
+                rules="lvis" if federated else "challenge" if shard.header["filter_small"] else "coco",
                 source=shard.path,
+                frequencies=shard.header["lvis"] if federated else (),
+                **lists,
             ),
             image_rows=place[there],
             labels=shard.numbers(objects, "class", np.int32),
@@ -268,6 +275,15 @@ def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
     except InputError as error:
         error.file = error.file or shard.path
         raise
+
+
+def _class_lists(shard: Shard, table: Any, name: str, rows: Ids) -> Any:
+    """Return a list of classes from each of these rows."""
+    arrow, _ = pyarrow()
+    column = table.column(name)
+    if not arrow.types.is_list(column.type) or not arrow.types.is_integer(column.type.value_type) or column.null_count:
+        raise shard.error(f"expected a list of classes per image, but the column is {column.type}", entry=name)
+    return column.take(arrow.array(rows)).to_pylist()
 
 
 def _masks(shard: Shard, objects: Any, image_ids: Ids) -> Masks:

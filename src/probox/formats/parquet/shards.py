@@ -451,6 +451,8 @@ class Shard:
             self._check_list(header, name, of)
         if not isinstance(header["filter_small"], bool):
             raise self.error("expected 'filter_small' in the metadata to be true or false", remedy=REMEDY)
+        if "lvis" in header:
+            self._check_list(header, "lvis", str)
         return header
 
     def _check_list(self, header: dict[str, Any], name: str, of: type) -> None:

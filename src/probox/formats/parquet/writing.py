@@ -14,7 +14,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.files.output import Content, Kind
-from probox.formats.parquet.sets import COVARIANCES, MASK_BOX, RUNS, TRANSPOSED, probability_names
+from probox.formats.parquet.sets import CLASS_LISTS, COVARIANCES, MASK_BOX, RUNS, TRANSPOSED, probability_names
 from probox.formats.parquet.shards import (
     ENDS,
     FORMAT,
@@ -146,6 +146,8 @@ def _is_spread(found: Detections) -> bool:
 def _truth_content(truth: GroundTruth) -> Content:
     arrow, _ = pyarrow()
     objects = _object_arrays(truth)
+    lists = {name: getattr(truth.dataset, name) for name in CLASS_LISTS if truth.dataset.rules == "lvis"}
+    listed = {name: arrow.array(own, arrow.list_(arrow.int32())) for name, own in lists.items()}
     # An image without objects has one row, whose object columns are null.
     counts = np.diff(truth.dataset.offsets(truth.image_rows))
     image_of_row = np.repeat(np.arange(len(counts)), np.maximum(counts, 1))
@@ -156,6 +158,7 @@ def _truth_content(truth: GroundTruth) -> Content:
         arrow.field("image_width", arrow.int32(), nullable=False),
         arrow.field("image_height", arrow.int32(), nullable=False),
         arrow.field("file_name", arrow.string(), nullable=False),
+        *(arrow.field(name, lists.type, nullable=False) for name, lists in listed.items()),
         *(arrow.field(name, array.type) for name, array in objects.items()),
     ]
     schema = arrow.schema(fields)
@@ -172,6 +175,7 @@ def _truth_content(truth: GroundTruth) -> Content:
                 arrow.array(truth.dataset.widths[images]),
                 arrow.array(truth.dataset.heights[images]),
                 arrow.array([truth.dataset.file_names[int(image)] for image in images], arrow.string()),
+                *(own.take(arrow.array(images)) for own in listed.values()),
                 *(column.combine_chunks() for column in chosen.columns),
             ]
             yield arrow.Table.from_arrays(columns, schema=schema)
@@ -181,6 +185,7 @@ def _truth_content(truth: GroundTruth) -> Content:
         "classes": list(truth.classes),
         "category_ids": truth.dataset.category_ids.tolist(),
         "filter_small": truth.dataset.rules == "challenge",
+        **({"lvis": list(truth.dataset.frequencies)} if listed else {}),
         "source": truth.source,
         "notes": [note.to_dict() for note in truth.notes],
     }

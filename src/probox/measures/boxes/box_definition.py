@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from probox.measures.boxes.matching import COCO_RULES, SIZES, BoxMatches, BoxRules
 from probox.support.types import Bools, Floats, Ints
+from probox.tables.dataset import FREQUENCIES
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -77,7 +78,7 @@ def class_outcome(
     columns: list[tuple[Floats, Bools, Bools, Floats]] = []
     objects = 0
     named, scores = found.named_classes(truth.classes)
-    for in_truth, in_found in _images(truth, found, label, named):
+    for row, in_truth, in_found in _images(truth, found, label, named, scores, rules.most):
         in_found = in_found[np.argsort(-scores[in_found], kind="stable")][: rules.max_detections[-1]]
         d = np.concatenate([found.boxes[in_found, :2], found.extents[in_found]], axis=1)
         g = np.concatenate([truth.boxes[in_truth, :2], truth.extents[in_truth]], axis=1)
@@ -87,7 +88,8 @@ def class_outcome(
         match = match_greedily(ious, threshold, ignored, crowd)
         matched = match >= 0
         area = d[:, 2] * d[:, 3]
-        neither = np.where(matched, np.append(ignored, False)[match], (area < low) | (area > high))
+        lenient = label in truth.dataset.not_exhaustive[row] if truth.dataset.not_exhaustive else False
+        neither = np.where(matched, np.append(ignored, False)[match], (area < low) | (area > high) | lenient)
         iou = np.append(ious, np.full((len(ious), 1), np.nan), axis=1)[np.arange(len(match)), match]
         columns.append(
             (scores[in_found][:limit], (matched & ~neither)[:limit], (~matched & ~neither)[:limit], iou[:limit])
@@ -102,14 +104,20 @@ def class_outcome(
 
 
 def _images(
-    truth: GroundTruth, found: Detections, label: int, named: npt.NDArray[np.int32]
-) -> Iterator[tuple[Ints, Ints]]:
-    """Yield for each image the rows of the class's objects, and of the detections predicted as this class."""
+    truth: GroundTruth, found: Detections, label: int, named: npt.NDArray[np.int32], scores: Floats, most: int
+) -> Iterator[tuple[int, Ints, Ints]]:
+    """Yield each image, the rows of the class's objects, and of the detections predicted as this class.
+
+    LVIS considers the best detections of an image, and classes with an object or verified to be absent.
+    """
     for row, image_id in enumerate(truth.image_ids):
-        yield (
-            np.flatnonzero((truth.image_rows == row) & (truth.labels == label)),
-            np.flatnonzero((found.image_ids == image_id) & (named == label)),
-        )
+        in_truth = np.flatnonzero((truth.image_rows == row) & (truth.labels == label))
+        in_found = np.flatnonzero(found.image_ids == image_id)
+        if truth.dataset.rules == "lvis":
+            in_found = in_found[np.argsort(-scores[in_found], kind="stable")][:most]
+            checked = len(in_truth) > 0 or label in truth.dataset.negatives[row]
+            in_found = np.sort(in_found) if checked else in_found[:0]
+        yield row, in_truth, in_found[named[in_found] == label]
 
 
 def coco_numbers(truth: GroundTruth, found: Detections, rules: BoxRules = COCO_RULES) -> dict[str, float]:
@@ -123,6 +131,10 @@ def coco_numbers(truth: GroundTruth, found: Detections, rules: BoxRules = COCO_R
     def ap(size: str, thresholds: Sequence[float]) -> float:
         return _mean([_area_under(outcome) for outcome in outcomes(size, thresholds, limits[-1])])
 
+    def ap_of(frequency: str) -> float:
+        chosen = [c for c in classes if rules.frequencies[c] == frequency]
+        return _mean([_area_under(class_outcome(truth, found, c, "all", t, None, rules)) for c in chosen for t in ious])
+
     def ar(size: str, limit: int) -> float:
         return _mean([_final_recall(outcome) for outcome in outcomes(size, ious, limit)])
 
@@ -133,6 +145,7 @@ def coco_numbers(truth: GroundTruth, found: Detections, rules: BoxRules = COCO_R
         **{f"AP_{size}": ap(size, ious) for size in ("small", "medium", "large")},
         **{f"AR_{limit}": ar("all", limit) for limit in limits},
         **{f"AR_{size}": ar(size, limits[-1]) for size in ("small", "medium", "large")},
+        **{f"AP{frequency}": ap_of(frequency) for frequency in FREQUENCIES if rules.frequencies},
     }
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
-from probox.convention import SIZE_NAMES, Convention, Ranges, thresholds_in_words
+from probox.convention import COCO_LIMITS, SIZE_NAMES, Convention, Ranges, thresholds_in_words
 from probox.errors import InputError
 from probox.support.formatting import with_count
 from probox.support.parallel import thread_count, threads_for
@@ -49,7 +49,7 @@ def in_area_ranges(areas: Floats, ranges: Iterable[tuple[float, float]]) -> list
 
 @dataclasses.dataclass(frozen=True)
 class BoxRules:
-    """Fields of a `Convention` that decide matches and mAP; by default those of COCO.
+    """Fields of a `Convention` and of a dataset that decide matches and mAP; by default those of COCO.
 
     Parameters
     ----------
@@ -57,17 +57,22 @@ class BoxRules:
         As in `Convention`.
     pair_iou : float
         IoU threshold of matched pairs.
+    frequencies : tuple of str
+        As in `Dataset`.
     """
 
     iou_thresholds: tuple[float, ...] = Convention.iou_thresholds
-    max_detections: tuple[int, ...] = Convention.max_detections
+    max_detections: tuple[int, ...] = COCO_LIMITS
     area_ranges: Ranges = Convention.area_ranges
     pair_iou: float = PAIR_IOU
+    frequencies: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, convention: Convention) -> BoxRules:
-        """Return the rules of a convention."""
-        return cls(convention.iou_thresholds, convention.max_detections, convention.area_ranges)
+    def of(cls, convention: Convention, dataset: Dataset) -> BoxRules:
+        """Return the rules of a convention for a dataset."""
+        limits = convention.for_rules(dataset.rules).max_detections
+        assert limits is not None  # resolved
+        return cls(convention.iou_thresholds, limits, convention.area_ranges, frequencies=dataset.frequencies)
 
     @cached_property
     def levels(self) -> tuple[float, ...]:
@@ -93,6 +98,10 @@ class BoxRules:
     def most(self) -> int:
         """Return the limit of detections per image and class; those with the highest scores are kept."""
         return self.max_detections[-1]
+
+    def classes_of(self, frequency: str) -> Ints:
+        """Return the classes of a frequency, one of `FREQUENCIES`."""
+        return np.flatnonzero(np.array(self.frequencies) == frequency)
 
     def row_of(self, iou: float) -> int | None:
         """Return the place of a threshold among those of mAP; None if it is not one of them."""
@@ -226,6 +235,9 @@ def match_boxes(
     the ground truth's classes. Detections of other classes or images are excluded and counted in
     `BoxMatches.left_out`.
 
+    With ground truth of LVIS, so are detections that `judged_detections` excludes. Unmatched detections of a class that
+    is not exhaustively annotated in their image are ignored.
+
     Parameters
     ----------
     truth : GroundTruth
@@ -253,11 +265,36 @@ def match_boxes(
     """
     check_tables(truth, detections, call)
     labels, scores = detections.named_classes(truth.classes)
-    named = NamedBoxes(
-        truth.dataset.rows_of(detections.image_ids), labels, detections.boxes, detections.extents, scores
-    )
-    rules = COCO_RULES if convention is None else BoxRules.of(convention)
+    rules = BoxRules.of(Convention() if convention is None else convention, truth.dataset)
+    image_rows = truth.dataset.rows_of(detections.image_ids)
+    if truth.dataset.rules == "lvis":
+        within, checked = judged_detections(truth, rules.most, image_rows, labels, scores)
+        labels = np.where(within & checked, labels, -1).astype(np.int32)
+    named = NamedBoxes(image_rows, labels, detections.boxes, detections.extents, scores)
     return match_columns(truth.dataset, named, truth, rules, threads=threads)
+
+
+def judged_detections(
+    truth: GroundTruth, most: int, image_rows: Ints, labels: npt.NDArray[np.int32], scores: Floats
+) -> tuple[Bools, Bools]:
+    """Return which detections LVIS judges: those among the best `most` of their image, and those of a checked class.
+
+    An image is checked for the classes of its objects and its `negatives`. Scores are ranked over all classes, ties in
+    table order; -1 stands for unknown images and classes.
+
+    >>> truth = GroundTruth.from_boxes(["cup", "dog"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+    >>> best, checked = judged_detections(truth, 1, np.array([0, 0]), np.array([0, 1]), np.array([0.3, 0.5]))
+    >>> best.tolist(), checked.tolist()
+    ([False, True], [True, False])
+    """
+    order = np.lexsort((-scores, image_rows))
+    first = np.searchsorted(image_rows[order], image_rows[order])
+    within = np.empty(len(order), bool)
+    within[order] = np.arange(len(order)) - first < most
+    dataset, classes = truth.dataset, len(truth.classes)
+    positive = np.isin(image_rows * classes + labels, truth.image_rows * classes + truth.labels)
+    positive &= (image_rows >= 0) & (labels >= 0)
+    return within, positive | dataset.is_listed(dataset.negatives or (), image_rows, labels)
 
 
 class NamedBoxes(NamedTuple):
@@ -281,6 +318,7 @@ def match_columns(
     """Match detections by image row and class of the dataset (-1: unknown), as `match_boxes` does."""
     columns = match_levels(
         rules,
+        lenient=not_exhaustive(dataset, found.image_rows, found.labels),
         image_rows=found.image_rows,
         labels=found.labels,
         boxes=found.boxes,
@@ -305,6 +343,11 @@ def match_columns(
         rules=rules,
         **columns,
     )
+
+
+def not_exhaustive(dataset: Dataset, image_rows: Ints, labels: npt.NDArray[np.int32]) -> Bools:
+    """Return the detections of classes that are not exhaustively annotated in their image: ignored without a match."""
+    return dataset.is_listed(dataset.not_exhaustive or (), image_rows, labels)
 
 
 def match_levels(rules: BoxRules, **columns: Any) -> _Columns:

@@ -38,6 +38,7 @@ from probox.measures.measure import (
 )
 from probox.support.parallel import threads_for
 from probox.support.types import Floats, Ints
+from probox.tables.dataset import FREQUENCIES
 from probox.tables.detections import Detections
 from probox.tables.flat import NumberTable, named_once
 from probox.tables.groundtruth import GroundTruth
@@ -63,11 +64,15 @@ def coco_labels(rules: BoxRules = COCO_RULES) -> dict[str, str]:
         **{f"AP_{size}": label("AP", size=size) for size in SIZES[1:]},
         **{f"AR_{limit}": label("AR", limit=limit) for limit in rules.max_detections},
         **{f"AR_{size}": label("AR", size=size) for size in SIZES[1:]},
+        **{key: f"{label('AP')[:-2]} | freq={name} ]" for key, name in BY_FREQUENCY.items() if rules.frequencies},
     }
 
 
 AT_IOU = {"AP50": 0.5, "AP75": 0.75}
 """Averages at one IoU threshold."""
+
+BY_FREQUENCY = dict(zip(("APr", "APc", "APf"), FREQUENCIES, strict=True))
+"""LVIS' averages over rare, common and frequent classes."""
 
 _AVERAGES = (None, *AT_IOU.values())
 """The IoU thresholds of averages; None: all."""
@@ -275,13 +280,31 @@ class AveragePrecisionResult:
         per_class: Floats = self.recall[:, :, size_index(size), column].mean(axis=0)
         return per_class
 
+    def by_frequency(self) -> dict[str, float]:
+        """Return LVIS' mean average precision of rare, common and frequent classes.
+
+        Returns
+        -------
+        dict of str to float
+            APr, APc and APf, NaN without such classes; empty if frequencies of classes are unknown.
+
+        Examples
+        --------
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> truth = truth.replace(dataset=truth.dataset.replace(rules="lvis", frequencies=["r"]))
+        >>> detections = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> round(average_precision(truth, detections).by_frequency()["APr"], 3)
+        0.9
+        """
+        return {key: float(value[0]) for key, value in _by_frequency(self.rules, self._ap()[None]).items()}
+
     def summary(self) -> dict[str, float]:
         """Return COCO's values in their usual order: twelve by default, AR for each limit of detections.
 
         Returns
         -------
         dict of str to float
-            Values by name, ``mAP`` first; NaN if undefined.
+            Values by name, ``mAP`` first; NaN if undefined. For LVIS, also those of `by_frequency`.
 
         Examples
         --------
@@ -301,6 +324,7 @@ class AveragePrecisionResult:
             "AR_small": self.ar_small,
             "AR_medium": self.ar_medium,
             "AR_large": self.ar_large,
+            **self.by_frequency(),
         }
 
     def per_class(self) -> NumberTable:
@@ -389,6 +413,12 @@ class AveragePrecisionResult:
         return f"AveragePrecisionResult(mAP={self.map:.4f}, AP50={self.ap50:.4f}, AP75={self.ap75:.4f})"
 
 
+def _by_frequency(rules: BoxRules, of_classes: Floats) -> dict[str, Floats]:
+    """Return the means over the classes of each frequency of average precisions (R, C), if frequencies are known."""
+    names = BY_FREQUENCY.items() if rules.frequencies else ()
+    return {key: means_of_defined(of_classes[:, rules.classes_of(name)]) for key, name in names}
+
+
 def _tables(
     matches: BoxMatches, order: Ints, offsets: Ints, objects: Ints, threads: int | None, start: int, stop: int
 ) -> tuple[Floats, Floats, Floats]:
@@ -449,7 +479,7 @@ def average_precision(
 
 def _summary(evaluated: Evaluated) -> Summary:
     precision = evaluated.average_precision
-    return {"mAP": precision.map, "AP50": precision.ap50, "AP75": precision.ap75}
+    return {"mAP": precision.map, "AP50": precision.ap50, "AP75": precision.ap75, **precision.by_frequency()}
 
 
 def _per_class(evaluated: Evaluated) -> Groups:
@@ -478,7 +508,7 @@ def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resample
     for key, iou in AT_IOU.items():
         row = evaluated.box_matches.rules.row_of(iou)
         numbers[key] = np.full(len(weights), np.nan) if row is None else means_of_defined(precision[:, row])
-    return numbers, of_classes
+    return numbers | _by_frequency(evaluated.box_matches.rules, of_classes), of_classes
 
 
 MEAN_AP = Measure(
@@ -488,6 +518,7 @@ MEAN_AP = Measure(
         Column(key="mAP", heading="mAP", hint="COCO's mean average precision"),
         Column(key="AP50"),
         Column(key="AP75"),
+        *(Column(key=key, optional=True) for key in BY_FREQUENCY),
     ),
     summary=_summary,
     per_class=_per_class,

@@ -330,13 +330,15 @@ def outcomes(evaluated: Evaluated, iou: float = IOU) -> Outcomes:
 def notes_on_detections(evaluated: Evaluated) -> list[Note]:
     """Return notes on values of all detections: excluded ones, and small numbers."""
     matches = evaluated.box_matches
-    ignored = int((matches.ignored[:, 0] & 1 == 1).sum())
+    out, matched = matches.ignored[:, 0] & 1 == 1, matches.matched[:, 0] & 1 == 1
+    ignored = int(out.sum())
     unnamed, everything = matches.left_out, len(evaluated.detections)
     beyond = everything - unnamed - len(matches)
     n = len(matches) - ignored
     return [
         *counted_notes(
-            Note("crowds-not-calibrated", ignored, total=everything),
+            Note("crowds-not-calibrated", int((out & matched).sum()), total=everything),
+            Note("not-exhaustive-not-calibrated", int((out & ~matched).sum()), total=everything),
             Note("unnamed-not-calibrated", unnamed, total=everything),
             Note("surplus-not-calibrated", beyond, total=everything, most=matches.rules.most),
         ),
