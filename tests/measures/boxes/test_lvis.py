@@ -17,6 +17,7 @@ from tests.measures.boxes.lvis_world import MOST, lvis_world
 
 import probox
 from probox import Convention, Dataset, Detections, GroundTruth, InputError, evaluate, read_detections, read_truth
+from probox.analysis.threshold_sweep import find_box_rematches
 from probox.evaluation.storage import load
 from probox.explorer.payload import index_payload
 from probox.measures.boxes import average_precision, box_definition, lrp, match_boxes
@@ -209,6 +210,18 @@ def test_diagnosis_and_page_of_lvis(pair: tuple[GroundTruth, Detections], tmp_pa
     assert index["results"][0]["convention"]["max_detections"] == [300]
     (both,) = probox.compare({"one": result, "other": evaluate(*pair, fixed_variance=4)}, replicates=20).pairs
     assert both.columns["APr"].second.value == result.summary()["APr"]
+
+
+def test_matches_above_a_threshold_are_ignored_alike() -> None:
+    truth = lvis_truth([CUP], not_exhaustive=[[0], []]).select_images([1])
+    probs = [[0.3, 0, 0], [0.6, 0, 0]]  # the first is below a label threshold of 0.5, but precedes by its score
+    found = found_of([CUP, [0, 0, 100, 60]], [0.9, 0.8]).replace(label_probs=probs)
+    changes = find_box_rematches(evaluate(truth, found))
+    assert changes is not None
+    assert changes.detection.tolist() == [1]
+    assert changes.matched[0, 0] > 0  # at an IoU of 0.5, and ignored above 0.6
+    assert (changes.matched | changes.ignored)[0, 0] == 2**10 - 1
+    assert (changes.matched & changes.ignored)[0, 0] == 0
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
