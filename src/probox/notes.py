@@ -27,13 +27,15 @@ NOTES = {
     "objects-outside": "{count:object} with a box outside the image: excluded from PDQ, but not from mAP and LRP",
     "unknown-classes": "{count:class} missing from the ground truth, with ignored probabilities: {names}",
     "repeated-classes": "{count:class} repeated in a later column, which is the one used: {names}",
-    "unchecked-classes": "{count:detection} of a class that was not checked in its image (LVIS): excluded",
+    "unchecked-classes": "{count:detection} of a class that was not checked in its image: excluded",
     "surplus-detections": "{count:detection} beyond the {most} highest scores of an image (LVIS): excluded",
     "unthresholded-map": "mAP of all detections, without the label threshold: {value:.2f}%",
     "restricted": "restricted to {count:,} of {total:image}; counts in other notes refer to all images",
     "not-standard": "{words}",
     "sums-kept": "not computed, because tables are not kept: {names}",
     # --- tables and readers ---
+    "image-level-labels": "{count:,} of {total:image} {count:has|have} labels in {file}: each is evaluated for these "
+    "classes and those of its objects",
     "lvis-rules": "{count:image} of LVIS: each is evaluated for the classes of its objects and of neg_category_ids; "
     "unmatched detections of not_exhaustive_category_ids are ignored by mAP and LRP, and false positives in PDQ",
     "pixelless-masks": "{count:mask} without pixels: excluded",
@@ -314,7 +316,7 @@ _OF_IMAGES = {
 """Codes that count images or detections of one evaluation; other codes count in a ground truth file, which several
 evaluations may share."""
 UNJUDGED = ("surplus-detections", "unchecked-classes")
-"""Codes that count the detections that LVIS does not judge."""
+"""Codes that count detections that cannot be judged."""
 _OF_THESE_IMAGES = {"restricted", "unthresholded-map"}
 """Codes that hold only for exactly the images of one evaluation, neither for a subset nor after a merge."""
 _ON_TRUTH = {"no-objects", "duplicate-objects", "swapped-masks", "misplaced-masks", "scaled-masks"}

@@ -47,7 +47,9 @@ def test_offsets_say_where_an_images_things_start(rows: list[int], images: int) 
 
 def test_rules_are_known_ones() -> None:
     assert dataset(rules="challenge").rules == "challenge"
-    with pytest.raises(InputError, match="expected rules to be one of coco, challenge, but got 'rvc2'"):
+    with pytest.raises(
+        InputError, match="expected rules to be one of coco, challenge, lvis, openimages, but got 'rvc2'"
+    ):
         dataset(rules="rvc2")
 
 

@@ -121,8 +121,8 @@ class Rescorer:
 
 
 def _without_lists(dataset: Dataset) -> Dataset:
-    """Return the dataset without the lists of LVIS, which decided before which detections are judged."""
-    if dataset.rules != "lvis":
+    """Return the dataset without lists of classes, which decided before which detections are judged."""
+    if not dataset.partly_annotated:
         return dataset
     return dataset.replace(rules="coco", negatives=None, not_exhaustive=None, frequencies=())
 

@@ -281,7 +281,7 @@ def _to_score(
     image_rows, numbers, rows, in_order = _core.group_by_image(found.image_ids, truth.image_ids)
     known = len(rows)
     notes = [] if known == len(found) else [unknown_images(found.image_ids, truth.dataset)]
-    if truth.dataset.rules == "lvis":
+    if truth.dataset.partly_annotated:
         rows, excluded = _judged_rows(truth, found, rows, image_rows, convention)
         notes += excluded
         known = len(rows)
@@ -301,7 +301,7 @@ def _judged_rows(
     image_rows: npt.NDArray[np.int64],
     convention: Convention,
 ) -> tuple[npt.NDArray[np.int64], list[Note]]:
-    """Return the rows of detections that LVIS judges, and notes on the others."""
+    """Return the rows of detections that can be judged, and notes on the others."""
     labels, scores = found.named_classes(truth.classes)
     most = BoxRules.of(convention, truth.dataset).most
     within, checked = judged_detections(truth, most, image_rows[rows], labels[rows], scores[rows])

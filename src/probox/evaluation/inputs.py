@@ -118,7 +118,7 @@ class Pieces:
         convention : Convention
             The convention of the evaluation.
         unjudged : sequence of Note
-            Notes on detections that LVIS does not judge.
+            Notes on detections that cannot be judged.
         first : bool
             Include notes with counts over all images, as the first of several parts does.
         """

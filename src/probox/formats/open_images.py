@@ -196,7 +196,7 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
     shapes = [sizes[name] for name in names]
     _to_pixels(rows, shapes)
     rounding = rounding_of(written)  # per line, because several tools contributed to these files
-    return truth_of(
+    truth = truth_of(
         rows,
         names,
         shapes,
@@ -207,6 +207,34 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
         classes=classes,
         source=source.name,
     )
+    return _with_image_labels(truth, Path(source.path), known)
+
+
+def _with_image_labels(truth: GroundTruth, path: Path, known: dict[str, str]) -> GroundTruth:
+    """Return the ground truth with the verified image-level labels of a file beside it; unchanged without one."""
+    split = next((word for word in ("train", "validation", "test") if word in path.name.lower()), "")
+    names = [name for name in files_of(path.parent, [".csv"]) if "human-imagelabels" in name and split in name.lower()]
+    if not names:
+        return truth
+    file = path.parent / min(names, key=lambda name: ("boxable" not in name, name))
+    table = CsvTable(read_text(file, most=MOST_BYTES).encode(), str(file))
+    image, label = table.column("ImageID"), table.column("LabelName")
+    described = class_descriptions(path.parent)
+    column = {name: at for at, name in enumerate(truth.classes)}
+    listed: dict[str, set[int]] = {name: set() for name in truth.dataset.file_names}
+    for line, cells in table.rows():
+        try:
+            table.check(cells)
+        except LineError as error:
+            raise error.at(str(file), line) from None
+        name, code = known.get(cells[image].strip()), cells[label].strip()
+        at = column.get(described.get(code, code))
+        if name in listed and at is not None:  # others have neither boxes nor detections
+            listed[name].add(at)
+    negatives = [sorted(own) for own in listed.values()]
+    note = Note("image-level-labels", sum(map(bool, negatives)), total=len(negatives), file=file.name)
+    dataset = truth.dataset.replace(rules="openimages", negatives=negatives)
+    return truth.replace(dataset=dataset, notes=(*truth.notes, note))
 
 
 def _to_pixels(rows: LabelRows, sizes: npt.ArrayLike) -> None:

@@ -19,8 +19,11 @@ from probox.tables.table import LONGEST_NAME, Table, check_classes, column, expe
 MAX_SIDE, MAX_PIXELS = 1_000_000, 1 << 30
 """Limits on the pixels of an image: per side and in total."""
 
-Rules = Literal["coco", "challenge", "lvis"]
+Rules = Literal["coco", "challenge", "lvis", "openimages"]
 """Settings used where a convention leaves the choice to the dataset: see `Convention.for_rules`."""
+
+PARTLY_ANNOTATED: tuple[Rules, ...] = ("lvis", "openimages")
+"""Rules by which an image is evaluated for some classes only."""
 
 FREQUENCIES = ("r", "c", "f")
 """LVIS' groups of classes: rare (in at most 10 training images), common (at most 100) and frequent."""
@@ -53,16 +56,17 @@ class Dataset(Table):
         One per image; empty where unknown.
     category_ids : (C,) int64, optional
         COCO category id of each class. Default: 1, 2, ...
-    rules : {"coco", "challenge", "lvis"}
+    rules : {"coco", "challenge", "lvis", "openimages"}
         Source of the data. With ``challenge``, small objects are ignored unless a convention decides otherwise,
-        only all-zero covariances count as missing, and names of classes and files are the challenge's. With ``lvis``,
-        an image is evaluated only for the classes of its objects and its `negatives`.
+        only all-zero covariances count as missing, and names of classes and files are the challenge's. With ``lvis``
+        or ``openimages``, an image is evaluated only for the classes of its objects and its `negatives`.
     source : str
         File of origin, for messages.
     negatives : sequence of sequence of int, optional
-        With ``lvis``: for each image, the classes that are verified to be absent. Default: none.
+        For each image that is annotated for some classes only, the classes that are verified to be absent. Default:
+        none.
     not_exhaustive : sequence of sequence of int, optional
-        With ``lvis``: for each image, the classes that have more objects than are annotated. Default: none.
+        For each such image, the classes that have more objects than are annotated. Default: none.
     frequencies : sequence of {"r", "c", "f"}, optional
         With ``lvis``: whether each class is rare, common or frequent, for APr, APc and APf.
 
@@ -93,12 +97,12 @@ class Dataset(Table):
         put("category_ids", frozen(categories, np.int64, (len(self.classes),), "category_ids"))
         put("frequencies", tuple(self.frequencies))
         self._check()
-        self._check_lvis()
+        self._check_lists_allowed()
 
     def _default(self, name: str) -> Any:
         if name == "file_names":
             return ("",) * len(self.image_ids)
-        return ((),) * len(self.image_ids) if self.rules == "lvis" else None
+        return ((),) * len(self.image_ids) if self.partly_annotated else None
 
     def _check_column(self, name: str, declared: Any, values: Any, rows: int) -> Any:
         if name in ("negatives", "not_exhaustive"):
@@ -123,12 +127,12 @@ class Dataset(Table):
                 raise self._fail(f"expected {name} to be classes below {len(self.classes)}, but got {own!r:.80}", row)
         return lists
 
-    def _check_lvis(self) -> None:
-        """Raise for columns of LVIS under other rules, and for unknown frequencies."""
+    def _check_lists_allowed(self) -> None:
+        """Raise for lists of classes under other rules, and for unknown frequencies."""
         given = self.negatives is not None or self.not_exhaustive is not None or self.frequencies
-        if given and self.rules != "lvis":
-            problem = "negatives, not_exhaustive and frequencies are columns of LVIS"
-            raise self._fail(problem, remedy='give rules="lvis"')
+        if given and not self.partly_annotated:
+            problem = f"negatives, not_exhaustive and frequencies do not fit the rules {self.rules}"
+            raise self._fail(problem, remedy='give rules="lvis" or rules="openimages"')
         if self.frequencies and (len(self.frequencies) != len(self.classes) or {*self.frequencies} - {*FREQUENCIES}):
             raise self._fail(
                 f"expected one of {', '.join(FREQUENCIES)} for each class, but got {self.frequencies!r:.80}"
@@ -204,6 +208,11 @@ class Dataset(Table):
         return {**image_columns(self, np.arange(len(self))), "width": self.widths, "height": self.heights}
 
     @property
+    def partly_annotated(self) -> bool:
+        """Whether images are evaluated for some classes only, as in LVIS and Open Images."""
+        return self.rules in PARTLY_ANNOTATED
+
+    @property
     def shapes(self) -> npt.NDArray[np.int32]:
         """Return width and height of every image, (I, 2)."""
         return np.stack([self.widths, self.heights], axis=1)
@@ -271,10 +280,42 @@ class Dataset(Table):
         >>> dataset.is_listed(((1,), (0, 1)), np.array([0, 0, 1, -1]), np.array([0, 1, 1, 1])).tolist()
         [False, True, True, False]
         """
+        if not any(lists):  # COCO: this is faster than a search among none
+            return np.zeros(len(labels), bool)
         rows = np.repeat(np.arange(len(lists)), [len(own) for own in lists])
-        listed = rows * len(self.classes) + np.fromiter((label for own in lists for label in own), np.int64, len(rows))
-        pairs = image_rows * len(self.classes) + labels
-        return np.isin(pairs, listed) & (image_rows >= 0) & (labels >= 0)
+        listed = np.fromiter((label for own in lists for label in own), np.int64, len(rows))
+        return self.are_among(rows, listed, image_rows, labels)
+
+    def are_among(
+        self,
+        known_rows: npt.NDArray[np.int64],
+        known_labels: npt.NDArray[np.integer],
+        image_rows: npt.NDArray[np.int64],
+        labels: npt.NDArray[np.int32],
+    ) -> npt.NDArray[np.bool_]:
+        """Return which pairs of an image row and a class are among the known pairs; -1 never is.
+
+        Parameters
+        ----------
+        known_rows, known_labels : (M,) int
+            Image rows and classes of the known pairs.
+        image_rows, labels : (N,) int
+            Image rows and classes.
+
+        Returns
+        -------
+        (N,) bool
+            Whether the pair is known.
+
+        Examples
+        --------
+        >>> dataset = Dataset(classes=["cup", "dog"], image_ids=[7, 9], widths=[64, 32], heights=[48, 24])
+        >>> dataset.are_among(np.array([1]), np.array([0]), np.array([1, 1, 0]), np.array([0, 1, 2])).tolist()
+        [True, False, False]
+        """
+        known = np.unique(known_rows * len(self.classes) + known_labels)
+        valid = (image_rows >= 0) & (labels >= 0) & (labels < len(self.classes))
+        return valid & (_rows_of(image_rows * len(self.classes) + labels, known) >= 0)
 
     def offsets(self, image_rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the start of each image's rows in a column of ascending image rows.

@@ -225,8 +225,8 @@ def test_matches_above_a_threshold_are_ignored_alike() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"rules": "coco", "negatives": [[], []]}, "columns of LVIS; give rules"),
-    ({"rules": "coco", "frequencies": ["r", "c"]}, "columns of LVIS; give rules"),
+    ({"rules": "coco", "negatives": [[], []]}, "do not fit the rules coco; give rules"),
+    ({"rules": "coco", "frequencies": ["r", "c"]}, "do not fit the rules coco; give rules"),
     ({"negatives": [[0]]}, "negatives of each image, but got 1 for 2 images"),
     ({"not_exhaustive": [[0], [2]]}, r"not_exhaustive to be classes below 2, but got \(2,\)"),
     ({"negatives": [[-1], []]}, r"negatives to be classes below 2, but got \(-1,\)"),

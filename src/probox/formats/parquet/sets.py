@@ -19,7 +19,7 @@ from probox.formats.format import Draft
 from probox.formats.parquet.shards import ENDS, STARTS, Ids, Shard, pyarrow, shard_names
 from probox.notes import Note
 from probox.support.parallel import thread_count
-from probox.tables.dataset import Dataset, chosen_ids
+from probox.tables.dataset import PARTLY_ANNOTATED, Dataset, chosen_ids
 from probox.tables.geometry import extents_of
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import probabilities_of, require_label_matrix
@@ -147,7 +147,8 @@ class _Set:
 DIFFERENCES = {
     "classes": "has other classes than",
     "category_ids": "has other category ids than",
-    "lvis": "has other frequencies of classes (LVIS) than",
+    "rules": "has other rules than",
+    "frequencies": "has other frequencies of classes than",
     "filter_small": "has another filter_small setting than",
     "covariances": "differs in having covariances from",
 }
@@ -178,8 +179,8 @@ class TruthSet(_Set):
         return self._join(self._holding(wanted), wanted)
 
     def _words(self, shard: Shard) -> Mapping[str, Any]:
-        words = {word: shard.header[word] for word in ("classes", "category_ids", "filter_small")}
-        return words | {"lvis": shard.header.get("lvis", "none")}
+        shared = ("classes", "category_ids", "filter_small", "rules", "frequencies")
+        return {word: shard.header[word] for word in shared}
 
     def _join(self, chosen: Chosen, wanted: Ids | None = None) -> GroundTruth:
         """Return one table of some row groups, with all or the wanted images, by ascending image id."""
@@ -212,8 +213,8 @@ class TruthSet(_Set):
 def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
     """Return the images and objects of some row groups."""
     arrow, _ = pyarrow()
-    federated = CLASS_LISTS if "lvis" in shard.header else ()
-    table = shard.read([*IMAGE_COLUMNS, *federated, *shard.box_names(), *OBJECT_COLUMNS], groups)
+    listed = CLASS_LISTS if shard.header["rules"] in PARTLY_ANNOTATED else ()
+    table = shard.read([*IMAGE_COLUMNS, *listed, *shard.box_names(), *OBJECT_COLUMNS], groups)
     ids = shard.numbers(table, "image_id", np.int64)
     shard.check_order(ids)
     _, first, place = np.unique(ids, return_index=True, return_inverse=True)
@@ -249,7 +250,7 @@ def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
         file_names = tuple(name or "" for name in names.take(arrow.array(first)).to_pylist())
     except UnicodeDecodeError:
         raise shard.error("expected UTF-8 text", entry="file_name") from None
-    lists = {name: _class_lists(shard, table, name, first) for name in federated}
+    lists = {name: _class_lists(shard, table, name, first) for name in listed}
     try:
         return GroundTruth(
             dataset=Dataset(
@@ -258,9 +259,9 @@ def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
                 **sizes,
                 file_names=file_names,
                 category_ids=shard.header["category_ids"],
-                rules="lvis" if federated else "challenge" if shard.header["filter_small"] else "coco",
+                rules="challenge" if shard.header["filter_small"] else shard.header["rules"],
                 source=shard.path,
-                frequencies=shard.header["lvis"] if federated else (),
+                frequencies=shard.header["frequencies"],
                 **lists,
             ),
             image_rows=place[there],

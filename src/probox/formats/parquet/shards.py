@@ -34,6 +34,7 @@ from probox.formats.label_files import has_sequences
 from probox.notes import read_notes
 from probox.support.optional import pip_command, require
 from probox.support.parallel import thread_count
+from probox.tables.dataset import PARTLY_ANNOTATED
 
 OLDEST_PYARROW = 18
 """First release that reads 32-bit decimals written by others."""
@@ -447,12 +448,16 @@ class Shard:
             )
         header["notes"] = read_notes(header.get("notes", []), self.path, "'notes' in the metadata")
         header.setdefault("filter_small", False)
-        for name, of in (("classes", str), ("category_ids", int)):
+        header.setdefault("rules", "coco")
+        header.setdefault("frequencies", [])
+        for name, of in (("classes", str), ("category_ids", int), ("frequencies", str)):
             self._check_list(header, name, of)
+        if header["rules"] not in ("coco", *PARTLY_ANNOTATED):
+            raise self.error(
+                f"expected 'rules' in the metadata to be coco, {', '.join(PARTLY_ANNOTATED)}", remedy=REMEDY
+            )
         if not isinstance(header["filter_small"], bool):
             raise self.error("expected 'filter_small' in the metadata to be true or false", remedy=REMEDY)
-        if "lvis" in header:
-            self._check_list(header, "lvis", str)
         return header
 
     def _check_list(self, header: dict[str, Any], name: str, of: type) -> None:

@@ -146,7 +146,7 @@ def _is_spread(found: Detections) -> bool:
 def _truth_content(truth: GroundTruth) -> Content:
     arrow, _ = pyarrow()
     objects = _object_arrays(truth)
-    lists = {name: getattr(truth.dataset, name) for name in CLASS_LISTS if truth.dataset.rules == "lvis"}
+    lists = {name: getattr(truth.dataset, name) for name in CLASS_LISTS if truth.dataset.partly_annotated}
     listed = {name: arrow.array(own, arrow.list_(arrow.int32())) for name, own in lists.items()}
     # An image without objects has one row, whose object columns are null.
     counts = np.diff(truth.dataset.offsets(truth.image_rows))
@@ -185,7 +185,7 @@ def _truth_content(truth: GroundTruth) -> Content:
         "classes": list(truth.classes),
         "category_ids": truth.dataset.category_ids.tolist(),
         "filter_small": truth.dataset.rules == "challenge",
-        **({"lvis": list(truth.dataset.frequencies)} if listed else {}),
+        **({"rules": truth.dataset.rules, "frequencies": list(truth.dataset.frequencies)} if listed else {}),
         "source": truth.source,
         "notes": [note.to_dict() for note in truth.notes],
     }

@@ -108,13 +108,14 @@ def _images(
 ) -> Iterator[tuple[int, Ints, Ints]]:
     """Yield each image, the rows of the class's objects, and of the detections predicted as this class.
 
-    LVIS considers the best detections of an image, and classes with an object or verified to be absent.
+    LVIS considers the best detections of an image, and like Open Images classes with an object or verified as absent.
     """
     for row, image_id in enumerate(truth.image_ids):
         in_truth = np.flatnonzero((truth.image_rows == row) & (truth.labels == label))
         in_found = np.flatnonzero(found.image_ids == image_id)
         if truth.dataset.rules == "lvis":
             in_found = in_found[np.argsort(-scores[in_found], kind="stable")][:most]
+        if truth.dataset.partly_annotated:
             checked = len(in_truth) > 0 or label in truth.dataset.negatives[row]
             in_found = np.sort(in_found) if checked else in_found[:0]
         yield row, in_truth, in_found[named[in_found] == label]

@@ -235,8 +235,8 @@ def match_boxes(
     the ground truth's classes. Detections of other classes or images are excluded and counted in
     `BoxMatches.left_out`.
 
-    With ground truth of LVIS, so are detections that `judged_detections` excludes. Unmatched detections of a class that
-    is not exhaustively annotated in their image are ignored.
+    With ground truth of LVIS or Open Images, so are detections that `judged_detections` excludes. Unmatched detections
+    of a class that is not exhaustively annotated in their image are ignored.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def match_boxes(
     labels, scores = detections.named_classes(truth.classes)
     rules = BoxRules.of(Convention() if convention is None else convention, truth.dataset)
     image_rows = truth.dataset.rows_of(detections.image_ids)
-    if truth.dataset.rules == "lvis":
+    if truth.dataset.partly_annotated:
         within, checked = judged_detections(truth, rules.most, image_rows, labels, scores)
         labels = np.where(within & checked, labels, -1).astype(np.int32)
     named = NamedBoxes(image_rows, labels, detections.boxes, detections.extents, scores)
@@ -277,23 +277,24 @@ def match_boxes(
 def judged_detections(
     truth: GroundTruth, most: int, image_rows: Ints, labels: npt.NDArray[np.int32], scores: Floats
 ) -> tuple[Bools, Bools]:
-    """Return which detections LVIS judges: those among the best `most` of their image, and those of a checked class.
+    """Return which detections are among the best `most` of their image (LVIS), and which are of a checked class.
 
     An image is checked for the classes of its objects and its `negatives`. Scores are ranked over all classes, ties in
     table order; -1 stands for unknown images and classes.
 
     >>> truth = GroundTruth.from_boxes(["cup", "dog"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+    >>> truth = truth.replace(dataset=truth.dataset.replace(rules="lvis"))
     >>> best, checked = judged_detections(truth, 1, np.array([0, 0]), np.array([0, 1]), np.array([0.3, 0.5]))
     >>> best.tolist(), checked.tolist()
     ([False, True], [True, False])
     """
-    order = np.lexsort((-scores, image_rows))
-    first = np.searchsorted(image_rows[order], image_rows[order])
-    within = np.empty(len(order), bool)
-    within[order] = np.arange(len(order)) - first < most
-    dataset, classes = truth.dataset, len(truth.classes)
-    positive = np.isin(image_rows * classes + labels, truth.image_rows * classes + truth.labels)
-    positive &= (image_rows >= 0) & (labels >= 0)
+    dataset = truth.dataset
+    within = np.ones(len(scores), bool)
+    if dataset.rules == "lvis" and np.bincount(image_rows + 1).max(initial=0) > most:
+        order = np.lexsort((-scores, image_rows))
+        first = np.searchsorted(image_rows[order], image_rows[order])
+        within[order] = np.arange(len(order)) - first < most
+    positive = dataset.are_among(truth.image_rows, truth.labels, image_rows, labels)
     return within, positive | dataset.is_listed(dataset.negatives or (), image_rows, labels)
 
 
