@@ -13,6 +13,7 @@
 #include "arrays.hpp"
 #include "kernel/large_array.hpp"
 #include "kernel/pairs.hpp"
+#include "label_table.hpp"
 #include "signals.hpp"
 #include "to_numpy.hpp"
 
@@ -96,18 +97,18 @@ struct Found {
   Table<double> boxes;
   Array<double, 4> covariances;  // first axis 0 if there are no Gaussian boxes
   Column<std::uint8_t> kinds;
-  Table<float> label_probs;
+  LabelTable label_probs;
   Maps heatmaps;
   std::vector<std::int64_t> heatmap_rows;
   std::vector<const void*> heatmap_of;  // of each row, or null
 
   Found(Column<std::int64_t> offsets, Table<double> boxes, Array<double, 4> covariances, Column<std::uint8_t> kinds,
-        Table<float> label_probs, Maps given, Column<std::int64_t> given_rows)
+        const LabelTable& label_probs, Maps given, Column<std::int64_t> given_rows)
       : offsets(offsets), boxes(boxes), covariances(covariances), kinds(kinds), label_probs(label_probs),
         heatmaps(std::move(given)), heatmap_rows(given_rows.data(), given_rows.data() + given_rows.shape(0)),
         heatmap_of(count(), nullptr) {
     require(boxes.shape(1) == 4, "boxes need four columns");
-    require(kinds.shape(0) == count() && label_probs.shape(0) == count(), "detection columns differ in length");
+    require(kinds.shape(0) == count() && label_probs.rows == count(), "detection columns differ in length");
     const std::size_t covariance_rows = covariances.shape(0);
     require(covariance_rows == 0 || (covariance_rows == count() && covariances.size() == 8 * count()),
             "covariances do not fit boxes");
@@ -120,6 +121,7 @@ struct Found {
 
   void check(const Images& images, bool single_precision) const {
     require_offsets(offsets, images.count(), count(), "offsets of detections");
+    label_probs.check();
     const std::int64_t *begin = offsets.data(), *end = begin + offsets.shape(0);
     for (std::size_t k = 0; k < heatmaps.size(); ++k) {
       const auto image = std::upper_bound(begin, end, heatmap_rows[k]) - begin - 1;
@@ -147,7 +149,7 @@ struct Found {
 
 void check(const Settings& settings, const Images& images, const Objects& objects, const Found& found) {
   images.check();
-  objects.check(images, found.label_probs.shape(1));
+  objects.check(images, found.label_probs.columns());
   found.check(images, settings.single_precision);
 }
 
@@ -161,7 +163,6 @@ Image image_at(std::size_t i, const Images& images, const Objects& objects, cons
   const std::int64_t d0 = found.offsets.data()[i], d1 = found.offsets.data()[i + 1];
   std::vector<Mask> masks;
   for (std::int64_t o = o0; o < o1; ++o) masks.push_back(objects.mask(o));
-  const auto classes = static_cast<int>(found.label_probs.shape(1));
   return {images.widths.data()[i],
           images.heights.data()[i],
           std::move(masks),
@@ -171,8 +172,8 @@ Image image_at(std::size_t i, const Images& images, const Objects& objects, cons
           found.covariances.shape(0) ? found.covariances.data() + 8 * d0 : nullptr,
           found.kinds.data() + d0,
           found.heatmap_of.data() + d0,
-          found.label_probs.data() + d0 * classes,
-          classes};
+          found.label_probs.view(),
+          static_cast<std::size_t>(d0)};
 }
 
 nb::tuple score(const Settings& settings, const Images& images, const Objects& objects, const Found& found,
@@ -237,7 +238,7 @@ void bind_pairs(nb::module_& m) {
                     Column<std::int64_t>, Table<std::int32_t>>(),
            nb::kw_only(), "offsets"_a, "labels"_a, "mask_boxes"_a, "mask_pixels"_a, "run_offsets"_a, "runs"_a);
   nb::class_<Found>(m, "Found", "The detections of images, sorted by image; those of image i start at offsets[i].")
-      .def(nb::init<Column<std::int64_t>, Table<double>, Array<double, 4>, Column<std::uint8_t>, Table<float>, Maps,
+      .def(nb::init<Column<std::int64_t>, Table<double>, Array<double, 4>, Column<std::uint8_t>, const LabelTable&, Maps,
                     Column<std::int64_t>>(),
            nb::kw_only(), "offsets"_a, "boxes"_a, "covariances"_a, "kinds"_a, "label_probs"_a, "heatmaps"_a,
            "heatmap_rows"_a);

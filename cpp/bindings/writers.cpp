@@ -4,11 +4,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "arrays.hpp"
-#include "kernel/label_probabilities.hpp"
+#include "label_table.hpp"
 #include "readers/json_writer.hpp"
 
 namespace nb = nanobind;
@@ -24,18 +25,20 @@ void check(bool fits) { require(fits, "columns do not fit together"); }
 // Boxes are x, y, width, height; covariances have 0 rows if there are none.
 nb::bytes format_coco_results(Column<std::int64_t> image_ids, Column<std::int32_t> labels,
                               Column<std::int64_t> category_ids, Table<double> boxes, Column<double> scores,
-                              Table<float> label_probs, Table<double> covariances,
+                              const LabelTable& label_probs, Table<double> covariances,
                               Column<std::uint8_t> has_covariances) {
   const std::size_t n = image_ids.shape(0);
   const std::size_t classes = category_ids.shape(0);
   check(labels.shape(0) == n && boxes.shape(0) == n && boxes.shape(1) == 4 && scores.shape(0) == n &&
-        label_probs.shape(0) == n && label_probs.shape(1) == classes && has_covariances.shape(0) == n &&
+        label_probs.rows == n && label_probs.columns() == classes && has_covariances.shape(0) == n &&
         covariances.shape(1) == 8 && (covariances.shape(0) == n || covariances.shape(0) == 0));
   require_rows(labels, classes, "expected labels that count in categories");
   json::Writer out;
   {
     nb::gil_scoped_release unlocked;
-    std::vector<float> even(classes);
+    label_probs.check();
+    const LabelRows<float> all_probs = label_probs.view();
+    std::vector<float> probs(classes), even(classes);
     out.text("[");
     for (std::size_t row = 0; row < n; ++row) {
       const auto label = static_cast<std::size_t>(labels(row));
@@ -47,11 +50,12 @@ nb::bytes format_coco_results(Column<std::int64_t> image_ids, Column<std::int32_
       out.list(boxes.data() + 4 * row, 4);
       out.text(",\"score\":");
       out.number(scores(row));
-      const float* probs = label_probs.data() + classes * row;
-      spread_evenly(scores(row), label, even.data(), classes);
-      if (!std::equal(even.begin(), even.end(), probs)) {
+      all_probs.expand(row, probs.data());
+      std::fill(even.begin(), even.end(), even_rest(scores(row), classes));
+      even[label] = static_cast<float>(scores(row));
+      if (probs != even) {
         out.text(",\"all_scores\":");
-        out.list(probs, classes);
+        out.list(probs.data(), classes);
       }
       if (has_covariances(row) && covariances.shape(0) > 0) {
         out.text(",\"covars\":");
@@ -65,21 +69,24 @@ nb::bytes format_coco_results(Column<std::int64_t> image_ids, Column<std::int32_
 }
 
 // Detections of image k are rows offsets[k]..offsets[k + 1]. `mask_names` are JSON strings.
-nb::bytes format_rvc1(Column<std::int64_t> offsets, Table<double> boxes, Table<float> label_probs,
+nb::bytes format_rvc1(Column<std::int64_t> offsets, Table<double> boxes, const LabelTable& label_probs,
                       Table<double> covariances, Column<std::uint8_t> has_covariances,
                       const std::vector<std::string>& mask_names, Column<std::int32_t> mask_files,
                       Column<std::int64_t> mask_ids) {
   const std::size_t n = boxes.shape(0);
-  const std::size_t classes = label_probs.shape(1);
+  const std::size_t classes = label_probs.columns();
   check(offsets.shape(0) > 0);
   const std::size_t images = offsets.shape(0) - 1;
   require_offsets(offsets, images, n, "offsets of detections");
-  check(boxes.shape(1) == 4 && label_probs.shape(0) == n && has_covariances.shape(0) == n &&
+  check(boxes.shape(1) == 4 && label_probs.rows == n && has_covariances.shape(0) == n &&
         covariances.shape(1) == 8 && (covariances.shape(0) == n || covariances.shape(0) == 0) &&
         mask_files.shape(0) == n && mask_ids.shape(0) == n);
   json::Writer out;
   {
     nb::gil_scoped_release unlocked;
+    label_probs.check();
+    const LabelRows<float> all_probs = label_probs.view();
+    std::vector<float> probs(classes);
     out.text("[");
     for (std::size_t image = 0; image < images; ++image) {
       out.text(image > 0 ? ",\n[" : "\n[");
@@ -88,7 +95,8 @@ nb::bytes format_rvc1(Column<std::int64_t> offsets, Table<double> boxes, Table<f
         out.text(row > static_cast<std::size_t>(offsets(image)) ? ",\n {\"bbox\":" : "\n {\"bbox\":");
         out.list(boxes.data() + 4 * row, 4);
         out.text(",\"label_probs\":");
-        out.list(label_probs.data() + classes * row, classes);
+        all_probs.expand(row, probs.data());
+        out.list(probs.data(), classes);
         if (has_covariances(row) && covariances.shape(0) > 0) {
           out.text(",\"covars\":");
           out.covariances(covariances.data() + 8 * row);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "label_probabilities.hpp"
 #include "log_sums.hpp"
 #include "mask.hpp"
 #include "object_index.hpp"
@@ -32,8 +33,8 @@ struct Image {
   const double* covariances;  // 8 each; null if no box has a covariance
   const std::uint8_t* kinds;
   const void* const* heatmaps;  // of the scorer's precision; null without heatmap
-  const float* label_probs;
-  int classes;
+  LabelRows<float> label_probs;  // of all images
+  std::size_t first_detection;   // its row in label_probs
 };
 
 // Scores one image at a time; reuses its memory.
@@ -85,7 +86,8 @@ class ImageScorer {
   static constexpr std::size_t kFewCandidates = 10;  // up to this number an integral image is slower
 
   static float label_of(const Image& image, int d, int o) {
-    return image.label_probs[static_cast<std::size_t>(d) * image.classes + image.object_labels[o]];
+    return image.label_probs.at(image.first_detection + static_cast<std::size_t>(d),
+                                static_cast<std::size_t>(image.object_labels[o]));
   }
 
   // Candidate objects: if a pixel outside the support costs too much, those whose boxes may intersect it.

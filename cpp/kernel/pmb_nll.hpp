@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "k_best_assignment.hpp"
+#include "label_probabilities.hpp"
 #include "parallel.hpp"
 
 namespace probox::pmb {
@@ -21,8 +22,7 @@ struct Found {
   const std::int64_t* offsets;
   const double* boxes;        // x1, y1, x2, y2
   const double* covariances;  // 8 each: first corner, second corner
-  const T* label_probs;       // `classes` each
-  int classes;
+  LabelRows<T> label_probs;
 };
 
 struct Truth {
@@ -115,7 +115,7 @@ class ImageMeasurer {
   struct Component {
     BoxDensity density;
     bool dense;  // has a density
-    const T* label_probs;
+    std::size_t row;        // in label_probs
     double log_background;  // of Bernoulli detections
     double weight, sum;     // of clutter
   };
@@ -123,8 +123,11 @@ class ImageMeasurer {
   double clamped(double probability) const {
     return std::clamp(probability, rules_.min_probability, 1.0 - rules_.min_probability);
   }
+  double probability(const Component& c, std::int32_t label) const {
+    return static_cast<double>(found_.label_probs.at(c.row, static_cast<std::size_t>(label)));
+  }
   double log_label(const Component& c, std::int32_t label) const {
-    return std::log(clamped(static_cast<double>(c.label_probs[label])));
+    return std::log(clamped(probability(c, label)));
   }
 
   // Splits the image's detections into Bernoulli detections and clutter.
@@ -134,13 +137,13 @@ class ImageMeasurer {
     expected_ = all_unmatched_ = 0.0;
     for (std::int64_t d = found_.offsets[image]; d < found_.offsets[image + 1]; ++d) {
       Component c;
-      c.label_probs = found_.label_probs + d * found_.classes;
+      c.row = static_cast<std::size_t>(d);
       T highest = 0;
       c.sum = 0.0;
-      for (int k = 0; k < found_.classes; ++k) {
-        highest = std::max(highest, c.label_probs[k]);
-        c.sum += static_cast<double>(c.label_probs[k]);
-      }
+      found_.label_probs.for_each(c.row, [&](T probability) {
+        highest = std::max(highest, probability);
+        c.sum += static_cast<double>(probability);
+      });
       c.weight = static_cast<double>(highest);
       c.log_background = std::log(clamped(1.0 - c.sum));
       c.dense = c.density.set(found_.boxes + 4 * d, found_.covariances + 8 * d, rules_.min_determinant);
@@ -163,7 +166,7 @@ class ImageMeasurer {
       double greatest = -kInfinity;
       for (std::size_t k = 0; k < clutter_.size(); ++k) {
         const Component& c = clutter_[k];
-        const double share = static_cast<double>(c.label_probs[truth_.labels[first + o]]) / c.sum;
+        const double share = probability(c, truth_.labels[first + o]) / c.sum;
         terms_[k] = std::log(c.weight * clamped(share)) + c.density.log_at(truth_.boxes + 4 * (first + o));
         greatest = std::max(greatest, terms_[k]);
       }

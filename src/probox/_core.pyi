@@ -77,7 +77,7 @@ class Found:
         boxes: _Float64,
         covariances: _Float64,
         kinds: _UInt8,
-        label_probs: _Float32,
+        label_probs: LabelTable,
         heatmaps: list[_Float32] | list[_Float64],
         heatmap_rows: _Int64,
     ) -> None: ...
@@ -185,7 +185,7 @@ def pmb_nll(
     offsets: _Int64,
     boxes: _Float64,
     covariances: _Float64,
-    label_probs: _Float32 | _Float64,
+    label_probs: LabelTable | _Float64,
     object_offsets: _Int64,
     object_boxes: _Float64,
     object_labels: _Int32,
@@ -253,17 +253,25 @@ def image_offsets(image_rows: _Int64, images: int) -> _Int64: ...
 
 # ---- Label probabilities: cpp/bindings/labels.cpp
 
-def row_ranges(matrix: _Float32) -> tuple[_Float32, _Float32, _Float64]: ...
+class LabelTable:
+    """Label probabilities: a matrix (no offsets), or listed classes of rows, see `probox.tables.label_probs`."""
+
+    def __init__(
+        self, *, rows: int, offsets: _Int64, indices: _Int32, values: _Float32, rest: _Float32, sharing: _Bool
+    ) -> None: ...
+
+def row_ranges(labels: LabelTable) -> tuple[_Float32, _Float32, _Float64]: ...
+def best_labels(labels: LabelTable) -> _Int32: ...
+def label_values(labels: LabelTable, rows: _Int64, columns: _Int64) -> _Float32: ...
+def expand_labels(labels: LabelTable) -> _Float32: ...
+def list_labels(matrix: _Float32, sharing: _Bool, most: int) -> tuple[_Int64, _Int32, _Float32, _Float32] | None: ...
+def even_rests(scores: _Float64, columns: int) -> _Float32: ...
 def fill_rows_of_integers(
     matrix: _Float32, *, first: int, columns: list[_Int32], divisor: float, threads: int
 ) -> None: ...
 def fill_rows_of_floats(
     matrix: _Float32, *, first: int, columns: list[_Float32], divisor: float, threads: int
 ) -> None: ...
-def spread_scores(scores: _Float64, labels: _Int32, columns: int, threads: int) -> _Float32: ...
-def label_matrix(
-    *, scores: _Float64, labels: _Int32, columns: int, given_rows: _Int64, given: _Float32, threads: int
-) -> _Float32: ...
 
 # ---- Masks as boxes, pixels, offsets and runs, which probox.tables.groundtruth.Masks takes: cpp/bindings/masks.cpp
 
@@ -413,7 +421,7 @@ def format_coco_results(
     category_ids: _Int64,
     boxes: _Float64,
     scores: _Float64,
-    label_probs: _Float32,
+    label_probs: LabelTable,
     covariances: _Float64,
     has_covariances: _UInt8,
 ) -> bytes: ...
@@ -421,7 +429,7 @@ def format_rvc1(
     *,
     offsets: _Int64,
     boxes: _Float64,
-    label_probs: _Float32,
+    label_probs: LabelTable,
     covariances: _Float64,
     has_covariances: _UInt8,
     mask_names: list[str],

@@ -18,9 +18,10 @@ from probox.calibration.label_maps import (
     fit_labels,
     ignorances,
     label_targets,
-    with_background,
+    target_probs,
 )
 from probox.notes import Note
+from probox.tables.label_probs import LabelProbs
 
 CLASSES = ("cup", "dog", "hat")
 
@@ -138,12 +139,13 @@ def test_stated_scores_change_in_proportion() -> None:
 
 
 def test_ignorance_counts_background_columns_and_has_a_floor() -> None:
-    probs = with_background(np.array([[0.5, 0.3, 0.0], [0.5, 0.3, 0.0]], np.float32))
-    none = np.zeros(3, bool)
-    assert np.exp(-ignorances(probs, np.array([0, 3]), none)) == pytest.approx([0.5, 0.2], rel=1e-6)
-    assert np.exp(-ignorances(probs, np.array([2, 3]), np.array([False, True, False]))) == pytest.approx(
-        [1e-6, 0.5], rel=1e-6
-    )
+    probs = LabelProbs([[0.5, 0.3, 0.0], [0.5, 0.3, 0.0]])
+
+    def hits(targets: list[int], background: list[bool]) -> np.ndarray:
+        return np.exp(-ignorances(target_probs(probs, np.array(targets), np.array(background))))
+
+    assert hits([0, 3], [False] * 3) == pytest.approx([0.5, 0.2], rel=1e-6)
+    assert hits([2, 3], [False, True, False]) == pytest.approx([1e-6, 0.5], rel=1e-6)
 
 
 def test_targets_are_columns_of_the_detector() -> None:

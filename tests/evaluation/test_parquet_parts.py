@@ -94,7 +94,7 @@ def test_a_part_does_not_read_rows_that_it_does_not_need(sets: Path, tmp_path: P
 
 def test_parts_of_another_set_are_foreign(sets: Path, tmp_path: Path) -> None:
     _, found = many_images(4)
-    probs = found.label_probs.copy()
+    probs = np.array(found.label_probs)
     probs[0, 0] = 0.5
     write_parquet(tmp_path / "other", found.replace(label_probs=probs), shards=5)
     first = evaluate(sets / "truth", sets / "found", part="1/2")

@@ -212,7 +212,7 @@ def changed_truth(truth: GroundTruth) -> GroundTruth:
 
 
 def changed_found(found: Detections) -> Detections:
-    probs = found.label_probs.copy()
+    probs = np.array(found.label_probs)
     probs[-1, 0] = 0.875
     return found.replace(label_probs=probs)
 

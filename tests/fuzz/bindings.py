@@ -20,6 +20,7 @@ from probox import Convention, Detections, GroundTruth, _core
 from probox.formats.coco import write_coco_results
 from probox.formats.rvc1_detections import write_rvc1
 from probox.measures.pdq.kernel import heatmap, pair_tables
+from probox.tables.label_probs import LabelProbs
 
 from . import seeds
 from .hostile import FLOATS, hostile_array, hostile_value
@@ -179,7 +180,13 @@ def _call_directly() -> None:
     matrix = np.zeros((9, 3), np.float32)
     _core.fill_rows_of_integers(matrix, first=1, columns=[np.arange(7, dtype=np.int32)] * 3, divisor=7.0, threads=2)
     _core.fill_rows_of_floats(matrix, first=0, columns=[rng.random(9).astype(np.float32)] * 3, divisor=1.0, threads=2)
-    _core.spread_scores(rng.random(9), np.arange(9, dtype=np.int32) % 4, 4, 2)
+    scores, labels = rng.random(9), np.arange(9, dtype=np.int32) % 4
+    for label_probs in (LabelProbs.from_scores(scores, labels, 12), LabelProbs(rng.random((9, 4)))):
+        table = label_probs.table
+        _core.row_ranges(table)
+        _core.best_labels(table)
+        _core.label_values(table, np.arange(9), labels.astype(np.int64))
+        _core.expand_labels(table)
     _core.bivariate_cdf(0.5, -1.5, 0.95)
     _core.normal_cdf_table(0.25)
     _core.use_instruction_set(_core.instruction_sets()[0])

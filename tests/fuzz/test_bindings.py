@@ -49,7 +49,6 @@ def argument(name: str, place: str | int) -> np.ndarray:
 WHOLE: list[tuple[str, str | int, Any, str]] = [
     ("rasterise", "max_crossings", LEAST, "limits"),
     ("label_runs", 2, LEAST, "runs"),
-    ("spread_scores", 2, 2**62, "fewer rows"),
     ("image_offsets", 1, 2**64 - 1, "fewer rows"),
     ("heatmap", "width", 2**31 - 1, "pixels a side"),
     ("heatmap", "box", np.full(4, np.nan), "finite box"),
@@ -98,11 +97,44 @@ def test_hostile_numbers_are_refused(name: str, place: str | int, index: Any, va
         changed(name, place, array).run()
 
 
-def test_given_rows_times_columns_must_not_wrap_around() -> None:
-    """4 x 2^62 numbers are none in 64 bits."""
-    call = changed("label_matrix", "given_rows", np.arange(4))
-    with pytest.raises(ValueError, match="fewer rows"):
-        Call(call.name, (), call.named | {"columns": 2**62, "given": np.zeros(0, np.float32)}).run()
+LABELS: dict[str, Any] = {
+    "rows": 2,
+    "offsets": np.array([0, 2, 3]),
+    "indices": np.array([0, 2, 1], np.int32),
+    "values": np.full(3, 0.25, np.float32),
+    "rest": np.zeros(2, np.float32),
+    "sharing": np.ones(3, bool),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"rows": 3}, "differ in length"),
+        ({"rest": np.zeros(3, np.float32)}, "differ in length"),
+        ({"values": np.zeros(2, np.float32)}, "differ in length"),
+        ({"offsets": np.array([0, 2])}, "offsets of listed classes"),
+        ({"offsets": np.array([0, 4, 3])}, "offsets of listed classes"),
+        ({"indices": np.array([0, 3, 1], np.int32)}, "count in columns"),
+        ({"indices": np.array([0, -1, 1], np.int32)}, "count in columns"),
+        ({"indices": np.array([2, 0, 1], np.int32)}, "ascending order"),
+        ({"indices": np.array([1, 1, 1], np.int32)}, "ascending order"),
+        ({"offsets": np.zeros(0, np.int64)}, "one probability per row and class"),
+        # 3 x 2^62 numbers are none in 64 bits.
+        ({"offsets": np.zeros(0, np.int64), "values": np.zeros(0, np.float32), "rows": 2**62}, "fewer rows"),
+    ],
+)
+def test_label_columns_that_do_not_fit_are_refused(changes: dict[str, Any], reason: str) -> None:
+    assert _core.expand_labels(_core.LabelTable(**LABELS)).tolist() == [[0.25, 0.0, 0.25], [0.0, 0.25, 0.0]]
+    for use in (_core.row_ranges, _core.best_labels, _core.expand_labels):
+        with pytest.raises(ValueError, match=reason):
+            use(_core.LabelTable(**LABELS | changes))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [([2], [0]), ([-1], [0]), ([0], [3]), ([0], [-1]), ([0, 1], [0])])
+def test_places_beyond_the_labels_are_refused(rows: list[int], columns: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"out of range|one column per row"):
+        _core.label_values(_core.LabelTable(**LABELS), np.array(rows), np.array(columns))
 
 
 @pytest.mark.parametrize("layout", ["misaligned", "transposed"])

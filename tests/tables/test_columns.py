@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from probox import Detections, InputError
+from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import align_labels, canonical_name, column_of_each
 from probox.tables.results import QUALITIES, PairTable, Verdict
 from probox.tables.table import frozen, rows_where_all
@@ -86,7 +87,7 @@ def test_classes_meet_by_name():
 
 
 def test_aligned_probabilities_are_zero_where_nothing_is_said():
-    given = np.array([[0.25, 0.5, 0.125]], np.float32)
+    given = LabelProbs([[0.25, 0.5, 0.125]])
     aligned = align_labels(given, ["ghost", "dog", "cup"], ["cup", "cat", "dog"])
     np.testing.assert_array_equal(aligned, np.float32([[0.125, 0.0, 0.5]]))
     assert align_labels(given, ["a", "b", "c"], ["a", "b", "c"]) is given

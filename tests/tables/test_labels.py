@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probox import Detections, GroundTruth, _core, average_precision, evaluate
+from probox import Detections, GroundTruth, average_precision, evaluate
 from probox.formats import write_coco_results
+from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import canonical_name, column_of_each, repeated_classes, scores_alone, unknown_classes
 
 NAMES = ("cup", "dog", "couch", "Sofa", "bg", "background", "__bg__", "none", "unicorn", "TV", "tv")
@@ -123,21 +124,22 @@ FOUR = ("cup", "dog", "cat", "hat")
     ],
 )
 def test_which_rows_are_scores_alone(row: tuple[float, ...], label: int, alone: bool) -> None:
-    assert scores_alone(np.array([row], np.float32), np.array([label], np.int32), FOUR).tolist() == [alone]
+    assert scores_alone(LabelProbs([row]), np.array([label], np.int32), FOUR).tolist() == [alone]
 
 
 def test_even_rows_are_scores_if_their_neighbours_are() -> None:
-    probs = np.array([[0.25] * 4, [0.7, 0.1, 0.1, 0.1], [0.4, 0.4, 0.1, 0.1]], np.float32)
+    probs = LabelProbs([[0.25] * 4, [0.7, 0.1, 0.1, 0.1], [0.4, 0.4, 0.1, 0.1]])
     labels = np.array([2, 0, 0], np.int32)
     assert scores_alone(probs, labels, FOUR).tolist() == [True, True, False]
     assert scores_alone(probs, labels, ("bg", *FOUR[1:])).tolist() == [False, False, False], "it names background"
     assert scores_alone(probs[:, :2], labels, FOUR[:2]).tolist() == [False] * 3, "of two classes nobody can tell"
-    assert scores_alone(np.zeros((0, 4), np.float32), np.zeros(0, np.int32), FOUR).tolist() == []
+    assert scores_alone(LabelProbs(np.zeros((0, 4))), np.zeros(0, np.int32), FOUR).tolist() == []
 
 
 def test_scores_as_they_are_read_stand_alone() -> None:
     scores = np.array([1e-3, 0.1, 0.0125, 0.5, 0.999])
     labels = np.array([3, 0, 79, 40, 2], np.int32)
     classes = tuple(f"class {number}" for number in range(80))
-    assert scores_alone(_core.spread_scores(scores, labels, 80, 1), labels, classes).all()
-    assert not scores_alone(_core.spread_scores(scores, labels, 80, 1), (labels + 1) % 80, classes).any()
+    probs = LabelProbs.from_scores(scores, labels, 80)
+    assert scores_alone(probs, labels, classes).all()
+    assert not scores_alone(probs, (labels + 1) % 80, classes).any()

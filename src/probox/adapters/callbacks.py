@@ -395,7 +395,7 @@ class UltralyticsPDQ:
             for own, placement in zip(candidates, placements, strict=True)
         ]
         return [
-            {"boxes": own.boxes, "labels": own.labels, "scores": own.scores, "label_probs": own.label_probs}
+            {"boxes": own.boxes, "labels": own.labels, "scores": own.scores, "label_probs": np.asarray(own.label_probs)}
             | ({} if own.covariances is None else {"covariances": own.covariances})
             for own in found
         ]

@@ -314,7 +314,7 @@ def to_supervision(found: Detections, image_id: int | None = None) -> Any:
     """
     chosen = _of_image(found, image_id, "to_supervision(found, image_id)")
     library = require("supervision", extra="supervision", purpose="supervision's detections need")
-    data: dict[str, Any] = _names_and_images(chosen) | {"label_probs": np.array(chosen.label_probs)}
+    data: dict[str, Any] = _names_and_images(chosen) | {"label_probs": np.asarray(chosen.label_probs)}
     if chosen.covariances is not None:
         data["covariance"] = np.array(chosen.covariances)
     return library.Detections(

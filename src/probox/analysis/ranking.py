@@ -184,16 +184,15 @@ def _check_choice(name: str, value: object, choices: dict[str, Callable[..., Flo
         raise InputError(f"expected {name} to be one of {', '.join(choices)}, but got {value!r:.40}")
 
 
-def _distributions(found: Detections) -> Floats:
-    """Return the probability of each class and, last, of background: 1 minus their sum."""
-    classes = ~background_classes(found.classes)
-    probs = found.label_probs[:, classes].astype(np.float64)
-    alone = np.flatnonzero(_has_one_score(found))
-    if len(alone):
-        probs[alone] = 0.0
-        probs[alone, np.cumsum(classes)[found.labels[alone]] - 1] = found.label_probs[alone, found.labels[alone]]
-    rest = np.maximum(1.0 - probs.sum(axis=1, keepdims=True), 0.0)
-    return np.concatenate([probs, rest], axis=1)
+def _of_distributions(found: Detections, function: Callable[[Floats], Floats]) -> Floats:
+    """Return a function of the probabilities of classes and, last, of background: 1 minus their sum."""
+
+    def with_rest(matrix: npt.NDArray[np.float32], _: slice) -> Floats:
+        probs = matrix.astype(np.float64)
+        return function(np.concatenate([probs, np.maximum(1.0 - probs.sum(axis=1, keepdims=True), 0.0)], axis=1))
+
+    single = found.label_probs.alone(found.labels, _has_one_score(found))
+    return np.asarray(single[:, ~background_classes(found.classes)].of_rows(with_rest))
 
 
 def _has_one_score(found: Detections) -> Bools:
@@ -207,18 +206,24 @@ def _has_one_score(found: Detections) -> Bools:
 
 def compute_entropies(found: Detections) -> Floats:
     """Return the entropy of each detection's label probabilities in nats, background included."""
-    probs = _distributions(found)
-    terms = probs * np.log(np.where(probs > 0, probs, 1.0))
-    return np.asarray(np.abs(terms.sum(axis=1)))
+
+    def entropies(probs: Floats) -> Floats:
+        terms = probs * np.log(np.where(probs > 0, probs, 1.0))
+        return np.asarray(np.abs(terms.sum(axis=1)))
+
+    return _of_distributions(found, entropies)
 
 
 def compute_margins(found: Detections) -> Floats:
     """Return 1 - (p1 - p2) of the two most probable labels of each detection, background included."""
-    probs = _distributions(found)
-    if probs.shape[1] < 2:  # nothing but background
-        return np.zeros(len(probs))
-    two = np.partition(probs, -2, axis=1)[:, -2:]
-    return np.asarray(1.0 - (two[:, 1] - two[:, 0]))
+
+    def margins(probs: Floats) -> Floats:
+        if probs.shape[1] < 2:  # nothing but background
+            return np.zeros(len(probs))
+        two = np.partition(probs, -2, axis=1)[:, -2:]
+        return np.asarray(1.0 - (two[:, 1] - two[:, 0]))
+
+    return _of_distributions(found, margins)
 
 
 def compute_spreads(found: Detections) -> Floats:

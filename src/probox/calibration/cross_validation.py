@@ -18,7 +18,7 @@ from probox.calibration.label_maps import (
     fit_labels,
     ignorances,
     label_targets,
-    with_background,
+    target_probs,
 )
 from probox.convention import Convention
 from probox.errors import InputError
@@ -33,6 +33,7 @@ from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import align_labels, background_classes
 
 PER_OBJECT = 2
@@ -269,7 +270,7 @@ def shortlist(truth: GroundTruth, found: Detections, rows: Ints, taken: Bools) -
         if len(here) <= PER_OBJECT or there.start == there.stop:
             listed[here] = True
             continue
-        label = np.sqrt(np.clip(probs[here][:, truth.labels[there]].T, 0.0, 1.0))
+        label = np.sqrt(np.clip(probs[here][np.arange(len(here)), truth.labels[there, None]], 0.0, 1.0))
         closeness = _ious(truth.boxes[there], found.boxes[here]) * label
         best = np.argpartition(-closeness, PER_OBJECT - 1, axis=1)[:, :PER_OBJECT]
         chosen = np.unique(best[np.take_along_axis(closeness, best, axis=1) > 0])
@@ -376,8 +377,8 @@ class FitTask:
         images = len(self.truth.dataset)
         if self.labels != "none":
             rows = np.flatnonzero(self.targets >= 0)
-            probs = with_background(found.label_probs[rows])
-            lost = ignorances(probs, self.targets[rows], background_classes(found.classes))
+            background = background_classes(found.classes)
+            lost = ignorances(target_probs(found.label_probs[rows], self.targets[rows], background))
             at = self.image_rows[rows]
             parts["ignorance"] = np.stack([np.bincount(at, lost, images), np.bincount(at, minlength=images)], axis=1)
         return Numbers(parts, self.pairs.after(self.truth, found), images, self.alpha)
@@ -387,7 +388,7 @@ class FitTask:
         found = self.found
         covariances = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances.copy()
         boxes, extents = found.boxes.copy(), found.extents.copy()
-        probs, scores = found.label_probs.copy(), found.scores.copy()
+        scores, parts = found.scores.copy(), [(np.arange(len(found)), found.label_probs)]
         for fold, ((corners, _), (labels, _)) in enumerate(fits):
             rows = np.flatnonzero((self.image_rows >= 0) & (fold_of_image[self.image_rows] == fold))
             fitted = Calibration(corners=corners, labels=labels, target=self.target, border=self.border)
@@ -395,7 +396,12 @@ class FitTask:
             if part.covariances is not None:
                 covariances[rows] = part.covariances
             boxes[rows], extents[rows] = part.boxes, part.extents
-            probs[rows], scores[rows] = part.label_probs, part.scores
+            scores[rows] = part.scores
+            parts.append((rows, part.label_probs))
+        source = np.empty(len(found), np.int64)  # the last of the rows of each detection
+        every = np.concatenate([rows for rows, _ in parts])
+        source[every] = np.arange(len(every))
+        probs = LabelProbs.concatenate([part for _, part in parts])[source]
         return found.replace(covariances=covariances, boxes=boxes, extents=extents, label_probs=probs, scores=scores)
 
 

@@ -17,6 +17,7 @@ from probox.notes import Note
 from probox.support.formatting import some_names
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
+from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import background_classes, canonical_name, column_of_each, probabilities_of
 
 FLOOR = 1e-6
@@ -64,8 +65,11 @@ class Temperature:
     temperature: float
 
     def apply(self, found: Detections) -> Detections:
-        logs = log_probabilities(with_background(found.label_probs))
-        return _replace_labels(found, apply_temperature(logs, self.temperature)[:, :-1])
+        def scaled(matrix: npt.NDArray[np.float32], _: slice) -> Floats:
+            logs = log_probabilities(with_background(matrix))
+            return apply_temperature(logs, self.temperature)[:, :-1]
+
+        return _replace_labels(found, found.label_probs.map_rows(scaled))
 
     def has_class(self, name: str) -> bool:
         return True
@@ -92,10 +96,15 @@ class ScoreCurves:
         with np.errstate(divide="ignore", invalid="ignore"):
             falling = np.where(scores > 0, wanted / scores, 0.0)
             rising = np.where(scores < 1, (1 - wanted) / (1 - scores), 0.0)
-        probs = found.label_probs.astype(np.float64) * np.minimum(falling, rising)[:, None]
-        if probs.shape[1]:
-            probs[np.arange(len(found)), found.labels] = wanted
-        return _replace_labels(found, probs)
+        factors = np.minimum(falling, rising)
+
+        def mapped(matrix: npt.NDArray[np.float32], rows: slice) -> Floats:
+            probs = matrix.astype(np.float64) * factors[rows, None]
+            if probs.shape[1]:
+                probs[np.arange(len(probs)), found.labels[rows]] = wanted[rows]
+            return probs
+
+        return _replace_labels(found, found.label_probs.map_rows(mapped))
 
     def precisions(self, found: Detections, scores: Floats) -> Floats:
         """Return the scores mapped by the curves of the detections' classes."""
@@ -134,15 +143,14 @@ def apply_temperature(logs: Floats, temperature: float) -> Floats:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def _replace_labels(found: Detections, probs: Floats) -> Detections:
+def _replace_labels(found: Detections, probs: LabelProbs) -> Detections:
     """Return detections with these label probabilities; a score that is not a probability is scaled alike."""
     before = probabilities_of(found.label_probs, found.labels)
-    narrow = probs.astype(np.float32)
-    after = probabilities_of(narrow, found.labels)
+    after = probabilities_of(probs, found.labels)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(before > 0, after / before, 1.0)
     scores = np.where(found.scores == before, after, np.clip(found.scores * ratio, 0.0, 1.0))
-    return found.replace(label_probs=narrow, scores=scores)
+    return found.replace(label_probs=probs, scores=scores)
 
 
 LABEL_METHODS = ("none", "temperature", "isotonic")
@@ -168,16 +176,28 @@ def label_targets(pairs: FittingPairs, found: Detections, classes: tuple[str, ..
     return targets.astype(np.int64)
 
 
-def ignorances(probs: Floats, targets: Ints, background: Bools) -> Floats:
-    """Return -ln p of the target, with p at least `FLOOR`; `probs` have background as their last column.
+def rests(label_probs: LabelProbs) -> Floats:
+    """Return the rest of each row, background."""
+    result: Floats = label_probs.of_rows(lambda matrix, _: with_background(matrix)[:, -1])
+    return result
 
-    The detector's own background columns, `background`, count as background too.
+
+def target_probs(label_probs: LabelProbs, targets: Ints, background: Bools) -> Floats:
+    """Return the probability of each target, a column of the table or the number of columns for background, (N, 1 + B).
+
+    The detector's own B background columns, `background`, count as background too, and are 0 for other targets.
     """
-    hit = probs[np.arange(len(probs)), targets]
-    if background.any():
-        nothing = targets == probs.shape[1] - 1
-        hit = np.where(nothing, hit + probs[:, :-1][:, background].sum(axis=1), hit)
-    return -np.log(np.clip(hit, FLOOR, 1.0))
+    nothing = targets == label_probs.shape[1]
+    of_class = np.clip(probabilities_of(label_probs, np.where(nothing, 0, targets)), 0.0, 1.0)
+    own = np.clip(np.asarray(label_probs[:, background], np.float64), 0.0, 1.0)
+    target = np.where(nothing, rests(label_probs), of_class)
+    return np.concatenate([target[:, None], np.where(nothing[:, None], own, 0.0)], axis=1)
+
+
+def ignorances(probs: Floats) -> Floats:
+    """Return -ln p of the target, the sum of its columns in `target_probs`, with p at least `FLOOR`."""
+    lost: Floats = -np.log(np.clip(probs[:, 0] + probs[:, 1:].sum(axis=1), FLOOR, 1.0))
+    return lost
 
 
 def fit_labels(pairs: FittingPairs, found: Detections, targets: Ints, rows: Ints, method: str) -> LabelFit:
@@ -193,12 +213,20 @@ def fit_labels(pairs: FittingPairs, found: Detections, targets: Ints, rows: Ints
 
 
 def _temperature(found: Detections, targets: Ints, rows: Ints) -> LabelFit:
-    probs = with_background(found.label_probs[rows])
+    probs, wanted = found.label_probs[rows], targets[rows]
     background = background_classes(found.classes)
-    logs, wanted = log_probabilities(probs), targets[rows]
+    rest = rests(probs)
+    values, counts, row = probs.distinct()
+    largest = np.maximum(np.minimum(probs.max(axis=1, initial=0.0), 1.0), rest)
+    logs = log_probabilities(np.clip(values.astype(np.float64), 0.0, 1.0)) - np.log(largest)[row]
+    logs_of_rest = log_probabilities(rest) - np.log(largest)
+    logs_of_target = log_probabilities(target_probs(probs, wanted, background)) - np.log(largest)[:, None]
 
     def quality(k: int) -> float:
-        return -float(ignorances(apply_temperature(logs, math.exp(TEMPERATURE_STEP * k)), wanted, background).mean())
+        # As `apply_temperature`, with equal probabilities of a row computed once.
+        cold = math.exp(-TEMPERATURE_STEP * k)
+        total = np.bincount(row, counts * np.exp(cold * logs), len(rest)) + np.exp(cold * logs_of_rest)
+        return -float(ignorances(np.exp(cold * logs_of_target) / total[:, None]).mean())
 
     # Apart from the floor, ignorance is convex in 1/T, so there is a single minimum.
     best = lattice_maximum(quality, 0)
@@ -208,7 +236,7 @@ def _temperature(found: Detections, targets: Ints, rows: Ints) -> LabelFit:
         way = "higher" if best > 0 else "lower"
         notes.append(Note("temperature-at-bound", temperature=temperature, way=way))
     missed = wanted == len(found.classes)
-    if missed.any() and not (probs[:, -1] > FLOOR).any() and not background.any():
+    if missed.any() and not (rest > FLOOR).any() and not background.any():
         notes.append(Note("no-background"))
     return Temperature(temperature), tuple(notes)
 

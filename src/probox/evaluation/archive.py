@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.tables.dataset import Dataset
+from probox.tables.label_probs import LabelProbs
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
 from probox.tables.table import columns_of
 
@@ -85,8 +86,10 @@ SCHEMA: dict[str, ArchiveColumn] = {
     "masks.offsets": ArchiveColumn("<i8", (), "objects", extra=1),
     "masks.runs": ArchiveColumn("<i4", (3,), "runs"),
     "labels.count": ArchiveColumn("<i4", (), "detections"),
-    "labels.class_index": ArchiveColumn("<i4", (), "probabilities"),
+    "labels.class_index": ArchiveColumn("<i4", (), "listed classes"),
     "labels.probability": ArchiveColumn("<f4", (), "probabilities"),
+    "labels.rest": ArchiveColumn("<f4", (), "detections"),
+    "labels.shares_rest": ArchiveColumn("|b1", (), "classes"),
     "negatives.count": ArchiveColumn("<i4", (), "images", optional=True),
     "negatives.class_index": ArchiveColumn("<i4", (), "negatives", optional=True),
     "not_exhaustive.count": ArchiveColumn("<i4", (), "images", optional=True),
@@ -95,8 +98,8 @@ SCHEMA: dict[str, ArchiveColumn] = {
 """Every array of the archive, in the order of the digest."""
 
 LABELS = tuple(name for name in SCHEMA if name.startswith("labels."))
-"""Sparse label probabilities: number of nonzero entries per detection, and class and probability of each. Most files
-have one class per detection, so a dense table would be nearly all zeros."""
+"""Columns of `LabelProbs`: number of listed classes per detection, class and probability of each, rest per detection,
+and which classes share the rests. A matrix has all classes of each detection and no `class_index`."""
 
 CLASS_LISTS = ("negatives", "not_exhaustive")
 """Lists of classes of each image of LVIS: number of entries per image, and the class of each."""
@@ -119,15 +122,12 @@ def to_stored(arrays: Arrays, schema: Mapping[str, ArchiveColumn]) -> dict[str, 
     return stored
 
 
-def labels_to_stored(label_probs: npt.NDArray[np.float32] | None, detections: int) -> dict[str, npt.NDArray[Any]]:
-    """Return label probabilities as the arrays of `LABELS`; without probabilities, the arrays have no entries."""
-    table = np.zeros((detections, 0), np.float32) if label_probs is None else label_probs
-    rows, stored = _rows_at_once(table), table != 0
-    index = [np.zeros(0, np.int32)]
-    for start in range(0, detections, rows):
-        # Places in one dimension are found several times faster than in two.
-        index.append((np.flatnonzero(stored[start : start + rows]) % table.shape[1]).astype(np.int32))
-    return dict(zip(LABELS, (np.count_nonzero(stored, axis=1), np.concatenate(index), table[stored]), strict=True))
+def labels_to_stored(label_probs: LabelProbs | None, detections: int) -> dict[str, npt.NDArray[Any]]:
+    """Return label probabilities as the arrays of `LABELS`; without probabilities, of no classes."""
+    probs = LabelProbs(np.zeros((detections, 0))) if label_probs is None else label_probs
+    rest = probs.rest if len(probs.rest) else np.zeros(len(probs), np.float32)
+    counts = np.diff(probs.entry_offsets)
+    return dict(zip(LABELS, (counts, probs.indices, probs.values.reshape(-1), rest, probs.sharing), strict=True))
 
 
 def lists_to_stored(dataset: Dataset) -> dict[str, npt.NDArray[Any]]:
@@ -160,21 +160,13 @@ def split_rows(values: npt.NDArray[Any], counts: npt.NDArray[Any]) -> list[npt.N
     return [values[begin:end] for begin, end in pairwise([0, *ends])]
 
 
-def _rows_at_once(table: npt.NDArray[np.float32]) -> int:
-    """Return the number of rows per block; index arrays of all entries would take four times the table's memory."""
-    return max(1, (1 << 22) // max(1, int(table.shape[1])))
-
-
-def labels_from_stored(arrays: Arrays, classes: int) -> npt.NDArray[np.float32]:
-    """Return the table of label probabilities; counts and classes were checked before."""
-    counts, class_index, probabilities = (arrays[name] for name in LABELS)
-    table = np.zeros((len(counts), classes), np.float32)
-    rows, ends = _rows_at_once(table), np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    for start in range(0, len(counts), rows):
-        own = counts[start : start + rows]
-        entries = slice(ends[start], ends[start + len(own)])
-        table[start : start + rows][np.repeat(np.arange(len(own)), own), class_index[entries]] = probabilities[entries]
-    return table
+def labels_from_stored(arrays: Arrays) -> LabelProbs:
+    """Return label probabilities; the arrays were checked before."""
+    counts, class_index, values, rest, sharing = (arrays[name] for name in LABELS)
+    if len(values) and not len(class_index):
+        return LabelProbs.of_matrix(values.reshape(len(counts), len(sharing)))
+    offsets = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    return LabelProbs.of_columns(offsets, class_index, values, rest, sharing=sharing)
 
 
 def digest(words: bytes, arrays: Arrays, schema: Mapping[str, ArchiveColumn]) -> str:
@@ -209,9 +201,9 @@ def write_archive(
 
 
 def _is_compressible(array: npt.NDArray[Any]) -> bool:
-    """Return whether compression makes about the first 8 KiB of an array smaller by a tenth."""
+    """Return whether compression makes about the first 8 KiB of an array smaller by 15%."""
     sample = array.ravel()[: max(1, 8192 // array.itemsize)].tobytes()
-    return len(zlib.compress(sample, 1)) < 0.9 * len(sample)
+    return len(zlib.compress(sample, 1)) < 0.85 * len(sample)
 
 
 def read_arrays(file: IO[bytes], name: str, schema: Mapping[str, ArchiveColumn]) -> dict[str, npt.NDArray[Any]]:

@@ -379,7 +379,8 @@ class Evaluator:
     convention, measures, threads
         As for `evaluate`.
     keep_labels : bool
-        Keep the probabilities of all classes, 4 bytes per detection and class. Diagnoses and label metrics need them.
+        Keep the probabilities of all classes: at most 4 bytes per detection and class, and 20 bytes per detection with
+        one score. Diagnoses and label metrics need them.
     **settings
         ``preset``, ``label_threshold`` and other settings, as for `evaluate`.
 

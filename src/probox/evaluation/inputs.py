@@ -25,6 +25,7 @@ from probox.support.types import Ints
 from probox.tables.dataset import Dataset, chosen_ids
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import repeated_classes, unknown_classes
 from probox.tables.table import check_tables
 
@@ -360,6 +361,11 @@ def hash_table(table: GroundTruth | Detections) -> str:
 
 def _add(digest: Any, value: Any) -> None:
     """Add a value to a digest: an array, a table, or an object whose repr identifies it."""
+    if isinstance(value, LabelProbs):  # as the matrix, so that equal ones are equal in any form
+        digest.update(f"{value.dtype.str}{value.shape}".encode())
+        for _, matrix in value.blocks():
+            digest.update(matrix.tobytes())
+        return
     if isinstance(value, np.ndarray) and value.dtype != object:
         digest.update(f"{value.dtype.str}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes() if value.size else b"")

@@ -60,7 +60,7 @@ from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 from probox.tables.table import expect_path
 
-FORMAT = 8
+FORMAT = 9
 """Version of the format that is written and read."""
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
@@ -342,17 +342,17 @@ def _tables_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: s
     """Return the dataset and tables of a result; unknown image ids become row -1, which a check rejects."""
     checks = StorageChecks(file)
     checks.check_images(arrays)
-    if words["label_probs"]:
-        checks.check_labels(arrays, len(words["classes"]))
     dataset = _dataset_of(words, arrays, file)
+    if words["label_probs"]:
+        checks.check_labels(arrays, len(dataset.classes))
     tables: dict[str, Any] = {"dataset": dataset}
     for name, kind in TABLES.items():
-        columns = {column: arrays[stored] for column, stored in file_names_of(name).items()}
+        columns: dict[str, Any] = {column: arrays[stored] for column, stored in file_names_of(name).items()}
         columns["qualities"] = np.stack([arrays[f"{name}.{quality}"] for quality in QUALITIES], axis=1)
         if "image_rows" in columns:
             columns["image_rows"] = dataset.rows_of(columns["image_rows"])
         if name == "detections" and words["label_probs"]:
-            columns["label_probs"] = labels_from_stored(arrays, len(dataset.classes))
+            columns["label_probs"] = labels_from_stored(arrays)
         tables[name] = kind(**columns)
     tables["masks"] = Masks(*(arrays[f"masks.{name}"] for name in _MASKS))
     tables["threshold_choice"] = _choice_of(words, len(dataset), words_file)

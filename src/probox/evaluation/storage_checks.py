@@ -57,16 +57,24 @@ class StorageChecks:
 
     def check_labels(self, arrays: Arrays, classes: int) -> None:
         """Raise for invalid label probabilities."""
-        counts, class_index, probability = (arrays[name] for name in LABELS)
+        counts, class_index, probability, rest, shares_rest = (arrays[name] for name in LABELS)
+        if len(shares_rest) != classes:
+            self.fail(f"expected {classes} classes, but got {len(shares_rest)}", "labels.shares_rest")
         self.require((counts >= 0) & (counts <= classes), "labels.count", "expected at most one probability per class")
-        if int(counts.sum()) != len(class_index):
-            self.fail(f"expected {len(class_index)} probabilities in all, but got {int(counts.sum())}", "labels.count")
+        if int(counts.sum(dtype=np.int64)) != len(probability):
+            total = int(counts.sum(dtype=np.int64))
+            self.fail(f"expected {len(probability)} probabilities in all, but got {total}", "labels.count")
+        for name, values in (("probability", probability), ("rest", rest)):
+            fine = (values >= -ROUNDING) & (values <= 1 + ROUNDING)
+            self.require(fine, f"labels.{name}", "expected probabilities between 0 and 1")
+        if not len(class_index) and (counts == classes).all():  # a matrix
+            return
+        if len(class_index) != len(probability):
+            self.fail(f"expected a class of each of {len(probability)} probabilities", "labels.class_index")
         self.require((class_index >= 0) & (class_index < classes), "labels.class_index", "no such class")
         row = np.repeat(np.arange(len(counts)), counts)
         later = (row[1:] > row[:-1]) | (class_index[1:] > class_index[:-1])
         self.require(_after_start(later)[: len(row)], "labels.class_index", "expected each class once, ascending")
-        fine = (probability > 0) & (probability <= 1 + ROUNDING)
-        self.require(fine, "labels.probability", "expected a probability above 0")
 
     def check_boxes(self, boxes: BoxColumns, classes: int, rules: BoxRules) -> None:
         """Raise for invalid box columns, such as references to missing rows."""

@@ -32,13 +32,12 @@ from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, Dataset
 from probox.tables.detections import Detections
 from probox.tables.geometry import pixels_of_boxes
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import (
     align_labels,
-    best_classes,
     column_of_each,
     limit_to_distribution,
     probabilities_of,
-    require_label_matrix,
     rows_above_one,
     unknown_classes,
 )
@@ -306,7 +305,7 @@ its score."""
 
 
 def other_order(
-    label_probs: npt.NDArray[np.float32],
+    label_probs: LabelProbs,
     labels: npt.NDArray[np.int32],
     scores: npt.NDArray[np.float64],
     rows: npt.NDArray[np.int64],
@@ -318,7 +317,7 @@ def other_order(
     a box for the second best class, and scores may be calibrated. The columns follow the classes that the detector was
     trained on, which the file does not name.
 
-    >>> probs = np.tile(np.array([[0.1, 0.2, 0.7]], np.float32), (9, 1))
+    >>> probs = LabelProbs([[0.1, 0.2, 0.7]] * 9)
     >>> other_order(probs, np.zeros(9, np.int32), np.full(9, 0.7), np.arange(9), "all_scores").count
     0
     """
@@ -326,7 +325,7 @@ def other_order(
     rows = rows[scores[rows] >= least]
     given, stated = label_probs[rows], labels[rows]
     near = probabilities_of(given, stated) >= HALF * scores[rows]
-    agree = int(((best_classes(given) == stated) | near).sum())
+    agree = int(((given.argmax(axis=1) == stated) | near).sum())
     if len(rows) < MIN_ROWS or agree >= AGREE * len(rows):
         return None
     return InputWarning("probabilities-of-other-classes", agree, key=key, total=len(rows), least=float(least))
@@ -355,10 +354,7 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
     images, unknown, notes = _images_by_name(columns, dataset, file, problems)
     if images:
         columns, _ = read(data, names=list(images), name_image_ids=np.array(list(images.values()), np.int64))
-    del data  # frees the memory of the file for the label probabilities
-    require_label_matrix(len(columns["image_ids"]), len(dataset.classes), file)
-    label_probs = _label_probs(columns, len(dataset.classes))
-    label_probs, said = _with_cls_prob(label_probs, columns, file, problems)
+    label_probs, said = _label_probs(columns, len(dataset.classes), file, problems)
     notes += said
     if columns["masked_rows"]:
         notes.append(InputWarning("masks-not-read", columns["masked_rows"]))
@@ -444,34 +440,24 @@ def _category_remedy(found: RawProblems, dataset: Dataset) -> str | None:
     )
 
 
-def _label_probs(columns: _core._CocoResults, classes: int) -> npt.NDArray[np.float32]:
-    given = columns["all_scores_rows"]
-    if len(given) and len(given) == len(columns["scores"]):  # as large as the file: not copied
-        return columns["all_scores"].reshape(len(given), classes)
-    return _core.label_matrix(
-        scores=columns["scores"],
-        labels=columns["labels"],
-        columns=classes,
-        given_rows=given,
-        given=columns["all_scores"],
-        threads=read_threads()["threads"],
-    )
-
-
-def _with_cls_prob(
-    label_probs: npt.NDArray[np.float32], columns: _core._CocoResults, file: str, problems: Problems
-) -> tuple[npt.NDArray[np.float32], list[Note]]:
+def _label_probs(
+    columns: _core._CocoResults, classes: int, file: str, problems: Problems
+) -> tuple[LabelProbs, list[Note]]:
     """Return label probabilities, with those of ``cls_prob`` limited to a sum of 1, and notes."""
-    rows, notes = columns["cls_prob_rows"], list[Note]()
-    key = "cls_prob" if len(rows) else "all_scores"
-    order = other_order(label_probs, columns["labels"], columns["scores"], columns["all_scores_rows"], key)
+    labels, scores, rows = columns["labels"], columns["scores"], columns["all_scores_rows"]
+    given, notes = columns["all_scores"].reshape(len(rows), classes), list[Note]()
+    label_probs = LabelProbs.from_scores(scores, labels, classes, rows, given)
+    key = "cls_prob" if len(columns["cls_prob_rows"]) else "all_scores"
+    order = other_order(label_probs, labels, scores, rows, key)
     if order is not None:
         notes.append(order)
         problems.warn_note(order, file)
-    above = np.intersect1d(rows, rows_above_one(label_probs)) if len(rows) else rows
+    above = np.flatnonzero(np.isin(rows, columns["cls_prob_rows"]))
+    above = np.intersect1d(above, rows_above_one(given)) if len(above) else above
     if len(above):  # detectors with a sigmoid per class, such as RetinaNet, exceed 1
-        label_probs = label_probs.copy()
-        label_probs[above] = limit_to_distribution(label_probs[above])
+        given = given.copy()
+        given[above] = limit_to_distribution(given[above])
+        label_probs = LabelProbs.from_scores(scores, labels, classes, rows, given)
         notes.append(Note("scaled-probabilities", len(above)))
     return label_probs, notes
 
@@ -525,7 +511,7 @@ def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[b
         category_ids=dataset.category_ids,
         boxes=np.concatenate([found.boxes[:, :2], sizes], axis=1),
         scores=scores,
-        label_probs=probs,
+        label_probs=probs.table,
         covariances=covariances,
         has_covariances=has_covariances,
     )
@@ -533,7 +519,7 @@ def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[b
 
 
 def _class_and_score(
-    found: Detections, probs: npt.NDArray[np.float32], dataset: Dataset, notes: list[Note]
+    found: Detections, probs: LabelProbs, dataset: Dataset, notes: list[Note]
 ) -> tuple[npt.NDArray[np.int32], Floats]:
     """Return each detection's class and score; a class that the file cannot name becomes the most probable one."""
     if len(found) and not len(dataset.classes):

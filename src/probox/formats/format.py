@@ -21,6 +21,7 @@ from probox.tables.dataset import Dataset
 from probox.tables.detections import DetectionColumns, Detections, optional_columns
 from probox.tables.geometry import nearest_covariances
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.label_probs import LabelProbs
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,6 +32,10 @@ class Draft(DetectionColumns):
 
     place: Callable[[int], tuple[str, str]]
     """Returns the file and entry of a row, for messages."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label_probs", LabelProbs(self.label_probs))  # assignment in a frozen dataclass
+        super().__post_init__()
 
     def select(self, rows: npt.NDArray[np.int64]) -> Draft:
         """Return the draft of these rows only."""
@@ -83,9 +88,7 @@ def repair_covariances(covariances: npt.NDArray[np.float64]) -> tuple[npt.NDArra
     return result, int(changed.sum())
 
 
-def join_drafts(
-    drafts: Sequence[Draft], label_probs: npt.NDArray[np.float32], classes: tuple[str, ...], source: str
-) -> Draft:
+def join_drafts(drafts: Sequence[Draft], label_probs: LabelProbs, classes: tuple[str, ...], source: str) -> Draft:
     """Concatenate the drafts of several files, with label probabilities of common classes."""
     starts = np.cumsum([0] + [len(draft) for draft in drafts])
 

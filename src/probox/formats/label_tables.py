@@ -22,7 +22,8 @@ from probox.notes import Note
 from probox.tables.dataset import Dataset
 from probox.tables.geometry import pixels_of_boxes
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.labels import canonical_name, shared_rest
+from probox.tables.label_probs import LabelProbs
+from probox.tables.labels import canonical_name
 from probox.tables.masks import Masks
 from probox.tables.row_problems import FARTHEST, RowProblems
 
@@ -523,7 +524,7 @@ def draft_of(
         classes=tuple(classes),
         image_ids=dataset.image_ids[images[kept]],
         boxes=corners[kept],
-        label_probs=shared_rest(scores, labels, len(classes), source),
+        label_probs=LabelProbs.from_scores(scores, labels, len(classes)),
         labels=labels,
         scores=scores,
         extents=extents[kept],

@@ -34,6 +34,7 @@ from probox.support.formatting import with_count
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import align_labels, canonical_name, repeated_classes, unknown_classes
 from probox.tables.table import dataset_of
 
@@ -202,7 +203,7 @@ def _draft(data: bytes, path: Path, dataset: Dataset, image_rows: slice, problem
         classes=tuple(columns["classes"]),
         image_ids=positions,
         boxes=columns["boxes"],
-        label_probs=columns["label_probs"],
+        label_probs=LabelProbs(columns["label_probs"]),
         covariances=columns["covariances"],
         source=file,
         place=lambda row: (file, f"detections[{positions[row]}][{entries[row]}]"),
@@ -281,7 +282,7 @@ def _by_challenge_rules(drafts: list[Draft], source: str, dataset: Dataset) -> D
     aligned = []
     for part in drafts:
         names = [challenge_name(name) for name in part.classes]
-        aligned.append(align_labels(part.label_probs, names, dataset.classes))
+        aligned.append(np.asarray(align_labels(part.label_probs, names, dataset.classes)))
         repeated = [part.classes[column] for column in repeated_classes(names, dataset.classes)]
         if repeated:
             notes.append(Note("challenge-columns-repeated", len(repeated), names=repeated[0]))
@@ -289,7 +290,7 @@ def _by_challenge_rules(drafts: list[Draft], source: str, dataset: Dataset) -> D
     total = probs.sum(axis=1)
     above = np.isfinite(total) & (total > 1.0 + FLOAT_ROUNDING)  # keep non-finite rows to be rejected later
     probs[above] /= total[above, None]
-    draft = join_drafts(drafts, probs, dataset.classes, source)
+    draft = join_drafts(drafts, LabelProbs(probs), dataset.classes, source)
     draft = draft.noting(*dict.fromkeys(notes))
     left_out = total <= MIN_LABEL_SUM  # not "total > MIN": NaN must be kept to be rejected later
     if left_out.any():
@@ -353,7 +354,7 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
         body = _core.format_rvc1(
             offsets=offsets,
             boxes=found.boxes[chosen],
-            label_probs=found.label_probs[chosen],
+            label_probs=found.label_probs[chosen].table,
             covariances=covariances[chosen] if len(covariances) else covariances,
             has_covariances=has_covariances[chosen],
             mask_names=[json.dumps(path.name) for path in maps.maps],
@@ -371,8 +372,7 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
     for file in files:
         check_replaceable(file, JSON_DETECTIONS if file in parts else _HEATMAPS)
     write_files(files)
-    best = found.label_probs.argmax(axis=1) if found.label_probs.size else np.zeros(len(found), np.int64)
-    stated = int((best != found.labels).sum())
+    stated = int((found.label_probs.argmax(axis=1) != found.labels).sum())
     return (Note("stated-class-lost", stated),) if stated else ()
 
 

@@ -17,6 +17,7 @@ from probox.errors import InputError
 from probox.measures.boxes.matching import PAIR_IOU, BoxMatches, BoxRules, match_columns
 from probox.measures.scoring.scores import edge_variances
 from probox.support.types import Bools, Floats, Ints
+from probox.tables.label_probs import LabelProbs
 from probox.tables.results import DetectionTable, ObjectTable, Verdict
 from probox.tables.table import Table, column
 
@@ -53,7 +54,7 @@ class MatchedPairs(Table):
         Covariances of the top-left and the bottom-right corner, in square pixels.
     plain : (K,) bool
         The detection has no covariance: a deterministic box, or a heatmap.
-    label_probs : (K, C) float32, optional
+    label_probs : LabelProbs (K, C), optional
         Probabilities of the ground truth's classes; the remainder to 1 is background.
     labels : (K,) int32
         The object's class.
@@ -88,7 +89,7 @@ class MatchedPairs(Table):
     residuals: Floats = column(np.float64, 4)
     covariances: Floats = column(np.float64, 2, 2, 2)
     plain: Bools = column(np.bool_)
-    label_probs: npt.NDArray[np.float32] | None = column(np.float32, "classes", optional=True)
+    label_probs: LabelProbs | None = column(np.float32, "classes", optional=True)
     labels: npt.NDArray[np.int32] = column(np.int32)
     scores: Floats = column(np.float64)
     ious: Floats = column(np.float64)

@@ -36,7 +36,8 @@ from probox.notes import Note
 from probox.support.parallel import thread_count
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import Dataset
-from probox.tables.labels import background_classes, scores_alone
+from probox.tables.label_probs import LabelProbs
+from probox.tables.labels import background_classes, scores_alone, without_background
 
 NUMBERS = tuple(field.name for field in dataclasses.fields(ImageNLL))
 """The kernel's values for an image, in its order."""
@@ -104,7 +105,7 @@ def log_floors(dataset: Dataset, classes: int) -> Floats:
     return floors + math.log(4.0)
 
 
-def _measure(evaluated: Evaluated, given: npt.NDArray[np.float32]) -> PmbImages:
+def _measure(evaluated: Evaluated, given: LabelProbs) -> PmbImages:
     found, there, dataset = evaluated.detections, evaluated.objects, evaluated.dataset
     label_probs, alone = _class_probs(given, found.labels, evaluated.classes)
     kept = np.flatnonzero(~there.crowd)
@@ -118,7 +119,7 @@ def _measure(evaluated: Evaluated, given: npt.NDArray[np.float32]) -> PmbImages:
             offsets=offsets,
             boxes=np.ascontiguousarray(found.boxes),
             covariances=np.ascontiguousarray(found.covariances),
-            label_probs=label_probs,
+            label_probs=label_probs.table,
             object_offsets=object_offsets,
             object_boxes=np.ascontiguousarray(there.boxes[kept]),
             object_labels=np.ascontiguousarray(there.labels[kept]),
@@ -161,22 +162,15 @@ def _note_on_floor(floored: Floats, plain: Floats, objects: int) -> Note:
 
 
 def _class_probs(
-    label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32], classes: Sequence[str]
-) -> tuple[npt.NDArray[np.float32], Bools]:
+    label_probs: LabelProbs, labels: npt.NDArray[np.int32], classes: Sequence[str]
+) -> tuple[LabelProbs, Bools]:
     """Return class probabilities of detections, and which detections have only a score.
 
     Background is not a class, even if the ground truth lists it. For detections with only a score, the remainder that
     a reader spread over the other classes is removed, see `scores_alone`.
     """
-    background, alone = background_classes(classes), scores_alone(label_probs, labels, classes)
-    rows = np.flatnonzero(alone)
-    if not background.any() and not len(rows):
-        return np.ascontiguousarray(label_probs), alone
-    probs = label_probs.copy()
-    probs[rows] = 0.0
-    probs[rows, labels[rows]] = label_probs[rows, labels[rows]]
-    probs[:, background] = 0.0
-    return probs, alone
+    alone = scores_alone(label_probs, labels, classes)
+    return without_background(label_probs.alone(labels, alone), classes), alone
 
 
 def _dense(covariances: Floats) -> Bools:

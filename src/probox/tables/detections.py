@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,18 +22,17 @@ from probox.tables.geometry import (
     extents_of,
     sizes_of_rows,
 )
+from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import (
     AboveOne,
     align_labels,
-    best_classes,
     named_classes,
     probabilities_of,
-    shared_rest,
     to_distribution,
 )
 from probox.tables.masks import Masks
 from probox.tables.row_problems import ROUNDING, find_problems
-from probox.tables.table import ColumnSpec, Table, check_classes, column, expect, frozen, to_numpy
+from probox.tables.table import ColumnSpec, Table, check_classes, check_shape, column, expect, frozen, to_numpy
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +46,7 @@ class DetectionColumns(Table):
     classes: tuple[str, ...]
     image_ids: npt.NDArray[np.int64] = column(np.int64)
     boxes: npt.NDArray[np.float64] = column(np.float64, 4)
-    label_probs: npt.NDArray[np.float32] = column(np.float32, "classes")
+    label_probs: LabelProbs = column(np.float32, "classes")
     covariances: npt.NDArray[np.float64] | None = column(np.float64, 2, 2, 2, optional=True)
     heatmaps: tuple[npt.NDArray[np.generic] | None, ...] | None = column(object, optional=True)
     masks: Masks | None = column(object, optional=True)
@@ -73,7 +72,8 @@ class Detections(DetectionColumns):
     boxes : (N, 4) float64
         ``x1, y1, x2, y2`` in pixels; the mean corners if there are covariances.
     label_probs : (N, C) float32
-        Probability of each class; a row may add up to less than 1.
+        Probability of each class; a row may add up to less than 1. Kept as `LabelProbs`, which takes little memory for
+        detections with one score; ``np.asarray(label_probs)`` is the matrix.
     covariances : (N, 2, 2, 2) float64, optional
         Covariance ``[[xx, xy], [xy, yy]]`` of the top-left and of the bottom-right corner, in pixels squared. All
         zero: a box without covariance.
@@ -106,6 +106,27 @@ class Detections(DetectionColumns):
     Detections(1 detection in 1 image, 2 classes, 1 probabilistic)
     """
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            classes: Sequence[str],
+            image_ids: npt.ArrayLike,
+            boxes: npt.ArrayLike,
+            label_probs: npt.ArrayLike,
+            covariances: npt.ArrayLike | None = None,
+            heatmaps: Sequence[Any] | None = None,
+            masks: Masks | None = None,
+            has_mask: npt.ArrayLike | None = None,
+            extents: npt.ArrayLike | None = None,
+            areas: npt.ArrayLike | None = None,
+            labels: npt.ArrayLike | None = None,
+            scores: npt.ArrayLike | None = None,
+            source: str = "",
+            notes: Sequence[Note | str] = (),
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # assignment in a frozen dataclass
         put("classes", check_classes(self.classes, file=self.source or None))
@@ -121,7 +142,7 @@ class Detections(DetectionColumns):
         if name == "areas" and self.masks is not None and self.has_mask is not None:
             return np.where(self.has_mask, self.masks.pixels, self.extents.prod(axis=1))
         if name == "labels":
-            return best_classes(self.label_probs)
+            return self.label_probs.argmax(axis=1)
         if name == "scores":
             return probabilities_of(self.label_probs, self.labels)
         return None
@@ -129,6 +150,12 @@ class Detections(DetectionColumns):
     def _check_column(self, name: str, declared: ColumnSpec, values: Any, rows: int) -> Any:
         if name == "heatmaps":
             return _checked_heatmaps(values, rows)
+        if name == "label_probs":
+            shape = (rows, len(self.classes))
+            if isinstance(values, LabelProbs):
+                check_shape(values.shape, shape, name)
+                return values
+            return LabelProbs(frozen(values, np.float32, shape, name))
         if name == "masks":
             expect(values, Masks, "masks", "use Masks.from_arrays for arrays")
             if len(values) != rows:
@@ -234,7 +261,7 @@ class Detections(DetectionColumns):
             classes=names,
             image_ids=ids,
             boxes=corners,
-            extents=extents,  # type: ignore[arg-type]  # None: the table derives them
+            extents=extents,
             covariances=corners_from(
                 len(given),
                 covariances=covariances,
@@ -295,7 +322,9 @@ class Detections(DetectionColumns):
         ]
         return cls(
             classes=classes,
-            label_probs=np.concatenate([align_labels(part.label_probs, part.classes, classes) for part in given]),
+            label_probs=LabelProbs.concatenate(
+                [align_labels(part.label_probs, part.classes, classes) for part in given]
+            ),
             labels=np.concatenate(labels),
             **optional_columns(given),
             source=next((part.source for part in given if len({p.source for p in given}) == 1), ""),
@@ -568,7 +597,7 @@ def _label_columns(
         )
     stated = frozen(values, np.float64, (rows,), "scores")
     columns = label_columns(labels, classes, rows, category_ids)
-    probs = shared_rest(stated, columns, len(classes))
+    probs = LabelProbs.from_scores(stated, columns, len(classes))
     return {"label_probs": probs, "labels": columns, "scores": stated}
 
 

@@ -320,7 +320,7 @@ def corner_columns(covariances: npt.NDArray[np.float64]) -> Flat:
     return columns
 
 
-def probability_columns(classes: Sequence[str], label_probs: npt.NDArray[np.float32] | None) -> Flat:
+def probability_columns(classes: Sequence[str], label_probs: npt.ArrayLike | None) -> Flat:
     """Return the probability of each class, in columns named ``p_`` and the class."""
     if label_probs is None:
         raise InputError(
@@ -328,7 +328,7 @@ def probability_columns(classes: Sequence[str], label_probs: npt.NDArray[np.floa
             remedy='evaluate with measures="all" or, image by image, with Evaluator(keep_labels=True)',
         )
     names = named_once([f"p_{name}" for name in text_column(classes).tolist()])
-    return {name: label_probs[:, number] for number, name in enumerate(names)}
+    return dict(zip(names, np.asarray(label_probs).T, strict=True))
 
 
 def plain_columns(columns: dict[str, Any]) -> Flat:

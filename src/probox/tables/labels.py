@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
+from probox.tables.label_probs import LabelProbs
 from probox.tables.row_problems import ROUNDING
 
 COCO_CLASSES = (
@@ -123,23 +124,16 @@ def repeated_classes(given: Sequence[str], known: Sequence[str]) -> list[int]:
     return [column for column, name in enumerate(given) if canonical_name(name) in meanings and column not in used]
 
 
-def best_classes(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
-    """Return the most probable class of each row, the first among equals; 0 without classes."""
-    if label_probs.shape[1] == 0:
-        return np.zeros(len(label_probs), np.int32)
-    return np.asarray(np.argmax(label_probs, axis=1), dtype=np.int32)
-
-
-def probabilities_of(label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+def probabilities_of(label_probs: LabelProbs, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
     """Return the probability of each row's label."""
     if label_probs.shape[1] == 0:
         return np.zeros(len(label_probs), np.float64)
     columns = np.clip(labels, 0, label_probs.shape[1] - 1)
-    return label_probs[np.arange(len(label_probs)), columns].astype(np.float64)
+    return np.asarray(label_probs[np.arange(len(label_probs)), columns], np.float64)
 
 
 def named_classes(
-    label_probs: npt.NDArray[np.float32],
+    label_probs: LabelProbs,
     given: Sequence[str],
     wanted: Sequence[str],
     labels: npt.NDArray[np.int32] | None = None,
@@ -153,7 +147,7 @@ def named_classes(
     """
     if tuple(wanted) == tuple(given) and labels is not None and scores is not None:
         return labels, scores  # the usual case, without reading the probabilities
-    usual = best_classes(label_probs)
+    usual = label_probs.argmax(axis=1)
     stated = usual if labels is None else labels
     score = probabilities_of(label_probs, stated) if scores is None else scores
     if tuple(wanted) == tuple(given):
@@ -163,7 +157,7 @@ def named_classes(
     class_of_column = np.full(max(len(given), 1), -1, np.int32)
     class_of_column[column_of_class[column_of_class >= 0]] = np.flatnonzero(column_of_class >= 0)
     probs = align_labels(label_probs, given, wanted)
-    best = best_classes(probs)
+    best = probs.argmax(axis=1)
     values = probabilities_of(probs, best)
     by_probability = unstated | (class_of_column[stated] < 0)
     named = np.where(by_probability, np.where(values > 0, best, -1), class_of_column[stated]).astype(np.int32)
@@ -171,7 +165,7 @@ def named_classes(
 
 
 def scores_alone(
-    label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32], classes: Sequence[str]
+    label_probs: LabelProbs, labels: npt.NDArray[np.int32], classes: Sequence[str]
 ) -> npt.NDArray[np.bool_]:
     """Return which detections have a score only, without individual probabilities of the other classes.
 
@@ -187,7 +181,7 @@ def scores_alone(
     classes : sequence of str
         Class names; detections of background are excluded.
 
-    >>> probs = np.array([[0.1, 0.8, 0.1], [0.49, 0.49, 0.02], [0.6, 0.1, 0.1]], np.float32)
+    >>> probs = LabelProbs([[0.1, 0.8, 0.1], [0.49, 0.49, 0.02], [0.6, 0.1, 0.1]])
     >>> scores_alone(probs, np.array([1, 0, 0], np.int32), ["cup", "dog", "cat"]).tolist()
     [True, False, False]
     """
@@ -196,62 +190,28 @@ def scores_alone(
         return np.zeros(n, bool)
     rows, named = np.arange(n), np.maximum(labels, 0)
     score, other = label_probs[rows, named], label_probs[rows, (named + 1) % columns]
-    alike = np.count_nonzero(label_probs == other[:, None], axis=1) - (score == other)
     total = label_probs.sum(axis=1, dtype=np.float64)
-    even = (alike == columns - 1) & (other > 0) & (np.abs(total - 1.0) <= SUMS_TO_ONE)
+    even = label_probs.is_even(named) & (other > 0) & (np.abs(total - 1.0) <= SUMS_TO_ONE)
     even &= (labels >= 0) & ~background_classes(classes)[named]
     # A row of equal probabilities may be a score of 1 / classes; other rows of the file decide.
     return np.asarray(even & bool((even & (score != other)).any()))
 
 
-def shared_rest(
-    scores: npt.NDArray[np.float64], labels: npt.NDArray[np.int32], classes: int, file: str | None = None
-) -> npt.NDArray[np.float32]:
-    """Return label probabilities: each class has its score, and all others share the rest evenly.
-
-    >>> shared_rest(np.array([0.5]), np.array([1], np.int32), 3).tolist()
-    [[0.25, 0.5, 0.25]]
-    """
-    require_label_matrix(len(scores), classes, file)
-    return _core.label_matrix(
-        scores=scores,
-        labels=labels,
-        columns=classes,
-        given_rows=np.zeros(0, np.int64),
-        given=np.zeros(0, np.float32),
-        threads=1,
-    )
-
-
-def require_label_matrix(rows: int, columns: int, file: str | None = None) -> None:
-    """Raise if the matrix of label probabilities would need unreasonable memory."""
-    # The limit is 6 kB per detection, which is 1,536 classes; at least 256 MB and at most 16 GB. A small file can
-    # describe a matrix of gigabytes.
-    most = min(max(1 << 28, 6144 * rows), 1 << 34)
-    if 4 * rows * columns > most:
-        raise InputError(
-            f"{rows:,} detections with {columns:,} classes each need {4 * rows * columns / 1e9:.1f} GB "
-            "for their label probabilities",
-            file=file,
-            remedy="split the file by images, or write Parquet, which is read in parts",
-        )
-
-
-def align_labels(
-    label_probs: npt.NDArray[np.float32], given: Sequence[str], wanted: Sequence[str]
-) -> npt.NDArray[np.float32]:
+def align_labels(label_probs: LabelProbs, given: Sequence[str], wanted: Sequence[str]) -> LabelProbs:
     """Return label probabilities with one column per wanted class.
 
     A class missing in `given` has probability 0. A class missing in `wanted` is dropped with its probability.
     """
-    if tuple(given) == tuple(wanted):
+    same = tuple(given) == tuple(wanted)
+    return label_probs if same else label_probs.pick(column_of_each(wanted, given))
+
+
+def without_background(label_probs: LabelProbs, classes: Sequence[str]) -> LabelProbs:
+    """Return probabilities with 0 for a class that means background, which is the remainder to 1."""
+    background = background_classes(classes)
+    if not background.any():
         return label_probs
-    require_label_matrix(len(label_probs), len(wanted))
-    columns = column_of_each(wanted, given)
-    aligned = np.zeros((len(label_probs), len(wanted)), dtype=np.float32)
-    present = columns >= 0
-    aligned[:, present] = label_probs[:, columns[present]]
-    return aligned
+    return label_probs.pick(np.where(background, -1, np.arange(len(background))))
 
 
 AboveOne = Literal["limit", "normalise", "refuse"]
@@ -312,7 +272,7 @@ def rows_above_one(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.int64
     >>> rows_above_one(np.array([[0.9, 0.3], [0.6, 0.4004], [3.0, 0.0]], np.float32)).tolist()
     [0]
     """
-    low, high, total = _core.row_ranges(label_probs)
+    low, high, total = _core.row_ranges(LabelProbs.of_matrix(label_probs).table)
     with np.errstate(invalid="ignore"):
         return np.flatnonzero((low >= -ROUNDING) & (high <= 1 + ROUNDING) & (total > 1 + ROUNDING))  # False for NaN
 

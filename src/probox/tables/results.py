@@ -22,6 +22,7 @@ from probox.tables.flat import (
     probability_columns,
     text_column,
 )
+from probox.tables.label_probs import LabelProbs
 from probox.tables.table import Table, column, columns_of
 
 QUALITIES = ("pPDQ", "spatial", "label", "foreground", "background")
@@ -214,7 +215,7 @@ class DetectionTable(JudgedTable):
         Covariances of the top-left and bottom-right corner in pixels squared; 0 for boxes without covariance.
     heatmaps : (N,) bool
         True if a heatmap was scored instead of the box.
-    label_probs : (N, C) float32, optional
+    label_probs : LabelProbs (N, C), optional
         Probabilities of the ground truth's classes; the rest to 1 is background. None if they were not kept.
     """
 
@@ -224,7 +225,7 @@ class DetectionTable(JudgedTable):
     costs: npt.NDArray[np.float32] = column(np.float32)
     covariances: npt.NDArray[np.float64] = column(np.float64, 2, 2, 2)
     heatmaps: npt.NDArray[np.bool_] = column(np.bool_)
-    label_probs: npt.NDArray[np.float32] | None = column(np.float32, "classes", optional=True)
+    label_probs: LabelProbs | None = column(np.float32, "classes", optional=True)
 
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
         columns = {

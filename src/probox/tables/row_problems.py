@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.tables.geometry import SYMMETRY, smallest_eigenvalues
+from probox.tables.label_probs import LabelProbs
 from probox.tables.table import rows_where_all
 
 ROUNDING = 1e-3
@@ -34,7 +35,7 @@ class RowProblems:
 
 def find_problems(
     boxes: npt.NDArray[np.float64],
-    label_probs: npt.NDArray[np.float32],
+    label_probs: LabelProbs,
     covariances: npt.NDArray[np.float64] | None = None,
     heatmaps: Sequence[npt.NDArray[np.generic] | None] | None = None,
     extents: npt.NDArray[np.float64] | None = None,
@@ -44,7 +45,7 @@ def find_problems(
     diverged = "leave out detections that diverged"
     finite = rows_where_all(np.abs(boxes) <= FARTHEST)  # False for NaN
     inverted = finite & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
-    low, high, total = _core.row_ranges(label_probs)
+    low, high, total = _core.row_ranges(label_probs.table)
     usable = np.isfinite(total)
     outside = usable & ((low < -ROUNDING) | (high > 1.0 + ROUNDING))
     above = usable & ~outside & (total > 1.0 + ROUNDING)

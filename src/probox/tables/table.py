@@ -6,6 +6,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -472,14 +473,17 @@ def join_tables(parts: Sequence[SomeTable], order: npt.NDArray[np.int64] | None 
 
     Other fields are those of the first table; callers ensure that they are equal.
     """
-    columns = {name: _join_values([getattr(part, name) for part in parts]) for name in parts[0].columns()}
+    columns = {name: join_values([getattr(part, name) for part in parts]) for name in parts[0].columns()}
     if order is not None:
         columns = {name: _taken(values, order) for name, values in columns.items()}
     return parts[0].replace(**columns)
 
 
-def _join_values(values: Sequence[Any]) -> Any:
-    return np.concatenate(values) if isinstance(values[0], np.ndarray) else tuple(entry for v in values for entry in v)
+def join_values(values: Sequence[Any]) -> Any:
+    """Concatenate the columns of several tables."""
+    if isinstance(values[0], np.ndarray | tuple):
+        return np.concatenate(values) if isinstance(values[0], np.ndarray) else tuple(chain.from_iterable(values))
+    return type(values[0]).concatenate(values)
 
 
 def _taken(values: Any, rows: npt.NDArray[Any]) -> Any:
@@ -514,20 +518,23 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], 
         raise InputError(f"expected {name} to be whole numbers that fit {converted.dtype}")
     if array.ndim == 0:  # NumPy would make it a column
         raise InputError(f"expected {name} to be a list, but got one {array.dtype}", remedy=_about_shape((), shape))
-    fits = converted.ndim == len(shape) and all(
-        want in (-1, have) for want, have in zip(shape, converted.shape, strict=True)
-    )
-    if not fits:
-        wanted = " x ".join("N" if n < 0 else str(n) for n in shape)
-        raise InputError(
-            f"expected {name} of shape {wanted}, but got {' x '.join(map(str, converted.shape)) or 'a scalar'}",
-            remedy=_about_shape(converted.shape, shape),
-        )
+    check_shape(converted.shape, shape, name)
     if converted is array or converted.base is not None:
         # A view shares memory that its owner may write to later; the table must not change then.
         converted = converted.copy() if _may_change(array) else converted
     converted.flags.writeable = False
     return converted
+
+
+def check_shape(have: tuple[int, ...], shape: tuple[int, ...], name: str) -> None:
+    """Raise for a wrong shape; -1 accepts any length."""
+    if len(have) == len(shape) and all(want in (-1, n) for want, n in zip(shape, have, strict=True)):
+        return
+    wanted = " x ".join("N" if n < 0 else str(n) for n in shape)
+    raise InputError(
+        f"expected {name} of shape {wanted}, but got {' x '.join(map(str, have)) or 'a scalar'}",
+        remedy=_about_shape(have, shape),
+    )
 
 
 def _may_change(array: npt.NDArray[Any]) -> bool:

@@ -16,6 +16,7 @@ from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.evaluation.archive import SCHEMA, digest, write_archive
 from probox.evaluation.storage import COLUMNS, WORDS, canonical
 from probox.support.formatting import printable
+from probox.tables.label_probs import LabelProbs
 
 Arrays = dict[str, np.ndarray]
 
@@ -32,7 +33,12 @@ def evaluation() -> Evaluation:
         classes=["cup", "dog"],
         image_ids=[4, 4, 4, 9],
         boxes=[[0, 0, 29, 19], [4, 3, 19, 14], [25, 2, 27, 4], [4, 3, 19, 14]],
-        label_probs=[[0.9, 0.1], [0.2, 0.7], [0.6, 0.4], [0.1, 0.8]],
+        label_probs=LabelProbs.of_columns(
+            2 * np.arange(5),
+            np.array([0, 1] * 4, np.int32),
+            np.array([0.9, 0.1, 0.2, 0.7, 0.6, 0.4, 0.1, 0.8], np.float32),
+            classes=2,
+        ),
         covariances=np.tile(np.eye(2), (4, 2, 1, 1)),
         notes=["one thing was left out"],
         source="found.json",

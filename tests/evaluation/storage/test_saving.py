@@ -26,6 +26,7 @@ import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
 from probox.evaluation.archive import labels_from_stored, labels_to_stored, write_archive
 from probox.evaluation.storage import COLUMNS, FORMAT, WORDS, save_results
+from probox.tables.label_probs import LabelProbs
 
 from .conftest import refused
 
@@ -270,10 +271,5 @@ def test_columns_are_compressed_at_the_lowest_level_and_only_if_that_helps() -> 
 def test_label_probabilities_come_back(seed: int, rows: int, classes: int, filled: float) -> None:
     rng = np.random.default_rng(seed)
     table = (rng.random((rows, classes)) * (rng.random((rows, classes)) < filled)).astype(np.float32)
-    stored = labels_to_stored(table, rows)
-    for row, expected in enumerate(table):  # the plain definition: entries of each row, in order
-        start = int(stored["labels.count"][:row].sum())
-        entries = slice(start, start + int(stored["labels.count"][row]))
-        assert stored["labels.class_index"][entries].tolist() == np.flatnonzero(expected).tolist()
-        assert stored["labels.probability"][entries].tolist() == expected[expected != 0].tolist()
-    np.testing.assert_array_equal(labels_from_stored(stored, classes), table)
+    for probs in (LabelProbs(table), LabelProbs.of_matrix(table)):
+        assert labels_from_stored(labels_to_stored(probs, rows)).equals(probs)

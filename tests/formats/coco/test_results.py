@@ -78,7 +78,7 @@ def test_no_detections(write: Write, truth: GroundTruth) -> None:
 
 def test_columns_are_not_copied(write: Write, truth: GroundTruth) -> None:
     found = read_coco_results(write([entry()]), truth)
-    for column in (found.boxes, found.label_probs, found.scores, found.labels, found.image_ids, found.extents):
+    for column in (found.boxes, found.scores, found.labels, found.image_ids, found.extents):
         assert not column.flags.writeable
         assert not column.flags.owndata  # still the memory that the kernel filled
 
@@ -146,7 +146,9 @@ def test_real_results(coco_dir: Path) -> None:
     assert truth.dataset.category_ids[found.labels].tolist() == [row["category_id"] for row in raw]
     assert found.extents.tolist() == [row["bbox"][2:] for row in raw]
     rest = ((1 - found.scores) / 79).astype(np.float32)
-    np.testing.assert_array_equal(found.label_probs.min(axis=1), np.minimum(rest, found.scores.astype(np.float32)))
+    np.testing.assert_array_equal(
+        found.label_probs.matrix.min(axis=1), np.minimum(rest, found.scores.astype(np.float32))
+    )
 
 
 def test_covariances_are_repaired_only_where_it_is_asked_for(write: Write, truth: GroundTruth) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from probox import Detections
 from probox.tables.dataset import Dataset
+from probox.tables.label_probs import LabelProbs
 from probox.tables.masks import Masks
 
 
@@ -23,8 +24,8 @@ def assert_same(one: Any, other: Any, *, but: tuple[str, ...] = ("source",)) -> 
                 assert_same_bits(getattr(left, name), getattr(right, name), name)
         elif isinstance(left, Dataset):
             assert_same(left, right)
-        elif isinstance(left, np.ndarray):
-            assert_same_bits(left, right, field.name)
+        elif isinstance(left, np.ndarray | LabelProbs):
+            assert_same_bits(np.asarray(left), np.asarray(right), field.name)
         else:
             assert left == right, field.name
 

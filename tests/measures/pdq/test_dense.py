@@ -136,7 +136,7 @@ def test_every_pair_of_an_image_is_listed_whatever_is_near():
     tables = KernelTables(truth, truth.masks, found, Convention())
     every = _core.pair_qualities(settings_of(Convention()), *tables.of_images(0, 1))
     assert every.shape == (40, 30, 5)
-    np.testing.assert_array_equal(every[..., 2], found.label_probs.T.astype(np.float64)[truth.labels])
+    np.testing.assert_array_equal(every[..., 2], found.label_probs.matrix.T.astype(np.float64)[truth.labels])
     pairs = score_pairs(truth, truth.masks, found, Convention())
     # Sums for many objects are taken from a table, those for a few by multiplying floats in pairs.
     np.testing.assert_allclose(every[pairs.objects, pairs.detections], pairs.qualities, rtol=5e-7, atol=0)

@@ -8,6 +8,7 @@ import pytest
 from probox import Convention, Detections, GroundTruth, InputError, _core, evaluate
 from probox.measures.pdq import kernel
 from probox.measures.pdq.kernel import settings_of
+from probox.tables.label_probs import LabelProbs
 
 
 def columns() -> dict[str, dict[str, object]]:
@@ -27,7 +28,7 @@ def columns() -> dict[str, dict[str, object]]:
             "boxes": np.array([[1.0, 2, 3, 4], [0, 0, 8, 7]]),
             "covariances": np.tile(np.eye(2), (2, 2, 1, 1)),
             "kinds": np.array([_core.GAUSSIAN, _core.HEATMAP], np.uint8),
-            "label_probs": np.array([[0.1, 0.9], [0.5, 0.5]], np.float32),
+            "label_probs": LabelProbs([[0.1, 0.9], [0.5, 0.5]]),
             "heatmaps": [np.ones((8, 9), np.float32)],
             "heatmap_rows": np.array([1]),
         },
@@ -39,7 +40,7 @@ def score(tables: dict[str, dict], convention: Convention | None = None, max_pai
         settings_of(convention or Convention()),
         _core.Images(**tables["images"]),
         _core.Objects(**tables["objects"]),
-        _core.Found(**tables["found"]),
+        _core.Found(**tables["found"] | {"label_probs": tables["found"]["label_probs"].table}),
         max_pairs=max_pairs,
         threads=1,
     )

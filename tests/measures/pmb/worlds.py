@@ -20,6 +20,7 @@ from probox.measures.pmb_definition import (
     pmb_nll_of_image,
 )
 from probox.measures.pmb_nll import NUMBERS
+from probox.tables.label_probs import LabelProbs
 
 
 @dataclasses.dataclass
@@ -42,11 +43,12 @@ class Image:
 
 def by_kernel(images: list[Image], assignments: int = ASSIGNMENTS, threads: int = 1) -> list[dict[str, float]]:
     """Return the kernel's numbers of each image."""
+    probs = np.concatenate([image.label_probs for image in images])
     numbers = _core.pmb_nll(
         offsets=np.cumsum([0, *(len(image.boxes) for image in images)]),
         boxes=np.concatenate([image.boxes for image in images]),
         covariances=np.concatenate([image.covariances for image in images]),
-        label_probs=np.concatenate([image.label_probs for image in images]),
+        label_probs=probs if probs.dtype == np.float64 else LabelProbs(probs).table,
         object_offsets=np.cumsum([0, *(len(image.object_boxes) for image in images)]),
         object_boxes=np.concatenate([image.object_boxes for image in images]),
         object_labels=np.concatenate([image.object_labels for image in images]),

@@ -399,7 +399,7 @@ def _sigmas(found: Detections) -> Floats:
 
 
 def _probs(drawn: Drawn) -> Floats:
-    return drawn.found.label_probs.astype(np.float64)
+    return np.asarray(drawn.found.label_probs, np.float64)
 
 
 def _order(drawn: Drawn, rng: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -12,19 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths, inside, is_url
 from probox.formats.format import Draft
 from probox.formats.parquet.shards import ENDS, STARTS, Ids, Shard, pyarrow, shard_names
 from probox.notes import Note
-from probox.support.parallel import thread_count
 from probox.tables.dataset import PARTLY_ANNOTATED, Dataset, chosen_ids
 from probox.tables.geometry import extents_of
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.labels import probabilities_of, require_label_matrix
+from probox.tables.label_probs import LabelProbs, check_matrix_size
+from probox.tables.labels import probabilities_of
 from probox.tables.masks import Masks, box_pixels, unusable_masks
-from probox.tables.table import join_tables
+from probox.tables.table import join_tables, join_values
 
 COVARIANCES = ("cov1_xx", "cov1_xy", "cov1_yy", "cov2_xx", "cov2_xy", "cov2_yy")
 TRANSPOSED = ("cov1_yx", "cov2_yx")
@@ -371,31 +370,24 @@ class DetectionSet(_Set):
 
     def _join(self, chosen: Chosen, wanted: Ids | None = None) -> Draft:
         """Return the rows of some row groups, of all or the wanted images, by ascending image id."""
-        # One by one: reading all row groups at once would double the memory of the label probabilities.
+        # One by one: a row group's label probabilities may be a matrix that is stored in a smaller form.
         chosen = [(shard, [group]) for shard, groups in chosen for group in groups] or [(self._shards[0], [])]
         rows = [shard.row_numbers(groups) for shard, groups in chosen]
         starts = np.cumsum([0, *map(len, rows)])
-        require_label_matrix(int(starts[-1]), len(self.classes), self.name)
-        label_probs = np.empty((int(starts[-1]), len(self.classes)), np.float32)
-        parts = [
-            _read_rows(shard, groups, label_probs[start:end])
-            for (shard, groups), start, end in zip(chosen, starts[:-1], starts[1:], strict=True)
-        ]
+        parts = [_read_rows(shard, groups) for shard, groups in chosen]
         found: dict[Shard, list[Ids]] = defaultdict(list)
         for (shard, _), part in zip(chosen, parts, strict=True):
             found[shard].append(part["image_ids"])
         for shard, image_ids in found.items():
             shard.check_order(np.concatenate(image_ids))
-        columns: Columns = {"label_probs": label_probs}
+        columns: Columns = {}
         for name in parts[0]:
             values = [part[name] for part in parts]
             if name in ("extents", "scores") and any(value is not None for value in values):
-                values = [_default(name, part, probs) if part[name] is None else part[name] for part, probs in zip(
-                    parts, np.split(label_probs, starts[1:-1]), strict=True
-                )]  # fmt: skip
+                values = [_default(name, part) if part[name] is None else part[name] for part in parts]
             with_rows = [value for value, part in zip(values, parts, strict=True) if len(part["image_ids"])] or values
             alone = len(with_rows) == 1 or with_rows[0] is None
-            columns[name] = with_rows[0] if alone else np.concatenate(with_rows)
+            columns[name] = with_rows[0] if alone else join_values(with_rows)
         order = np.arange(starts[-1]) if len(found) == 1 else np.argsort(columns["image_ids"], kind="stable")
         if wanted is not None:
             order = order[np.isin(columns["image_ids"][order], wanted)]
@@ -419,13 +411,13 @@ def _has_covariances(shard: Shard) -> bool:
     return any(name in shard.columns for name in (*COVARIANCES, *TRANSPOSED))
 
 
-def _default(name: str, part: Columns, label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def _default(name: str, part: Columns) -> npt.NDArray[np.float64]:
     """Return sizes or scores derived from the other columns of a shard."""
-    return extents_of(part["boxes"]) if name == "extents" else probabilities_of(label_probs, part["labels"])
+    return extents_of(part["boxes"]) if name == "extents" else probabilities_of(part["label_probs"], part["labels"])
 
 
-def _read_rows(shard: Shard, groups: Sequence[int], label_probs: npt.NDArray[np.float32]) -> Columns:
-    """Return the columns of some row groups; label probabilities are written into an array."""
+def _read_rows(shard: Shard, groups: Sequence[int]) -> Columns:
+    """Return the columns of some row groups."""
     probs = probability_names(len(shard.classes))
     given = [name for name in probs if name in shard.columns]
     stated = ["score"] if not given or "score" in shard.columns else []
@@ -443,10 +435,11 @@ def _read_rows(shard: Shard, groups: Sequence[int], label_probs: npt.NDArray[np.
         )
     scores = shard.numbers(table, "score", np.float64) if stated else None
     if given:
-        shard.fill_rows(label_probs, table, probs)
+        check_matrix_size(len(table), len(probs), shard.path)
+        label_probs = LabelProbs(shard.single_matrix(table, probs))
     else:
         assert scores is not None
-        label_probs[:] = _core.spread_scores(scores, labels, len(shard.classes), thread_count(None))
+        label_probs = LabelProbs.from_scores(scores, labels, len(shard.classes))
     rows = shard.row_numbers(groups)
     boxes, extents = shard.boxes(table, rows)
     if scores is not None:
@@ -454,6 +447,7 @@ def _read_rows(shard: Shard, groups: Sequence[int], label_probs: npt.NDArray[np.
     return {
         "image_ids": image_ids,
         "boxes": boxes,
+        "label_probs": label_probs,
         "labels": labels,
         "scores": scores,
         "extents": extents,

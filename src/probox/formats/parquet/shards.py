@@ -326,8 +326,9 @@ class Shard:
         """Return columns as an (N, columns) array."""
         return np.ascontiguousarray(np.stack([self.numbers(table, name, dtype) for name in names]).T)
 
-    def fill_rows(self, rows: npt.NDArray[np.float32], table: Any, names: Sequence[str]) -> None:
-        """Write float32 columns into the columns of `rows`."""
+    def single_matrix(self, table: Any, names: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return float32 columns as an (N, columns) array."""
+        rows = np.empty((len(table), len(names)), np.float32)
         columns = [table.column(name) for name in names]
         kind = columns[0].type
         alike = all(c.type == kind and c.num_chunks == 1 and c.null_count == 0 for c in columns)
@@ -339,6 +340,7 @@ class Shard:
         else:
             floats = [self.numbers(table, name, np.float32) for name in names]
             _core.fill_rows_of_floats(rows, first=0, columns=floats, divisor=1.0, threads=threads)
+        return rows
 
     def box_names(self) -> list[str]:
         """Return the required box columns: the pairs that occur in the file, made complete."""

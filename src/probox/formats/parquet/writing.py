@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from probox import _core
 from probox.errors import InputError
 from probox.files.output import Content, Kind
 from probox.formats.parquet.sets import CLASS_LISTS, COVARIANCES, MASK_BOX, RUNS, TRANSPOSED, probability_names
@@ -31,6 +30,7 @@ from probox.formats.parquet.shards import (
 )
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import probabilities_of
 from probox.version import __version__
 
@@ -94,18 +94,23 @@ def _detections_content(found: Detections, name: str) -> Content:
     spread = _is_spread(by_image)
     if spread or not _same_bits(probabilities_of(by_image.label_probs, by_image.labels), by_image.scores):
         arrays |= _as_columns({"score": by_image.scores})
-    if not spread:
-        probs = dict(
-            zip(probability_names(len(found.classes)), np.ascontiguousarray(by_image.label_probs.T), strict=True)
-        )
-        arrays |= _as_columns(probs, alike=True)
-    schema = arrow.schema([arrow.field(name, array.type, nullable=False) for name, array in arrays.items()])
-    whole = arrow.Table.from_arrays(list(arrays.values()), schema=schema)
+    probs = by_image.label_probs
+    scale = None if spread else _scale_of_probs(probs)
+
+    def of_classes(rows: slice) -> dict[str, Any]:
+        columns = () if spread else np.ascontiguousarray(probs[rows].matrix.T)
+        names = probability_names(len(columns))
+        return {name: _as_array(values, scale) for name, values in zip(names, columns, strict=True)}
+
+    types = {name: array.type for name, array in (arrays | of_classes(slice(0))).items()}
+    schema = arrow.schema([arrow.field(name, kind, nullable=False) for name, kind in types.items()])
+    whole = arrow.table(arrays)
     cuts = _cut_at_images(by_image.image_ids, sum(kind.bit_width // 8 for kind in schema.types))
 
     def parts() -> Iterator[Any]:
         for rows in cuts:
-            yield whole.slice(rows.start, rows.stop - rows.start)
+            part = dict(zip(arrays, whole.slice(rows.start, rows.stop - rows.start).columns, strict=True))
+            yield arrow.table(part | of_classes(rows), schema=schema)
 
     words = {
         "table": "detections",
@@ -134,13 +139,8 @@ def _is_spread(found: Detections) -> bool:
     """Return whether label probabilities follow from class and score, so that they need not be stored."""
     if not len(found.classes):
         return True
-    piece = 1 << 16
-    for begin in range(0, len(found), piece):
-        rows = slice(begin, begin + piece)
-        again = _core.spread_scores(found.scores[rows], found.labels[rows], len(found.classes), 1)
-        if not np.array_equal(again.view(np.uint32), found.label_probs[rows].view(np.uint32)):
-            return False
-    return True
+    again = LabelProbs.from_scores(found.scores, found.labels, len(found.classes))
+    return again.equals(found.label_probs)
 
 
 def _truth_content(truth: GroundTruth) -> Content:
@@ -210,34 +210,40 @@ def _object_arrays(truth: GroundTruth) -> dict[str, Any]:
     return arrays
 
 
-def _as_columns(columns: Mapping[str, npt.NDArray[Any]], *, alike: bool = False) -> dict[str, Any]:
+def _as_columns(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """Convert columns to Arrow arrays, as decimals where that is lossless.
 
     Numbers printed with a few digits take half the space as decimals: ``0.01561`` is the integer 1561 with scale 5, and
-    ``float(1561) / float(100000)`` is the same float, because the division is correctly rounded. With `alike` all
-    columns get the same scale, or none.
+    ``float(1561) / float(100000)`` is the same float, because the division is correctly rounded.
     """
+    return {name: _as_array(values, _scale_of(values)) for name, values in columns.items()}
+
+
+def _as_array(values: npt.NDArray[Any], scale: int | None) -> Any:
+    """Convert a column to an Arrow array, of decimals if there is a scale."""
     arrow, _ = pyarrow()
-    groups = [list(columns)] if alike else [[name] for name in columns]
-    made: dict[str, Any] = {}
-    for names in groups:
-        scale = _decimal_scale([columns[name] for name in names])
-        for name in names:
-            values = columns[name]
-            if scale is None:
-                made[name] = arrow.array(np.ascontiguousarray(values))
-            else:
-                made[name] = decimal_array(_as_integers(values, scale), scale)
-    return made
+    if scale is None:
+        return arrow.array(np.ascontiguousarray(values))
+    return decimal_array(_as_integers(values, scale), scale)
 
 
-def _decimal_scale(columns: Sequence[npt.NDArray[Any]]) -> int | None:
-    """Return the fewest decimal places that restore all floats bit-identically, None if nine digits are not enough."""
-    if not columns or not np.issubdtype(columns[0].dtype, np.floating) or not columns[0].size:
+def _scale_of(values: npt.NDArray[Any]) -> int | None:
+    if not np.issubdtype(values.dtype, np.floating) or not values.size:
         return None
-    samples = [values[:: max(1, len(values) // 100)] for values in columns]
+    return _decimal_scale(values[:: max(1, len(values) // 100)], lambda: [values])
+
+
+def _scale_of_probs(probs: LabelProbs) -> int | None:
+    """Return the common scale of all columns of label probabilities."""
+    if not probs.size:
+        return None
+    return _decimal_scale(probs[:: max(1, len(probs) // 100)].matrix, lambda: (matrix for _, matrix in probs.blocks()))
+
+
+def _decimal_scale(sample: Floats, blocks: Callable[[], Iterable[Floats]]) -> int | None:
+    """Return the fewest decimal places that restore all floats bit-identically, None if nine digits are not enough."""
     for scale in range(MAX_DIGITS):
-        if all(_comes_back(values, scale) for values in samples) and all(_comes_back(v, scale) for v in columns):
+        if _comes_back(sample, scale) and all(_comes_back(values, scale) for values in blocks()):
             return scale
     return None
 

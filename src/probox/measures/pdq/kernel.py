@@ -197,7 +197,7 @@ class KernelTables:
                 boxes=self.boxes[detections],
                 covariances=self.covariances[detections] if len(self.covariances) else self.covariances,
                 kinds=self.kinds[detections],
-                label_probs=self.label_probs[detections],
+                label_probs=self.label_probs[detections].table,
                 heatmaps=[array for _, array in given],
                 heatmap_rows=np.array([row for row, _ in given], dtype=np.int64),
             ),

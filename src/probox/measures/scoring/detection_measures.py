@@ -29,9 +29,10 @@ from probox.measures.scoring.score_rows import (
     notes_on_detections,
     outcomes,
 )
-from probox.measures.scoring.scores import entropies, invertible, log_determinants, notes_on_scores, without_background
+from probox.measures.scoring.scores import entropies, invertible, log_determinants, notes_on_scores
 from probox.notes import Note
 from probox.support.types import Floats, Ints
+from probox.tables.labels import without_background
 
 D_ECE_BINS = (Bins(10), Bins(15), Bins(25), Bins(10, "mass"), Bins(15, "mass"))
 """Bins of D-ECE; the first is the headline value."""
@@ -213,7 +214,8 @@ def _with_uncertainties(evaluated: Evaluated) -> ScoredRows:
     log_det[dense] = log_determinants(table.covariances[rows[dense]])
     entropy = np.full(len(rows), np.nan)
     if table.label_probs is not None:
-        entropy = entropies(without_background(table.label_probs[rows], evaluated.classes))
+        probs = without_background(table.label_probs[rows], evaluated.classes)
+        entropy = probs.of_rows(lambda matrix, _: entropies(matrix))
     columns = {"hits": found["hits"], "": 1.0 - found["scores"], "entropy": entropy, "logdet": log_det}
     return ScoredRows(found.image_rows, found.labels, found.areas, columns)
 
@@ -271,7 +273,7 @@ def _object_rows(evaluated: Evaluated) -> ScoredRows:
         assert probs is not None
         losses[mine] = object_brier_scores(
             np.concatenate([found.boxes[theirs, :2], found.extents[theirs]], axis=1),
-            probs[theirs],
+            probs[theirs].matrix,
             np.concatenate([objects.boxes[rows, :2], objects.extents[rows]], axis=1),
             objects.labels[rows],
             ious=OCE_IOUS,

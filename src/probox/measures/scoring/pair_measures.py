@@ -67,10 +67,11 @@ from probox.measures.scoring.scores import (
     negative_log_likelihoods,
     notes_on_scores,
     squared_distances,
-    without_background,
 )
 from probox.notes import Note
 from probox.support.types import Bools, Floats
+from probox.tables.label_probs import LabelProbs
+from probox.tables.labels import without_background
 
 
 def _mean_of_pairs(
@@ -131,15 +132,22 @@ def _has_labels(pairs: MatchedPairs) -> Bools:
     return np.full(len(pairs), pairs.label_probs is not None)
 
 
-def _label_probs(pairs: MatchedPairs) -> npt.NDArray[np.float32]:
+def _label_probs(pairs: MatchedPairs) -> LabelProbs:
     """Return label probabilities, empty if they were not kept."""
-    return np.zeros((0, 1), np.float32) if pairs.label_probs is None else pairs.label_probs
+    return LabelProbs(np.zeros((0, 1))) if pairs.label_probs is None else pairs.label_probs
+
+
+def _brier_scores(pairs: MatchedPairs, classes: Sequence[str]) -> Floats:
+    if pairs.label_probs is None:
+        return np.zeros(0)
+    probs = without_background(pairs.label_probs, classes)
+    return probs.of_rows(lambda matrix, rows: brier_scores(matrix, pairs.labels[rows]))
 
 
 BRIER = _mean_of_pairs(
     "brier",
     Column(key="Brier", heading="Brier", unit="plain", better="low", hint=f"of the label, 0 to 2; {PAIRS}"),
-    lambda pairs, classes: brier_scores(without_background(_label_probs(pairs), classes), pairs.labels),
+    _brier_scores,
     _has_labels,
     needs={"boxes", "labels"},
     notes=lambda evaluated: [*notes_on_scores(evaluated), *notes_on_labels(evaluated)],

@@ -21,7 +21,6 @@ Edges are arrays of any shape. The remainder of label probabilities to 1 is back
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,8 @@ from probox.errors import InputError
 from probox.measures.measure import Evaluated
 from probox.notes import Note
 from probox.support.types import Bools, Floats, Ints
-from probox.tables.labels import background_classes, scores_alone
+from probox.tables.label_probs import LabelProbs
+from probox.tables.labels import scores_alone
 
 _erf, _erfc = np.frompyfunc(math.erf, 1, 1), np.frompyfunc(math.erfc, 1, 1)
 
@@ -194,9 +194,9 @@ def brier_scores(probs: Probabilities, labels: Labels) -> Floats:
     return scores
 
 
-def ignorances(probs: Probabilities, labels: Labels) -> Floats:
+def ignorances(probs: Probabilities | LabelProbs, labels: Labels) -> Floats:
     """Return -ln p_c, in nats; infinity if the true class has probability 0: values are not clamped."""
-    p = np.asarray(probs, np.float64)[np.arange(len(probs)), labels]
+    p = np.asarray(probs[np.arange(len(labels)), labels], np.float64)
     with np.errstate(divide="ignore"):
         scores: Floats = -np.log(p) + 0.0  # avoids -0
     return scores
@@ -209,12 +209,6 @@ def entropies(probs: Probabilities) -> Floats:
     logs = np.log(every, out=np.zeros_like(every), where=every > 0)
     sums: Floats = -(every * logs).sum(axis=1) + 0.0
     return sums
-
-
-def without_background(probs: npt.NDArray[np.float32], classes: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Return probabilities with 0 for a class that means background, which is the remainder to 1."""
-    background = background_classes(classes)
-    return np.where(background, np.float32(0.0), probs) if background.any() else probs
 
 
 def notes_on_scores(evaluated: Evaluated) -> list[Note]:
