@@ -505,8 +505,10 @@ def check_clutter(evaluation: Evaluation) -> list[InputWarning]:
 
     sums = kept(np.where(hit, table.quality("pPDQ"), 0.0))
     level = float(LEVELS[int(np.argmax(sums / (real + kept(cost))))])
-    alone = dataclasses.replace(evaluation, measures=("pdq",))
-    best = alone.keeping(table.confidences > np.float32(NEAR * level)).best_threshold()
+    near = table.confidences > np.float32(NEAR * level)
+    if not near.any():  # all probabilities are 0
+        return []
+    best = dataclasses.replace(evaluation, measures=("pdq",)).keeping(near).best_threshold()
     exact = NEAR * level if best.threshold is None else best.threshold
     return warn_of_clutter(evaluation.pdq, float(cost.sum()), real, exact, best.value)
 

@@ -69,10 +69,11 @@ def test_is_silent_with_a_threshold_or_without_pdq():
     assert not warnings(probox.evaluate(truth, found, measures="map"))
 
 
-def test_is_silent_where_no_threshold_helps():
+@pytest.mark.parametrize("probability", [0.0, 0.5])
+def test_is_silent_where_no_threshold_helps(probability):
     truth, found = many_faint_boxes()
     equal = probox.Detections(
-        classes=["cup"], image_ids=found.image_ids, boxes=found.boxes, label_probs=np.full((len(found), 1), 0.5)
+        classes=["cup"], image_ids=found.image_ids, boxes=found.boxes, label_probs=np.full((len(found), 1), probability)
     )
     assert not warnings(probox.evaluate(truth, equal))
 
