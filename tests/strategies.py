@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from probox import Detections, GroundTruth
+from probox.tables.masks import Masks
 
 CLASSES = ("person", "cup", "dog")
 
@@ -81,3 +82,28 @@ def random_world(seed: int, *, heatmaps: bool = True, max_images: int = 4) -> tu
 
 worlds = st.integers(0, 2**32 - 1).map(random_world)
 """Truth and detections; the seed is what Hypothesis shrinks and what a failure report names."""
+
+
+def with_masks(world: tuple[GroundTruth, Detections], seed: int, *, fraction: float = 0.5) -> Detections:
+    """Return the detections of a world with masks, some of them empty, some those of objects with a few changes."""
+    truth, found = world
+    rng = np.random.default_rng([seed, 1])
+    masks = []
+    for image_id in found.image_ids.tolist():
+        image = int(np.searchsorted(truth.image_ids, image_id))
+        width, height = truth.dataset.shapes[image].tolist()
+        objects = np.flatnonzero(truth.image_rows == image)
+        mask = random_mask(rng, height, width)
+        if len(objects) and rng.random() < 0.7:
+            mask = truth.masks.to_array(int(rng.choice(objects)), height, width) ^ (rng.random((height, width)) < 0.02)
+        masks.append(mask & (rng.random() < 0.9))
+    has_mask = rng.random(len(found)) < fraction
+    return found.replace(
+        masks=masks_of([mask & has for mask, has in zip(masks, has_mask, strict=True)]), has_mask=has_mask
+    )
+
+
+def masks_of(arrays: list[np.ndarray]) -> Masks:
+    """Return the masks of (H, W) boolean arrays, which may be empty."""
+    parts = [Masks.from_arrays([array]) if array.any() else Masks.empty(1) for array in arrays]
+    return Masks.concatenate(parts)

@@ -14,6 +14,7 @@
 #include "kernel/large_array.hpp"
 #include "kernel/pairs.hpp"
 #include "label_table.hpp"
+#include "mask_table.hpp"
 #include "signals.hpp"
 #include "to_numpy.hpp"
 
@@ -40,58 +41,36 @@ struct Images {
   }
 };
 
-// The objects of image i are rows offsets[i]..offsets[i + 1]; a mask without runs fills its box.
+void check_masks(const MaskTable& masks, const Images& images, const Column<std::int64_t>& offsets, bool allow_empty) {
+  masks.check_offsets();
+  for (std::size_t i = 0; i < images.count(); ++i)
+    masks.check(offsets.data()[i], offsets.data()[i + 1], images.widths.data()[i], images.heights.data()[i],
+                allow_empty);
+}
+
+// The objects of image i are rows offsets[i]..offsets[i + 1].
 struct Objects {
   Column<std::int64_t> offsets;
   Column<std::int32_t> labels;
-  Table<std::int32_t> mask_boxes;
-  Column<std::int64_t> mask_pixels, run_offsets;
-  Table<std::int32_t> runs;
+  MaskTable masks;
 
   Objects(Column<std::int64_t> offsets, Column<std::int32_t> labels, Table<std::int32_t> mask_boxes,
           Column<std::int64_t> mask_pixels, Column<std::int64_t> run_offsets, Table<std::int32_t> runs)
-      : offsets(offsets), labels(labels), mask_boxes(mask_boxes), mask_pixels(mask_pixels), run_offsets(run_offsets),
-        runs(runs) {
-    require(mask_boxes.shape(0) == count() && mask_boxes.shape(1) == 4, "mask_boxes do not fit mask_pixels");
-    require(runs.shape(1) == 3, "runs need three columns");
+      : offsets(offsets), labels(labels), masks(mask_boxes, mask_pixels, run_offsets, runs) {
     require(labels.shape(0) == count(), "labels do not fit mask_pixels");
   }
 
-  std::size_t count() const { return mask_pixels.shape(0); }
+  std::size_t count() const { return masks.count(); }
 
   void check(const Images& images, std::size_t class_count) const {
     require_offsets(offsets, images.count(), count(), "offsets of objects");
-    require_offsets(run_offsets, count(), runs.shape(0), "run_offsets");
     require_rows(labels, class_count, "a class is out of range");
-    for (std::size_t i = 0; i < images.count(); ++i)
-      for (auto o = offsets.data()[i]; o < offsets.data()[i + 1]; ++o)
-        check_mask(o, images.widths.data()[i], images.heights.data()[i]);
-  }
-
-  Mask mask(std::int64_t o) const {
-    const std::int32_t* b = mask_boxes.data() + 4 * o;
-    const std::int64_t first = run_offsets.data()[o], end = run_offsets.data()[o + 1];
-    return {b[0], b[1], b[2], b[3], mask_pixels.data()[o], runs.data() + 3 * first, end - first};
-  }
-
- private:
-  void check_mask(std::int64_t o, std::int32_t width, std::int32_t height) const {
-    const Mask m = mask(o);
-    const std::int64_t box = (std::int64_t{m.x1} - m.x0 + 1) * (std::int64_t{m.y1} - m.y0 + 1);
-    require(m.pixels > 0 && m.pixels <= box && 0 <= m.x0 && m.x0 <= m.x1 && m.x1 < width && 0 <= m.y0 && m.y0 <= m.y1 &&
-                m.y1 < height,
-            "a mask is empty or outside its image");
-    for (std::int64_t r = 0; r < m.count; ++r) {
-      const std::int32_t* run = m.runs + 3 * r;
-      require(m.y0 <= run[0] && run[0] <= m.y1 && m.x0 <= run[1] && run[1] < run[2] && run[2] <= m.x1 + 1,
-              "a run leaves its mask's box");
-      // Runs are found by binary search over rows, which requires sorted runs.
-      require(r == 0 || run[-3] <= run[0], "the runs of a mask are not sorted by row");
-    }
+    check_masks(masks, images, offsets, /*allow_empty=*/false);
   }
 };
 
-// The detections of image i are rows offsets[i]..offsets[i + 1]. Row heatmap_rows[k] has heatmaps[k].
+// The detections of image i are rows offsets[i]..offsets[i + 1]. Row heatmap_rows[k] has heatmaps[k], which begins at
+// column and row heatmap_corners[k] of the image. All rows have a mask, or none.
 struct Found {
   Column<std::int64_t> offsets;
   Table<double> boxes;
@@ -100,21 +79,33 @@ struct Found {
   LabelTable label_probs;
   Maps heatmaps;
   std::vector<std::int64_t> heatmap_rows;
-  std::vector<const void*> heatmap_of;  // of each row, or null
+  std::vector<HeatmapBlock> heatmap_of;  // of each row
+  MaskTable masks;
 
   Found(Column<std::int64_t> offsets, Table<double> boxes, Array<double, 4> covariances, Column<std::uint8_t> kinds,
-        const LabelTable& label_probs, Maps given, Column<std::int64_t> given_rows)
+        const LabelTable& label_probs, Maps given, Column<std::int64_t> given_rows, Table<std::int32_t> given_corners,
+        Table<std::int32_t> mask_boxes, Column<std::int64_t> mask_pixels, Column<std::int64_t> run_offsets,
+        Table<std::int32_t> runs)
       : offsets(offsets), boxes(boxes), covariances(covariances), kinds(kinds), label_probs(label_probs),
         heatmaps(std::move(given)), heatmap_rows(given_rows.data(), given_rows.data() + given_rows.shape(0)),
-        heatmap_of(count(), nullptr) {
+        heatmap_of(count()), masks(mask_boxes, mask_pixels, run_offsets, runs) {
+    require(masks.count() == 0 || masks.count() == count(), "masks do not fit boxes");
     require(boxes.shape(1) == 4, "boxes need four columns");
     require(kinds.shape(0) == count() && label_probs.rows == count(), "detection columns differ in length");
     const std::size_t covariance_rows = covariances.shape(0);
     require(covariance_rows == 0 || (covariance_rows == count() && covariances.size() == 8 * count()),
             "covariances do not fit boxes");
-    require(heatmaps.size() == heatmap_rows.size(), "one heatmap per row number");
+    require(heatmaps.size() == heatmap_rows.size() && given_corners.shape(0) == heatmap_rows.size() &&
+                given_corners.shape(1) == 2,
+            "one heatmap per row number");
     require_rows(given_rows, count(), "heatmap row out of range");
-    for (std::size_t k = 0; k < heatmaps.size(); ++k) heatmap_of[heatmap_rows[k]] = heatmaps[k].data();
+    for (std::size_t k = 0; k < heatmaps.size(); ++k) {
+      constexpr std::size_t most = 1 << 30;
+      require(heatmaps[k].ndim() == 2 && heatmaps[k].shape(0) <= most && heatmaps[k].shape(1) <= most,
+              "expected heatmaps of up to 2^30 pixels a side");
+      const int width = static_cast<int>(heatmaps[k].shape(1)), height = static_cast<int>(heatmaps[k].shape(0));
+      heatmap_of[heatmap_rows[k]] = {true, heatmaps[k].data(), given_corners(k, 0), given_corners(k, 1), width, height};
+    }
   }
 
   std::size_t count() const { return boxes.shape(0); }
@@ -125,21 +116,23 @@ struct Found {
     const std::int64_t *begin = offsets.data(), *end = begin + offsets.shape(0);
     for (std::size_t k = 0; k < heatmaps.size(); ++k) {
       const auto image = std::upper_bound(begin, end, heatmap_rows[k]) - begin - 1;
-      require(heatmaps[k].ndim() == 2 &&
-                  heatmaps[k].shape(0) == static_cast<std::size_t>(images.heights.data()[image]) &&
-                  heatmaps[k].shape(1) == static_cast<std::size_t>(images.widths.data()[image]),
-              "a heatmap differs from its image in size");
+      const HeatmapBlock& block = heatmap_of[heatmap_rows[k]];
+      require(block.x >= 0 && block.y >= 0 && block.x <= images.widths.data()[image] - block.width &&
+                  block.y <= images.heights.data()[image] - block.height,
+              "a heatmap leaves its image");
       require(heatmaps[k].dtype() == (single_precision ? nb::dtype<float>() : nb::dtype<double>()),
               "a heatmap is not of the settings' precision");
     }
+    if (masks.count() > 0) check_masks(masks, images, offsets, /*allow_empty=*/true);
     for (std::size_t d = 0; d < count(); ++d) check_kind(d);
   }
 
  private:
   void check_kind(std::size_t d) const {
-    require(kinds.data()[d] <= static_cast<std::uint8_t>(Kind::heatmap), "unknown kind of detection");
+    require(kinds.data()[d] <= static_cast<std::uint8_t>(Kind::mask), "unknown kind of detection");
     const auto kind = static_cast<Kind>(kinds.data()[d]);
-    if (kind == Kind::heatmap) return require(heatmap_of[d] != nullptr, "a heatmap is missing");
+    if (kind == Kind::heatmap) return require(heatmap_of[d].given, "a heatmap is missing");
+    if (kind == Kind::mask) return require(masks.count() > 0, "a mask is missing");
     require(all_finite(boxes.data() + 4 * d, 4), "a box is not finite");
     if (kind == Kind::plain) return;
     require(covariances.shape(0) > 0, "a Gaussian box without covariance");
@@ -161,17 +154,21 @@ ImageCounts counts_at(std::size_t i, const Objects& objects, const Found& found)
 Image image_at(std::size_t i, const Images& images, const Objects& objects, const Found& found) {
   const std::int64_t o0 = objects.offsets.data()[i], o1 = objects.offsets.data()[i + 1];
   const std::int64_t d0 = found.offsets.data()[i], d1 = found.offsets.data()[i + 1];
-  std::vector<Mask> masks;
-  for (std::int64_t o = o0; o < o1; ++o) masks.push_back(objects.mask(o));
+  const auto masks_of = [](const MaskTable& table, std::int64_t begin, std::int64_t end) {
+    std::vector<Mask> masks;
+    for (std::int64_t row = begin; row < end; ++row) masks.push_back(table[row]);
+    return masks;
+  };
   return {images.widths.data()[i],
           images.heights.data()[i],
-          std::move(masks),
+          masks_of(objects.masks, o0, o1),
           objects.labels.data() + o0,
           static_cast<int>(d1 - d0),
           found.boxes.data() + 4 * d0,
           found.covariances.shape(0) ? found.covariances.data() + 8 * d0 : nullptr,
           found.kinds.data() + d0,
           found.heatmap_of.data() + d0,
+          found.masks.count() ? masks_of(found.masks, d0, d1) : std::vector<Mask>(),
           found.label_probs.view(),
           static_cast<std::size_t>(d0)};
 }
@@ -231,6 +228,7 @@ void bind_pairs(nb::module_& m) {
   m.attr("PLAIN") = static_cast<int>(Kind::plain);
   m.attr("GAUSSIAN") = static_cast<int>(Kind::gaussian);
   m.attr("HEATMAP") = static_cast<int>(Kind::heatmap);
+  m.attr("MASK") = static_cast<int>(Kind::mask);
   nb::class_<Images>(m, "Images", "The sizes of images in pixels.")
       .def(nb::init<Column<std::int32_t>, Column<std::int32_t>>(), nb::kw_only(), "widths"_a, "heights"_a);
   nb::class_<Objects>(m, "Objects", "The objects of images, sorted by image; those of image i start at offsets[i].")
@@ -238,10 +236,11 @@ void bind_pairs(nb::module_& m) {
                     Column<std::int64_t>, Table<std::int32_t>>(),
            nb::kw_only(), "offsets"_a, "labels"_a, "mask_boxes"_a, "mask_pixels"_a, "run_offsets"_a, "runs"_a);
   nb::class_<Found>(m, "Found", "The detections of images, sorted by image; those of image i start at offsets[i].")
-      .def(nb::init<Column<std::int64_t>, Table<double>, Array<double, 4>, Column<std::uint8_t>, const LabelTable&, Maps,
-                    Column<std::int64_t>>(),
+      .def(nb::init<Column<std::int64_t>, Table<double>, Array<double, 4>, Column<std::uint8_t>, const LabelTable&,
+                    Maps, Column<std::int64_t>, Table<std::int32_t>, Table<std::int32_t>, Column<std::int64_t>,
+                    Column<std::int64_t>, Table<std::int32_t>>(),
            nb::kw_only(), "offsets"_a, "boxes"_a, "covariances"_a, "kinds"_a, "label_probs"_a, "heatmaps"_a,
-           "heatmap_rows"_a);
+           "heatmap_rows"_a, "heatmap_corners"_a, "mask_boxes"_a, "mask_pixels"_a, "run_offsets"_a, "runs"_a);
   m.def("score_images", &score, "settings"_a, "images"_a, "objects"_a, "found"_a, nb::kw_only(), "max_pairs"_a,
         "threads"_a,
         "Return the pairs of positive quality: detection rows, object rows, five qualities each.\n\n"

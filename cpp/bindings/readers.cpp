@@ -50,6 +50,17 @@ nb::list problem_list(const Problems& problems) {
   return groups;
 }
 
+nb::dict segmentation_columns(coco::Segmentations&& given) {
+  const std::size_t n = given.kinds.size();
+  nb::dict columns;
+  columns["kinds"] = to_numpy(std::move(given.kinds));
+  columns["rle_sizes"] = to_numpy(std::move(given.rle_sizes), {n, 2});
+  columns["piece_offsets"] = to_numpy(coco::starts_of(given.piece_counts));
+  columns["number_offsets"] = to_numpy(coco::starts_of(given.number_counts));
+  columns["numbers"] = to_numpy(std::move(given.numbers));
+  return columns;
+}
+
 nb::tuple read_coco_truth(nb::bytes data, bool lenient, std::size_t max_examples, std::int64_t max_side,
                           std::int64_t max_pixels, std::size_t max_mask_numbers, std::size_t max_numbers) {
   require(max_side >= 0 && max_side < (std::int64_t{1} << 31), "expected sides of images below 2^31");
@@ -58,7 +69,7 @@ nb::tuple read_coco_truth(nb::bytes data, bool lenient, std::size_t max_examples
   {
     nb::gil_scoped_release unlocked;
     json::Reader in(data.c_str(), data.size());
-    truth = coco::TruthReader(in, problems, {max_side, max_pixels, max_mask_numbers, max_numbers}).read();
+    truth = coco::TruthReader(in, problems, {max_pixels, {max_side, max_mask_numbers, max_numbers}}).read();
   }
   const std::size_t n = truth.images.size();
   nb::dict columns;
@@ -76,11 +87,7 @@ nb::tuple read_coco_truth(nb::bytes data, bool lenient, std::size_t max_examples
   columns["boxes"] = to_numpy(std::move(truth.boxes), {n, 4});
   columns["areas"] = to_numpy(std::move(truth.areas));
   columns["crowd"] = to_numpy(std::move(truth.crowd));
-  columns["kinds"] = to_numpy(std::move(truth.kinds));
-  columns["rle_sizes"] = to_numpy(std::move(truth.rle_sizes), {n, 2});
-  columns["piece_offsets"] = to_numpy(std::move(truth.piece_offsets));
-  columns["number_offsets"] = to_numpy(std::move(truth.number_offsets));
-  columns["numbers"] = to_numpy(std::move(truth.numbers));
+  columns["segmentations"] = segmentation_columns(std::move(truth.segmentations));
   columns["other_keys"] = nb::cast(truth.other_keys);
   columns["negative_images"] = to_numpy(std::move(truth.negatives.images));
   columns["negative_categories"] = to_numpy(std::move(truth.negatives.categories));
@@ -95,9 +102,11 @@ nb::tuple read_coco_truth(nb::bytes data, bool lenient, std::size_t max_examples
 }
 
 nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::optional<Ids> category_ids, bool lenient,
-                            std::size_t max_examples, const std::vector<std::string>& names,
+                            std::size_t max_examples, std::int64_t max_side, std::size_t max_mask_numbers,
+                            std::size_t max_numbers, const std::vector<std::string>& names,
                             std::optional<Ids> name_image_ids, int threads, std::size_t least_piece) {
   require(names.size() == (name_image_ids ? name_image_ids->shape(0) : 0), "expected an image id for each name");
+  require(max_side >= 0 && max_side < (std::int64_t{1} << 31), "expected sides of images below 2^31");
   require(image_ids.has_value() == category_ids.has_value(), "expected the ids of images and categories, or neither");
   Problems problems(lenient, max_examples);
   coco::Results results;
@@ -110,7 +119,8 @@ nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::o
     for (std::size_t k = 0; k < names.size(); ++k) known.images_by_name.emplace(names[k], name_image_ids->data()[k]);
     nb::gil_scoped_release unlocked;
     json::Reader in(data.c_str(), data.size());
-    results = coco::ResultsReader(in, problems, known).read({threads, least_piece});
+    const coco::SegmentationLimits limits{max_side, max_mask_numbers, max_numbers};
+    results = coco::ResultsReader(in, problems, known, limits).read({threads, least_piece});
     const std::size_t rows = results.labels.size();
     if (!results.covariances.rows.empty()) covariances = std::move(results.covariances).spread(rows, 8);
   }
@@ -128,7 +138,13 @@ nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::o
   columns["covariances"] =
       results.covariances.rows.empty() ? nb::none() : to_numpy(std::move(covariances), {n, 2, 2, 2});
   columns["unknown_image_rows"] = results.unknown_image_rows;
-  columns["masked_rows"] = results.masked_rows;
+  columns["boxless_rows"] = to_numpy(std::move(results.masks.boxless_rows));
+  columns["mask_rows"] = to_numpy(std::move(results.masks.rows));
+  columns["segmentations"] = segmentation_columns(std::move(results.masks.segmentations));
+  columns["heatmap_rows"] = to_numpy(std::move(results.masks.heatmap_rows));
+  columns["mask_files"] = to_numpy(std::move(results.masks.heatmap_files));
+  columns["mask_ids"] = to_numpy(std::move(results.masks.mask_ids));
+  columns["mask_file_names"] = nb::cast(results.masks.files.names());
   columns["unknown_images"] = to_numpy(std::move(results.unknown_images));
   columns["names"] = nb::cast(results.names);
   columns["name_entries"] = to_numpy(std::move(results.name_entries));
@@ -162,7 +178,7 @@ nb::tuple read_rvc1(nb::bytes data, bool lenient, std::size_t max_examples, int 
   columns["covariances"] = found.covariances.rows.empty() ? nb::none() : to_numpy(std::move(covariances), {n, 2, 2, 2});
   columns["mask_files"] = to_numpy(std::move(found.mask_files));
   columns["mask_ids"] = to_numpy(std::move(found.mask_ids));
-  columns["mask_file_names"] = nb::cast(found.mask_file_names);
+  columns["mask_file_names"] = nb::cast(found.files.names());
   columns["other_keys"] = nb::cast(found.other_keys);
   columns["has_classes"] = found.has_classes;
   columns["has_detections"] = found.has_detections;
@@ -198,12 +214,12 @@ void bind_readers(nb::module_& m) {
   nb::list troubles;
   for (const char* name : trouble_names) troubles.append(name);
   m.attr("TROUBLES") = nb::tuple(troubles);
-  m.attr("NO_MASK_ID") = rvc1::no_mask_id;
+  m.attr("NO_MASK_ID") = no_mask_id;
   m.def("read_coco_truth", &read_coco_truth, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a, "max_side"_a,
         "max_pixels"_a, "max_mask_numbers"_a, "max_numbers"_a, "Return columns and problems of COCO ground truth.");
   m.def("read_coco_results", &read_coco_results, "data"_a, nb::kw_only(), "image_ids"_a.none(), "category_ids"_a.none(),
-        "lenient"_a, "max_examples"_a, "names"_a = std::vector<std::string>(), "name_image_ids"_a = nb::none(),
-        "threads"_a = 1, "least_piece"_a = 1,
+        "lenient"_a, "max_examples"_a, "max_side"_a, "max_mask_numbers"_a, "max_numbers"_a,
+        "names"_a = std::vector<std::string>(), "name_image_ids"_a = nb::none(), "threads"_a = 1, "least_piece"_a = 1,
         "Return columns and problems of COCO results; without ids (sorted), only the structure is checked.");
   m.def("read_rvc1", &read_rvc1, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a, "threads"_a = 1,
         "least_piece"_a = 1, "Return columns and problems of the robotic vision challenge's detections.");

@@ -212,18 +212,6 @@ class LogSums {
     return sum;
   }
 
-  static std::int64_t first_run_in(const Mask& m, int row) {
-    std::int64_t low = 0, high = m.count;
-    while (low < high) {
-      const std::int64_t half = (low + high) / 2;
-      if (m.runs[3 * half] < row)
-        low = half + 1;
-      else
-        high = half;
-    }
-    return low;
-  }
-
   Grid<T> grid_;
   double epsilon_ = 0.0;
   PixelBlock<T> blocks_[16];  // four of each of four rectangles

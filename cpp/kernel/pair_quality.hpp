@@ -21,7 +21,7 @@ struct Qualities {
   double pairwise = 0.0, spatial = 0.0, label = 0.0, foreground = 0.0, background = 0.0;
 };
 
-enum class Kind : std::uint8_t { plain = 0, gaussian = 1, heatmap = 2 };
+enum class Kind : std::uint8_t { plain = 0, gaussian = 1, heatmap = 2, mask = 3 };
 
 // One image: its objects and detections as slices of the tables.
 struct Image {
@@ -32,9 +32,10 @@ struct Image {
   const double* boxes;        // 4 each
   const double* covariances;  // 8 each; null if no box has a covariance
   const std::uint8_t* kinds;
-  const void* const* heatmaps;  // of the scorer's precision; null without heatmap
-  LabelRows<float> label_probs;  // of all images
-  std::size_t first_detection;   // its row in label_probs
+  const HeatmapBlock* heatmaps;
+  std::vector<Mask> found_masks;  // of the detections; empty if none has one
+  LabelRows<float> label_probs;   // of all images
+  std::size_t first_detection;    // its row in label_probs
 };
 
 // Scores one image at a time; reuses its memory.
@@ -43,6 +44,7 @@ class ImageScorer {
  public:
   ImageScorer(const Settings& settings, CheckInterrupt check_interrupt)
       : s_(settings), check_interrupt_(check_interrupt), log_epsilon_(std::log(settings.epsilon)),
+        log_one_(std::log(1.0 + settings.epsilon)),
         min_log_quality_(settings.snap_zero > 0.0 ? std::log(settings.snap_zero)
                                                   : -std::numeric_limits<double>::infinity()) {}
 
@@ -69,7 +71,7 @@ class ImageScorer {
     const double* box = image.boxes + 4 * static_cast<std::size_t>(d);
     switch (static_cast<Kind>(image.kinds[d])) {
       case Kind::heatmap:
-        return builder_.given(static_cast<const T*>(image.heatmaps[d]), image.width, image.height);
+        return builder_.given(image.heatmaps[d]);
       case Kind::gaussian:
         return builder_.support(box, image.covariances + 8 * static_cast<std::size_t>(d), image.width, image.height,
                                 s_);
@@ -91,16 +93,59 @@ class ImageScorer {
   }
 
   // Candidate objects: if a pixel outside the support costs too much, those whose boxes may intersect it.
-  const std::vector<int>& candidate_objects(ObjectIndex& objects, const Grid<T>& grid, bool all_pairs) const {
+  const std::vector<int>& candidate_objects(ObjectIndex& objects, int x0, int y0, int x1, int y1,
+                                            bool all_pairs) const {
     if (all_pairs || log_epsilon_ > min_log_quality_) return objects.every();
-    return objects.near(grid.x.first, grid.y.first, grid.x.last, grid.y.last);
+    return objects.near(x0, y0, x1, y1);
+  }
+
+  // Whether a pair cannot have a quality, given a label weight above 0.
+  bool has_wrong_label(const Image& image, int d, int o) const {
+    return label_of(image, d, o) <= 0.0f && s_.label_weight > 0.0;
+  }
+
+  // Whether too few of an object's pixels are inside the support: each one outside costs log(epsilon).
+  bool cannot_score(const Mask& mask, std::int64_t inside) const {
+    return (mask.pixels - inside) * log_epsilon_ <= min_log_quality_ * mask.pixels;
   }
 
   void score_detection(const Image& image, ObjectIndex& objects, int d, bool all_pairs) {
     check_interrupt_();
+    if (static_cast<Kind>(image.kinds[d]) == Kind::mask) {
+      score_mask(image, objects, d, all_pairs);
+    } else {
+      score_heatmap(image, objects, d, all_pairs);
+    }
+  }
+
+  // A mask has P = 1 inside and P = 0 outside, so the sums of logarithms follow from numbers of pixels.
+  void score_mask(const Image& image, ObjectIndex& objects, int d, bool all_pairs) {
+    const Mask& found = image.found_masks[d];
+    for (const int o : candidate_objects(objects, found.x0, found.y0, found.x1, found.y1, all_pairs)) {
+      const Mask& mask = image.masks[o];
+      if (!all_pairs && has_wrong_label(image, d, o)) continue;
+      const std::int64_t inside_box = pixels_within(found, mask.x0, mask.y0, mask.x1, mask.y1);
+      if (!all_pairs && cannot_score(mask, std::min(inside_box, mask.pixels))) continue;
+      const std::int64_t inside = shared_pixels(mask, found);
+      const double foreground = inside * log_one_ + (mask.pixels - inside) * log_epsilon_;
+      if (!all_pairs && foreground <= min_log_quality_ * mask.pixels) continue;
+      const std::int64_t outside = found.pixels - (s_.mask_background ? inside : inside_box);
+      add_scored(image, d, o, foreground, outside * log_epsilon_);
+    }
+  }
+
+  void add_scored(const Image& image, int d, int o, double foreground, double background) {
+    Qualities qualities;
+    const auto label = static_cast<double>(label_of(image, d, o));
+    qualities.label = std::clamp(label, 0.0, 1.0);  // rounded digits in a file may exceed 1
+    finish(foreground, background, image.masks[o].pixels, qualities);
+    scored_.push_back({o, qualities});
+  }
+
+  void score_heatmap(const Image& image, ObjectIndex& objects, int d, bool all_pairs) {
     Grid<T> grid = support(image, d);
     candidates_.clear();
-    for (const int o : candidate_objects(objects, grid, all_pairs)) {
+    for (const int o : candidate_objects(objects, grid.x.first, grid.y.first, grid.x.last, grid.y.last, all_pairs)) {
       const Mask& mask = image.masks[o];
       const auto pixels_inside = [&] {
         return grid.empty() ? 0 : pixels_within(mask, grid.x.first, grid.y.first, grid.x.last, grid.y.last);
@@ -109,15 +154,11 @@ class ImageScorer {
         candidates_.push_back({o, pixels_inside()});
         continue;
       }
-      if (label_of(image, d, o) <= 0.0f && s_.label_weight > 0.0) continue;
-      // Pixels outside the support cost log(epsilon) each: above some number of them the quality is 0.
-      const auto cannot_score = [&](std::int64_t inside) {
-        return (mask.pixels - inside) * log_epsilon_ <= min_log_quality_ * mask.pixels;
-      };
+      if (has_wrong_label(image, d, o)) continue;
       const auto box_inside = static_cast<std::int64_t>(grid.empty() ? 0.0 : inside_area(mask, grid));
-      if (cannot_score(std::min(box_inside, mask.pixels))) continue;
+      if (cannot_score(mask, std::min(box_inside, mask.pixels))) continue;
       const std::int64_t inside = pixels_inside();
-      if (!cannot_score(inside)) candidates_.push_back({o, inside});
+      if (!cannot_score(mask, inside)) candidates_.push_back({o, inside});
     }
     if (candidates_.empty()) return;
     if (!grid.empty()) {
@@ -151,11 +192,7 @@ class ImageScorer {
         else
           background = sums_.outside(mask.x0, mask.y0, mask.x1, mask.y1, true);
       }
-      Qualities qualities;
-      const auto label = static_cast<double>(label_of(image, d, candidate.object));
-      qualities.label = std::clamp(label, 0.0, 1.0);  // rounded digits in a file may exceed 1
-      finish(candidate.foreground, background, mask.pixels, qualities);
-      scored_.push_back({candidate.object, qualities});
+      add_scored(image, d, candidate.object, candidate.foreground, background);
     }
   }
 
@@ -213,7 +250,7 @@ class ImageScorer {
 
   Settings s_;
   CheckInterrupt check_interrupt_;
-  double log_epsilon_, min_log_quality_;
+  double log_epsilon_, log_one_, min_log_quality_;
   HeatmapBuilder<T> builder_;
   LogSums<T> sums_;
   std::vector<Candidate> candidates_;

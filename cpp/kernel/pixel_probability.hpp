@@ -48,6 +48,13 @@ struct Grid {
   }
 };
 
+// A stored heatmap, which is 0 outside a block of the image. Values have the scorer's precision.
+struct HeatmapBlock {
+  bool given = false;
+  const void* values = nullptr;
+  int x = 0, y = 0, width = 0, height = 0;
+};
+
 // A box with known sides: 1 inside, and a fraction on the pixels that its border crosses.
 struct PlainAxis {
   Axis axis;
@@ -148,14 +155,16 @@ class HeatmapBuilder {
     }
   }
 
-  // A stored H x W map, used as it is.
-  Grid<T> given(const T* map, int width, int height) {
+  // A stored map, used as it is.
+  Grid<T> given(const HeatmapBlock& block) {
     Grid<T> grid;
-    grid.x = plain_axis(0, width - 1);
-    grid.y = plain_axis(0, height - 1);
-    grid.stride = width;
+    grid.x = plain_axis(block.x, block.x + block.width - 1);
+    grid.y = plain_axis(block.y, block.y + block.height - 1);
+    if (grid.empty()) return grid;
+    grid.stride = block.width;
     // Copied, because sums read slightly past the end of rows, which is foreign memory in the original.
-    const std::size_t pixels = static_cast<std::size_t>(width) * height;
+    const std::size_t pixels = static_cast<std::size_t>(block.width) * block.height;
+    const T* map = static_cast<const T*>(block.values);
     make_room(values_, pixels + kPadding);
     std::copy(map, map + pixels, values_.begin());
     grid.values = values_.data();

@@ -67,6 +67,9 @@ class Rasteriser {
     }
   }
 
+  // Adds pixels begin..end (exclusive) in column-major order.
+  void add_interval(std::int64_t begin, std::int64_t end) { intervals_.push_back({begin, end}); }
+
   // The union of everything added, as row-major runs.
   const std::vector<std::int32_t>& finish() {
     merge_intervals();

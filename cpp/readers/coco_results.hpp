@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "coco_result_masks.hpp"
 #include "joined_columns.hpp"
 #include "json_reader.hpp"
 #include "large_column.hpp"
@@ -25,12 +27,12 @@ namespace probox::coco {
 struct Results {
   LargeColumn<std::int64_t> entries, image_ids;
   LargeColumn<std::int32_t> labels;
-  LargeColumn<double> scores, corners, extents;
+  LargeColumn<double> scores, corners, extents;  // corners and extents are NaN without a box
   SomeRows<float> all_scores;
   LargeColumn<std::int64_t> cls_prob_rows;  // rows whose all_scores was given as cls_prob
   SomeRows<double> covariances;
   std::int64_t unknown_image_rows = 0;
-  std::int64_t masked_rows = 0;  // detections with a mask, which is not read
+  ResultMasks masks;
   LargeColumn<std::int64_t> unknown_images;  // without adjacent duplicates: at least one entry per unknown image
   // Named images without adjacent duplicates: `file_name`, or an `image_id` that is a string; the entry, and the number
   // in `image_id`, if it is one.
@@ -59,8 +61,8 @@ struct Known {
 
 class ResultsReader {
  public:
-  ResultsReader(json::Reader& in, Problems& problems, const Known& known)
-      : in_(in), problems_(problems), known_(known) {}
+  ResultsReader(json::Reader& in, Problems& problems, const Known& known, const SegmentationLimits& limits)
+      : in_(in), problems_(problems), known_(known), limits_(limits), masks_(limits, results_.masks) {}
 
   Results read(const Sharing& sharing = {}) {
     std::vector<Adopted<Results>> pieces;
@@ -85,7 +87,7 @@ class ResultsReader {
   template <class Wanted>
   std::optional<Results> read_piece(json::Reader& in, const char* stop, const Wanted& wanted) const {
     Problems problems(/*lenient=*/false, /*max_examples=*/0);
-    ResultsReader own(in, problems, known_);
+    ResultsReader own(in, problems, known_, limits_);
     problems.guard([&] { read_values(in, stop, wanted, [&own] { own.read_row(); }); });
     if (!problems.groups().empty()) return std::nullopt;
     return std::move(own.results_);
@@ -97,7 +99,6 @@ class ResultsReader {
     for (const Adopted<Results>& piece : pieces) {
       first_rows.push_back(first_rows.back() + static_cast<std::int64_t>(piece.part.labels.size()));
       all.unknown_image_rows += piece.part.unknown_image_rows;
-      all.masked_rows += piece.part.masked_rows;
     }
     const auto first_entry = [&](std::size_t k) { return pieces[k].first; };
     const auto first_row = [&](std::size_t k) { return first_rows[k]; };
@@ -112,8 +113,14 @@ class ResultsReader {
     all.cls_prob_rows = join.column(&Results::cls_prob_rows, first_row);
     all.covariances = join.some_rows(&Results::covariances, first_row);
     all.unknown_images = join.column(&Results::unknown_images);
-    for (Adopted<Results>& piece : pieces) {
+    std::size_t numbers = 0;
+    for (const Adopted<Results>& piece : pieces) numbers += piece.part.masks.segmentations.numbers.size();
+    all.masks.segmentations.numbers.reserve(numbers);
+    for (std::size_t at = 0; at < pieces.size(); ++at) {
+      Adopted<Results>& piece = pieces[at];
       Results& part = piece.part;
+      all.masks.append(part.masks, first_rows[at]);
+      part.masks = ResultMasks();
       for (std::size_t k = 0; k < part.names.size(); ++k) {
         all.add_name(std::move(part.names[k]), part.name_entries[k] + piece.first, part.name_ids[k],
                      part.name_has_id[k]);
@@ -123,6 +130,7 @@ class ResultsReader {
   }
 
   static constexpr double rounding = 1e-3;
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   // Indices of keys in SeenKeys.
   static constexpr int all_scores_ = 4, covariances_ = 5, cls_prob_ = 6, bbox_covar_ = 7, file_name_ = 8;
 
@@ -130,12 +138,12 @@ class ResultsReader {
     std::string_view key;
     SeenKeys seen;
     std::int64_t image_id = 0, category = 0;
-    double box[4];
+    double box[4] = {unknown, unknown, unknown, unknown};
     double score = 0;
     double covariances[8];
-    bool masked = false;
     const std::int64_t entry = in_.index();
     name_.clear();
+    masks_.clear();
     in_.enter_object();
     while (in_.next_key(key)) {
       if (key == "image_id") {
@@ -173,15 +181,12 @@ class ResultsReader {
       } else if (key == "bbox_covar") {
         seen.mark(in_, bbox_covar_);
         if (read_box_covariance(covariances)) seen.mark(in_, covariances_);
-      } else {
-        const bool is_mask = key == "segmentation" || key == "masks_file";
-        if (is_mask && skip_empty()) continue;
-        masked |= is_mask;
+      } else if (!masks_.read(in_, key)) {
         in_.skip();
       }
     }
     seen.require(in_, 0, "image_id");
-    seen.require(in_, 2, "bbox");
+    if (!masks_.has_pixels()) seen.require(in_, 2, "bbox");
     if (!seen.has(all_scores_)) {
       seen.require(in_, 1, "category_id");
       seen.require(in_, 3, "score");
@@ -203,8 +208,8 @@ class ResultsReader {
       }
       return;
     }
-    results_.masked_rows += masked;
     const auto row = static_cast<std::int64_t>(results_.image_ids.size());
+    masks_.commit(row, seen.has(2));
     if (seen.has(all_scores_) && known_.given) {
       if (!seen.has(1)) {
         column_ = static_cast<std::int32_t>(std::max_element(probabilities_.begin(), probabilities_.end()) -
@@ -299,7 +304,9 @@ class ResultsReader {
   json::Reader& in_;
   Problems& problems_;
   const Known& known_;
+  SegmentationLimits limits_;
   Results results_;
+  ResultMasksReader masks_;
   std::int32_t column_ = 0;
   std::optional<std::int64_t> last_known_;
   std::string name_;

@@ -3,27 +3,24 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "coco_run_lengths.hpp"
+#include "coco_segmentation.hpp"
 #include "json_reader.hpp"
 #include "problems.hpp"
 
 namespace probox::coco {
 
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
-// Limits of image sizes, and of the coordinates and run lengths of one mask and of all masks of a file.
+// Limits of image sizes and masks.
 struct TruthLimits {
-  std::int64_t max_side, max_pixels;
-  std::size_t max_mask_numbers, max_numbers;
+  std::int64_t max_pixels;
+  SegmentationLimits masks;
 };
-
-enum Segmentation : std::uint8_t { no_mask = 0, polygons = 1, run_lengths = 2 };
 
 // Columns of a ground-truth file, in the order of the file.
 struct Truth {
@@ -32,12 +29,11 @@ struct Truth {
   std::vector<std::string> file_names;
   std::vector<std::int64_t> category_ids;
   std::vector<std::string> category_names;
-  // One entry per annotation; `numbers` of piece p are polygon coordinates or run lengths.
+  // One entry per annotation.
   std::vector<std::int64_t> entries, ids, images, categories;
-  std::vector<std::uint8_t> has_id, crowd, kinds;
-  std::vector<double> boxes, areas, numbers;
-  std::vector<std::int64_t> rle_sizes;  // height, width
-  std::vector<std::int64_t> piece_offsets{0}, number_offsets{0};
+  std::vector<std::uint8_t> has_id, crowd;
+  std::vector<double> boxes, areas;
+  Segmentations segmentations;
   std::vector<std::string> other_keys;  // keys of the file itself, for messages
   // LVIS: categories that were checked and are absent, and those with more objects than are annotated; `images` are
   // positions among the images.
@@ -53,7 +49,7 @@ struct Truth {
 class TruthReader {
  public:
   TruthReader(json::Reader& in, Problems& problems, const TruthLimits& limits)
-      : in_(in), problems_(problems), limits_(limits) {}
+      : in_(in), problems_(problems), limits_(limits), segmentation_(limits.masks, truth_.segmentations) {}
 
   Truth read() {
     problems_.guard([this] { read_file(); });
@@ -157,7 +153,7 @@ class TruthReader {
 
   std::int64_t side() {
     const std::int64_t size = in_.integer();
-    if (size < 1 || size > limits_.max_side) in_.fail(Trouble::image_side, limits_.max_side, size);
+    if (size < 1 || size > limits_.masks.max_side) in_.fail(Trouble::image_side, limits_.masks.max_side, size);
     return size;
   }
 
@@ -199,10 +195,7 @@ class TruthReader {
     double box[4] = {missing, missing, missing, missing};
     double area = missing;
     bool crowd = false;
-    shape_.kind = no_mask;
-    shape_.numbers.clear();
-    shape_.ends.clear();
-    shape_.height = shape_.width = 0;
+    segmentation_.clear();
     const std::int64_t entry = in_.index();
     in_.enter_object();
     while (in_.next_key(key)) {
@@ -228,14 +221,14 @@ class TruthReader {
         crowd = read_crowd();
       } else if (key == "segmentation") {
         seen.mark(in_, 6);
-        read_segmentation();
+        segmentation_.read(in_);
       } else {
         in_.skip();
       }
     }
     seen.require(in_, 1, "image_id");
     seen.require(in_, 2, "category_id");
-    if (shape_.kind == no_mask) seen.require(in_, 3, "bbox");
+    if (segmentation_.kind() == no_mask) seen.require(in_, 3, "bbox");
     truth_.entries.push_back(entry);
     truth_.ids.push_back(id);
     truth_.has_id.push_back(seen.has(0));
@@ -244,7 +237,7 @@ class TruthReader {
     truth_.boxes.insert(truth_.boxes.end(), box, box + 4);
     truth_.areas.push_back(area);
     truth_.crowd.push_back(crowd);
-    commit_shape();
+    segmentation_.commit();
   }
 
   void check_box(const double* box) const {
@@ -262,131 +255,11 @@ class TruthReader {
     return value == 1;
   }
 
-  void read_segmentation() {
-    switch (in_.peek()) {
-      case 'n':
-        in_.null();
-        return;
-      case '[':
-        return read_polygons();
-      case '{':
-        return read_run_lengths();
-      default:
-        in_.mismatch(words::segmentation);
-    }
-  }
-
-  void read_polygons() {
-    in_.enter_array();
-    while (in_.next_item()) {
-      const std::size_t start = shape_.numbers.size();
-      in_.enter_array();
-      while (in_.next_item()) {
-        const double value = in_.number();
-        if (!(std::abs(value) <= 1e8)) in_.fail(Trouble::polygon_range);
-        shape_.numbers.push_back(value);
-        check_room(shape_.numbers.size());
-      }
-      const std::size_t count = shape_.numbers.size() - start;
-      // An empty polygon has no pixels, and is valid.
-      if (count % 2 != 0 || count == 2) in_.fail(Trouble::polygon_points, count);
-      shape_.ends.push_back(shape_.numbers.size());
-      shape_.kind = polygons;
-    }
-  }
-
-  void read_run_lengths() {
-    std::string_view key;
-    SeenKeys seen;
-    bool compressed = false;
-    in_.enter_object();
-    while (in_.next_key(key)) {
-      if (key == "size") {
-        seen.mark(in_, 0);
-        double size[2];
-        in_.numbers(size, 2);
-        for (const double side : size) {
-          if (!(side >= 1 && side <= static_cast<double>(limits_.max_side))) in_.fail(Trouble::run_lengths_size);
-        }
-        shape_.height = static_cast<std::int64_t>(size[0]);
-        shape_.width = static_cast<std::int64_t>(size[1]);
-      } else if (key == "counts") {
-        seen.mark(in_, 1);
-        compressed = in_.peek() == '"';
-        if (compressed) {
-          const std::string_view code = in_.string();
-          check_room(code.size());
-          if (!decode_counts(code, shape_.numbers)) in_.fail(Trouble::run_lengths_code);
-        } else {
-          read_counts();
-        }
-      } else {
-        in_.skip();
-      }
-    }
-    seen.require(in_, 0, "size");
-    seen.require(in_, 1, "counts");
-    check_counts(compressed);
-    shape_.ends.push_back(shape_.numbers.size());
-    shape_.kind = run_lengths;
-  }
-
-  void read_counts() {
-    if (in_.peek() != '[') in_.mismatch(words::counts);
-    in_.enter_array();
-    while (in_.next_item()) {
-      const std::int64_t count = in_.integer();
-      if (count < 0) in_.fail(Trouble::run_lengths_negative, count);
-      shape_.numbers.push_back(static_cast<double>(count));
-      check_room(shape_.numbers.size());
-    }
-  }
-
-  void check_room(std::size_t numbers) const {
-    if (numbers > limits_.max_mask_numbers || truth_.numbers.size() + numbers > limits_.max_numbers) {
-      in_.fail(Trouble::mask_numbers);
-    }
-  }
-
-  void check_counts(bool compressed) const {
-    double total = 0;
-    for (const double count : shape_.numbers) total += count;
-    const double area = static_cast<double>(shape_.height) * static_cast<double>(shape_.width);
-    // The COCO API may omit the last run of a compressed code; with an even number of runs so far it is background.
-    const bool complete = total == area || (compressed && total < area && shape_.numbers.size() % 2 == 0);
-    if (!complete) {
-      in_.fail(Trouble::run_lengths_total, whole(area), shape_.height, shape_.width, whole(total));
-    }
-  }
-
-  static std::string whole(double value) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.0f", value);
-    return text;
-  }
-
-  void commit_shape() {
-    truth_.kinds.push_back(shape_.kind);
-    const auto base = static_cast<std::int64_t>(truth_.numbers.size());
-    truth_.numbers.insert(truth_.numbers.end(), shape_.numbers.begin(), shape_.numbers.end());
-    for (const std::size_t end : shape_.ends) truth_.number_offsets.push_back(base + static_cast<std::int64_t>(end));
-    truth_.piece_offsets.push_back(static_cast<std::int64_t>(truth_.number_offsets.size()) - 1);
-    truth_.rle_sizes.push_back(shape_.height);
-    truth_.rle_sizes.push_back(shape_.width);
-  }
-
-  struct Shape {
-    Segmentation kind = no_mask;
-    std::vector<double> numbers;
-    std::vector<std::size_t> ends;
-    std::int64_t height = 0, width = 0;
-  };
-
   json::Reader& in_;
   Problems& problems_;
   TruthLimits limits_;
   Truth truth_;
-  Shape shape_;
+  SegmentationReader segmentation_;
 };
 
 }  // namespace probox::coco

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "heatmap_files.hpp"
 #include "joined_columns.hpp"
 #include "json_reader.hpp"
 #include "large_column.hpp"
@@ -18,20 +18,18 @@
 
 namespace probox::rvc1 {
 
-constexpr std::int64_t no_mask_id = std::numeric_limits<std::int64_t>::min();
-
 // Columns of a detections file, in the order of the file.
 struct Detections {
   std::vector<std::string> classes;
   std::vector<std::string> image_names;
   std::int64_t images = 0;
   LargeColumn<std::int64_t> image_rows, entries;  // index of the image, and of the detection in it
-  LargeColumn<double> boxes;  // NaN if only a heatmap is given
+  LargeColumn<double> boxes;                      // NaN if only a heatmap is given
   LargeColumn<float> label_probs;
   SomeRows<double> covariances;
   LargeColumn<std::int32_t> mask_files;  // -1: none
   LargeColumn<std::int64_t> mask_ids;    // no_mask_id: none
-  std::vector<std::string> mask_file_names;
+  HeatmapFiles files;
   std::vector<std::string> other_keys;
   bool has_classes = false, has_image_names = false, has_detections = false;
 };
@@ -157,11 +155,8 @@ class DetectionsReader {
 
   // Replaces the numbers of heatmap files, which each piece counts separately, by those of the whole file.
   void number_files() {
-    file_numbers_.clear();
     for (Adopted<Detections>& piece : pieces_) {
-      std::vector<std::int32_t> numbers;
-      numbers.reserve(piece.part.mask_file_names.size());
-      for (const std::string& name : piece.part.mask_file_names) numbers.push_back(file_number(name));
+      const std::vector<std::int32_t> numbers = found_.files.numbers_of(piece.part.files);
       for (std::int32_t& file : piece.part.mask_files) {
         if (file >= 0) file = numbers[static_cast<std::size_t>(file)];
       }
@@ -190,7 +185,7 @@ class DetectionsReader {
         read_covariances(in_, covariances);
       } else if (key == "masks_file") {
         seen.mark(in_, 3);
-        file = file_number(in_.string());
+        file = found_.files.number(in_.string());
       } else if (key == "mask_id") {
         seen.mark(in_, 4);
         mask_id = in_.integer();
@@ -231,19 +226,11 @@ class DetectionsReader {
     }
   }
 
-  std::int32_t file_number(std::string_view name) {
-    const auto next = static_cast<std::int32_t>(found_.mask_file_names.size());
-    const auto [entry, added] = file_numbers_.try_emplace(std::string(name), next);
-    if (added) found_.mask_file_names.emplace_back(name);
-    return entry->second;
-  }
-
   json::Reader& in_;
   Problems& problems_;
   Sharing sharing_;
   std::vector<Adopted<Detections>> pieces_;
   Detections found_;
-  std::unordered_map<std::string, std::int32_t> file_numbers_;
 };
 
 }  // namespace probox::rvc1

@@ -43,10 +43,11 @@ def heatmap(settings: Settings, *, box: _Float64, covariances: _Float64, width: 
 def bivariate_cdf(h: float, k: float, rho: float) -> float: ...
 def normal_cdf_table(x: float) -> float: ...
 
-# Kinds of detections: a plain box, a box with Gaussian corners, a heatmap.
+# Kinds of detections: a plain box, a box with Gaussian corners, a heatmap, a mask.
 PLAIN: Final[int]
 GAUSSIAN: Final[int]
 HEATMAP: Final[int]
+MASK: Final[int]
 
 class Images:
     """The sizes of images in pixels."""
@@ -80,6 +81,11 @@ class Found:
         label_probs: LabelTable,
         heatmaps: list[_Float32] | list[_Float64],
         heatmap_rows: _Int64,
+        heatmap_corners: _Int32,
+        mask_boxes: _Int32,
+        mask_pixels: _Int64,
+        run_offsets: _Int64,
+        runs: _Int32,
     ) -> None: ...
 
 class TooManyPairsError(Exception):
@@ -307,6 +313,13 @@ _Problems = list[tuple[str, bool, int, list[tuple[int, int | None, str, list[str
 TROUBLES: Final[tuple[str, ...]]
 NO_MASK_ID: Final[int]
 
+class _Segmentations(TypedDict):
+    kinds: _UInt8
+    rle_sizes: _Int64
+    piece_offsets: _Int64
+    number_offsets: _Int64
+    numbers: _Float64
+
 class _CocoTruth(TypedDict):
     image_ids: _Int64
     widths: _Int32
@@ -322,11 +335,7 @@ class _CocoTruth(TypedDict):
     boxes: _Float64
     areas: _Float64
     crowd: _UInt8
-    kinds: _UInt8
-    rle_sizes: _Int64
-    piece_offsets: _Int64
-    number_offsets: _Int64
-    numbers: _Float64
+    segmentations: _Segmentations
     other_keys: list[str]
     negative_images: _Int64
     negative_categories: _Int64
@@ -350,7 +359,13 @@ class _CocoResults(TypedDict):
     cls_prob_rows: _Int64
     covariances: _Float64 | None
     unknown_image_rows: int
-    masked_rows: int
+    mask_rows: _Int64
+    boxless_rows: _Int64
+    segmentations: _Segmentations
+    heatmap_rows: _Int64
+    mask_files: _Int32
+    mask_ids: _Int64
+    mask_file_names: list[str]
     unknown_images: _Int64
     names: list[str]
     name_entries: _Int64
@@ -402,6 +417,9 @@ def read_coco_results(
     category_ids: _Int64 | None,
     lenient: bool,
     max_examples: int,
+    max_side: int,
+    max_mask_numbers: int,
+    max_numbers: int,
     names: list[str] = [],
     name_image_ids: _Int64 | None = None,
     threads: int = 1,
@@ -424,6 +442,13 @@ def format_coco_results(
     label_probs: LabelTable,
     covariances: _Float64,
     has_covariances: _UInt8,
+    has_mask: _Bool | _UInt8,
+    widths: _Int32,
+    heights: _Int32,
+    mask_boxes: _Int32,
+    mask_pixels: _Int64,
+    run_offsets: _Int64,
+    runs: _Int32,
 ) -> bytes: ...
 def format_rvc1(
     *,

@@ -128,6 +128,8 @@ NOTES = {
     "these covariances in a filter",
     "not-pinned": "edges are not pinned, although {option:border=pin} was fitted: image sizes are unknown; give the "
     "ground truth of these images ({option:truth})",
+    "heatmaps-rounded": "{count:heatmap} rounded to 8 bits, by at most 1/255 per pixel",
+    "masks-not-fused": "{count:detection} {count:has a mask, which is|have masks, which are} dropped: boxes are fused",
     "heatmaps-kept": "{count:,} of {total:detection} {count:is a heatmap|are heatmaps}: left unchanged",
     "plain-boxes-kept": "{count:,} of {total:detection} without covariance: left unchanged",
     "classes-not-fitted": "{what}: {count:class} not in the fit {count:uses|use} the values of all classes ({names})",

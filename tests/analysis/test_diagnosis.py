@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.strategies import random_world
+from tests.strategies import random_world, with_masks
 from tests.worlds import boxes_truth, simulated
 
 import probox
@@ -282,6 +282,17 @@ def test_heatmaps_are_left_out():
     assert result.detections.heatmaps.any()
     diagnosis = result.diagnose(replicates=20)
     assert any(", which results do not store" in text for text in map(str, diagnosis.notes))
+
+
+def test_masks_are_not_rescored():
+    world = random_world(2, heatmaps=False)
+    truth, found = world[0], with_masks(world, 2)
+    result = evaluate(truth, found)
+    np.testing.assert_array_equal(np.sort(result.detections.masks), np.sort(found.has_mask))
+    count = int(found.has_mask.sum())
+    assert any(f"{count} detections are masks, which results do not store" in str(n) for n in result.diagnose().notes)
+    pairs = result.matched_pairs  # boxes of masks keep their covariances
+    np.testing.assert_array_equal(pairs.plain, ~pairs.covariances.any(axis=(1, 2, 3)))
 
 
 def test_it_is_deterministic_and_independent_of_threads(too_sure):

@@ -43,7 +43,7 @@ def test_nothing_wrong(check: Any) -> None:
     assert report.ok
     assert report.findings == ()
     assert report.counts == {
-        "images": 2, "objects": 1, "classes": 2, "detections": 2, "probabilistic": 2, "heatmaps": 0,
+        "images": 2, "objects": 1, "classes": 2, "detections": 2, "probabilistic": 2, "heatmaps": 0, "masks": 0,
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from probox import _core
+from probox.formats.coco_segmentation import mask_limits
 
 IMAGES, CATEGORIES = np.array([1, 2, 5]), np.array([3, 7])
 
@@ -20,11 +21,13 @@ Read = Callable[..., tuple[Any, Any]]
 
 def read_results(data: bytes, **how: Any) -> tuple[Any, Any]:
     names = {"names": ["a"], "name_image_ids": IMAGES[1:2]}
-    return _core.read_coco_results(data, image_ids=IMAGES, category_ids=CATEGORIES, max_examples=3, **names, **how)
+    return _core.read_coco_results(
+        data, image_ids=IMAGES, category_ids=CATEGORIES, max_examples=3, **mask_limits(data), **names, **how
+    )
 
 
 def read_form(data: bytes, **how: Any) -> tuple[Any, Any]:
-    return _core.read_coco_results(data, image_ids=None, category_ids=None, max_examples=3, **how)
+    return _core.read_coco_results(data, image_ids=None, category_ids=None, max_examples=3, **mask_limits(data), **how)
 
 
 def read_rvc1(data: bytes, **how: Any) -> tuple[Any, Any]:
@@ -49,6 +52,8 @@ def assert_same_columns(found: dict[str, Any], expected: dict[str, Any]) -> None
             if name == "unknown_images":  # neighbours are told apart within a piece only
                 own, one = np.unique(own), np.unique(one)
             assert (own.dtype, own.shape, own.tobytes()) == (one.dtype, one.shape, one.tobytes()), name
+        elif isinstance(column, dict):
+            assert_same_columns(found[name], column)
         else:
             assert found[name] == column, name
 
@@ -75,6 +80,19 @@ other = st.dictionaries(
 )
 
 
+segmentations = st.sampled_from(
+    [
+        None,
+        [],
+        [[]],
+        [[1, 1, 5, 1, 5, 4.5], [2, 2, 3, 3]],
+        {"size": [3, 4], "counts": [2, 7, 3]},
+        {"size": [3, 4], "counts": "273"},
+        {"size": [3, 4], "counts": [2, 7]},
+    ]
+)
+
+
 @st.composite
 def results_entry(draw: st.DrawFn) -> dict[str, Any]:
     entry: dict[str, Any] = {
@@ -91,6 +109,10 @@ def results_entry(draw: st.DrawFn) -> dict[str, Any]:
         )
     if draw(st.integers(0, 3)) == 0:
         entry["file_name"] = draw(st.sampled_from(["a", "b.jpg", ""]))
+    if draw(st.booleans()):
+        entry["segmentation"] = draw(segmentations)
+    if draw(st.integers(0, 3)) == 0:
+        entry |= {"masks_file": draw(st.sampled_from(["a.npy", "b.npy", None])), "mask_id": draw(st.integers(0, 9))}
     if draw(st.integers(0, 7)) == 0:
         del entry[draw(st.sampled_from(sorted(entry)))]
     return {**entry, **draw(other)}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from probox import InputError, _core
+from probox.formats.coco_segmentation import mask_limits
 from probox.formats.format import Draft, join_drafts, repair_covariances
 from probox.formats.problems import MAX_EXAMPLES, WORDINGS, Problems
 from probox.notes import Note, as_notes
@@ -179,7 +180,9 @@ def test_troubles_of_a_kind_are_gathered_in_the_order_of_the_file() -> None:
 def test_the_kernel_keeps_as_many_examples_as_it_is_asked_for() -> None:
     data = b"[" + b", ".join([b'{"bbox": 1}', b'{"score": 3}'] * 4) + b"]"
     for many in (1, 2, 3):
-        _, problems = _core.read_coco_results(data, image_ids=None, category_ids=None, lenient=True, max_examples=many)
+        _, problems = _core.read_coco_results(
+            data, image_ids=None, category_ids=None, lenient=True, max_examples=many, **mask_limits(data)
+        )
         assert [(trouble, count, len(examples)) for trouble, _, count, examples in problems] == [
             ("wrong_type", 4, many),
             ("score_range", 4, many),

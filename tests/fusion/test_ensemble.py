@@ -13,6 +13,8 @@ from probox.cli import main
 from probox.errors import InputError
 from probox.formats import read_detections, write_coco_results, write_rvc1
 from probox.fusion import fuse_detections, fuse_samples
+from probox.notes import Note
+from probox.tables.masks import Masks
 
 
 def _member(classes: list[str], seed: int, covariances: bool = False) -> probox.Detections:
@@ -103,3 +105,14 @@ def test_files_are_pinned_on_request(tmp_path: Path, capsys: pytest.CaptureFixtu
         stds[border] = np.sqrt(read_detections(tmp_path / "out.json", truth).covariances[0, 0, 0, 0])
     assert stds["pin"] == pytest.approx(0.25)
     assert stds["keep"] > 2.0
+
+
+def test_masks_are_dropped_with_a_note():
+    member = _member(["cup", "dog"], 0)
+    masks = Masks.from_boxes(np.tile([[0, 0, 3, 3]], (len(member), 1)))
+    fused = fuse_detections([member.replace(masks=masks), _member(["cup", "dog"], 1)])
+    assert fused.masks is None
+    assert fused.notes[-1] == Note("masks-not-fused", len(member))
+    assert (
+        fused.replace(notes=()).boxes.tolist() == fuse_detections([member, _member(["cup", "dog"], 1)]).boxes.tolist()
+    )

@@ -54,6 +54,14 @@ RESULTS: list[dict[str, Any]] = [
     {"image_id": 5, "category_id": 3, "bbox": [0, 0, 3, 3], "score": 1},
     {"image_id": 9, "category_id": 3, "bbox": [1, 1, 3, 3], "score": 0.5, "cls_prob": [0.5, 0.4, 0.1]},
     {"image_id": 9, "category_id": 3, "bbox": [1, 1, 3, 3], "score": 0.5, "bbox_covar": np.eye(4).tolist()},
+    {"image_id": 9, "category_id": 3, "score": 0.5, "segmentation": {"size": [20, 30], "counts": "[14`000NAO?30000e="}},
+    {
+        "image_id": 9,
+        "category_id": 7,
+        "bbox": [2, 3, 6, 4],
+        "score": 0.75,
+        "segmentation": [[2.0, 3.0, 8.0, 3.0, 8.0, 7.0, 2.0, 7.0], [12.5, 1, 20, 9.25, 11, 15]],
+    },
 ]
 
 CLS_PROB: list[dict[str, Any]] = [

@@ -476,6 +476,15 @@ def read(tmp_path: Path, *entries: dict[str, Any]) -> Detections:
     return read_standalone(str(path), None).detections
 
 
+def test_masks_without_truth_have_the_size_of_their_image(tmp_path: Path) -> None:
+    mask = {"size": [40, 200], "counts": [0, 80, 7920]}
+    found = read(tmp_path, {"category_id": 1, "segmentation": mask}, {"category_id": 1})
+    assert found.masks.boxes.tolist() == [[0, 0, 1, 39], [0, 0, -1, -1]]
+    for size in ([40], [0, 200], [40, 1e9], ["40", 200]):
+        with pytest.raises(InputError, match="segmentation"):
+            read(tmp_path, {"category_id": 1, "segmentation": mask | {"size": size}})
+
+
 def test_classes_without_truth(tmp_path: Path) -> None:
     def entry(category: int, column: int) -> dict[str, Any]:
         return {"category_id": category, "all_scores": [0.9 if at == column else 0.001 for at in range(80)]}

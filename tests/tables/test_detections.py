@@ -15,6 +15,14 @@ from probox.tables.row_problems import FARTHEST, ROUNDING, find_problems
 USUAL: dict[str, Any] = {"boxes": [[10, 20, 50, 60]], "label_probs": [[0.2, 0.8]]}
 
 
+def some_mask(runs):
+    """Return a mask of these runs in the box of 2 x 2 pixels."""
+    pixels = sum(end - begin for _, begin, end in runs)
+    return Masks(
+        np.array([[0, 0, 1, 1]], np.int32), np.array([pixels]), np.array([0, len(runs)]), np.array(runs, np.int32)
+    )
+
+
 def table(**columns: Any) -> Detections:
     return Detections(classes=["cup", "dog"], image_ids=[7], **{**USUAL, **columns})
 
@@ -44,6 +52,8 @@ TOLERATED = [
     ("a heatmap of bytes", {"heatmaps": [np.array([[0, 255]], np.uint8)]}),
     ("a heatmap without pixels", {"heatmaps": [np.zeros((0, 3))]}),
     ("no heatmap", {"heatmaps": [None]}),
+    ("a mask", {"masks": some_mask([[0, 1, 2], [1, 0, 1]])}),
+    ("an area of 0", {"areas": [0.0]}),
 ]
 
 REFUSED = [
@@ -65,6 +75,11 @@ REFUSED = [
     ("a heatmap below 0", {"heatmaps": [np.array([[-1e-300, 1.0]])]}, "between 0 and 1"),
     ("a heatmap with a hole", {"heatmaps": [np.array([[np.nan, 1.0]])]}, "between 0 and 1"),
     ("a heatmap of whole numbers", {"heatmaps": [np.array([[0, 1]])]}, "H x W heatmap, but got int64 1 x 2"),
+    ("a run outside the box of its mask", {"masks": some_mask([[0, 1, 3], [1, 0, 1]])}, "runs by row and column"),
+    ("runs of a mask out of order", {"masks": some_mask([[1, 0, 1], [0, 1, 2]])}, "runs by row and column"),
+    ("an area below 0", {"areas": [-1e-300]}, "an area that is finite and at least 0"),
+    ("an area without end", {"areas": [np.inf]}, "an area that is finite and at least 0"),
+    ("an area that is none", {"areas": [np.nan]}, "an area that is finite and at least 0"),
     ("a heatmap of a line", {"heatmaps": [np.array([0.5])]}, "H x W heatmap, but got float64 1"),
     ("a label below", {"labels": [-1]}, "labels from 0 to 1"),
     ("a label above", {"labels": [2]}, "labels from 0 to 1"),
@@ -75,7 +90,7 @@ REFUSED = [
 def test_within_tolerance_is_accepted_as_it_is(columns):
     made = table(**columns)
     for name, value in columns.items():
-        if name != "heatmaps":
+        if name not in ("heatmaps", "masks"):
             np.testing.assert_array_equal(getattr(made, name), np.asarray(value, getattr(made, name).dtype))
 
 

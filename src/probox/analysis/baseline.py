@@ -134,10 +134,11 @@ def make_rescorer(evaluation: Evaluation, *, threads: int | None = None) -> Resc
         raise InputError("PDQ was not measured", remedy="evaluate again with {option:measures=all}")
     if found.label_probs is None:
         raise InputError("label probabilities were not stored", remedy="evaluate again with {option:measures=all}")
-    count = int(found.heatmaps.sum())
+    count = int((found.heatmaps | found.masks).sum())
     if count:
-        heatmaps = "is a heatmap" if count == 1 else "are heatmaps"
-        raise InputError(f"{with_count(count, 'detection')} {heatmaps}, which results do not store")
+        kind = "mask" if found.masks.any() else "heatmap"
+        pixels = f"is a {kind}" if count == 1 else f"are {kind}s"
+        raise InputError(f"{with_count(count, 'detection')} {pixels}, which results do not store")
     truth = GroundTruth(
         dataset=_without_lists(evaluation.dataset),
         image_rows=there.image_rows,

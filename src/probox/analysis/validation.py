@@ -132,6 +132,7 @@ def validate(truth: Paths, detections: Paths) -> Report:
                 "detections": len(draft),
                 "probabilistic": 0 if covariances is None else int(covariances.any(axis=(1, 2, 3)).sum()),
                 "heatmaps": sum(heatmap is not None for heatmap in heatmaps),
+                "masks": 0 if draft.has_mask is None else int(draft.has_mask.sum()),
             }
             _check_rows(draft, table, problems)
     return Report(str(truth), str(detections), tuple(problems.findings), counts, tuple(notes))
@@ -153,7 +154,14 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
 
     usable = np.ones(len(draft), bool)
     for problem in find_problems(
-        draft.boxes, draft.label_probs, draft.covariances, draft.heatmaps, draft.extents, draft.scores
+        draft.boxes,
+        draft.label_probs,
+        draft.covariances,
+        draft.heatmaps,
+        draft.extents,
+        draft.scores,
+        draft.masks,
+        draft.areas,
     ):
         usable[problem.rows] = False
         text, remedy = problem.text, problem.remedy

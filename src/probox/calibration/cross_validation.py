@@ -275,7 +275,8 @@ def shortlist(truth: GroundTruth, found: Detections, rows: Ints, taken: Bools) -
         best = np.argpartition(-closeness, PER_OBJECT - 1, axis=1)[:, :PER_OBJECT]
         chosen = np.unique(best[np.take_along_axis(closeness, best, axis=1) > 0])
         listed[here[chosen]] = True
-    return listed | (taken & found.has_heatmap)  # the boxes of heatmaps need not fit them
+    pixels = found.has_heatmap if found.has_mask is None else found.has_heatmap | found.has_mask
+    return listed | (taken & pixels)  # the boxes of heatmaps and masks need not fit them
 
 
 def _ious(some: Floats, others: Floats) -> Floats:

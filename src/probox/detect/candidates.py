@@ -14,7 +14,7 @@ from probox.errors import InputError
 from probox.files.photos import load_photo
 from probox.support.optional import require
 from probox.support.types import Array, Floats, Ints
-from probox.tables.heatmaps import WindowHeatmap
+from probox.tables.heatmaps import LEAST, WindowHeatmap
 
 if TYPE_CHECKING:
     from probox.detect.families.base import Family
@@ -152,11 +152,6 @@ def unpack_heatmaps(columns: Mapping[str, Array], size: tuple[int, int]) -> list
         found.append(WindowHeatmap((size[1], size[0]), (top, left), window))
         start += high * wide
     return found
-
-
-LEAST = 2.0**-11
-"""Probabilities inside a box are from LEAST to 1 - LEAST: half precision would otherwise round to 1, and a wrong
-probability of exactly 1 makes the pair's quality nearly 0."""
 
 
 class PrototypeMasks:

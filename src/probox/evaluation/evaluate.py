@@ -364,6 +364,7 @@ def _detection_table(
         extents=kept.extents,
         covariances=covariances,
         heatmaps=given,
+        masks=np.zeros(n, bool) if kept.has_mask is None else kept.has_mask & ~given,
         label_probs=align_labels(probs, kept.classes, truth.classes),
         **matched,
     )

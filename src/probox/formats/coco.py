@@ -13,6 +13,7 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.output import check_replaceable, json_bytes, write_files
 from probox.files.reading import TRUTH_EXPANDS, Paths, Source
+from probox.formats.coco_segmentation import fitting_run_lengths, mask_limits, rasterise
 from probox.formats.format import (
     JSON_DETECTIONS,
     DetectionFormat,
@@ -22,15 +23,17 @@ from probox.formats.format import (
     covariances_to_write,
     read_threads,
     require_sections,
+    rows_to_write,
 )
 from probox.formats.label_tables import number_of, rows_beside_ids, rows_of_images
 from probox.formats.problems import MAX_EXAMPLES, Problems, RawProblems
+from probox.formats.rvc1_heatmaps import HeatmapFiles, refuse_copy, with_heatmaps
 from probox.notes import InputWarning, Note
 from probox.support.formatting import some_names
 from probox.support.types import Floats
-from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, Dataset
+from probox.tables.dataset import MAX_PIXELS, Dataset
 from probox.tables.detections import Detections
-from probox.tables.geometry import pixels_of_boxes
+from probox.tables.geometry import extents_of, pixels_of_boxes
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import (
@@ -44,13 +47,6 @@ from probox.tables.labels import (
 from probox.tables.masks import Masks
 from probox.tables.table import dataset_of
 
-_MAX_MASK_NUMBERS = 1 << 23
-"""Limit on the coordinates and run lengths of one mask. All masks of a file may have as many more as it has bytes:
-COCO's compressed run lengths take about a byte each."""
-
-_MAX_MASK_CROSSINGS = 1 << 23
-"""Limit on the crossings of an object's edges with pixel columns."""
-
 Ids = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
@@ -61,10 +57,8 @@ def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundT
         data,
         lenient=problems.lenient,
         max_examples=MAX_EXAMPLES,
-        max_side=MAX_SIDE,
         max_pixels=MAX_PIXELS,
-        max_mask_numbers=_MAX_MASK_NUMBERS,
-        max_numbers=_MAX_MASK_NUMBERS + len(data),
+        **mask_limits(data),
     )
     if problems.add_raw(found, file):
         require_sections(columns, _KEYS, file, problems, _REMEDY, _OTHERS)
@@ -88,17 +82,23 @@ def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes:
     shapes = np.ones((len(usable), 2), np.int32)
     image_shapes = np.stack([columns["heights"], columns["widths"]], axis=1)[image_order]
     shapes[usable] = image_shapes[image_rows[usable]]
-    usable &= _fitting_run_lengths(columns, shapes, usable, file, problems)
+    segmentations = columns["segmentations"]
+
+    def place(at: int, field: str) -> dict[str, Any]:
+        return _place(columns, at, field, file)
+
+    usable &= fitting_run_lengths(segmentations, shapes, usable, place, problems)
 
     order = np.flatnonzero(usable)
     order = order[np.argsort(image_rows[order], kind="stable")]
-    masks = _rasterise(columns, order, shapes, file, file_bytes)
+    box_pixels = pixels_of_boxes(np.nan_to_num(_corners(columns["boxes"]), nan=0.0), shapes[:, ::-1])
+    masks = rasterise(segmentations, order, shapes, box_pixels, place, file_bytes)
     nothing = (masks.pixels == 0) & np.isnan(columns["boxes"][order, 0])
     if nothing.any():
         notes.append(Note("annotations-without-place", nothing.sum()))
         kept = np.flatnonzero(~nothing)
         order, masks = order[kept], masks.take(kept)
-    without = int((columns["kinds"][order] == _core.NO_MASK).sum())
+    without = int((segmentations["kinds"][order] == _core.NO_MASK).sum())
     if without:
         notes.append(Note("annotations-without-mask", without))
     corners, extents = _boxes(columns["boxes"][order], masks, notes)
@@ -220,47 +220,6 @@ def _object_ids(columns: _core._CocoTruth, file: str, problems: Problems) -> Ids
     return ids
 
 
-def _fitting_run_lengths(
-    columns: _core._CocoTruth, shapes: npt.NDArray[np.int32], usable: Flags, file: str, problems: Problems
-) -> Flags:
-    sizes = columns["rle_sizes"]
-    wrong: Flags = usable & (columns["kinds"] == _core.RUN_LENGTHS) & (sizes != shapes).any(axis=1)
-    problems.add("mask size", np.flatnonzero(wrong).tolist(), lambda at: InputError(
-        f"expected run lengths of size {shapes[at].tolist()}, the image's height and width, "
-        f"but got {sizes[at].tolist()}",
-        **_place(columns, at, ".segmentation.size", file), remedy="correct the size of the image or of the mask",
-    ))  # fmt: skip
-    return np.logical_not(wrong)
-
-
-def _rasterise(
-    columns: _core._CocoTruth, order: Ids, shapes: npt.NDArray[np.int32], file: str, file_bytes: int
-) -> Masks:
-    """Return the masks of the annotations in this order; empty ones have 0 pixels."""
-    rasterised = _core.rasterise(
-        order=order,
-        kinds=columns["kinds"],
-        piece_offsets=columns["piece_offsets"],
-        number_offsets=columns["number_offsets"],
-        numbers=columns["numbers"],
-        box_pixels=pixels_of_boxes(np.nan_to_num(_corners(columns["boxes"]), nan=0.0), shapes[:, ::-1]),
-        heights=np.ascontiguousarray(shapes[:, 0]),
-        widths=np.ascontiguousarray(shapes[:, 1]),
-        # A few bytes can describe a billion runs; masks of photos have about one run per four bytes.
-        max_runs=(1 << 24) + file_bytes // 2,
-        max_crossings=(1 << 27) + 32 * file_bytes,
-        max_object_crossings=_MAX_MASK_CROSSINGS,
-    )
-    masks = Masks(*rasterised)
-    if len(masks) < len(order):
-        raise InputError(
-            f"the masks up to this one need too much memory for a file of {file_bytes:,} bytes",
-            **_place(columns, int(order[len(masks)]), ".segmentation", file),
-            remedy="check the size of the image and the mask, or split the file by images",
-        )
-    return masks
-
-
 def _corners(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Convert boxes x, y, w, h to x1, y1, x2, y2."""
     return np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
@@ -332,11 +291,12 @@ def other_order(
 
 
 def check_coco_results(data: bytes, file: str) -> None:
-    """Raise if the content is not a list of results; images and categories may be unknown."""
-    _columns, found = _core.read_coco_results(
-        data, image_ids=None, category_ids=None, lenient=False, max_examples=1, **read_threads()
+    """Raise if the content is not a list of results without heatmaps; images and categories may be unknown."""
+    columns, found = _core.read_coco_results(
+        data, image_ids=None, category_ids=None, lenient=False, max_examples=1, **mask_limits(data), **read_threads()
     )
     Problems().add_raw(found, file)
+    refuse_copy(columns["mask_file_names"], file)
 
 
 def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: Problems) -> Draft:
@@ -347,8 +307,10 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         category_ids=dataset.category_ids,
         lenient=problems.lenient,
         max_examples=MAX_EXAMPLES,
+        **mask_limits(data),
         **read_threads(),
     )
+    file_bytes = len(data)
     columns, found = read(data)
     problems.add_raw(found, file, {"unknown category": _category_remedy(found, dataset)})
     images, unknown, notes = _images_by_name(columns, dataset, file, problems)
@@ -356,9 +318,6 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         columns, _ = read(data, names=list(images), name_image_ids=np.array(list(images.values()), np.int64))
     label_probs, said = _label_probs(columns, len(dataset.classes), file, problems)
     notes += said
-    if columns["masked_rows"]:
-        notes.append(InputWarning("masks-not-read", columns["masked_rows"]))
-        problems.warn_note(notes[-1], file)
     if columns["unknown_image_rows"]:
         others = np.unique(columns["unknown_images"])
         notes.append(Note("unknown-images", columns["unknown_image_rows"], images=len(others) + unknown))
@@ -366,7 +325,7 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
             "image missing from the ground truth: its detections are excluded", file=file, image=image
         ))  # fmt: skip
     entries = columns["entries"]
-    return Draft(
+    draft = Draft(
         classes=dataset.classes,
         image_ids=columns["image_ids"],
         boxes=columns["boxes"],
@@ -379,6 +338,78 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         place=lambda row: (file, f"[{entries[row]}]"),
         notes=tuple(notes),
     )
+    return _with_pixels(draft, columns, dataset, file_bytes, problems)
+
+
+def _with_pixels(
+    draft: Draft, columns: _core._CocoResults, dataset: Dataset, file_bytes: int, problems: Problems
+) -> Draft:
+    """Add masks and heatmaps, and the boxes of detections that have only one of these."""
+    of_masks, of_heatmaps = columns["mask_rows"], columns["heatmap_rows"]
+    if not len(of_masks) and not len(of_heatmaps):
+        return draft
+    boxless = columns["boxless_rows"]
+    shapes = np.ascontiguousarray(dataset.shapes[dataset.rows_of(draft.image_ids), ::-1])
+    usable = np.ones(len(draft), bool)
+    last_pixel = dataset.rules == "challenge"
+    if len(of_masks):
+        draft, usable[of_masks] = _with_masks(draft, columns, shapes, file_bytes, problems, last_pixel=last_pixel)
+    if len(of_heatmaps):
+        mask_files, mask_ids = np.full(len(draft), -1, np.int32), np.zeros(len(draft), np.int64)
+        mask_files[of_heatmaps], mask_ids[of_heatmaps] = columns["mask_files"], columns["mask_ids"]
+        files = HeatmapFiles(Path(draft.source).parent, columns["mask_file_names"])
+        draft = with_heatmaps(draft, files, mask_files, mask_ids, shapes, problems, last_pixel=last_pixel)
+    if len(boxless):
+        assert draft.extents is not None
+        extents = draft.extents.copy()
+        extents[boxless] = extents_of(draft.boxes[boxless])
+        draft = draft.replace(extents=extents)
+    if draft.masks is not None:
+        draft = draft.replace(areas=_areas(draft, boxless))
+    return draft if usable.all() else draft.select(np.flatnonzero(usable))
+
+
+def _with_masks(
+    draft: Draft,
+    columns: _core._CocoResults,
+    shapes: npt.NDArray[np.int32],
+    file_bytes: int,
+    problems: Problems,
+    *,
+    last_pixel: bool,
+) -> tuple[Draft, Flags]:
+    """Return the draft with masks, and which masks have the size of their image.
+
+    Detections without a box get that of their mask. It ends at the far edge of the last pixel, or with `last_pixel` at
+    the pixel itself.
+    """
+    rows, given, shapes = columns["mask_rows"], columns["segmentations"], shapes[columns["mask_rows"]]
+
+    def place(at: int, field: str) -> dict[str, Any]:
+        file, entry = draft.place(int(rows[at]))
+        return {"file": file, "image": int(draft.image_ids[rows[at]]), "entry": entry + field}
+
+    fits = fitting_run_lengths(given, shapes, np.ones(len(rows), bool), place, problems)
+    order = np.flatnonzero(fits)
+    some = rasterise(given, order, shapes, np.zeros((len(rows), 4), np.int32), place, file_bytes)
+    chosen = np.full(len(draft), len(some))
+    chosen[rows[order]] = np.arange(len(some))
+    has_mask = chosen < len(some)
+    masks = some if has_mask.all() else Masks.concatenate([some, Masks.empty(1)]).take(chosen)
+    boxes: Floats = draft.boxes.copy()
+    boxless = columns["boxless_rows"]
+    tight = masks.boxes[boxless] + ([0.0, 0.0, 0.0, 0.0] if last_pixel else [0.0, 0.0, 1.0, 1.0])
+    boxes[boxless] = np.where(has_mask[boxless, None], np.maximum(tight, 0.0), boxes[boxless])
+    return draft.replace(masks=masks, has_mask=has_mask, boxes=boxes), fits
+
+
+def _areas(draft: Draft, boxless: Ids) -> Floats:
+    """Return areas as pycocotools does: of boxes if the first detection has one, else of masks."""
+    assert draft.extents is not None
+    of_boxes: Floats = draft.extents.prod(axis=1)
+    if draft.masks is None or draft.has_mask is None or not len(boxless) or boxless[0] != 0:
+        return of_boxes
+    return np.where(draft.has_mask, draft.masks.pixels, of_boxes)
 
 
 def _images_by_name(
@@ -466,8 +497,8 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Data
     """Write COCO results to a ``.json`` or ``.json.gz`` file.
 
     ``all_scores`` is written if the label probabilities contain more than the score, ``covars`` if corners have a
-    covariance. Reading the file restores boxes, scores, label probabilities (of the ground truth's classes) and
-    covariances bit-identically.
+    covariance, ``segmentation`` (compressed run lengths) for masks. Reading the file restores boxes, scores, label
+    probabilities (of the ground truth's classes), covariances and masks bit-identically.
 
     Parameters
     ----------
@@ -505,6 +536,10 @@ def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[b
     labels, scores = _class_and_score(found, probs, dataset, notes)
     covariances, has_covariances = covariances_to_write(found)
     sizes = _sizes_that_add_up(found.boxes, found.extents)
+    shapes = np.zeros((0, 2), np.int32)
+    if found.masks is not None:
+        shapes = dataset.shapes[rows_to_write(found, dataset, file)]
+        found.check_masks(shapes)
     text = _core.format_coco_results(
         image_ids=found.image_ids,
         labels=labels,
@@ -514,6 +549,10 @@ def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[b
         label_probs=probs.table,
         covariances=covariances,
         has_covariances=has_covariances,
+        has_mask=np.zeros(0, np.uint8) if found.has_mask is None else found.has_mask,
+        widths=shapes[:, 0],
+        heights=shapes[:, 1],
+        **(Masks.empty(0) if found.masks is None else found.masks).kernel_columns(),
     )
     return text, tuple(notes)
 

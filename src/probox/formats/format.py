@@ -16,6 +16,7 @@ from probox.files.output import Kind, check_replaceable, json_bytes, write_files
 from probox.files.reading import Paths, Source, file_head
 from probox.formats.problems import Problems
 from probox.notes import Note, merge_notes
+from probox.support.formatting import with_count
 from probox.support.parallel import thread_count
 from probox.tables.dataset import Dataset
 from probox.tables.detections import DetectionColumns, Detections, optional_columns
@@ -245,6 +246,20 @@ def covariances_to_write(found: Detections) -> tuple[npt.NDArray[np.float64], np
     flat = found.covariances.reshape(-1, 8)
     some = flat.any(axis=1)
     return flat, np.asarray(some if some.any() else ~some, dtype=np.uint8)
+
+
+def rows_to_write(found: Detections, dataset: Dataset, file: str) -> npt.NDArray[np.int64]:
+    """Return the row of each detection's image; raise if one is missing from the dataset."""
+    rows = dataset.rows_of(found.image_ids)
+    elsewhere = found.image_ids[rows < 0]
+    if len(elsewhere):
+        raise InputError(
+            f"{with_count(len(elsewhere), 'detection')} in images that are missing from the ground truth",
+            file=file,
+            image=int(elsewhere[0]),
+            remedy="select the detections of its images first",
+        )
+    return rows
 
 
 LEAST_PIECE = 1 << 18

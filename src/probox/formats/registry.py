@@ -16,8 +16,10 @@ from probox.errors import InputError
 from probox.files.output import check_replaceable
 from probox.files.reading import Paths, Source, first_character, is_url
 from probox.formats.coco import COCO_RESULTS, COCO_TRUTH
+from probox.formats.coco_segmentation import mask_limits
 from probox.formats.format import DetectionFormat, Draft, Format, Notes, TruthFormat, read_threads
 from probox.formats.problems import Problems
+from probox.formats.rvc1_heatmaps import refuse_copy
 from probox.support.plugins import load_plugins
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -159,7 +161,8 @@ REMEDY = "give the ground truth of these images ({option:truth})"
 
 
 def dataset_alone(source: Source, form: DetectionFormat, categories: Sequence[tuple[str, int]]) -> Dataset:
-    """Return a dataset of the images that occur in a detection file; sizes are unknown and set to 1 x 1.
+    """Return a dataset of the images that occur in a detection file; sizes are unknown and set to 1 x 1, without
+    masks.
 
     Detections read with it can be written again in the same format without loss.
 
@@ -200,10 +203,12 @@ def _rvc1(source: Source) -> Dataset:
 
 
 def _coco(source: Source, categories: Sequence[tuple[str, int]]) -> Dataset:
+    data = source.content()
     columns, found = _core.read_coco_results(
-        source.content(), image_ids=None, category_ids=None, lenient=False, max_examples=1, **read_threads()
+        data, image_ids=None, category_ids=None, lenient=False, max_examples=1, **mask_limits(data), **read_threads()
     )
     Problems().add_raw(found, source.name)
+    refuse_copy(columns["mask_file_names"], source.name)
     named = np.flatnonzero(columns["name_has_id"] == 0)
     if len(named):
         raise InputError(
@@ -213,7 +218,23 @@ def _coco(source: Source, categories: Sequence[tuple[str, int]]) -> Dataset:
             remedy=REMEDY,
         )
     dataset = _stand_in(columns["image_ids"], [name for name, _ in categories])
-    return dataset.replace(category_ids=np.array([number for _, number in categories], np.int64))
+    rows = columns["mask_rows"]
+    polygons = rows[columns["segmentations"]["kinds"] == _core.POLYGONS]
+    if len(polygons):
+        raise InputError(
+            "expected run lengths, but got polygons, which need the size of the image",
+            file=source.name,
+            image=int(columns["image_ids"][polygons[0]]),
+            entry=f"[{columns['entries'][polygons[0]]}].segmentation",
+            remedy=REMEDY,
+        )
+    sizes = np.ones((len(dataset), 2), np.int32)
+    sizes[dataset.rows_of(columns["image_ids"][rows])] = columns["segmentations"]["rle_sizes"]
+    return dataset.replace(
+        heights=sizes[:, 0],
+        widths=sizes[:, 1],
+        category_ids=np.array([number for _, number in categories], np.int64),
+    )
 
 
 def _stand_in(image_ids: np.typing.NDArray[np.int64], classes: Sequence[str], names: tuple[str, ...] = ()) -> Dataset:

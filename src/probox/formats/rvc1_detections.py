@@ -24,16 +24,17 @@ from probox.formats.format import (
     join_drafts,
     read_threads,
     require_sections,
+    rows_to_write,
 )
 from probox.formats.label_tables import refuse_twins, rows_by_name
 from probox.formats.problems import MAX_EXAMPLES, Problems
-from probox.formats.rvc1_heatmaps import HeatmapFiles, StoredHeatmap, box_of
+from probox.formats.rvc1_heatmaps import HeatmapFiles, StoredHeatmap, refuse_copy, with_heatmaps
 from probox.formats.rvc1_truth import challenge_name
 from probox.notes import Note
-from probox.support.formatting import with_count
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.heatmaps import pixel_maps
 from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import align_labels, canonical_name, repeated_classes, unknown_classes
 from probox.tables.table import dataset_of
@@ -127,12 +128,7 @@ def check_rvc1(data: bytes, file: str) -> None:
     columns, found = _core.read_rvc1(data, lenient=False, max_examples=1, **read_threads())
     Problems().add_raw(found, file)
     _require_keys(columns, file, Problems())
-    if columns["mask_file_names"]:
-        raise InputError(
-            f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would not be copied",
-            file=file,
-            remedy="give the ground truth ({option:truth}), to write them too",
-        )
+    refuse_copy(columns["mask_file_names"], file)
 
 
 def rvc1_from_folder(folder: Path, dataset: Dataset, problems: Problems) -> Draft:
@@ -219,7 +215,10 @@ def _draft(data: bytes, path: Path, dataset: Dataset, image_rows: slice, problem
     if (columns["mask_files"] >= 0).any():
         shapes = np.stack([heights, widths], axis=1)[images]
         files = HeatmapFiles(path.parent, columns["mask_file_names"])
-        draft = _with_heatmaps(draft, files, columns, shapes, problems, last_pixel=dataset.rules == "challenge")
+        last_pixel = dataset.rules == "challenge"
+        draft = with_heatmaps(
+            draft, files, columns["mask_files"], columns["mask_ids"], shapes, problems, last_pixel=last_pixel
+        )
     return draft
 
 
@@ -245,35 +244,6 @@ def _warn_of_classes(columns: _core._Rvc1Detections, dataset: Dataset, file: str
         "its probability is lost",
         file=file, entry=f"classes[{at}]",
     ))  # fmt: skip
-
-
-def _with_heatmaps(
-    draft: Draft,
-    files: HeatmapFiles,
-    columns: _core._Rvc1Detections,
-    shapes: npt.NDArray[np.int32],
-    problems: Problems,
-    *,
-    last_pixel: bool,
-) -> Draft:
-    """Add the heatmaps, and boxes of detections that have only a heatmap, with the ground truth's far edge."""
-    heatmaps: list[npt.NDArray[np.generic] | None] = [None] * len(draft)
-    boxes: npt.NDArray[np.float64] = draft.boxes.copy()
-    for row in np.flatnonzero(columns["mask_files"] >= 0):
-        file, entry = draft.place(int(row))
-        try:
-            heatmap = files.heatmap(int(columns["mask_files"][row]), int(columns["mask_ids"][row]), shapes[row])
-        except InputError as error:
-            problems.catch(
-                InputError(error.problem, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=error.remedy),
-                "unusable heatmap",
-            )
-            boxes[row] = 0.0
-            continue
-        heatmaps[int(row)] = heatmap
-        if np.isnan(boxes[row]).all():
-            boxes[row] = box_of(heatmap, last_pixel=last_pixel)
-    return draft.replace(boxes=boxes, heatmaps=tuple(heatmaps))
 
 
 def _by_challenge_rules(drafts: list[Draft], source: str, dataset: Dataset) -> Draft:
@@ -307,8 +277,9 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
     """Write RVC1 detections to a ``.json`` or ``.json.gz`` file, or to a folder of sequences.
 
     A name without ``.json`` or ``.json.gz`` is a folder with one file per sequence of RVC1 ground truth. Heatmaps are
-    written as ``.npy`` files beside the JSON. ``img_names`` is written if all images have distinct file names. Reading
-    the file restores boxes, label probabilities, covariances and heatmaps bit-identically, sorted by image.
+    written as ``.npy`` files beside the JSON, masks as heatmaps of 0 and 255. ``img_names`` is written if all images
+    have distinct file names. Reading the file restores boxes, label probabilities, covariances and heatmaps
+    bit-identically, sorted by image.
 
     Parameters
     ----------
@@ -342,13 +313,14 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
                 file=str(target),
                 remedy="name a file that ends in .json or .json.gz",
             )
-    rows = _image_rows(found, dataset, str(target))
+    rows = rows_to_write(found, dataset, str(target))
+    heatmaps = pixel_maps(found, dataset.shapes[rows])
     files: dict[Path, Content] = {}
     for file, images in parts.items():
         chosen = np.flatnonzero((rows >= images.start) & (rows < images.stop))
         chosen = chosen[np.argsort(rows[chosen], kind="stable")]
         offsets = np.searchsorted(rows[chosen], np.arange(images.start, images.stop + 1)).astype(np.int64)
-        maps = _HeatmapFiles(file, found, chosen)
+        maps = _HeatmapFiles(file, found, heatmaps, chosen)
         files |= maps.contents
         covariances, has_covariances = covariances_to_write(found)
         body = _core.format_rvc1(
@@ -367,8 +339,8 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
             described["img_names"] = list(names)
         head = json.dumps(described, ensure_ascii=False)[:-1].encode()
         files[file] = json_bytes(file, head + b', "detections": ' + body + b"}\n")
-    heatmaps: Iterable[object] = found.heatmaps or ()
-    check_none_is_input(files, {heatmap.file.path for heatmap in heatmaps if isinstance(heatmap, StoredHeatmap)})
+    read: Iterable[object] = heatmaps
+    check_none_is_input(files, {heatmap.file.path for heatmap in read if isinstance(heatmap, StoredHeatmap)})
     for file in files:
         check_replaceable(file, JSON_DETECTIONS if file in parts else _HEATMAPS)
     write_files(files)
@@ -376,29 +348,21 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> 
     return (Note("stated-class-lost", stated),) if stated else ()
 
 
-def _image_rows(found: Detections, dataset: Dataset, file: str) -> npt.NDArray[np.int64]:
-    rows = dataset.rows_of(found.image_ids)
-    elsewhere = found.image_ids[rows < 0]
-    if len(elsewhere):
-        raise InputError(
-            f"{with_count(len(elsewhere), 'detection')} in images that are missing from the ground truth",
-            file=file,
-            image=int(elsewhere[0]),
-            remedy="select the detections of its images first",
-        )
-    return rows
-
-
 class _HeatmapFiles:
     """The ``.npy`` files of one JSON file: one per image and dtype."""
 
-    def __init__(self, file: Path, found: Detections, chosen: npt.NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        file: Path,
+        found: Detections,
+        heatmaps: Sequence[npt.NDArray[np.generic] | None],
+        chosen: npt.NDArray[np.int64],
+    ) -> None:
         self.maps: dict[Path, list[npt.NDArray[np.generic]]] = {}
         self.file_of = np.full(len(chosen), -1, np.int32)
         self.number_of = np.zeros(len(chosen), np.int64)
         numbers: dict[Path, int] = {}
         stem = file.name.removesuffix(".gz").removesuffix(".json")
-        heatmaps = found.heatmaps or ()
         for at, row in enumerate(chosen.tolist() if heatmaps else ()):
             heatmap = heatmaps[row]
             if heatmap is None:

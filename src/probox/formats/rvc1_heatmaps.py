@@ -1,4 +1,4 @@
-"""Heatmaps of RVC1 detections: ``.npy`` files of maps, read lazily."""
+"""Heatmaps beside RVC1 detections and COCO results: ``.npy`` files of maps, read lazily."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.files.reading import open_regular
+from probox.formats.format import Draft
+from probox.formats.problems import Problems
 from probox.tables.table import LazyArray
 
 NO_NUMBER = _core.NO_MASK_ID
@@ -190,6 +192,50 @@ class HeatmapFiles:
             if error.problem == "no such file":
                 return InputError(f"no such file: {path}", remedy="keep the .npy files beside the JSON")
             return InputError(f"{path}: {error.problem}", remedy=error.remedy)
+
+
+def with_heatmaps(
+    draft: Draft,
+    files: HeatmapFiles,
+    file_numbers: npt.NDArray[np.int32],
+    map_numbers: npt.NDArray[np.int64],
+    shapes: npt.NDArray[np.int32],
+    problems: Problems,
+    *,
+    last_pixel: bool = False,
+) -> Draft:
+    """Add the heatmaps, and boxes of detections that have only a heatmap, with the ground truth's far edge.
+
+    Each detection has the number of a file, -1 without heatmap, and of a map in it. `shapes` are height and width of
+    its image.
+    """
+    heatmaps: list[npt.NDArray[np.generic] | None] = [None] * len(draft)
+    boxes: npt.NDArray[np.float64] = draft.boxes.copy()
+    for row in np.flatnonzero(file_numbers >= 0):
+        file, entry = draft.place(int(row))
+        try:
+            heatmap = files.heatmap(int(file_numbers[row]), int(map_numbers[row]), shapes[row])
+        except InputError as error:
+            problems.catch(
+                InputError(error.problem, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=error.remedy),
+                "unusable heatmap",
+            )
+            boxes[row] = 0.0
+            continue
+        heatmaps[int(row)] = heatmap
+        if np.isnan(boxes[row]).all():
+            boxes[row] = box_of(heatmap, last_pixel=last_pixel)
+    return draft.replace(boxes=boxes, heatmaps=tuple(heatmaps))
+
+
+def refuse_copy(names: Sequence[str], file: str) -> None:
+    """Raise if a file of detections names heatmap files, which a copy of it would lack."""
+    if names:
+        raise InputError(
+            f"names heatmap files ({names[0][:80]!r}), which would not be copied",
+            file=file,
+            remedy="give the ground truth ({option:truth}), to write them too",
+        )
 
 
 def box_of(heatmap: npt.NDArray[Any], *, last_pixel: bool = False) -> list[float]:

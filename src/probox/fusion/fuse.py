@@ -14,6 +14,7 @@ import numpy.typing as npt
 from probox._core import cluster_sequentially, members_of_survivors, suppress
 from probox.errors import InputError
 from probox.fusion.gaussian import Border, Spread, apply_border, cluster_gaussians, floor_std
+from probox.notes import Note
 from probox.support.types import Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.labels import align_labels, limit_to_distribution, softmax
@@ -331,6 +332,8 @@ def fuse_detections(
         raise InputError("expected at least one member to fuse")
     if any(member.heatmaps is not None for member in members):
         raise InputError("heatmaps can't be fused", remedy="use detections with boxes")
+    masks = sum(int(member.has_mask.sum()) for member in members if member.has_mask is not None)
+    notes = (Note("masks-not-fused", masks),) if masks else ()
     classes = members[0].classes
     probs = [align_labels(member.label_probs, member.classes, classes) for member in members]
     probabilistic = any(member.covariances is not None for member in members)
@@ -358,7 +361,8 @@ def fuse_detections(
     if not parts:
         nothing = np.zeros((0, len(classes)), np.float32)
         return Detections(classes=classes, image_ids=np.zeros(0, np.int64), boxes=np.zeros((0, 4)), label_probs=nothing)
-    return join_tables(parts)
+    fused = join_tables(parts)
+    return fused.replace(notes=(*fused.notes, *notes)) if notes else fused
 
 
 def _covariances(member: Detections, rows: Ints) -> Floats:

@@ -18,7 +18,7 @@ from probox.formats.parquet.shards import is_parquet_source
 from probox.formats.registry import format_of_detections
 from probox.formats.rvc1_detections import RVC1_DETECTIONS
 from probox.formats.rvc1_heatmaps import HeatmapFile
-from probox.tables.dataset import Dataset
+from probox.tables.dataset import MAX_SIDE, Dataset
 from probox.tables.detections import Detections
 from probox.tables.labels import COCO_CATEGORY_IDS, COCO_CLASSES
 
@@ -102,8 +102,20 @@ def _of_coco(content: Any, path: str, images: Path | None) -> tuple[Dataset, dic
         if _is_id(entry.get("image_id")) and _is_box(box):
             _stretch(reach, entry["image_id"], box[0] + box[2], box[1] + box[3])
     sizes = {image_id: _photo_size(photos[image_id]) or reach.get(image_id, (64, 64)) for image_id in ids}
+    sizes |= _mask_sizes(entries)
     classes = [names.get(number, f"class {number}") for number in sorted(categories)]
     return Dataset.from_sizes(classes, sizes, category_ids=sorted(categories)), photos
+
+
+def _mask_sizes(entries: list[dict[str, Any]]) -> dict[int, tuple[int, int]]:
+    """Return the sizes of images with run lengths, which must have the size of their image."""
+    sizes: dict[int, tuple[int, int]] = {}
+    for entry in entries:
+        mask = entry.get("segmentation")
+        size = mask.get("size") if isinstance(mask, dict) else None
+        if isinstance(size, list) and len(size) == 2 and all(_is_id(side) and 0 < side <= MAX_SIDE for side in size):
+            sizes.setdefault(entry.get("image_id", -1), (size[1], size[0]))
+    return {image_id: size for image_id, size in sizes.items() if _is_id(image_id)}
 
 
 def _of_rvc1(content: dict[str, Any], path: str, images: Path | None) -> tuple[Dataset, dict[int, Path | None]]:

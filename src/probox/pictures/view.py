@@ -187,7 +187,8 @@ def view_of_detections(
         boxes=kept.boxes,
         extents=kept.extents,
         covariances=np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances,
-        heatmaps=np.fromiter((heatmap is not None for heatmap in heatmaps), bool, n),
+        heatmaps=kept.has_heatmap,
+        masks=np.zeros(n, bool) if kept.has_mask is None else kept.has_mask,
         **unmatched_columns(n),
     )
     return ImageView(

@@ -426,6 +426,18 @@ class Detections(DetectionColumns):
             return np.zeros(len(self), np.bool_)
         return np.fromiter((heatmap is not None for heatmap in self.heatmaps), np.bool_, len(self))
 
+    def check_masks(self, shapes: npt.NDArray[np.int32]) -> None:
+        """Raise an error if a mask leaves its image; `shapes` are width and height of each detection's image."""
+        if self.masks is None:
+            return
+        outside = np.flatnonzero((self.masks.boxes[:, 2:] >= shapes).any(axis=1))
+        if len(outside):
+            row = int(outside[0])
+            width, height = shapes[row].tolist()
+            pixels = self.masks.boxes[row].tolist()
+            problem = f"expected a mask in an image of {width} x {height} pixels, but got pixels {pixels}"
+            raise self._fail(row, problem, "give masks at the image's size")
+
     def numbers_in_image(self) -> npt.NDArray[np.int64]:
         """Return each detection's number within its image, from 0 in table order.
 
@@ -495,8 +507,9 @@ class Detections(DetectionColumns):
     def _check(self) -> None:
         """Raise for the first invalid row; `probox validate` lists all of them."""
         for problem in find_problems(
-            self.boxes, self.label_probs, self.covariances, self.heatmaps, self.extents, self.scores
-        ):
+            self.boxes, self.label_probs, self.covariances, self.heatmaps, self.extents, self.scores,
+            self.masks, self.areas,
+        ):  # fmt: skip
             row = int(problem.rows[0])
             raise self._fail(row, problem.text(row), problem.remedy)
         wrong = np.flatnonzero((self.labels < 0) | (self.labels >= max(len(self.classes), 1)))

@@ -1,14 +1,21 @@
-"""Heatmaps that are stored without their zeros."""
+"""Heatmaps that are expanded on use: windows of an image, and masks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.support.types import Array
+from probox.tables.detections import Detections
+from probox.tables.masks import Masks
 from probox.tables.table import LazyArray
+
+LEAST = 2.0**-11
+"""Probabilities of predicted masks are from LEAST to 1 - LEAST inside their box: a wrong probability of exactly 1 makes
+the pair's quality nearly 0."""
 
 
 class WindowHeatmap(LazyArray):
@@ -43,3 +50,67 @@ class WindowHeatmap(LazyArray):
     def max(self) -> Any:
         """Return the largest value."""
         return self.window.max() if self.window.size else self.dtype.type(0)
+
+
+def to_bytes(heatmap: Any) -> npt.NDArray[np.uint8]:
+    """Return probabilities in units of 1/255.
+
+    Those below `LEAST` become 0. Others become neither 0 nor 1 unless they are, because PDQ depends on the logarithms
+    of P and 1 - P.
+
+    >>> to_bytes(np.array([[0.0, 0.0001, 0.001, 0.5, 0.999, 1.0]])).tolist()
+    [[0, 0, 1, 128, 254, 255]]
+    """
+    values = np.asarray(heatmap)
+    if values.dtype == np.uint8:
+        return values
+    rounded = np.clip(np.rint(values * 255.0), values >= LEAST, np.where(values < 1.0, 254, 255))
+    return rounded.astype(np.uint8)
+
+
+def crop(values: npt.NDArray[Any]) -> tuple[tuple[int, int], npt.NDArray[Any]]:
+    """Return the row and column of the smallest block with all values above 0, and the block.
+
+    >>> crop(np.array([[0, 0, 0], [0, 7, 0]]))
+    ((1, 1), array([[7]]))
+    """
+    rows, columns = np.flatnonzero(values.any(axis=1)), np.flatnonzero(values.any(axis=0))
+    if not len(rows):
+        return (0, 0), values[:0, :0]
+    top, left = int(rows[0]), int(columns[0])
+    return (top, left), values[top : int(rows[-1]) + 1, left : int(columns[-1]) + 1]
+
+
+class MaskHeatmap(LazyArray):
+    """A mask as a uint8 heatmap: 255 inside, which stands for probability 1, and 0 outside.
+
+    >>> heatmap = MaskHeatmap(Masks.from_boxes(np.array([[1, 0, 2, 0]])), 0, (2, 4))
+    >>> np.asarray(heatmap).tolist()
+    [[0, 255, 255, 0], [0, 0, 0, 0]]
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, masks: Masks, row: int, shape: tuple[int, int]) -> None:
+        self.masks, self.row, self.shape = masks, row, shape
+        self.size = self.nbytes = shape[0] * shape[1]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        values = np.zeros(self.shape, self.dtype if dtype is None else dtype)
+        values[self.masks.to_array(self.row, *self.shape)] = 255
+        return values
+
+
+def pixel_maps(found: Detections, shapes: npt.NDArray[np.int32]) -> Sequence[npt.NDArray[np.generic] | None]:
+    """Return the heatmap of each detection, or that of its mask; empty if no detection has any.
+
+    `shapes` are width and height of each detection's image.
+    """
+    if found.masks is None or found.has_mask is None:
+        return found.heatmaps or ()
+    found.check_masks(shapes)
+    maps: list[Any] = [*(found.heatmaps or [None] * len(found))]
+    for row in np.flatnonzero(found.has_mask & ~found.has_heatmap).tolist():
+        width, height = shapes[row].tolist()
+        maps[row] = MaskHeatmap(found.masks, row, (height, width))
+    return maps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -157,6 +158,17 @@ class Masks:
             np.concatenate([part.runs for part in parts]),
         )
 
+    def kernel_columns(self, rows: slice | None = None) -> MaskColumns:
+        """Return the masks of these rows, by default of all, as the arguments that the kernel takes."""
+        begin, end = (0, len(self)) if rows is None else (rows.start, rows.stop)
+        offsets = self.offsets[begin : end + 1]
+        return {
+            "mask_boxes": self.boxes[begin:end],
+            "mask_pixels": self.pixels[begin:end],
+            "run_offsets": offsets - offsets[0],
+            "runs": self.runs[offsets[0] : offsets[-1]],
+        }
+
     def to_array(self, row: int, height: int, width: int) -> npt.NDArray[np.bool_]:
         """Return the mask of one object as a boolean array.
 
@@ -208,6 +220,15 @@ class Masks:
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         source = np.repeat(self.offsets[:-1][rows] - offsets[:-1], counts) + np.arange(offsets[-1])
         return Masks(self.boxes[rows], self.pixels[rows], offsets, self.runs[source])
+
+
+class MaskColumns(TypedDict):
+    """Masks as arguments of the kernel."""
+
+    mask_boxes: npt.NDArray[np.int32]
+    mask_pixels: npt.NDArray[np.int64]
+    run_offsets: npt.NDArray[np.int64]
+    runs: npt.NDArray[np.int32]
 
 
 def box_pixels(boxes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:

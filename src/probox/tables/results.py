@@ -214,7 +214,9 @@ class DetectionTable(JudgedTable):
     covariances : (N, 2, 2, 2) float64
         Covariances of the top-left and bottom-right corner in pixels squared; 0 for boxes without covariance.
     heatmaps : (N,) bool
-        True if a heatmap was scored instead of the box.
+        True if PDQ scored a heatmap instead of the box.
+    masks : (N,) bool
+        True if PDQ scored a mask instead of the box.
     label_probs : LabelProbs (N, C), optional
         Probabilities of the ground truth's classes; the rest to 1 is background. None if they were not kept.
     """
@@ -225,6 +227,7 @@ class DetectionTable(JudgedTable):
     costs: npt.NDArray[np.float32] = column(np.float32)
     covariances: npt.NDArray[np.float64] = column(np.float64, 2, 2, 2)
     heatmaps: npt.NDArray[np.bool_] = column(np.bool_)
+    masks: npt.NDArray[np.bool_] = column(np.bool_)
     label_probs: LabelProbs | None = column(np.float32, "classes", optional=True)
 
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
@@ -238,6 +241,7 @@ class DetectionTable(JudgedTable):
             **box_columns(self.boxes),
             **corner_columns(self.covariances),
             "heatmap": self.heatmaps,
+            "mask": self.masks,
         }
         if not label_probs:
             return columns

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.tables.geometry import SYMMETRY, smallest_eigenvalues
 from probox.tables.label_probs import LabelProbs
+from probox.tables.masks import Masks, unusable_masks
 from probox.tables.table import rows_where_all
 
 ROUNDING = 1e-3
@@ -40,6 +41,8 @@ def find_problems(
     heatmaps: Sequence[npt.NDArray[np.generic] | None] | None = None,
     extents: npt.NDArray[np.float64] | None = None,
     scores: npt.NDArray[np.float64] | None = None,
+    masks: Masks | None = None,
+    areas: npt.NDArray[np.float64] | None = None,
 ) -> list[RowProblems]:
     """Return the problems of rows by kind; empty if all rows are valid."""
     diverged = "leave out detections that diverged"
@@ -103,6 +106,24 @@ def find_problems(
         found += _covariance_problems(covariances)
     if heatmaps is not None:
         found += _heatmap_problems(heatmaps)
+    if masks is not None:
+        found.append(
+            RowProblems(
+                "unusable mask",
+                np.flatnonzero(unusable_masks(masks.boxes, masks.offsets, masks.runs)),
+                lambda row: "expected runs by row and column, not touching, that fill the mask's box to its edges",
+                "use Masks.from_arrays for arrays",
+            )
+        )
+    if areas is not None:
+        found.append(
+            RowProblems(
+                "unusable area",
+                np.flatnonzero(~((areas >= 0) & (areas <= FARTHEST**2))),
+                lambda row: f"expected an area that is finite and at least 0, but got {areas[row]:g}",
+                "leave areas out to use the pixels of the masks",
+            )
+        )
     return [problem for problem in found if len(problem.rows)]
 
 

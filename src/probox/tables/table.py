@@ -339,7 +339,7 @@ class Table:
         [32]
         """
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-        return {name: _taken(values, rows) for name, values in self.columns().items()}
+        return {name: take_rows(values, rows) for name, values in self.columns().items()}
 
     def flat(self, *, label_probs: bool = False) -> FlatTable:
         """Return a table with one number or text per cell, for display and export.
@@ -475,7 +475,7 @@ def join_tables(parts: Sequence[SomeTable], order: npt.NDArray[np.int64] | None 
     """
     columns = {name: join_values([getattr(part, name) for part in parts]) for name in parts[0].columns()}
     if order is not None:
-        columns = {name: _taken(values, order) for name, values in columns.items()}
+        columns = {name: take_rows(values, order) for name, values in columns.items()}
     return parts[0].replace(**columns)
 
 
@@ -486,7 +486,8 @@ def join_values(values: Sequence[Any]) -> Any:
     return type(values[0]).concatenate(values)
 
 
-def _taken(values: Any, rows: npt.NDArray[Any]) -> Any:
+def take_rows(values: Any, rows: npt.NDArray[Any]) -> Any:
+    """Return some rows of a column."""
     if isinstance(values, np.ndarray):
         return values[rows]
     if isinstance(values, tuple):

@@ -12,12 +12,9 @@ from tests.readers import read_coco_results
 
 from probox import (
     Dataset,
-    Evaluation,
     GroundTruth,
     InputError,
     evaluate,
-    merge,
-    write_parquet,
 )
 from probox.files.reading import Source
 from probox.formats import read_detections
@@ -240,33 +237,6 @@ def test_all_scores_in_another_order_are_noticed(write: Write, truth: GroundTrut
     assert [(finding.kind, finding.is_error) for finding in problems.findings] == [
         ("probabilities of other classes", False)
     ]
-
-
-MASK_NOTE = "detections have a mask, which is not read: their boxes are scored"
-
-
-@pytest.mark.parametrize("mask", [{"segmentation": [[1, 2, 5, 2, 5, 7]]}, {"masks_file": "maps.npy", "mask_id": 0}])
-def test_masks_of_detections_are_warned_of(write: Write, truth: GroundTruth, tmp_path: Path, mask: Any) -> None:
-    path = write([entry(**mask), entry(), entry(**mask, score=0.5), entry(image_id=77, **mask)])
-    found = read_coco_results(path, truth)
-    assert next(map(str, found.notes)).startswith(f"2 {MASK_NOTE}; ")  # of images that the truth has
-    result = evaluate(truth, found)
-    assert f"warning: {found.notes[0]}" in str(result).splitlines()
-    assert "<b>warning:</b> 2 detections have a mask" in result._repr_html_()
-    result.save(tmp_path / "saved")
-    assert Evaluation.load(tmp_path / "saved").notes == result.notes
-    write_parquet(tmp_path / "found.parquet", found)
-    assert found.notes[0] in evaluate(truth, tmp_path / "found.parquet").input_notes
-    parts = [evaluate(truth, found, part=(number, 2)) for number in (1, 2)]
-    assert found.notes[0] in merge(parts).input_notes
-    problems = Problems(lenient=True)
-    load_detections(path, truth.dataset, problems)
-    assert "masks not read" in [finding.kind for finding in problems.findings if not finding.is_error]
-
-
-def test_no_mask_is_no_reason_to_warn(write: Write, truth: GroundTruth) -> None:
-    entries = [entry(segmentation=[]), entry(segmentation=None), entry(masks_file=None)]
-    assert read_coco_results(write(entries), truth).notes == ()
 
 
 def test_one_name_of_a_thing_is_enough(write: Write, truth: GroundTruth) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.strategies import random_world, with_masks
 
 import probox
-from probox import InputError
+from probox import InputError, evaluate
 from probox.formats import read_detections, write_rvc1
 from probox.formats.rvc1_heatmaps import StoredHeatmap
 from probox.measures.pdq import kernel
@@ -148,3 +149,17 @@ def test_written_from_where_they_are(write: Write, truth: GroundTruth, tmp_path:
     again = read_detections(out / "copy.json", truth)
     assert again.heatmaps is not None
     np.testing.assert_array_equal(np.stack([np.asarray(heatmap) for heatmap in again.heatmaps]), maps)
+
+
+def test_masks_are_written_as_heatmaps(tmp_path: Path) -> None:
+    world = random_world(3)
+    truth, found = world[0], with_masks(world, 3)
+    write_rvc1(tmp_path / "found.json", found, truth)
+    read, want = read_detections(tmp_path / "found.json", truth), found[np.argsort(found.image_ids, kind="stable")]
+    assert read.masks is None
+    np.testing.assert_array_equal(read.has_heatmap, want.has_heatmap | want.has_mask)
+    for row in np.flatnonzero(want.has_mask & ~want.has_heatmap).tolist():
+        heatmap = np.asarray(read.heatmaps[row])
+        np.testing.assert_array_equal(heatmap, want.masks.to_array(row, *heatmap.shape) * 255)
+        assert heatmap.dtype == np.uint8
+    assert evaluate(truth, read).pdq == pytest.approx(evaluate(truth, found).pdq, rel=1e-7)

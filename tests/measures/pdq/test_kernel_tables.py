@@ -31,6 +31,11 @@ def columns() -> dict[str, dict[str, object]]:
             "label_probs": LabelProbs([[0.1, 0.9], [0.5, 0.5]]),
             "heatmaps": [np.ones((8, 9), np.float32)],
             "heatmap_rows": np.array([1]),
+            "heatmap_corners": np.array([[0, 0]], np.int32),
+            "mask_boxes": np.array([[1, 2, 3, 4], [0, 0, -1, -1]], np.int32),
+            "mask_pixels": np.array([5, 0]),
+            "run_offsets": np.array([0, 3, 3]),
+            "runs": np.array([[2, 1, 3], [3, 1, 2], [4, 2, 4]], np.int32),
         },
     }
 
@@ -78,11 +83,22 @@ def test_a_column_that_is_too_short_is_refused(table: str, name: str) -> None:
         score(broken)
 
 
+def test_a_mask_must_be_given() -> None:
+    broken = columns()
+    none = {"mask_boxes": np.zeros((0, 4), np.int32), "mask_pixels": np.zeros(0, np.int64)}
+    none |= {"run_offsets": np.zeros(1, np.int64), "runs": np.zeros((0, 3), np.int32)}
+    broken["found"] |= none
+    assert len(score(broken)[0]) > 0
+    broken["found"]["kinds"] = np.array([_core.MASK, _core.HEATMAP], np.uint8)
+    with pytest.raises(ValueError, match="a mask is missing"):
+        score(broken)
+
+
 @pytest.mark.parametrize(
     ("table", "name", "value", "reason"),
     [
         ("images", "widths", np.array([-20, 9], np.int32), "pixels a side"),
-        ("images", "heights", np.array([8, 4], np.int32), "heatmap differs"),
+        ("images", "heights", np.array([8, 4], np.int32), "heatmap leaves"),
         ("images", "widths", np.array([3, 9], np.int32), "outside its image"),
         ("objects", "runs", np.array([[4, 2, 4], [3, 1, 2], [2, 1, 3]], np.int32), "sorted"),
         ("objects", "runs", np.array([[2, 1, 3], [3, 1, 2], [4, 2, 5]], np.int32), "leaves its mask"),
@@ -92,10 +108,16 @@ def test_a_column_that_is_too_short_is_refused(table: str, name: str) -> None:
         ("found", "offsets", np.array([0, 3, 2]), "offsets of detections"),
         ("found", "covariances", np.zeros((2, 2, 1, 1)), "covariances"),
         ("found", "covariances", np.zeros((0, 2, 2, 2)), "without covariance"),
-        ("found", "kinds", np.array([3, 2], np.uint8), "unknown kind"),
+        ("found", "kinds", np.array([4, 2], np.uint8), "unknown kind"),
+        ("found", "runs", np.array([[4, 2, 4], [3, 1, 2], [2, 1, 3]], np.int32), "sorted"),
+        ("found", "mask_boxes", np.array([[1, 2, 3, 8], [0, 0, -1, -1]], np.int32), "outside its image"),
+        ("found", "mask_boxes", np.array([[1, 2, 3, 4], [0, 0, 0, 0]], np.int32), "empty mask has pixels"),
+        ("found", "mask_pixels", np.array([5, 1]), "outside its image"),
         ("found", "kinds", np.array([2, 2], np.uint8), "heatmap is missing"),
         ("found", "heatmaps", [np.ones((8, 9))], "precision"),
-        ("found", "heatmaps", [np.ones((9, 8), np.float32)], "differs from its image"),
+        ("found", "heatmaps", [np.ones((9, 8), np.float32)], "heatmap leaves its image"),
+        ("found", "heatmap_corners", np.array([[1, 0]], np.int32), "heatmap leaves its image"),
+        ("found", "heatmap_corners", np.array([[0, -1]], np.int32), "heatmap leaves its image"),
         ("found", "heatmap_rows", np.array([2]), "row out of range"),
     ],
 )

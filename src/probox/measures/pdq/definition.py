@@ -549,11 +549,16 @@ def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> S
 
 
 def detection_heatmap(found: Detections, row: int, width: int, height: int, convention: Convention) -> Array:
-    """Return a detection's heatmap: the given one in the convention's precision, or that of its box."""
+    """Return a detection's heatmap in the convention's precision: the given one, that of its mask, or of its box.
+
+    A mask is certain: P = 1 inside and P = 0 outside.
+    """
     given = None if found.heatmaps is None else found.heatmaps[row]
     if given is not None:
         shares = given / np.float64(255.0) if given.dtype == np.uint8 else np.asarray(given, dtype=np.float64)
         return shares.astype(precision(convention))
+    if found.masks is not None and found.has_mask is not None and found.has_mask[row]:
+        return found.masks.to_array(row, height, width).astype(precision(convention))
     box, covariances = found.boxes[row], None if found.covariances is None else found.covariances[row]
     if convention.clip == "corners":
         # Clipped to the last pixel, not to the image's width: the box of a corner there extends over the whole image.

@@ -16,6 +16,7 @@ from probox.support.parallel import thread_count, threads_for
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.heatmaps import WindowHeatmap
 from probox.tables.labels import align_labels
 from probox.tables.masks import Masks
 from probox.tables.results import PairTable
@@ -106,6 +107,11 @@ class KernelTables:
             plain = plain_rows(self.covariances, convention)
             self.kinds = np.where(plain, _core.PLAIN, _core.GAUSSIAN).astype(np.uint8)
             self._check_extent(rows, found, convention)
+        self.found_masks = Masks.empty(0)
+        if found.masks is not None and found.has_mask is not None:
+            found.check_masks(truth.dataset.shapes[rows])
+            self.found_masks = found.masks
+            self.kinds[found.has_mask] = _core.MASK
         self.heatmaps = found.heatmaps
         self.precision = np.float32 if convention.single_precision else np.float64
         for row, given in enumerate(self.heatmaps or ()):
@@ -164,7 +170,8 @@ class KernelTables:
 
     def _map_bytes(self, rows: slice) -> int:
         """Return an upper bound of the bytes of these detections' heatmaps in the kernel."""
-        return sum(8 * int(given.size) for given in (self.heatmaps or ())[rows] if given is not None)
+        given = (self.heatmaps or ())[rows]
+        return sum(8 * int(getattr(heatmap, "window", heatmap).size) for heatmap in given if heatmap is not None)
 
     def of_images(
         self, begin: int, end: int, rows: slice | None = None
@@ -173,9 +180,8 @@ class KernelTables:
         images, masks = self.truth.dataset, self.masks
         objects = slice(int(self.object_offsets[begin]), int(self.object_offsets[end]))
         detections = self.detections_of(begin, end) if rows is None else rows
-        runs = slice(int(masks.offsets[objects.start]), int(masks.offsets[objects.stop]))
         given = [
-            (row, _probabilities(array, self.precision))
+            (row, *_block(array, self.precision))
             for row, array in enumerate((self.heatmaps or ())[detections])
             if array is not None
         ]
@@ -187,10 +193,7 @@ class KernelTables:
             _core.Objects(
                 offsets=self.object_offsets[begin : end + 1] - objects.start,
                 labels=self.labels[objects],
-                mask_boxes=masks.boxes[objects],
-                mask_pixels=masks.pixels[objects],
-                run_offsets=masks.offsets[objects.start : objects.stop + 1] - runs.start,
-                runs=masks.runs[runs],
+                **masks.kernel_columns(objects),
             ),
             _core.Found(
                 offsets=offsets - detections.start,
@@ -198,8 +201,10 @@ class KernelTables:
                 covariances=self.covariances[detections] if len(self.covariances) else self.covariances,
                 kinds=self.kinds[detections],
                 label_probs=self.label_probs[detections].table,
-                heatmaps=[array for _, array in given],
-                heatmap_rows=np.array([row for row, _ in given], dtype=np.int64),
+                heatmaps=[block for _, _, block in given],
+                heatmap_rows=np.array([row for row, _, _ in given], dtype=np.int64),
+                heatmap_corners=np.array([corner for _, corner, _ in given], dtype=np.int32).reshape(-1, 2),
+                **self.found_masks.kernel_columns(detections if len(self.found_masks) else None),
             ),
         )
 
@@ -223,10 +228,16 @@ def _split(first: int, sizes: list[int]) -> list[int]:
     return [*ends, first + len(sizes)]
 
 
-def _probabilities(values: npt.NDArray[Any], precision: type[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
-    """Return a stored heatmap as probabilities in the kernel's precision; uint8 is scaled by 1/255."""
+def _block(
+    heatmap: npt.NDArray[Any] | WindowHeatmap, precision: type[np.floating[Any]]
+) -> tuple[tuple[int, int], npt.NDArray[np.floating[Any]]]:
+    """Return column and row of the first pixel of a heatmap's block, and the block in the kernel's precision.
+
+    uint8 is scaled by 1/255.
+    """
+    (top, left), values = (heatmap.corner, heatmap.window) if isinstance(heatmap, WindowHeatmap) else ((0, 0), heatmap)
     as_float = np.ascontiguousarray(values, dtype=precision)
-    return as_float / precision(255) if values.dtype == np.uint8 else as_float
+    return (left, top), as_float / precision(255) if values.dtype == np.uint8 else as_float
 
 
 MAX_PAIRS = 1 << 24
@@ -267,7 +278,7 @@ def score_pairs(
     tables = KernelTables(truth, masks, found, convention, image_rows)
     settings = settings_of(convention)
     images = len(truth.image_ids)
-    if (tables.kinds == _core.PLAIN).all():  # boxes without covariance are cheap: use threads only for many
+    if ((tables.kinds == _core.PLAIN) | (tables.kinds == _core.MASK)).all():  # cheap: use threads only for many
         threads = threads_for(len(tables.kinds), threads)
     # Several calls, so that progress and Ctrl-C are handled, but none so small that starting threads dominates.
     pieces = min(images, 64, 1 + len(found) // 2000)
