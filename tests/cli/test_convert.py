@@ -37,6 +37,26 @@ def test_there_and_back(golden_dir: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(first.boxes, last.boxes, atol=1e-12, rtol=0)
 
 
+def test_masks_stay(tmp_path: Path) -> None:
+    sizes = [{"id": number, "width": 30, "height": 20} for number in (4, 9)]
+    truth = {"images": sizes, "categories": [{"id": 7, "name": "cup"}], "annotations": []}
+    mask = {"size": [20, 30], "counts": "[14`000NAO?30000e="}
+    rows = [
+        {"image_id": 4, "category_id": 7, "bbox": [2, 3, 6, 4], "score": 0.5, "segmentation": mask},
+        {"image_id": 9, "category_id": 7, "bbox": [2, 3, 6, 4], "score": 0.25},
+    ]
+    for name, content in (("truth.json", truth), ("found.json", rows)):
+        (tmp_path / name).write_text(json.dumps(content))
+    source = tmp_path / "found.json"
+    for name in ("copy.coco.json", "found.parquet", "back.coco.json"):
+        assert run(source, tmp_path / name, "--truth", tmp_path / "truth.json")[0] == 0
+        source = tmp_path / name
+    assert json.loads(source.read_text()) == rows
+    assert run(tmp_path / "found.json", tmp_path / "found.rvc1.json", "--truth", tmp_path / "truth.json")[0] == 0
+    heatmap = np.asarray(read_detections(tmp_path / "found.rvc1.json", read_truth(tmp_path / "truth.json")).heatmaps[0])
+    assert (heatmap.sum(), heatmap.max()) == (23 * 255, 255)
+
+
 def test_without_truth_the_format_stays(golden_dir: Path, tmp_path: Path) -> None:
     source = golden_dir / "bbox" / "detections.json"
     assert run(source, tmp_path / "packed.json.gz")[0] == 0

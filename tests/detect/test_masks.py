@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import probox
 from probox.detect import Detector, Options, detect, detect_images, find_images
-from probox.detect.candidates import LEAST, Placement, PrototypeMasks, pack_heatmaps, unpack_heatmaps
+from probox.detect.candidates import Placement, PrototypeMasks, pack_heatmaps, unpack_heatmaps
 from probox.errors import InputError
 from probox.tables.dataset import Dataset
-from probox.tables.heatmaps import WindowHeatmap
+from probox.tables.heatmaps import LEAST, WindowHeatmap
 
 from .conftest import Run
 
@@ -167,12 +167,10 @@ def test_masks_are_scored_as_they_are(tmp_path: Path) -> None:
     assert probox.evaluate(truth, dense).pdq == result.pdq
 
 
-@pytest.mark.parametrize("name", ["found.coco.json", "found.parquet"])
-def test_files_that_hold_no_heatmaps_are_refused_before_the_run(
-    tmp_path: Path, photos: Path, name: str, run: Run
-) -> None:
+def test_files_that_hold_no_heatmaps_are_refused_before_the_run(tmp_path: Path, photos: Path, run: Run) -> None:
+    name = "found.coco.json"
     graph = _segmenter(tmp_path / "seg.onnx")
-    with pytest.raises(InputError, match=r"cannot hold heatmaps; use \*\.rvc1\.json"):
+    with pytest.raises(InputError, match=r"cannot hold heatmaps; use \*\.rvc1\.json or \*\.parquet"):
         detect_images(Detector(graph), find_images(photos), tmp_path / name, MASKS)
     status, _, words = run(graph, "--images", photos, "--out", tmp_path / name, "--uncertainty", "masks")
     assert (status, "cannot hold heatmaps" in words) == (1, True)

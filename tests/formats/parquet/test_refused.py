@@ -22,6 +22,7 @@ from tests.readers import read_parquet, read_parquet_truth
 from probox import GroundTruth, InputError
 from probox.formats import write_parquet
 from probox.formats.parquet.shards import footer_of
+from probox.tables.masks import Masks
 
 
 def rewritten(path: Path, change: Callable[[pa.Table, dict[str, Any]], pa.Table]) -> None:
@@ -106,6 +107,41 @@ def test_bad_detections(tmp_path: Path, name: str) -> None:
         read_parquet(path)
     assert str(raised.value).startswith(f"{path}: ")
     assert "\n" not in str(raised.value)
+
+
+BAD_PIXELS: dict[str, tuple[Callable[..., pa.Table], str]] = {
+    "no has_mask": (lambda t, w: t.drop_columns(["has_mask"]), "expected a column 'has_mask'"),
+    "a run outside": (with_column("run_end", [[[9], [], []]]), "image 1: row 0: expected runs by row and column"),
+    "a run too few": (
+        with_column("run_end", pa.array([[], [], []], pa.list_(pa.int32()))), "run_end: expected as many numbers as in",
+    ),
+    "an endless area": (with_column("area", [[math.inf, 0.0, 0.0]]), "expected an area that is finite and at least 0"),
+    "no block": (lambda t, w: t.drop_columns(["block_x"]), "expected a column 'block_x'"),
+    "a block outside": (with_column("block_x", [[0, 6, 0]]), "image 2: row 1: expected a block of a heatmap inside"),
+    "a block before": (with_column("block_y", [[0, -1, 0]]), "image 2: row 1: expected a block of a heatmap inside"),
+    "a huge block": (with_column("block_width", [[0, 2**31 - 1, 0]]), "image 2: row 1: expected a block of a heatmap"),
+    "a huge image": (with_column("heatmap_width", [[0, 2**31 - 1, 0]]), "row 1: expected a block of a heatmap inside"),
+    "a negative image": (with_column("heatmap_width", [[0, -8, 0]]), "row 1: expected a block of a heatmap inside"),
+    "a byte too few": (with_column("heatmap", [[b"", b"1" * 5, b""]]), "row 1: .* with one byte per pixel"),
+    "bytes of no heatmap": (with_column("heatmap", [[b"1", b"1" * 6, b""]]), "row 0: .* with one byte per pixel"),
+    "text": (with_column("heatmap", [["", "1" * 6, ""]]), "heatmap: expected bytes in every row, but .* is str"),
+    "a gap": (with_column("heatmap", pa.array([None, b"1" * 6, b""])), "heatmap: expected bytes in every row"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_PIXELS)
+def test_bad_masks_and_heatmaps(tmp_path: Path, name: str) -> None:
+    change, message = BAD_PIXELS[name]
+    path = tmp_path / "d.parquet"
+    heatmap = np.zeros((5, 8), np.uint8)
+    heatmap[1:3, 2:5] = 9
+    boxes = np.array([[0, 0, 3, 0], [0, 0, 1, 1], [0, 0, 1, 1]], np.int32)
+    masks = Masks(boxes, np.array([4, 4, 4]), np.array([0, 1, 1, 1]), np.array([[0, 0, 4]], np.int32))
+    write_parquet(path, some_detections(3, image_ids=[1, 2, 3], heatmaps=[None, heatmap, None], masks=masks))
+    rewritten(path, change)
+    with pytest.raises(InputError, match=message) as raised:
+        read_parquet(path)
+    assert str(raised.value).startswith(f"{path}: ")
 
 
 def objects(name: str, change: Callable[[list[Any]], Any]) -> Callable[[pa.Table, dict[str, Any]], pa.Table]:

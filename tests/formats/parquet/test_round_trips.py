@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from tests.amounts import examples
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
 from tests.readers import read_parquet, read_parquet_truth
-from tests.strategies import random_world
+from tests.strategies import random_world, with_masks
 
-from probox import Detections, GroundTruth, InputError
+from probox import Detections, GroundTruth, InputError, evaluate
 from probox.formats import read_detections, read_truth, write_parquet
+from probox.notes import Note
+from probox.tables.heatmaps import LEAST, WindowHeatmap, to_bytes
 from probox.tables.label_probs import LabelProbs
 
 
@@ -198,12 +200,54 @@ def test_one_row_that_says_more_brings_all_probabilities(tmp_path: Path, odd: in
     assert again.scores.tobytes() == found.scores.tobytes()
 
 
-def test_heatmaps_are_refused(golden_dir: Path, tmp_path: Path) -> None:
+@given(seed=st.integers(0, 2**32 - 1))
+@examples(30)
+def test_masks_and_heatmaps_of_8_bits_come_back(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    path = tmp_path_factory.mktemp("masks") / "d.parquet"
+    world = random_world(seed)
+    found = with_masks(world, seed)
+    given_ = [None if heatmap is None else to_bytes(heatmap) for heatmap in found.heatmaps or [None] * len(found)]
+    found = found.replace(heatmaps=given_, areas=np.arange(len(found)) / 7)
+    assert write_parquet(path, found) == ()
+    read, want = read_parquet(path), by_image(found)
+    assert_same(want, read, but=("source", "heatmaps"))
+    for one, other in zip(read.heatmaps or [None] * len(read), want.heatmaps or (), strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            np.testing.assert_array_equal(np.asarray(one), other)
+    assert evaluate(world[0], read).pdq == pytest.approx(evaluate(world[0], want).pdq, rel=1e-9, nan_ok=True)
+
+
+def test_heatmaps_are_rounded(golden_dir: Path, tmp_path: Path) -> None:
     truth = read_truth(golden_dir / "probseg" / "ground_truth.json")
     found = read_detections(golden_dir / "probseg" / "detections.json", truth)
-    with pytest.raises(InputError, match="cannot hold heatmaps; write RVC1"):
-        write_parquet(tmp_path / "d.parquet", found)
-    assert list(tmp_path.iterdir()) == []
+    notes = write_parquet(tmp_path / "d.parquet", found)
+    assert notes == (Note("heatmaps-rounded", sum(heatmap.dtype != np.uint8 for heatmap in found.heatmaps)),)
+    read, want = read_parquet(tmp_path / "d.parquet"), by_image(found)
+    for one, other in zip(read.heatmaps, want.heatmaps, strict=True):
+        values, exact = np.asarray(one) / 255, np.asarray(other) / (255 if other.dtype == np.uint8 else 1)
+        between = (exact >= 1 / 255) & (exact <= 254 / 255)
+        assert np.abs(values - exact)[between].max(initial=0) <= 1 / 510 + 1e-9
+        assert np.abs(values - exact).max() <= 1 / 255
+        assert ((values == 1) == (exact == 1)).all()
+        assert ((values == 0) == (exact < LEAST)).all()
+    blank = found.replace(heatmaps=[None if heatmap is None else np.zeros(heatmap.shape) for heatmap in found.heatmaps])
+    write_parquet(tmp_path / "blank.parquet", blank)
+    for heatmap in read_parquet(tmp_path / "blank.parquet").heatmaps:
+        assert heatmap is None or (heatmap.window.shape == (0, 0) and not np.asarray(heatmap).any())
+
+
+def test_heatmaps_are_stored_without_their_zeros(tmp_path: Path) -> None:
+    heatmap = np.zeros((40, 60), np.uint8)
+    heatmap[10:13, 20:25] = np.random.default_rng(0).integers(1, 256, (3, 5))
+    window = WindowHeatmap((40, 60), (9, 19), heatmap[9:20, 19:40])
+    found = some_detections(3, image_ids=[1, 2, 2], heatmaps=[heatmap, window, None])
+    write_parquet(tmp_path / "d.parquet", found)
+    read = read_parquet(tmp_path / "d.parquet").heatmaps
+    assert [(one.shape, one.corner, one.window.tolist()) for one in read[:2]] == [
+        ((40, 60), (10, 20), heatmap[10:13, 20:25].tolist())
+    ] * 2
+    assert read[2] is None
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

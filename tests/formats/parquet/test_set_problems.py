@@ -125,6 +125,14 @@ def with_word(name: str, value: Any) -> Callable[[pa.Table, dict[str, Any]], pa.
             lambda table, words: table.append_column("cov1_xx", [[1.0] * len(table)]),
             r"differs in having covariances from .*part-00000-of-00003\.parquet",
         ),
+        (
+            lambda table, words: table.append_column("mask_x0", [[1] * len(table)]),
+            r"differs in having masks from .*part-00000-of-00003\.parquet",
+        ),
+        (
+            lambda table, words: table.append_column("heatmap", [[b""] * len(table)]),
+            r"differs in having heatmaps from .*part-00000-of-00003\.parquet",
+        ),
         (lambda table, words: table.drop_columns(["image_id"]), "expected a column 'image_id'"),
     ],
 )

@@ -20,6 +20,7 @@ from probox import Detections, GroundTruth, InputError
 from probox.formats import write_parquet
 from probox.formats.parquet.format import _borders
 from probox.notes import Note
+from probox.tables.masks import Masks
 
 
 def names(folder: Path) -> list[str]:
@@ -220,8 +221,13 @@ def test_borders_are_those_nearest_to_a_fair_share(rows: list[int], shards: int)
         begin = border[1]
 
 
-def test_heatmaps_are_refused(tmp_path: Path) -> None:
-    found = some_detections(4).replace(heatmaps=(np.zeros((4, 4), np.float32), None, None, None))
-    with pytest.raises(InputError, match="cannot hold heatmaps; write RVC1"):
-        write_parquet(tmp_path / "set", found, shards=2)
-    assert names(tmp_path) == []
+def test_masks_and_heatmaps_of_a_set(tmp_path: Path) -> None:
+    found = some_detections(4, image_ids=[1, 2, 3, 4])
+    found = found.replace(
+        heatmaps=[np.full((4, 4), 7, np.uint8), None, None, None], masks=Masks.from_boxes(np.array([[0, 0, 3, 3]] * 4))
+    )
+    assert write_parquet(tmp_path / "set", found, shards=2) == ()
+    read = read_parquet(tmp_path / "set")
+    assert_same(found, read, but=("source", "heatmaps"))
+    assert [heatmap is None for heatmap in read.heatmaps] == [False, True, True, True]
+    assert read_parquet(tmp_path / "set", image_ids=[4, 2]).masks.pixels.tolist() == [16, 16]

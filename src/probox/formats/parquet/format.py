@@ -28,7 +28,14 @@ from probox.files.reading import (
 from probox.formats.format import Copied, DetectionFormat, Draft, Notes, TruthFormat
 from probox.formats.parquet.sets import open_detections, open_truth
 from probox.formats.parquet.shards import OWN_NAME, all_files, is_parquet_source
-from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, by_images, says, table_content
+from probox.formats.parquet.writing import (
+    DETECTIONS_FILE,
+    TRUTH_FILE,
+    by_images,
+    rounding_notes,
+    says,
+    table_content,
+)
 from probox.formats.problems import Problems
 from probox.notes import Note
 from probox.tables.dataset import Dataset
@@ -47,16 +54,16 @@ def _ids(given: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def write_parquet(path: Paths, table: Detections | GroundTruth, *, shards: int | None = None) -> Notes:
-    """Write detections or ground truth to Parquet; reading restores all values bit-identically.
+    """Write detections or ground truth to Parquet; reading restores all values bit-identically, except heatmaps.
 
-    Detections are written by ascending image id, otherwise in table order.
+    Heatmaps are rounded to 8 bits. Detections are written by ascending image id, otherwise in table order.
 
     Parameters
     ----------
     path : path
         Output file, or with `shards` a folder; or the URL of either, as text.
     table : Detections or GroundTruth
-        Table to write. The format cannot store heatmaps.
+        Table to write.
     shards : int, optional
         Write a folder of this many files with about equally many rows; each image is in one file. An existing folder
         is replaced only if it holds such a set of the same kind of table and nothing else.
@@ -64,7 +71,7 @@ def write_parquet(path: Paths, table: Detections | GroundTruth, *, shards: int |
     Returns
     -------
     tuple of Note
-        A note if there are fewer images than requested files.
+        Notes on rounded heatmaps, and on fewer images than requested files.
 
     Examples
     --------
@@ -78,15 +85,16 @@ def write_parquet(path: Paths, table: Detections | GroundTruth, *, shards: int |
             remedy="save evaluations with Evaluation.save",
         )
     kind = "truth" if isinstance(table, GroundTruth) else "detections"
+    notes = rounding_notes(table) if isinstance(table, Detections) else ()
     if shards is not None:
-        return _write_set(path, table, kind, _check_shards(shards))
+        return notes + _write_set(path, table, kind, _check_shards(shards))
     check_parquet_output(path, kind)
-    content = table_content(table, str(path))
+    content = table_content(table)
     if is_url(path):
         write_remote(str(path), content)
     else:
         write_files({Path(path): content})
-    return ()
+    return notes
 
 
 def _check_shards(shards: object) -> int:
@@ -194,11 +202,11 @@ def _write_set(path: Paths, table: Detections | GroundTruth, kind: str, shards: 
         for name in all_files(path):
             remove_remote(inside(path, name))
         for name, part in parts.items():
-            write_remote(inside(path, name), table_content(part(), inside(path, name)))
+            write_remote(inside(path, name), table_content(part()))
     else:
         with replace_folder(path, lambda: _check_set(path, KINDS[kind], kind)) as new:
             for name, part in parts.items():
-                put_content(new / name, table_content(part(), inside(path, name)), lasting=True)
+                put_content(new / name, table_content(part()), lasting=True)
     if len(parts) == shards:
         return ()
     return (Note("fewer-shards", len(parts), wanted=int(shards or 0), images=len(images)),)
@@ -268,6 +276,7 @@ PARQUET_DETECTIONS = DetectionFormat(
     kind=DETECTIONS_FILE,
     urls=True,
     options=("image_ids",),
+    heatmaps=True,
     standalone=True,
 )
 

@@ -17,13 +17,14 @@ from probox.files.reading import Paths, inside, is_url
 from probox.formats.format import Draft
 from probox.formats.parquet.shards import ENDS, STARTS, Ids, Shard, pyarrow, shard_names
 from probox.notes import Note
-from probox.tables.dataset import PARTLY_ANNOTATED, Dataset, chosen_ids
+from probox.tables.dataset import MAX_SIDE, PARTLY_ANNOTATED, Dataset, chosen_ids
 from probox.tables.geometry import extents_of
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.heatmaps import WindowHeatmap
 from probox.tables.label_probs import LabelProbs, check_matrix_size
 from probox.tables.labels import probabilities_of
 from probox.tables.masks import Masks, box_pixels, unusable_masks
-from probox.tables.table import join_tables, join_values
+from probox.tables.table import join_tables, join_values, take_rows
 
 COVARIANCES = ("cov1_xx", "cov1_xy", "cov1_yy", "cov2_xx", "cov2_xy", "cov2_yy")
 TRANSPOSED = ("cov1_yx", "cov2_yx")
@@ -31,6 +32,8 @@ IMAGE_COLUMNS = ("image_id", "image_width", "image_height", "file_name")
 MASK_BOX = ("mask_x0", "mask_y0", "mask_x1", "mask_y1")
 RUNS = ("run_y", "run_begin", "run_end")
 CLASS_LISTS = ("negatives", "not_exhaustive")
+HEATMAP_BLOCK = ("heatmap_height", "heatmap_width", "block_y", "block_x", "block_height", "block_width")
+HEATMAP_BYTES = "heatmap"
 OBJECT_COLUMNS = ("object_id", "class", "area", "crowd", *MASK_BOX, *RUNS)
 
 CONNECTIONS = 16
@@ -150,6 +153,8 @@ DIFFERENCES = {
     "frequencies": "has other frequencies of classes than",
     "filter_small": "has another filter_small setting than",
     "covariances": "differs in having covariances from",
+    "masks": "differs in having masks from",
+    "heatmaps": "differs in having heatmaps from",
 }
 
 
@@ -239,7 +244,7 @@ def _read_truth(shard: Shard, groups: Sequence[int]) -> GroundTruth:
             remedy="give every object a class",
         )
     objects = table.filter(arrow.array(there)) if not there.all() else table
-    masks = _masks(shard, objects, ids[there])
+    masks = _masks(shard, objects, ids[there], lambda row: f"object {row}")
     boxes, extents = shard.boxes(objects, rows[there])
     areas = shard.numbers(objects, "area", np.float64)
     shard.check_values("area", areas, rows[there], at_least=0.0)
@@ -286,7 +291,7 @@ def _class_lists(shard: Shard, table: Any, name: str, rows: Ids) -> Any:
     return column.take(arrow.array(rows)).to_pylist()
 
 
-def _masks(shard: Shard, objects: Any, image_ids: Ids) -> Masks:
+def _masks(shard: Shard, objects: Any, image_ids: Ids, entry: Callable[[int], str]) -> Masks:
     boxes = shard.matrix(objects, MASK_BOX, np.int32)
     counts, columns = _runs(shard, objects)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -301,7 +306,7 @@ def _masks(shard: Shard, objects: Any, image_ids: Ids) -> Masks:
         raise shard.error(
             "expected runs by row and column, not touching, that fill the mask's box to its edges",
             image=int(image_ids[wrong[0]]),
-            entry=f"object {wrong[0]}",
+            entry=entry(int(wrong[0])),
         )
     return Masks(boxes, pixels, offsets, runs)
 
@@ -366,7 +371,12 @@ class DetectionSet(_Set):
                     yield piece
 
     def _words(self, shard: Shard) -> Mapping[str, Any]:
-        return {"classes": shard.header["classes"], "covariances": _has_covariances(shard) if shard.rows else None}
+        there = {
+            "covariances": _has_covariances(shard),
+            "masks": MASK_BOX[0] in shard.columns,
+            "heatmaps": HEATMAP_BYTES in shard.columns,
+        }
+        return {"classes": shard.header["classes"], **(there if shard.rows else dict.fromkeys(there))}
 
     def _join(self, chosen: Chosen, wanted: Ids | None = None) -> Draft:
         """Return the rows of some row groups, of all or the wanted images, by ascending image id."""
@@ -392,7 +402,7 @@ class DetectionSet(_Set):
         if wanted is not None:
             order = order[np.isin(columns["image_ids"][order], wanted)]
         if len(found) > 1 or len(order) < starts[-1]:
-            columns = {name: value if value is None else value[order] for name, value in columns.items()}
+            columns = {name: value if value is None else take_rows(value, order) for name, value in columns.items()}
 
         def place(row: int) -> tuple[str, str]:
             at = int(order[row])
@@ -422,7 +432,12 @@ def _read_rows(shard: Shard, groups: Sequence[int]) -> Columns:
     given = [name for name in probs if name in shard.columns]
     stated = ["score"] if not given or "score" in shard.columns else []
     covariances = COVARIANCES if _has_covariances(shard) else ()
+    masked, mapped = MASK_BOX[0] in shard.columns, HEATMAP_BYTES in shard.columns
+    areas = ("area",) if "area" in shard.columns else ()
+    of_masks = ("has_mask", *MASK_BOX, *RUNS) if masked else ()
+    of_heatmaps = (*HEATMAP_BLOCK, HEATMAP_BYTES) if mapped else ()
     names = ["image_id", *shard.box_names(), "label", *stated, *covariances, *(probs if given else ())]
+    names += [*areas, *of_masks, *of_heatmaps]
     table = shard.read(names, groups, optional=TRANSPOSED)
     image_ids = shard.numbers(table, "image_id", np.int64)
     labels = shard.numbers(table, "label", np.int32)
@@ -452,7 +467,34 @@ def _read_rows(shard: Shard, groups: Sequence[int]) -> Columns:
         "scores": scores,
         "extents": extents,
         "covariances": _covariances(shard, table) if covariances else None,
+        "masks": _masks(shard, table, image_ids, lambda row: f"row {rows[row]}") if masked else None,
+        "has_mask": shard.numbers(table, "has_mask", np.bool_) if masked else None,
+        "areas": shard.numbers(table, "area", np.float64) if areas else None,
+        "heatmaps": _heatmaps(shard, table, image_ids, rows) if mapped else None,
     }
+
+
+def _heatmaps(shard: Shard, table: Any, image_ids: Ids, rows: Ids) -> tuple[WindowHeatmap | None, ...]:
+    arrow, _ = pyarrow()
+    column, places = table.column(HEATMAP_BYTES), shard.matrix(table, HEATMAP_BLOCK, np.int64)
+    kind = column.type
+    if not (arrow.types.is_binary(kind) or arrow.types.is_large_binary(kind)) or column.null_count:
+        raise shard.error(f"expected bytes in every row, but the column is {kind}", entry=HEATMAP_BYTES)
+    sizes, corners, extents = places[:, :2], places[:, 2:4], places[:, 4:]
+    fits = ((sizes >= 0) & (sizes <= MAX_SIDE) & (corners >= 0) & (extents >= 0) & (corners <= sizes - extents)).all(1)
+    heatmaps: list[WindowHeatmap | None] = []
+    blocks = (chunk[at].as_buffer() for chunk in column.chunks for at in range(len(chunk)))
+    for row, block in enumerate(blocks):
+        (height, width), corner, extent = sizes[row].tolist(), corners[row].tolist(), extents[row].tolist()
+        if not fits[row] or len(block) != extent[0] * extent[1]:
+            raise shard.error(
+                "expected a block of a heatmap inside its image, with one byte per pixel",
+                image=int(image_ids[row]),
+                entry=f"row {rows[row]}",
+            )
+        window = np.frombuffer(block, np.uint8).reshape(extent)
+        heatmaps.append(WindowHeatmap((height, width), tuple(corner), window) if height and width else None)
+    return tuple(heatmaps)
 
 
 def _covariances(shard: Shard, table: Any) -> npt.NDArray[np.float64]:

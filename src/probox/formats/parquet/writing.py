@@ -11,9 +11,17 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from probox.errors import InputError
 from probox.files.output import Content, Kind
-from probox.formats.parquet.sets import CLASS_LISTS, COVARIANCES, MASK_BOX, RUNS, TRANSPOSED, probability_names
+from probox.formats.parquet.sets import (
+    CLASS_LISTS,
+    COVARIANCES,
+    HEATMAP_BLOCK,
+    HEATMAP_BYTES,
+    MASK_BOX,
+    RUNS,
+    TRANSPOSED,
+    probability_names,
+)
 from probox.formats.parquet.shards import (
     ENDS,
     FORMAT,
@@ -28,10 +36,13 @@ from probox.formats.parquet.shards import (
     from_integers,
     pyarrow,
 )
+from probox.notes import Note
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.heatmaps import crop, to_bytes
 from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import probabilities_of
+from probox.tables.masks import Masks
 from probox.version import __version__
 
 GROUP_BYTES = 16 << 20
@@ -66,12 +77,12 @@ DETECTIONS_FILE = Kind("detections in Parquet", _kind_of("detections"))
 TRUTH_FILE = Kind("ground truth in Parquet", _kind_of("truth"))
 
 
-def table_content(table: Detections | GroundTruth, name: str) -> Content:
-    """Return a function that writes a table to an open file; `name` is its name in messages.
+def table_content(table: Detections | GroundTruth) -> Content:
+    """Return a function that writes a table to an open file.
 
     Detections are written by ascending image id, otherwise in table order.
     """
-    return _truth_content(table) if isinstance(table, GroundTruth) else _detections_content(table, name)
+    return _truth_content(table) if isinstance(table, GroundTruth) else _detections_content(table)
 
 
 def by_images(found: Detections) -> Detections:
@@ -80,11 +91,13 @@ def by_images(found: Detections) -> Detections:
     return found if np.array_equal(order, np.arange(len(order))) else found.select(order)
 
 
-def _detections_content(found: Detections, name: str) -> Content:
-    if found.has_heatmap.any():
-        raise InputError(
-            "Parquet files cannot hold heatmaps", file=name, remedy="write RVC1 instead ({option:to=rvc1})"
-        )
+def rounding_notes(found: Detections) -> tuple[Note, ...]:
+    """Return a note if heatmaps of floating-point numbers are rounded to 8 bits."""
+    rounded = sum(heatmap is not None and heatmap.dtype != np.uint8 for heatmap in found.heatmaps or ())
+    return (Note("heatmaps-rounded", rounded),) if rounded else ()
+
+
+def _detections_content(found: Detections) -> Content:
     arrow, _ = pyarrow()
     by_image = by_images(found)
     arrays: dict[str, Any] = {"image_id": arrow.array(by_image.image_ids)}
@@ -94,23 +107,34 @@ def _detections_content(found: Detections, name: str) -> Content:
     spread = _is_spread(by_image)
     if spread or not _same_bits(probabilities_of(by_image.label_probs, by_image.labels), by_image.scores):
         arrays |= _as_columns({"score": by_image.scores})
-    probs = by_image.label_probs
+    probs, heatmaps = by_image.label_probs, by_image.heatmaps
     scale = None if spread else _scale_of_probs(probs)
+    if by_image.areas is not None:
+        arrays |= _as_columns({"area": by_image.areas})
+    row_bytes = 0
+    if by_image.masks is not None:
+        arrays |= {"has_mask": arrow.array(by_image.has_mask), **_mask_arrays(by_image.masks)}
+        row_bytes += 12 * len(by_image.masks.runs) // max(1, len(found))
+    if heatmaps is not None:
+        row_bytes += sum(_stored_size(heatmap) for heatmap in heatmaps) // max(1, len(found))
 
-    def of_classes(rows: slice) -> dict[str, Any]:
+    def made_late(rows: slice) -> dict[str, Any]:
+        """Return the columns of these rows that would take too much memory for all rows."""
         columns = () if spread else np.ascontiguousarray(probs[rows].matrix.T)
         names = probability_names(len(columns))
-        return {name: _as_array(values, scale) for name, values in zip(names, columns, strict=True)}
+        made = {name: _as_array(values, scale) for name, values in zip(names, columns, strict=True)}
+        return made if heatmaps is None else made | _heatmap_arrays(heatmaps[rows])
 
-    types = {name: array.type for name, array in (arrays | of_classes(slice(0))).items()}
+    types = {name: array.type for name, array in (arrays | made_late(slice(0))).items()}
     schema = arrow.schema([arrow.field(name, kind, nullable=False) for name, kind in types.items()])
     whole = arrow.table(arrays)
-    cuts = _cut_at_images(by_image.image_ids, sum(kind.bit_width // 8 for kind in schema.types))
+    row_bytes += sum(kind.bit_width // 8 for name, kind in types.items() if name not in (*RUNS, HEATMAP_BYTES))
+    cuts = _cut_at_images(by_image.image_ids, row_bytes)
 
     def parts() -> Iterator[Any]:
         for rows in cuts:
             part = dict(zip(arrays, whole.slice(rows.start, rows.stop - rows.start).columns, strict=True))
-            yield arrow.table(part | of_classes(rows), schema=schema)
+            yield arrow.table(part | made_late(rows), schema=schema)
 
     words = {
         "table": "detections",
@@ -119,6 +143,39 @@ def _detections_content(found: Detections, name: str) -> Content:
         "notes": [note.to_dict() for note in found.notes],
     }
     return _row_groups(schema, words, parts(), ["label"])
+
+
+def _mask_arrays(masks: Masks) -> dict[str, Any]:
+    arrow, _ = pyarrow()
+    arrays = {name: arrow.array(np.ascontiguousarray(c)) for name, c in zip(MASK_BOX, masks.boxes.T, strict=True)}
+    offsets = arrow.array(masks.offsets)
+    for name, column in zip(RUNS, masks.runs.T, strict=True):
+        values = arrow.array(np.ascontiguousarray(column))
+        arrays[name] = arrow.LargeListArray.from_arrays(offsets, values)
+    return arrays
+
+
+def _stored_size(heatmap: Any) -> int:
+    """Return about how many bytes a heatmap takes in a file, before compression."""
+    return 0 if heatmap is None else int(getattr(heatmap, "window", heatmap).size)
+
+
+def _heatmap_arrays(heatmaps: Sequence[Any]) -> dict[str, Any]:
+    """Return heatmaps as blocks of bytes: size of the image, place and size of the block, and its bytes."""
+    arrow, _ = pyarrow()
+    places = np.zeros((len(heatmaps), len(HEATMAP_BLOCK)), np.int32)
+    blocks: list[bytes] = []
+    for row, heatmap in enumerate(heatmaps):
+        if heatmap is None:
+            blocks.append(b"")
+            continue
+        top, left = getattr(heatmap, "corner", (0, 0))
+        (y, x), block = crop(to_bytes(getattr(heatmap, "window", heatmap)))
+        places[row] = *heatmap.shape, top + y, left + x, *block.shape
+        blocks.append(block.tobytes())
+    columns = zip(HEATMAP_BLOCK, np.ascontiguousarray(places.T), strict=True)
+    arrays = {name: arrow.array(column) for name, column in columns}
+    return arrays | {HEATMAP_BYTES: arrow.array(blocks, arrow.large_binary())}
 
 
 def _covariance_columns(found: Detections) -> dict[str, Doubles]:
@@ -194,7 +251,6 @@ def _truth_content(truth: GroundTruth) -> Content:
 
 def _object_arrays(truth: GroundTruth) -> dict[str, Any]:
     arrow, _ = pyarrow()
-    masks = truth.masks
     arrays: dict[str, Any] = {
         "object_id": arrow.array(truth.ids),
         "class": arrow.array(truth.labels),
@@ -202,12 +258,7 @@ def _object_arrays(truth: GroundTruth) -> dict[str, Any]:
     arrays |= _as_columns(_box_columns(truth.boxes, truth.extents))
     arrays |= _as_columns({"area": truth.areas})
     arrays["crowd"] = arrow.array(truth.crowd)
-    arrays |= {name: arrow.array(np.ascontiguousarray(c)) for name, c in zip(MASK_BOX, masks.boxes.T, strict=True)}
-    offsets = arrow.array(masks.offsets)
-    for name, column in zip(RUNS, masks.runs.T, strict=True):
-        values = arrow.array(np.ascontiguousarray(column))
-        arrays[name] = arrow.LargeListArray.from_arrays(offsets, values)
-    return arrays
+    return arrays | _mask_arrays(truth.masks)
 
 
 def _as_columns(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
