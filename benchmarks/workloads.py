@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from probox import Detections, GroundTruth, read_detections, read_truth
+from probox.tables.masks import Masks
 
 Tables = tuple[GroundTruth, Detections]
 
@@ -82,6 +83,55 @@ def jittered(truth: GroundTruth, kind: str, per_image: int | None = None, seed: 
     )
 
 
+def ellipses(boxes: np.ndarray, shapes: np.ndarray, seed: int) -> Masks:
+    """Return masks of ellipses with wavy outlines in these boxes, within images of these widths and heights.
+
+    Every third row of pixels has a gap, as in masks of photos.
+    """
+    rng = np.random.default_rng(seed)
+    parts = [slice(begin, begin + 1000) for begin in range(0, len(boxes), 1000)]  # together they need more memory
+    return Masks.concatenate([_ellipses(boxes[part], shapes[part], rng) for part in parts])
+
+
+def _ellipses(boxes: np.ndarray, shapes: np.ndarray, rng: np.random.Generator) -> Masks:
+    low = np.clip(np.floor(boxes[:, :2]), 0, shapes - 2).astype(np.int64)
+    high = np.clip(np.ceil(boxes[:, 2:]), low + 2, shapes).astype(np.int64)
+    heights = high[:, 1] - low[:, 1]
+    owner = np.repeat(np.arange(len(boxes)), heights)
+    row = np.arange(len(owner)) - np.repeat(np.cumsum(heights) - heights, heights)
+    half = (high - low)[owner, 0] / 2
+    waves = np.sin(row / rng.uniform(3, 9, len(boxes))[owner] + rng.uniform(0, 6, len(boxes))[owner])
+    reach = half * np.sqrt(1 - ((2 * row + 1) / heights[owner] - 1) ** 2) * (0.9 + 0.1 * waves)
+    first, last = low[owner, 0], high[owner, 0]
+    begin = np.clip(np.floor(first + half - reach), first, last - 1).astype(np.int64)
+    end = np.clip(np.ceil(first + half + reach), begin + 1, last).astype(np.int64)
+    runs = np.stack([low[owner, 1] + row, begin, end], axis=1)
+    split = np.flatnonzero((row % 3 == 0) & (end - begin >= 5))
+    middle = (begin[split] + end[split]) // 2
+    second = runs[split].copy()
+    runs[split, 2], second[:, 1] = middle, middle + 1
+    order = np.argsort(np.concatenate([np.arange(len(runs)), split + 0.5]), kind="stable")
+    runs, owner = np.concatenate([runs, second])[order], np.concatenate([owner, owner[split]])[order]
+    counts = np.bincount(owner, minlength=len(boxes))
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    tight = np.stack([np.minimum.reduceat(runs[:, 1], offsets[:-1]), low[:, 1],
+                      np.maximum.reduceat(runs[:, 2], offsets[:-1]) - 1, high[:, 1] - 1], axis=1)  # fmt: skip
+    pixels = np.add.reduceat(runs[:, 2] - runs[:, 1], offsets[:-1])
+    return Masks(tight.astype(np.int32), pixels, offsets, runs.astype(np.int32))
+
+
+def masked(truth: GroundTruth, seed: int = 0) -> Tables:
+    """Return the ground truth with a mask per object, and one detection with a similar mask per object."""
+    found = jittered(truth, "plain", seed=seed)
+    shapes = truth.dataset.shapes[truth.image_rows]
+    masks = ellipses(found.boxes, shapes, seed + 1)
+    return truth.replace(masks=ellipses(truth.boxes, shapes, seed)), found.replace(masks=masks)
+
+
+def _masked(data: Path) -> Tables:
+    return masked(_val2017(data))
+
+
 def _val2017(data: Path) -> GroundTruth:
     return read_truth(data / "coco" / "val2017_boxes.json")
 
@@ -132,6 +182,7 @@ WORKLOADS: dict[str, tuple[str, Callable[[Path], Tables]]] = {
     "D-ssdlite-2881": ("SSDLite on 2,881 images", _real("ssdlite_mbv2_2881.json.gz", False, 0.05)),
     "D-nanodet-2881": ("NanoDet, own variances, 2,881 images", _real("nanodet_m_416_2881.rvc1.json.gz", False)),
     "E": ("val2017, 100 boxes with full covariances per image", _simulated("full", 100)),
+    "M": ("val2017, one mask per object", _masked),
     "F-1/8": ("an eighth of E", _simulated("full", 100, 1 / 8)),
     "F-1/4": ("a quarter of E", _simulated("full", 100, 1 / 4)),
     "F-1/2": ("half of E", _simulated("full", 100, 1 / 2)),
